@@ -1,0 +1,86 @@
+# The commands of this repository. `make help` lists them.
+#
+# Everything installs into virtual environments beside this file; nothing outside the repository is touched.
+#   make PYTHON=python3.12 test      another interpreter
+#   make WORKERS=8 test              more test processes
+#   make ARGS="tests/ir -x" test     what pytest is given
+
+PYTHON ?= python3
+NEWEST ?= 3.13
+WORKERS ?= 2
+ARGS ?=
+
+VENV := .venv
+VENV_NEWEST := .venv-newest
+BIN := $(VENV)/bin
+PYTEST_OPTIONS := -n $(WORKERS)
+
+PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
+PYPROJECTS := pyproject.toml $(PLUGINS:%=%/pyproject.toml)
+# One pip call for all of it: the distributions name each other, and only together do they resolve.
+EDITABLE := -e '.[demo]' $(PLUGINS:%=-e ./%)
+SOURCES := corejax plugins tests $(wildcard examples benchmarks docs tools)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-newest test-slow lint format bench clean distclean
+
+help:  ## This list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.stamp-demo  ## Learn handwritten digits, then list the primitives
+	$(BIN)/python examples/digits/train.py
+	$(BIN)/corejax list-primitives
+
+test: lint  ## Lint, then the tests
+	$(BIN)/python -m pytest $(PYTEST_OPTIONS) $(ARGS)
+
+test-newest:  ## The tests on Python 3.13 with the newest jaxlib, if there is such a Python
+	@python=$$($(PYTHON) tools/find_python.py $(NEWEST)) || exit 1; \
+	if [ -z "$$python" ]; then \
+	    echo "test-newest: skipped, no Python $(NEWEST) on PATH or among pyenv's versions"; \
+	else \
+	    $(MAKE) --no-print-directory PYTHON="$$python" run-test-newest; \
+	fi
+
+.PHONY: run-test-newest
+run-test-newest: $(VENV_NEWEST)/.stamp-test
+	@$(VENV_NEWEST)/bin/python -c "import sys, jaxlib; print('Python', sys.version.split()[0], 'with jaxlib', jaxlib.__version__)"
+	$(VENV_NEWEST)/bin/python -m pytest $(PYTEST_OPTIONS) $(ARGS)
+
+test-slow: $(VENV)/.stamp-test  ## The tests marked slow
+	$(BIN)/python -m pytest $(PYTEST_OPTIONS) -m slow $(ARGS)
+
+lint: $(VENV)/.stamp-test  ## ruff, import-linter, mypy
+	$(BIN)/ruff check --quiet $(SOURCES)
+	$(BIN)/ruff format --check --quiet $(SOURCES)
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/mypy
+
+format: $(VENV)/.stamp-test  ## Rewrite the code in the common format, with the safe fixes
+	$(BIN)/ruff check --fix --quiet $(SOURCES)
+	$(BIN)/ruff format --quiet $(SOURCES)
+
+bench: $(VENV)/.stamp-test  ## Time corejax beside jax
+	$(BIN)/python benchmarks/run.py $(ARGS)
+
+clean:  ## Remove what tools and builds left behind
+	rm -rf build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf plugins/*/build plugins/*/dist
+	find corejax plugins tests tools $(wildcard examples benchmarks docs) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean  ## ... and the virtual environments
+	rm -rf $(VENV) $(VENV_NEWEST) *.egg-info plugins/*/src/*.egg-info
+
+# A stamp is older than its pyproject files exactly when something has to be installed again.
+$(VENV)/.stamp-demo: $(PYPROJECTS)
+	@$(PYTHON) tools/setup_env.py $(VENV) $(EDITABLE)
+	@touch $@
+
+$(VENV)/.stamp-test: $(PYPROJECTS) requirements-test.txt requirements-test-newest.txt
+	@$(PYTHON) tools/setup_env.py $(VENV) -r requirements-test.txt $(EDITABLE)
+	@touch $@ $(VENV)/.stamp-demo
+
+$(VENV_NEWEST)/.stamp-test: $(PYPROJECTS) requirements-test-newest.txt
+	@$(PYTHON) tools/setup_env.py $(VENV_NEWEST) --upgrade --upgrade-strategy eager -r requirements-test-newest.txt $(EDITABLE)
+	@touch $@

@@ -1,0 +1,89 @@
+"""Best of several rounds, two sides in turn, so that a slow spell of the machine hits both."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Result:
+    """One case's outcome, in seconds for one call.
+
+    Attributes:
+        name: the case.
+        ours: best time of corejax.
+        theirs: best time of jax.
+        wanted: the ratio that the project wants, or None.
+    """
+
+    name: str
+    ours: float
+    theirs: float
+    wanted: float | None
+
+    @property
+    def ratio(self) -> float:
+        """corejax / jax."""
+        return self.ours / self.theirs
+
+    @property
+    def reached(self) -> bool | None:
+        """Whether the wanted ratio is reached."""
+        return None if self.wanted is None else self.ratio <= self.wanted
+
+
+def best_of_both(
+    ours: Callable[[], object], theirs: Callable[[], object], rounds: int, budget: float
+) -> tuple[float, float]:
+    """Best time of one call of each.
+
+    Args:
+        ours, theirs: the two sides; both are called once beforehand.
+        rounds: how often each is timed.
+        budget: seconds that one round of one side may take, at most.
+    """
+    sides = (ours, theirs)
+    counts = [max(1, int(budget / _once(side))) for side in sides]
+    best = [float("inf"), float("inf")]
+    was_enabled = gc.isenabled()
+    try:
+        for _ in range(rounds):
+            for i, side in enumerate(sides):
+                gc.collect()
+                gc.disable()
+                best[i] = min(best[i], _time(side, counts[i]))
+                gc.enable()
+    finally:
+        gc.enable() if was_enabled else gc.disable()
+    return best[0], best[1]
+
+
+def _once(side: Callable[[], object]) -> float:
+    side()
+    side()
+    return max(_time(side, 1), 1e-7)
+
+
+def _time(side: Callable[[], object], count: int) -> float:
+    start = time.perf_counter()
+    for _ in range(count):
+        side()
+    return (time.perf_counter() - start) / count
+
+
+def process_time(program: str, rounds: int) -> float:
+    """Best wall time of a fresh Python that runs a program, its modules compiled before as an installation does."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, env=environment)
+    best = float("inf")
+    for _ in range(rounds):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, env=environment)
+        best = min(best, time.perf_counter() - start)
+    return best

@@ -1,0 +1,69 @@
+"""corejax: a minimal kernel for array primitives and their transformations; everything else is a plugin.
+
+Names that plugins export (`corejax.jit`, `corejax.lax`, `corejax.numpy`, ...) are resolved at first use.
+"""
+
+from __future__ import annotations
+
+import os as _os
+import sys as _sys
+from typing import Any as _Any
+
+from corejax import plugins as plugins
+from corejax.array import Array as Array
+from corejax.avals import ShapedArray as ShapedArray
+from corejax.config import config as config
+from corejax.interpreters import evaluation as _evaluation
+from corejax.ir import ClosedJaxpr as ClosedJaxpr
+from corejax.ir import Jaxpr as Jaxpr
+from corejax.ir import eval_jaxpr as eval_jaxpr
+from corejax.trace import Tracer as Tracer
+from corejax.transforms import ShapeDtypeStruct as ShapeDtypeStruct
+from corejax.transforms import eval_shape as eval_shape
+from corejax.transforms import float0 as float0
+from corejax.transforms import grad as grad
+from corejax.transforms import hessian as hessian
+from corejax.transforms import jacfwd as jacfwd
+from corejax.transforms import jacobian as jacobian
+from corejax.transforms import jacrev as jacrev
+from corejax.transforms import jvp as jvp
+from corejax.transforms import linear_transpose as linear_transpose
+from corejax.transforms import linearize as linearize
+from corejax.transforms import make_jaxpr as make_jaxpr
+from corejax.transforms import value_and_grad as value_and_grad
+from corejax.transforms import vjp as vjp
+from corejax.transforms import vmap as vmap
+
+# What is imported at first use: name -> module.
+_LAZY = {"explain": "corejax.transforms.explaining"}
+
+plugins.wire(_os.path.dirname(__file__), _LAZY)
+
+
+def __getattr__(name: str) -> _Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("corejax")
+    if name in _LAZY:
+        import importlib
+
+        globals()[name] = found = getattr(importlib.import_module(_LAZY[name]), name)
+        return found
+    if name in ("tree_util", "errors", "extend", "dtypes", "tree", "ir"):
+        import importlib
+
+        return importlib.import_module(f"corejax.{name}")
+    if name.startswith("_"):  # never exported by a plugin
+        raise AttributeError(f"module 'corejax' has no attribute {name!r}")
+    found = plugins.manager().exported(name)
+    if found is None:
+        raise plugins.missing_name(name, importing=plugins.is_import_from(_sys._getframe(1)))
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    plugins.manager().load()
+    exported = {*plugins.manager().names, *plugins.manager().namespaces}
+    return sorted({name for name in globals() if not name.startswith("_")} | exported | set(_LAZY))

@@ -1,0 +1,272 @@
+"""`Array`, the immutable value that users hold: one type, whatever produced it, on the host or on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from corejax import tree
+from corejax.array_methods import ArrayMethods
+from corejax.avals import ShapedArray, get_aval, ndarray_aval, python_scalar_aval
+from corejax.errors import PluginMissingError
+from corejax.trace import Tracer, escaped
+
+
+class BufferFunctions(NamedTuple):
+    """What a backend knows about its device buffers.
+
+    Attributes:
+        to_host: the (read-only) NumPy view of a buffer.
+        to_device: a buffer with the value of an array that is on the host.
+        block_until_ready: wait until a buffer holds its value.
+        devices_of: the devices that hold a buffer.
+    """
+
+    to_host: Callable[[Any], np.ndarray[Any, Any]]
+    to_device: Callable[[Any], Any]
+    block_until_ready: Callable[[Any], None]
+    devices_of: Callable[[Any], set[Any]]
+
+
+_functions: BufferFunctions | None = None
+
+
+def set_buffer_functions(functions: BufferFunctions) -> None:
+    """Install a backend's functions."""
+    global _functions
+    _functions = functions
+
+
+def _backend() -> BufferFunctions:
+    if _functions is None:
+        raise PluginMissingError("no backend is loaded, so there are no device buffers; install corejax-xla-backend")
+    return _functions
+
+
+_ndarray = np.ndarray
+
+
+class Array(ArrayMethods):
+    """An immutable n-dimensional array.
+
+    Holds a NumPy array, or a device buffer whose host view is made on first use and kept. Operators and most
+    methods come from plugins (`corejax.array_methods`).
+
+    Args:
+        buffer: a NumPy array (not copied: do not write to it afterwards), a NumPy scalar, or a device buffer with an
+            `aval`.
+        aval: its type; by default the buffer's own, strongly typed.
+    """
+
+    # `_buf` is unset in an array that is on the host only: reading it makes the buffer (see __getattr__), so that a
+    # backend's dispatcher can take arrays apart without asking where they are.
+    __slots__ = ("__weakref__", "_buf", "_host", "aval")
+
+    aval: ShapedArray
+    _host: np.ndarray[Any, Any] | None
+
+    def __init__(self, _buf: Any, aval: ShapedArray | None = None) -> None:
+        if type(_buf) is _ndarray:
+            self._host = _buf
+            self.aval = ndarray_aval(_buf) if aval is None else aval
+        else:  # what a compiled function returns comes this way, so it does as little as it can
+            self._buf = _buf
+            if aval is not None:
+                self.aval = aval
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_buf":
+            self._buf = buffer = _backend().to_device(self)
+            return buffer
+        if name == "_host":
+            buffer = self._buf
+            if not isinstance(buffer, (np.generic, np.ndarray)):
+                return None
+            del self._buf  # a NumPy scalar, or an instance of a subclass
+            self._host = host = np.asarray(buffer)
+            return host
+        if name == "aval":  # not read by who only passes the array from one compiled function to the next
+            known = self._host
+            buffer = _device_buffer(self)  # a host view that was fetched meanwhile says nothing of the weak type
+            self.aval = aval = buffer.aval if known is None or buffer is not None else ndarray_aval(known)
+            return aval
+        return super().__getattr__(name)
+
+    def _fetch(self) -> np.ndarray[Any, Any]:
+        """The host view of the value."""
+        host = self._host
+        if host is None:
+            host = self._host = _backend().to_host(self._buf)
+        return host
+
+    def _with_aval(self, aval: ShapedArray) -> Array:
+        """The same value with another weak type."""
+        return Array(self._buf if self._host is None else self._host, aval)
+
+    # -- places ------------------------------------------------------------------------------------------------
+
+    def devices(self) -> set[Any]:
+        """Devices that hold the array; empty for one on the host."""
+        buffer = _device_buffer(self)
+        return set() if buffer is None else _backend().devices_of(buffer)
+
+    def block_until_ready(self) -> Array:
+        """Wait until the value is computed; returns the array."""
+        buffer = _device_buffer(self)
+        if buffer is not None:
+            _backend().block_until_ready(buffer)
+        return self
+
+    # -- conversion --------------------------------------------------------------------------------------------
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        host = self._fetch()
+        if dtype is not None and np.dtype(dtype) != host.dtype:
+            if copy is False:
+                raise ValueError(f"cannot convert {self.aval.str_short()} to {np.dtype(dtype)} without a copy")
+            return host.astype(dtype)
+        if copy:
+            return host.copy()
+        view = host.view()
+        view.flags.writeable = False
+        return view
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return np.array(self._fetch()).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)  # kDLCPU: the host view is what is exported
+
+    def item(self, *args: int) -> Any:
+        """The one element (or the one at an index) as a Python scalar."""
+        return self._fetch().item(*args)
+
+    def tolist(self) -> Any:
+        """Nested Python lists of Python scalars."""
+        return self._fetch().tolist()
+
+    def tobytes(self, order: str = "C") -> bytes:
+        """The elements' bytes."""
+        return self._fetch().tobytes(order)  # type: ignore[arg-type]
+
+    def __bool__(self) -> bool:
+        if self.aval.size != 1:
+            raise ValueError(
+                f"the truth value of an array of shape {self.shape} is ambiguous; use .any() or .all(), or a "
+                "conditional on elements"
+            )
+        return bool(self._fetch().reshape(())[()])
+
+    def _scalar(self, kind: Callable[[Any], Any]) -> Any:
+        if self.aval.size != 1:
+            raise TypeError(f"only arrays of size 1 convert to a Python scalar, this one has shape {self.shape}")
+        return kind(self._fetch().reshape(()).item())
+
+    def __int__(self) -> int:
+        return self._scalar(int)  # type: ignore[no-any-return]
+
+    def __float__(self) -> float:
+        return self._scalar(float)  # type: ignore[no-any-return]
+
+    def __complex__(self) -> complex:
+        return self._scalar(complex)  # type: ignore[no-any-return]
+
+    def __index__(self) -> int:
+        if self.aval.ndim or self.aval.dtype.kind not in "iub" or self.aval.dtype.kind == "b":
+            raise TypeError(f"only integer scalar arrays convert to an index, this one is {self.aval.str_short()}")
+        return self._fetch().item()  # type: ignore[no-any-return]
+
+    def __format__(self, spec: str) -> str:
+        return format(self._fetch()[()], spec) if self.aval.ndim == 0 else format(str(self), spec)
+
+    def __hash__(self) -> int:
+        raise TypeError("unhashable type: 'Array'; arrays are compared elementwise")
+
+    def __repr__(self) -> str:
+        text = np.array2string(self._fetch(), separator=", ", prefix="Array(")
+        weak = ", weak_type=True" if self.aval.weak_type else ""
+        shape = f", shape={self.shape}" if self.aval.size == 0 else ""
+        return f"Array({text}{shape}, dtype={self.aval.dtype.name}{weak})"
+
+    def __str__(self) -> str:
+        return str(self._fetch())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (np.asarray(self), self.aval))
+
+    def __copy__(self) -> Array:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Array:
+        return self
+
+
+_read_buffer = vars(Array)["_buf"].__get__
+
+
+def _device_buffer(array: Array) -> Any:
+    """The array's buffer if it has one."""
+    try:
+        buffer = _read_buffer(array)
+    except AttributeError:
+        return None
+    return None if isinstance(buffer, (np.generic, np.ndarray)) else buffer
+
+
+def _rebuild(value: np.ndarray[Any, Any], aval: ShapedArray) -> Array:
+    return Array(value, aval)
+
+
+def host_value(x: Any) -> Any:
+    """The NumPy array behind any concrete value.
+
+    Raises:
+        UnexpectedTracerError: `x` is a tracer (one that escaped, where only concrete values are at work).
+        TypeError: `x` is not an array.
+    """
+    if type(x) is Array:
+        return x._fetch()
+    if isinstance(x, np.ndarray):
+        return x
+    if isinstance(x, Tracer):
+        raise escaped(x, "an operation on concrete values")
+    if hasattr(type(x), "__corejax_array__"):
+        return host_value(x.__corejax_array__())
+    return np.asarray(x, dtype=get_aval(x).dtype)
+
+
+def _unwritten(x: Any) -> np.ndarray[Any, Any]:
+    """A NumPy array (or scalar) in memory that nobody will write to: a copy where it is writeable."""
+    base = x
+    while isinstance(base, np.ndarray):
+        # Strides of 0 mean an overlapping view, whose flag NumPy warns about when it is read.
+        if 0 in base.strides or base.flags.writeable:
+            return np.array(x)
+        base = base.base
+    return np.asarray(x)
+
+
+def as_array(x: Any) -> Any:
+    """`x` as an `Array` (tracers stay as they are); Python scalars become weakly typed ones.
+
+    A NumPy array that somebody may still write to is copied.
+
+    Raises:
+        TypeError: `x` is not an array.
+    """
+    if type(x) is Array or isinstance(x, Tracer):
+        return x
+    if isinstance(x, np.ndarray | np.generic):
+        return Array(_unwritten(x), ndarray_aval(x))
+    if hasattr(type(x), "__corejax_array__"):
+        return as_array(x.__corejax_array__())
+    if type(x) in (bool, int, float, complex):
+        aval = python_scalar_aval(x)
+        return Array(np.asarray(x, dtype=aval.dtype), aval)
+    aval = get_aval(x)
+    return Array(np.asarray(x, dtype=aval.dtype), aval)
+
+
+tree.mark_leaf_types(Array)

@@ -1,0 +1,152 @@
+"""Operators and methods of arrays and tracers: names known to the kernel, meanings given by plugins.
+
+Until a plugin has provided one, an operator's stub asks for the plugins to be loaded and tries again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from corejax.avals import ShapedArray
+from corejax.errors import DuplicateRegistrationError, PluginMissingError
+from corejax.provenance import Provenance
+
+BINARY = (
+    *("add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "matmul"),
+    *("and", "or", "xor", "lshift", "rshift"),
+)
+OPERATORS = (
+    *(f"__{name}__" for name in BINARY),
+    *(f"__r{name}__" for name in BINARY),
+    *(f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge", "neg", "pos", "abs", "invert")),
+    *("__getitem__", "__round__"),
+)
+
+# Set by `corejax.plugins`: loads the plugins that were not loaded yet.
+_loader: Callable[[], None] | None = None
+
+provenance: dict[str, Provenance] = {}
+
+
+def set_loader(loader: Callable[[], None]) -> None:
+    """Install the function that loads plugins."""
+    global _loader
+    _loader = loader
+
+
+class ArrayMethods:
+    """Base of `Array` and `Tracer`: what both are by their type, and everything that a plugin provides.
+
+    Attributes:
+        aval: the value's type.
+    """
+
+    __slots__ = ()
+
+    aval: ShapedArray
+    __array_priority__ = 1000  # NumPy's operators leave the operation to ours
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Dimensions, a tuple of int even while tracing."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy dtype."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype came from a Python scalar and yields to others."""
+        return self.aval.weak_type
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.aval.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.aval.size * self.aval.dtype.itemsize
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-d array")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            raise TypeError(f"iteration over a 0-d array: {self!r}")
+        return (self[i] for i in range(self.shape[0]))  # type: ignore[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError(
+            "arrays are immutable: x[index] = value is not defined. Make a new one, for example with "
+            "corejax.numpy.where or corejax.lax.dynamic_update_slice"
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        # Reached only for names that no plugin has provided (yet). Private names are never provided.
+        if not name.startswith("_") and name not in provenance and _loader is not None:
+            _loader()
+            if name in provenance:
+                return getattr(self, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
+
+def _stub(name: str) -> Callable[..., Any]:
+    def operator(self: Any, *args: Any) -> Any:
+        if _loader is not None:
+            _loader()
+        if name not in provenance:
+            raise PluginMissingError(f"no plugin provides the operator {name} of arrays; pip install corejax-lax-basic")
+        return getattr(self, name)(*args)
+
+    operator.__name__ = name
+    return operator
+
+
+for _name in OPERATORS:
+    setattr(ArrayMethods, _name, _stub(_name))
+
+
+def provide(name: str, value: Any, *, override: bool = False) -> None:
+    """Give arrays and tracers a method, operator or property.
+
+    Raises:
+        DuplicateRegistrationError: another plugin provides `name` and `override` is not given, or the kernel does.
+    """
+    owner = Provenance.of(value.fget if isinstance(value, property) else value)
+    earlier = provenance.get(name)
+    if earlier is None and name in vars(ArrayMethods) and name not in OPERATORS:
+        raise DuplicateRegistrationError(f"array attribute {name!r} is the kernel's own; {owner} cannot provide it")
+    if earlier is not None and not override and not owner.redefines(earlier):
+        raise DuplicateRegistrationError(
+            f"array method {name!r} is provided by {earlier}; {owner} provides a second one"
+        )
+    provenance[name] = owner
+    setattr(ArrayMethods, name, value)
+
+
+def withdraw(name: str) -> None:
+    """Take a method back: an operator's stub is in its place again."""
+    provenance.pop(name, None)
+    if name in OPERATORS:
+        setattr(ArrayMethods, name, _stub(name))
+    elif name in vars(ArrayMethods):
+        delattr(ArrayMethods, name)

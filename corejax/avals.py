@@ -1,0 +1,180 @@
+"""Abstract values: the types of the IR. Equal avals are the same object, so rules memoise on identity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax import dtypes
+from corejax.config import config
+
+_interned: dict[tuple[Any, ...], ShapedArray] = {}
+
+
+class ShapedArray:
+    """The set of arrays of one shape, dtype and weak type. Interned: equal instances are identical.
+
+    Attributes:
+        shape: tuple of int.
+        dtype: NumPy dtype (ml_dtypes included).
+        weak_type: whether the dtype came from a Python scalar and yields to other dtypes.
+    """
+
+    __slots__ = ("_size", "dtype", "ndim", "shape", "weak_type")
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    weak_type: bool
+    ndim: int
+    _size: int
+
+    def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = False) -> ShapedArray:
+        key = (shape, dtype, weak_type)
+        try:
+            found = _interned.get(key)
+        except TypeError:  # a list as shape
+            found = None
+        return found if found is not None else _intern(cls, shape, dtype, weak_type)
+
+    def update(
+        self, shape: Sequence[int] | None = None, dtype: Any = None, weak_type: bool | None = None
+    ) -> ShapedArray:
+        """The aval with some fields replaced."""
+        return ShapedArray(
+            self.shape if shape is None else tuple(shape),
+            self.dtype if dtype is None else dtype,
+            self.weak_type if weak_type is None else weak_type,
+        )
+
+    def strip_weak_type(self) -> ShapedArray:
+        """The strongly typed aval of the same shape and dtype."""
+        return ShapedArray(self.shape, self.dtype, False) if self.weak_type else self
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self._size
+
+    def str_short(self, *, short_dtypes: bool = True) -> str:
+        """`f32[3,4]`, or `float32[3,4]` with `short_dtypes=False`."""
+        name = dtypes.short_name(self.dtype) if short_dtypes else self.dtype.name
+        return f"{name}[{','.join(map(str, self.shape))}]"
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"avals are immutable; use aval.update({name}=...)")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (ShapedArray, (self.shape, self.dtype, self.weak_type))
+
+    def __copy__(self) -> ShapedArray:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> ShapedArray:
+        return self
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapedArray({self.str_short(short_dtypes=False)}{weak})"
+
+
+def _intern(cls: type[ShapedArray], shape: Sequence[int], dtype: Any, weak_type: bool) -> ShapedArray:
+    shape = tuple(int(d) for d in shape)
+    if any(d < 0 for d in shape):
+        raise ValueError(f"an array's dimensions are not negative, got shape {shape}")
+    dtype = np.dtype(dtype)
+    weak_type = bool(weak_type)
+    key = (shape, dtype, weak_type)
+    found = _interned.get(key)
+    if found is None:
+        new = object.__new__(cls)
+        size = 1
+        for d in shape:
+            size *= d
+        fields = {"shape": shape, "dtype": dtype, "weak_type": weak_type, "ndim": len(shape), "_size": size}
+        for name, value in fields.items():
+            object.__setattr__(new, name, value)
+        found = _interned.setdefault(key, new)  # atomic: two threads agree on one object
+    return found
+
+
+_scalar_types: dict[type, str] = {bool: "bool", int: "int", float: "float", complex: "complex"}
+_scalar_avals: dict[tuple[type, int], ShapedArray] = {}
+
+
+def python_scalar_aval(x: bool | int | float | complex) -> ShapedArray:
+    """Aval of a Python scalar: weakly typed, of the default width (`bool` is not weak).
+
+    Raises:
+        OverflowError: an `int` that the default integer dtype does not hold.
+    """
+    kind = type(x)
+    bits = config.default_dtype_bits
+    aval = _scalar_avals.get((kind, bits))
+    if aval is None:
+        aval = _scalar_avals[kind, bits] = ShapedArray((), dtypes.scalar_dtype(kind), kind is not bool)
+    if kind is int and not -(1 << (bits - 1)) <= x < 1 << (bits - 1):  # type: ignore[operator]
+        raise OverflowError(
+            f"Python int {x} does not fit {aval.dtype.name}, the default integer dtype; "
+            f"give it a dtype (for example numpy.int64({x})) or set default_dtype_bits to 64"
+        )
+    return aval
+
+
+def ndarray_aval(x: np.ndarray[Any, Any] | np.generic) -> ShapedArray:
+    """Aval of a NumPy array or scalar: its own dtype, strongly typed."""
+    aval = _interned.get((x.shape, x.dtype, False))
+    if aval is not None:
+        return aval
+    try:
+        dtypes.short_name(x.dtype)
+    except (TypeError, ValueError, KeyError):
+        if x.dtype.names == ("float0",):
+            what = (
+                "float0 arrays stand for the tangents of integers and hold no data: no operation takes them, no "
+                "program returns them"
+            )
+        else:
+            what = f"arrays of dtype {x.dtype} are not supported: expected booleans or numbers"
+        raise TypeError(what) from None
+    return ShapedArray(x.shape, x.dtype)
+
+
+def get_aval(x: Any) -> ShapedArray:
+    """Aval of anything that a primitive takes: arrays, tracers, NumPy arrays and scalars, Python scalars.
+
+    Raises:
+        TypeError: `x` is not an array.
+    """
+    aval = getattr(x, "aval", None)  # asked for once: a nested JVPTracer computes it
+    if type(aval) is ShapedArray:
+        return aval
+    if type(x) in _scalar_types:
+        return python_scalar_aval(x)
+    if isinstance(x, np.ndarray | np.generic):
+        return ndarray_aval(x)
+    if hasattr(type(x), "__corejax_array__"):
+        return get_aval(x.__corejax_array__())
+    if isinstance(x, bool | int | float | complex):  # a subclass, an IntEnum say
+        kind = next(t for t in (bool, int, float, complex) if isinstance(x, t))
+        return python_scalar_aval(kind(x))  # type: ignore[arg-type]
+    raise TypeError(
+        f"{x!r} of type {type(x).__name__} is not an array: expected an array, a NumPy array or a Python scalar"
+        + conversion_hint(x)
+    )
+
+
+def conversion_hint(x: Any) -> str:
+    """What to do with another library's array, for messages."""
+    return "; convert it with numpy.asarray" if hasattr(type(x), "__array__") else ""
+
+
+def is_array_like(x: Any) -> bool:
+    """Whether `get_aval` takes `x`."""
+    return (
+        type(getattr(x, "aval", None)) is ShapedArray
+        or type(x) in _scalar_types
+        or isinstance(x, np.ndarray | np.generic | bool | int | float | complex)
+        or hasattr(type(x), "__corejax_array__")
+    )

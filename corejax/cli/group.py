@@ -1,0 +1,116 @@
+"""The command line itself: the built-in commands, and those that plugins add, loaded only when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from corejax.cli.list_primitives import list_primitives
+from corejax.cli.new_plugin import new_plugin
+from corejax.cli.plugins import plugins
+from corejax.cli.show import show
+from corejax.errors import CorejaxError, DuplicateRegistrationError
+from corejax.plugins import manager
+from corejax.provenance import Provenance
+
+_CONTRIBUTED = "corejax.cli.contributed"
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("corejax")
+    except PackageNotFoundError:
+        return "of unknown version (not installed)"
+
+
+def _print_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value and not context.resilient_parsing:
+        click.echo(f"corejax {_version()}")
+        context.exit()
+
+
+class ContributedCommands(click.Group):
+    """What plugins add commands to; refuses names that are taken."""
+
+    def __init__(self, taken: Mapping[str, click.Command]) -> None:
+        super().__init__("corejax")
+        self.taken = taken
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        """Add a command.
+
+        Raises:
+            DuplicateRegistrationError: there is one of that name, built in or another plugin's.
+        """
+        name = name or cmd.name or ""
+        earlier = self.taken.get(name) or self.commands.get(name)
+        if earlier is not None:
+            raise DuplicateRegistrationError(
+                f"the command {name!r} is from {_owner(earlier)}; {_owner(cmd)} adds a second one"
+            )
+        super().add_command(cmd, name)
+
+
+def _owner(command: click.Command) -> str:
+    return str(Provenance.of(command.callback)) if command.callback else f"{command!r}"
+
+
+class CommandLine(click.Group):
+    """The built-in commands, then those of plugins."""
+
+    def _contributed(self, context: click.Context) -> dict[str, click.Command]:
+        if _CONTRIBUTED not in context.meta:
+            group = ContributedCommands(self.commands)
+            manager().add_cli_commands(group)
+            context.meta[_CONTRIBUTED] = group.commands
+        return context.meta[_CONTRIBUTED]  # type: ignore[no-any-return]
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All commands; loads plugins."""
+        return [*sorted(self.commands), *sorted(self._contributed(ctx))]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command by name; plugins are loaded for names that are not built in."""
+        return self.commands.get(cmd_name) or self._contributed(ctx).get(cmd_name)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; corejax's own errors are messages, not tracebacks."""
+        try:
+            return super().invoke(ctx)
+        except CorejaxError as error:
+            raise click.ClickException(f"{type(error).__name__}: {error}") from error
+
+
+@click.group(cls=CommandLine, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
+def main() -> None:
+    """Look into corejax: its primitives, their rules, and the plugins that contribute them.
+
+    Tables are for eyes on a terminal and for scripts elsewhere (aligned plain text, or --json).
+
+    \b
+    Exit codes
+      0  all is well
+      1  something is missing or failed: a plugin (`plugins`), a rule that was asked for (`--missing`)
+      2  wrong usage: no such command, option, plugin, rule kind or primitive
+
+    \b
+    Environment
+      COREJAX_PLUGINS         a,b only these; -c all but this one; empty: none
+      COREJAX_STRICT_PLUGINS  1: a plugin that fails is an error
+    """
+
+
+for _command in (list_primitives, new_plugin, plugins, show):
+    main.add_command(_command)

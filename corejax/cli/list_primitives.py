@@ -1,0 +1,156 @@
+"""`corejax list-primitives`: who contributed which primitive, and which rules it has."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from corejax.cli.faults import report_faults
+from corejax.cli.output import Column, mark, print_json, print_table
+from corejax.plugins import load_everything, manager
+from corejax.plugins.coverage import STATUSES, Coverage, Status, coverage_of
+from corejax.primitive import Primitive, primitives
+from corejax.rules import registries
+
+MARKS: dict[Status, str] = {"own": "✓", "platform": "p", "derived": "d", "missing": "·", "not_required": "–"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One primitive: who has it, and the state of every rule."""
+
+    primitive: Primitive
+    plugin: str | None
+    version: str | None
+    rules: dict[str, Coverage]
+
+    @classmethod
+    def of(cls, primitive: Primitive) -> Row:
+        """Everything about a primitive that the table shows."""
+        where = primitive.provenance
+        return cls(primitive, where.plugin, where.version, coverage_of(primitive))
+
+    @property
+    def owner(self) -> str:
+        """The plugin, or in parentheses the module of a primitive that belongs to none."""
+        return self.plugin or f"({self.primitive.provenance.module})"
+
+    def as_json(self) -> dict[str, Any]:
+        """The row for scripts."""
+        where = self.primitive.provenance
+        return {
+            "name": self.primitive.name,
+            "plugin": self.plugin,
+            "version": self.version,
+            "module": where.module,
+            "file": where.file,
+            "line": where.line,
+            "rules": {kind: found.status for kind, found in self.rules.items()},
+            "derived_by": {kind: found.derivation for kind, found in self.rules.items() if found.derivation},
+        }
+
+
+@click.command("list-primitives")
+@click.option("--plugin", "plugins", multiple=True, metavar="NAME", help="Only primitives of this plugin.")
+@click.option("--rule", "present", multiple=True, metavar="KIND", help="Only those with such a rule, own or derived.")
+@click.option("--missing", multiple=True, metavar="KIND", help="Only those without; exit code 1 if there are any.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_primitives(plugins: Sequence[str], present: Sequence[str], missing: Sequence[str], as_json: bool) -> None:
+    """List primitives: who contributed each, and which rules it has.
+
+    One column for each rule kind: ✓ somebody wrote the rule, d the kernel derives it, p somebody wrote it for
+    some platforms only, · it is missing, – there is none and none is required. Options may be repeated, all of
+    them have to hold; of several plugins, one. Where standard output is no terminal, columns are aligned with
+    spaces and remarks start with `#`.
+
+    Exit codes: 0; 1 if --missing finds primitives, or a plugin named by --plugin is off or failed; 2 for a name
+    that does not exist.
+    """
+    load_everything()
+    present, missing = [_kind(k, "--rule") for k in present], [_kind(k, "--missing") for k in missing]
+    usable = [_is_usable(name) for name in plugins]
+    rows = [Row.of(primitive) for primitive in list(primitives.values())]
+    chosen = [
+        row
+        for row in sorted(rows, key=lambda row: (row.plugin is None, row.owner, row.primitive.name))
+        if (not plugins or row.plugin in plugins)
+        and all(row.rules[kind].present for kind in present)
+        and not any(row.rules[kind].present for kind in missing)
+    ]
+    if as_json:
+        _print_json(chosen)
+    else:
+        _print_text(chosen)
+    report_faults()
+    if (missing and chosen) or not all(usable):
+        click.get_current_context().exit(1)
+
+
+def _kind(text: str, option: str) -> str:
+    kind = text.replace("-", "_")
+    if kind not in registries:
+        raise click.UsageError(f"{option}: {no_such('rule kind', text, registries)}")
+    return kind
+
+
+def _is_usable(name: str) -> bool:
+    records = manager().records
+    if name not in records:
+        raise click.UsageError(f"--plugin: {no_such('plugin', name, records)}")
+    return records[name].status == "loaded"
+
+
+def no_such(what: str, name: str, known: Iterable[str]) -> str:
+    """A sentence about a name that does not exist: the one that was probably meant, or all there are."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, 1)
+    hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(names) or 'none'}."
+    return f"there is no {what} named {name!r}; {hint}"
+
+
+def _totals(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
+    counts = {kind: Counter(row.rules[kind].status for row in rows) for kind in registries}
+    return {kind: {status: count[status] for status in STATUSES} for kind, count in counts.items()}
+
+
+def _print_json(rows: Sequence[Row]) -> None:
+    print_json(
+        {
+            "rule_kinds": list(registries),
+            "primitives": [row.as_json() for row in rows],
+            "totals": _totals(rows),
+            "problems": manager().problems(),
+        }
+    )
+
+
+def _print_text(rows: Sequence[Row]) -> None:
+    columns = [Column("primitive"), Column("plugin"), *(Column(kind, "center") for kind in registries)]
+    marks = {status: mark(text) for status, text in MARKS.items()}
+    cells = [[row.primitive.name, row.owner, *(marks[row.rules[kind].status] for kind in registries)] for row in rows]
+    print_table(columns, cells, [_legend(rows, marks), _summary(rows)])
+
+
+def _legend(rows: Sequence[Row], marks: dict[Status, str]) -> str:
+    shown = {found.status for row in rows for found in row.rules.values()} | {"own", "derived", "missing"}
+    return "   ".join(f"{marks[status]} {text}" for status, text in STATUSES.items() if status in shown)
+
+
+def _summary(rows: Sequence[Row]) -> str:
+    count: Counter[Status] = Counter(found.status for row in rows for found in row.rules.values())
+    ways = Counter(found.derivation for row in rows for found in row.rules.values() if found.derivation)
+    by = f" ({', '.join(f'{n} by {way}' for way, n in ways.most_common())})" if ways else ""
+    owners = len({row.plugin for row in rows if row.plugin})
+    rules = f"{count['own'] + count['platform']} own, {count['derived']} derived{by}, {count['missing']} missing"
+    return (
+        f"{_plural(len(rows), 'primitive')} from {_plural(owners, 'plugin') if owners else 'no plugin'}; rules: {rules}"
+    )
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,202 @@
+"""`corejax show PRIMITIVE`: what it computes, its signature, and where each of its rules is written."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import click
+
+from corejax.cli.faults import report_faults
+from corejax.cli.list_primitives import no_such
+from corejax.cli.output import print_json
+from corejax.plugins import load_everything
+from corejax.plugins.coverage import Coverage, coverage_of
+from corejax.primitive import Primitive, primitives
+from corejax.provenance import Provenance
+from corejax.rules import Rule, abstract_eval_rules, impl_rules, registries
+
+
+@click.command("show")
+@click.argument("primitive")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def show(primitive: str, as_json: bool) -> None:
+    """Show one primitive: its doc, its signature, and where each rule is written.
+
+    Exit codes: 0; 2 if there is no such primitive.
+    """
+    load_everything()
+    found = primitives.get(primitive)
+    if found is None:
+        report_faults()
+        raise click.UsageError(no_such("primitive", primitive, primitives))
+    described = describe(found)
+    if as_json:
+        print_json(described)
+    else:
+        click.echo("\n".join(_text(found, described)))
+        report_faults()
+
+
+def describe(primitive: Primitive) -> dict[str, Any]:
+    """Everything about a primitive, for scripts."""
+    return {
+        "name": primitive.name,
+        "defined": _place(primitive.provenance),
+        "doc": clean_doc(primitive.doc),
+        "signature": signature(primitive),
+        "multiple_results": primitive.multiple_results,
+        "effects": sorted(primitive.effects),
+        "linear_in": list(primitive.linear_in),
+        "tags": sorted(primitive.tags),
+        "decomposition": None if primitive.decomposition is None else _place(Provenance.of(primitive.decomposition)),
+        "rules": {kind: _described(found) for kind, found in coverage_of(primitive).items()},
+    }
+
+
+def _described(found: Coverage) -> dict[str, Any]:
+    return {
+        "status": found.status,
+        "rule": None if found.rule is None else _rule(found.rule),
+        "derived_by": found.derivation,
+        "platforms": {platform: _rule(rule) for platform, rule in found.platforms.items()},
+    }
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    return {
+        **_place(rule.provenance),
+        "flags": dict(rule.flags),
+        "overrides": None if rule.overridden is None else _rule(rule.overridden),
+    }
+
+
+def _place(where: Provenance) -> dict[str, Any]:
+    return {
+        "owner": where.owner,
+        "plugin": where.plugin,
+        "version": where.version,
+        "module": where.module,
+        "file": where.file,
+        "line": where.line,
+    }
+
+
+# -- doc and signature -------------------------------------------------------------------------------------------
+
+
+def clean_doc(doc: str) -> str:
+    """A docstring without its indentation; of NumPy's own docstrings, which impl rules bring, only the summary."""
+    text = inspect.cleandoc(doc)
+    head, separator, _ = text.partition("\nParameters\n----")
+    if not separator:
+        return text
+    paragraphs = head.strip().split("\n\n")
+    return "\n\n".join(p for p in paragraphs if not (p.startswith(paragraphs[0]) and p.endswith(")")))
+
+
+def signature(primitive: Primitive) -> str:
+    """How the primitive is bound, as far as its rules tell: operands, then static parameters after a `*`."""
+    parameters = [list(_parameters(fn)) for fn in _written(primitive)]
+    operands = next((named for each in parameters if (named := _operands(each))), None)
+    if operands is None:
+        operands = next((_operands(each, stars=True) for each in parameters), []) or ["*operands"]
+    rule = impl_rules.rule_of(primitive)
+    if operands == ["*operands"] and isinstance(getattr(rule and rule.fn, "nin", None), int):
+        operands = list("xyz"[: rule.fn.nin])  # type: ignore[union-attr]  # a NumPy ufunc
+    static = next((named for each in parameters if (named := _static(each))), [])
+    separator = ["*"] if static and not operands[-1].startswith("*") else []
+    return f"{primitive.name}({', '.join([*operands, *separator, *static])})"
+
+
+def _written(primitive: Primitive) -> Iterator[Callable[..., Any]]:
+    """Python functions that take the primitive's operands and parameters, the most telling first."""
+    rules = (impl_rules.rule_of(primitive), abstract_eval_rules.rule_of(primitive))
+    for fn in (*(rule.fn for rule in rules if rule is not None and rule.derived is None), primitive.decomposition):
+        if fn is not None and inspect.isroutine(inspect.unwrap(fn)) and hasattr(fn, "__code__"):
+            yield fn
+
+
+def _parameters(fn: Callable[..., Any]) -> Iterator[inspect.Parameter]:
+    # `_name=...` is how a rule made in a loop holds on to the loop's variable: nobody passes it.
+    yield from (p for p in inspect.signature(fn).parameters.values() if not p.name.startswith("_"))
+
+
+def _operands(parameters: list[inspect.Parameter], *, stars: bool = False) -> list[str]:
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    names = [p.name for p in parameters if p.kind in positional]
+    return names + ["*operands" for p in parameters if stars and p.kind is inspect.Parameter.VAR_POSITIONAL]
+
+
+def _static(parameters: list[inspect.Parameter]) -> list[str]:
+    named = [p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    return [p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in named]
+
+
+# -- text --------------------------------------------------------------------------------------------------------
+
+
+def _text(primitive: Primitive, described: dict[str, Any]) -> Iterator[str]:
+    yield f"{primitive.name}  ({described['defined']['owner']})"
+    if described["doc"]:
+        yield ""
+        yield from (f"  {line}".rstrip() for line in described["doc"].splitlines())
+    yield ""
+    yield f"  signature    {described['signature']}"
+    yield f"  defined      {_location(described['defined'])}"
+    if described["decomposition"]:
+        yield f"  decomposed   {_location(described['decomposition'])}"
+    yield from (f"  {name:<11}  {value}" for name, value in _flags(primitive))
+    yield ""
+    yield "  rules"
+    rows = [row for kind, found in described["rules"].items() for row in _rule_rows(kind, found)]
+    widths = [max(len(row[i]) for row in rows) for i in range(3)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        yield "    " + "  ".join([*cells, *row[3:]]).rstrip()
+    for kind, found in described["rules"].items():
+        if found["status"] == "missing":
+            yield ""
+            yield f"  {registries[kind].title} to write:"
+            yield ""
+            yield registries[kind].template_for(primitive)
+
+
+def _flags(primitive: Primitive) -> Iterator[tuple[str, str]]:
+    yield "results", "a list" if primitive.multiple_results else "one"
+    if primitive.effects:
+        yield "effects", ", ".join(sorted(primitive.effects))
+    if primitive.linear_in:
+        yield "linear in", "operand " + ", ".join(map(str, primitive.linear_in))
+    if primitive.tags:
+        yield "tags", ", ".join(sorted(primitive.tags))
+
+
+def _rule_rows(kind: str, found: dict[str, Any]) -> Iterator[list[str]]:
+    """Rule kind, status, owner, place: one line for the rule, further ones for platforms and what it overrides."""
+    if found["status"] == "derived":
+        yield [kind, "derived", f"by {found['derived_by']}"]
+    elif found["rule"] is None:
+        yield [kind, found["status"].replace("_", " "), ""]
+    else:
+        yield from _written_rows(kind, "own", found["rule"])
+    for platform, rule in found["platforms"].items():
+        yield from _written_rows("", f"on {platform}", rule)
+
+
+def _written_rows(kind: str, status: str, rule: dict[str, Any]) -> Iterator[list[str]]:
+    flags = [f"({', '.join(f'{k}={v}' for k, v in rule['flags'].items())})"] if rule["flags"] else []
+    yield [kind, status, rule["owner"], " ".join([_location(rule), *flags])]
+    if rule["overrides"] is not None:
+        yield from _written_rows("", "overrides", rule["overrides"])
+
+
+def _location(place: dict[str, Any]) -> str:
+    """`file:line`, relative to the working directory for files in it, so that terminals and editors can open it."""
+    if place["file"] is None:
+        return str(place["module"])
+    file = os.path.abspath(place["file"])
+    here = os.path.join(os.getcwd(), "")
+    return f"{file.removeprefix(here)}:{place['line']}"

@@ -1,0 +1,135 @@
+"""Settings: read from the environment once, changed through `config.override` or `config.update`.
+
+A setting is read at the edges (creation functions, plugin discovery, compilation), never per primitive.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_FLAGS = {
+    "1": True,
+    "true": True,
+    "yes": True,
+    "on": True,
+    "0": False,
+    "false": False,
+    "no": False,
+    "off": False,
+    "": False,
+}
+
+
+def _flag(text: str) -> bool:
+    try:
+        return _FLAGS[text.strip().lower()]
+    except KeyError:
+        raise ValueError(f"expected one of {', '.join(repr(k) for k in _FLAGS)}, got {text!r}") from None
+
+
+def _bits(value: Any) -> int:
+    bits = int(value)
+    if bits not in (32, 64):
+        raise ValueError(f"default_dtype_bits must be 32 or 64, got {value!r}")
+    return bits
+
+
+# name -> (default, parser of the environment's text, what it does)
+_SETTINGS: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
+    "default_dtype_bits": (32, _bits, "width of dtypes made from Python scalars and by creation functions: 32 or 64"),
+    "check_jaxprs": (False, _flag, "run the jaxpr type checker after every transformation"),
+    "strict_plugins": (False, _flag, "raise when a plugin fails to load instead of recording the fault"),
+    "strict_rules": (False, _flag, "refuse derived rules"),
+    "x64_compat": (False, _flag, "as JAX with x64 off: explicit 64-bit types become 32-bit ones on creation"),
+}
+
+
+class Config:
+    """Process-wide settings as attributes.
+
+    Attributes:
+        default_dtype_bits: 32 (default) or 64; environment `COREJAX_DEFAULT_DTYPE_BITS`.
+        check_jaxprs: type-check every jaxpr that a transformation builds; `COREJAX_CHECK_JAXPRS`.
+        strict_plugins: raise on a plugin's fault; `COREJAX_STRICT_PLUGINS`.
+        strict_rules: refuse derived rules; `COREJAX_STRICT_RULES`.
+        x64_compat: JAX's own x64-off behaviour; `COREJAX_X64_COMPAT`.
+    """
+
+    default_dtype_bits: int
+    check_jaxprs: bool
+    strict_plugins: bool
+    strict_rules: bool
+    x64_compat: bool
+    _parsers: dict[str, Callable[[Any], Any]]
+    on_change: list[Callable[[], None]]  # called after any setting changes
+
+    def __init__(self) -> None:
+        self.__dict__["on_change"] = []
+        self.__dict__["_parsers"] = {name: parser for name, (_, parser, _) in _SETTINGS.items()}
+        for name, (default, parser, _) in _SETTINGS.items():
+            text = os.environ.get("COREJAX_" + name.upper())
+            self.__dict__[name] = default if text is None else self._parsed(name, parser, text)
+
+    @staticmethod
+    def _parsed(name: str, parser: Callable[[str], Any], text: str) -> Any:
+        try:
+            return parser(text)
+        except ValueError as error:
+            raise ValueError(f"environment variable COREJAX_{name.upper()}: {error}") from None
+
+    def add_setting(self, name: str, default: Any, parser: Callable[[Any], Any] = lambda value: value) -> None:
+        """Declare a plugin's setting; its environment variable is `COREJAX_<NAME>`.
+
+        Raises:
+            ValueError: a setting of this name exists.
+        """
+        if name in self._parsers:
+            raise ValueError(f"setting {name!r} exists")
+        self._parsers[name] = parser
+        text = os.environ.get("COREJAX_" + name.upper())
+        self.__dict__[name] = default if text is None else self._parsed(name, parser, text)
+
+    def update(self, name: str, value: Any) -> None:
+        """Set one setting for the whole process.
+
+        Raises:
+            AttributeError: there is no such setting.
+            ValueError: the value is not one that the setting takes.
+        """
+        parser = self._parsers.get(name)
+        if parser is None:
+            raise AttributeError(f"no setting named {name!r}; there are {', '.join(sorted(self._parsers))}")
+        self.__dict__[name] = value if isinstance(value, bool) else parser(value)
+        self._changed()
+
+    def _changed(self) -> None:
+        for hook in self.on_change:
+            hook()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.update(name, value)
+
+    @contextmanager
+    def override(self, **settings: Any) -> Iterator[Config]:
+        """Settings for the length of a `with` block (process-wide, like `update`)."""
+        saved = {name: getattr(self, name) for name in settings}
+        try:
+            for name, value in settings.items():
+                self.update(name, value)
+            yield self
+        finally:
+            self.__dict__.update(saved)
+            self._changed()
+
+    def trace_key(self) -> tuple[Any, ...]:
+        """What a cached trace depends on besides its arguments."""
+        return (self.default_dtype_bits, self.x64_compat)
+
+    def __repr__(self) -> str:
+        return "Config(" + ", ".join(f"{name}={getattr(self, name)!r}" for name in sorted(self._parsers)) + ")"
+
+
+config = Config()

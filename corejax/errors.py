@@ -1,0 +1,93 @@
+"""Every error class of the kernel, each with the advice that its message carries."""
+
+from __future__ import annotations
+
+
+class CorejaxError(Exception):
+    """Base class of errors that only corejax raises."""
+
+
+class MissingRuleError(CorejaxError, NotImplementedError):
+    """A primitive met an interpreter for which nobody gave it a rule and none can be derived.
+
+    The message names the rule kind, the primitive, its plugin, the user's line, and the rule to write.
+    """
+
+    def __init__(self, message: str, *, primitive: object = None, kind: str = "") -> None:
+        super().__init__(message)
+        self.primitive = primitive
+        self.kind = kind
+
+
+class DerivedRuleWarning(UserWarning):
+    """A derived rule ran that works and is slow; said once for each primitive and rule kind.
+
+    The message names the primitive and the rule to write. `config.strict_rules` refuses derived rules altogether.
+    """
+
+
+class HostCallbackError(CorejaxError, RuntimeError):
+    """An impl rule that a compiled program called back on the host raised; what it raised is the cause."""
+
+
+class DuplicateRegistrationError(CorejaxError, ValueError):
+    """A primitive, rule, operation or name was registered twice; both owners are named."""
+
+
+class PluginError(CorejaxError, RuntimeError):
+    """A plugin failed to load, or something of a plugin that failed was asked for."""
+
+
+class PluginMissingError(CorejaxError, AttributeError):
+    """A name belongs to a plugin that is not installed; the message names the distribution to install."""
+
+
+class PluginMissingImportError(CorejaxError, ImportError):
+    """As `PluginMissingError`, for `from corejax import name`."""
+
+
+class UnexpectedTracerError(CorejaxError, TypeError):
+    """A tracer was used after the transformation that made it had ended (it leaked).
+
+    Typical cause: a traced function stored an intermediate value in a global, an attribute or a list.
+
+        >>> saved = []
+        >>> def f(x):
+        ...     saved.append(x * 2)  # leaks a tracer
+        ...     return x
+
+    Return the value from the function instead (`has_aux=True` where the transformation takes it).
+    """
+
+
+class ConcretizationTypeError(CorejaxError, TypeError):
+    """An abstract tracer was used where a concrete value is needed."""
+
+
+class TracerBoolConversionError(ConcretizationTypeError):
+    """`bool()` of an abstract tracer: `if`, `while`, `and`, `or`, `not` or `assert` on a traced value.
+
+    Use `cond`/`select` on the value, or mark the argument as static (`static_argnums`, `static_argnames`).
+    """
+
+
+class TracerIntegerConversionError(ConcretizationTypeError):
+    """An abstract tracer was used as an integer: `int()`, `range()`, a list index or a shape.
+
+    Use `dynamic_slice`/`take`, or mark the argument as static (`static_argnums`, `static_argnames`).
+    """
+
+
+class TracerArrayConversionError(ConcretizationTypeError):
+    """`numpy.asarray` of an abstract tracer: a NumPy function was called on a traced value.
+
+    Use the corresponding `corejax.numpy` function.
+    """
+
+
+class JaxprTypeError(CorejaxError, TypeError):
+    """A jaxpr breaks one of the invariants that `corejax.ir.check` states."""
+
+
+class JaxprSyntaxError(CorejaxError, ValueError):
+    """Text that is not a jaxpr; the message shows line, column and the line itself."""

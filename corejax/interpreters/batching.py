@@ -1,0 +1,233 @@
+"""Vectorised batching: one batched application instead of many.
+
+    vmap : (a -> b) -> (n a -> n b)
+
+A value that is not mapped is not boxed. `None` is the batching dimension of such a value in rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from corejax import tree
+from corejax.avals import ShapedArray, get_aval
+from corejax.primitive import Primitive
+from corejax.rules import Derivation, vmap_rules
+from corejax.structural import structural
+from corejax.trace import Trace, Tracer, named_axes, state
+
+not_mapped = None
+
+
+class BatchTracer(Tracer):
+    """A value with one more axis than its aval shows.
+
+    Attributes:
+        val: the batched value.
+        batch_dim: position of the batching axis in it.
+    """
+
+    __slots__ = ("aval", "batch_dim", "val")
+
+    def __init__(self, trace: Trace, val: Any, batch_dim: int) -> None:
+        self._trace = trace
+        self.val = val
+        self.batch_dim = batch_dim
+        self.aval = mapped_aval(get_aval(val), batch_dim)
+
+    def origin(self) -> str:
+        """Sentences that say which vmap made the value."""
+        text = super().origin()
+        return f"{text} The value differs along the mapped axis, so it is not one number." if text else ""
+
+    def __repr__(self) -> str:
+        return (
+            f"BatchTracer({self.aval.str_short(short_dtypes=False)}, batched={self.val!r}, batch_dim={self.batch_dim})"
+        )
+
+
+class BatchTrace(Trace):
+    """Applies vmap rules.
+
+    Attributes:
+        axis_size: length of the mapped axis.
+        axis_name: its name for collectives, or None.
+    """
+
+    __slots__ = ("axis_name", "axis_size")
+
+    def __init__(self, parent: Trace, axis_size: int, axis_name: Any = None, debug: Any = None) -> None:
+        super().__init__(parent, debug)
+        self.axis_size = axis_size
+        self.axis_name = axis_name
+
+    def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        """Run the vmap rule one level down; without a mapped operand, just the primitive."""
+        vals = []
+        dims = []
+        mapped = False
+        for x in args:
+            if type(x) is BatchTracer and x._trace is self:
+                vals.append(x.val)
+                dims.append(x.batch_dim)
+                mapped = True
+            else:
+                vals.append(x)
+                dims.append(None)  # type: ignore[arg-type]
+        parent = self.parent
+        if not mapped and not (self.axis_name is not None and "collective" in primitive.tags):
+            return parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
+        rule = vmap_rules.table.get(primitive) or vmap_rules.lookup(primitive)
+        previous = state.trace
+        state.trace = parent  # type: ignore[assignment]
+        try:
+            out, dim = rule(self.axis_size, vals, dims, **params)
+        finally:
+            state.trace = previous
+        if primitive.multiple_results:
+            return [o if d is None else BatchTracer(self, o, d) for o, d in zip(out, dim, strict=True)]
+        return [out if dim is None else BatchTracer(self, out, dim)]
+
+    def unbox(self, x: Any) -> tuple[Any, int | None]:
+        """Value and batching dimension (or None) of any value."""
+        return (x.val, x.batch_dim) if type(x) is BatchTracer and x._trace is self else (x, None)
+
+
+def batch_flat(
+    fun: Callable[..., Sequence[Any]],
+    axis_size: int,
+    vals: Sequence[Any],
+    dims: Sequence[int | None],
+    axis_name: Any = None,
+    debug: Any = None,
+) -> tuple[list[Any], list[int | None]]:
+    """Batch a flat function: values and batching dimensions in and out."""
+    parent = state.trace
+    trace = BatchTrace(parent, axis_size, axis_name, debug)
+    boxed = [x if d is None else BatchTracer(trace, x, d) for x, d in zip(vals, dims, strict=True)]
+    state.trace = trace
+    try:
+        if axis_name is None:
+            outs = fun(*boxed)
+        else:
+            with named_axes(((axis_name, axis_size),)):
+                outs = fun(*boxed)
+    finally:
+        state.trace = parent
+        trace.alive = False
+    pairs = [trace.unbox(x) for x in outs]
+    return [x for x, _ in pairs], [d for _, d in pairs]
+
+
+# -- helpers for rules -------------------------------------------------------------------------------------------
+
+
+def mapped_aval(aval: ShapedArray, dim: int | None) -> ShapedArray:
+    """Type of one element of a batch: without the axis `dim`."""
+    if dim is None:
+        return aval
+    shape = aval.shape
+    return ShapedArray(shape[:dim] + shape[dim + 1 :], aval.dtype, aval.weak_type)
+
+
+def unmapped_aval(axis_size: int, dim: int | None, aval: ShapedArray) -> ShapedArray:
+    """Type of a batch: with an axis of `axis_size` at `dim`."""
+    if dim is None:
+        return aval
+    shape = aval.shape
+    return ShapedArray((*shape[:dim], axis_size, *shape[dim:]), aval.dtype, aval.weak_type)
+
+
+def move_batch_axis(axis_size: int, source: int | None, destination: int, x: Any) -> Any:
+    """`x` with its batching axis at `destination`; a value that is not mapped is broadcast."""
+    if source is None:
+        return structural.broadcast_axis(x, axis_size, destination)
+    return x if source == destination else structural.move_axis(x, source, destination)
+
+
+def defvectorized(*primitives: Primitive) -> None:
+    """Register the vmap rule of elementwise primitives of one operand: the batch passes through."""
+    for primitive in primitives:
+
+        def vmap(axis_size: int, vals: Any, dims: Any, *, _primitive: Primitive = primitive, **params: Any) -> Any:
+            return _primitive.bind(*vals, **params), dims[0]
+
+        _register(primitive, vmap)
+
+
+def defbroadcasting(*primitives: Primitive) -> None:
+    """Register the vmap rule of elementwise primitives of several operands.
+
+    The operands are of one shape, or scalars. Batched operands get their batching axis in the same place;
+    a scalar in the batch grows axes of length 1 and is broadcast where the primitive needs equal shapes.
+    """
+    for primitive in primitives:
+
+        def vmap(axis_size: int, vals: Any, dims: Any, *, _primitive: Primitive = primitive, **params: Any) -> Any:
+            vals, dim = align_batch_axes(axis_size, vals, dims)
+            return _primitive.bind(*vals, **params), dim
+
+        _register(primitive, vmap)
+
+
+def _register(primitive: Primitive, vmap: Any) -> None:
+    from corejax.provenance import Provenance
+
+    vmap.__name__ = f"{primitive.name}_vmap"
+    vmap.__provenance__ = Provenance.of_caller()
+    vmap_rules.register(primitive, vmap)
+
+
+def align_batch_axes(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None]) -> tuple[list[Any], int]:
+    """Bring elementwise operands to one shape (or scalars) with the batching axis in one place.
+
+    Returns:
+        The operands, and the position of the batching axis.
+    """
+    ranks = [get_aval(x).ndim - (d is not None) for x, d in zip(vals, dims, strict=True)]
+    rank = max(ranks)
+    shape = next(mapped_aval(get_aval(x), d).shape for x, d, r in zip(vals, dims, ranks, strict=True) if r == rank)
+    dim = next(d for d, r in sorted(zip(dims, ranks, strict=True), key=lambda pair: -pair[1]) if d is not None)
+    full_batch = any(d is not None and r == rank for d, r in zip(dims, ranks, strict=True))
+    if not full_batch:
+        dim = 0
+    out = []
+    for x, d, r in zip(vals, dims, ranks, strict=True):
+        if d is None:
+            # A full-rank operand that is not mapped has to gain the axis; a scalar mixes as it is.
+            out.append(x if r == 0 else structural.broadcast_axis(x, axis_size, dim))
+        elif r == rank:
+            out.append(x if d == dim else structural.move_axis(x, d, dim))
+        else:  # a batch of scalars beside a batch of arrays
+            out.append(_spread(x, shape, dim))
+    return out, dim
+
+
+def _spread(x: Any, shape: tuple[int, ...], dim: int) -> Any:
+    """A batch of scalars, repeated over `shape` with the batching axis at `dim`."""
+    for axis, size in enumerate(shape):
+        x = structural.broadcast_axis(x, size, axis if axis < dim else axis + 1)
+    return x
+
+
+def _vmap_from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
+    body = primitive.decomposition
+    if body is None:
+        return None
+
+    def rule(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], **params: Any) -> tuple[Any, Any]:
+        def flat(*args: Any) -> list[Any]:
+            out = body(*args, **params)
+            return list(out) if primitive.multiple_results else [out]
+
+        outs, dims_out = batch_flat(flat, axis_size, vals, dims)
+        return (outs, dims_out) if primitive.multiple_results else (outs[0], dims_out[0])
+
+    return rule
+
+
+vmap_rules.derivations.append(Derivation("decomposition", _vmap_from_decomposition, needs="a decomposition"))
+
+
+tree.mark_leaf_types(BatchTracer)

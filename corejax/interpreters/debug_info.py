@@ -1,0 +1,91 @@
+"""What is being transformed: the function, its line and its arguments' names, resolved when a message needs them."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from corejax import tree
+
+
+class DebugInfo:
+    """The function that a trace runs, for messages.
+
+    Attributes:
+        fun: the user's function.
+        transform: the transformation's name as users write it ("jit", "grad", "vmap").
+        in_tree: structure of `(args, kwargs)` whose leaves the traced arguments are, or None.
+        traced: indices of those leaves that are traced, in order; None for all.
+    """
+
+    __slots__ = ("fun", "in_tree", "traced", "transform")
+
+    def __init__(self, fun: Any, transform: str, in_tree: Any = None, traced: tuple[int, ...] | None = None) -> None:
+        self.fun = fun
+        self.transform = transform
+        self.in_tree = in_tree
+        self.traced = traced
+
+    @property
+    def name(self) -> str:
+        """Name of the function."""
+        return fun_name(self.fun)
+
+    @property
+    def location(self) -> str:
+        """`file:line` of the function, or an empty string."""
+        code = getattr(_unwrapped(self.fun), "__code__", None)
+        return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
+
+    def description(self) -> str:
+        """`tracing the function f at file.py:3 for jit`."""
+        where = f" at {self.location}" if self.location else ""
+        return f"tracing the function {self.name}{where} for {self.transform}"
+
+    def arg_names(self) -> list[str]:
+        """A name for each traced argument: `x`, `params['w']`, `args[0]`."""
+        if self.in_tree is None:
+            return []
+        leaves = [object() for _ in range(self.in_tree.num_leaves)]
+        args, kwargs = tree.tree_unflatten(self.in_tree, leaves)
+        out: list[str] = []
+        for arg, base in zip(args, _positional_names(self.fun, args, kwargs), strict=True):
+            out.extend(base + tree.keystr(path) for path, _ in tree.tree_leaves_with_path(arg))
+        for key in sorted(kwargs):
+            out.extend(key + tree.keystr(path) for path, _ in tree.tree_leaves_with_path(kwargs[key]))
+        return out if self.traced is None else [out[i] for i in self.traced]
+
+
+def _positional_names(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+    """The parameter that takes each positional argument: `x`, `rest[0]` for what `*rest` takes."""
+    unknown = [f"args[{i}]" for i in range(len(args))]
+    try:
+        signature = inspect.signature(fun)
+        signature.bind_partial(*args, **kwargs)
+    except (TypeError, ValueError):
+        return unknown
+    names: list[str] = []
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            names.extend(f"{parameter.name}[{i}]" for i in range(len(args) - len(names)))
+        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            names.append(parameter.name)
+    return names[: len(args)]
+
+
+def _unwrapped(fun: Any) -> Any:
+    while True:
+        if isinstance(fun, functools.partial):
+            fun = fun.func
+        elif hasattr(fun, "__wrapped__"):
+            fun = fun.__wrapped__
+        else:
+            return fun
+
+
+def fun_name(fun: Any) -> str:
+    """A function's name for messages and for `name` parameters."""
+    fun = _unwrapped(fun)
+    return getattr(fun, "__name__", None) or type(fun).__name__

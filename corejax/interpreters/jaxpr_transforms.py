@@ -1,0 +1,249 @@
+"""From program to program, for the rules of higher-order primitives. All are memoised on the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from corejax.config import config
+from corejax.interpreters.batching import batch_flat, move_batch_axis, unmapped_aval
+from corejax.interpreters.jvp import instantiate as instantiate_zero
+from corejax.interpreters.jvp import jvp_flat, tangent_aval
+from corejax.interpreters.staging import stage_closed
+from corejax.interpreters.transposition import UndefPrimal, backward_pass, zero_cotangent
+from corejax.ir.check import check_partial_eval
+from corejax.ir.dce import dce_jaxpr as dce_open_jaxpr
+from corejax.ir.interpret import eval_jaxpr, jaxpr_as_fun
+from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from corejax.rules import partial_eval_jaxpr_rules
+from corejax.trace import state
+
+Flags = Sequence[bool]
+
+
+def _memoised(closed: ClosedJaxpr, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+    key = (*key, config.trace_key(), state.axis_env)
+    found = closed.memo.get(key)
+    if found is None:
+        found = closed.memo[key] = make()
+    return found
+
+
+def _flags(value: bool | Flags, count: int) -> tuple[bool, ...]:
+    return (value,) * count if isinstance(value, bool) else tuple(value)
+
+
+def jvp_jaxpr(
+    closed: ClosedJaxpr, nonzeros: Flags, instantiate: bool | Flags = False
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """The program that pushes tangents forward.
+
+    Args:
+        closed: a program `a -> b`.
+        nonzeros: which arguments have tangents.
+        instantiate: outputs whose zero tangents are made real, one flag each or one for all.
+
+    Returns:
+        `(a, nonzero T a) -> (b, nonzero T b)`, and which outputs have tangents.
+    """
+    nonzeros = tuple(nonzeros)
+    make_real = _flags(instantiate, len(closed.out_avals))
+
+    def make() -> tuple[ClosedJaxpr, list[bool]]:
+        nonzeros_out: list[bool] = []
+
+        def flat(*args: Any) -> list[Any]:
+            primals, rest = args[: len(nonzeros)], iter(args[len(nonzeros) :])
+            tangents = [next(rest) if nz else None for nz in nonzeros]
+            outs, tangents_out = jvp_flat(jaxpr_as_fun(closed), primals, tangents, closed.jaxpr.debug_info)
+            tangents_out = [
+                instantiate_zero(t, x) if real else t for t, x, real in zip(tangents_out, outs, make_real, strict=True)
+            ]
+            nonzeros_out.extend(t is not None for t in tangents_out)
+            return [*outs, *(t for t in tangents_out if t is not None)]
+
+        tangent_avals = [tangent_aval(a) for a, nz in zip(closed.in_avals, nonzeros, strict=True) if nz]
+        new = stage_closed(flat, [*closed.in_avals, *tangent_avals], closed.jaxpr.debug_info)
+        return new, nonzeros_out
+
+    return _memoised(closed, ("jvp", nonzeros, make_real), make)  # type: ignore[no-any-return]
+
+
+def batch_jaxpr(
+    closed: ClosedJaxpr, axis_size: int, dims_in: Sequence[int | None], instantiate: bool | Flags = False
+) -> tuple[ClosedJaxpr, list[int | None]]:
+    """The program over a batch.
+
+    Args:
+        closed: a program `a -> b`.
+        axis_size: length of the batch.
+        dims_in: batching dimension of each argument.
+        instantiate: outputs that are batched even if they do not depend on a batched argument.
+
+    Returns:
+        The program, and the batching dimension of each output: 0 or None.
+    """
+    dims_in = tuple(dims_in)
+    make_real = _flags(instantiate, len(closed.out_avals))
+
+    def make() -> tuple[ClosedJaxpr, list[int | None]]:
+        dims_out: list[int | None] = []
+
+        def flat(*args: Any) -> list[Any]:
+            outs, dims = batch_flat(jaxpr_as_fun(closed), axis_size, args, dims_in, debug=closed.jaxpr.debug_info)
+            moved = []
+            for x, d, real in zip(outs, dims, make_real, strict=True):
+                batched = d is not None or real
+                moved.append(move_batch_axis(axis_size, d, 0, x) if batched else x)
+                dims_out.append(0 if batched else None)
+            return moved
+
+        avals = [unmapped_aval(axis_size, d, a) for d, a in zip(dims_in, closed.in_avals, strict=True)]
+        return stage_closed(flat, avals, closed.jaxpr.debug_info), dims_out
+
+    return _memoised(closed, ("batch", axis_size, dims_in, make_real), make)  # type: ignore[no-any-return]
+
+
+def partial_eval_jaxpr(
+    closed: ClosedJaxpr, unknowns: Flags, instantiate: bool | Flags = False
+) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], int]:
+    """Unzip a program into what is known and what is not.
+
+    Args:
+        closed: a program `(a1, a2) -> (b1, b2)`, arguments in any order.
+        unknowns: which arguments are unknown.
+        instantiate: outputs that are treated as unknown even if they are known.
+
+    Returns:
+        `known : a1 -> (b1, res)`, `unknown : (res, a2) -> b2`, which outputs are unknown, and the number of residuals.
+    """
+    unknowns = tuple(unknowns)
+    make_unknown = _flags(instantiate, len(closed.out_avals))
+    return _memoised(  # type: ignore[no-any-return]
+        closed, ("partial_eval", unknowns, make_unknown), lambda: _unzip(closed, unknowns, make_unknown)
+    )
+
+
+def _unzip(
+    closed: ClosedJaxpr, unknowns: tuple[bool, ...], make_unknown: tuple[bool, ...]
+) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], int]:
+    jaxpr = closed.jaxpr
+    unknown_vars = {v for v, u in zip(jaxpr.invars, unknowns, strict=True) if u}
+    residuals: dict[Var, None] = {}
+    eqns1: list[JaxprEqn] = []
+    eqns2: list[JaxprEqn] = []
+
+    def needed_later(atoms: Sequence[Any]) -> None:
+        residuals.update((v, None) for v in atoms if type(v) is Var and v not in unknown_vars and v not in made_later)
+
+    made_later: set[Var] = set()
+    for eqn in jaxpr.eqns:
+        unks_in = [v in unknown_vars for v in eqn.invars]
+        if not any(unks_in):
+            eqns1.append(eqn)
+            continue
+        rule = partial_eval_jaxpr_rules.table.get(eqn.primitive)
+        if rule is None:
+            unknown_vars.update(eqn.outvars)
+            needed_later(eqn.invars)
+            eqns2.append(eqn)
+            continue
+        eqn1, eqn2, unks_out, res = rule(unks_in, eqn)
+        unknown_vars.update(v for v, u in zip(eqn.outvars, unks_out, strict=True) if u)
+        if eqn1 is not None:  # one equation or a list: a loop's rule puts what is invariant before it
+            eqns1.extend(eqn1 if isinstance(eqn1, list) else [eqn1])
+        if eqn2 is not None:
+            residuals.update((v, None) for v in res if type(v) is Var)
+            needed_later(eqn2.invars)
+            made_later.update(v for v in eqn2.outvars if v not in unknown_vars)
+            eqns2.append(eqn2)
+
+    unknowns_out = [
+        force or (type(v) is Var and v in unknown_vars) for v, force in zip(jaxpr.outvars, make_unknown, strict=True)
+    ]
+    outs1 = [v for v, u in zip(jaxpr.outvars, unknowns_out, strict=True) if not u]
+    outs2 = [v for v, u in zip(jaxpr.outvars, unknowns_out, strict=True) if u]
+    needed_later(outs2)
+    for v in jaxpr.constvars:  # both halves have the constants
+        residuals.pop(v, None)
+    res_vars = list(residuals)
+    ins1 = [v for v, u in zip(jaxpr.invars, unknowns, strict=True) if not u]
+    ins2 = [v for v, u in zip(jaxpr.invars, unknowns, strict=True) if u]
+    known = _with_consts(closed, Jaxpr((), ins1, eqns1, [*outs1, *res_vars], jaxpr.debug_info))
+    unknown = _with_consts(closed, Jaxpr((), [*res_vars, *ins2], eqns2, outs2, jaxpr.debug_info))
+    if config.check_jaxprs:
+        check_partial_eval(jaxpr, known.jaxpr, unknown.jaxpr, unknowns, unknowns_out)
+    return known, unknown, unknowns_out, len(res_vars)
+
+
+def _with_consts(closed: ClosedJaxpr, jaxpr: Jaxpr) -> ClosedJaxpr:
+    """Give a program made of a closed one's equations those of its constants that it uses."""
+    used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is Var} | {
+        v for v in jaxpr.outvars if type(v) is Var
+    }
+    pairs = [(v, c) for v, c in zip(closed.jaxpr.constvars, closed.consts, strict=True) if v in used]
+    opened = Jaxpr([v for v, _ in pairs], jaxpr.invars, jaxpr.eqns, jaxpr.outvars, jaxpr.debug_info)
+    return ClosedJaxpr(opened, [c for _, c in pairs])
+
+
+def transpose_jaxpr(closed: ClosedJaxpr, linear: Flags, nonzero_cts: Flags) -> tuple[ClosedJaxpr, list[bool]]:
+    """The program that pulls cotangents back.
+
+    Args:
+        closed: a program `(res, a) -> b`, linear in `a`, arguments in any order.
+        linear: which arguments are linear.
+        nonzero_cts: which outputs have cotangents.
+
+    Returns:
+        `(res, nonzero CT b) -> nonzero CT a`, and which linear arguments get cotangents.
+    """
+    linear = tuple(linear)
+    nonzero_cts = tuple(nonzero_cts)
+
+    def make() -> tuple[ClosedJaxpr, list[bool]]:
+        nonzeros_out: list[bool] = []
+
+        def flat(*args: Any) -> list[Any]:
+            values = iter(args)
+            operands = [UndefPrimal(a) if lin else next(values) for a, lin in zip(closed.in_avals, linear, strict=True)]
+            cts = [next(values) if nz else None for nz in nonzero_cts]
+            cts_in = backward_pass(closed.jaxpr, closed.consts, operands, cts)
+            cts_in = [ct for ct, lin in zip(cts_in, linear, strict=True) if lin]
+            nonzeros_out.extend(ct is not None for ct in cts_in)
+            return [ct for ct in cts_in if ct is not None]
+
+        res_avals = [a for a, lin in zip(closed.in_avals, linear, strict=True) if not lin]
+        ct_avals = [tangent_aval(a) for a, nz in zip(closed.out_avals, nonzero_cts, strict=True) if nz]
+        return stage_closed(flat, [*res_avals, *ct_avals], closed.jaxpr.debug_info), nonzeros_out
+
+    return _memoised(closed, ("transpose", linear, nonzero_cts), make)  # type: ignore[no-any-return]
+
+
+def dce_jaxpr(
+    closed: ClosedJaxpr, used_outputs: Flags, instantiate: bool | Flags = False
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """Drop what the used outputs do not need; see `corejax.ir.dce_jaxpr`."""
+    used_outputs = tuple(used_outputs)
+    keep = _flags(instantiate, len(closed.in_avals))
+
+    def make() -> tuple[ClosedJaxpr, list[bool]]:
+        new, used_inputs = dce_open_jaxpr(closed.jaxpr, used_outputs, keep)
+        return _with_consts(closed, new), used_inputs
+
+    return _memoised(closed, ("dce", used_outputs, keep), make)  # type: ignore[no-any-return]
+
+
+def inline_closed(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    """Bind a program's equations here instead of calling it."""
+    return eval_jaxpr(closed.jaxpr, closed.consts, args)
+
+
+__all__ = [
+    "batch_jaxpr",
+    "dce_jaxpr",
+    "inline_closed",
+    "jvp_jaxpr",
+    "partial_eval_jaxpr",
+    "transpose_jaxpr",
+    "zero_cotangent",
+]

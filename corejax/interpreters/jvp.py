@@ -1,0 +1,269 @@
+"""Forward-mode differentiation: pushing tangents forward.
+
+    jvp : (a -> b) -> (a, T a) -> (b, T b)
+
+A zero tangent is `None`, and a value with a zero tangent is not boxed at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax import tree
+from corejax.array import Array, as_array
+from corejax.avals import ShapedArray, get_aval
+from corejax.primitive import Primitive
+from corejax.rules import Derivation, jvp_rules, transpose_rules
+from corejax.structural import structural
+from corejax.trace import Trace, Tracer, state
+
+
+class JVPTracer(Tracer):
+    """A primal with its (nonzero) tangent."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, trace: Trace, primal: Any, tangent: Any) -> None:
+        self._trace = trace
+        self.primal = primal
+        self.tangent = tangent
+
+    @property
+    def aval(self) -> ShapedArray:  # type: ignore[override]
+        """Type of the primal."""
+        primal = self.primal
+        return primal.aval if type(primal) is Array else get_aval(primal)
+
+    def concrete(self) -> Any:
+        """The primal, where it is known: Python control flow on it works."""
+        primal = self.primal
+        return primal.concrete() if isinstance(primal, Tracer) else as_array(primal)
+
+    def origin(self) -> str:
+        """As the primal's."""
+        return self.primal.origin() if isinstance(self.primal, Tracer) else super().origin()
+
+    def __repr__(self) -> str:
+        return f"JVPTracer(primal={self.primal!r}, tangent={self.tangent!r})"
+
+
+class JVPTrace(Trace):
+    """Applies JVP rules to primal-tangent pairs."""
+
+    __slots__ = ()
+
+    def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        """Run the JVP rule one level down; without a nonzero tangent, just the primitive."""
+        primals = []
+        tangents = []
+        moves = False
+        for x in args:
+            if type(x) is JVPTracer and x._trace is self:
+                primals.append(x.primal)
+                tangents.append(x.tangent)
+                moves = True
+            else:
+                primals.append(x)
+                tangents.append(None)
+        parent = self.parent
+        if not moves:
+            return parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
+        rule = jvp_rules.table.get(primitive) or jvp_rules.lookup(primitive)
+        previous = state.trace
+        state.trace = parent  # type: ignore[assignment]
+        try:
+            out, tangent = rule(primals, tangents, **params)
+        finally:
+            state.trace = previous
+        if primitive.multiple_results:
+            return [o if t is None else JVPTracer(self, o, t) for o, t in zip(out, tangent, strict=True)]
+        return [out if tangent is None else JVPTracer(self, out, tangent)]
+
+    def unbox(self, x: Any) -> tuple[Any, Any]:
+        """Primal and tangent (or None) of any value."""
+        return (x.primal, x.tangent) if type(x) is JVPTracer and x._trace is self else (x, None)
+
+
+def jvp_flat(
+    fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any], debug: Any = None
+) -> tuple[list[Any], list[Any]]:
+    """Differentiate a flat function: lists of values in and out, None for zero tangents."""
+    parent = state.trace
+    trace = JVPTrace(parent, debug)
+    boxed = [x if t is None else JVPTracer(trace, x, t) for x, t in zip(primals, tangents, strict=True)]
+    state.trace = trace
+    try:
+        outs = fun(*boxed)
+    finally:
+        state.trace = parent
+        trace.alive = False
+    pairs = [trace.unbox(x) for x in outs]
+    return [p for p, _ in pairs], [t for _, t in pairs]
+
+
+# -- helpers for rules -------------------------------------------------------------------------------------------
+
+
+def zeros_like(x: Any) -> Any:
+    """Zeros of the tangent type of a value."""
+    return structural.zeros(tangent_aval(get_aval(x)))
+
+
+def tangent_aval(aval: ShapedArray) -> ShapedArray:
+    """Type of tangents and cotangents: the value's own, strongly typed."""
+    return aval.strip_weak_type()
+
+
+def as_tangent(x: Any, aval: ShapedArray) -> Any:
+    """A value as the tangent or cotangent of one of type `aval`: strongly typed, of its dtype."""
+    wanted = tangent_aval(aval)
+    if isinstance(x, Tracer):
+        return x if x.aval is wanted else structural.astype(x, wanted.dtype)
+    x = as_array(x)
+    if x.aval is wanted:
+        return x
+    return x._with_aval(wanted) if x.aval.dtype == wanted.dtype else Array(np.asarray(x).astype(wanted.dtype), wanted)
+
+
+def instantiate(tangent: Any, primal: Any) -> Any:
+    """A zero tangent made real."""
+    return zeros_like(primal) if tangent is None else tangent
+
+
+def add_tangents(x: Any, y: Any) -> Any:
+    """Sum of two tangents or cotangents, either of which may be None."""
+    if x is None:
+        return y
+    return x if y is None else structural.add(x, y)
+
+
+def _with_real_zeros(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, Any]) -> Callable[..., Any]:
+    if flags.get("symbolic_zeros"):
+        return fn
+
+    def rule(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        return fn(primals, [_real_zero(t, x) for x, t in zip(primals, tangents, strict=True)], **params)
+
+    return rule
+
+
+def _real_zero(tangent: Any, primal: Any) -> Any:
+    from corejax.dtypes import is_inexact
+
+    return zeros_like(primal) if tangent is None and is_inexact(get_aval(primal).dtype) else tangent
+
+
+jvp_rules.adapt = _with_real_zeros
+
+
+def defjvp(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
+    """Register a JVP rule given one function for each operand.
+
+    Args:
+        primitive: a primitive with one result.
+        rules: `rule(tangent, *primals, **params) -> tangent of the result`; None where the derivative is zero.
+    """
+    only = rules[0] if len(rules) == 1 else None
+    if only is not None:
+
+        def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+            # Reached with a nonzero tangent only, so there is nothing to choose.
+            return primitive.bind(*primals, **params), only(*tangents, *primals, **params)
+
+    else:
+
+        def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+            out = primitive.bind(*primals, **params)
+            tangent = None
+            for rule, t in zip(rules, tangents, strict=True):
+                if t is not None and rule is not None:
+                    part = rule(t, *primals, **params)
+                    tangent = part if tangent is None else add_tangents(tangent, part)
+            return out, tangent
+
+    jvp.__name__ = f"{primitive.name}_jvp"
+    jvp_rules.register(primitive, _as_written(jvp, rules), symbolic_zeros=True)
+
+
+def defjvp_with_result(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
+    """As `defjvp`; each rule gets the result too: `rule(tangent, out, *primals, **params)`."""
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        out = primitive.bind(*primals, **params)
+        tangent = None
+        for rule, t in zip(rules, tangents, strict=True):
+            if t is not None and rule is not None:
+                part = rule(t, out, *primals, **params)
+                tangent = part if tangent is None else add_tangents(tangent, part)
+        return out, tangent
+
+    jvp.__name__ = f"{primitive.name}_jvp"
+    jvp_rules.register(primitive, _as_written(jvp, rules), symbolic_zeros=True)
+
+
+def deflinear(primitive: Primitive, transpose: Callable[..., Any]) -> None:
+    """Register the JVP and transpose rules of a primitive that is linear in all of its operands.
+
+    Args:
+        primitive: a primitive with one result.
+        transpose: `transpose(ct, *primals_in, **params) -> [ct or None]`.
+    """
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        # Reached with a nonzero tangent only.
+        real = [zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
+        return primitive.bind(*primals, **params), primitive.bind(*real, **params)
+
+    jvp.__name__ = f"{primitive.name}_jvp"
+    jvp_rules.register(primitive, _as_written(jvp, (transpose,)), symbolic_zeros=True)
+    transpose_rules.register(primitive, transpose)
+
+
+def defzero(primitive: Primitive) -> None:
+    """Register the JVP rule of a primitive whose derivative is zero everywhere (comparisons, rounding)."""
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        out = primitive.bind(*primals, **params)
+        return out, [None] * len(out) if primitive.multiple_results else None
+
+    jvp.__name__ = f"{primitive.name}_jvp"
+    jvp_rules.register(primitive, _as_written(jvp, ()), symbolic_zeros=True)
+
+
+def _as_written(fn: Any, rules: Sequence[Any]) -> Any:
+    """Give a rule made by a helper the place where its author wrote it, so that provenance points there."""
+    from corejax.provenance import Provenance
+
+    written = next((r for r in rules if getattr(r, "__code__", None) is not None), None)
+    place = Provenance.of(written) if written is not None else Provenance.of_caller()
+    fn.__module__ = place.module
+    fn.__provenance__ = place
+    return fn
+
+
+def _jvp_from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
+    body = primitive.decomposition
+    if body is None:
+        return None
+
+    def rule(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        def flat(*args: Any) -> list[Any]:
+            out = body(*args, **params)
+            return list(out) if primitive.multiple_results else [out]
+
+        outs, tangents_out = jvp_flat(flat, primals, tangents)
+        return (outs, tangents_out) if primitive.multiple_results else (outs[0], tangents_out[0])
+
+    return rule
+
+
+jvp_rules.derivations.append(
+    Derivation("decomposition", _jvp_from_decomposition, needs="a decomposition", flags={"symbolic_zeros": True})
+)
+
+tree.mark_leaf_types(JVPTracer)
+
+__all__ = ["JVPTrace", "JVPTracer", "add_tangents", "defjvp", "deflinear", "defzero", "instantiate", "jvp_flat"]

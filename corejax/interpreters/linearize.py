@@ -1,0 +1,129 @@
+"""Linearisation: the primal part runs now, the tangent part is kept as a linear tape.
+
+    linearize : (a -> b) -> a -> (b, T a -o T b)
+
+One pass: JVP rules run with a partial-evaluation trace below them, on which tangents are unknown and primals known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.array import Array
+from corejax.avals import get_aval
+from corejax.interpreters.batching import BatchTracer
+from corejax.interpreters.jvp import JVPTrace, JVPTracer, tangent_aval
+from corejax.interpreters.partial_eval import PartialEvalTrace, PartialEvalTracer
+from corejax.ir.interpret import eval_jaxpr
+from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
+from corejax.observe import Event, notify, observed
+from corejax.trace import Tracer, state
+
+
+class LinearTape:
+    """The tangent part of a function at a point: equations linear in the tangents, with residuals in place.
+
+    Attributes:
+        tracers: the unknown input tangents; None for inputs that are not differentiated.
+        eqns: the tape.
+        outs: output tangents: a variable, or None for zero.
+    """
+
+    __slots__ = ("_program", "eqns", "outs", "trace", "tracers")
+
+    def __init__(self, trace: PartialEvalTrace, tracers: list[PartialEvalTracer | None], outs: list[Any]) -> None:
+        self.trace = trace
+        self.tracers = tracers
+        self.eqns: list[JaxprEqn] = trace.tape
+        self.outs = outs
+        self._program: tuple[Jaxpr, list[Any]] | None = None
+
+    @property
+    def invars(self) -> list[Var | None]:
+        """Variables of the input tangents."""
+        return [None if t is None else t._var for t in self.tracers]
+
+    def to_jaxpr(self) -> tuple[Jaxpr, list[Any]]:
+        """The tape as a jaxpr from input tangents to the nonzero output tangents, and its residuals."""
+        if self._program is None:
+            args = [t for t in self.tracers if t is not None]
+            self._program = self.trace.to_jaxpr(args, [t for t in self.outs if t is not None])
+        return self._program
+
+    def push(self, tangents: Sequence[Any]) -> list[Any]:
+        """Output tangents (None for zero) for input tangents."""
+        jaxpr, residuals = self.to_jaxpr()
+        given = [t for t, tracer in zip(tangents, self.tracers, strict=True) if tracer is not None]
+        outs = iter(eval_jaxpr(jaxpr, residuals, given))
+        return [None if t is None else next(outs) for t in self.outs]
+
+
+def linearize_flat(
+    fun: Callable[..., Sequence[Any]], primals: Sequence[Any], active: Sequence[bool], debug: Any = None
+) -> tuple[list[Any], LinearTape]:
+    """Linearise a flat function.
+
+    Args:
+        fun: the function.
+        primals: its arguments.
+        active: which of them are differentiated.
+        debug: what is being transformed.
+
+    Returns:
+        The outputs, and the tape of the tangent part.
+    """
+    parent = state.trace
+    tape = PartialEvalTrace(parent, debug)
+    trace = JVPTrace(tape, debug)
+    tracers = [tape.new_arg(tangent_aval(get_aval(x))) if a else None for x, a in zip(primals, active, strict=True)]
+    boxed = [x if t is None else JVPTracer(trace, x, t) for x, t in zip(primals, tracers, strict=True)]
+    state.trace = trace
+    try:
+        outs = fun(*boxed)
+    finally:
+        state.trace = parent
+        trace.alive = False
+        tape.alive = False
+    primals_out = []
+    tangents_out: list[Any] = []
+    for x in outs:
+        primal, tangent = trace.unbox(x)
+        primals_out.append(primal)
+        tangents_out.append(tangent)
+    if observed():
+        notify(_report(tape, tangents_out))
+    return primals_out, LinearTape(tape, tracers, tangents_out)
+
+
+def _report(tape: PartialEvalTrace, tangents_out: Sequence[Any]) -> Event:
+    """What a linearisation kept: the known values that the equations which its outputs need refer to."""
+    live = {t._var for t in tangents_out if tape.is_unknown(t)}
+    residuals: dict[int, int] = {}
+    equations = 0
+    for eqn in reversed(tape.tape):
+        if not live.isdisjoint(eqn.outvars) or eqn.effects:
+            equations += 1
+            live.update(x for x in eqn.invars if type(x) is Var)
+            for x in eqn.invars:
+                if isinstance(x, Array | Tracer | np.ndarray):
+                    residuals[id(x)] = _stored_bytes(x)
+    facts = {
+        "transform": tape.debug.transform if tape.debug is not None else "linearize",
+        "residual_bytes": sum(residuals.values()),
+        "residuals": len(residuals),
+        "equations": equations,
+    }
+    return Event("linearize", tape.debug.name if tape.debug is not None else "", facts=facts)
+
+
+def _stored_bytes(x: Any) -> int:
+    """Bytes behind a value: of a batch's tracer the whole batch, of a differentiated value its tangent too."""
+    if isinstance(x, JVPTracer):
+        return _stored_bytes(x.primal) + _stored_bytes(x.tangent)
+    if isinstance(x, BatchTracer):
+        return _stored_bytes(x.val)
+    aval = get_aval(x)
+    return aval.size * aval.dtype.itemsize

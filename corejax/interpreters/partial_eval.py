@@ -1,0 +1,179 @@
+"""Partial evaluation: what is known now is computed now, the rest is recorded.
+
+    partial_eval : ((a1, a2) -> (b1, b2)) -> a1 -> (b1, res, (res, a2) -> b2)
+
+Equations with an unknown operand are appended to a flat tape, in order; known values stand in them as they are.
+Everything else is interpreted by the trace below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax import source_info, tree
+from corejax.array import Array, as_array
+from corejax.avals import ShapedArray, get_aval
+from corejax.config import config
+from corejax.ir.check import check_jaxpr
+from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Literal, Var
+from corejax.primitive import Primitive
+from corejax.rules import partial_eval_rules
+from corejax.trace import Trace, Tracer, state
+
+
+class PartialEvalTracer(Tracer):
+    """A value that is not known yet: a variable on the tape."""
+
+    __slots__ = ("_var", "aval")
+
+    def __init__(self, trace: Trace, aval: ShapedArray, var: Var) -> None:
+        self._trace = trace
+        self.aval = aval
+        self._var = var
+
+
+class PartialEvalTrace(Trace):
+    """Records on a tape what depends on unknown values.
+
+    Attributes:
+        tape: equations whose `invars` hold variables (unknown) or values (known).
+    """
+
+    __slots__ = ("copies", "tape")
+
+    def __init__(self, parent: Trace, debug: Any = None) -> None:
+        super().__init__(parent, debug)
+        self.tape: list[JaxprEqn] = []
+        self.copies: dict[int, tuple[np.ndarray[Any, Any], Array]] = {}
+
+    def new_arg(self, aval: ShapedArray) -> PartialEvalTracer:
+        """An unknown argument."""
+        return PartialEvalTracer(self, aval, Var(aval))
+
+    def is_unknown(self, x: Any) -> bool:
+        """Whether a value is on this tape."""
+        return type(x) is PartialEvalTracer and x._trace is self
+
+    def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        """Compute with known operands; record with unknown ones; a rule of its own decides where there is one."""
+        for x in args:
+            if type(x) is PartialEvalTracer and x._trace is self:
+                break
+        else:
+            return self.parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
+        rule = partial_eval_rules.table.get(primitive)
+        if rule is None:
+            return self.record(primitive, args, params)
+        previous = state.trace
+        state.trace = self.parent  # type: ignore[assignment]
+        try:
+            return rule(self, args, **params)  # type: ignore[no-any-return]
+        finally:
+            state.trace = previous
+
+    def record(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[PartialEvalTracer]:
+        """Append an equation to the tape."""
+        operands = []
+        avals = []
+        for x in args:
+            if type(x) is PartialEvalTracer and x._trace is self:
+                operands.append(x._var)
+                avals.append(x.aval)
+            else:
+                if isinstance(x, np.ndarray):
+                    x = self._copy(x)
+                operands.append(x)
+                avals.append(x.aval if type(x) is Array else get_aval(x))
+        avals_out = primitive.abstract(tuple(avals), params)
+        outvars = [Var(aval) for aval in avals_out]
+        self.tape.append(JaxprEqn(primitive, operands, outvars, params, state.source))
+        return [PartialEvalTracer(self, v.aval, v) for v in outvars]
+
+    def _copy(self, x: np.ndarray[Any, Any]) -> Array:
+        """A NumPy array as it is now, for its owner may write to it before the tape is read; one copy of each."""
+        _, found = self.copies.get(id(x), (None, None))
+        if found is None or found._fetch().tobytes() != x.tobytes():
+            found = as_array(x)
+            self.copies[id(x)] = (x, found)  # keeps x alive, so that its id stays its own
+        return found
+
+    def to_jaxpr(self, args: Sequence[PartialEvalTracer], outs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
+        """The tape as a program from unknown arguments to outputs, without what the outputs do not need.
+
+        Returns:
+            The program, whose constvars stand for the residuals, and the residuals.
+        """
+        residuals: dict[int, tuple[Var, Any]] = {}
+
+        def atom(x: Any) -> Any:
+            if type(x) is Var:
+                return x
+            if type(x) is PartialEvalTracer and x._trace is self:
+                return x._var
+            return _residual(x, residuals)
+
+        outvars = [atom(x) for x in outs]
+        live = {v for v in outvars if type(v) is Var}
+        eqns = []
+        for eqn in reversed(self.tape):
+            if eqn.effects or not live.isdisjoint(eqn.outvars):
+                invars = [atom(x) for x in eqn.invars]
+                live.update(v for v in invars if type(v) is Var)
+                eqns.append(JaxprEqn(eqn.primitive, invars, eqn.outvars, eqn.params, eqn.source_info))
+        constvars = [v for v, _ in residuals.values()]
+        jaxpr = Jaxpr(constvars, [x._var for x in args], eqns[::-1], outvars, self.debug)
+        if config.check_jaxprs:
+            check_jaxpr(jaxpr)
+        return jaxpr, [x for _, x in residuals.values()]
+
+
+def _residual(x: Any, residuals: dict[int, tuple[Var, Any]]) -> Var | Literal:
+    if not isinstance(x, Tracer):
+        array = as_array(x)
+        if array.aval.ndim == 0 and array._host is not None and not isinstance(x, np.ndarray):
+            return Literal(array._host[()], array.aval)
+    found = residuals.get(id(x))
+    if found is None:
+        found = residuals[id(x)] = (Var(get_aval(x)), x)
+    return found[0]
+
+
+def partial_eval_flat(
+    fun: Callable[..., Sequence[Any]], known: Sequence[Any], avals: Sequence[ShapedArray | None], debug: Any = None
+) -> tuple[Jaxpr, list[Any], list[Any], list[bool]]:
+    """Partially evaluate a flat function.
+
+    Args:
+        fun: the function.
+        known: the known arguments' values (anything in the places of unknown ones).
+        avals: types of the unknown arguments, None in the places of known ones.
+        debug: what is being transformed.
+
+    Returns:
+        The program of the unknown part (constvars: residuals; arguments: the unknown ones; outputs: the unknown
+        ones), the residuals, the known outputs (None in the places of unknown ones), and which outputs are unknown.
+    """
+    parent = state.trace
+    trace = PartialEvalTrace(parent, debug)
+    args = [x if aval is None else trace.new_arg(aval) for x, aval in zip(known, avals, strict=True)]
+    state.trace = trace
+    try:
+        outs = fun(*args)
+    finally:
+        state.trace = parent
+        trace.alive = False
+    unknowns_out = [trace.is_unknown(x) for x in outs]
+    unknown_outs = [x for x, u in zip(outs, unknowns_out, strict=True) if u]
+    jaxpr, residuals = trace.to_jaxpr([x for x in args if trace.is_unknown(x)], unknown_outs)
+    return jaxpr, residuals, [None if u else x for x, u in zip(outs, unknowns_out, strict=True)], unknowns_out
+
+
+def user_source() -> Any:
+    """The user's line, for equations that rules record."""
+    return state.source or source_info.capture(2)
+
+
+tree.mark_leaf_types(PartialEvalTracer)

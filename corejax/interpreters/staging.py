@@ -1,0 +1,231 @@
+"""Staging: recording instead of running.
+
+    stage : (a -> b) -> avals of a -> jaxpr of a -> b
+
+The staging trace has no parent: everything that is bound while it is on top is recorded, whatever its operands
+depend on (omnistaging). Scalars become literals in place; arrays become constants, each once.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax import source_info, tree
+from corejax.array import Array, as_array
+from corejax.avals import ShapedArray, get_aval
+from corejax.config import config
+from corejax.ir.check import check_jaxpr
+from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from corejax.primitive import Primitive
+from corejax.rules import Derivation, abstract_eval_rules
+from corejax.trace import Trace, Tracer, enter_context, escaped, leave_context, state
+
+
+class JitTracer(Tracer):
+    """An abstract value: a variable of the program being recorded."""
+
+    __slots__ = ("_var", "aval")
+
+    def __init__(self, trace: Trace, aval: ShapedArray, var: Var) -> None:
+        self._trace = trace
+        self.aval = aval
+        self._var = var
+
+    def origin(self) -> str:
+        """Which function was traced for what, and why the value is not known."""
+        return self._trace.explain(self)  # type: ignore[attr-defined, no-any-return]
+
+    def made_at(self) -> str | None:
+        """The user's line that made the value."""
+        return self._trace.made_at(self._var)  # type: ignore[attr-defined, no-any-return]
+
+
+class StagingTrace(Trace):
+    """Records equations.
+
+    Attributes:
+        eqns: the equations so far.
+        invars: binders of the arguments.
+        constants: id of a constant -> (its variable, the constant, its value when it was used).
+    """
+
+    __slots__ = ("constants", "eqns", "invars")
+
+    def __init__(self, debug: Any = None) -> None:
+        super().__init__(None, debug)
+        self.eqns: list[JaxprEqn] = []
+        self.invars: list[Var] = []
+        self.constants: dict[int, tuple[Var, Any, Any]] = {}
+
+    def new_arg(self, aval: ShapedArray) -> JitTracer:
+        """A binder for one more argument."""
+        var = Var(aval)
+        self.invars.append(var)
+        return JitTracer(self, aval, var)
+
+    def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        """Record one equation; abstract evaluation types it."""
+        invars: list[Any] = []
+        avals = []
+        for x in args:
+            if type(x) is JitTracer and x._trace is self:
+                invars.append(x._var)
+                avals.append(x.aval)
+            else:
+                atom = self.atom(x, primitive)
+                invars.append(atom)
+                avals.append(atom.aval)
+        outvars = [Var(aval) for aval in primitive.abstract(tuple(avals), params)]
+        source = state.source
+        if source is None:
+            source = source_info.capture(3)
+        self.eqns.append(JaxprEqn(primitive, invars, outvars, params, source))
+        return [JitTracer(self, v.aval, v) for v in outvars]
+
+    def atom(self, x: Any, primitive: Primitive | None = None) -> Var | Literal:
+        """The variable or literal that stands for any value."""
+        if isinstance(x, Tracer):
+            if x._trace is self:
+                return x._var  # type: ignore[no-any-return]
+            if not x._trace.alive:
+                raise escaped(x, f"primitive {primitive.name!r}" if primitive else "the result of a traced function")
+            return self._constant(x, x.aval)
+        kind = type(x)
+        if kind is Array:
+            if x.aval.ndim == 0 and x._host is not None:
+                return Literal(x._host[()], x.aval)
+            return self._constant(x, x.aval)
+        try:
+            aval = get_aval(x)
+        except TypeError as error:
+            raise TypeError(f"operand of primitive {primitive.name!r}: {error}" if primitive else str(error)) from None
+        if aval.ndim == 0 and not isinstance(x, np.ndarray):
+            return Literal(x, aval) if not hasattr(kind, "__corejax_array__") else self.atom(as_array(x), primitive)
+        return self._constant(x, aval)
+
+    def _constant(self, x: Any, aval: ShapedArray) -> Var:
+        found = self.constants.get(id(x))
+        if type(x) is np.ndarray and found is not None and x.tobytes() != found[2].tobytes():
+            self.constants[len(self.constants)] = found  # written to since then: another constant from now on
+            found = None
+        if found is None:
+            value = x.copy() if type(x) is np.ndarray else x
+            found = self.constants[id(x)] = (Var(aval), x, value)  # keeps x alive, so that its id stays its own
+        return found[0]
+
+    def to_jaxpr(self, outs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
+        """The program recorded so far, with the given values as outputs, and its constants."""
+        outvars = [self.atom(x) for x in outs]
+        constvars = [v for v, _, _ in self.constants.values()]
+        jaxpr = Jaxpr(constvars, self.invars, self.eqns, outvars, self.debug)
+        return jaxpr, [as_array(value) for _, _, value in self.constants.values()]
+
+    # -- messages ----------------------------------------------------------------------------------------------
+
+    def made_at(self, var: Var) -> str | None:
+        """The user's line whose equation binds `var`."""
+        return next((source_info.describe(e.source_info) for e in self.eqns if var in e.outvars), None)
+
+    def explain(self, tracer: JitTracer) -> str:
+        """Why a value is abstract: which arguments it depends on, or which operations made it."""
+        if self.debug is None:
+            return ""
+        head = f"The error occurred while {self.debug.description()}."
+        sources, made = self._ancestry(tracer._var)
+        if sources:
+            names = self.debug.arg_names()
+            known = [names[i] if i < len(names) else f"number {i}" for i in sources]
+            noun = "the value of the argument" if len(known) == 1 else "the values of the arguments"
+            listed = known[0] if len(known) == 1 else f"{', '.join(known[:-1])} and {known[-1]}"
+            return f"{head} This concrete value was not available in Python because it depends on {noun} {listed}."
+        if not made:
+            return head
+        from corejax.ir.printer import eqn_text
+
+        lines = "\n\n".join(
+            f"  operation {eqn_text(e)}\n    from line {source_info.describe(e.source_info)}" for e in made[:5]
+        )
+        more = f"\n\n  and {len(made) - 5} more operations" if len(made) > 5 else ""
+        return f"{head} This value became a tracer due to corejax operations on these lines:\n\n{lines}{more}"
+
+    def _ancestry(self, var: Var) -> tuple[list[int], list[JaxprEqn]]:
+        """Indices of the arguments that `var` depends on, and the last equations that made it."""
+        wanted = {var}
+        made = []
+        for eqn in reversed(self.eqns):
+            if not wanted.isdisjoint(eqn.outvars):
+                made.append(eqn)
+                wanted.update(v for v in eqn.invars if type(v) is Var)
+        return [i for i, v in enumerate(self.invars) if v in wanted], made
+
+
+def stage(
+    fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray], debug: Any = None
+) -> tuple[Jaxpr, list[Any]]:
+    """Record a flat function on abstract arguments.
+
+    Returns:
+        The program and its constants, which may be tracers of transformations around this one.
+    """
+    trace = StagingTrace(debug)
+    args = [trace.new_arg(aval) for aval in in_avals]
+    previous = state.trace
+    source, state.source = state.source, None
+    state.trace = trace
+    enter_context()
+    # A program under construction is all live objects: collections would walk it again and again, for nothing.
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        outs = fun(*args)
+        jaxpr, consts = trace.to_jaxpr(outs)
+    finally:
+        if collecting:
+            gc.enable()
+        leave_context()
+        state.trace = previous
+        state.source = source
+        trace.alive = False
+    if config.check_jaxprs:
+        check_jaxpr(jaxpr)
+    return jaxpr, consts
+
+
+def stage_closed(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray], debug: Any = None) -> ClosedJaxpr:
+    """As `stage`, with the constants attached."""
+    return ClosedJaxpr(*stage(fun, in_avals, debug))
+
+
+def _abstract_eval_from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
+    if primitive.decomposition is None:
+        return None
+
+    def rule(*avals: ShapedArray, **params: Any) -> Any:
+        outs = decomposed(primitive, avals, params).out_avals
+        return outs if primitive.multiple_results else outs[0]
+
+    return rule
+
+
+def decomposed(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> ClosedJaxpr:
+    """The decomposition of a primitive as a program, for operands of these types."""
+    body = primitive.decomposition
+    assert body is not None
+
+    def flat(*args: Any) -> list[Any]:
+        out = body(*args, **params)
+        return list(out) if primitive.multiple_results else [out]
+
+    return stage_closed(flat, avals)
+
+
+abstract_eval_rules.derivations.append(
+    Derivation("decomposition", _abstract_eval_from_decomposition, needs="a decomposition")
+)
+
+
+tree.mark_leaf_types(JitTracer)

@@ -1,0 +1,176 @@
+"""Transposition: a linear map turned round, cotangents flowing backward.
+
+    transpose : (a -o b) -> (b -o a)
+
+A linear program is walked backward once; an equation whose outputs have no cotangent is skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from corejax.avals import ShapedArray
+from corejax.interpreters.jvp import tangent_aval
+from corejax.interpreters.linearize import LinearTape
+from corejax.interpreters.staging import decomposed
+from corejax.ir.interpret import literal_value
+from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
+from corejax.primitive import Primitive
+from corejax.rules import Derivation, transpose_rules
+from corejax.structural import structural
+from corejax.trace import state
+
+
+class UndefPrimal:
+    """Placeholder for a linear operand in a transpose rule.
+
+    Attributes:
+        aval: type of the operand.
+    """
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"UndefPrimal({self.aval.str_short()})"
+
+
+def is_undef_primal(x: Any) -> bool:
+    """Whether `x` marks a linear operand."""
+    return type(x) is UndefPrimal
+
+
+def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted: Sequence[Var | None]) -> list[Any]:
+    """Walk a tape backward.
+
+    Args:
+        eqns: equations whose `invars` are variables (linear) or values.
+        cotangents: cotangent of each output variable; consumed.
+        wanted: the variables whose cotangents are asked for.
+
+    Returns:
+        A cotangent for each, None for zero.
+    """
+    table = transpose_rules.table
+    process = structural.add
+    previous = state.source
+    try:
+        for eqn in reversed(eqns):
+            primitive = eqn.primitive
+            if primitive.multiple_results:
+                ct: Any = [cotangents.pop(v, None) for v in eqn.outvars]
+                if all(c is None for c in ct):
+                    continue
+            else:
+                ct = cotangents.pop(eqn.outvars[0], None)
+                if ct is None:
+                    continue
+            operands = [UndefPrimal(x.aval) if type(x) is Var else x for x in eqn.invars]
+            rule = table.get(primitive) or transpose_rules.lookup(primitive)
+            state.source = eqn.source_info
+            cts_in = rule(ct, *operands, **eqn.params)
+            for x, c in zip(eqn.invars, cts_in, strict=True):
+                if c is not None and type(x) is Var:
+                    earlier = cotangents.get(x)
+                    cotangents[x] = c if earlier is None else process(earlier, c)
+    finally:
+        state.source = previous
+    return [None if v is None else cotangents.get(v) for v in wanted]
+
+
+def pull(tape: LinearTape, cts: Sequence[Any]) -> list[Any]:
+    """Input cotangents (None for zero) for output cotangents (None for zero)."""
+    cotangents: dict[Var, Any] = {}
+    for tangent, ct in zip(tape.outs, cts, strict=True):
+        if ct is not None and tape.trace.is_unknown(tangent):  # a known tangent does not depend on the inputs'
+            earlier = cotangents.get(tangent._var)
+            cotangents[tangent._var] = ct if earlier is None else structural.add(earlier, ct)
+    return transpose_tape(tape.eqns, cotangents, tape.invars)
+
+
+def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+    """Transpose a program with respect to its linear arguments.
+
+    Equations that do not depend on a linear argument are evaluated; the others are walked backward.
+
+    Args:
+        jaxpr: the program.
+        consts: values of its constvars.
+        args: values of its arguments, `UndefPrimal` for the linear ones.
+        cts: cotangents of its outputs, None for zero.
+
+    Returns:
+        A cotangent for each argument: None for zero and for those that are not linear.
+    """
+    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    env.update((v, x) for v, x in zip(jaxpr.invars, args, strict=True) if type(x) is not UndefPrimal)
+
+    def read(atom: Any) -> Any:
+        if type(atom) is Var:
+            return env.get(atom, atom)
+        return literal_value(atom)
+
+    linear = []
+    previous = state.source
+    try:
+        for eqn in jaxpr.eqns:
+            operands = [read(v) for v in eqn.invars]
+            if any(type(x) is Var for x in operands):
+                linear.append(JaxprEqn(eqn.primitive, operands, eqn.outvars, eqn.params, eqn.source_info))
+            else:
+                state.source = eqn.source_info
+                env.update(
+                    zip(eqn.outvars, state.trace.process_primitive(eqn.primitive, operands, eqn.params), strict=True)
+                )
+    finally:
+        state.source = previous
+    cotangents: dict[Var, Any] = {}
+    for v, ct in zip(jaxpr.outvars, cts, strict=True):
+        if ct is not None and type(v) is Var and v not in env:
+            cotangents[v] = structural.add(cotangents[v], ct) if v in cotangents else ct
+    wanted = [v if type(x) is UndefPrimal else None for v, x in zip(jaxpr.invars, args, strict=True)]
+    return transpose_tape(linear, cotangents, wanted)
+
+
+def zero_cotangent(aval: ShapedArray) -> Any:
+    """Zeros of the cotangent type of an aval."""
+    return structural.zeros(tangent_aval(aval))
+
+
+def _with_real_zeros(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, Any]) -> Callable[..., Any]:
+    if flags.get("symbolic_zeros") or not primitive.multiple_results:
+        return fn
+
+    def rule(cts: Sequence[Any], *operands: Any, **params: Any) -> Any:
+        from corejax.avals import get_aval
+
+        if any(ct is None for ct in cts):
+            avals = primitive.abstract(tuple(get_aval(x) for x in operands), params)
+            cts = [zero_cotangent(a) if ct is None else ct for ct, a in zip(cts, avals, strict=True)]
+        return fn(cts, *operands, **params)
+
+    return rule
+
+
+transpose_rules.adapt = _with_real_zeros
+
+
+def _transpose_from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
+    if primitive.decomposition is None:
+        return None
+
+    def rule(ct: Any, *operands: Any, **params: Any) -> list[Any]:
+        from corejax.avals import get_aval
+
+        closed = decomposed(primitive, [get_aval(x) for x in operands], params)
+        return backward_pass(closed.jaxpr, closed.consts, operands, ct if primitive.multiple_results else [ct])
+
+    return rule
+
+
+transpose_rules.derivations.append(
+    Derivation("decomposition", _transpose_from_decomposition, needs="a decomposition", flags={"symbolic_zeros": True})
+)

@@ -1,0 +1,42 @@
+"""The intermediate representation: jaxprs as data, checked, printed, parsed, run and trimmed."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from corejax.ir.check import check_jaxpr as check_jaxpr
+from corejax.ir.check import check_partial_eval as check_partial_eval
+from corejax.ir.dce import dce as dce
+from corejax.ir.dce import dce_jaxpr as dce_jaxpr
+from corejax.ir.dce import dce_rules as dce_rules
+from corejax.ir.interpret import eval_jaxpr as eval_jaxpr
+from corejax.ir.interpret import jaxpr_as_fun as jaxpr_as_fun
+from corejax.ir.jaxpr import Atom as Atom
+from corejax.ir.jaxpr import ClosedJaxpr as ClosedJaxpr
+from corejax.ir.jaxpr import Jaxpr as Jaxpr
+from corejax.ir.jaxpr import JaxprEqn as JaxprEqn
+from corejax.ir.jaxpr import Literal as Literal
+from corejax.ir.jaxpr import Var as Var
+from corejax.ir.jaxpr import close_over_consts as close_over_consts
+from corejax.ir.jaxpr import set_printer
+from corejax.ir.jaxpr import subjaxprs as subjaxprs
+from corejax.ir.values import register_param_type as register_param_type
+
+if TYPE_CHECKING:
+    from corejax.ir.equality import same_jaxpr as same_jaxpr
+    from corejax.ir.hoisting import hoist_literals as hoist_literals
+    from corejax.ir.parser import parse_jaxpr as parse_jaxpr
+    from corejax.ir.printer import jaxpr_text as jaxpr_text
+
+# What works on text is imported when it is first used: most programs never are printed.
+_LAZY = {"same_jaxpr": "equality", "hoist_literals": "hoisting", "parse_jaxpr": "parser", "jaxpr_text": "printer"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'corejax.ir' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"corejax.ir.{_LAZY[name]}"), name)
+
+
+set_printer(lambda name: getattr(importlib.import_module("corejax.ir.printer"), name))

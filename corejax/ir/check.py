@@ -1,0 +1,113 @@
+"""The jaxpr type checker.
+
+Invariants of a well-typed program:
+1. every variable is bound before it is used, and bound once;
+2. every equation has as many outputs as its primitive gives, of the types that its abstract-eval rule gives;
+3. constants have the types of their constvars, literals the types that they carry;
+and, for the halves that partial evaluation makes of a program, the types of the halves fit the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from corejax.avals import ShapedArray, get_aval
+from corejax.errors import JaxprTypeError
+from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
+from corejax.source_info import describe
+
+
+def check_jaxpr(program: Jaxpr | ClosedJaxpr) -> tuple[list[ShapedArray], list[ShapedArray]]:
+    """Check a program, and those in its equations' parameters.
+
+    Returns:
+        Its type: avals of arguments and of outputs.
+
+    Raises:
+        JaxprTypeError: an invariant is broken; shows the equation among its neighbours and the user's line.
+    """
+    jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
+    if isinstance(program, ClosedJaxpr):
+        for v, const in zip(jaxpr.constvars, program.consts, strict=True):
+            if get_aval(const) is not v.aval:
+                raise JaxprTypeError(f"a constant of type {get_aval(const)} stands for a constvar of type {v.aval}")
+    bound: set[Var] = set()
+    for v in (*jaxpr.constvars, *jaxpr.invars):
+        if v in bound:
+            raise JaxprTypeError(f"binder {v!r} is bound twice in\n{jaxpr}")
+        bound.add(v)
+    for index, eqn in enumerate(jaxpr.eqns):
+        try:
+            _check_eqn(eqn, bound)
+        except JaxprTypeError as error:
+            raise JaxprTypeError(f"{error}\n{_context(jaxpr, index)}") from error.__cause__
+    out_avals = [_check_atom(v, bound, "as an output") for v in jaxpr.outvars]
+    return jaxpr.in_avals, out_avals
+
+
+def _check_eqn(eqn: JaxprEqn, bound: set[Var]) -> None:
+    name = eqn.primitive.name
+    in_avals = tuple(_check_atom(v, bound, f"by primitive {name!r}") for v in eqn.invars)
+    for sub in subjaxprs(eqn.params):
+        try:
+            check_jaxpr(sub)
+        except JaxprTypeError as error:
+            raise JaxprTypeError(f"in a program of primitive {name!r}: {error}") from error.__cause__
+    try:
+        out_avals = eqn.primitive.abstract(in_avals, eqn.params)
+    except (TypeError, ValueError) as error:
+        raise JaxprTypeError(f"primitive {name!r} does not take its operands: {error}") from error
+    if len(out_avals) != len(eqn.outvars):
+        raise JaxprTypeError(
+            f"primitive {name!r} gives {len(out_avals)} results, the equation binds {len(eqn.outvars)}"
+        )
+    for v, aval in zip(eqn.outvars, out_avals, strict=True):
+        if v.aval is not aval:
+            raise JaxprTypeError(f"primitive {name!r} gives {aval}, the equation binds a variable of type {v.aval}")
+        if v in bound:
+            raise JaxprTypeError(f"variable {v!r} is bound twice, the second time by primitive {name!r}")
+        bound.add(v)
+
+
+def _check_atom(atom: Any, bound: set[Var], used: str) -> ShapedArray:
+    if isinstance(atom, Var):
+        if atom not in bound:
+            raise JaxprTypeError(f"unbound variable {atom!r} is used {used}")
+        return atom.aval
+    if not isinstance(atom, Literal):
+        raise JaxprTypeError(f"{atom!r}, used {used}, is neither a variable nor a literal")
+    return atom.aval
+
+
+def _context(jaxpr: Jaxpr, index: int, around: int = 5) -> str:
+    from corejax.ir.printer import eqns_text
+
+    lines = eqns_text(jaxpr, max(0, index - around), index + around + 1, mark=index)
+    return f"in equation {index}, from {describe(jaxpr.eqns[index].source_info)}:\n{lines}"
+
+
+def check_partial_eval(
+    whole: Jaxpr, known: Jaxpr, unknown: Jaxpr, unknowns_in: Sequence[bool], unknowns_out: Sequence[bool]
+) -> None:
+    """Check that two halves fit a program: `whole: (a1, a2) -> (b1, b2)`, `known: a1 -> (b1, res)`,
+    `unknown: (res, a2) -> b2`.
+
+    Raises:
+        JaxprTypeError: the halves do not compose to the whole.
+    """
+    (ins, outs), (ins1, outs1), (ins2, outs2) = check_jaxpr(whole), check_jaxpr(known), check_jaxpr(unknown)
+    a1 = [a for a, u in zip(ins, unknowns_in, strict=True) if not u]
+    a2 = [a for a, u in zip(ins, unknowns_in, strict=True) if u]
+    b1 = [a for a, u in zip(outs, unknowns_out, strict=True) if not u]
+    b2 = [a for a, u in zip(outs, unknowns_out, strict=True) if u]
+    residuals = outs1[len(b1) :]
+    for what, expected, got in (
+        ("arguments of the known half", a1, ins1),
+        ("outputs of the known half", b1, outs1[: len(b1)]),
+        ("residuals", residuals, ins2[: len(residuals)]),
+        ("arguments of the unknown half", a2, ins2[len(residuals) :]),
+        ("outputs of the unknown half", b2, outs2),
+    ):
+        if expected != got:
+            raise JaxprTypeError(f"partial evaluation: {what} have types {got}, expected {expected}")

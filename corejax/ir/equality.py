@@ -1,0 +1,103 @@
+"""When two programs are the same: alpha-equivalence; parameters, literals and constants compared exactly."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+
+from corejax.array import host_value
+from corejax.avals import get_aval
+from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from corejax.ir.values import literal_scalar
+from corejax.trace import Tracer
+
+
+def same_jaxpr(a: Jaxpr | ClosedJaxpr, b: Jaxpr | ClosedJaxpr) -> bool:
+    """Whether two programs differ in nothing but the identity of their variables.
+
+    Same equations in the same order on the same operands, same types (weak types too), same parameters;
+    literals and constants the same bit by bit (so a NaN is itself, and -0.0 is not 0.0). Programs in
+    parameters are compared in the same way. Source and debug info do not count, and neither does whether a
+    program without constants is closed.
+    """
+    if a is b:
+        return True
+    jaxpr_a, consts_a = _parts(a)
+    jaxpr_b, consts_b = _parts(b)
+    return _same_list(consts_a, consts_b, _same_const) and _same_program(jaxpr_a, jaxpr_b)
+
+
+def _parts(program: Jaxpr | ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
+    return (program.jaxpr, program.consts) if isinstance(program, ClosedJaxpr) else (program, [])
+
+
+def _same_list(xs: Any, ys: Any, same: Any) -> bool:
+    return len(xs) == len(ys) and all(same(x, y) for x, y in zip(xs, ys, strict=True))
+
+
+class _Numbering:
+    """Variables of both programs, numbered as they are bound: the same variable has the same number."""
+
+    def __init__(self) -> None:
+        self.a: dict[Var, int] = {}
+        self.b: dict[Var, int] = {}
+
+    def bind(self, x: Var, y: Var) -> bool:
+        self.a[x] = self.b[y] = len(self.a) + len(self.b)
+        return x.aval is y.aval
+
+    def same(self, x: Atom, y: Atom) -> bool:
+        if type(x) is Var or type(y) is Var:
+            number = self.a.get(x)  # type: ignore[arg-type]
+            return x is y if number is None else number == self.b.get(y)  # type: ignore[arg-type]
+        return x.aval is y.aval and literal_scalar(x).tobytes() == literal_scalar(y).tobytes()  # type: ignore[arg-type]
+
+
+def _same_program(a: Jaxpr, b: Jaxpr) -> bool:
+    if len(a.constvars) != len(b.constvars):
+        return False
+    numbering = _Numbering()
+    return (
+        _same_list([*a.constvars, *a.invars], [*b.constvars, *b.invars], numbering.bind)
+        and _same_list(a.eqns, b.eqns, lambda x, y: _same_eqn(x, y, numbering))
+        and _same_list(a.outvars, b.outvars, numbering.same)
+    )
+
+
+def _same_eqn(x: JaxprEqn, y: JaxprEqn, numbering: _Numbering) -> bool:
+    return (
+        x.primitive is y.primitive
+        and _same_list(x.invars, y.invars, numbering.same)
+        and x.params.keys() == y.params.keys()
+        and all(_same_value(value, y.params[name]) for name, value in x.params.items())
+        and _same_list(x.outvars, y.outvars, numbering.bind)
+    )
+
+
+def _same_const(x: Any, y: Any) -> bool:
+    if x is y:
+        return True
+    if isinstance(x, Tracer) or isinstance(y, Tracer) or get_aval(x) is not get_aval(y):
+        return False
+    return bool(np.asarray(host_value(x)).tobytes() == np.asarray(host_value(y)).tobytes())
+
+
+def _same_value(x: Any, y: Any) -> bool:
+    """Whether two parameters are the same: equal, of one type, floats bit by bit."""
+    if isinstance(x, Jaxpr | ClosedJaxpr) and isinstance(y, Jaxpr | ClosedJaxpr):
+        return same_jaxpr(x, y)
+    if isinstance(x, tuple | list) and type(x) is type(y):
+        return _same_list(x, y, _same_value)
+    if isinstance(x, type | np.dtype) and isinstance(y, type | np.dtype):
+        return bool(x == y)  # numpy.float32 and its dtype are one
+    if type(x) is not type(y):
+        return False
+    if type(x) is float:
+        return struct.pack("d", x) == struct.pack("d", y)
+    if type(x) is complex:
+        return struct.pack("dd", x.real, x.imag) == struct.pack("dd", y.real, y.imag)
+    if isinstance(x, np.generic):
+        return bool(x.dtype == y.dtype and x.tobytes() == y.tobytes())
+    return x is y or bool(x == y)

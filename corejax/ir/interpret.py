@@ -1,0 +1,93 @@
+"""`eval_jaxpr`: run a program. Under a transformation it rebinds each equation, so it is itself traceable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
+from corejax.trace import state
+
+# Set by interpreters.evaluation: runs a program on concrete values, on NumPy from end to end; None: not concrete.
+_concrete_runner: Callable[[Jaxpr, list[Any]], list[Any] | None] | None = None
+
+
+def set_concrete_runner(runner: Callable[[Jaxpr, list[Any]], list[Any] | None]) -> None:
+    """Install the interpreter for concrete values."""
+    global _concrete_runner
+    _concrete_runner = runner
+
+
+def last_uses(jaxpr: Jaxpr) -> list[list[Var]]:
+    """For each equation, the variables that nothing after it reads (memoised on the program)."""
+    found = jaxpr.memo.get("last_uses")
+    if found is None:
+        seen = {v for v in jaxpr.outvars if type(v) is Var}
+        found = []
+        for eqn in reversed(jaxpr.eqns):
+            dead = []
+            for v in (*eqn.invars, *eqn.outvars):
+                if type(v) is Var and v not in seen:
+                    seen.add(v)
+                    dead.append(v)
+            found.append(dead)
+        found.reverse()
+        jaxpr.memo["last_uses"] = found
+    return found
+
+
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+    """Evaluate `jaxpr` on constants and arguments.
+
+    Args:
+        jaxpr: the program.
+        consts: one value for each constvar.
+        args: one value for each argument; their avals are those of the binders.
+
+    Returns:
+        The list of outputs.
+
+    Raises:
+        TypeError: the numbers of values and binders differ.
+    """
+    if len(consts) != len(jaxpr.constvars) or len(args) != len(jaxpr.invars):
+        raise TypeError(
+            f"a jaxpr with {len(jaxpr.constvars)} constvars and {len(jaxpr.invars)} arguments was given "
+            f"{len(consts)} constants and {len(args)} arguments"
+        )
+    values = [*consts, *args]
+    if _concrete_runner is not None:
+        outs = _concrete_runner(jaxpr, values)
+        if outs is not None:
+            return outs
+    env: dict[Var, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), values, strict=True))
+    previous = state.source
+    try:
+        for eqn, dead in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
+            state.source = eqn.source_info
+            operands = [env[v] if type(v) is Var else literal_value(v) for v in eqn.invars]
+            outs = state.trace.process_primitive(eqn.primitive, operands, eqn.params)
+            for v, value in zip(eqn.outvars, outs, strict=True):
+                env[v] = value
+            for v in dead:
+                del env[v]
+    finally:
+        state.source = previous
+    return [env[v] if type(v) is Var else literal_value(v) for v in jaxpr.outvars]
+
+
+def literal_value(literal: Any) -> Any:
+    """A value whose aval is the literal's own."""
+    from corejax.array import Array, host_value
+
+    value = literal.val
+    if type(value) in (bool, int, float, complex) or literal.aval.weak_type:
+        import numpy as np
+
+        return Array(np.asarray(host_value(value), dtype=literal.aval.dtype), literal.aval)
+    return value
+
+
+def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
+    """The program as a Python function from arguments to a list of outputs."""
+    return lambda *args: eval_jaxpr(closed.jaxpr, closed.consts, args)

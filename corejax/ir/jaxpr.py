@@ -1,0 +1,224 @@
+"""Jaxprs: typed, functional, first-order programs in administrative normal form, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from corejax.avals import ShapedArray, get_aval
+from corejax.source_info import Source
+
+# Set by corejax.ir: the printer's functions by name, imported when something is first printed.
+_printer: Callable[[str], Callable[..., Any]]
+
+
+def set_printer(printer: Callable[[str], Callable[..., Any]]) -> None:
+    """Install what gives the printer's functions."""
+    global _printer
+    _printer = printer
+
+
+class Var:
+    """A variable: an identity and a type. Names are allotted by the printer."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Var({self.aval.str_short()})"
+
+
+class Literal:
+    """A scalar written in place.
+
+    Attributes:
+        val: the NumPy or Python scalar.
+        aval: its type.
+    """
+
+    __slots__ = ("aval", "val")
+
+    def __init__(self, val: Any, aval: ShapedArray | None = None) -> None:
+        self.val = val
+        self.aval = get_aval(val) if aval is None else aval
+
+    def __repr__(self) -> str:
+        return f"Literal({self.val!r}, {self.aval.str_short()})"
+
+
+Atom = Var | Literal
+
+
+class JaxprEqn:
+    """One primitive application.
+
+    Attributes:
+        primitive: what is applied.
+        invars: operands, variables or literals.
+        outvars: the variables that it binds.
+        params: static parameters.
+        source_info: the user's line, as `source_info.capture` remembers it.
+    """
+
+    __slots__ = ("invars", "outvars", "params", "primitive", "source_info")
+
+    def __init__(
+        self,
+        primitive: Any,
+        invars: list[Any],
+        outvars: list[Var],
+        params: dict[str, Any],
+        source_info: Source | None = None,
+    ) -> None:
+        self.primitive = primitive
+        self.invars = invars
+        self.outvars = outvars
+        self.params = params
+        self.source_info = source_info
+
+    @property
+    def effects(self) -> frozenset[str]:
+        """Effects of the primitive and of the programs in its parameters."""
+        effects: frozenset[str] = self.primitive.effects
+        if "higher_order" in self.primitive.tags:
+            for sub in subjaxprs(self.params):
+                effects = effects | sub.effects
+        return effects
+
+    def replace(self, **fields: Any) -> JaxprEqn:
+        """A copy with some fields replaced."""
+        names = ("primitive", "invars", "outvars", "params", "source_info")
+        return JaxprEqn(**{name: fields.pop(name, getattr(self, name)) for name in names}, **fields)
+
+    def __repr__(self) -> str:
+        return _printer("eqn_text")(self)  # type: ignore[no-any-return]
+
+
+class Jaxpr:
+    """An open program: `constvars` stand for constants that are kept elsewhere, `invars` for arguments.
+
+    Attributes:
+        constvars, invars: binders.
+        eqns: equations in order; each uses only binders and variables bound before.
+        outvars: outputs, variables or literals.
+        debug_info: which function was traced, for messages.
+        memo: results of transformations of this program, kept as long as the program.
+    """
+
+    __slots__ = ("__weakref__", "_effects", "constvars", "debug_info", "eqns", "invars", "memo", "outvars")
+
+    def __init__(
+        self,
+        constvars: Sequence[Var],
+        invars: Sequence[Var],
+        eqns: Sequence[JaxprEqn],
+        outvars: Sequence[Atom],
+        debug_info: Any = None,
+    ) -> None:
+        self.constvars = list(constvars)
+        self.invars = list(invars)
+        self.eqns = list(eqns)
+        self.outvars = list(outvars)
+        self.debug_info = debug_info
+        self.memo: dict[Any, Any] = {}
+        self._effects: frozenset[str] | None = None
+
+    @property
+    def effects(self) -> frozenset[str]:
+        """Effects of all equations."""
+        if self._effects is None:
+            self._effects = frozenset().union(
+                *(eqn.effects for eqn in self.eqns if eqn.primitive.effects or _has_programs(eqn))
+            )
+        return self._effects
+
+    @property
+    def in_avals(self) -> list[ShapedArray]:
+        """Types of the arguments."""
+        return [v.aval for v in self.invars]
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        """Types of the outputs."""
+        return [v.aval for v in self.outvars]
+
+    def pretty(self, **options: Any) -> str:
+        """The program as text; see `corejax.ir.printer.jaxpr_text` for the options."""
+        return _printer("jaxpr_text")(self, **options)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        return self.pretty()
+
+
+class ClosedJaxpr:
+    """A jaxpr with its constants attached.
+
+    Attributes:
+        jaxpr: the program.
+        consts: values of its `constvars`.
+        memo: results of transformations, kept as long as the program.
+    """
+
+    __slots__ = ("__weakref__", "consts", "jaxpr", "memo")
+
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()) -> None:
+        if len(jaxpr.constvars) != len(consts):
+            raise ValueError(f"a jaxpr with {len(jaxpr.constvars)} constvars was given {len(consts)} constants")
+        self.jaxpr = jaxpr
+        self.consts = list(consts)
+        self.memo: dict[Any, Any] = {}
+
+    @property
+    def in_avals(self) -> list[ShapedArray]:
+        """Types of the arguments."""
+        return self.jaxpr.in_avals
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        """Types of the outputs."""
+        return self.jaxpr.out_avals
+
+    @property
+    def eqns(self) -> list[JaxprEqn]:
+        """The equations."""
+        return self.jaxpr.eqns
+
+    @property
+    def effects(self) -> frozenset[str]:
+        """Effects of all equations."""
+        return self.jaxpr.effects
+
+    def pretty(self, **options: Any) -> str:
+        """The program as text; see `corejax.ir.printer.jaxpr_text` for the options."""
+        return _printer("jaxpr_text")(self, **options)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        return self.pretty()
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(self.pretty())
+
+
+def subjaxprs(params: dict[str, Any]) -> Iterator[ClosedJaxpr | Jaxpr]:
+    """The programs among an equation's parameters, also inside tuples and lists."""
+    for value in params.values():
+        if isinstance(value, ClosedJaxpr | Jaxpr):
+            yield value
+        elif isinstance(value, tuple | list):
+            for item in value:
+                if isinstance(item, ClosedJaxpr | Jaxpr):
+                    yield item
+
+
+def _has_programs(eqn: JaxprEqn) -> bool:
+    return "higher_order" in eqn.primitive.tags
+
+
+def close_over_consts(jaxpr: Jaxpr) -> ClosedJaxpr:
+    """The program with its constvars made leading arguments: closed, and without constants."""
+    if not jaxpr.constvars:
+        return ClosedJaxpr(jaxpr, ())
+    opened = Jaxpr((), [*jaxpr.constvars, *jaxpr.invars], jaxpr.eqns, jaxpr.outvars, jaxpr.debug_info)
+    return ClosedJaxpr(opened, ())

@@ -1,0 +1,223 @@
+"""Jaxprs from text: reads what `corejax.ir.printer` writes with types.
+
+    program   = "{" "lambda" [constvar ...] ";" [binder ...] "."
+                "let" [equation ...] "in" "(" [atom, ...] ")" "}"
+    constvar  = binder ["=" value]            values of all constvars or of none
+    binder    = name ":" type                 an equation's output may be called _: nobody uses it
+    type      = ["~"] dtype "[" [int, ...] "]"         ~ is a weak type; dtypes are f32 or float32
+    equation  = [binder ... "="] primitive ["[" name "=" param ... "]"] [atom ...]
+    atom      = name | scalar ":" type
+
+The operands of an equation end with its line, at a `;` or where the next output begins; elsewhere line
+breaks are spaces. `#` starts a comment. Parameters are None, True, numbers, quoted strings, dtypes, types,
+tuples (in parentheses or brackets), typed scalars, programs, and `Name.MEMBER` or `Name(field=value)` of
+classes that `register_param_type` knows.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from corejax.avals import ShapedArray
+from corejax.ir.check import check_jaxpr
+from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from corejax.ir.printer import BARE_PRIMITIVE, RESERVED
+from corejax.ir.reader import NAME, SCALAR, STRING, ValueReader
+from corejax.primitive import Primitive, primitives
+from corejax.rules import load_rules
+
+_SAME_LINE = re.compile(r"[ \t]*")
+_BINDER = re.compile(r"([A-Za-z_]\w*)[ \t]*:")
+_UNTYPED_OUTPUTS = re.compile(r"[ \t\w]*=")
+_PRIMITIVE = re.compile(BARE_PRIMITIVE)
+_IN = re.compile(r"in\b")
+
+_UNTYPED = "; programs that were printed with types=None do not parse"
+
+
+def parse_jaxpr(text: str, consts: Sequence[Any] | None = None) -> Jaxpr | ClosedJaxpr:
+    """Read a program, and type-check it.
+
+    `parse_jaxpr(str(program))` prints the same text again, and is the same program (`same_jaxpr`), but for
+    the constants of a `ClosedJaxpr` itself, which only `program.pretty(consts=True)` shows. Source info is
+    not read.
+
+    Args:
+        text: one program with types, short or long.
+        consts: values for its constvars, where the text has none.
+
+    Returns:
+        A `ClosedJaxpr`; a `Jaxpr` where there are constvars without values. The same holds of programs in
+        parameters.
+
+    Raises:
+        JaxprSyntaxError: the text is not a program, or names a primitive that does not exist.
+        JaxprTypeError: the program is ill-typed, or a constant does not have its constvar's type.
+        ValueError: `consts` are too many or too few, or the text has values itself.
+    """
+    program = _Parser(text).whole()
+    if consts is not None:
+        if isinstance(program, ClosedJaxpr) and program.consts:
+            raise ValueError("the text gives values for its constvars, so parse_jaxpr takes no consts")
+        program = ClosedJaxpr(program.jaxpr if isinstance(program, ClosedJaxpr) else program, consts)
+    check_jaxpr(program)
+    return program
+
+
+class _Parser(ValueReader):
+    """Programs and equations."""
+
+    def whole(self) -> Jaxpr | ClosedJaxpr:
+        program = self.program()
+        self.space()
+        if self.pos < len(self.text):
+            self.expected("the end of the text after the program")
+        return program
+
+    def program(self) -> Jaxpr | ClosedJaxpr:
+        self.need("{")
+        self.word("lambda")
+        start = self.pos
+        scope: dict[str, Var] = {}
+        constvars: list[Var] = []
+        consts: list[Any] = []
+        while not self.at(";"):
+            constvars.append(self.binder(scope, "a constvar such as `a:f32[3]`, or `;`"))
+            if self.at("="):
+                consts.append(self.const(constvars[-1].aval))
+        if consts and len(consts) != len(constvars):
+            self.fail("some constvars have values and some have none: give all of them or none", start)
+        invars: list[Var] = []
+        while not self.at("."):
+            invars.append(self.binder(scope, "a binder such as `a:f32[3]`, or `.`"))
+        self.word("let")
+        eqns: list[JaxprEqn] = []
+        while not self.end_of_eqns():
+            eqns.append(self.eqn(scope))
+        self.need("(", " and the outputs")
+        outvars = self.items(")", lambda: self.output(scope), "among the outputs")
+        self.need("}")
+        jaxpr = Jaxpr(constvars, invars, eqns, outvars)
+        return ClosedJaxpr(jaxpr, consts) if len(consts) == len(constvars) else jaxpr
+
+    def end_of_eqns(self) -> bool:
+        self.space()
+        if self.pos == len(self.text) or self.text[self.pos] == "}":
+            self.expected("an equation, or `in`")
+        return self.match(_IN) is not None
+
+    def binder(self, scope: dict[str, Var], what: str) -> Var:
+        self.space()
+        start = self.pos
+        found = self.match(NAME)
+        if found is None:
+            self.expected(what)
+        if self.at(":"):
+            self.space()
+        else:
+            self.fail(f"expected `:` and a type after {found.group()!r}, as in `a:f32[3]`{_UNTYPED}", found.end())
+        return self.bind(found.group(), self.type(), scope, start)
+
+    def bind(self, name: str, aval: ShapedArray, scope: dict[str, Var], start: int) -> Var:
+        if name in RESERVED:
+            self.fail(f"{name!r} is a word of the language, not a variable", start)
+        if name in scope:
+            self.fail(f"variable {name!r} is bound twice", start)
+        var = Var(aval)
+        if name != "_":
+            scope[name] = var
+        return var
+
+    def eqn(self, scope: dict[str, Var]) -> JaxprEqn:
+        outputs: list[tuple[str, ShapedArray, int]] = []
+        start = self.pos
+        while found := self.match(_BINDER):
+            self.space()
+            outputs.append((found.group(1), self.type(), start))
+            self.space()
+            start = self.pos
+        if not self.at("=") and outputs:
+            self.expected("another output such as `a:f32[3]`, or `=`")
+        primitive = self.primitive(untyped=not outputs)
+        params = self.params()
+        operands = self.operands(scope)
+        # Outputs are bound last: an equation does not see them.
+        return JaxprEqn(primitive, operands, [self.bind(*output[:2], scope, output[2]) for output in outputs], params)
+
+    def primitive(self, untyped: bool) -> Primitive:
+        self.space()
+        start = self.pos
+        quoted = STRING.match(self.text, self.pos)
+        found = self.match(_PRIMITIVE)
+        name = self.string() if quoted else found.group() if found else self.expected("a primitive")
+        primitive = primitives.get(name)
+        if primitive is None and load_rules("primitives"):
+            primitive = primitives.get(name)
+        if primitive is None:
+            if untyped and _UNTYPED_OUTPUTS.match(self.text, self.pos):
+                self.fail(f"expected `:` and a type after {name!r}, as in `a:f32[3]`{_UNTYPED}", self.pos)
+            close = [repr(other) for other in difflib.get_close_matches(name, primitives, 3, cutoff=0.75)]
+            advice = f"did you mean {' or '.join(close)}?" if close else "is the plugin that has it installed?"
+            self.fail(f"there is no primitive {name!r}; {advice}", start)
+        return primitive
+
+    def params(self) -> dict[str, Any]:
+        params: dict[str, Any] = {}
+        self.match(_SAME_LINE)
+        if not self.text.startswith("[", self.pos):
+            return params
+        self.pos += 1
+        while not self.at("]"):
+            found = self.match(NAME)
+            if found is None:
+                self.expected("a parameter such as `axes=(0,)`, or `]`")
+            name = found.group()
+            if name in params:
+                self.fail(f"parameter {name!r} is given twice", found.start())
+            self.need("=", f" and the value of parameter {name!r}")
+            params[name] = self.value()
+            self.at(",")
+        return params
+
+    def operands(self, scope: dict[str, Var]) -> list[Atom]:
+        operands: list[Atom] = []
+        while True:
+            self.match(_SAME_LINE)
+            if self.pos == len(self.text) or self.text[self.pos] in "\r\n#}":
+                return operands
+            if self.text[self.pos] == ";":
+                self.pos += 1
+                return operands
+            if _IN.match(self.text, self.pos):
+                return operands
+            if not SCALAR.match(self.text, self.pos) and _BINDER.match(self.text, self.pos):
+                return operands
+            operands.append(self.atom(scope))
+
+    def atom(self, scope: dict[str, Var]) -> Atom:
+        start = self.pos
+        scalar = self.match(SCALAR)
+        if scalar is not None:
+            if not self.text.startswith(":", self.pos):
+                self.fail(f"expected `:` and the type of literal {scalar.group()}, as in `3.0:f32[]`{_UNTYPED}")
+            self.pos += 1
+            at = self.pos
+            aval = self.type()
+            if aval.shape:
+                self.fail(f"a literal is a scalar, it cannot have type {aval.str_short()}", at)
+            return Literal(self.converted(scalar.group(), aval.dtype, start), aval)
+        found = self.match(NAME)
+        if found is None:
+            self.expected("an operand: a variable, or a literal such as `3.0:f32[]`")
+        var = scope.get(found.group())
+        if var is None:
+            why = "nobody can use it" if found.group() == "_" else "it is not bound before this place"
+            self.fail(f"there is no variable {found.group()!r} to use: {why}", start)
+        return var
+
+    def output(self, scope: dict[str, Var]) -> Atom:
+        self.space()
+        return self.atom(scope)

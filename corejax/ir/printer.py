@@ -1,0 +1,272 @@
+"""Jaxprs as text: one canonical spelling, so that equal programs print equal; `corejax.ir.parser` reads it.
+
+    { lambda ; a:f32[3,4] b:f32[4]. let
+        c:f32[3,4] = add a 1.0:f32[]
+        d:f32[3] = dot_general[
+          dimension_numbers=(([1], [0]), ([], []))
+          preferred_element_type=float32
+        ] c b
+      in (d,) }
+
+Variables are named a, b, ... in print order, in each program anew; an output that nobody uses is `_`;
+parameters are sorted by name. A weak type has a `~`: `a:~f32[]`. Time and memory are linear in the length of
+the text.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from corejax.avals import ShapedArray
+from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from corejax.ir.values import const_text, has_programs, literal_scalar, scalar_text, type_text, value_text
+from corejax.source_info import describe
+
+RESERVED = frozenset({"in", "inf", "lambda", "let", "nan"})  # words of the grammar that a name could spell
+BARE_PRIMITIVE = r"""[^\s\[\](){}=,;:'"#]+"""  # primitives' names that are written without quotes
+_bare_primitive = re.compile(BARE_PRIMITIVE)
+
+
+class Names:
+    """Allots a, b, ..., z, aa, ab, ... to variables, in the order in which names are first asked for."""
+
+    def __init__(self) -> None:
+        self._names: dict[Var, str] = {}
+        self._count = 0
+
+    def __getitem__(self, var: Var) -> str:
+        name = self._names.get(var)
+        if name is None:
+            name = self._names[var] = self._fresh()
+        return name
+
+    def _fresh(self) -> str:
+        while True:
+            self._count += 1
+            name, rest = "", self._count
+            while rest:
+                rest, digit = divmod(rest - 1, 26)
+                name = chr(97 + digit) + name
+            if name not in RESERVED:
+                return name
+
+
+def jaxpr_text(
+    program: Jaxpr | ClosedJaxpr,
+    *,
+    types: str | None = "short",
+    source_info: bool = False,
+    consts: bool = False,
+) -> str:
+    """A program as text.
+
+    Args:
+        program: the program.
+        types: "short" for `a:f32[3]`, "long" for `a:float32[3]`; None for no types at all, in the layout that
+            JAX had before it printed types (which the parser does not read).
+        source_info: end each equation with a comment that names the user's line.
+        consts: show the values of a closed program's own constants too, `{ lambda a:f32[2]=[1.0, 2.0]; ...`.
+            Those of programs in parameters are always shown: they are part of the equation.
+
+    Raises:
+        ValueError: `types` is none of the three.
+    """
+    if types not in ("short", "long", None):
+        raise ValueError(f"types is 'short', 'long' or None, got {types!r}")
+    printer = (_UntypedPrinter if types is None else _Printer)(long=types == "long", source_info=source_info)
+    printer.program(program, "", "", consts)
+    return "\n".join(printer.lines)
+
+
+def eqn_text(eqn: JaxprEqn) -> str:
+    """One equation by itself; its outputs are named first: `a:f32[] = reduce_sum[axes=(0,)] b`."""
+    printer = _Printer()
+    printer.eqn(eqn, _Scope(None), "")
+    return "\n".join(printer.lines)
+
+
+def eqns_text(jaxpr: Jaxpr, start: int, stop: int, mark: int | None = None) -> str:
+    """The equations from `start` to `stop`, named as in the text of the whole program.
+
+    Args:
+        jaxpr: a program, which may be ill-typed.
+        start, stop: indices of equations, as in a slice.
+        mark: index of the equation that gets an arrow.
+    """
+    printer, scope = _Printer(), _Scope(jaxpr)
+    for eqn in jaxpr.eqns[:start]:
+        scope.skip(eqn)
+    for index, eqn in enumerate(jaxpr.eqns[start:stop], start):
+        first = len(printer.lines)
+        printer.eqn(eqn, scope, "    ")
+        if index == mark:
+            printer.lines[first] = "--> " + printer.lines[first][4:]
+    return "\n".join(printer.lines)
+
+
+class _Scope:
+    """Names in one program; `used` is what its equations and outputs read (None: everything counts)."""
+
+    def __init__(self, jaxpr: Jaxpr | None) -> None:
+        self.names = Names()
+        self.used: set[Any] | None = None
+        if jaxpr is not None:
+            self.used = {v for v in jaxpr.outvars if type(v) is Var}
+            for eqn in jaxpr.eqns:
+                self.used.update(v for v in eqn.invars if type(v) is Var)
+            for v in (*jaxpr.constvars, *jaxpr.invars):
+                self.names[v]
+
+    def bound(self, var: Var) -> str:
+        """The name of an equation's output."""
+        return self.names[var] if self.used is None or var in self.used else "_"
+
+    def skip(self, eqn: JaxprEqn) -> None:
+        """Allot the names that the equation would be printed with."""
+        for v in eqn.outvars:
+            self.bound(v)
+        for v in eqn.invars:
+            if type(v) is Var:
+                self.names[v]
+
+
+class _Printer:
+    """The typed layout. `pad` is a construct's indentation, `first` what precedes it on its first line."""
+
+    def __init__(self, long: bool = False, source_info: bool = False) -> None:
+        self.lines: list[str] = []
+        self.long = long
+        self.source_info = source_info
+        self._types: dict[ShapedArray, str] = {}
+
+    def program(self, program: Jaxpr | ClosedJaxpr, pad: str, first: str, consts: bool) -> None:
+        jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
+        scope = _Scope(jaxpr)
+        constvars = [self.typed(scope.names[v], v) for v in jaxpr.constvars]
+        if consts and isinstance(program, ClosedJaxpr):
+            constvars = [f"{v}={const_text(c)}" for v, c in zip(constvars, program.consts, strict=True)]
+        binders = " ".join(self.typed(scope.names[v], v) for v in jaxpr.invars)
+        self.lines.append(f"{pad}{first}{{ lambda {' '.join(constvars)}; {binders}. let")
+        for eqn in jaxpr.eqns:
+            self.eqn(eqn, scope, pad + "    ")
+        outs = f"  in {self.outputs(jaxpr, scope)} }}"
+        if jaxpr.eqns:
+            self.lines.append(pad + outs)
+        else:
+            self.lines[-1] += outs
+
+    def outputs(self, jaxpr: Jaxpr, scope: _Scope) -> str:
+        texts = [self.atom(v, scope) for v in jaxpr.outvars]
+        return f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"
+
+    def eqn(self, eqn: JaxprEqn, scope: _Scope, pad: str) -> None:
+        head = pad + self.head(eqn, scope)
+        operands = "".join(" " + self.atom(v, scope) for v in eqn.invars)
+        params = sorted(eqn.params.items())
+        if not params:
+            self.lines.append(head + operands)
+        elif len(params) == 1 and not has_programs(params[0][1]):
+            name, value = params[0]
+            self.lines.append(f"{head}[{name}={value_text(value, self.long)}]{operands}")
+        else:
+            self.lines.append(head + "[")
+            for name, value in params:
+                self.value(value, pad + "  ", f"{name}=")
+            self.lines.append(f"{pad}]{operands}")
+        self.comment(eqn)
+
+    def head(self, eqn: JaxprEqn, scope: _Scope) -> str:
+        """Outputs and primitive."""
+        name = eqn.primitive.name
+        if name == "in" or not _bare_primitive.fullmatch(name):
+            name = repr(name)
+        if not eqn.outvars:
+            return str(name)
+        return f"{' '.join(self.typed(scope.bound(v), v) for v in eqn.outvars)} = {name}"
+
+    def comment(self, eqn: JaxprEqn) -> None:
+        if self.source_info and eqn.source_info is not None:
+            self.lines[-1] += f"  # {describe(eqn.source_info)}"
+
+    def value(self, value: Any, pad: str, first: str) -> None:
+        """A parameter's value, over several lines where it holds programs."""
+        if isinstance(value, ClosedJaxpr | Jaxpr):
+            self.program(value, pad, first, consts=True)
+        elif has_programs(value):
+            self.lines.append(f"{pad}{first}(")
+            comma = "" if all(isinstance(item, ClosedJaxpr | Jaxpr) for item in value) else ","
+            for item in value:
+                self.value(item, pad + "  ", "")
+                self.lines[-1] += comma
+            self.lines.append(pad + ")")
+        else:
+            self.lines.append(f"{pad}{first}{value_text(value, self.long)}")
+
+    def typed(self, name: str, var: Var) -> str:
+        return f"{name}:{self.type(var.aval)}"
+
+    def type(self, aval: ShapedArray) -> str:
+        text = self._types.get(aval)
+        if text is None:
+            text = self._types[aval] = type_text(aval, self.long)
+        return text
+
+    def atom(self, atom: Atom, scope: _Scope) -> str:
+        if type(atom) is Var:
+            return scope.names[atom]
+        if isinstance(atom, Literal):
+            return self.literal(atom)
+        return repr(atom)  # an ill-formed program, shown by the type checker
+
+    def literal(self, literal: Literal) -> str:
+        return f"{scalar_text(literal_scalar(literal))}:{self.type(literal.aval)}"
+
+
+class _UntypedPrinter(_Printer):
+    """The layout without types: things stand to the right of what they belong to, strings have no quotes."""
+
+    def program(self, program: Jaxpr | ClosedJaxpr, pad: str, first: str, consts: bool) -> None:
+        jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
+        scope = _Scope(jaxpr)
+        constvars = [scope.names[v] for v in jaxpr.constvars]
+        if consts and isinstance(program, ClosedJaxpr):
+            constvars = [f"{v}={const_text(c)}" for v, c in zip(constvars, program.consts, strict=True)]
+        binders = " ".join(scope.names[v] for v in jaxpr.invars)
+        self.lines.append(f"{pad}{first}{{ lambda {' '.join(constvars)} ; {binders}.")
+        pad = " " * (len(pad) + len(first) + 2)
+        for index, eqn in enumerate(jaxpr.eqns):
+            self.eqn(eqn, scope, pad + ("    " if index else "let "))
+        self.lines.append(f"{pad}in {self.outputs(jaxpr, scope)} }}")
+
+    def eqn(self, eqn: JaxprEqn, scope: _Scope, pad: str) -> None:
+        line = pad + self.head(eqn, scope)
+        operands = "".join(" " + self.atom(v, scope) for v in eqn.invars)
+        if eqn.params:
+            line += "[ "
+            for name, value in sorted(eqn.params.items()):
+                self.value(value, line, f"{name}=")
+                line = " " * len(line)
+            self.lines[-1] += " ]" + operands
+        else:
+            self.lines.append(line + operands)
+        self.comment(eqn)
+
+    def value(self, value: Any, pad: str, first: str) -> None:
+        line = pad + first
+        if isinstance(value, ClosedJaxpr | Jaxpr):
+            self.program(value, line, "", consts=True)
+        elif has_programs(value):
+            line += "( "
+            for item in value:
+                self.value(item, line, "")
+                line = " " * len(line)
+            self.lines[-1] += " )"
+        else:
+            self.lines.append(line + (value if isinstance(value, str) else value_text(value)))
+
+    def typed(self, name: str, var: Var) -> str:
+        return name
+
+    def literal(self, literal: Literal) -> str:
+        return scalar_text(literal_scalar(literal))

@@ -1,0 +1,280 @@
+"""What the parser reads below programs: types, constants, parameters; and errors that show the place."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import functools
+import re
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from corejax import dtypes
+from corejax.array import Array
+from corejax.avals import ShapedArray
+from corejax.errors import JaxprSyntaxError
+from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr
+from corejax.ir.values import UNSIGNED, Scalar, param_types, scalar_from_text
+
+NAME = re.compile(r"[A-Za-z_]\w*")
+SCALAR = re.compile(rf"(?:True|False|\([+-]?{UNSIGNED}[+-]{UNSIGNED}j\)|[+-]?{UNSIGNED})(?![\w.])")
+STRING = re.compile(r"""b?(?:'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")""")
+_SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
+_INT = re.compile(r"[+-]?\d+")
+_TYPE = re.compile(r"(~?)([A-Za-z]\w*)\[([\d,\s]*)\]")
+_KEY = re.compile(r"([A-Za-z_]\w*)\s*=")
+_OPAQUE = re.compile(r"<[^\n]*?>(?=[\s,;)\]]|$)")
+
+
+class Cursor:
+    """A position in a text, and errors that show it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.pos = 0
+
+    def fail(self, message: str, pos: int | None = None) -> NoReturn:
+        pos = self.pos if pos is None else pos
+        start = self.text.rfind("\n", 0, pos) + 1
+        line = self.text[start:].partition("\n")[0]
+        pointer = "".join("\t" if c == "\t" else " " for c in line[: pos - start]) + "^"
+        place = f"line {self.text.count(chr(10), 0, pos) + 1}, column {pos - start + 1}"
+        raise JaxprSyntaxError(f"{place}: {message}\n  {line}\n  {pointer}")
+
+    def expected(self, what: str) -> NoReturn:
+        found = self.text[self.pos : self.pos + 24].split()
+        self.fail(f"expected {what}, got {found[0]!r}" if found else f"expected {what}, got the end of the text")
+
+    def space(self) -> None:
+        self.pos = _SPACE.match(self.text, self.pos).end()  # type: ignore[union-attr]
+
+    def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """What the pattern matches here, and step over it."""
+        found = pattern.match(self.text, self.pos)
+        if found is not None:
+            self.pos = found.end()
+        return found
+
+    def at(self, token: str) -> bool:
+        """Step over a token and the space before it, if it is next."""
+        self.space()
+        found = self.text.startswith(token, self.pos)
+        if found:
+            self.pos += len(token)
+        return found
+
+    def need(self, token: str, why: str = "") -> None:
+        if not self.at(token):
+            self.expected(f"`{token}`{why}")
+
+    def word(self, word: str) -> None:
+        self.space()
+        found = NAME.match(self.text, self.pos)
+        if found is None or found.group() != word:
+            self.expected(f"`{word}`")
+        self.pos = found.end()
+
+    def items(self, close: str, item: Callable[[], Any], what: str) -> list[Any]:
+        """Items with commas between them, up to and over `close`; after a program no comma is needed."""
+        found: list[Any] = []
+        while not self.at(close):
+            found.append(item())
+            if not self.at(","):
+                if self.at(close):
+                    break
+                if not isinstance(found[-1], Jaxpr | ClosedJaxpr):
+                    self.expected(f"`,` or `{close}` {what}")
+        return found
+
+    def type(self) -> ShapedArray:
+        start = self.pos
+        found = self.match(_TYPE)
+        if found is None:
+            self.expected("a type such as `f32[3,4]`")
+        aval = _aval(*found.groups())
+        if isinstance(aval, str):
+            self.fail(aval, start)
+        return aval
+
+    def scalar(self, dtype: np.dtype[Any]) -> Scalar:
+        """A scalar of a known dtype."""
+        self.space()
+        start = self.pos
+        found = self.match(SCALAR)
+        if found is None:
+            self.expected(f"a number of dtype {dtype.name}")
+        return self.converted(found.group(), dtype, start)
+
+    def converted(self, text: str, dtype: np.dtype[Any], start: int) -> Scalar:
+        try:
+            return scalar_from_text(text, dtype)
+        except ValueError as error:
+            self.fail(str(error), start)
+
+
+@functools.lru_cache(maxsize=4096)
+def _aval(weak: str, name: str, shape: str) -> ShapedArray | str:
+    """The aval, or what is wrong with it."""
+    dtype = dtype_of_name(name)
+    if dtype is None:
+        return f"{name!r} is no dtype; dtypes are written f32, float32, i64, bool, ..."
+    try:
+        return ShapedArray(tuple(int(d) for d in shape.split(",")) if shape.strip() else (), dtype, weak == "~")
+    except ValueError:
+        return f"`[{shape}]` is no shape; shapes are written `[]`, `[3]`, `[3,4]`"
+
+
+def dtype_of_name(name: str) -> np.dtype[Any] | None:
+    """The dtype with this short or long name, or None."""
+    try:
+        return dtypes.from_short_name(name)
+    except ValueError:
+        pass
+    try:
+        found = dtypes.dtype(name)
+    except TypeError:
+        return None
+    return found if found.name == name else None  # not NumPy's aliases, such as "int"
+
+
+class ValueReader(Cursor):
+    """Constants and parameters."""
+
+    def const(self, aval: ShapedArray) -> Array:
+        """A constant's value, of a known type."""
+        self.space()
+        if self.at("full("):
+            value = np.broadcast_to(self.scalar(aval.dtype), aval.shape)
+            self.need(")")
+        elif self.at("base64("):
+            value = self._base64(aval)
+        elif self.at("<"):
+            self.fail("the value of this constant is not in the text: it was traced when the program was printed")
+        else:
+            parts: list[bytes] = []
+            self._nested(aval, 0, parts)
+            value = np.frombuffer(b"".join(parts), aval.dtype).reshape(aval.shape)
+        return Array(value, aval)
+
+    def _nested(self, aval: ShapedArray, axis: int, parts: list[bytes]) -> None:
+        if axis == aval.ndim:
+            parts.append(self.scalar(aval.dtype).tobytes())
+            return
+        self.space()
+        start = self.pos
+        self.need("[", f", a list of {aval.shape[axis]} along axis {axis}")
+        found = self.items("]", lambda: self._nested(aval, axis + 1, parts), "in a list of numbers")
+        if len(found) != aval.shape[axis]:
+            self.fail(f"this list has {len(found)} items, {aval.str_short()} needs {aval.shape[axis]}", start)
+
+    def _base64(self, aval: ShapedArray) -> np.ndarray[Any, Any]:
+        self.space()
+        start = self.pos
+        encoded = self.string()
+        self.need(")")
+        try:
+            return np.frombuffer(base64.b64decode(encoded, validate=True), aval.dtype).reshape(aval.shape)
+        except ValueError as error:
+            self.fail(f"these are not the bytes of a constant of type {aval.str_short()}: {error}", start)
+
+    def string(self) -> Any:
+        found = self.match(STRING)
+        if found is None:
+            self.expected("a string in quotes")
+        try:
+            return ast.literal_eval(found.group())
+        except (SyntaxError, ValueError) as error:
+            self.fail(f"malformed string: {error}", found.start())
+
+    def value(self) -> Any:
+        """A parameter's value."""
+        self.space()
+        start, first = self.pos, self.text[self.pos : self.pos + 1]
+        if first == "{":
+            return self.program()
+        if first == "<":
+            self._opaque()
+        if first == "~" or _TYPE.match(self.text, self.pos):
+            return self.type()
+        if STRING.match(self.text, self.pos):
+            return self.string()
+        found = self.match(SCALAR)
+        if found is not None:
+            return self._typed(found.group(), start) if self.at(":") else _python_scalar(found.group())
+        if first in ("(", "["):
+            self.pos += 1
+            return tuple(self.items(")" if first == "(" else "]", self.value, "in a tuple"))
+        found = self.match(NAME)
+        if found is None:
+            self.expected("a parameter's value")
+        return self._named(found.group(), start)
+
+    def program(self) -> Jaxpr | ClosedJaxpr:
+        raise NotImplementedError
+
+    def _opaque(self) -> NoReturn:
+        found = _OPAQUE.match(self.text, self.pos)
+        what = found.group() if found else "this object"
+        self.fail(f"{what} has no text of its own, so this parameter cannot be read back")
+
+    def _typed(self, text: str, start: int) -> Scalar:
+        self.space()
+        at = self.pos
+        aval = self.type()
+        if aval.shape or aval.weak_type:
+            self.fail("a parameter's scalar has a type such as `i32[]`", at)
+        return self.converted(text, aval.dtype, start)
+
+    def _named(self, name: str, start: int) -> Any:
+        if name == "None":
+            return None
+        cls = param_types.get(name)
+        if self.text.startswith("(", self.pos) and cls is not None:
+            self.pos += 1
+            return self._call(cls, start)
+        if self.text.startswith(".", self.pos) and cls is not None:
+            self.pos += 1
+            member = self.match(NAME)
+            members = getattr(cls, "__members__", {})
+            if member is None or member.group() not in members:
+                self.fail(f"expected a member of {name}: {', '.join(members) or 'it has none'}", start)
+            return members[member.group()]
+        dtype = dtype_of_name(name)
+        if dtype is not None:
+            return dtype
+        if self.text.startswith(("(", "."), self.pos):
+            self.fail(
+                f"class {name!r} is unknown here; corejax's `register_param_type({name})` makes it known",
+                start,
+            )
+        self.fail(f"{name!r} is no value: strings have quotes, dtypes are called float32, int8, bool, ...", start)
+
+    def _call(self, cls: type, start: int) -> Any:
+        named: dict[str, Any] = {}
+
+        def item() -> Any:
+            self.space()
+            key = _KEY.match(self.text, self.pos)
+            if key is None:
+                return self.value()
+            self.pos = key.end()
+            named[key.group(1)] = self.value()
+            return named  # stands for "not positional"
+
+        found = self.items(")", item, f"among the fields of {cls.__name__}")
+        try:
+            return cls(*(x for x in found if x is not named), **named)
+        except (TypeError, ValueError) as error:
+            self.fail(f"{cls.__name__} does not take these fields: {error}", start)
+
+
+def _python_scalar(text: str) -> Any:
+    if text in ("True", "False"):
+        return text == "True"
+    if _INT.fullmatch(text):
+        return int(text)
+    if text.endswith("j)"):
+        return complex(scalar_from_text(text, np.dtype(np.complex128)))
+    return float(scalar_from_text(text, np.dtype(np.float64)))

@@ -1,0 +1,243 @@
+"""Text of the values in jaxprs (literals, constants, parameters), and scalars back from text, bit by bit."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import enum
+import re
+import sys
+from typing import Any, TypeVar
+
+import numpy as np
+
+from corejax import dtypes
+from corejax.array import host_value
+from corejax.avals import ShapedArray
+from corejax.errors import DuplicateRegistrationError
+from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from corejax.trace import Tracer
+
+# A real number without sign, as `scalar_text` or Python writes it.
+UNSIGNED = r"(?:nan\(0x[0-9a-fA-F]+\)|nan|inf|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
+_COMPLEX = re.compile(rf"\(([+-]?{UNSIGNED})([+-]{UNSIGNED})j\)")
+_INT = re.compile(r"[+-]?\d+")
+_EXACT_LENGTH = 8  # characters up to which a float of few bits is written exactly: 448.0, not 450.0
+_LIST_LIMIT = 256  # elements of a constant up to which it is written as a nested list
+
+Scalar = Any  # a NumPy scalar; NumPy's annotations do not tell those from arrays
+
+param_types: dict[str, type] = {"slice": slice, "frozenset": frozenset}
+_T = TypeVar("_T", bound=type)
+
+
+def register_param_type(cls: _T) -> _T:
+    """Make a class of parameter values known to the parser; usable as a decorator.
+
+    Enums (printed `Mode.CLIP`), named tuples and dataclasses (printed `Numbers(lhs=(0, 1), rhs=(1, 0))`)
+    print without it; text that holds them parses only once their class is known.
+
+    Raises:
+        DuplicateRegistrationError: another class of that name is known.
+    """
+    known = param_types.get(cls.__name__)
+    if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+        raise DuplicateRegistrationError(
+            f"parameter type {cls.__name__!r} is {known.__module__}.{known.__qualname__}; "
+            f"{cls.__module__}.{cls.__qualname__} needs another name"
+        )
+    param_types[cls.__name__] = cls
+    return cls
+
+
+def type_text(aval: ShapedArray, long: bool = False) -> str:
+    """`f32[3,4]`, or `float32[3,4]` when `long`; a `~` in front marks a weak type."""
+    return ("~" if aval.weak_type else "") + aval.str_short(short_dtypes=not long)
+
+
+# -- scalars ----------------------------------------------------------------------
+
+
+def scalar_text(value: Scalar) -> str:
+    """A NumPy scalar so that `scalar_from_text` with its dtype gives the same bits."""
+    if dtypes.is_bool(value.dtype):
+        return str(bool(value))
+    if dtypes.is_integer(value.dtype):
+        return str(int(value))
+    return _complex_text(value.real, value.imag) if dtypes.is_complex(value.dtype) else _real_text(value)
+
+
+def _complex_text(real: Scalar, imag: Scalar) -> str:
+    first, second = (_real_text(part).removesuffix(".0") for part in (real, imag))
+    return f"({first}{'' if second.startswith('-') else '+'}{second}j)"
+
+
+def _real_text(value: Scalar) -> str:
+    number = float(value)
+    if number != number:
+        return _nan_text(value)
+    if value.dtype.kind == "f":
+        text = str(value)  # the shortest text that tells the number from its neighbours
+        return text if float(text) == number or type(value)(float(text)) == value else repr(number)
+    if len(repr(number)) <= _EXACT_LENGTH:
+        return repr(number)
+    shorter = (float(f"{number:.{digits}g}") for digits in range(1, 10))  # ml_dtypes' str has six digits
+    return repr(next((short for short in shorter if type(value)(short) == value), number))
+
+
+def _nan_text(value: Scalar) -> str:
+    plain, bits = np.full((), np.nan, value.dtype), value.tobytes()
+    if bits == plain.tobytes():
+        return "nan"
+    return "-nan" if bits == np.negative(plain).tobytes() else f"nan(0x{int.from_bytes(bits, sys.byteorder):x})"
+
+
+def scalar_from_text(text: str, dtype: np.dtype[Any]) -> Scalar:
+    """The NumPy scalar of `dtype` that `text` writes.
+
+    Raises:
+        ValueError: the text is no value of that dtype; says why.
+    """
+    if (text in ("True", "False")) is not dtypes.is_bool(dtype):
+        raise ValueError(f"{text} is no {dtype.name}: `True` and `False` are of dtype bool, and nothing else is")
+    if dtypes.is_bool(dtype):
+        return np.bool_(text == "True")
+    if dtypes.is_integer(dtype):
+        return _int_from_text(text, dtype)
+    parts = _COMPLEX.fullmatch(text)
+    if not dtypes.is_complex(dtype):
+        if parts:
+            raise ValueError(f"{text} is complex, not {dtype.name}")
+        return _real_from_text(text, dtype)
+    half = dtypes.real_dtype_of(dtype)
+    texts = parts.groups() if parts else (text, "0")
+    bits = b"".join(_real_from_text(part, half).tobytes() for part in texts)
+    return np.frombuffer(bits, dtype)[0]
+
+
+def _int_from_text(text: str, dtype: np.dtype[Any]) -> Scalar:
+    if not _INT.fullmatch(text):
+        raise ValueError(f"{text} is not an integer, as {dtype.name} needs")
+    number, limits = int(text), dtypes.iinfo(dtype)
+    if not limits.min <= number <= limits.max:
+        raise ValueError(f"{text} does not fit {dtype.name}, which holds {limits.min} to {limits.max}")
+    return dtype.type(number)
+
+
+def _real_from_text(text: str, dtype: np.dtype[Any]) -> Scalar:
+    if "nan" in text:
+        if "(" in text:
+            bits = int(text.partition("(")[2].rstrip(")"), 16)
+            if bits >> (8 * dtype.itemsize):
+                raise ValueError(f"{text} has more bits than {dtype.name}")
+            return np.frombuffer(bits.to_bytes(dtype.itemsize, sys.byteorder), dtype)[0]
+        nan = np.full((), np.nan, dtype)
+        value = (np.negative(nan) if text.startswith("-") else nan)[()]
+    else:
+        with np.errstate(over="ignore"):
+            value = dtype.type(float(text))
+    wanted = np.isnan if "nan" in text else np.isinf if "inf" in text else np.isfinite
+    if not wanted(value):
+        raise ValueError(f"{text} does not fit {dtype.name}")
+    return value
+
+
+def literal_scalar(literal: Literal) -> Scalar:
+    """The literal's value as a NumPy scalar of its aval's dtype."""
+    value, dtype = literal.val, literal.aval.dtype
+    if isinstance(value, np.generic) and value.dtype == dtype:
+        return value
+    return np.asarray(host_value(value), dtype=dtype)[()]
+
+
+# -- constants --------------------------------------------------------------------
+
+
+def const_text(const: Any) -> str:
+    """A constant's value: a nested list; where it is large, `full(0.0)` or `base64('...')` of its bytes."""
+    if isinstance(const, Tracer):
+        return opaque_text(const)
+    array = np.asarray(host_value(const))
+    if array.size <= _LIST_LIMIT:
+        return _nested_list(array)
+    raw = array.tobytes()
+    if raw == raw[: array.itemsize] * array.size:
+        return f"full({scalar_text(array.flat[0])})"
+    return f"base64({base64.b64encode(raw).decode()!r})"
+
+
+def _nested_list(array: np.ndarray[Any, Any]) -> str:
+    if array.ndim == 0:
+        return scalar_text(array[()])
+    return f"[{', '.join(_nested_list(np.asarray(item)) for item in array)}]"
+
+
+# -- parameters -------------------------------------------------------------------
+
+
+def opaque_text(value: Any) -> str:
+    """What stands for an object that has no text of its own: no address, so that printing is reproducible."""
+    name = getattr(value, "__name__", None)
+    return f"<opaque {name if isinstance(name, str) else type(value).__name__}>"
+
+
+def has_programs(value: Any) -> bool:
+    """Whether a parameter's value is a program or a tuple that holds one."""
+    if type(value) in (tuple, list):
+        return any(map(has_programs, value))
+    return isinstance(value, ClosedJaxpr | Jaxpr)
+
+
+def value_text(value: Any, long: bool = False, depth: int = 0) -> str:
+    """A parameter's value that holds no program, on one line.
+
+    Tuples inside two others print in brackets, as in `(([1], [0]), ([], []))`; either kind parses to a tuple.
+    """
+    kind = type(value)
+    if value is None or kind in (bool, int, str, bytes):
+        return repr(value)
+    if kind is float:
+        return _real_text(np.float64(value))
+    if kind is complex:
+        return _complex_text(np.float64(value.real), np.float64(value.imag))
+    if isinstance(value, enum.Enum):
+        return (
+            f"{kind.__name__}.{value.name}" if value.name in kind.__members__ else f"{kind.__name__}({value.value!r})"
+        )
+    if isinstance(value, ShapedArray):
+        return type_text(value, long)
+    if isinstance(value, np.dtype):
+        return value.name
+    if isinstance(value, type) and issubclass(value, np.generic):
+        return np.dtype(value).name
+    if isinstance(value, np.generic):
+        return _typed_scalar_text(value, long)
+    return _composite_text(value, long, depth)
+
+
+def _typed_scalar_text(value: Scalar, long: bool) -> str:
+    try:
+        short = dtypes.short_name(value.dtype)
+    except TypeError:  # a string, a date
+        return opaque_text(value)
+    return f"{scalar_text(value)}:{value.dtype.name if long else short}[]"
+
+
+def _composite_text(value: Any, long: bool, depth: int) -> str:
+    name = type(value).__name__
+    if type(value) in (tuple, list):
+        texts = [value_text(item, long, depth + 1) for item in value]
+        if type(value) is list or depth >= 2:
+            return f"[{', '.join(texts)}]"
+        return f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"
+    if isinstance(value, slice):
+        return f"slice({', '.join(value_text(part, long) for part in (value.start, value.stop, value.step))})"
+    if isinstance(value, frozenset):
+        return f"frozenset([{', '.join(sorted(value_text(item, long) for item in value))}])"
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        fields = tuple(zip(value._fields, value, strict=True))
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = tuple((f.name, getattr(value, f.name)) for f in dataclasses.fields(value) if f.init)
+    else:
+        return opaque_text(value)
+    return f"{name}({', '.join(f'{key}={value_text(item, long)}' for key, item in fields)})"

@@ -1,0 +1,64 @@
+"""Who watches: slow paths (a function traced, a program compiled, a linearisation) report to the thread's observers.
+
+Fast paths report nothing. A slow path asks `observed()` before it prepares a report, so that it costs one attribute
+of a thread-local when nobody watches.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened on a slow path.
+
+    Attributes:
+        kind: what: "trace", "compile", "call" (of jitted functions), "linearize".
+        name: of the function.
+        reasons: why it was necessary, one phrase each.
+        ms: milliseconds that it took, what happened inside included.
+        facts: what else there is to say, by name; values that JSON has.
+    """
+
+    kind: str
+    name: str
+    reasons: tuple[str, ...] = ()
+    ms: float | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+Observer = Callable[[Event], None]
+
+
+class _State(threading.local):
+    observers: tuple[Observer, ...] = ()
+
+
+_state = _State()
+
+
+def observed() -> bool:
+    """Whether somebody watches this thread."""
+    return bool(_state.observers)
+
+
+def notify(event: Event) -> None:
+    """Tell the thread's observers."""
+    for observer in _state.observers:
+        observer(event)
+
+
+@contextmanager
+def observing(observer: Observer) -> Iterator[None]:
+    """Have `observer` told of this thread's events for a `with` block."""
+    earlier = _state.observers
+    _state.observers = (*earlier, observer)
+    try:
+        yield
+    finally:
+        _state.observers = earlier

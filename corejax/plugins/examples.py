@@ -1,0 +1,37 @@
+"""`Example`: operands that a primitive is meant for, as its author gives them to whoever checks its rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Range = float | Sequence[float]
+
+
+@dataclass(frozen=True)
+class Example:
+    """One application of a primitive: types of operands, or operands, and parameters.
+
+    Attributes:
+        operands: a `ShapedArray` where any numbers of the range will do, an array where these ones matter.
+        params: the primitive's static parameters.
+        low, high: range that numbers are drawn from, one for all operands or one for each; the author keeps it
+            away from points where the function has no derivative.
+        reference: the same function in NumPy, `f(*arrays, **params)`, written independently of the impl rule.
+        tolerance: relative error that is allowed, in units of the dtype's own usual one.
+        skip: check -> why it says nothing about this example.
+    """
+
+    operands: Sequence[Any]
+    params: Mapping[str, Any] = field(default_factory=dict)
+    low: Range = -2.0
+    high: Range = 2.0
+    reference: Callable[..., Any] | None = None
+    tolerance: float = 1.0
+    skip: Mapping[str, str] = field(default_factory=dict)
+
+    def range_of(self, operand: int) -> tuple[float, float]:
+        """The range of one operand's numbers."""
+        low, high = (r if isinstance(r, int | float) else r[operand] for r in (self.low, self.high))
+        return float(low), float(high)

@@ -1,0 +1,91 @@
+"""The hooks of plugin API version 1: what a plugin may contribute.
+
+Each hook is an empty function; its docstring is the contract. A plugin implements any of them with `hookimpl`,
+with any subset of the arguments, so arguments can be added without breaking anybody. A plugin that raises in a
+hook contributes nothing: what it had registered is taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pluggy
+
+from corejax.plugins.examples import Example
+
+API_VERSION = 1
+
+hookspec = pluggy.HookspecMarker("corejax")
+hookimpl = pluggy.HookimplMarker("corejax")
+
+
+@hookspec
+def corejax_declare_api_version() -> int:  # type: ignore[empty-body]
+    """The plugin API version that the plugin was made for. Called once, before any other hook; default 1."""
+
+
+@hookspec
+def corejax_register_primitives() -> None:
+    """Import the modules that define the plugin's primitives with their rules.
+
+    Called once, when something asks for all primitives (`corejax list-primitives`, the jaxpr parser), after every
+    plugin's exports and array methods are there.
+    """
+
+
+@hookspec
+def corejax_register_rules(kind: str) -> None:
+    """Import the modules that hold rules of one kind which are not imported with the primitives.
+
+    Args:
+        kind: name of the registry, `"xla_translation"` say.
+
+    Called once for each kind, when a rule of that kind is missing for the first time. Where it raises, what it
+    registered is taken back, the fault is recorded (`corejax plugins`), and the plugin's other contributions stay.
+    """
+
+
+@hookspec
+def corejax_export_names() -> Mapping[str, str]:  # type: ignore[empty-body]
+    """Names for the facade: `{"jit": "acme_corejax.api:jit"}` makes `corejax.jit`. Imported at first use."""
+
+
+@hookspec
+def corejax_export_namespaces() -> Mapping[str, str]:  # type: ignore[empty-body]
+    """Modules for the facade: `{"lax": "acme_corejax.lax"}` makes `corejax.lax`. Imported at first use."""
+
+
+@hookspec
+def corejax_provide_array_methods() -> Mapping[str, Any]:  # type: ignore[empty-body]
+    """Operators, methods and properties of arrays and tracers, by name. Called when the plugin is loaded."""
+
+
+@hookspec
+def corejax_provide_operations() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-body]
+    """Structural operations that interpreters need, by name (`corejax.structural`)."""
+
+
+@hookspec
+def corejax_declare_settings() -> Mapping[str, tuple[Any, Callable[[Any], Any]]]:  # type: ignore[empty-body]
+    """Settings: name -> (default, parser). Each becomes an attribute of `corejax.config`."""
+
+
+@hookspec
+def corejax_provide_examples(primitive: str) -> Sequence[Example]:  # type: ignore[empty-body]
+    """Applications of one of the plugin's primitives, which its rules are checked on (`corejax verify`).
+
+    Args:
+        primitive: its name; None or an empty list where the plugin has nothing to say about it.
+
+    Called when somebody asks; the examples may live in a module that nothing else imports.
+    """
+
+
+@hookspec
+def corejax_add_cli_commands(group: Any) -> None:
+    """Add commands to the `corejax` command. Called for `corejax --help` and for commands that are not built in.
+
+    Args:
+        group: the click group; it refuses names that are taken.
+    """

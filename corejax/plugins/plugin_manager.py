@@ -1,0 +1,359 @@
+"""Discovery and lazy loading of plugins, one by one: a plugin that fails contributes nothing and is recorded."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+import pluggy
+
+from corejax import array_methods, source_info
+from corejax.config import config
+from corejax.errors import DuplicateRegistrationError, PluginError
+from corejax.plugins import hooks, hookspecs
+from corejax.plugins.contributions import Snapshot, Store, table_store, undo
+from corejax.plugins.examples import Example
+from corejax.plugins.missing import failure
+from corejax.plugins.records import PluginRecord, Selection
+from corejax.structural import structural
+
+GROUP = "corejax.plugins"
+
+OnFault = Callable[[PluginRecord, BaseException], None]
+
+
+def installed_entry_points() -> Iterator[PluginRecord]:
+    """Entry points of the group in installed distributions; the first of a name on the path counts once."""
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group=GROUP):
+        yield PluginRecord.of_entry_point(entry)
+
+
+class PluginManager:
+    """The plugins of this process.
+
+    Args:
+        find: gives the records of what is installed; imports nothing.
+        reserved: the facade's own names, which no plugin may export.
+
+    Attributes:
+        records: what was found, by entry point name.
+        names: facade name -> (target, record).
+        namespaces: facade namespace -> (module, record).
+        selection: what `COREJAX_PLUGINS` selects, read at discovery.
+    """
+
+    def __init__(
+        self,
+        find: Callable[[], Iterable[PluginRecord]] = installed_entry_points,
+        reserved: Collection[str] = (),
+    ) -> None:
+        self.records: dict[str, PluginRecord] = {}
+        self.names: dict[str, tuple[str, PluginRecord]] = {}
+        self.namespaces: dict[str, tuple[str, PluginRecord]] = {}
+        self.reserved = frozenset(reserved)
+        self.selection = Selection(None)
+        self._find = find
+        self._pluggy = pluggy.PluginManager("corejax")
+        self._pluggy.add_hookspecs(hookspecs)
+        self._stores = (table_store("names", self.names), table_store("namespaces", self.namespaces))
+        self._lock = threading.RLock()
+        self._open: list[Snapshot] = []  # of the plugin calls that are running, outermost first
+        self._discovered = False
+        self._loaded = False
+        self._primitives_done: set[str] = set()
+        self._rules_done: set[tuple[str, str]] = set()
+        self._kinds_done: set[str] = set()
+
+    # -- discovery and loading -----------------------------------------------------------------------------
+
+    def discover(self) -> dict[str, PluginRecord]:
+        """Find entry points; nothing is imported."""
+        if not self._discovered:
+            with self._lock:
+                if not self._discovered:
+                    self.selection = Selection.from_environment()
+                    for record in self._find():
+                        self._add(record)
+                    self._discovered = True
+        return self.records
+
+    def _add(self, record: PluginRecord) -> None:
+        if record.name not in self.selection:
+            record.status = "off"
+        earlier = self.records.get(record.name)
+        if earlier is None:
+            self.records[record.name] = record
+            return
+        if earlier.value == record.value and earlier.distribution == record.distribution:
+            return  # the same distribution, seen twice on the path
+        if record.status != "off":
+            record.status = "failed"
+            record.fault = PluginError(
+                f"two distributions have a plugin named {record.name!r}: {earlier.title} and {record.title}; "
+                "uninstall one"
+            )
+        self.records[f"{record.name} ({record.distribution})"] = record
+
+    def load(self) -> None:
+        """Load every selected plugin's entry point: its hooks, not yet its primitives.
+
+        A plugin that, while it is loaded, asks for something of another one has that one loaded first.
+
+        Raises:
+            PluginError: strict plugins are set and one fails.
+        """
+        if self._loaded:
+            return
+        with self._lock:
+            for record in list(self.discover().values()):
+                if record.status == "found":
+                    self._activate(record)
+            self._loaded = not self._open
+
+    def register(self, plugin: Any, name: str, version: str | None = None) -> PluginRecord:
+        """Add a plugin object without an entry point (in tests and notebooks).
+
+        Raises:
+            PluginError: there is a plugin of that name; or strict plugins are set and it fails.
+        """
+        self.load()
+        with self._lock:
+            earlier = self.records.get(name)
+            if earlier is not None and (earlier.status != "failed" or earlier.entry_point is not None):
+                raise PluginError(f"a plugin named {name!r} exists: {earlier.title}")
+            record = self.records[name] = PluginRecord.of_object(plugin, name, version)
+            self._activate(record)
+        return record
+
+    def unregister(self, name: str) -> None:
+        """Take back what a plugin object contributed; modules that were imported stay imported.
+
+        Raises:
+            KeyError: there is no plugin of that name.
+        """
+        with self._lock:
+            self._withdraw(self.records.pop(name))
+
+    def _activate(self, record: PluginRecord) -> None:
+        def load() -> None:
+            if record.plugin is None:
+                record.plugin = record.entry_point.load()
+            hooks.check_version(record.plugin)
+            hooks.check_hooks(record.plugin, self._pluggy)
+            self._pluggy.register(record.plugin, record.name)
+            _declare_internal(record)
+            self._collect(record)
+
+        record.status = "loading"
+        try:
+            if self._guarded(record, load):
+                record.status = "loaded"
+                self._kinds_done.clear()
+        finally:
+            if record.status == "loading":  # interrupted
+                record.status = "found"
+
+    def _collect(self, record: PluginRecord) -> None:
+        """Take the plugin's exports, settings and structural operations."""
+        for table, hook in (
+            (self.names, "corejax_export_names"),
+            (self.namespaces, "corejax_export_namespaces"),
+        ):
+            exports = hooks.check_exports(hook, self._call(record, hook))
+            record.offers |= exports
+            for name, target in exports.items():
+                self._check_free(name, record)
+                table[name] = (target, record)
+        for name, (default, parser) in (self._call(record, "corejax_declare_settings") or {}).items():
+            config.add_setting(name, default, parser)
+        for name, operation in (self._call(record, "corejax_provide_operations") or {}).items():
+            structural.provide(name, operation)
+        for name, method in (self._call(record, "corejax_provide_array_methods") or {}).items():
+            array_methods.provide(name, method)
+
+    def _check_free(self, name: str, record: PluginRecord) -> None:
+        found = self.names.get(name) or self.namespaces.get(name)
+        if found is None and name not in self.reserved:
+            return
+        owner = f"plugin {found[1].title}" if found else "the kernel"
+        raise DuplicateRegistrationError(
+            f"corejax.{name} is exported by {owner}; plugin {record.title} exports a second one"
+        )
+
+    def _call(self, record: PluginRecord, hook: str, **arguments: Any) -> Any:
+        """Call one plugin's implementation of a hook, with the arguments that it takes."""
+        for impl in getattr(self._pluggy.hook, hook).get_hookimpls():
+            if impl.plugin is record.plugin:
+                return impl.function(*(arguments[name] for name in impl.argnames))
+        return None
+
+    # -- faults --------------------------------------------------------------------------------------------
+
+    def _guarded(
+        self, record: PluginRecord, action: Callable[[], Any], *extra: Store, on_fault: OnFault | None = None
+    ) -> bool:
+        """Run a plugin's code; when it fails, what it has registered is taken back and the fault is kept.
+
+        Args:
+            record: the plugin.
+            action: what to run; the lock is held.
+            extra: tables that the action fills, besides the kernel's.
+            on_fault: what to do then; by default the plugin counts as failed.
+
+        Returns:
+            Whether it succeeded.
+        """
+        snapshot = Snapshot((*self._stores, *extra))
+        touched = list(record.contributions)
+        self._open.append(snapshot)
+        try:
+            action()
+            record.contributions += snapshot.changes()
+        except BaseException as error:
+            undo(snapshot.changes())
+            if not isinstance(error, Exception | SystemExit):
+                raise
+            (on_fault or self._fail)(record, error)
+            if config.strict_plugins:
+                raise PluginError(f"plugin {record.title} failed to load: {type(error).__name__}: {error}") from error
+            return False
+        finally:
+            self._open.pop()
+            for outer in self._open:
+                outer.absorb([*touched, *record.contributions])
+        return True
+
+    def _fail(self, record: PluginRecord, error: BaseException) -> None:
+        self._withdraw(record)
+        record.status = "failed"
+        record.fault = error
+
+    def _withdraw(self, record: PluginRecord) -> None:
+        undo(record.contributions)
+        record.contributions = []
+        self._primitives_done.discard(record.name)
+        self._rules_done = {done for done in self._rules_done if done[0] != record.name}
+        if self._pluggy.has_plugin(record.name):
+            self._pluggy.unregister(name=record.name)
+
+    def faults(self) -> list[PluginRecord]:
+        """Plugins that failed."""
+        return [record for record in self.records.values() if record.status == "failed"]
+
+    def problems(self, kind: str | None = None) -> list[str]:
+        """Everything that went wrong so far, one sentence each; of rule kinds, only `kind` if given."""
+        return [problem for record in list(self.records.values()) for problem in record.problems(kind)]
+
+    # -- what is needed ------------------------------------------------------------------------------------
+
+    def load_primitives(self) -> bool:
+        """Have every plugin register its primitives; True when something was loaded."""
+        self.load()
+        done = False
+        with self._lock:
+            for record in list(self.records.values()):
+                if record.status == "loaded" and record.name not in self._primitives_done:
+                    self._primitives_done.add(record.name)
+                    self._guarded(record, partial(self._call, record, "corejax_register_primitives"))
+                    done = True
+        return done
+
+    def load_rules(self, kind: str) -> bool:
+        """Have every plugin register its lazily loaded rules of a kind; True when something was loaded.
+
+        A plugin whose rules of the kind cannot be loaded keeps what it contributed before.
+        """
+        if kind in self._kinds_done:
+            return False
+        self.load()
+        done = False
+
+        def on_fault(record: PluginRecord, error: BaseException) -> None:
+            record.rule_faults[kind] = error
+
+        with self._lock:
+            for record in list(self.records.values()):
+                if record.status == "loaded" and (record.name, kind) not in self._rules_done:
+                    self._rules_done.add((record.name, kind))
+                    self._guarded(
+                        record,
+                        partial(self._call, record, "corejax_register_rules", kind=kind),
+                        on_fault=on_fault,
+                    )
+                    done = True
+            if self._loaded:
+                self._kinds_done.add(kind)
+        return done
+
+    def add_cli_commands(self, group: Any) -> None:
+        """Have every plugin add its commands to a click group."""
+        self.load()
+        with self._lock:
+            for record in list(self.records.values()):
+                if record.status == "loaded":
+                    self._guarded(
+                        record,
+                        partial(self._call, record, "corejax_add_cli_commands", group=group),
+                        table_store("commands", group.commands),
+                    )
+
+    def examples(self, primitive: str) -> list[Example]:
+        """What the plugins give as applications of a primitive.
+
+        Raises:
+            PluginError: a plugin fails to give them.
+        """
+        self.load()
+        found: list[Example] = []
+        for record in list(self.records.values()):
+            if record.status == "loaded":
+                try:
+                    found += self._call(record, "corejax_provide_examples", primitive=primitive) or ()
+                except Exception as error:
+                    raise PluginError(
+                        f"plugin {record.title} fails to give examples of {primitive!r}: "
+                        f"{type(error).__name__}: {error}"
+                    ) from error
+        return found
+
+    def exported(self, name: str) -> Any:
+        """The object behind `corejax.NAME`, or None if no plugin exports it.
+
+        Raises:
+            PluginError: the plugin that exports it fails when the object is imported.
+        """
+        self.load()
+        target, record = self.names.get(name) or self.namespaces.get(name) or (None, None)
+        if target is None or record is None:
+            return None
+        module, _, attribute = target.partition(":")
+        try:
+            if not attribute:
+                return importlib.import_module(f"corejax.{name}")
+            return getattr(importlib.import_module(module), attribute)
+        except Exception as error:
+            raise failure(record, name, error) from error
+
+    def owner_of(self, module: str) -> tuple[str, str | None] | None:
+        """Plugin name and version of the plugin that a module belongs to."""
+        best: tuple[int, PluginRecord] | None = None
+        for record in self.discover().values():
+            for root in (record.module, record.package):
+                inside = module == root or module.startswith(root + ".")
+                if inside and (best is None or len(root) > best[0]):
+                    best = len(root), record
+        return None if best is None else (best[1].name, best[1].version)
+
+
+def _declare_internal(record: PluginRecord) -> None:
+    """Have frames in the plugin's package count as library code, not as the user's lines."""
+    package = sys.modules.get(record.package) if record.entry_point is not None else None
+    for directory in getattr(package, "__path__", ()):
+        source_info.register_internal(os.fspath(directory))

@@ -1,0 +1,144 @@
+"""What is known of a plugin without importing it, and what became of it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+VARIABLE = "COREJAX_PLUGINS"
+
+
+def causes(error: BaseException) -> list[str]:
+    """The error and what it came from, one `Type: first line` each."""
+    found: list[str] = []
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        first_line = next(iter(str(current).splitlines()), "")
+        text = f"{type(current).__name__}: {first_line}".removesuffix(": ")
+        if text not in found:
+            found.append(text)
+        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+    return found
+
+
+@dataclass(eq=False)
+class PluginRecord:
+    """One entry point of the group `corejax.plugins`.
+
+    Attributes:
+        name: the entry point's name.
+        value: the object that it names, `module` or `module:attribute`.
+        distribution: name of the distribution, if known.
+        version: its version, if known.
+        status: "found", "off" (not selected), "loading", "loaded" or "failed".
+        fault: why it failed.
+        rule_faults: rule kind -> why the plugin's lazily loaded rules of that kind could not be loaded;
+            what it contributed before stays.
+        offers: facade names and namespaces that it declared, kept when it fails.
+        plugin: the loaded object.
+    """
+
+    name: str
+    value: str
+    distribution: str | None = None
+    version: str | None = None
+    status: str = "found"
+    fault: BaseException | None = None
+    rule_faults: dict[str, BaseException] = field(default_factory=dict)
+    offers: dict[str, str] = field(default_factory=dict)
+    entry_point: Any = field(default=None, repr=False)
+    plugin: Any = field(default=None, repr=False)
+    contributions: list[Any] = field(default_factory=list, repr=False)
+
+    @classmethod
+    def of_entry_point(cls, entry: Any) -> PluginRecord:
+        """A record from distribution metadata; metadata that cannot be read is no reason to fail."""
+        try:
+            distribution, version = entry.dist.name, entry.dist.version
+        except Exception:
+            distribution = version = None
+        return cls(entry.name, entry.value, distribution, version, entry_point=entry)
+
+    @classmethod
+    def of_object(cls, plugin: Any, name: str, version: str | None) -> PluginRecord:
+        """A record of a plugin object that no entry point names."""
+        owner = plugin if isinstance(plugin, ModuleType | type) else type(plugin)
+        module = owner.__name__ if isinstance(owner, ModuleType) else owner.__module__
+        return cls(name, module, name, version, plugin=plugin)
+
+    @property
+    def module(self) -> str:
+        """The module with the hooks."""
+        return self.value.partition(":")[0].strip()
+
+    @property
+    def package(self) -> str:
+        """The package around it: where the plugin's own code is."""
+        return self.module.rpartition(".")[0] or self.module
+
+    @property
+    def title(self) -> str:
+        """`'NAME' (DISTRIBUTION VERSION)`."""
+        return f"{self.name!r} ({self.distribution or self.package} {self.version or 'of unknown version'})"
+
+    def comes_from(self, distribution: str | None) -> bool:
+        """Whether it is of that distribution, however its name is spelt."""
+        return distribution is not None and _canonical(self.distribution or "") == _canonical(distribution)
+
+    def problems(self, kind: str | None = None) -> list[str]:
+        """What went wrong, one sentence each.
+
+        Args:
+            kind: of the faults in lazily loaded rules, only those of this rule kind.
+        """
+        found = []
+        if self.fault is not None:
+            found.append(f"plugin {self.title} failed: {causes(self.fault)[0]}")
+        for each, fault in self.rule_faults.items():
+            if kind in (None, each):
+                found.append(f"plugin {self.title} failed to load its {each} rules: {causes(fault)[0]}")
+        return found
+
+
+def _canonical(distribution: str) -> str:
+    return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
+class Selection:
+    """Which plugins are on: the text of `COREJAX_PLUGINS`.
+
+    `a,b` selects these; `-c` all but that one; an empty text none; unset, all.
+    """
+
+    def __init__(self, text: str | None) -> None:
+        words = None if text is None else [w.strip() for w in text.split(",") if w.strip()]
+        chosen = {w for w in words or () if not w.startswith("-")}
+        self.text = text
+        self.excluded = {w[1:] for w in words or () if w.startswith("-")}
+        self.only = None if words is None or (words and not chosen) else chosen
+
+    @classmethod
+    def from_environment(cls) -> Selection:
+        """As `COREJAX_PLUGINS` says."""
+        return cls(os.environ.get(VARIABLE))
+
+    def __contains__(self, name: str) -> bool:
+        return name not in self.excluded and (self.only is None or name in self.only)
+
+    def problems(self, names: Iterable[str]) -> list[str]:
+        """Names in it that no plugin has, one sentence each."""
+        import difflib  # needed for an error only
+
+        known = list(names)
+        found = []
+        for word in sorted((self.excluded | (self.only or set())).difference(known)):
+            close = difflib.get_close_matches(word, known, 1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            found.append(f"{VARIABLE}={self.text} names {word!r}, which is no installed plugin{hint}")
+        return found

@@ -1,0 +1,206 @@
+"""`Primitive` and `bind`: the operations that interpreters give meaning to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from corejax import source_info
+from corejax.avals import ShapedArray
+from corejax.errors import DuplicateRegistrationError
+from corejax.provenance import Provenance
+from corejax.rules import (
+    abstract_eval_rules,
+    impl_rules,
+    jvp_rules,
+    registries,
+    transpose_rules,
+    vmap_rules,
+)
+from corejax.trace import state
+
+primitives: dict[str, Primitive] = {}
+
+_MEMO_LIMIT = 8192  # entries of one primitive's abstract-eval memo before it is dropped
+
+
+class Primitive:
+    """An operation that interpreters give meaning to; complete when built, then frozen.
+
+    Array data is always positional, `params` are static and hashable.
+
+    Args:
+        name: unique among primitives; it is what jaxprs print. A dotted name carries its plugin's namespace.
+        multiple_results: whether `bind` gives a list of values rather than one.
+        effects: names of what an application does beyond its outputs; such equations survive dce.
+            A name that starts with `ordered:` is ordered.
+        linear_in: positions of the operands in which the primitive is linear.
+        tags: free words that transformations and tools consult ("elementwise", "linear", "higher_order").
+        decomposition: the primitive in terms of others, `f(*args, **params) -> out`; every rule is derived from it.
+        impl, abstract_eval, jvp, vmap, transpose: rules, as if registered one by one.
+        doc: what it computes; by default the docstring of the decomposition or impl.
+
+    Raises:
+        DuplicateRegistrationError: another owner has a primitive of that name.
+        TypeError: the name is not a non-empty string, or a rule is not callable.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_memo",
+        "decomposition",
+        "doc",
+        "effects",
+        "linear_in",
+        "multiple_results",
+        "name",
+        "provenance",
+        "tags",
+    )
+
+    name: str
+    multiple_results: bool
+    effects: frozenset[str]
+    linear_in: tuple[int, ...]
+    tags: frozenset[str]
+    decomposition: Callable[..., Any] | None
+    provenance: Provenance
+    doc: str
+    _memo: dict[Any, tuple[ShapedArray, ...]]
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        multiple_results: bool = False,
+        effects: Iterable[str] = (),
+        linear_in: Iterable[int] = (),
+        tags: Iterable[str] = (),
+        decomposition: Callable[..., Any] | None = None,
+        impl: Callable[..., Any] | None = None,
+        abstract_eval: Callable[..., Any] | None = None,
+        jvp: Callable[..., Any] | None = None,
+        vmap: Callable[..., Any] | None = None,
+        transpose: Callable[..., Any] | None = None,
+        doc: str | None = None,
+    ) -> None:
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"a primitive's name is a non-empty string, got {name!r}")
+        if isinstance(effects, str) or isinstance(tags, str):
+            raise TypeError(f"primitive {name!r}: effects and tags are collections of strings, not one string")
+        if doc is None:
+            doc = (getattr(decomposition or impl, "__doc__", None) or "") if decomposition or callable(impl) else ""
+        fields: dict[str, Any] = {
+            "name": name,
+            "multiple_results": bool(multiple_results),
+            "effects": frozenset(effects),
+            "linear_in": tuple(linear_in),
+            "tags": frozenset(tags),
+            "decomposition": decomposition,
+            "provenance": Provenance.of_caller(),
+            "doc": doc,
+            "_memo": {},
+        }
+        for field, value in fields.items():
+            object.__setattr__(self, field, value)
+        _register(self)
+        given = ((impl_rules, impl), (abstract_eval_rules, abstract_eval), (jvp_rules, jvp), (vmap_rules, vmap))
+        for registry, rule in (*given, (transpose_rules, transpose)):
+            if rule is not None:
+                registry.register(self, rule)
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Apply the primitive: the trace on top of the stack interprets it.
+
+        Returns:
+            One value, or a list where `multiple_results`.
+
+        Raises:
+            MissingRuleError: an interpreter finds no rule for the primitive.
+            TypeError: an operand is not an array, or the operands' types do not fit.
+        """
+        out = state.trace.process_primitive(self, args, params)
+        return out if self.multiple_results else out[0]
+
+    def abstract(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> tuple[ShapedArray, ...]:
+        """Avals of the outputs, memoised on (avals, params).
+
+        Raises:
+            TypeError: a param is not hashable, or what the abstract-eval rule raises.
+        """
+        try:
+            key = (avals, tuple(params.items())) if params else avals
+            found = self._memo.get(key)
+        except TypeError:
+            raise self._unhashable(params) from None
+        return found if found is not None else self._abstract_miss(key, avals, params)
+
+    def _abstract_miss(
+        self, key: Any, avals: tuple[ShapedArray, ...], params: dict[str, Any]
+    ) -> tuple[ShapedArray, ...]:
+        out = abstract_eval_rules.lookup(self)(*avals, **params)
+        outs = tuple(out) if self.multiple_results else (out,)
+        for aval in outs:
+            if not isinstance(aval, ShapedArray):
+                expected = "a sequence of avals" if self.multiple_results else "one aval"
+                raise TypeError(f"abstract-eval rule of primitive {self.name!r} gives {expected}, got {out!r}")
+        if "higher_order" not in self.tags:  # those are keyed by programs, which the memo would keep alive
+            if len(self._memo) >= _MEMO_LIMIT:
+                self._memo.clear()
+            self._memo[key] = outs
+        return outs
+
+    def _unhashable(self, params: dict[str, Any]) -> TypeError:
+        from corejax.trace import Tracer
+
+        for name, value in params.items():
+            try:
+                hash(value)
+            except TypeError:
+                what = "a traced value" if isinstance(value, Tracer) else f"{value!r} of type {type(value).__name__}"
+                return TypeError(
+                    f"parameter {name!r} of primitive {self.name!r} has to be static and hashable, got {what} "
+                    f"at {source_info.user_line()}. Pass array data as an operand; use tuples instead of lists."
+                )
+        return TypeError(f"parameters of primitive {self.name!r} are not hashable: {params!r}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(
+            f"primitive {self.name!r} is frozen: set {name!r} when it is built, and give it rules in the registries"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_by_name, (self.name,))
+
+    def __copy__(self) -> Primitive:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Primitive:
+        return self
+
+    def __repr__(self) -> str:
+        return f"Primitive({self.name!r})"
+
+
+def _register(primitive: Primitive) -> None:
+    earlier = primitives.get(primitive.name)
+    if earlier is not None and not primitive.provenance.redefines(earlier.provenance):
+        raise DuplicateRegistrationError(
+            f"primitive {primitive.name!r} exists: it is defined by {earlier.provenance}; {primitive.provenance} "
+            "defines a second one. Choose another name, for example one with your plugin's namespace "
+            f"('{primitive.provenance.package}.{primitive.name}')."
+        )
+    primitives[primitive.name] = primitive
+
+
+def _by_name(name: str) -> Primitive:
+    return primitives[name]
+
+
+def _forget_avals(primitive: Primitive) -> None:
+    primitive._memo.clear()
+
+
+abstract_eval_rules.on_change = _forget_avals
+
+__all__ = ["Primitive", "primitives", "registries"]

@@ -1,0 +1,122 @@
+"""Who contributed a primitive or a rule: module, file and line; the plugin is resolved when it is shown."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where something was defined.
+
+    Attributes:
+        module: dotted name of the module.
+        file: its file, or None (built in).
+        line: line in that file, or None.
+    """
+
+    module: str
+    file: str | None = None
+    line: int | None = None
+
+    @classmethod
+    def of(cls, function: Any) -> Provenance:
+        """Provenance of a rule: where its function was written, or who registers it if they did not write it.
+
+        A plugin that registers a library's function (`np.sin`, `scipy.special.erf`) owns that rule, and not
+        the library.
+        """
+        while isinstance(function, functools.partial) or hasattr(function, "__wrapped__"):
+            if hasattr(function, "__provenance__"):
+                break
+            function = function.func if isinstance(function, functools.partial) else function.__wrapped__
+        written = getattr(function, "__provenance__", None)
+        if written is not None:
+            return written  # type: ignore[no-any-return]
+        caller = cls.of_caller()
+        code = getattr(function, "__code__", None)
+        module = getattr(function, "__module__", None)
+        if code is None or module is None:
+            return caller
+        here = cls(module, code.co_filename, code.co_firstlineno)
+        return here if caller.package in (here.package, "corejax") else caller
+
+    @classmethod
+    def of_frame(cls, frame: FrameType) -> Provenance:
+        """The line that a frame is executing."""
+        return cls(frame.f_globals.get("__name__", "__main__"), frame.f_code.co_filename, frame.f_lineno)
+
+    @classmethod
+    def of_caller(cls) -> Provenance:
+        """Provenance of the innermost caller outside the kernel's registration machinery."""
+        frame = sys._getframe(1)
+        while frame.f_back is not None and frame.f_globals.get("__name__") in _MACHINERY:
+            frame = frame.f_back
+        return cls.of_frame(frame)
+
+    @property
+    def package(self) -> str:
+        """Top-level package of the module."""
+        return self.module.partition(".")[0]
+
+    @property
+    def owner(self) -> str:
+        """`plugin NAME VERSION`, or the module where no plugin is known to own it."""
+        found = _resolve(self.module)
+        if found:
+            return f"plugin {found[0]} {found[1] or 'of unknown version'}"
+        return "the kernel" if self.package == "corejax" else f"module {self.module}"
+
+    @property
+    def plugin(self) -> str | None:
+        """Name of the plugin, if the module belongs to one."""
+        found = _resolve(self.module)
+        return found[0] if found else None
+
+    @property
+    def version(self) -> str | None:
+        """Version of the plugin's distribution."""
+        found = _resolve(self.module)
+        return found[1] if found else None
+
+    def redefines(self, earlier: Provenance) -> bool:
+        """Whether this is the same definition run again: a reloaded module, a notebook's cell run twice."""
+        if self.module != earlier.module:
+            return False
+        return self.module == "__main__" or (self.file, self.line) == (earlier.file, earlier.line)
+
+    def __str__(self) -> str:
+        if self.file is None:
+            return self.owner
+        return f"{self.owner} ({os.path.basename(self.file)}:{self.line})"
+
+
+# Whose frames are not the registering code.
+_MACHINERY = {
+    "corejax.provenance",
+    "corejax.rules",
+    "corejax.primitive",
+    "corejax.interpreters.jvp",
+    "corejax.interpreters.batching",
+}
+
+Resolver = Callable[[str], tuple[str, str | None] | None]
+
+# Set by `corejax.plugins`: module -> (plugin name, version) of the plugin that it belongs to.
+_resolver: Resolver | None = None
+
+
+def set_resolver(resolver: Resolver) -> None:
+    """Install the function that knows which plugin a module belongs to."""
+    global _resolver
+    _resolver = resolver
+
+
+def _resolve(module: str) -> tuple[str, str | None] | None:
+    return _resolver(module) if _resolver is not None else None

@@ -1,0 +1,439 @@
+"""Rule registries: one-to-one tables keyed by primitive (and platform), which know who contributed what.
+
+The hot path reads `registry.table`, a plain dict; everything else (lazy loading, derived rules, good misses)
+happens in `lookup`, once per primitive.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from corejax import source_info
+from corejax.config import config
+from corejax.errors import DerivedRuleWarning, DuplicateRegistrationError, MissingRuleError
+from corejax.provenance import Provenance
+
+if TYPE_CHECKING:
+    from corejax.primitive import Primitive
+
+RuleFn = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule as registered.
+
+    Attributes:
+        fn: the function as its author wrote it.
+        provenance: who contributed it, from which file and line.
+        derived: how it was made of others ("decomposition", ...); None for a rule of an author's own.
+        flags: what its author declared (`symbolic_zeros=True`, `device=True`, ...).
+        overridden: the rule that this one replaced, if any.
+        overriding: whether it was registered to replace another, whichever of the two comes first.
+    """
+
+    fn: RuleFn
+    provenance: Provenance
+    derived: str | None = None
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    overridden: Rule | None = None
+    overriding: bool = False
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """A way to make a missing rule.
+
+    Attributes:
+        name: what marks the rule wherever it is shown ("decomposition").
+        make: `make(primitive)` gives the rule, or None where it does not apply. Asked whenever rules are listed, so
+            it computes nothing and leaves nothing behind.
+        needs: what an author gives for it to apply, for messages ("a decomposition").
+        flags: what the rule declares, as `register` takes it.
+        slow: of a rule that is a stopgap, what happens for want of a real one; said once when it runs
+            ("vmap applies it to one element at a time").
+    """
+
+    name: str
+    make: Callable[[Any], RuleFn | None]
+    needs: str = ""
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    slow: str = ""
+
+
+class RuleRegistry(Mapping["Primitive", RuleFn]):
+    """The rules of one kind: a mapping from primitive to rule, with `register`, provenance and good misses.
+
+    Attributes:
+        kind: the registry's name in messages and tables ("jvp").
+        title: the rule kind in a sentence ("JVP rule").
+        template: the code that an author has to write, with `{name}` for the primitive.
+        table: primitive -> callable ready to run; read by interpreters.
+        required: whether a primitive without such a rule counts as incomplete.
+        provenance: who made the registry.
+
+    Raises:
+        DuplicateRegistrationError: there is a registry of this kind, made elsewhere.
+    """
+
+    def __init__(
+        self, kind: str, title: str, template: str, *, required: bool = True, flags: tuple[str, ...] = ()
+    ) -> None:
+        self.provenance = Provenance.of_frame(sys._getframe(1))
+        earlier = registries.get(kind)
+        if earlier is not None and not self.provenance.redefines(earlier.provenance):
+            raise DuplicateRegistrationError(
+                f"rule kind {kind!r} exists, from {earlier.provenance}; {self.provenance} makes a second one"
+            )
+        self.kind = kind
+        self.title = title
+        self.template = template
+        self.required = required
+        self.flags = frozenset(flags)
+        self.table: dict[Primitive, RuleFn] = {}
+        self.derivations: list[Derivation] = []
+        self.adapt: Callable[[Any, RuleFn, Mapping[str, Any]], RuleFn] = lambda primitive, fn, flags: fn
+        self.on_change: Callable[[Any], None] = lambda primitive: None
+        self._rules: dict[tuple[Primitive, str | None], Rule] = {}
+        self._platform_table: dict[tuple[Primitive, str], RuleFn] = {}
+        self._warned: weakref.WeakSet[Primitive] = weakref.WeakSet()
+        registries[kind] = self
+
+    # -- registration ----------------------------------------------------------------------------------------
+
+    def register(
+        self,
+        primitive: Primitive,
+        rule: RuleFn | None = None,
+        *,
+        platform: str | None = None,
+        override: bool = False,
+        **flags: Any,
+    ) -> Any:
+        """Give `primitive` a rule of this kind; without `rule`, a decorator.
+
+        Args:
+            primitive: the primitive.
+            rule: the rule.
+            platform: for translations, the platform that the rule is for (`"cpu"`, `"cuda"`); None: for all.
+            override: replace an existing rule, on purpose; both stay visible in `rule_of`.
+            flags: declarations that the rule kind understands.
+
+        Raises:
+            DuplicateRegistrationError: a rule exists and `override` is not given.
+            TypeError: the rule is not callable, or the kind has no such flag.
+        """
+        if rule is None:
+            return lambda fn: self.register(primitive, fn, platform=platform, override=override, **flags)
+        if not callable(rule):
+            raise TypeError(f"a {self.title} is a function, got {rule!r} for primitive {primitive.name!r}")
+        unknown = sorted(set(flags) - self.flags)
+        if unknown:
+            raise TypeError(f"a {self.title} takes no flag {unknown[0]!r}; there are {sorted(self.flags)}")
+        entry = Rule(rule, Provenance.of(rule), None, flags, overriding=override)
+        earlier = self._rules.get((primitive, platform))
+        if earlier is None or earlier.derived is not None:
+            self.reinstate(primitive, platform, entry)
+        elif entry.provenance.redefines(earlier.provenance) and override == earlier.overriding:
+            self.reinstate(primitive, platform, replace(entry, overridden=earlier.overridden))
+        elif override:
+            self.reinstate(primitive, platform, replace(entry, overridden=earlier))
+        elif earlier.overriding and (
+            earlier.overridden is None or entry.provenance.redefines(earlier.overridden.provenance)
+        ):
+            # Loaded after the one that replaces it: the order of loading is nobody's choice.
+            self._rules[primitive, platform] = replace(earlier, overridden=entry)
+        else:
+            raise self._duplicate(primitive, platform, earlier, entry)
+        return rule
+
+    def _duplicate(self, primitive: Primitive, platform: str | None, earlier: Rule, entry: Rule) -> Exception:
+        where = f" on platform {platform!r}" if platform else ""
+        return DuplicateRegistrationError(
+            f"primitive {primitive.name!r} has a {self.title}{where} from {earlier.provenance}; "
+            f"{entry.provenance} registers a second one. If that is meant, register it with override=True."
+        )
+
+    def unregister(self, primitive: Primitive, platform: str | None = None) -> None:
+        """Take a rule back; the rule that it had overridden, if any, is in force again.
+
+        Raises:
+            KeyError: there is no such rule.
+        """
+        entry = self._rules.get((primitive, platform))
+        if entry is None:
+            where = f" on platform {platform!r}" if platform else ""
+            raise KeyError(f"primitive {primitive.name!r} has no {self.title}{where} to unregister")
+        self.reinstate(primitive, platform, entry.overridden)
+
+    def reinstate(self, primitive: Primitive, platform: str | None, entry: Rule | None) -> None:
+        """Put exactly this entry of `rule_of` in force, or none; a derived one is left to be derived again."""
+        if entry is None or entry.derived is not None:
+            self._rules.pop((primitive, platform), None)
+            if platform is None:
+                self.table.pop(primitive, None)
+            else:
+                self._platform_table.pop((primitive, platform), None)
+            self.on_change(primitive)
+            return
+        ready = self.adapt(primitive, entry.fn, entry.flags)
+        self._rules[primitive, platform] = entry
+        self._install(primitive, platform, ready)
+
+    def _install(self, primitive: Primitive, platform: str | None, ready: RuleFn) -> None:
+        if platform is None:
+            self.table[primitive] = ready
+        else:
+            self._platform_table[primitive, platform] = ready
+        self.on_change(primitive)
+
+    # -- lookup ----------------------------------------------------------------------------------------------
+
+    def lookup(self, primitive: Primitive, platform: str | None = None) -> RuleFn:
+        """The rule ready to run: the platform's, else the general one, else a derived one.
+
+        Raises:
+            MissingRuleError: nobody wrote one and none can be derived.
+        """
+        found = self.find(primitive, platform)
+        if found is None:
+            raise MissingRuleError(self._miss_message(primitive, platform), primitive=primitive, kind=self.kind)
+        return found
+
+    def find(self, primitive: Primitive, platform: str | None = None) -> RuleFn | None:
+        """As `lookup`, with None instead of the error."""
+        if platform is not None:
+            load_rules(self.kind)  # a platform's rule may come with the lazy ones where a general one is here
+            found = self._platform_table.get((primitive, platform))
+            if found is not None:
+                return found
+        found = self.table.get(primitive)
+        if found is None and load_rules(self.kind):
+            found = self.table.get(primitive)
+        return found if found is not None else self._derive(primitive)
+
+    def _derive(self, primitive: Primitive) -> RuleFn | None:
+        derivation, fn = self._derivation(primitive)
+        if derivation is None or fn is None or config.strict_rules:
+            return None
+        ready = self.adapt(primitive, fn, derivation.flags)
+        if derivation.slow:
+            ready = self._warning(primitive, derivation, ready)
+        self._rules[primitive, None] = Rule(fn, primitive.provenance, derivation.name, derivation.flags)
+        self._install(primitive, None, ready)
+        return ready
+
+    def _derivation(self, primitive: Primitive) -> tuple[Derivation, RuleFn] | tuple[None, None]:
+        made = ((derivation, derivation.make(primitive)) for derivation in self.derivations)
+        return next(((derivation, fn) for derivation, fn in made if fn is not None), (None, None))
+
+    def _warning(self, primitive: Primitive, derivation: Derivation, ready: RuleFn) -> RuleFn:
+        """The rule, which says when it first runs that it is a stopgap."""
+
+        def rule(*args: Any, **params: Any) -> Any:
+            if primitive not in self._warned:
+                message = (
+                    f"primitive {primitive.name!r} (from {primitive.provenance.owner}) has no {self.title}: "
+                    f"{derivation.slow}, which is slow. To make it fast, write one:\n\n{self.template_for(primitive)}"
+                )
+                place = source_info.locate(source_info.capture())
+                where = (place.file, place.line) if place is not None else (__file__, 1)
+                warnings.warn_explicit(message, DerivedRuleWarning, *where)
+                self._warned.add(primitive)
+            return ready(*args, **params)
+
+        return rule
+
+    def can_derive(self, primitive: Primitive) -> str | None:
+        """Name of the derivation that would supply the rule, without keeping it; None where it is refused."""
+        derivation, _ = self._derivation(primitive)
+        return None if derivation is None or config.strict_rules else derivation.name
+
+    def forget_derived(self) -> None:
+        """Drop derived rules; they are made again when they are needed, if they are not refused by then."""
+        for (primitive, platform), rule in list(self._rules.items()):
+            if rule.derived is not None:
+                self.reinstate(primitive, platform, None)
+
+    def is_written(self, primitive: Primitive) -> bool:
+        """Whether somebody wrote a rule, for all platforms or for some; loads what comes lazily."""
+        rule = self.rule_of(primitive)
+        if (rule is None or rule.derived is not None) and load_rules(self.kind):
+            rule = self.rule_of(primitive)
+        return (rule is not None and rule.derived is None) or bool(self.platforms_of(primitive))
+
+    def rule_of(self, primitive: Primitive, platform: str | None = None) -> Rule | None:
+        """What is registered, with provenance; nothing is loaded or derived."""
+        return self._rules.get((primitive, platform))
+
+    def platforms_of(self, primitive: Primitive) -> tuple[str, ...]:
+        """Platforms with a rule of their own."""
+        return tuple(sorted(p for q, p in self._platform_table if q is primitive))
+
+    def template_for(self, primitive: Primitive) -> str:
+        """The code that an author of this rule starts from."""
+        name = re.sub(r"\W", "_", primitive.name)
+        return self.template.replace("{name}", name).replace("{var}", f"{name}_p")
+
+    def _miss_message(self, primitive: Primitive, platform: str | None) -> str:
+        where = f" for platform {platform!r}" if platform else ""
+        notes = "".join(f"Note: {fault}\n" for fault in _faults(self.kind))
+        return (
+            f"primitive {primitive.name!r} (from {primitive.provenance.owner}) "
+            f"has no {self.title}{where}{self._refused(primitive)}.\n"
+            f"It was needed at {source_info.user_line()}.\n"
+            f"{notes}Write one:\n\n{self.template_for(primitive)}{self._other_ways()}"
+        )
+
+    def _refused(self, primitive: Primitive) -> str:
+        if not config.strict_rules:
+            return ""
+        derivation, _ = self._derivation(primitive)
+        name = f", here the one by {derivation.name}" if derivation is not None else ""
+        return f" (derived rules are refused: config.strict_rules{name})"
+
+    def _other_ways(self) -> str:
+        needs = [d.needs for d in self.derivations if d.needs]
+        if not needs or config.strict_rules:
+            return ""
+        return f"\n\nOr give the primitive what such a rule is derived from: {'; or '.join(dict.fromkeys(needs))}."
+
+    def __getitem__(self, primitive: Primitive) -> RuleFn:
+        return self.lookup(primitive)
+
+    def __setitem__(self, primitive: Primitive, rule: RuleFn) -> None:
+        self.register(primitive, rule)
+
+    def __contains__(self, primitive: object) -> bool:
+        return primitive in self.table
+
+    def get(self, primitive: Primitive, default: Any = None) -> Any:
+        """The rule in the table or derivable, else `default`."""
+        found = self.find(primitive)
+        return default if found is None else found
+
+    def __iter__(self) -> Iterator[Primitive]:
+        return iter(self.table)
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __repr__(self) -> str:
+        return f"<registry of {self.title}s: {len(self.table)} primitives>"
+
+
+registries: dict[str, RuleRegistry] = {}
+
+
+def _follow_strictness() -> None:
+    if config.strict_rules:
+        for registry in list(registries.values()):
+            registry.forget_derived()
+
+
+config.on_change.append(_follow_strictness)
+
+
+def _no_faults(kind: str) -> Sequence[str]:
+    return ()
+
+
+# Set by `corejax.plugins`: imports what plugins contribute of one rule kind, True when something new was
+# loaded; and the plugins that failed, or could not load their rules of a kind, one sentence each.
+_rule_loader: Callable[[str], bool] | None = None
+_faults: Callable[[str], Sequence[str]] = _no_faults
+
+
+def set_rule_loader(loader: Callable[[str], bool], faults: Callable[[str], Sequence[str]] = _no_faults) -> None:
+    """Install the function that imports lazily loaded rules of a kind, and the one that says which failed."""
+    global _rule_loader, _faults
+    _rule_loader, _faults = loader, faults
+
+
+def load_rules(kind: str) -> bool:
+    """Import the rules of a kind that plugins have not contributed yet; True when something was loaded."""
+    return _rule_loader is not None and _rule_loader(kind)
+
+
+impl_rules = RuleRegistry(
+    "impl",
+    "impl rule",
+    """\
+    @impl_rules.register({var})
+    def {name}_impl(*arrays, **params):      # NumPy arrays in, NumPy arrays out
+        return out""",
+    flags=("device",),
+)
+abstract_eval_rules = RuleRegistry(
+    "abstract_eval",
+    "abstract-eval rule",
+    """\
+    @abstract_eval_rules.register({var})
+    def {name}_abstract_eval(*avals, **params):
+        return ShapedArray(shape, dtype)""",
+)
+jvp_rules = RuleRegistry(
+    "jvp",
+    "JVP rule",
+    """\
+    @jvp_rules.register({var})
+    def {name}_jvp(primals, tangents, **params):
+        return out, tangent_out""",
+    flags=("symbolic_zeros",),
+)
+vmap_rules = RuleRegistry(
+    "vmap",
+    "vmap rule",
+    """\
+    @vmap_rules.register({var})
+    def {name}_vmap(axis_size, vals_in, dims_in, **params):
+        return out, dim_out""",
+)
+transpose_rules = RuleRegistry(
+    "transpose",
+    "transpose rule",
+    """\
+    @transpose_rules.register({var})
+    def {name}_transpose(ct, *primals_in, **params):   # UndefPrimal marks the linear operands
+        return [ct_or_None_for_each_operand]""",
+    required=False,
+    flags=("symbolic_zeros",),
+)
+partial_eval_rules = RuleRegistry(
+    "partial_eval",
+    "partial-eval rule",
+    """\
+    @partial_eval_rules.register({var})
+    def {name}_partial_eval(trace, args, **params):
+        return outs""",
+    required=False,
+)
+partial_eval_jaxpr_rules = RuleRegistry(
+    "partial_eval_jaxpr",
+    "partial-eval rule for equations",
+    """\
+    @partial_eval_jaxpr_rules.register({var})
+    def {name}_partial_eval_eqn(unknowns_in, eqn):
+        return eqn_known, eqn_unknown, unknowns_out, residuals""",
+    required=False,
+)
+xla_translations = RuleRegistry(
+    "xla_translation",
+    "XLA translation rule",
+    """\
+    @xla_translations.register({var})
+    def {name}_translation(ctx, in_avals, in_vals, **params):
+        return out_value""",
+)

@@ -1,0 +1,74 @@
+"""Where user code called from: remembered as (code, offset), turned into lines only when shown."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import CodeType, FrameType
+from typing import NamedTuple
+
+Source = tuple[CodeType, int]
+
+_internal_prefixes: list[str] = [os.path.dirname(os.path.abspath(__file__)) + os.sep, "<frozen "]
+_internal_files: dict[str, bool] = {}
+
+
+def register_internal(directory: str) -> None:
+    """Declare a package's directory as library code: frames in it are not the user's lines."""
+    prefix = os.path.join(os.path.abspath(directory), "")
+    if prefix not in _internal_prefixes:
+        _internal_prefixes.append(prefix)
+        _internal_files.clear()
+
+
+def _is_internal(filename: str) -> bool:
+    internal = _internal_files[filename] = filename.startswith(tuple(_internal_prefixes))
+    return internal
+
+
+def capture(depth: int = 1) -> Source | None:
+    """The innermost frame that is not library code, as (code, offset of the instruction)."""
+    frame: FrameType | None = sys._getframe(depth)
+    known = _internal_files
+    while frame is not None:
+        code = frame.f_code
+        filename = code.co_filename
+        if not (known[filename] if filename in known else _is_internal(filename)):
+            return (code, frame.f_lasti)
+        frame = frame.f_back
+    return None
+
+
+class Location(NamedTuple):
+    """One place in source code; `column` counts from 0."""
+
+    file: str
+    line: int
+    column: int | None
+    function: str
+
+    def __str__(self) -> str:
+        column = "" if self.column is None else f":{self.column}"
+        return f"{self.file}:{self.line}{column} ({self.function})"
+
+
+def locate(source: Source | None) -> Location | None:
+    """Resolve a captured place."""
+    if source is None:
+        return None
+    code, offset = source
+    positions = list(code.co_positions())
+    index = offset // 2
+    line, _, column, _ = positions[index] if index < len(positions) else (None, None, None, None)
+    return Location(code.co_filename, line or code.co_firstlineno, column, code.co_qualname.rsplit(".", 1)[-1])
+
+
+def describe(source: Source | None) -> str:
+    """`file:line:column (function)`, or a phrase where no user code was on the stack."""
+    location = locate(source)
+    return str(location) if location else "an unknown line"
+
+
+def user_line() -> str:
+    """The user's line that is running now, as text."""
+    return describe(capture(2))

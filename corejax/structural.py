@@ -1,0 +1,144 @@
+"""The few array operations that interpreters themselves need, supplied by a plugin.
+
+`vmap` moves and adds axes, differentiation adds cotangents and makes zeros, `jacobian` reshapes. The kernel has
+no primitives, so it asks an `OperationTable` that a plugin fills (hook `corejax_provide_operations`). Concrete
+values need no plugin: NumPy does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.array import Array, host_value
+from corejax.avals import ShapedArray, get_aval
+from corejax.errors import DuplicateRegistrationError, PluginMissingError
+from corejax.provenance import Provenance
+from corejax.trace import Tracer
+
+Operation = Callable[..., Any]
+
+
+def _array(value: Any, aval: ShapedArray) -> Array:
+    return Array(np.asarray(value, dtype=aval.dtype), aval.update(shape=np.shape(value)))
+
+
+def _add(x: Any, y: Any) -> Any:
+    return _array(np.add(host_value(x), host_value(y)), get_aval(x))
+
+
+def _zeros(aval: ShapedArray) -> Any:
+    return Array(np.broadcast_to(np.zeros((), aval.dtype), aval.shape), aval)
+
+
+def _broadcast_axis(x: Any, size: int, axis: int) -> Any:
+    value = np.expand_dims(host_value(x), axis)
+    shape = (*value.shape[:axis], size, *value.shape[axis + 1 :])
+    return _array(np.broadcast_to(value, shape), get_aval(x))
+
+
+def _move_axis(x: Any, source: int, destination: int) -> Any:
+    return _array(np.moveaxis(host_value(x), source, destination), get_aval(x))
+
+
+def _reshape(x: Any, shape: tuple[int, ...]) -> Any:
+    return _array(np.reshape(host_value(x), shape), get_aval(x))
+
+
+def _astype(x: Any, dtype: Any) -> Any:
+    return Array(np.asarray(host_value(x)).astype(dtype), get_aval(x).update(dtype=dtype, weak_type=False))
+
+
+def _index_axis(x: Any, i: int, axis: int) -> Any:
+    return _array(np.moveaxis(host_value(x), axis, 0)[i, ...], get_aval(x))
+
+
+def _stack(xs: Sequence[Any], axis: int) -> Any:
+    return _array(np.stack([host_value(x) for x in xs], axis), get_aval(xs[0]))
+
+
+def unrolled_loop(f: Callable[..., Sequence[Any]], axis_size: int, xs: Sequence[Any]) -> list[Any]:
+    """`loop` without a loop: one application after the other."""
+    rows = [f(*(structural.index_axis(x, i, 0) for x in xs)) for i in range(axis_size)]
+    return [structural.stack(list(column), 0) for column in zip(*rows, strict=True)]
+
+
+_ON_CONCRETE: dict[str, Operation] = {
+    "add": _add,
+    "zeros": _zeros,
+    "broadcast_axis": _broadcast_axis,
+    "move_axis": _move_axis,
+    "reshape": _reshape,
+    "astype": _astype,
+    "index_axis": _index_axis,
+    "stack": _stack,
+    "loop": unrolled_loop,
+}
+
+
+class OperationTable:
+    """Named operations, one owner each.
+
+    Operations:
+        add(x, y): sum of two values of one aval (accumulates cotangents).
+        zeros(aval): zeros of that aval.
+        broadcast_axis(x, size, axis): a new axis of `size` copies at position `axis`.
+        move_axis(x, source, destination): one axis moved.
+        reshape(x, shape): same elements, row-major order.
+        astype(x, dtype): converted elements.
+        index_axis(x, i, axis): the part at position `i` (an int within bounds) of one axis, without that axis.
+        stack(xs, axis): at least one value, all of one aval, joined along a new axis.
+        loop(f, axis_size, xs): `f` of the elements of `xs` along their first axis, at least one; the list of its
+            results, each stacked along a new first axis.
+    """
+
+    def __init__(self) -> None:
+        self._operations: dict[str, Operation] = {}
+        self._owners: dict[str, Provenance] = {}
+        self.loader: Callable[[], None] = lambda: None
+
+    def provide(self, name: str, operation: Operation, *, override: bool = False) -> None:
+        """Supply an operation.
+
+        Raises:
+            KeyError: the kernel needs no operation of that name.
+            DuplicateRegistrationError: another owner supplies it.
+        """
+        if name not in _ON_CONCRETE:
+            raise KeyError(f"no structural operation is named {name!r}; there are {sorted(_ON_CONCRETE)}")
+        owner = Provenance.of(operation)
+        if name in self._operations and not override and not owner.redefines(self._owners[name]):
+            raise DuplicateRegistrationError(
+                f"structural operation {name!r} is supplied by {self._owners[name]}; {owner} supplies a second one"
+            )
+        self._operations[name] = operation
+        self._owners[name] = owner
+        setattr(self, name, operation)
+
+    def __getattr__(self, name: str) -> Operation:
+        if name.startswith("_") or name not in _ON_CONCRETE:
+            raise AttributeError(name)
+        self.loader()
+        if name in self._operations:
+            return self._operations[name]
+        if name == "loop":  # made of other operations
+            return unrolled_loop
+        return lambda *args: self._without_plugin(name, args)
+
+    def _without_plugin(self, name: str, args: tuple[Any, ...]) -> Any:
+        if any(isinstance(x, Tracer) for x in _values(args)):
+            raise PluginMissingError(
+                f"a transformation needs the operation {name!r} on a traced value and no plugin supplies it; "
+                "install corejax-lax-basic (pip install corejax-lax-basic)"
+            )
+        return _ON_CONCRETE[name](*args)
+
+
+def _values(args: Iterable[Any]) -> Iterator[Any]:
+    for x in args:
+        yield from x if isinstance(x, list | tuple) else (x,)
+
+
+structural = OperationTable()

@@ -1,0 +1,255 @@
+"""The trace stack: one per thread, `EvalTrace` at the bottom; the trace on top interprets every `bind`.
+
+Each trace knows its parent, the trace below it. A trace treats tracers that are not its own as constants and
+runs its rules with the parent on top, so that what a rule binds is interpreted one level further down. A
+staging trace has no parent: it records everything (omnistaging). There are no levels to compare.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from corejax import source_info
+from corejax.array_methods import ArrayMethods
+from corejax.errors import (
+    ConcretizationTypeError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+    UnexpectedTracerError,
+)
+
+
+class Trace:
+    """An interpreter at work: one instance per application of a transformation.
+
+    Attributes:
+        parent: the trace below, which interprets what this one's rules bind; None for a staging trace.
+        alive: False once the transformation has ended; its tracers are then refused.
+        debug: what is being transformed (`DebugInfo`), for messages.
+    """
+
+    __slots__ = ("__weakref__", "alive", "debug", "parent")
+
+    def __init__(self, parent: Trace | None, debug: Any = None) -> None:
+        self.parent = parent
+        self.alive = True
+        self.debug = debug
+
+    def process_primitive(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        """Interpret one application; always gives a list of outputs."""
+        raise NotImplementedError(f"{type(self).__name__}.process_primitive")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}{'' if self.alive else ', ended'}>"
+
+
+class _State(threading.local):
+    """The thread's interpreter state. Class attributes are what a new thread starts with."""
+
+    trace: Trace = None  # type: ignore[assignment]  # EvalTrace, set by interpreters.evaluation
+    source: Any = None  # source of the equation that eval_jaxpr replays, else None
+    axis_env: tuple[tuple[Any, int], ...] = ()
+    contexts: int = 0  # staging traces and named axes in force
+
+
+state = _State()
+
+
+def set_bottom(trace: Trace) -> None:
+    """Install the trace at the bottom of every thread's stack."""
+    _State.trace = trace
+
+
+# Called with True when the thread enters a context in which concrete operands do not mean "compute now" (staging, a
+# named axis), with False when it leaves the last one. A backend's dispatcher keeps its fast path to the outside.
+context_hooks: list[Callable[[bool], None]] = []
+
+
+def enter_context() -> None:
+    """Count a staging trace or a named axis of this thread."""
+    state.contexts += 1
+    if state.contexts == 1:
+        for hook in context_hooks:
+            hook(True)
+
+
+def leave_context() -> None:
+    """Undo `enter_context`."""
+    state.contexts -= 1
+    if state.contexts == 0:
+        for hook in context_hooks:
+            hook(False)
+
+
+@contextmanager
+def named_axes(axes: Sequence[tuple[Any, int]]) -> Iterator[None]:
+    """Names and sizes of mapped axes that collectives may use, for a `with` block."""
+    previous = state.axis_env
+    state.axis_env = (*previous, *axes)
+    enter_context()
+    try:
+        yield
+    finally:
+        leave_context()
+        state.axis_env = previous
+
+
+def bottom_trace() -> Trace:
+    """The trace at the bottom of every thread's stack."""
+    return _State.trace
+
+
+def trace_stack() -> list[Trace]:
+    """The thread's traces from the bottom up; the last one interprets the next `bind`."""
+    stack: list[Trace] = []
+    trace: Trace | None = state.trace
+    while trace is not None:
+        stack.append(trace)
+        trace = trace.parent
+    if stack[-1] is not _State.trace:
+        stack.append(_State.trace)
+    return stack[::-1]
+
+
+@contextmanager
+def new_main(trace: Trace) -> Iterator[Trace]:
+    """Put `trace` on top for a `with` block and mark it dead afterwards, whatever happens inside."""
+    previous = state.trace
+    state.trace = trace
+    try:
+        yield trace
+    finally:
+        state.trace = previous
+        trace.alive = False
+
+
+@contextmanager
+def set_current_trace(trace: Trace) -> Iterator[Trace]:
+    """Put `trace` on top for a `with` block; it stays alive."""
+    previous = state.trace
+    state.trace = trace
+    try:
+        yield trace
+    finally:
+        state.trace = previous
+
+
+class Tracer(ArrayMethods):
+    """A boxed value. Subclasses hold what their interpreter adds to it.
+
+    Attributes:
+        aval: the value's type.
+    """
+
+    __slots__ = ("__weakref__", "_trace")
+
+    _trace: Trace
+
+    def concrete(self) -> Any:
+        """The value behind the tracer where it is known now (`jvp`, `grad`), else None."""
+        return None
+
+    def origin(self) -> str:
+        """Sentences that say which transformation traced the value and why it is not known."""
+        debug = self._trace.debug
+        return f"The error occurred while {debug.description()}." if debug is not None else ""
+
+    def made_at(self) -> str | None:
+        """The user's line that made the value, where the trace knows it."""
+        return None
+
+    def _refuse(self, error: type[ConcretizationTypeError], what: str, advice: str) -> Exception:
+        known = f"{what} of traced array with shape {self.aval.str_short(short_dtypes=False)}."
+        return error("\n".join(part for part in (known, self.origin(), advice) if part))
+
+    def __bool__(self) -> bool:
+        value = self.concrete()
+        if value is not None:
+            return bool(value)
+        raise self._refuse(
+            TracerBoolConversionError,
+            "Attempted boolean conversion",
+            "Use a conditional on the value (cond, select, jnp.where), or mark the argument as static "
+            "(static_argnums, static_argnames) so that its value is known while tracing.",
+        )
+
+    def _scalar(self, kind: Callable[[Any], Any], what: str) -> Any:
+        value = self.concrete()
+        if value is not None:
+            return kind(value)
+        error = TracerIntegerConversionError if what == "__index__" else ConcretizationTypeError
+        raise self._refuse(
+            error,
+            f"Attempted conversion by {what}",
+            "A concrete Python number is needed here. Keep the value an array, or mark the argument as static "
+            "(static_argnums, static_argnames).",
+        )
+
+    def __int__(self) -> int:
+        return self._scalar(int, "int()")  # type: ignore[no-any-return]
+
+    def __float__(self) -> float:
+        return self._scalar(float, "float()")  # type: ignore[no-any-return]
+
+    def __complex__(self) -> complex:
+        return self._scalar(complex, "complex()")  # type: ignore[no-any-return]
+
+    def __index__(self) -> int:
+        import operator
+
+        return self._scalar(operator.index, "__index__")  # type: ignore[no-any-return]
+
+    def item(self, *args: int) -> Any:
+        """The value as a Python scalar, where it is known now."""
+        return self._scalar(lambda value: value.item(*args), "item()")
+
+    def tolist(self) -> Any:
+        """The value as nested Python lists, where it is known now."""
+        return self._scalar(lambda value: value.tolist(), "tolist()")
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        import numpy as np
+
+        value = self.concrete()
+        if value is not None:
+            return np.array(value, dtype=dtype, copy=copy)
+        raise self._refuse(
+            TracerArrayConversionError,
+            "Attempted conversion to a NumPy array",
+            "A NumPy function was called on a value that is being traced; use the corejax.numpy function of its name.",
+        )
+
+    def __hash__(self) -> int:
+        raise TypeError(f"unhashable type: {type(self).__name__}; tracers are compared elementwise")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.aval.str_short(short_dtypes=False)})"
+
+    def __deepcopy__(self, memo: Any) -> Tracer:
+        return self
+
+    def __copy__(self) -> Tracer:
+        return self
+
+
+def escaped(tracer: Tracer, where: str) -> UnexpectedTracerError:
+    """The error for a tracer that is used outside its transformation."""
+    trace = tracer._trace
+    made = trace.debug.description() if trace.debug is not None else f"running {type(trace).__name__}"
+    line = tracer.made_at()
+    at = f" at {line}" if line else ""
+    ended = (
+        "that transformation has ended"
+        if not trace.alive
+        else "it does not belong to the transformations that are running here (another thread, say)"
+    )
+    return UnexpectedTracerError(
+        f"A tracer escaped from its transformation: {tracer!r} was made{at} while {made}, and {ended}.\n"
+        f"It was used by {where} at {source_info.user_line()}.\n"
+        "Return the value from the transformed function instead of storing it in a global, an attribute or a list; "
+        "jvp, vjp and grad take has_aux=True for extra outputs."
+    )

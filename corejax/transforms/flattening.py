@@ -1,0 +1,197 @@
+"""From user functions on pytrees to flat functions on lists, and the checks of arguments on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax import tree
+from corejax.array import Array
+from corejax.avals import ShapedArray, conversion_hint, get_aval, is_array_like
+from corejax.interpreters.debug_info import fun_name
+from corejax.trace import Tracer, escaped
+
+float0 = np.dtype([("float0", np.void, 0)])
+
+
+class FlatFunction:
+    """A user function as a function from a list of leaves to a list of leaves.
+
+    Attributes:
+        fun: the user's function.
+        in_tree: structure of `args`, or of `(args, kwargs)` where `with_kwargs`.
+        out_tree: structure of the result, once it has run.
+    """
+
+    __slots__ = ("fun", "in_tree", "out_tree", "with_kwargs")
+
+    def __init__(self, fun: Callable[..., Any], in_tree: Any, *, with_kwargs: bool = False) -> None:
+        self.fun = fun
+        self.in_tree = in_tree
+        self.with_kwargs = with_kwargs
+        self.out_tree: Any = None
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        unflat = tree.tree_unflatten(self.in_tree, leaves)
+        out = self.fun(*unflat[0], **unflat[1]) if self.with_kwargs else self.fun(*unflat)
+        outs, self.out_tree = tree.tree_flatten(out)
+        check_outputs(self.fun, outs, self.out_tree)
+        return outs
+
+
+def check_outputs(fun: Any, outs: Sequence[Any], out_tree: Any) -> None:
+    """Refuse outputs that are not arrays, naming where they are.
+
+    Raises:
+        TypeError: a leaf of the result is not an array.
+        UnexpectedTracerError: a leaf is a tracer whose transformation has ended.
+    """
+    for i, x in enumerate(outs):
+        if isinstance(x, Tracer):
+            if not x._trace.alive:
+                raise escaped(x, f"the result of function {fun_name(fun)}")
+        elif type(x) is not Array and not is_array_like(x):
+            where = leaf_names(out_tree)[i] or "its value"
+            raise TypeError(
+                f"function {fun_name(fun)} returns {x!r} of type {type(x).__name__} ({where}): a transformed function "
+                "returns arrays, numbers and pytrees of them"
+            )
+
+
+def check_arguments(transform: str, fun: Any, leaves: Sequence[Any], names: Callable[[], Sequence[str]]) -> None:
+    """Refuse arguments that are not arrays, naming them.
+
+    Raises:
+        TypeError: a leaf of the arguments is not an array.
+    """
+    for i, x in enumerate(leaves):
+        if type(x) is not Array and not isinstance(x, Tracer):
+            check_argument(transform, fun, x, lambda i=i: names()[i])  # type: ignore[misc]
+
+
+def check_argument(transform: str, fun: Any, x: Any, name: Callable[[], str]) -> None:
+    """Refuse one leaf that is not an array."""
+    if not is_array_like(x):
+        raise TypeError(
+            f"{transform} of function {fun_name(fun)}: argument {name()} is {x!r} of type {type(x).__name__}, which is "
+            f"not an array{conversion_hint(x)}. Pass arrays and numbers (in pytrees), close over the rest, or mark "
+            "it as static where the transformation takes static_argnums."
+        )
+    try:
+        get_aval(x)
+    except (TypeError, OverflowError) as error:
+        raise type(error)(f"{transform} of function {fun_name(fun)}: argument {name()}: {error}") from None
+
+
+def leaves_like(treedef: Any, value: Any, mismatch: Callable[[Any], str]) -> list[Any]:
+    """Leaves of a value of a given structure; None may stand for any leaf.
+
+    Args:
+        treedef: the structure.
+        value: tangents or cotangents.
+        mismatch: the message for a value of another structure, which it is given.
+
+    Raises:
+        TypeError: the value is of another structure.
+    """
+    try:
+        leaves = treedef.flatten_up_to(value)
+    except (ValueError, TypeError):
+        leaves = None
+    if leaves is None or not tree.all_leaves([x for x in leaves if x is not None]):
+        raise TypeError(mismatch(tree.tree_structure(value)))
+    return list(leaves)
+
+
+def leaf_names(treedef: Any, base: str = "") -> list[str]:
+    """The key path of each leaf: `[0]['w']`."""
+    marked = tree.tree_unflatten(treedef, range(treedef.num_leaves))
+    return [base + tree.keystr(path) for path, _ in tree.tree_leaves_with_path(marked)]
+
+
+def arg_names(fun: Any, in_tree: Any, *, with_kwargs: bool = False) -> list[str]:
+    """The user's names of the leaves of the arguments."""
+    from corejax.interpreters.debug_info import DebugInfo
+
+    if with_kwargs:
+        return DebugInfo(fun, "", in_tree).arg_names()
+    args = tree.tree_unflatten(in_tree, [0] * in_tree.num_leaves)
+    return DebugInfo(fun, "", tree.tree_structure((args, {}))).arg_names()
+
+
+def shaped_abstractify(x: Any) -> ShapedArray:
+    """Aval of an array, or of anything that has a shape and a dtype (`ShapeDtypeStruct`).
+
+    Raises:
+        TypeError: neither.
+    """
+    if is_array_like(x):
+        return get_aval(x)
+    if hasattr(x, "shape") and hasattr(x, "dtype"):
+        return ShapedArray(tuple(x.shape), np.dtype(x.dtype), bool(getattr(x, "weak_type", False)))
+    return get_aval(x)
+
+
+def abstractified(
+    transform: str, fun: Any, leaves: Sequence[Any], names: Callable[[], Sequence[str]]
+) -> list[ShapedArray]:
+    """Avals of arguments of which only the types matter.
+
+    Raises:
+        TypeError: an argument has no shape and dtype; it is named.
+    """
+    avals = []
+    for i, x in enumerate(leaves):
+        try:
+            avals.append(shaped_abstractify(x))
+        except (TypeError, OverflowError) as error:
+            raise type(error)(f"{transform} of function {fun_name(fun)}: argument {names()[i]}: {error}") from None
+    return avals
+
+
+class ShapeDtypeStruct:
+    """A shape and a dtype without a value: what `eval_shape` gives and tracing functions take.
+
+    Attributes:
+        shape: tuple of int.
+        dtype: NumPy dtype.
+        weak_type: whether the dtype came from a Python scalar.
+    """
+
+    __slots__ = ("dtype", "shape", "weak_type")
+
+    def __init__(self, shape: Sequence[int], dtype: Any, weak_type: bool = False) -> None:
+        aval = ShapedArray(tuple(shape), np.dtype(dtype), weak_type)
+        self.shape = aval.shape
+        self.dtype = aval.dtype
+        self.weak_type = aval.weak_type
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-d shape")
+        return self.shape[0]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.shape, self.dtype, self.weak_type)
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak})"

@@ -1,0 +1,91 @@
+"""`make_jaxpr` and `eval_shape`: what a function does, recorded on the types of its arguments."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from corejax import tree
+from corejax.interpreters.debug_info import DebugInfo
+from corejax.interpreters.staging import stage
+from corejax.ir.jaxpr import ClosedJaxpr
+from corejax.trace import named_axes
+from corejax.transforms.flattening import FlatFunction, ShapeDtypeStruct, abstractified
+
+
+def _split_static(
+    fun: Any, static_argnums: int | Iterable[int], args: tuple[Any, ...]
+) -> tuple[Callable[..., Any], tuple[Any, ...], tuple[Any, ...]]:
+    """The function of the arguments that are not static, those arguments, and all with None for the static ones."""
+    numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    static = {i % len(args) if -len(args) <= i < len(args) else i for i in numbers}
+    if not static:
+        return fun, args, args
+
+    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"))
+    def of_dynamic(*dynamic: Any, **kwargs: Any) -> Any:
+        values = iter(dynamic)
+        return fun(*(x if i in static else next(values) for i, x in enumerate(args)), **kwargs)
+
+    dynamic = tuple(x for i, x in enumerate(args) if i not in static)
+    return of_dynamic, dynamic, tuple(None if i in static else x for i, x in enumerate(args))
+
+
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Iterable[int] = (),
+    axis_env: Iterable[tuple[Any, int]] | None = None,
+    return_shape: bool = False,
+) -> Callable[..., Any]:
+    """The jaxpr of a function: a function of the same arguments that returns the `ClosedJaxpr`.
+
+    Args:
+        fun: function of arrays (in pytrees).
+        static_argnums: positional arguments that are passed on as they are.
+        axis_env: names and sizes of mapped axes that collectives in `fun` may use.
+        return_shape: also return the structure of the result, of `ShapeDtypeStruct`s.
+
+    Raises:
+        TypeError: an argument or an output is not an array.
+    """
+    if not callable(fun):
+        raise TypeError(f"make_jaxpr transforms a function, got {fun!r} of type {type(fun).__name__}")
+
+    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"))
+    def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
+        with named_axes(tuple(axis_env or ())):
+            jaxpr, consts, out_tree = _trace("make_jaxpr", fun, static_argnums, args, kwargs)
+        closed = ClosedJaxpr(jaxpr, consts)
+        if not return_shape:
+            return closed
+        shapes = [ShapeDtypeStruct(a.shape, a.dtype, a.weak_type) for a in closed.out_avals]
+        return closed, tree.tree_unflatten(out_tree, shapes)
+
+    return jaxpr_of
+
+
+def _trace(transform: str, fun: Any, static_argnums: Any, args: Any, kwargs: Any) -> tuple[Any, list[Any], Any]:
+    dynamic_fun, dynamic, named = _split_static(fun, static_argnums, args)
+    leaves, in_tree = tree.tree_flatten((dynamic, kwargs))
+    debug = DebugInfo(fun, transform, tree.tree_structure((named, kwargs)))
+    avals = abstractified(transform, fun, leaves, debug.arg_names)
+    flat = FlatFunction(dynamic_fun, in_tree, with_kwargs=True)
+    jaxpr, consts = stage(flat, avals, debug)
+    return jaxpr, consts, flat.out_tree
+
+
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Shape and dtype of `fun(*args, **kwargs)`, without computing it.
+
+    Args:
+        fun: function of arrays (in pytrees).
+        args, kwargs: arrays or `ShapeDtypeStruct`s.
+
+    Returns:
+        The structure of the result, of `ShapeDtypeStruct`s.
+    """
+    if not callable(fun):
+        raise TypeError(f"eval_shape takes a function, got {fun!r} of type {type(fun).__name__}")
+    jaxpr, _, out_tree = _trace("eval_shape", fun, (), args, kwargs)
+    return tree.tree_unflatten(out_tree, [ShapeDtypeStruct(a.shape, a.dtype, a.weak_type) for a in jaxpr.out_avals])

@@ -1,0 +1,159 @@
+"""`vmap`: a function over one element made into a function over a batch."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax import tree
+from corejax.array import as_array
+from corejax.avals import get_aval
+from corejax.interpreters import looping as looping  # a way to make vmap rules
+from corejax.interpreters.batching import batch_flat, move_batch_axis
+from corejax.interpreters.debug_info import DebugInfo, fun_name
+from corejax.transforms.flattening import FlatFunction, arg_names, check_arguments, float0, leaf_names
+
+
+def _is_axis(x: Any) -> bool:
+    return x is None or (isinstance(x, int) and not isinstance(x, bool))
+
+
+def _check_axes(name: str, axes: Any) -> None:
+    for leaf in tree.tree_leaves(axes, is_leaf=lambda x: x is None):
+        if not _is_axis(leaf):
+            raise TypeError(f"vmap: {name} holds integers and None, got {leaf!r} in {axes!r}")
+
+
+def _normalised_axes(
+    fun: Any, leaves: Sequence[Any], axes: Sequence[int | None], names: Callable[[], list[str]]
+) -> list[int | None]:
+    """Axes counted from the front."""
+    out: list[int | None] = []
+    for i, (x, axis) in enumerate(zip(leaves, axes, strict=True)):
+        ndim = get_aval(x).ndim if axis is not None else 0
+        if axis is not None and not -ndim <= axis < ndim:
+            raise ValueError(
+                f"vmap of {fun_name(fun)}: argument {names()[i]} has type {get_aval(x).str_short(short_dtypes=False)}, "
+                f"its axis {axis} (from in_axes) does not exist"
+            )
+        out.append(None if axis is None else axis % ndim)
+    return out
+
+
+def _axis_size(
+    fun: Any, leaves: Sequence[Any], axes: Sequence[int | None], given: int | None, names: Callable[[], list[str]]
+) -> int:
+    sizes = [None if a is None else get_aval(x).shape[a] for x, a in zip(leaves, axes, strict=True)]
+    known = {s for s in sizes if s is not None}
+    if not known and given is None:
+        raise ValueError(
+            f"vmap of {fun_name(fun)}: no argument is mapped (all in_axes are None), so the batch has no size; "
+            "map at least one argument or pass axis_size"
+        )
+    if len(known | ({given} if given is not None else set())) > 1:
+        lines = [
+            f"  {name}: axis {a} of {get_aval(x).str_short(short_dtypes=False)} has size {s}"
+            for name, x, a, s in zip(names(), leaves, axes, sizes, strict=True)
+            if s is not None
+        ]
+        if given is not None:
+            lines.append(f"  axis_size: {given}")
+        raise ValueError(f"vmap of {fun_name(fun)}: the mapped axes have unequal sizes:\n" + "\n".join(lines))
+    return given if given is not None else known.pop()
+
+
+def _batched_out(fun: Any, axis_size: int, x: Any, dim: int | None, axis: int | None, name: Callable[[], str]) -> Any:
+    if axis is None:
+        if dim is None:
+            return x if getattr(x, "dtype", None) == float0 else as_array(x)
+        raise ValueError(
+            f"vmap of {fun_name(fun)}: output {name()} differs along the mapped axis, so its out_axes cannot be None; "
+            "give an axis"
+        )
+    no_tangent = getattr(x, "dtype", None) == float0
+    ndim = (x.ndim if no_tangent else get_aval(x).ndim) + (dim is None)
+    if not -ndim <= axis < ndim:
+        raise ValueError(
+            f"vmap of {fun_name(fun)}: output {name()} has {ndim} axes with the mapped one; out_axes {axis} does not "
+            "exist"
+        )
+    if no_tangent:
+        return np.repeat(np.expand_dims(x, axis % ndim), axis_size, axis % ndim)
+    return move_batch_axis(axis_size, dim, axis % ndim, x)
+
+
+def vmap(
+    fun: Callable[..., Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name: Any = None,
+    axis_size: int | None = None,
+    spmd_axis_name: Any = None,
+) -> Callable[..., Any]:
+    """Vectorise a function over an axis of its arguments.
+
+    Args:
+        fun: function of one element of the batch.
+        in_axes: the axis of each argument to map over: an integer, None (the same for all elements), or a tuple with
+            one entry for each positional argument, each entry a prefix of that argument's pytree. Keyword arguments
+            are mapped over axis 0.
+        out_axes: where the mapped axis goes in the outputs: an integer, or a prefix of the output's pytree; None for
+            outputs that are the same for all elements.
+        axis_name: name of the mapped axis for collectives.
+        axis_size: size of the batch, needed where no argument is mapped.
+        spmd_axis_name: accepted for compatibility; has no effect without a parallel plugin.
+
+    Returns:
+        The batched function.
+
+    Raises:
+        TypeError: `in_axes` is not an integer, None, tuple or list, or an argument is not an array.
+        ValueError: mapped axes have unequal sizes (each is listed with its path), do not exist, or none is given.
+    """
+    if not callable(fun):
+        raise TypeError(f"vmap transforms a function, got {fun!r} of type {type(fun).__name__}")
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if not isinstance(in_axes, tuple) and not _is_axis(in_axes):
+        raise TypeError(
+            f"vmap: in_axes is an integer, None, or a tuple with an entry for each positional argument, got {in_axes!r}"
+        )
+    _check_axes("in_axes", in_axes)
+    _check_axes("out_axes", out_axes)
+
+    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"))
+    def batched(*args: Any, **kwargs: Any) -> Any:
+        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+            raise ValueError(
+                f"vmap of {fun_name(fun)}: in_axes {in_axes!r} has {len(in_axes)} entries, the call {len(args)} "
+                "positional arguments"
+            )
+        leaves, in_tree = tree.tree_flatten((args, kwargs))
+
+        def names() -> list[str]:
+            return arg_names(fun, in_tree, with_kwargs=True)
+
+        check_arguments("vmap", fun, leaves, names)
+        if _is_axis(in_axes) and not kwargs:
+            axes: Sequence[int | None] = [in_axes] * len(leaves)
+        else:
+            axes = tree.flatten_axes("vmap in_axes", in_tree, (in_axes, 0 if kwargs else None))
+        axes = _normalised_axes(fun, leaves, axes, names)
+        size = _axis_size(fun, leaves, axes, axis_size, names)
+        flat = FlatFunction(fun, in_tree, with_kwargs=True)
+        outs, dims = batch_flat(flat, size, leaves, axes, axis_name, DebugInfo(fun, "vmap", in_tree))
+        out_tree = flat.out_tree
+        out_list = (
+            [out_axes] * len(outs) if _is_axis(out_axes) else tree.flatten_axes("vmap out_axes", out_tree, out_axes)
+        )
+        moved = [
+            _batched_out(fun, size, x, d, a, lambda i=i: leaf_names(out_tree)[i] or "of the function")  # type: ignore[misc]
+            for i, (x, d, a) in enumerate(zip(outs, dims, out_list, strict=True))
+        ]
+        return tree.tree_unflatten(out_tree, moved)
+
+    batched.__doc__ = f"{fun_name(fun)} vectorised over in_axes={in_axes!r}.\n\n{fun.__doc__ or ''}"
+    return batched

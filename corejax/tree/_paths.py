@@ -1,0 +1,195 @@
+"""Key paths: where in a tree a leaf is."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ClassVar
+
+import optree
+
+from corejax.tree._treedef import (
+    NAMESPACE,
+    PyTreeDef,
+    registered,
+    sorted_keys,
+    tree_flatten,
+)
+
+
+class _Key:
+    """An immutable key with one attribute. As dataclasses they would double the import time of pytrees."""
+
+    __slots__ = ()
+    __match_args__: ClassVar[tuple[str]]
+
+    def __init__(self, content: Any) -> None:
+        object.__setattr__(self, self.__match_args__[0], content)
+
+    @property
+    def content(self) -> Any:
+        """The attribute, whatever its name."""
+        return getattr(self, self.__match_args__[0])
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable")
+
+    def __eq__(self, other: object) -> bool:
+        return self.content == other.content if type(other) is type(self) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.content))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.content,))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.__match_args__[0]}={self.content!r})"
+
+
+class SequenceKey(_Key):
+    """Element `idx` of a tuple or list."""
+
+    __slots__ = __match_args__ = ("idx",)
+
+    def __init__(self, idx: int) -> None:
+        super().__init__(idx)
+
+    def __str__(self) -> str:
+        return f"[{self.content!r}]"
+
+
+class DictKey(_Key):
+    """The value of `key` in a dict."""
+
+    __slots__ = __match_args__ = ("key",)
+
+    def __init__(self, key: Any) -> None:
+        super().__init__(key)
+
+    def __str__(self) -> str:
+        return f"[{self.content!r}]"
+
+
+class GetAttrKey(_Key):
+    """Attribute `name`."""
+
+    __slots__ = __match_args__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+
+    def __str__(self) -> str:
+        return f".{self.content}"
+
+
+class FlattenedIndexKey(_Key):
+    """Child number `key` of a registered class that gives its children no keys."""
+
+    __slots__ = __match_args__ = ("key",)
+
+    def __init__(self, key: int) -> None:
+        super().__init__(key)
+
+    def __str__(self) -> str:
+        return f"[<flat index {self.content}>]"
+
+
+KeyEntry = Any
+KeyPath = tuple[KeyEntry, ...]
+
+
+def _simple(key: KeyEntry) -> str:
+    return str(key.content if isinstance(key, _Key) else key)
+
+
+def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
+    """Text of a key path: `['a'][0].x`, or `a/0/x` with `simple=True, separator='/'`."""
+    return separator.join(map(_simple if simple else str, keys))
+
+
+def flatten_one_level(tree: Any) -> tuple[list[Any], Any]:
+    """Children and metadata of a node.
+
+    Raises:
+        ValueError: `tree` is a leaf.
+    """
+    if is_leaf_node(tree):
+        raise ValueError(f"cannot flatten {tree!r}: instances of {type(tree).__qualname__} are leaves")
+    children, metadata, *_ = optree.tree_flatten_one_level(tree, namespace=NAMESPACE)
+    return list(children), metadata
+
+
+def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[KeyEntry, Any]], Any]:
+    """`(key, child)` pairs and metadata of a node.
+
+    Raises:
+        ValueError: `tree` is a leaf.
+    """
+    entry = registered.get(type(tree))
+    if entry is not None and entry.flatten_with_keys is not None:
+        pairs, metadata = entry.flatten_with_keys(tree)
+        return list(pairs), metadata
+    children, metadata = flatten_one_level(tree)
+    return list(zip(_keys(tree, len(children)), children, strict=True)), metadata
+
+
+def is_leaf_node(tree: Any) -> bool:
+    """Whether `tree` is a leaf (None is not)."""
+    return optree.tree_is_leaf(tree, namespace=NAMESPACE)
+
+
+def _keys(node: Any, count: int) -> Iterable[KeyEntry]:
+    """Keys of the children of a node that does not name them itself."""
+    kind = type(node)
+    if kind is dict or kind is defaultdict:
+        return map(DictKey, sorted_keys(node))
+    if kind is OrderedDict:
+        return map(DictKey, node)
+    if kind is tuple or kind is list or kind is deque:
+        return map(SequenceKey, range(count))
+    if kind not in registered and optree.is_namedtuple(node):
+        return map(GetAttrKey, node._fields)
+    if kind not in registered and optree.is_structseq(node):
+        return map(GetAttrKey, optree.structseq_fields(node))
+    return map(FlattenedIndexKey, range(count))
+
+
+def _visit(
+    tree: Any, path: KeyPath, is_leaf: Callable[[KeyPath, Any], bool] | None, decisions: list[bool]
+) -> Iterator[tuple[KeyPath, Any]]:
+    """Leaves with their paths; `decisions` receives what `is_leaf` said, in the order of the visits."""
+    if is_leaf is not None:
+        decisions.append(bool(is_leaf(path, tree)))
+    if (is_leaf is not None and decisions[-1]) or is_leaf_node(tree):
+        yield path, tree
+        return
+    for key, child in flatten_one_level_with_keys(tree)[0]:
+        yield from _visit(child, (*path, key), is_leaf, decisions)
+
+
+def tree_flatten_with_path(
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
+    """`(path, leaf)` pairs and the structure of a tree.
+
+    Args:
+        tree: a pytree.
+        is_leaf: as in `tree_flatten`; `(path, node) -> bool` with `is_leaf_takes_path`.
+        is_leaf_takes_path: whether `is_leaf` is given the path too.
+    """
+    if is_leaf is None:
+        return list(_visit(tree, (), None, [])), tree_flatten(tree)[1]
+    predicate = is_leaf if is_leaf_takes_path else lambda path, node: is_leaf(node)
+    decisions: list[bool] = []
+    pairs = list(_visit(tree, (), predicate, decisions))
+    # Flattening visits the same nodes in the same order, so what was decided need not be asked again.
+    said = iter(decisions)
+    return pairs, tree_flatten(tree, lambda node: next(said))[1]
+
+
+def tree_leaves_with_path(
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> list[tuple[KeyPath, Any]]:
+    """`(path, leaf)` pairs of a tree; arguments as in `tree_flatten_with_path`."""
+    return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]

@@ -1,0 +1,338 @@
+"""Flattening: `tree -> (leaves, treedef)` and back, over optree.
+
+`PyTreeDef` wraps optree's spec. Treedefs of built-in containers are interned: equal ones are the same object,
+so that caches keyed by them hash and compare in C. Treedefs with registered nodes are not, since merging
+equal ones would exchange their metadata (`1` for `True`, one object for another that is equal to it).
+
+As in JAX, and other than in optree, unflattening gives dicts in the order of their sorted keys. Equal
+treedefs would otherwise rebuild different orders, and which a cached trace saw would depend on chance.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import weakref
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import optree
+
+from corejax.provenance import Provenance
+
+NAMESPACE = "corejax"
+
+IsLeaf = Callable[[Any], bool]
+
+
+class Registration(NamedTuple):
+    """What is known of a registered node class besides what optree holds.
+
+    Attributes:
+        owner: who registered it.
+        flatten_with_keys: `node -> (((key, child), ...), metadata)`, or None.
+    """
+
+    owner: Provenance
+    flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]] | None = None
+
+
+registered: dict[type, Registration] = {}
+
+
+def _hash_of(spec: optree.PyTreeSpec) -> int:
+    """Hash with the metadata, which optree's leaves out: what might change must not be a cache key."""
+    metadata: list[Any] = []
+
+    def collect(kind: type, data: Any, children: Any) -> None:
+        if kind in registered:
+            metadata.append(data)
+
+    spec.walk([None] * spec.num_leaves, collect, None)
+    return hash((spec, *metadata))
+
+
+# What a treedef takes from its spec. The functions are bound methods, one Python call cheaper than our own.
+_FROM_SPEC: dict[str, Callable[[optree.PyTreeSpec], Any]] = {
+    "_hash": _hash_of,
+    "flatten_up_to": lambda spec: spec.flatten_up_to,
+    "num_leaves": lambda spec: spec.num_leaves,
+    "num_nodes": lambda spec: spec.num_nodes,
+    "root_type": lambda spec: spec.type,
+    "unflatten": lambda spec: functools.partial(spec.traverse, f_node=_with_sorted_keys),
+}
+
+
+class PyTreeDef:
+    """Structure of a pytree: what is left when the leaves are taken out. Immutable, hashable, comparable.
+
+    Attributes:
+        num_leaves: number of leaves.
+        num_nodes: number of nodes, leaves included.
+        root_type: class of the root; None for a leaf.
+        unflatten: `leaves -> tree`; raises ValueError where the number of leaves differs.
+        flatten_up_to: `tree -> subtrees`, one for each leaf of this structure; raises ValueError where `tree`
+            does not begin with it.
+    """
+
+    __slots__ = ("__weakref__", "_children", "_spec", *_FROM_SPEC)
+
+    unflatten: Callable[[Iterable[Any]], Any]
+    flatten_up_to: Callable[[Any], list[Any]]
+    num_leaves: int
+    num_nodes: int
+    _hash: int
+    root_type: type | None
+
+    def __init__(self, spec: optree.PyTreeSpec) -> None:
+        self._spec = spec
+        self._children: tuple[PyTreeDef, ...] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        # Runs once for each slot that is still empty: many treedefs are made, and only compared or dropped.
+        make = _FROM_SPEC.get(name)
+        if make is None:
+            raise AttributeError(f"PyTreeDef has no attribute {name!r}")
+        value = make(self._spec)
+        setattr(self, name, value)
+        return value
+
+    def children(self) -> list[PyTreeDef]:
+        """Structures of the root's children; none for a leaf."""
+        if self._children is None:
+            self._children = tuple(from_spec(child) for child in self._spec.children())
+        return list(self._children)
+
+    def compose(self, inner: PyTreeDef) -> PyTreeDef:
+        """This structure with every leaf replaced by `inner`."""
+        return from_spec(self._spec.compose(inner._spec))
+
+    def node_data(self) -> tuple[type, Any] | None:
+        """`(type, metadata)` of the root; None for a leaf. A dict's metadata are its keys."""
+        if treedef_is_strict_leaf(self):
+            return None
+        root: Any = self._spec.one_level()
+        found: tuple[type, Any] = root.walk([None] * root.num_leaves, lambda kind, data, _: (kind, data), None)
+        return found
+
+    def __repr__(self) -> str:
+        text = repr(self._spec).removeprefix("PyTreeSpec(").removesuffix(")")
+        text = text.removesuffix(f", namespace={NAMESPACE!r}").replace("CustomTreeNode(", "CustomNode(")
+        return f"PyTreeDef({text})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (from_spec, (self._spec,))
+
+    def __copy__(self) -> PyTreeDef:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> PyTreeDef:
+        return self
+
+
+class _CustomTreeDef(PyTreeDef):
+    """Structure with registered nodes: not interned, compared by structure."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return self._spec == other._spec if isinstance(other, PyTreeDef) else NotImplemented
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+def sorted_keys(d: dict[Any, Any]) -> list[Any]:
+    """Keys of a dict in the order in which its values are flattened."""
+    try:
+        return sorted(d)
+    except TypeError:  # keys of several types
+        return optree.utils.total_order_sorted(d)
+
+
+def _with_sorted_keys(node: Any) -> Any:
+    kind = type(node)
+    if kind is not dict and kind is not defaultdict:
+        return node
+    keys = sorted_keys(node)
+    if keys == list(node):
+        return node
+    items = {key: node[key] for key in keys}
+    return items if kind is dict else defaultdict(node.default_factory, items)
+
+
+# Interning ------------------------------------------------------------------------------------------
+
+_spec_of: Callable[[Any], optree.PyTreeSpec] = optree.tree_structure
+_interned: dict[optree.PyTreeSpec, weakref.ref[PyTreeDef]] = {}
+# Keeps what was used of late, so that a loop which drops its treedefs does not make them anew each time.
+_recent: deque[PyTreeDef] = deque(maxlen=512)
+_lock = threading.RLock()
+
+
+def _treedef(spec: optree.PyTreeSpec) -> PyTreeDef:
+    """The treedef of a spec fresh from flattening, whose namespace is set iff it has registered nodes."""
+    if spec.namespace:
+        return _CustomTreeDef(spec)
+    try:
+        ref = _interned.get(spec)
+    except TypeError:  # a node of optree's global registry, with unhashable metadata
+        return _CustomTreeDef(spec)
+    if ref is not None:
+        treedef = ref()
+        if treedef is not None:
+            return treedef
+    return _intern(spec)
+
+
+def _intern(spec: optree.PyTreeSpec) -> PyTreeDef:
+    ordered = _spec_of(spec.traverse([0] * spec.num_leaves, _with_sorted_keys))
+    with _lock:
+        ref = _interned.get(ordered)
+        treedef = ref() if ref is not None else None
+        if treedef is None:
+            treedef = PyTreeDef(ordered)
+            treedef.unflatten = ordered.unflatten  # in order already
+            _interned[ordered] = weakref.ref(treedef, functools.partial(_forget, ordered))
+        _recent.append(treedef)
+    return treedef
+
+
+def _forget(spec: optree.PyTreeSpec, ref: weakref.ref[PyTreeDef]) -> None:
+    with _lock:
+        if _interned.get(spec) is ref:
+            del _interned[spec]
+
+
+def _is_registered_node(kind: type, data: Any, children: Any) -> bool:
+    return kind in registered or any(children)
+
+
+def from_spec(spec: optree.PyTreeSpec) -> PyTreeDef:
+    """The treedef of any spec: a part of another, say, whose namespace tells nothing."""
+    if spec.namespace and not spec.walk([False] * spec.num_leaves, _is_registered_node, None):
+        spec = _spec_of(spec.unflatten([0] * spec.num_leaves))
+    return _treedef(spec)
+
+
+# Flattening -----------------------------------------------------------------------------------------
+
+_leaf_types: set[type] = {bool, int, float, complex, str, np.ndarray}
+_leaf_types.update({np.bool_, np.int32, np.int64, np.float32, np.float64, np.complex64, np.complex128})
+_are_leaf_types = _leaf_types.issuperset
+
+
+def mark_leaf_types(*types: type) -> None:
+    """Promise that instances of exactly these classes are leaves; flattening them is then faster.
+
+    Raises:
+        ValueError: one of them is registered as a node.
+    """
+    for kind in types:
+        if kind in registered:
+            raise ValueError(f"{kind.__qualname__} is a pytree node, registered by {registered[kind].owner}")
+        _leaf_types.add(kind)
+
+
+def is_marked_leaf_type(kind: type) -> bool:
+    """Whether `mark_leaf_types` was told of the class."""
+    return kind in _leaf_types
+
+
+class _TupleDefs(dict[int, PyTreeDef]):
+    """Treedefs of flat tuples by length."""
+
+    def __missing__(self, length: int) -> PyTreeDef:
+        treedef = _treedef(_spec_of((0,) * length))
+        if length <= 256:
+            self[length] = treedef
+        return treedef
+
+
+_leaf_def = _treedef(_spec_of(0))
+_tuple_defs = _TupleDefs()
+_flatten = optree.tree_flatten
+
+
+def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTreeDef]:
+    """Leaves of a pytree and its structure.
+
+    Args:
+        tree: nested tuples, lists, dicts (values in the order of sorted keys), OrderedDicts, defaultdicts,
+            namedtuples, None (a node without leaves), and registered classes; anything else is a leaf.
+        is_leaf: called on each node before it is opened; where true the node is a leaf.
+
+    Returns:
+        The leaves, from left to right, and the treedef, for which `treedef.unflatten(leaves)` is `tree`.
+    """
+    if is_leaf is None:
+        kind = type(tree)
+        if kind in _leaf_types:
+            return [tree], _leaf_def
+        if kind is tuple and _are_leaf_types(map(type, tree)):
+            return list(tree), _tuple_defs[len(tree)]
+    leaves, spec = _flatten(tree, is_leaf, namespace=NAMESPACE)
+    return leaves, _treedef(spec)
+
+
+def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
+    """The tree of this structure with these leaves.
+
+    Raises:
+        ValueError: the number of leaves is not the treedef's.
+    """
+    return treedef.unflatten(leaves)
+
+
+def tree_leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
+    """Leaves of a pytree, from left to right."""
+    return optree.tree_leaves(tree, is_leaf, namespace=NAMESPACE)
+
+
+def tree_structure(tree: Any, is_leaf: IsLeaf | None = None) -> PyTreeDef:
+    """Structure of a pytree."""
+    return tree_flatten(tree, is_leaf)[1]
+
+
+def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
+    """Whether all elements are leaves."""
+    if is_leaf is None:
+        return all(optree.tree_is_leaf(x, namespace=NAMESPACE) for x in iterable)
+    elements = list(iterable)
+    leaves = tree_leaves(elements, lambda x: x is not elements and is_leaf(x))
+    return len(leaves) == len(elements) and all(a is b for a, b in zip(leaves, elements, strict=True))
+
+
+_BUILTIN_NODES = frozenset({tuple, list, dict, type(None), OrderedDict, defaultdict, deque})
+
+
+def is_builtin_node(kind: type) -> bool:
+    """Whether the class is a node without being registered (namedtuples aside)."""
+    return kind in _BUILTIN_NODES
+
+
+def is_tree_node(typ: type) -> bool:
+    """Whether instances of exactly this class are nodes by their class (namedtuples are by their form)."""
+    return typ in _BUILTIN_NODES or typ in registered
+
+
+def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
+    """Structure of a tuple of trees of these structures."""
+    return from_spec(optree.treespec_tuple([t._spec for t in treedefs], namespace=NAMESPACE))
+
+
+def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
+    """Structures of the root's children."""
+    return treedef.children()
+
+
+def treedef_is_leaf(treedef: PyTreeDef) -> bool:
+    """Whether the structure is one node: a leaf, or (as in JAX) a container of nothing."""
+    return treedef.num_nodes == 1
+
+
+def treedef_is_strict_leaf(treedef: PyTreeDef) -> bool:
+    """Whether the structure is a leaf."""
+    return treedef.num_nodes == 1 and treedef.num_leaves == 1

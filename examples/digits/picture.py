@@ -1,0 +1,47 @@
+"""A picture of test images with what the network takes them for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+
+RIGHT, WRONG = "#1a7f37", "#cf222e"
+
+
+def save(path: Path, images: np.ndarray, labels: np.ndarray, probabilities: np.ndarray, columns: int = 8) -> None:
+    """Every image that was taken for another digit, then those that the network was least sure of.
+
+    Args:
+        path: where the PNG goes.
+        images: shape `(n, 64)`.
+        labels: the right digits, shape `(n,)`.
+        probabilities: the network's, shape `(n, 10)`.
+        columns: images beside each other.
+    """
+    guesses = probabilities.argmax(axis=1)
+    confidence = probabilities.max(axis=1)
+    order = np.lexsort((confidence, guesses == labels))  # wrong ones first, then by confidence
+    rows = 4
+    figure, axes = plt.subplots(rows, columns, figsize=(1.25 * columns, 1.55 * rows), layout="constrained")
+    for axis, i in zip(axes.flat, order, strict=False):
+        right = guesses[i] == labels[i]
+        title = f"{guesses[i]}" if right else f"{guesses[i]}, is {labels[i]}"
+        axis.imshow(images[i].reshape(8, 8), cmap="gray_r", vmin=0, vmax=1)
+        axis.set_title(title, color=RIGHT if right else WRONG, fontsize=11, fontweight="bold")
+        axis.set_xlabel(f"{confidence[i]:.0%} sure", fontsize=8, color="#57606a")
+    for axis in axes.flat:
+        axis.set(xticks=[], yticks=[])
+        for spine in axis.spines.values():
+            spine.set_edgecolor("#d0d7de")
+    figure.get_layout_engine().set(h_pad=0.08)
+    wrong = int((guesses != labels).sum())
+    figure.suptitle(
+        f"{len(labels) - wrong} of {len(labels)} test images right; the {wrong} wrong ones, then the least sure"
+    )
+    figure.savefig(path, dpi=130)
+    plt.close(figure)

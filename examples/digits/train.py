@@ -1,0 +1,92 @@
+"""Learn to read handwritten digits with corejax: jit, vmap, grad and scan on real data, in a few seconds.
+
+python examples/digits/train.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import data
+import model
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+GOAL = 0.96  # of the test images
+
+
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    """What the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--epochs", type=int, default=40, help="passes over the data (default 40)")
+    parser.add_argument("--batch", type=int, default=32, help="images in a minibatch (default 32)")
+    parser.add_argument("--rate", type=float, default=1e-2, help="first step size of Adam (default 0.01)")
+    parser.add_argument("--limit", type=float, default=1.0, help="greatest norm of one image's gradient (default 1)")
+    parser.add_argument("--seed", type=int, default=0, help="of weights, split and order (default 0)")
+    parser.add_argument(
+        "--picture", type=Path, default=Path(__file__).with_name("predictions.png"), help="PNG to write"
+    )
+    return parser.parse_args(argv)
+
+
+def accuracy(params: model.Params, split: data.Split) -> float:
+    """Share of the images that are read rightly."""
+    return float(np.mean(np.asarray(model.predict(params, split.images)) == split.labels))
+
+
+def learn(options: argparse.Namespace, train: data.Split, test: data.Split, console: Console) -> model.Params:
+    """Train a network, with a progress bar, and give its parameters."""
+    rng = np.random.default_rng(options.seed)
+    params = model.init(rng)
+    state = model.adam_init(params)
+    columns = (
+        TextColumn("learning"),
+        BarColumn(20),
+        MofNCompleteColumn(),
+        TextColumn(
+            "loss {task.fields[loss]:.4f}, {task.fields[clipped]:.0%} clipped, test {task.fields[accuracy]:.2%}"
+        ),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("learning", total=options.epochs, loss=np.nan, clipped=0.0, accuracy=0.0)
+        for i in range(options.epochs):
+            rate = options.rate * 0.5 * (1 + np.cos(np.pi * i / options.epochs))  # from full speed to rest
+            batches = data.minibatches(train, options.batch, rng)
+            params, state, report = model.epoch(
+                params, state, batches.images, batches.labels, np.float32(rate), np.float32(options.limit)
+            )
+            fields = {"loss": float(report.loss), "clipped": float(report.clipped), "accuracy": accuracy(params, test)}
+            progress.update(task, advance=1, **fields)
+    return params
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Train, test, draw; the exit status says whether the goal was reached."""
+    options = arguments(argv)
+    console = Console()
+    start = time.perf_counter()
+    train, test = data.load(seed=options.seed)
+    console.print(f"{len(train.labels)} images to learn from, {len(test.labels)} to test with")
+    params = learn(options, train, test, console)
+
+    reached = accuracy(params, test)
+    console.print(f"test accuracy {reached:.2%} after {time.perf_counter() - start:.1f} s")
+
+    import picture  # matplotlib takes a moment to import, so not before the results
+
+    picture.save(options.picture, test.images, test.labels, np.asarray(model.probabilities(params, test.images)))
+    console.print(f"predictions drawn to {options.picture}")
+    if reached <= GOAL:
+        console.print(f"[red]that is not above {GOAL:.0%}[/red]")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

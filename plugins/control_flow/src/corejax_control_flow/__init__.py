@@ -1,0 +1,1 @@
+"""Structured control flow for corejax: `cond`, `switch` and `scan`."""

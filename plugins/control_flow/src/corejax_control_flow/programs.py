@@ -1,0 +1,168 @@
+"""Surgery on programs that the rules share: reordering, appending, dependence, pruned partial evaluation.
+
+Nothing here retraces a program: equations are shared between the old program and the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from corejax.extend import (
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    ShapedArray,
+    Var,
+    config,
+    dce_jaxpr,
+    partial_eval_jaxpr,
+    stage,
+    trace_state,
+    zero_cotangent,
+)
+
+Flags = Sequence[bool]
+
+
+def memoised(closed: ClosedJaxpr, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+    """What `make` gives, kept with the program under `key` and the settings that a trace depends on."""
+    key = (*key, config.trace_key(), trace_state.axis_env)
+    found = closed.memo.get(key)
+    if found is None:
+        found = closed.memo[key] = make()
+    return found
+
+
+def chosen(items: Iterable[Any], flags: Iterable[bool]) -> list[Any]:
+    """The items whose flag is set."""
+    return [x for x, flag in zip(items, flags, strict=True) if flag]
+
+
+def others(items: Iterable[Any], flags: Iterable[bool]) -> list[Any]:
+    """The items whose flag is not set."""
+    return [x for x, flag in zip(items, flags, strict=True) if not flag]
+
+
+def merged(flags: Iterable[bool], on_true: Iterable[Any], on_false: Iterable[Any]) -> list[Any]:
+    """One list from two: the next item of `on_true` where the flag is set, else of `on_false`."""
+    first, second = iter(on_true), iter(on_false)
+    return [next(first) if flag else next(second) for flag in flags]
+
+
+def either(*flags: Flags) -> list[bool]:
+    """Which flags are set in any of the lists."""
+    return [any(column) for column in zip(*flags, strict=True)]
+
+
+def cut(items: Sequence[Any], *lengths: int) -> list[list[Any]]:
+    """Consecutive pieces of the given lengths, and what is left."""
+    pieces, start = [], 0
+    for length in lengths:
+        pieces.append(list(items[start : start + length]))
+        start += length
+    return [*pieces, list(items[start:])]
+
+
+def rearranged(closed: ClosedJaxpr, in_order: Sequence[int], out_order: Sequence[int]) -> ClosedJaxpr:
+    """The program with its arguments and outputs in another order.
+
+    Args:
+        closed: the program.
+        in_order: indices of all of its arguments.
+        out_order: indices of its outputs; some may be missing or repeated.
+    """
+    in_order, out_order = tuple(in_order), tuple(out_order)
+    if in_order == tuple(range(len(closed.in_avals))) and out_order == tuple(range(len(closed.out_avals))):
+        return closed
+
+    def make() -> ClosedJaxpr:
+        old = closed.jaxpr
+        invars = [old.invars[i] for i in in_order]
+        outvars = [old.outvars[i] for i in out_order]
+        return ClosedJaxpr(Jaxpr(old.constvars, invars, old.eqns, outvars, old.debug_info), closed.consts)
+
+    return memoised(closed, ("rearranged", in_order, out_order), make)  # type: ignore[no-any-return]
+
+
+def appended(
+    closed: ClosedJaxpr,
+    tail: Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]],
+    extra_avals: Sequence[ShapedArray] = (),
+) -> ClosedJaxpr:
+    """The program with more equations at its end.
+
+    Args:
+        closed: the program.
+        tail: from its outputs and the extra arguments to the new outputs.
+        extra_avals: types of arguments that follow the program's own.
+    """
+    old = closed.jaxpr
+    count = len(old.outvars)
+
+    def flat(*args: Any) -> Sequence[Any]:
+        return tail(args[:count], args[count:])
+
+    new, consts = stage(flat, [*closed.out_avals, *extra_avals], old.debug_info)
+    atoms: dict[Any, Any] = dict(zip(new.invars[:count], old.outvars, strict=True))
+    eqns = [eqn.replace(invars=[atoms.get(v, v) for v in eqn.invars]) for eqn in new.eqns]
+    outvars = [atoms.get(v, v) for v in new.outvars]
+    constvars = [*old.constvars, *new.constvars]
+    invars = [*old.invars, *new.invars[count:]]
+    whole = Jaxpr(constvars, invars, [*old.eqns, *eqns], outvars, old.debug_info)
+    return ClosedJaxpr(whole, [*closed.consts, *consts])
+
+
+def with_outputs(closed: ClosedJaxpr, plan: Sequence[int | ShapedArray]) -> ClosedJaxpr:
+    """The program with outputs as planned: an index is one of its outputs, an aval is zeros of that type."""
+    if all(isinstance(item, int) for item in plan):
+        return rearranged(closed, range(len(closed.in_avals)), plan)  # type: ignore[arg-type]
+
+    def make() -> ClosedJaxpr:
+        return appended(
+            closed,
+            lambda outs, _: [outs[item] if isinstance(item, int) else zero_cotangent(item) for item in plan],
+        )
+
+    return memoised(closed, ("with_outputs", tuple(plan)), make)  # type: ignore[no-any-return]
+
+
+def depends(jaxpr: Jaxpr, inputs: Flags) -> list[bool]:
+    """Which outputs depend on the flagged arguments, or come from an equation with effects."""
+    touched: set[Any] = set(chosen(jaxpr.invars, inputs))
+    for eqn in jaxpr.eqns:
+        if eqn.effects or not touched.isdisjoint(eqn.invars):
+            touched.update(eqn.outvars)
+    return [v in touched for v in jaxpr.outvars]
+
+
+def split(closed: ClosedJaxpr, unknowns: Flags, instantiate: Flags) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], int]:
+    """As `partial_eval_jaxpr`, without the residuals that the unknown half turns out not to need."""
+
+    def make() -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], int]:
+        known, unknown, unknowns_out, num_res = partial_eval_jaxpr(closed, unknowns, instantiate)
+        keep = [i >= num_res for i in range(len(unknown.in_avals))]
+        unknown, used = dce_jaxpr(unknown, [True] * len(unknown.out_avals), keep)
+        used_res = used[:num_res]
+        num_known = len(known.out_avals) - num_res
+        if not all(used_res):
+            known, _ = dce_jaxpr(known, [True] * num_known + used_res, True)
+        return known, unknown, unknowns_out, sum(used_res)
+
+    return memoised(closed, ("split", tuple(unknowns), tuple(instantiate)), make)  # type: ignore[no-any-return]
+
+
+def instantiated(closed: ClosedJaxpr, operands: Sequence[Any]) -> tuple[list[JaxprEqn], list[Any]]:
+    """A closed program's equations on other operands, with variables of their own.
+
+    Returns:
+        The equations, and the atoms that stand for the outputs.
+    """
+    env: dict[Any, Any] = dict(zip(closed.jaxpr.invars, operands, strict=True))
+    eqns = []
+    for eqn in closed.jaxpr.eqns:
+        invars = [env.get(v, v) for v in eqn.invars]
+        outvars = [Var(v.aval) for v in eqn.outvars]
+        env.update(zip(eqn.outvars, outvars, strict=True))
+        eqns.append(eqn.replace(invars=invars, outvars=outvars))
+    return eqns, [env.get(v, v) for v in closed.jaxpr.outvars]

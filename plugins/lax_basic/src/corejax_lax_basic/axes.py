@@ -1,0 +1,85 @@
+"""Shapes and axes as users write them, made tuples of `int`."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Tracer
+
+Ints = tuple[int, ...]
+
+_ADVICE = "If using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions."
+
+
+def _invalid_shape(shape: Any) -> TypeError:
+    sizes = shape if isinstance(shape, tuple | list) else [shape]
+    shown = ", ".join(repr(d) for d in sizes)
+    shown = f"[{shown}]" if isinstance(shape, list) or len(sizes) == 1 else f"({shown})"
+    message = f"Shapes must be 1D sequences of concrete values of integer type, got {shown}."
+    traced = next((d for d in sizes if isinstance(d, Tracer)), None)
+    if traced is not None:
+        message = f"{message}\n{_ADVICE}\n{traced.origin()}".rstrip("\n")
+    return TypeError(message)
+
+
+def canonical_shape(shape: Any) -> tuple[int, ...]:
+    """A shape as a tuple of `int`; one integer is a shape of one axis.
+
+    Raises:
+        TypeError: the sizes are not concrete integers; for a traced one, says where it comes from.
+    """
+    if type(shape) is tuple and all(type(d) is int for d in shape):
+        return shape
+    if isinstance(shape, Tracer) and shape.ndim:
+        shape = [shape]
+    sizes = shape if isinstance(shape, tuple | list) else None
+    if sizes is None:
+        try:
+            sizes = [operator.index(shape)]
+        except TypeError:
+            if isinstance(shape, Tracer | float | str) or not hasattr(shape, "__iter__"):
+                raise _invalid_shape(shape) from None
+            sizes = list(shape)
+    try:
+        return tuple(operator.index(d) for d in sizes)
+    except (TypeError, ValueError):
+        raise _invalid_shape(shape) from None
+
+
+def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:
+    """An axis counted from the front.
+
+    Raises:
+        TypeError: the axis is not an integer.
+        ValueError: the array has no such axis.
+    """
+    index = operator.index(axis)
+    if not -ndim <= index < ndim:
+        raise ValueError(f"{what} {index} is out of bounds for an array of {ndim} dimensions")
+    return index + ndim if index < 0 else index
+
+
+def canonical_axes(axes: Any, ndim: int, what: str = "axis") -> tuple[int, ...]:
+    """Axes counted from the front: all of them for None, one for an integer.
+
+    Raises:
+        ValueError: the array has no such axis, or one is given twice.
+    """
+    if axes is None:
+        return tuple(range(ndim))
+    given = tuple(axes) if isinstance(axes, tuple | list | np.ndarray | range) else (axes,)
+    out = tuple(canonical_axis(axis, ndim, what) for axis in given)
+    if len(set(out)) != len(out):
+        raise ValueError(f"{what} {given} names an axis twice")
+    return out
+
+
+def ints(values: Sequence[Any]) -> tuple[int, ...]:
+    """A sequence of integers as a tuple of `int`."""
+    if type(values) is tuple and all(type(v) is int for v in values):
+        return values
+    return tuple(operator.index(v) for v in values)

@@ -1,0 +1,57 @@
+"""What the plugin contributes. Discovery imports this module, so it imports the rest only inside its hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from corejax.extend import Example, hookimpl
+
+
+@hookimpl
+def corejax_declare_api_version() -> int:
+    """Made for version 1 of the plugin API."""
+    return 1
+
+
+@hookimpl
+def corejax_register_primitives() -> None:
+    """Import every module that defines primitives."""
+    from corejax_lax_basic import lax  # noqa: F401
+
+
+@hookimpl
+def corejax_register_rules(kind: str) -> None:
+    """Translations live apart: nothing needs them until something is compiled."""
+    if kind == "xla_translation":
+        from corejax_lax_basic import translations  # noqa: F401
+
+
+@hookimpl
+def corejax_export_namespaces() -> Mapping[str, str]:
+    """`corejax.lax`."""
+    return {"lax": "corejax_lax_basic.lax"}
+
+
+@hookimpl
+def corejax_provide_array_methods() -> Mapping[str, Any]:
+    """Operators, indexing and methods of arrays and tracers."""
+    from corejax_lax_basic import indexing, methods, operators
+
+    return {**operators.OPERATORS, **methods.METHODS, **indexing.METHODS}
+
+
+@hookimpl
+def corejax_provide_operations() -> Mapping[str, Callable[..., Any]]:
+    """The structural operations that interpreters need."""
+    from corejax_lax_basic import operations
+
+    return operations.OPERATIONS
+
+
+@hookimpl
+def corejax_provide_examples(primitive: str) -> Sequence[Example]:
+    """Data that nothing imports unless somebody checks the rules."""
+    from corejax_lax_basic.examples import examples_of
+
+    return examples_of(primitive)

@@ -1,0 +1,211 @@
+"""Arguments of `corejax.numpy` functions: what counts as an array, and how several of them get one dtype and shape.
+
+Python scalars stay Python scalars until the common dtype is known; then they become scalars of it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Array, ShapedArray, Tracer, as_array, dtypes, get_aval, is_array_like
+from corejax_lax_basic import lax
+
+PYTHON_SCALARS = frozenset({bool, int, float, complex})
+
+Axis = int | tuple[int, ...] | list[int] | None
+
+
+def operand(name: str, x: Any, position: int = 0) -> Any:
+    """An argument as an array or tracer, or as the Python scalar that it is.
+
+    Raises:
+        TypeError: it is none of these, a list say; names the function and the argument's position.
+    """
+    if type(x) is Array or type(x) in PYTHON_SCALARS or isinstance(x, Tracer):
+        return x
+    if not is_array_like(x):
+        raise TypeError(
+            f"{name} takes arrays and scalars, got {type(x).__name__} at position {position}; "
+            "make it an array with corejax.numpy.asarray"
+        )
+    if isinstance(x, int | float | complex) and not isinstance(x, np.generic):  # a subclass, an IntEnum say
+        return next(kind(x) for kind in (bool, int, float, complex) if isinstance(x, kind))
+    return lax.asarray(x)
+
+
+def array_argument(name: str, x: Any, position: int = 0) -> Any:
+    """An argument as an array or tracer; Python scalars become weakly typed arrays.
+
+    Raises:
+        TypeError: it is not an array.
+    """
+    return as_array(operand(name, x, position))
+
+
+def array_arguments(name: str, *xs: Any) -> list[Any]:
+    """As `array_argument`, of several arguments."""
+    return [array_argument(name, x, i) for i, x in enumerate(xs)]
+
+
+def scalar(value: Any, dtype: Any, weak: bool = False) -> Array:
+    """A Python number as an array of rank 0; too large a float becomes infinite."""
+    with np.errstate(all="ignore"):
+        return Array(np.array(value, dtype), ShapedArray((), dtype, weak))
+
+
+def like(x: Any, value: Any) -> Array:
+    """A Python number as a scalar of an array's dtype and weak type, so that it does not widen a result."""
+    aval = get_aval(x)
+    return scalar(value, aval.dtype, aval.weak_type)
+
+
+def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
+    """`x` in a dtype; an array that has it stays as it is, whatever its weak type."""
+    if type(x) in PYTHON_SCALARS:
+        return scalar(x, dtype, weak)
+    x = as_array(x)
+    return x if x.aval.dtype == dtype else lax.convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak)
+
+
+def promote_dtypes(name: str, *xs: Any, inexact: bool = False) -> list[Any]:
+    """Arguments as arrays in their common dtype.
+
+    Args:
+        name: the function, for messages.
+        xs: its arguments.
+        inexact: whether booleans and integers become floating.
+
+    Raises:
+        TypeError: an argument is not an array.
+        TypePromotionError: the dtypes have no implicit promotion.
+    """
+    if len(xs) == 1:  # a function of one array, most often: nothing to agree on
+        aval = getattr(xs[0], "aval", None)
+        if aval is not None and (not inexact or dtypes.is_inexact(aval.dtype)):
+            return list(xs)
+    xs = tuple(operand(name, x, i) for i, x in enumerate(xs))
+    dtype, weak = dtypes.result_type(*xs, return_weak_type_flag=True)
+    if inexact:
+        dtype = dtypes.inexact_dtype_of(dtype)
+    return [convert(x, dtype, weak) for x in xs]
+
+
+def broadcast_together(*xs: Any) -> list[Any]:
+    """Arrays in one shape, except that those of rank 0 stay: elementwise primitives mix them with any shape.
+
+    Raises:
+        ValueError: the shapes do not broadcast together.
+    """
+    shapes = {x.shape for x in xs if x.shape} if len(xs) > 1 else ()
+    if len(shapes) <= 1:
+        return list(xs)
+    shape = lax.broadcast_shapes(*shapes)
+    return [broadcast_to(x, shape) if x.shape else x for x in xs]
+
+
+def promote(name: str, *xs: Any, inexact: bool = False) -> list[Any]:
+    """Arguments as arrays in their common dtype and shape; those of rank 0 stay of rank 0."""
+    return broadcast_together(*promote_dtypes(name, *xs, inexact=inexact))
+
+
+def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
+    """`x` repeated along new leading axes and axes of size 1.
+
+    Raises:
+        ValueError: the array does not broadcast to the shape.
+    """
+    if x.shape == shape:
+        return x
+    missing = len(shape) - x.ndim
+    if missing < 0 or any(a not in (1, b) for a, b in zip(x.shape, shape[missing:], strict=True)):
+        raise ValueError(f"{x.aval.str_short()} does not broadcast to shape {shape}")
+    return lax.broadcast_in_dim(x, shape, tuple(range(missing, len(shape))))
+
+
+def strong(x: Any) -> Any:
+    """`x` with the same dtype, strongly typed."""
+    return lax.convert_element_type(x, x.aval.dtype) if x.aval.weak_type else x
+
+
+def to_bool(x: Any) -> Any:
+    """Whether elements differ from zero; a boolean array as it is."""
+    return x if x.aval.dtype == dtypes.bool_ else lax.ne(x, like(x, 0))
+
+
+def canonical_dtype(dtype: Any) -> Any:
+    """A `dtype` argument as a NumPy dtype; None stays None."""
+    return None if dtype is None else dtypes.canonicalize_dtype(dtype)
+
+
+def canonical_shape(shape: Any) -> tuple[int, ...]:
+    """A `shape` argument, a sequence or one integer, as a tuple of `int`.
+
+    Raises:
+        TypeError: the sizes are not concrete integers.
+    """
+    sequence = isinstance(shape, tuple | list) or (isinstance(shape, np.ndarray) and shape.ndim == 1)
+    sizes = tuple(shape) if sequence else (shape,)
+    try:
+        return tuple(operator.index(d) for d in sizes)
+    except TypeError as error:
+        raise TypeError(
+            f"Shapes must be 1D sequences of concrete values of integer type, got {shape}.\n{error}"
+        ) from None
+
+
+def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:
+    """An axis counted from the front.
+
+    Raises:
+        TypeError: it is not an integer.
+        ValueError: there is no such axis.
+    """
+    index = operator.index(axis)
+    if not -ndim <= index < ndim:
+        raise ValueError(f"{what} {index} is out of bounds for array of dimension {ndim}")
+    return index % ndim
+
+
+def canonical_axes(axis: Any, ndim: int, what: str = "axis") -> tuple[int, ...]:
+    """Axes counted from the front, in the order given: all of them for None, one for an integer.
+
+    Raises:
+        ValueError: there is no such axis, or one is given twice.
+    """
+    if axis is None:
+        return tuple(range(ndim))
+    given = tuple(axis) if isinstance(axis, tuple | list | range | np.ndarray) else (axis,)
+    axes = tuple(canonical_axis(a, ndim, what) for a in given)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"duplicate value in {what}: {given}")
+    return axes
+
+
+def concrete(name: str, x: Any) -> Any:
+    """A number that has to be known now, a length say, as a Python scalar.
+
+    Raises:
+        ConcretizationTypeError: it is traced; says by what.
+        TypeError: it is not a number.
+    """
+    if type(x) in PYTHON_SCALARS:
+        return x
+    x = array_argument(name, x)
+    if x.shape:
+        raise TypeError(f"{name} takes scalars here, got an array of shape {x.shape}")
+    return x.item()
+
+
+def documented(name: str, doc: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a generated function the name and docstring of a row of a table."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        function.__name__ = function.__qualname__ = name
+        function.__doc__ = doc
+        return function
+
+    return decorate

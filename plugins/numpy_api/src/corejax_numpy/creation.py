@@ -1,0 +1,233 @@
+"""Making arrays out of Python and NumPy values, and out of nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import (
+    Array,
+    JitTracer,
+    ShapedArray,
+    Tracer,
+    as_array,
+    bottom_trace,
+    dtypes,
+    get_aval,
+    is_array_like,
+    trace_state,
+)
+from corejax_lax_basic import lax
+from corejax_numpy.arguments import (
+    PYTHON_SCALARS,
+    broadcast_to,
+    canonical_dtype,
+    canonical_shape,
+    convert,
+    operand,
+    scalar,
+)
+
+# -- out of values -----------------------------------------------------------------------------------------------
+
+
+def array(object: Any, dtype: Any = None, copy: bool = True, order: str | None = "K", *, ndmin: int = 0) -> Any:
+    """An array with the value of `object`.
+
+    Args:
+        object: an array, a NumPy array or scalar, a Python scalar, nested lists and tuples of these, or anything
+            that NumPy makes an array of. A NumPy array's dtype is kept; Python's scalars give the default width.
+        dtype: dtype of the result, if not the object's own.
+        copy: whether a NumPy array may be changed afterwards; without it the memory may be shared.
+        order: accepted as NumPy's; arrays have no memory layout.
+        ndmin: least number of axes; new ones come first.
+
+    Returns:
+        The array. Only a scalar without a `dtype` is weakly typed. Where a program is being traced it is a constant
+        of that program, so it is traced too.
+
+    Raises:
+        TypeError: not something that arrays of numbers are made of.
+        ValueError: nested sequences of unequal lengths.
+        OverflowError: a Python int that the dtype does not hold.
+    """
+    if order not in (None, "K", "A", "C", "F"):
+        raise ValueError(f"array: order is one of 'K', 'A', 'C' and 'F', got {order!r}")
+    out = _from_object(object, canonical_dtype(dtype), copy)
+    if out.ndim < ndmin:
+        out = lax.expand_dims(out, tuple(range(ndmin - out.ndim)))
+    return _traced(out)
+
+
+def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None) -> Any:
+    """As `array`, without a copy where the memory can be shared: do not write to a NumPy array given to it."""
+    return array(a, dtype, bool(copy), order)
+
+
+def _from_object(obj: Any, dtype: Any, copy: bool) -> Any:
+    if isinstance(obj, Array | Tracer):
+        return obj if dtype is None else lax.convert_element_type(obj, dtype)
+    if isinstance(obj, list | tuple | range):
+        return _from_sequence(obj if type(obj) is not range else list(obj), dtype)
+    if type(obj) in PYTHON_SCALARS:
+        return as_array(obj) if dtype is None else _host_array(obj, dtype)
+    if obj is None or isinstance(obj, str | bytes):
+        raise TypeError(f"array: {obj!r} is not an array of numbers")
+    if is_array_like(obj) and not isinstance(obj, np.ndarray | np.generic):
+        x = as_array(obj)
+        return x if dtype is None else lax.convert_element_type(x, dtype)
+    value = np.asarray(obj)
+    return _host_array(value.copy() if copy else value, canonical_dtype(value.dtype) if dtype is None else dtype)
+
+
+def _host_array(value: Any, dtype: Any) -> Array:
+    """A NumPy array or Python numbers as an array, converted on the host."""
+    with np.errstate(all="ignore"):
+        if isinstance(value, np.ndarray):
+            if dtypes.is_complex(value.dtype) and not dtypes.is_complex(dtype):
+                value = value.real
+            return Array(value if value.dtype == dtype else value.astype(dtype))
+        return Array(np.array(value, dtype))
+
+
+def _leaves(sequence: Sequence[Any]) -> Iterator[Any]:
+    for x in sequence:
+        if isinstance(x, list | tuple):
+            yield from _leaves(x)
+        else:
+            yield x
+
+
+def _from_sequence(sequence: Sequence[Any], dtype: Any) -> Any:
+    leaves = list(_leaves(sequence))
+    for x in leaves:
+        if not is_array_like(x):
+            raise TypeError(f"array: {x!r} of type {type(x).__name__} is not a number or an array of numbers")
+    if dtype is None:
+        dtype = dtypes.result_type(*leaves) if leaves else dtypes.default_float_dtype()
+        dtype = dtypes.canonicalize_dtype(dtype)
+    if any(isinstance(x, Tracer) for x in leaves):
+        return _stacked(sequence, dtype)
+    return _host_array(_to_numpy(sequence), dtype)
+
+
+def _to_numpy(sequence: Sequence[Any]) -> Any:
+    """Nested sequences with arrays in them replaced by NumPy's, which NumPy then stacks."""
+    return [
+        _to_numpy(x) if isinstance(x, list | tuple) else np.asarray(x) if isinstance(x, Array) else x for x in sequence
+    ]
+
+
+def _stacked(sequence: Sequence[Any], dtype: Any) -> Any:
+    parts = [
+        _stacked(x, dtype) if isinstance(x, list | tuple) else convert(operand("array", x), dtype) for x in sequence
+    ]
+    if not parts:
+        return Array(np.zeros((0,), dtype))
+    if len({x.shape for x in parts}) > 1:
+        shown = ", ".join(str(x.shape) for x in parts[:8])
+        raise ValueError(f"array: the elements of a sequence have one shape, got {shown}")
+    return lax.concatenate([lax.expand_dims(lax.convert_element_type(x, dtype), (0,)) for x in parts], 0)
+
+
+def _traced(x: Any) -> Any:
+    """An array as a constant of the program that is being recorded, if one is (omnistaging)."""
+    if isinstance(x, Tracer):
+        return x
+    trace = trace_state.trace
+    while trace.parent is not None:
+        trace = trace.parent
+    return x if trace is bottom_trace() else JitTracer(trace, x.aval, trace.atom(x))
+
+
+# -- of one value ------------------------------------------------------------------------------------------------
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+    """An array of one value, or of an array broadcast to `shape`.
+
+    Args:
+        shape: sizes of the axes, or one size.
+        fill_value: the value.
+        dtype: dtype of the result; by default the value's own, weakly typed for a Python number.
+
+    Raises:
+        TypeError: `shape` is not made of concrete integers.
+        ValueError: the value does not broadcast to `shape`.
+    """
+    dtype = canonical_dtype(dtype)
+    if type(fill_value) in PYTHON_SCALARS and dtype is not None:
+        return _filled(shape, _host_array(fill_value, dtype))
+    fill_value = _from_object(fill_value, dtype, copy=False)
+    return _filled(shape, fill_value) if fill_value.ndim == 0 else broadcast_to(fill_value, canonical_shape(shape))
+
+
+def _filled(shape: Any, value: Any) -> Any:
+    return lax.broadcast_in_dim(value, shape, ())
+
+
+def zeros(shape: Any, dtype: Any = None) -> Any:
+    """An array of zeros; floating by default."""
+    return _filled(shape, scalar(0, _or_float(dtype)))
+
+
+def ones(shape: Any, dtype: Any = None) -> Any:
+    """An array of ones; floating by default."""
+    return _filled(shape, scalar(1, _or_float(dtype)))
+
+
+def empty(shape: Any, dtype: Any = None) -> Any:
+    """An array whose elements mean nothing (they are zero); floating by default."""
+    return zeros(shape, dtype)
+
+
+def _or_float(dtype: Any) -> Any:
+    return dtypes.default_float_dtype() if dtype is None else canonical_dtype(dtype)
+
+
+def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """An array of one value, of the shape and dtype of another (weakly typed if that is), unless given others.
+
+    Args:
+        a: the other array, or anything with `shape` and `dtype`.
+        fill_value: a scalar, or an array that broadcasts to the shape.
+        dtype: dtype of the result.
+        shape: shape of the result.
+    """
+    aval = _aval_of(a)
+    shape = aval.shape if shape is None else canonical_shape(shape)
+    weak = dtype is None and aval.weak_type
+    dtype = aval.dtype if dtype is None else canonical_dtype(dtype)
+    if type(fill_value) in PYTHON_SCALARS:
+        return _filled(shape, scalar(fill_value, dtype, weak))
+    return broadcast_to(lax.convert_element_type(_from_object(fill_value, None, False), dtype), shape)
+
+
+def _aval_of(a: Any) -> ShapedArray:
+    if is_array_like(a):
+        return get_aval(a)
+    if hasattr(a, "shape") and hasattr(a, "dtype"):
+        return ShapedArray(tuple(a.shape), a.dtype, bool(getattr(a, "weak_type", False)))
+    raise TypeError(f"expected an array or something with shape and dtype, got {type(a).__name__}")
+
+
+def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """Zeros of the shape and dtype of another array, unless given others."""
+    return full_like(a, 0, dtype, shape)
+
+
+def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """Ones of the shape and dtype of another array, unless given others."""
+    return full_like(a, 1, dtype, shape)
+
+
+def empty_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """An array whose elements mean nothing (they are zero), of the shape and dtype of another."""
+    return full_like(a, 0, dtype, shape)
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Any:
+    """The elements in another dtype: floats are cut off to integers, a complex number gives its real part."""
+    return lax.convert_element_type(operand("astype", x), dtypes.default_float_dtype() if dtype is None else dtype)

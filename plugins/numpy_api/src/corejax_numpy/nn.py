@@ -1,0 +1,223 @@
+"""`corejax.nn`: activation functions and what classifiers are made of."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import dtypes
+from corejax_lax_basic import lax
+from corejax_numpy.arguments import (
+    Axis,
+    array_argument,
+    canonical_axes,
+    canonical_axis,
+    canonical_dtype,
+    like,
+    promote,
+    promote_dtypes,
+    strong,
+    to_bool,
+)
+from corejax_numpy.elementwise import where as select
+from corejax_numpy.reductions import max as maximum_over
+from corejax_numpy.reductions import spread_back
+from corejax_numpy.reductions import sum as sum_over
+
+__all__ = [
+    "elu",
+    "gelu",
+    "leaky_relu",
+    "log_sigmoid",
+    "log_softmax",
+    "logsumexp",
+    "one_hot",
+    "relu",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softplus",
+    "swish",
+    "tanh",
+]
+
+
+def _inexact(name: str, x: Any) -> Any:
+    return promote_dtypes(name, x, inexact=True)[0]
+
+
+# -- activations -------------------------------------------------------------------------------------------------
+
+
+def relu(x: Any) -> Any:
+    """`max(x, 0)`, elementwise; NaN stays NaN, and the derivative at 0 is 0."""
+    x = array_argument("relu", x)
+    zero = like(x, 0)
+    return lax.select(lax.le(x, zero), zero, x)
+
+
+def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
+    """`x` where it is not negative, else `negative_slope * x`."""
+    x = _inexact("leaky_relu", x)
+    return select(lax.ge(x, like(x, 0)), x, negative_slope * x)
+
+
+def elu(x: Any, alpha: Any = 1.0) -> Any:
+    """`x` where it is positive, else `alpha * expm1(x)`."""
+    x = _inexact("elu", x)
+    positive = lax.gt(x, like(x, 0))
+    # The branch that is not taken is computed too: of 0, lest it overflow and its derivative become NaN.
+    return select(positive, x, alpha * lax.expm1(lax.select(positive, like(x, 0), x)))
+
+
+def sigmoid(x: Any) -> Any:
+    """`1 / (1 + exp(-x))`, elementwise."""
+    return lax.logistic(_inexact("sigmoid", x))
+
+
+def silu(x: Any) -> Any:
+    """`x * sigmoid(x)`, elementwise; also called swish."""
+    x = _inexact("silu", x)
+    return lax.mul(x, lax.logistic(x))
+
+
+swish = silu
+
+
+def tanh(x: Any) -> Any:
+    """Hyperbolic tangent, elementwise."""
+    return lax.tanh(_inexact("tanh", x))
+
+
+def softplus(x: Any) -> Any:
+    """`log(1 + exp(x))`, elementwise, without overflow."""
+    x = _inexact("softplus", x)
+    zero = like(x, 0)
+    positive = lax.ge(x, zero)
+    # max(x, 0) + log1p(exp(-|x|)), both kinks bent to one side, so that the derivative at 0 is 1/2.
+    return lax.add(lax.select(positive, x, zero), lax.log1p(lax.exp(lax.select(positive, lax.neg(x), x))))
+
+
+def log_sigmoid(x: Any) -> Any:
+    """`log(sigmoid(x))`, elementwise, without overflow."""
+    return lax.neg(softplus(lax.neg(_inexact("log_sigmoid", x))))
+
+
+def gelu(x: Any, approximate: bool = True) -> Any:
+    """Gaussian error linear unit, `x` times the normal distribution function at `x`.
+
+    Args:
+        x: the argument.
+        approximate: in the form with tanh; the exact one needs the primitive `erf`.
+
+    Raises:
+        NotImplementedError: the exact form is asked for and no plugin provides `erf`.
+    """
+    x = _inexact("gelu", x)
+    if approximate:
+        inner = lax.mul(like(x, math.sqrt(2 / math.pi)), lax.add(x, lax.mul(like(x, 0.044715), lax.integer_pow(x, 3))))
+        return lax.mul(x, lax.mul(like(x, 0.5), lax.add(like(x, 1.0), lax.tanh(inner))))
+    erf = getattr(lax, "erf", None)
+    if erf is None:
+        raise NotImplementedError(
+            "gelu: the exact form needs the primitive erf, which no plugin provides; use approximate=True"
+        )
+    scaled = lax.mul(x, like(x, math.sqrt(0.5)))
+    return lax.mul(lax.mul(x, like(x, 0.5)), lax.add(like(x, 1.0), erf(scaled)))
+
+
+# -- over classes ------------------------------------------------------------------------------------------------
+
+
+def _shifted(x: Any, axis: Axis, where: Any) -> Any:
+    """Scores less their largest one, so that none overflows; a constant as far as derivatives go."""
+    initial = -math.inf if where is not None or x.size == 0 else None
+    top = lax.stop_gradient(maximum_over(x, axis, initial=initial, where=where))
+    return lax.sub(x, spread_back(top, x.shape, axis))
+
+
+def _only(where: Any, x: Any, otherwise: float) -> Any:
+    return x if where is None else select(to_bool(array_argument("where", where)), x, like(x, otherwise))
+
+
+def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
+    """`exp(x) / sum(exp(x))` over axes: scores as probabilities, computed without overflow.
+
+    Args:
+        x: scores.
+        axis: the axis or axes of the classes.
+        where: which elements are classes; the others get 0.
+    """
+    x = _inexact("softmax", x)
+    exponentials = _only(where, lax.exp(_shifted(_only(where, x, -math.inf), axis, where)), 0.0)
+    return lax.div(exponentials, spread_back(sum_over(exponentials, axis), x.shape, axis))
+
+
+def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
+    """Logarithm of `softmax`, accurate also for small probabilities.
+
+    Args:
+        x: scores.
+        axis: the axis or axes of the classes.
+        where: which elements are classes; the others get minus infinity.
+    """
+    shifted = _shifted(_inexact("log_softmax", x), axis, where)
+    total = sum_over(lax.exp(shifted), axis, where=where)
+    return _only(where, lax.sub(shifted, spread_back(lax.log(total), shifted.shape, axis)), -math.inf)
+
+
+def logsumexp(a: Any, axis: Axis = None, b: Any = None, keepdims: bool = False, *, where: Any = None) -> Any:
+    """`log(sum(b * exp(a)))` over axes, computed without overflow.
+
+    Args:
+        a: exponents.
+        axis: the axes; None is all of them.
+        b: factors, 1 by default; NaN where the sum is negative.
+        keepdims: keep the axes, with size 1.
+        where: which elements count.
+    """
+    given = promote_dtypes("logsumexp", a, inexact=True) if b is None else promote("logsumexp", a, b, inexact=True)
+    x = strong(given[0])
+    if x.ndim < (given[1].ndim if b is not None else 0):
+        x = lax.broadcast_in_dim(x, given[1].shape, ())
+    mask = where if b is None else lax.ne(given[1], like(given[1], 0))
+    if b is not None and where is not None:
+        mask = lax.bitwise_and(*promote("logsumexp", to_bool(array_argument("where", where)), mask))
+    initial = -math.inf if mask is not None or x.size == 0 else None
+    top = maximum_over(_real(x), axis, initial=initial, where=mask)
+    top = lax.convert_element_type(lax.stop_gradient(lax.select(lax.is_finite(top), top, like(top, 0))), x.dtype)
+    exponentials = lax.exp(lax.sub(x, spread_back(top, x.shape, axis)))
+    if b is not None:
+        exponentials = lax.mul(*promote("logsumexp", exponentials, given[1]))
+    out = lax.add(lax.log(sum_over(exponentials, axis, where=mask)), top)
+    axes = tuple(sorted(canonical_axes(axis, x.ndim)))
+    return lax.expand_dims(out, axes) if keepdims and axes else out
+
+
+def _real(x: Any) -> Any:
+    return lax.real(x) if dtypes.is_complex(x.dtype) else x
+
+
+def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
+    """Class numbers as vectors with a one in the place of the class; zeros for numbers that are no class.
+
+    Args:
+        x: integers, of shape `s`.
+        num_classes: how many classes there are.
+        dtype: dtype of the result; floating by default.
+        axis: where in the result the axis of the classes comes.
+
+    Returns:
+        An array of shape `s` with the axis of size `num_classes` put in.
+    """
+    x = array_argument("one_hot", x)
+    dtype = dtypes.default_float_dtype() if dtype is None else canonical_dtype(dtype)
+    place = canonical_axis(axis, x.ndim + 1)
+    shape = (*x.shape[:place], num_classes, *x.shape[place:])
+    index = x.dtype if dtypes.is_integer(x.dtype) else np.dtype(np.int32) if dtypes.is_bool(x.dtype) else x.dtype
+    x = lax.convert_element_type(x, index)
+    numbers = lax.broadcasted_iota(index, shape, place)
+    spread = lax.broadcast_in_dim(x, shape, tuple(d for d in range(len(shape)) if d != place))
+    return lax.convert_element_type(lax.eq(spread, numbers), dtype)

@@ -1,0 +1,193 @@
+"""Arrays that follow a pattern: ranges, identities, triangles."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Array, dtypes
+from corejax_lax_basic import lax
+from corejax_numpy.arguments import (
+    array_argument,
+    broadcast_to,
+    canonical_axis,
+    canonical_dtype,
+    concrete,
+    convert,
+    like,
+    operand,
+    scalar,
+)
+
+
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Any:
+    """Numbers from `start` (0 if only one bound is given) up to but not including `stop`, `step` apart.
+
+    Args:
+        start: first number, or the bound if it is the only one.
+        stop: bound.
+        step: distance; negative ones count down.
+        dtype: dtype of the result; by default that of the arguments: int32 for Python integers.
+
+    Raises:
+        ConcretizationTypeError: an argument is traced; the length has to be known.
+        ValueError: an argument is complex.
+        ZeroDivisionError: `step` is 0.
+    """
+    given = [operand("arange", x, i) for i, x in enumerate((start, stop, step)) if x is not None]
+    dtype = dtypes.result_type(*given) if dtype is None else canonical_dtype(dtype)
+    first, bound, distance = (None if x is None else concrete("arange", x) for x in (start, stop, step))
+    if any(isinstance(x, complex) for x in (first, bound, distance)):
+        raise ValueError(f"arange: bounds and step are real numbers, got {start!r}, {stop!r}, {step!r}")
+    if bound is None:
+        first, bound = 0, first
+    if distance is not None and not dtypes.is_integer(dtype):  # rounded once, like NumPy's, not i * step in the dtype
+        return Array(np.arange(first, bound, distance).astype(dtype))
+    size = max(0, math.ceil((bound - first) / (1 if distance is None else distance)))
+    if dtypes.is_bool(dtype):
+        return Array(np.arange(first, bound, distance, dtype=bool))
+    out = lax.iota(dtype, size)
+    if distance not in (None, 1):
+        out = lax.mul(out, scalar(distance, dtype))
+    return lax.add(out, scalar(first, dtype)) if first else out
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
+    """`num` numbers from `start` to `stop`, evenly apart.
+
+    Args:
+        start: first number; an array for several ranges at once.
+        stop: last number.
+        num: how many, known while tracing.
+        endpoint: whether `stop` is the last of them, or only the bound.
+        retstep: return the distance, too.
+        dtype: dtype of the result; for integers the numbers are rounded down.
+        axis: the axis of the result along which they run.
+
+    Raises:
+        ValueError: `num` is negative.
+    """
+    num = int(concrete("linspace", num))
+    if num < 0:
+        raise ValueError(f"linspace: the number of samples is not negative, got {num}")
+    bounds = [operand("linspace", start), operand("linspace", stop, 1)]
+    inexact = dtypes.inexact_dtype_of(dtypes.result_type(*bounds))
+    dtype = inexact if dtype is None else canonical_dtype(dtype)
+    first, last = (lax.convert_element_type(convert(x, inexact), inexact) for x in bounds)
+    shape = lax.broadcast_shapes(first.shape, last.shape)
+    first, last = broadcast_to(first, shape), broadcast_to(last, shape)
+    intervals = num - 1 if endpoint else num
+    distance = (last - first) / intervals if intervals > 0 else full_nan(shape, inexact)
+    out = _between(first, last, num, intervals, endpoint)
+    if dtypes.is_integer(dtype):
+        out = out // like(out, 1)
+    out = lax.convert_element_type(out, dtype)
+    out = _move_first(out, canonical_axis(axis, out.ndim))
+    return (out, distance) if retstep else out
+
+
+def full_nan(shape: tuple[int, ...], dtype: Any) -> Any:
+    """NaN everywhere."""
+    return lax.broadcast_in_dim(scalar(math.nan, dtype), shape, ())
+
+
+def _between(first: Any, last: Any, num: int, intervals: int, endpoint: bool) -> Any:
+    """Samples along a new first axis; the last one is exactly `last`, where it is included."""
+    shape = (num, *first.shape)
+    if num == 0 or (num == 1 and endpoint):
+        return broadcast_to(lax.expand_dims(first, (0,)), shape)
+    real = dtypes.real_dtype_of(first.dtype)
+    count = num - 1 if endpoint else num
+    weights = lax.iota(real, count) / scalar(intervals, real)
+    weights = lax.broadcast_in_dim(weights, (count, *first.shape), (0,))
+    out = lax.expand_dims(first, (0,)) * (like(weights, 1) - weights) + lax.expand_dims(last, (0,)) * weights
+    return lax.concatenate([out, lax.expand_dims(last, (0,))], 0) if endpoint else out
+
+
+def _move_first(x: Any, axis: int) -> Any:
+    order = [*range(1, axis + 1), 0, *range(axis + 1, x.ndim)]
+    return lax.transpose(x, tuple(order))
+
+
+# -- matrices ----------------------------------------------------------------------------------------------------
+
+
+def _indices(shape: tuple[int, ...], axis: int, offset: int = 0) -> Any:
+    out = lax.broadcasted_iota(np.int32, shape, axis)
+    return lax.add(out, scalar(offset, out.dtype)) if offset else out
+
+
+def _size(name: str, n: Any) -> int:
+    size = int(concrete(name, n))
+    if size < 0:
+        raise ValueError(f"{name}: negative dimensions are not allowed, got {size}")
+    return size
+
+
+def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
+    """A matrix with ones on a diagonal, zeros elsewhere.
+
+    Args:
+        N: number of rows.
+        M: number of columns; by default `N`.
+        k: which diagonal; positive ones lie above the main one.
+        dtype: dtype of the result; floating by default.
+    """
+    rows = _size("eye", N)
+    shape = (rows, rows if M is None else _size("eye", M))
+    dtype = dtypes.default_float_dtype() if dtype is None else canonical_dtype(dtype)
+    k = int(concrete("eye", k))
+    return lax.convert_element_type(lax.eq(_indices(shape, 0, k), _indices(shape, 1)), dtype)
+
+
+def identity(n: Any, dtype: Any = None) -> Any:
+    """The identity matrix of `n` rows."""
+    return eye(n, dtype=dtype)
+
+
+def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
+    """A matrix with ones on and below the `k`-th diagonal, zeros above."""
+    rows = _size("tri", N)
+    dtype = dtypes.default_float_dtype() if dtype is None else canonical_dtype(dtype)
+    return lax.convert_element_type(_lower((rows, rows if M is None else _size("tri", M)), k), dtype)
+
+
+def _lower(shape: tuple[int, ...], k: Any) -> Any:
+    return lax.ge(_indices(shape, 0, int(concrete("tri", k))), _indices(shape, 1))
+
+
+def tril(m: Any, k: int = 0) -> Any:
+    """The matrices in the last two axes, with zeros above the `k`-th diagonal.
+
+    Raises:
+        ValueError: the array has fewer than two axes.
+    """
+    m, mask = _masked("tril", m, k)
+    return lax.select(mask, m, like(m, 0))
+
+
+def triu(m: Any, k: int = 0) -> Any:
+    """The matrices in the last two axes, with zeros below the `k`-th diagonal.
+
+    Raises:
+        ValueError: the array has fewer than two axes.
+    """
+    m, mask = _masked("triu", m, k - 1)
+    return lax.select(mask, like(m, 0), m)
+
+
+def _masked(name: str, m: Any, k: int) -> tuple[Any, Any]:
+    m = array_argument(name, m)
+    if m.ndim < 2:
+        raise ValueError(f"{name} takes an array of at least 2 dimensions, got {m.aval.str_short()}")
+    return m, broadcast_to(_lower(m.shape[-2:], k), m.shape)

@@ -1,0 +1,32 @@
+"""Checks of every rule of a primitive, and of rules together, for its author.
+
+corejax verify acme                     # in a shell
+test_rules = corejax_testing.tests_for("acme")    # in a test file: one test for each primitive and check
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from corejax_testing.authors import tests_for as tests_for
+    from corejax_testing.checks import CHECKS as CHECKS
+    from corejax_testing.outcomes import CheckFailure as CheckFailure
+    from corejax_testing.runner import Result as Result
+    from corejax_testing.runner import verify as verify
+
+_LAZY = {
+    "CHECKS": "checks",
+    "CheckFailure": "outcomes",
+    "Result": "runner",
+    "tests_for": "authors",
+    "verify": "runner",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'corejax_testing' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(f"corejax_testing.{_LAZY[name]}"), name)

@@ -1,0 +1,68 @@
+"""`tests_for`: one line in an author's test file gives one test for each primitive and check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from corejax.extend import Example, Primitive, load_everything, primitives
+from corejax_testing.checks import CHECKS
+from corejax_testing.runner import MISSING, SKIPPED, run_check
+from corejax_testing.selection import chosen
+
+
+def tests_for(
+    *names: str,
+    checks: Iterable[str] | None = None,
+    expected_failures: Mapping[tuple[str, str], str] | None = None,
+    examples: Mapping[str, Sequence[Example]] | None = None,
+    quick: bool = False,
+) -> Callable[..., None]:
+    """A parametrised test: `test_rules = corejax_testing.tests_for("acme")`.
+
+    Args:
+        names: plugins or primitives, or primitives' own names with a dot.
+        checks: names of checks; by default all.
+        expected_failures: (primitive, check) -> reason; such a test has to fail.
+        examples: primitive -> applications, in place of what plugins give.
+        quick: fewer variations.
+
+    Raises:
+        KeyError: there is no such plugin, primitive or check.
+    """
+    import pytest
+
+    from corejax.extend import examples_of
+
+    load_everything()
+    reasons, given, run = dict(expected_failures or {}), examples or {}, list(CHECKS if checks is None else checks)
+    selected = chosen(names)
+    known = {(p.name, c) for p in selected for c in CHECKS}
+    for unknown in [*set(reasons) - known, *(("", c) for c in run if c not in CHECKS)]:
+        raise KeyError(f"there is no check {unknown[1]!r} of {unknown[0] or 'primitives'!r}")
+    cases = []
+    for primitive in selected:
+        for check in run:
+            reason = reasons.get((primitive.name, check))
+            marks = [] if reason is None else [pytest.mark.xfail(strict=True, reason=reason)]
+            cases.append(pytest.param(primitive.name, check, id=f"{primitive.name}-{check}", marks=marks))
+
+    @pytest.mark.parametrize(("primitive", "check"), cases)
+    def test_rules(primitive: str, check: str) -> None:
+        _run(primitives[primitive], check, given.get(primitive), examples_of, quick)
+
+    return test_rules
+
+
+tests_for.__test__ = False  # type: ignore[attr-defined]  # pytest: not a test, whatever it is imported as
+
+
+def _run(primitive: Primitive, check: str, given: Any, examples_of: Any, quick: bool) -> None:
+    import pytest
+
+    found = examples_of(primitive.name) if given is None else given
+    result = run_check(primitive, CHECKS[check], found, quick=quick)
+    if result.failed:
+        pytest.fail(result.report(), pytrace=False)
+    if result.status in (SKIPPED, MISSING):
+        pytest.skip(f"{result.status}: {result.message}")

@@ -1,0 +1,129 @@
+"""`Call`: a primitive with operands and parameters, ready to be applied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import ClosedJaxpr, Example, Primitive, ShapedArray, stage_closed
+from corejax_testing.arrays import Array, draw, is_inexact, show
+from corejax_testing.outcomes import NotApplicable
+
+_WIDE = {"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}
+
+
+@dataclass(frozen=True)
+class Call:
+    """One application.
+
+    Attributes:
+        primitive: what is applied.
+        values: the operands, NumPy arrays.
+        params: the static parameters.
+        example: where it comes from.
+    """
+
+    primitive: Primitive
+    values: tuple[Array, ...]
+    params: dict[str, Any]
+    example: Example = field(repr=False)
+
+    @classmethod
+    def of(cls, primitive: Primitive, example: Example, rng: np.random.Generator) -> Call:
+        """An application with numbers from the example's ranges."""
+        values = tuple(
+            draw(rng, x, *example.range_of(i)) if isinstance(x, ShapedArray) else np.asarray(x)
+            for i, x in enumerate(example.operands)
+        )
+        return cls(primitive, values, dict(example.params), example)
+
+    @property
+    def avals(self) -> tuple[ShapedArray, ...]:
+        """Types of the operands."""
+        return tuple(ShapedArray(x.shape, x.dtype) for x in self.values)
+
+    @property
+    def avals_out(self) -> tuple[ShapedArray, ...]:
+        """Types of the results, as abstract eval says."""
+        return self.primitive.abstract(self.avals, self.params)
+
+    @property
+    def inexact(self) -> tuple[int, ...]:
+        """Positions of the operands that have derivatives."""
+        return tuple(i for i, x in enumerate(self.values) if is_inexact(x.dtype))
+
+    @property
+    def size(self) -> int:
+        """Numbers in the operands."""
+        return sum(x.size for x in self.values)
+
+    def __call__(self, *values: Any) -> list[Any]:
+        """The results for operands of these types, as a list."""
+        out = self.primitive.bind(*values, **self.params)
+        return list(out) if self.primitive.multiple_results else [out]
+
+    def closed(self) -> ClosedJaxpr:
+        """The program that consists of this application."""
+        return stage_closed(self.__call__, self.avals)
+
+    def at(self, values: Sequence[Any]) -> Call:
+        """The same application of other numbers."""
+        return Call(self.primitive, tuple(np.asarray(x) for x in values), self.params, self.example)
+
+    def again(self, rng: np.random.Generator) -> Call:
+        """Other numbers of the same types and ranges; operands that the author gave as numbers stay."""
+        values = [
+            draw(rng, ShapedArray(x.shape, x.dtype), *self.example.range_of(i)) if isinstance(given, ShapedArray) else x
+            for i, (x, given) in enumerate(zip(self.values, self.example.operands, strict=True))
+        ]
+        return self.at(values)
+
+    def widened(self) -> Call:
+        """The same with float64 and complex128 in place of narrower ones, where the primitive takes these."""
+        call = self.at([x.astype(_WIDE["c" if x.dtype.kind == "c" else "f"]) if i in self.inexact else x
+                        for i, x in enumerate(self.values)])  # fmt: skip
+        return call if accepts(call) else self
+
+    def moving(self) -> tuple[Callable[..., list[Any]], list[Array], list[int]]:
+        """For derivatives: the function of the inexact operands to the inexact results, and those operands.
+
+        Returns:
+            The function, where it is taken, and which results it gives.
+
+        Raises:
+            NotApplicable: there are no such operands or results.
+        """
+        outs = [i for i, a in enumerate(self.avals_out) if is_inexact(a.dtype)]
+        if not self.inexact or not outs:
+            raise NotApplicable("no operand or no result is a floating-point number")
+
+        def fun(*moving: Any) -> list[Any]:
+            values: list[Any] = list(self.values)
+            for i, x in zip(self.inexact, moving, strict=True):
+                values[i] = x
+            results = self(*values)
+            return [results[i] for i in outs]
+
+        return fun, [self.values[i] for i in self.inexact], outs
+
+    def __str__(self) -> str:
+        params = "".join(f"\n    {name} = {value!r}" for name, value in self.params.items())
+        operands = "".join(f"\n    operand {i}: {show(x)}" for i, x in enumerate(self.values))
+        return f"{self.primitive.name}{params}{operands}"
+
+
+def accepts(call: Call) -> bool:
+    """Whether abstract eval takes the operands; a TypeError is a refusal."""
+    try:
+        call.avals_out  # noqa: B018
+    except TypeError:
+        return False
+    return True
+
+
+def host(values: Sequence[Any]) -> list[Array]:
+    """Results as NumPy arrays."""
+    return [np.asarray(x) for x in values]

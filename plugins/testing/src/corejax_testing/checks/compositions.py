@@ -1,0 +1,113 @@
+"""Transformations in pairs, each against its meaning."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import jvp_rules, vmap_rules, xla_translations
+from corejax_testing.arrays import compare, is_inexact
+from corejax_testing.calls import Call, host
+from corejax_testing.checks.compiled import has_backend
+from corejax_testing.checks.registry import check
+from corejax_testing.finite import step_and_tolerance
+from corejax_testing.outcomes import CheckFailure, NotApplicable
+from corejax_testing.transformations import COND, GRAD, JIT, JVP, LINEARIZE, SCAN, VMAP, Transformation
+
+
+def available(call: Call) -> list[Transformation]:
+    """The transformations that make sense of the call with what is installed."""
+    found = []
+    if has_backend() and xla_translations.find(call.primitive) is not None:
+        found.append(JIT)
+    if call.values and vmap_rules.find(call.primitive) is not None:
+        found.append(VMAP)
+    try:
+        call.moving()
+        step_and_tolerance([*call.values, *host(call(*call.values))])
+        differentiable = jvp_rules.find(call.primitive) is not None
+    except (NotApplicable, ValueError):
+        differentiable = False
+    if differentiable:
+        found += [GRAD, JVP, LINEARIZE]
+    if importlib.util.find_spec("corejax_control_flow") is not None and call.values:
+        found += [COND, SCAN]
+    return found
+
+
+def compose(call: Call, chain: Sequence[Transformation], rng: np.random.Generator) -> None:
+    """Check a nest of transformations, the innermost first, against the meaning of the outermost one.
+
+    Raises:
+        CheckFailure: they differ, or the nest raises.
+    """
+    *inner, outer = chain
+    fun: Any = call
+    xs = list(call.values)
+    for transformation in inner:
+        ys = transformation.inputs(fun, xs, rng)
+        fun, xs = transformation.fast(fun, xs), ys
+    zs = outer.inputs(fun, xs, rng)
+    got, wanted = host(outer.fast(fun, xs)(*zs)), host(outer.slow(fun, xs)(*zs))
+    if not all(np.all(np.isfinite(w)) for w in wanted if w.dtype.kind in "fc"):
+        return
+    allowed = None
+    if outer.smooth:
+        every = (*xs, *host(fun(*xs)), *wanted)
+        allowed = step_and_tolerance([x for x in every if is_inexact(x.dtype)], order=len(chain))[1]
+    for i, (a, b) in enumerate(zip(got, wanted, strict=True)):
+        compare(a, b, f"result {i} of {_named(chain)}", outer.rule, allowed=allowed, scale=10 * call.example.tolerance)
+
+
+def _named(chain: Sequence[Transformation]) -> str:
+    return " of ".join(transformation.name for transformation in reversed(chain))
+
+
+def _check_nests(call: Call, count: int, rng: np.random.Generator) -> None:
+    """Check nests of the transformations that apply: all pairs, or the chosen triples."""
+    call = call.widened()
+    if call.size > 24:
+        raise NotApplicable("too many operands for a gradient by differences")
+    every = available(call)
+    if not every:
+        raise NotApplicable("no transformation applies")
+    nests = list(itertools.product(every, repeat=2)) if count == 2 else [t for t in _TRIPLES if set(t) <= set(every)]
+    for chain in nests:
+        try:
+            compose(call, chain, rng)
+        except (CheckFailure, NotApplicable):
+            raise
+        except Exception as error:
+            raise CheckFailure(f"{_named(chain)} raises {type(error).__name__}: {error}", chain[-1].rule) from error
+
+
+# Innermost first: how programs are written, and where transformations meet each other's programs.
+_TRIPLES = (
+    (GRAD, VMAP, JIT),
+    (VMAP, GRAD, JIT),
+    (JIT, GRAD, VMAP),
+    (JVP, GRAD, JIT),
+    (SCAN, GRAD, VMAP),
+    (VMAP, SCAN, GRAD),
+    (COND, VMAP, GRAD),
+    (SCAN, JVP, SCAN),
+    (LINEARIZE, VMAP, SCAN),
+    (JIT, SCAN, VMAP),
+    (COND, SCAN, JIT),
+)
+
+
+@check("pairs", None, limit=1)
+def check_pairs(call: Call, rng: np.random.Generator) -> None:
+    """Pairs of jit, vmap, grad, jvp, linearize, and of bodies of cond and scan, mean what each of them means."""
+    _check_nests(call, 2, rng)
+
+
+@check("triples", None, limit=1)
+def check_triples(call: Call, rng: np.random.Generator) -> None:
+    """Chosen nests of three of them mean what they mean."""
+    _check_nests(call, 3, rng)

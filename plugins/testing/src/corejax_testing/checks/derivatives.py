@@ -1,0 +1,143 @@
+"""The jvp rule: finite differences, linearity in tangents, symbolic zeros, linearize, second order."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import corejax
+from corejax.extend import jvp_flat, jvp_rules
+from corejax_testing.arrays import Array, compare, direction, tolerance
+from corejax_testing.calls import Call, host
+from corejax_testing.checks.registry import check
+from corejax_testing.finite import difference, step_and_tolerance
+from corejax_testing.outcomes import CheckFailure
+
+
+def pushed(fun: Any, xs: Sequence[Any], ts: Sequence[Any]) -> tuple[list[Array], list[Array]]:
+    """Results and tangents of a list-valued function, zeros made real."""
+    outs, tangents = jvp_flat(fun, xs, ts)
+    values = host(outs)
+    return values, [np.zeros_like(o) if t is None else np.asarray(t) for o, t in zip(values, tangents, strict=True)]
+
+
+def needs_jvp(call: Call) -> None:
+    """Require a jvp rule, own or derived."""
+    call.moving()
+    jvp_rules.lookup(call.primitive)
+
+
+@check("jvp", "jvp", shapes=True)
+def check_jvp(call: Call, rng: np.random.Generator) -> None:
+    """Tangents are those of finite differences; the results those of impl."""
+    needs_jvp(call)
+    call = call.widened()
+    fun, xs, _ = call.moving()
+    ts = [direction(rng, x) for x in xs]
+    wanted = host(fun(*xs))
+    step, allowed = step_and_tolerance([*xs, *wanted])
+    outs, tangents = pushed(fun, xs, ts)
+    differences = difference(fun, xs, ts, step)
+    for i, (out, right) in enumerate(zip(outs, wanted, strict=True)):
+        compare(out, right, f"result {i} of the jvp rule", "jvp")
+        compare(*_where_finite(tangents[i], differences[i], right), f"tangent {i} of the jvp rule", "jvp",
+                allowed=allowed, scale=call.example.tolerance)  # fmt: skip
+
+
+def _where_finite(tangent: Array, right: Array, value: Array) -> tuple[Array, Array]:
+    """Where the function is not finite, differences say nothing."""
+    if tangent.shape != right.shape or tangent.dtype != right.dtype:
+        return tangent, right
+    ok = np.isfinite(right) & np.isfinite(value)
+    return np.where(ok, tangent, 0).astype(right.dtype), np.where(ok, right, 0).astype(right.dtype)
+
+
+@check("linearity", "jvp", shapes=True)
+def check_linearity(call: Call, rng: np.random.Generator) -> None:
+    """The jvp rule is linear in the tangents."""
+    needs_jvp(call)
+    call = call.widened()
+    fun, xs, _ = call.moving()
+    s, t = ([direction(rng, x) for x in xs] for _ in range(2))
+    both = [np.asarray(2 * a + b).astype(a.dtype) for a, b in zip(s, t, strict=True)]
+    (_, of_s), (_, of_t), (_, of_both) = (pushed(fun, xs, each) for each in (s, t, both))
+    with np.errstate(all="ignore"):
+        for i, (a, b, c) in enumerate(zip(of_s, of_t, of_both, strict=True)):
+            right = np.asarray(2 * a + b).astype(c.dtype)
+            compare(c, right, f"tangent {i} for 2 s + t", "jvp", scale=100)
+
+
+@check("zeros", "jvp", shapes=True)
+def check_symbolic_zeros(call: Call, rng: np.random.Generator) -> None:
+    """A symbolic zero tangent (None) gives what an array of zeros gives."""
+    needs_jvp(call)
+    fun, xs, _ = call.moving()
+    ts = [direction(rng, x) for x in xs]
+    for kept in itertools.product((True, False), repeat=min(len(xs), 4)):
+        flags = [*kept, *[True] * (len(xs) - len(kept))]
+        symbolic = pushed(fun, xs, [t if keep else None for t, keep in zip(ts, flags, strict=True)])[1]
+        real = pushed(fun, xs, [t if keep else np.zeros_like(t) for t, keep in zip(ts, flags, strict=True)])[1]
+        zero = [i for i, keep in zip(call.inexact, flags, strict=True) if not keep]
+        for i, (a, b) in enumerate(zip(symbolic, real, strict=True)):
+            compare(a, b, f"tangent {i}, with symbolic zeros for operands {zero},", "jvp")
+
+
+@check("linearize", "jvp", shapes=True)
+def check_linearize(call: Call, rng: np.random.Generator) -> None:
+    """linearize with respect to every subset of the operands agrees with jvp."""
+    needs_jvp(call)
+    fun, xs, _ = call.moving()
+    ts = [direction(rng, x) for x in xs]
+    for chosen in itertools.product((True, False), repeat=min(len(xs), 4)):
+        flags = [*chosen, *[False] * (len(xs) - len(chosen))]
+        if not any(flags):
+            continue
+
+        def part(*moving: Any, flags: list[bool] = flags) -> list[Any]:
+            rest = iter(moving)
+            return fun(*(next(rest) if keep else x for x, keep in zip(xs, flags, strict=True)))
+
+        some = [x for x, keep in zip(xs, flags, strict=True) if keep]
+        along = [t for t, keep in zip(ts, flags, strict=True) if keep]
+        outs, linear = corejax.linearize(part, *some)
+        want_outs, wanted = pushed(part, some, along)
+        names = [i for i, keep in zip(call.inexact, flags, strict=True) if keep]
+        for i, (a, b) in enumerate(zip(host(outs), want_outs, strict=True)):
+            compare(a, b, f"result {i} of linearize in operands {names}", "jvp")
+        for i, (a, b) in enumerate(zip(host(linear(*along)), wanted, strict=True)):
+            compare(a, b, f"tangent {i} of linearize in operands {names}", "jvp", scale=4)
+
+
+@check("second_order", "jvp", limit=4)
+def check_second_order(call: Call, rng: np.random.Generator) -> None:
+    """Derivatives of derivatives are those of finite differences: forward, and forward over reverse."""
+    needs_jvp(call)
+    call = call.widened()
+    fun, xs, _ = call.moving()
+    ts = [direction(rng, x) for x in xs]
+    cts = [direction(rng, y) for y in host(fun(*xs))]
+    step, allowed = step_and_tolerance([*xs, *cts], order=2)
+
+    def tangent(*at: Any) -> list[Any]:
+        found = corejax.jvp(lambda *a: fun(*a), at, tuple(ts))[1]
+        return list(found)
+
+    def cotangents(*at: Any) -> list[Any]:
+        return list(corejax.vjp(lambda *a: fun(*a), *at)[1](list(cts)))
+
+    for name, first, rule in (("jvp of jvp", tangent, "jvp"), ("jvp of vjp", cotangents, "transpose")):
+        us = [direction(rng, x) for x in xs]
+        got = pushed(first, xs, us)[1]
+        for i, (a, b) in enumerate(zip(got, difference(first, xs, us, step), strict=True)):
+            compare(*_where_finite(a, b, b), f"derivative {i} in {name}", rule, allowed=allowed,
+                    scale=call.example.tolerance)  # fmt: skip
+
+
+def require_close(a: float, b: float, size: float, dtype: Any, what: str, rule: str) -> None:
+    """Require two inner products to be the same number."""
+    bound = 50 * tolerance(dtype) * max(size, 1.0)
+    if not abs(a - b) <= bound:
+        raise CheckFailure(f"{what}: {a!r} and {b!r}", rule)

@@ -1,0 +1,109 @@
+"""impl and abstract eval: types, values, purity."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from corejax.extend import ShapedArray, get_aval, impl_rules
+from corejax_testing.arrays import Array, compare
+from corejax_testing.calls import Call, host
+from corejax_testing.checks.registry import check
+from corejax_testing.outcomes import CheckFailure, NotApplicable
+
+
+def raw_impl(call: Call) -> list[Array]:
+    """What the impl rule itself gives, before the kernel looks at it.
+
+    Raises:
+        NotApplicable: the rule works on device arrays, or the kernel derives it.
+    """
+    impl_rules.lookup(call.primitive)
+    rule = impl_rules.rule_of(call.primitive)
+    if rule is None or rule.flags.get("device") or rule.derived is not None:
+        raise NotApplicable("no impl rule on NumPy arrays")
+    with np.errstate(all="ignore"):
+        out = rule.fn(*call.values, **call.params)
+    return list(out) if call.primitive.multiple_results else [out]
+
+
+@check("types", "abstract_eval", dtypes=True, shapes=True)
+def check_types(call: Call, rng: np.random.Generator) -> None:
+    """What is computed has the types that abstract eval says."""
+    avals = call.avals_out
+    for i, (out, aval) in enumerate(zip(call(*call.values), avals, strict=True)):
+        got = get_aval(out)
+        if got is not aval:
+            raise CheckFailure(
+                f"result {i} is of type {got.str_short()}, but abstract eval says {aval.str_short()}", "impl"
+            )
+        if aval.weak_type and not call.params.get("weak_type"):
+            raise CheckFailure(f"result {i} of strongly typed operands is weakly typed", "abstract_eval")
+    try:
+        outs = raw_impl(call)
+    except NotApplicable:
+        return
+    for i, (value, aval) in enumerate(zip(outs, avals, strict=True)):
+        found = ShapedArray(np.shape(value), np.asarray(value).dtype)
+        if (found.shape, found.dtype) != (aval.shape, aval.dtype):
+            raise CheckFailure(
+                f"impl gives {found.str_short()} as result {i}, but abstract eval says {aval.str_short()}", "impl"
+            )
+
+
+@check("weak_types", "abstract_eval", dtypes=True)
+def check_weak_types(call: Call, rng: np.random.Generator) -> None:
+    """A result is weakly typed only if all operands are; shape and dtype do not depend on it."""
+    if not call.values:
+        raise NotApplicable("no operands")
+    strong = call.avals
+    for mask in range(1, 2 ** min(len(strong), 4)):
+        avals = tuple(a.update(weak_type=bool(mask >> i & 1)) for i, a in enumerate(strong))
+        outs = call.primitive.abstract(avals, call.params)
+        for out, reference in zip(outs, call.avals_out, strict=True):
+            shown = ", ".join(a.str_short() for a in avals)
+            if (out.shape, out.dtype) != (reference.shape, reference.dtype):
+                raise CheckFailure(f"abstract eval of ({shown}) gives {out.str_short()}, but of strong types "
+                                   f"{reference.str_short()}", "abstract_eval")  # fmt: skip
+            same_kind = [a for a in avals if a.dtype == out.dtype]
+            if out.weak_type and same_kind and not any(a.weak_type for a in same_kind):
+                raise CheckFailure(f"abstract eval of ({shown}) gives the weak {out.str_short()}", "abstract_eval")
+            nary = "elementwise" in call.primitive.tags and out.dtype != np.bool_  # a predicate does not count
+            if out.weak_type and nary and not all(a.weak_type for a in same_kind):
+                raise CheckFailure(
+                    f"abstract eval of ({shown}) gives the weak {out.str_short()}, though an operand is strong",
+                    "abstract_eval",
+                )
+
+
+@check("values", "impl", dtypes=True, shapes=True)
+def check_values(call: Call, rng: np.random.Generator) -> None:
+    """The numbers are those of the author's reference function."""
+    if call.example.reference is None:
+        raise NotApplicable("the example has no reference function")
+    with np.errstate(all="ignore"):
+        wanted = call.example.reference(*call.values, **call.params)
+    listed = list(wanted) if call.primitive.multiple_results else [wanted]
+    for i, (got, right) in enumerate(zip(call(*call.values), listed, strict=True)):
+        right = np.asarray(right).astype(np.asarray(got).dtype)
+        compare(got, right, f"result {i}", "impl", scale=call.example.tolerance)
+
+
+@check("pure", "impl", dtypes=True, shapes=True)
+def check_pure(call: Call, rng: np.random.Generator) -> None:
+    """impl changes no operand, gives the same twice, and does not write into what it gave before."""
+    raw_impl(call)  # a second impl on NumPy arrays, or not applicable
+    mine = call.at([x.copy() for x in call.values])
+    first = host(raw_impl(mine))
+    for i, (x, before) in enumerate(zip(mine.values, call.values, strict=True)):
+        if x.tobytes() != before.tobytes():
+            raise CheckFailure(f"impl changes operand {i}, in place", "impl")
+    kept = [x.copy() for x in first]
+    raw_impl(call.again(np.random.default_rng(1)))
+    for i, (x, before) in enumerate(zip(first, kept, strict=True)):
+        if x.tobytes() != before.tobytes():
+            raise CheckFailure(f"result {i} is overwritten by the next application (an array that impl keeps)", "impl")
+    for i, (x, y) in enumerate(zip(kept, host(raw_impl(call)), strict=True)):
+        if x.tobytes() != y.tobytes():
+            compare(y, x, f"result {i}, the second time,", "impl", allowed=0.0)
+            if not np.array_equal(x, y, equal_nan=True):
+                raise CheckFailure(f"result {i} differs from one application to the next", "impl")

@@ -1,0 +1,121 @@
+"""Transposition by inner products: of the rule itself, and of vjp."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import corejax
+from corejax.extend import ShapedArray, UndefPrimal, is_undef_primal, transpose_rules
+from corejax_testing.arrays import Array, compare, direction, is_inexact, tolerance, wide
+from corejax_testing.calls import Call, host
+from corejax_testing.checks.derivatives import needs_jvp, pushed, require_close
+from corejax_testing.checks.registry import check
+from corejax_testing.finite import inner, magnitude
+from corejax_testing.outcomes import CheckFailure, NotApplicable
+
+
+@check("transpose", "transpose", shapes=True)
+def check_transpose(call: Call, rng: np.random.Generator) -> None:
+    """The transpose rule is the transposed map, for every set of operands that it is linear in together."""
+    declared = call.primitive.linear_in
+    rule = transpose_rules.find(call.primitive)
+    if rule is None:
+        raise NotApplicable("no transpose rule")
+    call = call.widened()
+    outs = [is_inexact(a.dtype) for a in call.avals_out]
+    if not all(outs) or not call.inexact:
+        raise NotApplicable("an operand or result is not a floating-point number")
+    for i in set(declared) & set(call.inexact):
+        if not _is_linear(call, (i,), rng):
+            raise CheckFailure(f"it is declared linear in operand {i}, but is not", "impl")
+    tried = False
+    for count in range(1, min(len(call.inexact), 3) + 1):
+        for chosen in itertools.combinations(call.inexact, count):
+            fits = declared and not set(chosen) <= set(declared)
+            vacuous = count > 1 and not all(a.size for a in call.avals_out)  # everything is linear there
+            if not fits and not vacuous and _is_linear(call, chosen, rng):
+                tried |= _check_transposed(call, rule, chosen, rng)
+    if not tried:
+        raise NotApplicable("not linear in any operand")
+
+
+def _linear_part(call: Call, chosen: Sequence[int], ts: Sequence[Array]) -> list[Array]:
+    """The results as a function of some operands, less what it is at zero."""
+    values: list[Any] = list(call.values)
+    at_zero = list(values)
+    for i, t in zip(chosen, ts, strict=True):
+        values[i], at_zero[i] = t, np.zeros_like(t)
+    with np.errstate(all="ignore"):
+        pairs = zip(host(call(*values)), host(call(*at_zero)), strict=True)
+        return [np.asarray(a - b).astype(a.dtype) for a, b in pairs]
+
+
+def _is_linear(call: Call, chosen: Sequence[int], rng: np.random.Generator) -> bool:
+    s, t = ([direction(rng, call.values[i]) for i in chosen] for _ in range(2))
+    both = [np.asarray(2 * a + b).astype(a.dtype) for a, b in zip(s, t, strict=True)]
+    of_s, of_t, of_both = (_linear_part(call, chosen, each) for each in (s, t, both))
+    for a, b, c in zip(of_s, of_t, of_both, strict=True):
+        right = wide(2 * wide(a) + wide(b))
+        size = max(1.0, float(np.abs(right).max(initial=0.0)))
+        if not np.all(np.abs(wide(c) - right) <= 100 * tolerance(c.dtype) * size):
+            return False
+    return True
+
+
+def _check_transposed(call: Call, rule: Any, chosen: tuple[int, ...], rng: np.random.Generator) -> bool:
+    """Check one set of operands; False where the rule cannot be asked."""
+    ts = [direction(rng, call.values[i]) for i in chosen]
+    moved = _linear_part(call, chosen, ts)
+    cts = [direction(rng, y) for y in moved]
+    args = [UndefPrimal(ShapedArray(x.shape, x.dtype)) if i in chosen else x for i, x in enumerate(call.values)]
+    given: Any = list(cts) if call.primitive.multiple_results else cts[0]
+    where = f"of operands {list(chosen)}" if len(chosen) > 1 else f"of operand {chosen[0]}"
+    try:
+        found = rule(given, *args, **call.params)
+    except (TypeError, corejax.errors.MissingRuleError):
+        if "higher_order" in call.primitive.tags:
+            return False  # its program is linear at these operands, but not written so
+        raise
+    if len(found) != len(args):
+        raise CheckFailure(f"the transpose rule gives {len(found)} cotangents for {len(args)} operands", "transpose")
+    back = []
+    for i, (ct, arg) in enumerate(zip(found, args, strict=True)):
+        if not is_undef_primal(arg):
+            continue
+        x = call.values[i]
+        ct = np.zeros_like(x) if ct is None else np.asarray(ct)
+        if ct.shape != x.shape or ct.dtype != x.dtype:
+            raise CheckFailure(f"the cotangent of operand {i} is {ct.dtype.name}{list(ct.shape)}, but the operand is "
+                               f"{x.dtype.name}{list(x.shape)}", "transpose")  # fmt: skip
+        back.append(ct)
+    narrow = max((a.dtype for a in (*moved, *back)), key=tolerance)
+    require_close(inner(back, ts), inner(cts, moved), magnitude(cts, moved) + magnitude(back, ts), narrow,
+                  f"inner products <transpose(ct), t> and <ct, f(t)> {where} differ", "transpose")  # fmt: skip
+    return True
+
+
+@check("vjp", "transpose", dtypes=True, shapes=True)
+def check_vjp(call: Call, rng: np.random.Generator) -> None:
+    """vjp and jvp are each other's transpose."""
+    needs_jvp(call)
+    fun, xs, _ = call.moving()
+    ts = [direction(rng, x) for x in xs]
+    outs, tangents = pushed(fun, xs, ts)
+    cts = [direction(rng, y) for y in outs]
+    values, pullback = corejax.vjp(lambda *a: fun(*a), *xs)
+    back = host(pullback(cts))
+    for i, (a, b) in enumerate(zip(host(values), outs, strict=True)):
+        compare(a, b, f"result {i} of vjp", "jvp")
+    for i, (ct, x) in enumerate(zip(back, xs, strict=True)):
+        if ct.shape != x.shape or ct.dtype != x.dtype:
+            raise CheckFailure(f"the cotangent of operand {call.inexact[i]} is {ct.dtype.name}{list(ct.shape)}, but "
+                               f"the operand is {x.dtype.name}{list(x.shape)}", "transpose")  # fmt: skip
+    if not all(np.all(np.isfinite(wide(x))) for x in (*tangents, *back)):
+        raise NotApplicable("a derivative is not finite here")
+    narrow = max((x.dtype for x in (*xs, *outs)), key=tolerance)
+    require_close(inner(back, ts), inner(cts, tangents), magnitude(cts, tangents) + magnitude(back, ts), narrow,
+                  "inner products <vjp(ct), t> and <ct, jvp(t)> differ", "transpose")  # fmt: skip

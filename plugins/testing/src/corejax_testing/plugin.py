@@ -1,0 +1,21 @@
+"""What the kit contributes: a command. Nothing else is imported until it runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from corejax.extend import hookimpl
+
+
+@hookimpl
+def corejax_declare_api_version() -> int:
+    """Made for version 1 of the plugin API."""
+    return 1
+
+
+@hookimpl
+def corejax_add_cli_commands(group: Any) -> None:
+    """`corejax verify`."""
+    from corejax_testing.command import verify
+
+    group.add_command(verify)

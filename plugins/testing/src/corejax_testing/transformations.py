@@ -1,0 +1,152 @@
+"""Transformations with their meaning: each as corejax does it, and slowly, by evaluating the function.
+
+A function takes and gives lists of arrays. A transformation says which operands the transformed function takes
+(`inputs`), how corejax transforms it (`fast`), and what that means (`slow`). So any nest of them can be checked
+at its outermost level, whatever the inner ones are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import corejax
+from corejax.extend import get_aval
+from corejax_testing.arrays import Array, direction, is_inexact
+from corejax_testing.calls import host
+from corejax_testing.finite import difference, gradient, step_and_tolerance
+
+Function = Callable[..., list[Any]]
+
+
+@dataclass(frozen=True)
+class Transformation:
+    """One transformation of list-valued functions.
+
+    Attributes:
+        name: as in a report.
+        inputs: operands of the transformed function from those of the function: `(fun, xs, rng) -> list`.
+        fast: `(fun, xs) -> transformed`; `xs` are operands of the function, for their types.
+        slow: the same by its meaning, on NumPy arrays.
+        rule: kind of rule that is to blame.
+        smooth: whether it differentiates.
+    """
+
+    name: str
+    inputs: Callable[[Function, Sequence[Array], np.random.Generator], list[Array]]
+    fast: Callable[[Function, Sequence[Array]], Function]
+    slow: Callable[[Function, Sequence[Array]], Function]
+    rule: str
+    smooth: bool = False
+
+
+# -- jit, cond ---------------------------------------------------------------------------------------------------
+
+
+def _same_inputs(fun: Function, xs: Sequence[Array], rng: np.random.Generator) -> list[Array]:
+    return list(xs)
+
+
+def _cond_fast(fun: Function, xs: Sequence[Array]) -> Function:
+    from corejax import lax
+
+    return lambda pred, *ys: list(lax.cond(pred, lambda *a: list(fun(*a)), lambda *a: list(fun(*a)), *ys))
+
+
+# -- vmap, scan: over a batch of the operands and the operands in reverse ----------------------------------------
+
+
+def _pairs(fun: Function, xs: Sequence[Array], rng: np.random.Generator) -> list[Array]:
+    return [np.stack([x, x[..., ::-1] if x.ndim else x]) for x in xs]
+
+
+def _loop(fun: Function, xs: Sequence[Array]) -> Function:
+    def looped(*batch: Array) -> list[Array]:
+        rows = [host(fun(*(x[k] for x in batch))) for k in range(2)]
+        return [np.stack(column) for column in zip(*rows, strict=True)]
+
+    return looped
+
+
+def _scan_fast(fun: Function, xs: Sequence[Array]) -> Function:
+    from corejax import lax
+
+    return lambda *batch: list(lax.scan(lambda carry, row: (carry, list(fun(*row))), (), batch)[1])
+
+
+# -- derivatives -------------------------------------------------------------------------------------------------
+
+
+def _smooth(xs: Sequence[Any]) -> list[int]:
+    return [i for i, x in enumerate(xs) if is_inexact(get_aval(x).dtype)]
+
+
+def _part(fun: Function, values: Sequence[Any], which: Sequence[int], outs: Sequence[int]) -> Function:
+    def part(*moving: Any) -> list[Any]:
+        every = list(values)
+        for i, x in zip(which, moving, strict=True):
+            every[i] = x
+        results = list(fun(*every))
+        return [results[k] for k in outs]
+
+    return part
+
+
+def _tangent_inputs(fun: Function, xs: Sequence[Array], rng: np.random.Generator) -> list[Array]:
+    return [*xs, *(direction(rng, xs[i]) for i in _smooth(xs))]
+
+
+def _cotangent_inputs(fun: Function, xs: Sequence[Array], rng: np.random.Generator) -> list[Array]:
+    outs = host(fun(*xs))
+    return [*xs, *(direction(rng, outs[k]) for k in _smooth(outs))]
+
+
+def _differentiated(make: Callable[[Function, list[Any], list[Any]], list[Any]]) -> Any:
+    """A transformation of functions of (operands, tangents or cotangents)."""
+
+    def transform(fun: Function, xs: Sequence[Array]) -> Function:
+        outs = _smooth(host(fun(*xs)))
+
+        def transformed(*args: Any) -> list[Any]:
+            values, extra = list(args[: len(xs)]), list(args[len(xs) :])
+            which = _smooth(xs)
+            return make(_part(fun, values, which, outs), [values[i] for i in which], extra)
+
+        return transformed
+
+    return transform
+
+
+def _jvp(fun: Function, xs: list[Any], ts: list[Any]) -> list[Any]:
+    return list(corejax.jvp(fun, tuple(xs), tuple(ts))[1])
+
+
+def _linearize(fun: Function, xs: list[Any], ts: list[Any]) -> list[Any]:
+    return list(corejax.linearize(fun, *xs)[1](*ts))
+
+
+def _vjp(fun: Function, xs: list[Any], cts: list[Any]) -> list[Any]:
+    return list(corejax.vjp(fun, *xs)[1](cts))
+
+
+def _difference(fun: Function, xs: list[Any], ts: list[Any]) -> list[Any]:
+    return difference(fun, xs, ts, step_and_tolerance([*xs, *host(fun(*xs))])[0])
+
+
+def _gradient(fun: Function, xs: list[Any], cts: list[Any]) -> list[Any]:
+    return gradient(fun, xs, cts, step_and_tolerance([*xs, *host(fun(*xs))])[0])
+
+
+JIT = Transformation("jit", _same_inputs, lambda f, xs: corejax.jit(lambda *a: list(f(*a))), lambda f, xs: f,
+                     "xla_translation")  # fmt: skip
+VMAP = Transformation("vmap", _pairs, lambda f, xs: corejax.vmap(lambda *a: list(f(*a))), _loop, "vmap")
+JVP = Transformation("jvp", _tangent_inputs, _differentiated(_jvp), _differentiated(_difference), "jvp", True)
+LINEARIZE = Transformation("linearize", _tangent_inputs, _differentiated(_linearize), _differentiated(_difference),
+                           "jvp", True)  # fmt: skip
+GRAD = Transformation("grad", _cotangent_inputs, _differentiated(_vjp), _differentiated(_gradient), "transpose", True)
+COND = Transformation("cond", lambda f, xs, rng: [np.asarray(True), *xs], _cond_fast,
+                      lambda f, xs: lambda pred, *ys: f(*ys), "partial_eval_jaxpr")  # fmt: skip
+SCAN = Transformation("scan", _pairs, _scan_fast, _loop, "partial_eval_jaxpr")

@@ -1,0 +1,74 @@
+"""Further operands from an author's examples: other dtypes, and for elementwise primitives other shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from hypothesis import strategies as st
+
+from corejax.extend import Example, Primitive, ShapedArray
+from corejax_testing.arrays import is_inexact
+from corejax_testing.calls import Call, accepts
+
+DTYPES = tuple(
+    np.dtype(t)
+    for t in (
+        *(np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.complex64, np.complex128),
+        *(np.int8, np.int32, np.int64, np.uint8, np.uint32, np.bool_),
+    )
+)
+SHAPES = ((), (1,), (3,), (0,), (2, 3), (1, 2), (2, 0), (2, 1, 3))
+
+
+def main_dtype(example: Example) -> np.dtype[Any] | None:
+    """The dtype that varies: of the first floating-point operand, else of the first one."""
+    dtypes = [np.dtype(x.dtype) for x in example.operands]
+    return next((d for d in dtypes if is_inexact(d)), dtypes[0] if dtypes else None)
+
+
+def with_dtype(example: Example, dtype: np.dtype[Any]) -> Example:
+    """The example with its main dtype replaced."""
+    main = main_dtype(example)
+    operands = [_converted(x, dtype) if np.dtype(x.dtype) == main else x for x in example.operands]
+    return _replaced(example, operands)
+
+
+def _replaced(example: Example, operands: list[Any]) -> Example:
+    fields = {name: getattr(example, name) for name in ("low", "high", "reference", "tolerance", "skip")}
+    return Example(tuple(operands), example.params, **fields)
+
+
+def _converted(operand: Any, dtype: np.dtype[Any]) -> Any:
+    return operand.update(dtype=dtype) if isinstance(operand, ShapedArray) else np.asarray(operand).astype(dtype)
+
+
+def in_other_dtypes(primitive: Primitive, example: Example) -> Iterator[Example]:
+    """The example in every other dtype that abstract eval takes; a TypeError is a refusal."""
+    main = main_dtype(example)
+    for dtype in DTYPES if main is not None else ():
+        if dtype != main:
+            other = with_dtype(example, dtype)
+            if accepts(Call.of(primitive, other, np.random.default_rng(0))):
+                yield other
+
+
+def shapes_of(primitive: Primitive, examples: list[Example]) -> st.SearchStrategy[Example] | None:
+    """For elementwise primitives, examples of all shapes with scalars among them; smaller ones first."""
+    free = [e for e in examples if e.operands and all(isinstance(x, ShapedArray) for x in e.operands)]
+    if "elementwise" not in primitive.tags or not free:
+        return None
+
+    @st.composite
+    def strategy(draw: Any) -> Example:
+        example = draw(st.sampled_from(free))
+        shape = draw(st.sampled_from(SHAPES))
+        scalars = [draw(st.booleans()) for _ in example.operands] if len(example.operands) > 1 else [False]
+        operands = [
+            x.update(shape=() if scalar else shape) for x, scalar in zip(example.operands, scalars, strict=True)
+        ]
+        return _replaced(example, operands)
+
+    return strategy()

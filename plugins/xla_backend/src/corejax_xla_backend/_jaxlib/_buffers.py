@@ -1,0 +1,125 @@
+"""Device buffers: NumPy values to a device, without copies where the platform allows; back: `_readback`.
+
+A buffer is jaxlib's ``ArrayImpl``. Importing jax adds methods to that class; nothing here relies on them.
+Some C++ entry points import jax when it happens to be installed, and search the path for it in vain (65 us)
+when not: ``batched_device_put`` of an ``ArrayImpl``, ``ArrayImpl._arrays``,
+``_single_device_array_to_np_array_did_copy`` and
+``disassemble_into_single_device_arrays``. They are kept for what cannot be done without them: on 0.10.2 that
+is reading buffers of other devices than the CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+import numpy as np
+
+from ._client import Device, default_device, device_list, device_sharding
+from ._probe import core, xla_client
+
+Buffer = core.ArrayImpl
+
+_COPY = core.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+_ALIAS = core.HostBufferSemantics.ZERO_COPY
+
+
+class Aval(Protocol):
+    """What jaxlib reads of an abstract value; the object itself comes back as ``buffer.aval``."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    weak_type: bool
+
+
+def is_immutable(value: np.ndarray) -> bool:
+    """Nobody can write to the memory of ``value``: it and all arrays that it is a view of are read-only."""
+    base: Any = value
+    while isinstance(base, np.ndarray):
+        if base.flags.writeable:
+            return False
+        base = base.base
+    return base is None
+
+
+def put(
+    value: np.ndarray,
+    aval: Aval,
+    device: Device | None = None,
+    *,
+    committed: bool = False,
+    alias: bool | None = None,
+) -> Buffer:
+    """A buffer with the value of a NumPy array.
+
+    On the CPU the buffer may share the array's memory (where that is aligned to 64 bytes) and is then made
+    without a copy; elsewhere the transfer goes on after this returns and keeps the array alive.
+
+    Args:
+        value: any array of a type that StableHLO has, of ``aval``'s shape and dtype, in any order of bytes
+            and axes.
+        aval: shape, dtype and weak type of the buffer; 64-bit types are kept.
+        device: the default device unless given.
+        committed: whether the buffer is bound to its device (jax's word); host values usually are not.
+        alias: share memory. ``None``: only if the array is immutable (see :func:`is_immutable`). ``True`` is
+            a promise that nobody writes to it any more.
+
+    Raises:
+        TypeError: the dtype is not one that XLA has.
+    """
+    target = default_device() if device is None else device
+    if not value.dtype.isnative:  # jaxlib reads the bytes as if they were native
+        value = value.astype(value.dtype.newbyteorder("="))
+    share = is_immutable(value) if alias is None else alias
+    try:
+        return core.batched_device_put(
+            aval,
+            device_sharding(target),
+            [value],
+            [target],
+            committed,
+            False,
+            _ALIAS if share else _COPY,
+            True,
+        )
+    except RuntimeError as error:
+        if "NumPy dtype" in str(error):
+            raise TypeError(f"values of dtype {value.dtype} cannot be put on a device.") from error
+        raise
+
+
+def copy_to(buffer: Buffer, device: Device, *, always_copy: bool = False) -> Buffer:
+    """The same values on another device (or the same buffer's memory where it is there already)."""
+    semantics = core.ArrayCopySemantics.ALWAYS_COPY if always_copy else core.ArrayCopySemantics.REUSE_INPUT
+    return core.batched_copy_array_to_devices_with_sharding(
+        [buffer], [device_list(device)], [device_sharding(device)], [semantics]
+    )[0]
+
+
+def start_copy_to_host(buffer: Buffer) -> None:
+    """Begin the transfer that ``to_numpy`` will wait for."""
+    buffer._copy_single_device_array_to_host_async()
+
+
+def block_until_ready(buffers: Iterable[Buffer]) -> None:
+    """Wait until all buffers hold their values; raises what went wrong in computing one."""
+    core.batched_block_until_ready(list(buffers))
+
+
+def device_of(buffer: Buffer) -> Device:
+    """The device of a buffer that lives on one."""
+    return buffer._sharding._device
+
+
+def is_committed(buffer: Buffer) -> bool:
+    """Whether the buffer is bound to its device."""
+    return bool(buffer._committed)
+
+
+def place(buffer: object, sharding: Any, layout: Any = None) -> Buffer:
+    """The dispatcher's fallback for an argument that is not where the executable wants it."""
+    if not isinstance(buffer, Buffer):
+        raise TypeError(f"cannot place a {type(buffer).__name__} on a device: not a buffer.")
+    return core.batched_copy_array_to_devices_with_sharding(
+        [buffer], [sharding._internal_device_list], [sharding], [xla_client.ArrayCopySemantics.REUSE_INPUT]
+    )[0]

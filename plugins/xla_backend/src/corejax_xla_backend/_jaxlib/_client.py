@@ -1,0 +1,216 @@
+"""PJRT clients and their devices, made when first asked for.
+
+A CPU client is always there. NVIDIA's is a PJRT plugin: a shared object inside ``jax_plugins/xla_cuda13`` (or
+12), a package whose ``__init__`` imports jax. ``find_spec`` gives its folder without running it, and jaxlib
+loads the library by path.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ._probe import core, xla_client
+
+Client = core.Client
+Device = core.Device
+
+CUDA_PACKAGES = ("jax_plugins.xla_cuda13", "jax_plugins.xla_cuda12")
+CUDA_LIBRARY = "xla_cuda_plugin.so"
+
+_lock = threading.RLock()
+_clients: dict[str, Client] = {}
+_settings: dict[str, Any] = {"num_cpu_devices": None, "platform": None}
+
+
+class BackendError(RuntimeError):
+    """A platform cannot be used, or its settings come too late."""
+
+
+Sharding = xla_client.SingleDeviceSharding
+
+
+def _complete_sharding_class() -> None:
+    """Give jaxlib's class the members that its own C++ code looks up in Python, where importing jax has not.
+
+    A subclass would do, but C++ compares and hashes instances of exactly this class itself and calls Python
+    for others: 0.35 us of a call on 0.10.2. jax, imported later, sets the same names to its own.
+    """
+    replicated = xla_client.HloSharding.replicate()
+    members = {
+        "num_devices": property(lambda self: 1),
+        "memory_kind": property(lambda self: self._memory_kind),
+        "device_set": property(lambda self: {self._device}),
+        "_to_xla_hlo_sharding": lambda self, num_dimensions: replicated,
+    }
+    for name, member in members.items():
+        if not hasattr(Sharding, name):
+            setattr(Sharding, name, member)
+
+
+_complete_sharding_class()
+
+
+@cache
+def device_sharding(device: Device) -> Any:
+    """The one sharding object of arrays that live on ``device`` whole."""
+    return Sharding(device)
+
+
+@cache
+def device_list(*devices: Device) -> Any:
+    """jaxlib's list of devices, as ``compile_and_load`` wants it."""
+    return core.DeviceList(devices)
+
+
+def configure(*, num_cpu_devices: int | None = None, platform: str | None = None) -> None:
+    """Settings for clients that do not exist yet; an argument left at ``None`` keeps what was set.
+
+    Args:
+        num_cpu_devices: how many CPU devices to pretend to have (for code over several devices).
+        platform: the default platform, ``"cpu"`` or ``"cuda"`` (also written ``"gpu"``). Unset: CUDA where
+            its plugin and a device are present, otherwise the CPU.
+
+    Raises:
+        BackendError: the CPU client exists already with another number of devices.
+    """
+    with _lock:
+        existing = _clients.get("cpu")
+        if num_cpu_devices is not None and existing is not None and existing.device_count() != num_cpu_devices:
+            raise BackendError(
+                f"cannot set {num_cpu_devices} CPU devices: the CPU backend is already in use with "
+                f"{existing.device_count()}. Set the number before the first array goes to a device."
+            )
+        if num_cpu_devices is not None:
+            _settings["num_cpu_devices"] = num_cpu_devices
+        if platform is not None:
+            _settings["platform"] = _canonical(platform)
+
+
+def _canonical(platform: str) -> str:
+    return {"gpu": "cuda", "host": "cpu"}.get(platform, platform)
+
+
+def cuda_plugin_path() -> Path | None:
+    """Where NVIDIA's PJRT plugin lies, or ``None``; imports nothing but the namespace package
+    ``jax_plugins``.
+    """
+    for name in CUDA_PACKAGES:
+        try:
+            spec = importlib.util.find_spec(name)
+        except ModuleNotFoundError:
+            continue
+        for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
+            library = Path(folder) / CUDA_LIBRARY
+            if library.exists():
+                return library
+    return None
+
+
+def _make_cuda_client() -> Client:
+    library = cuda_plugin_path()
+    if library is None:
+        raise BackendError(
+            "no CUDA backend: none of "
+            + ", ".join(CUDA_PACKAGES)
+            + " is installed. Install jax-cuda13-pjrt or jax-cuda12-pjrt, in jaxlib's own version."
+        )
+    # jax, imported in the same process, may have loaded and initialised the plugin: that is global to the
+    # process.
+    if not xla_client.pjrt_plugin_loaded("cuda"):
+        xla_client.load_pjrt_plugin_dynamically("cuda", str(library))
+    if not xla_client.pjrt_plugin_initialized("cuda"):
+        xla_client.initialize_pjrt_plugin("cuda")
+    return xla_client.make_c_api_client("cuda", xla_client.generate_pjrt_gpu_plugin_options())
+
+
+def _make_client(platform: str) -> Client:
+    if platform == "cpu":
+        return xla_client.make_cpu_client(num_devices=_settings["num_cpu_devices"])
+    if platform == "cuda":
+        return _make_cuda_client()
+    raise BackendError(f"unknown platform {platform!r}; there are 'cpu' and 'cuda'.")
+
+
+def client(platform: str | None = None) -> Client:
+    """The client of a platform (the default one unless named), made on first use and kept.
+
+    Raises:
+        BackendError: the platform is unknown or its plugin is missing or fails.
+    """
+    name = default_backend() if platform is None else _canonical(platform)
+    found = _clients.get(name)
+    if found is not None:
+        return found
+    with _lock:
+        if name not in _clients:
+            try:
+                _clients[name] = _make_client(name)
+            except BackendError:
+                raise
+            except Exception as error:
+                raise BackendError(f"the {name} backend failed to start: {error}") from error
+        return _clients[name]
+
+
+def default_backend() -> str:
+    """The platform where none is named: the configured one, else CUDA if it starts, else ``"cpu"``."""
+    chosen = _settings["platform"]
+    if chosen is not None:
+        return chosen
+    with _lock:
+        if _settings["platform"] is None:
+            _settings["platform"] = "cpu" if cuda_plugin_path() is None or not _cuda_starts() else "cuda"
+        return _settings["platform"]
+
+
+def _cuda_starts() -> bool:
+    try:
+        return bool(client("cuda").local_devices())
+    except BackendError:
+        return False
+
+
+def devices(platform: str | None = None) -> list[Device]:
+    """The devices of this process on a platform, in order of their id."""
+    return list(client(platform).local_devices())
+
+
+def default_device() -> Device:
+    """The first device of the default platform."""
+    return _first_device(default_backend())
+
+
+@cache
+def _first_device(platform: str) -> Device:
+    return devices(platform)[0]
+
+
+def compile_options(
+    devices: Sequence[Device], *, num_replicas: int | None = None, overrides: Sequence[tuple[str, Any]] = ()
+) -> Any:
+    """XLA's compile options for one program copy per device.
+
+    Args:
+        devices: where replicas (and, within each, partitions) go, in order.
+        num_replicas: ``len(devices)`` unless given; the rest of the devices are partitions of each replica.
+        overrides: XLA's own flags by name, for example ``("xla_cpu_enable_fast_math", True)``.
+    """
+    replicas = len(devices) if num_replicas is None else num_replicas
+    if replicas < 1 or len(devices) % replicas:
+        raise ValueError(f"{len(devices)} devices cannot be shared out over {replicas} replicas.")
+    options = core.CompileOptions()
+    options.num_replicas = replicas
+    options.num_partitions = len(devices) // replicas
+    ids = np.array([device.id for device in devices], dtype=np.int64).reshape(replicas, -1)
+    options.device_assignment = core.DeviceAssignment.create(ids)
+    options.executable_build_options.use_spmd_partitioning = options.num_partitions > 1
+    if overrides:
+        options.env_option_overrides = list(overrides)
+    return options

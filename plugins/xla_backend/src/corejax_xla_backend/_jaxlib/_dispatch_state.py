@@ -1,0 +1,101 @@
+"""The process-wide state of jaxlib's C++ dispatcher, shared with jax where jax is imported too.
+
+The dispatcher reads three settings through pointers that whoever imports first must set: 64-bit types, "run
+without jit", and a hook after each call. jax sets them when it is imported, and from then on its settings
+hold for every dispatcher in the process; setting them again would cut jax off from its own. So ours are set
+only where jax's are not, jax may replace them later, and nothing here depends on their values:
+
+- 64-bit types: they decide what a Python or NumPy *scalar or array* means to the dispatcher, not a device
+  buffer. Ours only ever sees buffers, since its pytree registry turns host values into buffers on the way
+  (``DispatchRegistry``).
+- run without jit: the dispatcher then calls the plain function that it was given, which does the same slowly.
+- the hook (``jax_debug_nans``) looks at jax's own arrays; ours pass it unseen.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+from typing import Any
+
+from ._probe import core
+
+_lock = threading.Lock()
+_done = False
+_kept: list[Any] = []  # C++ holds bare pointers to these
+
+
+def ensure_dispatch_state() -> None:
+    """Make the C++ dispatcher usable; leaves jax's settings alone where jax is, or is being, imported."""
+    global _done
+    if _done:
+        return
+    with _lock:
+        if _done:
+            return
+        if not _jax_has_set_it():
+            config = core.config.Config
+            _kept.extend(
+                (
+                    config("corejax_enable_x64", True),
+                    config("corejax_disable_jit", False),
+                    config("corejax_hook", None),
+                )
+            )
+            core.jax_jit.set_enable_x64_state(_kept[0])
+            core.jax_jit.set_disable_jit_state(_kept[1])
+            core.jax_jit.set_post_hook_state(_kept[2])
+        _done = True
+
+
+def _jax_has_set_it() -> bool:
+    """jax sets two of the three in ``jax._src.config`` and the hook in ``jax._src.api``."""
+    if "jax" not in sys.modules:
+        return False
+    for name in ("jax", "jax._src.config", "jax._src.api"):
+        # Waits for an import that is going on in another thread; does nothing once it is over.
+        importlib.import_module(name)
+    return True
+
+
+class DispatchContext:
+    """A value that is part of every dispatcher's signature: per thread, over a default for all threads.
+
+    A call made under another value is another entry in the dispatcher's cache, at no cost in Python. Values
+    are hashed on every call of every dispatcher in the process (jax's too): use small integers.
+    """
+
+    def __init__(self, name: str, value: int = 0) -> None:
+        self._config = core.config.Config(name, value, include_in_jit_key=True)
+
+    @property
+    def value(self) -> int:
+        """The value in this thread."""
+        return self._config.value
+
+    def set(self, value: int) -> None:
+        """Set the value for this thread."""
+        self._config.set_local(value)
+
+    def reset(self) -> None:
+        """Back to the default in this thread."""
+        self._config.set_local(core.config.unset)
+
+    def set_default(self, value: int) -> None:
+        """Set the value of all threads that have none of their own."""
+        self._config.set_global(value)
+
+
+_context: DispatchContext | None = None
+
+
+def dispatch_context() -> DispatchContext:
+    """The one context value of corejax's dispatchers, made when first asked for (importing jaxlib adds
+    nothing).
+    """
+    global _context
+    with _lock:
+        if _context is None:
+            _context = DispatchContext("corejax_context")
+        return _context

@@ -1,0 +1,113 @@
+"""The StableHLO reference interpreter: what a program means, computed without XLA.
+
+It is slow and simple, written next to StableHLO's specification, and inside jaxlib: an oracle for translation
+rules. Results come back as MLIR attributes, which Python can read only for some element types (asking for a
+complex one ends the process). So the program is wrapped in a ``main`` that returns what can be read: bits of
+small floats, wider integers for those below a byte, real and imaginary parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ._mlir import _stablehlo, clone, dense_attr, dtype_of, element_type, func, ir, parse_module, run_passes
+
+_ENTRY = "main"
+_INNER = "corejax_reference_main"
+
+
+def reference_eval(module: ir.Module | str | bytes, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The results of ``module``'s ``main``, by StableHLO's reference interpreter.
+
+    Args:
+        module: StableHLO (and CHLO) as a module, text or bytecode. It is not changed.
+        arguments: one array per argument, of its exact shape and dtype.
+
+    Returns:
+        One new array per result, of the result's dtype.
+
+    Raises:
+        TypeError: arguments do not fit ``main``.
+        RuntimeError: the interpreter does not implement an operation (custom calls, say).
+    """
+    copy = parse_module(module) if isinstance(module, (str, bytes)) else clone(module)
+    with copy.context, ir.Location.unknown(copy.context):
+        run_passes(copy, "builtin.module(func.func(chlo-legalize-to-stablehlo))")
+        inner = ir.SymbolTable(copy.operation)[_ENTRY]
+        kind = ir.FunctionType(inner.type)
+        _check(arguments, kind.inputs)
+        ir.SymbolTable.set_symbol_name(inner, _INNER)
+        inner.attributes["sym_visibility"] = ir.StringAttr.get("private")
+        for use in ("arg_attrs", "res_attrs"):  # aliasing and sharding mean nothing here
+            if use in inner.attributes:
+                del inner.attributes[use]
+        _add_entry(copy, kind)
+        parts = _stablehlo.eval_module(copy, [dense_attr(np.asarray(each)) for each in arguments])
+        return _assemble([np.array(part) for part in parts], [dtype_of(each) for each in kind.results])
+
+
+def _check(arguments: Sequence[np.ndarray], inputs: Sequence[ir.Type]) -> None:
+    found = [str(ir.RankedTensorType.get(np.shape(a), element_type(np.asarray(a).dtype))) for a in arguments]
+    wanted = [str(each) for each in inputs]
+    if found != wanted:
+        raise TypeError(f"main takes ({', '.join(wanted)}), but was given ({', '.join(found)}).")
+
+
+def _readable(dtype: np.dtype) -> list[tuple[str, np.dtype]]:
+    """The operations whose results, of the dtypes beside them, say in readable types what a value is."""
+    if dtype.kind == "c":
+        half = np.dtype(f"f{dtype.itemsize // 2}")
+        return [("stablehlo.real", half), ("stablehlo.imag", half)]
+    if dtype.name in ("int2", "int4"):
+        return [("stablehlo.convert", np.dtype(np.int8))]
+    if dtype.name in ("uint2", "uint4"):
+        return [("stablehlo.convert", np.dtype(np.uint8))]
+    if dtype.name.startswith(("float4_", "float6_")):
+        return [("stablehlo.convert", np.dtype(np.float32))]
+    if dtype.name == "bfloat16" or dtype.name.startswith("float8"):
+        return [("stablehlo.bitcast_convert", np.dtype(f"u{dtype.itemsize}"))]
+    return []
+
+
+def _add_entry(module: ir.Module, kind: ir.FunctionType) -> None:
+    """A public ``main`` that calls the renamed one and makes its results readable."""
+    plan: list[tuple[int, str, ir.Type]] = []
+    for index, result in enumerate(kind.results):
+        shape = ir.RankedTensorType(result).shape
+        parts = [
+            (index, operation, ir.RankedTensorType.get(shape, element_type(dtype)))
+            for operation, dtype in _readable(dtype_of(result))
+        ]
+        plan += parts or [(index, "", result)]
+    signature = ir.FunctionType.get(list(kind.inputs), [mlir_type for _, _, mlir_type in plan])
+    with ir.InsertionPoint(module.body):
+        entry = func.FuncOp(_ENTRY, signature)
+    block = entry.add_entry_block()
+    with ir.InsertionPoint(block):
+        callee = {"callee": ir.FlatSymbolRefAttr.get(_INNER)}
+        inner = ir.Operation.create("func.call", list(kind.results), list(block.arguments), callee).results
+        outputs = [
+            ir.Operation.create(operation, [mlir_type], [inner[index]]).result if operation else inner[index]
+            for index, operation, mlir_type in plan
+        ]
+        func.ReturnOp(outputs)
+
+
+def _assemble(parts: Sequence[np.ndarray], dtypes: Sequence[np.dtype]) -> list[np.ndarray]:
+    """Undo :func:`_readable`."""
+    remaining = iter(parts)
+    outputs = []
+    for dtype in dtypes:
+        how = _readable(dtype)
+        part = next(remaining)
+        if len(how) == 2:
+            whole = np.empty(part.shape, dtype)
+            whole.real, whole.imag = part, next(remaining)
+            outputs.append(whole)
+        elif how and how[0][0] == "stablehlo.bitcast_convert":
+            outputs.append(part.view(dtype))
+        else:
+            outputs.append(part.astype(dtype, copy=False))
+    return outputs

@@ -1,0 +1,272 @@
+"""`jit`, and what users ask of devices."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from corejax.extend import (
+    Array,
+    ClosedJaxpr,
+    FlatFunction,
+    ShapedArray,
+    ShapeDtypeStruct,
+    Tracer,
+    as_array,
+    check_arguments,
+    close_over_consts,
+    config,
+    fun_name,
+    get_aval,
+    inline_closed,
+    observe,
+    shaped_abstractify,
+    stage,
+    trace_state,
+    tree,
+)
+from corejax_xla_backend import _jaxlib, execution
+from corejax_xla_backend.retracing import Signature, reasons, report_trace
+from corejax_xla_backend.stages import Lowered
+from corejax_xla_backend.static_args import StaticArguments, StaticKey
+from corejax_xla_backend.xla_call import xla_call_p
+
+
+def jit(
+    fun: Callable[..., Any] | None = None,
+    /,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    inline: bool = False,
+    backend: str | None = None,
+) -> Any:
+    """Compile a function with XLA: traced and compiled once for each signature of its arguments.
+
+    Args:
+        fun: function of arrays (in pytrees); without it, a decorator.
+        static_argnums: positional arguments that are part of the signature, passed on as they are; hashable.
+        static_argnames: the same by keyword. Each is inferred from the other where the signature shows it.
+        inline: under a transformation, write the function's equations in place of a call.
+        backend: platform to compile for ("cpu", "cuda"); the default device's unless given.
+
+    Returns:
+        The compiled function, with `lower(*args)`, `eval_shape(*args)` and `clear_cache()`.
+
+    Raises:
+        TypeError: an argument is not an array and not static, or a static one is not hashable.
+    """
+    if fun is None:
+        return functools.partial(
+            jit,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            inline=inline,
+            backend=backend,
+        )
+    if not callable(fun):
+        raise TypeError(f"jit compiles a function, got {fun!r} of type {type(fun).__name__}")
+    return _wrapped(_Jitted(StaticArguments(fun, static_argnums, static_argnames), inline, backend))
+
+
+def _wrapped(jitted: _Jitted) -> Any:
+    """What users hold: the C++ dispatcher itself, with the function's name and the steps of compilation.
+
+    Around the dispatcher of a function with static arguments there is a function that names an unhashable one.
+    """
+    dispatch = _jaxlib.fast_dispatch(
+        jitted.name,
+        jitted.miss,
+        execution.dispatch_registry,
+        static_argnums=jitted.static.numbers,
+        static_argnames=jitted.static.names,
+    )
+
+    def checking_static_arguments(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return dispatch(*args, **kwargs)
+        except ValueError:  # what the dispatcher says of an unhashable argument, or what the user's function raises
+            jitted.static.split(args, kwargs)
+            raise
+
+    def clear_cache() -> None:
+        jitted.traces.clear()
+        dispatch._clear_cache()
+
+    call: Any = checking_static_arguments if jitted.static.numbers or jitted.static.names else dispatch
+    functools.update_wrapper(call, jitted.fun)
+    call.lower = jitted.lower
+    call.eval_shape = jitted.eval_shape
+    call.clear_cache = clear_cache
+    return call
+
+
+class _Traced(NamedTuple):
+    """One signature's program.
+
+    Attributes:
+        closed: the program; its constants are leading arguments.
+        consts: their values.
+        in_tree: structure of the arguments.
+        out_tree: structure of the result.
+    """
+
+    closed: ClosedJaxpr
+    consts: list[Any]
+    in_tree: Any
+    out_tree: Any
+
+
+class _Jitted:
+    """A jitted function's traces, by signature."""
+
+    def __init__(self, static: StaticArguments, inline: bool, backend: str | None) -> None:
+        self.static = static
+        self.fun = static.fun
+        self.name = fun_name(static.fun)
+        self.inline = inline
+        self.backend = backend
+        self.traces: dict[Signature, _Traced] = {}
+
+    # -- signatures --------------------------------------------------------------------------------
+
+    def trace(self, avals: Sequence[ShapedArray], in_tree: Any, static: StaticKey | None) -> _Traced:
+        """The program for a signature, traced at its first call."""
+        key = Signature(in_tree, tuple(avals), static, config.trace_key(), trace_state.axis_env)
+        found = self.traces.get(key)
+        return self._traced(key) if found is None else found
+
+    def _traced(self, key: Signature) -> _Traced:
+        started = time.perf_counter()
+        debug = self.static.debug_info(key.in_tree, key.static)
+        why = reasons(key, self.traces, debug.arg_names, self.static.name_of) if observe.observed() else ()
+        flat = FlatFunction(self.static.closed(key.static), key.in_tree, with_kwargs=True)
+        jaxpr, consts = stage(flat, key.avals, debug)
+        found = _Traced(close_over_consts(jaxpr), consts, key.in_tree, flat.out_tree)
+        kept = not any(isinstance(c, Tracer) for c in consts)  # those belong to one trace of a function around
+        if kept:
+            self.traces[key] = found
+        if why:
+            report_trace(self.name, why, 1000 * (time.perf_counter() - started), key, kept=kept)
+        return found
+
+    def _prepared(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], _Traced]:
+        traced_args, traced_kwargs, static = self.static.split(args, kwargs)
+        leaves, in_tree = tree.tree_flatten((traced_args, traced_kwargs))
+        check_arguments("jit", self.fun, leaves, lambda: self.static.debug_info(in_tree, static).arg_names())
+        return leaves, self.trace([get_aval(x) for x in leaves], in_tree, static)
+
+    # -- calls -------------------------------------------------------------------------------------
+
+    def _bind(self, leaves: Sequence[Any], traced: _Traced) -> Any:
+        """Apply `xla_call` under the transformations that are running."""
+        operands = [*traced.consts, *leaves]
+        if self.inline:
+            outs = inline_closed(traced.closed, operands)
+        else:
+            outs = xla_call_p.bind(*operands, call_jaxpr=traced.closed, name=self.name, backend=self.backend)
+        return tree.tree_unflatten(traced.out_tree, outs)
+
+    def miss(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        """A call that the dispatcher cannot repeat yet: compile, run, and tell it how."""
+        if observe.observed():
+            observe.notify(observe.Event("call", self.name))
+        leaves, traced = self._prepared(args, kwargs)
+        if trace_state.contexts or any(isinstance(x, Tracer) for x in (*traced.consts, *leaves)):
+            return self._bind(leaves, traced), None
+        compiled = execution.compiled(traced.closed, self.name, self.backend)
+        consts = [as_array(c) for c in traced.consts]
+        outs = compiled.run([*consts, *(as_array(x) for x in leaves)])
+        result = tree.tree_unflatten(traced.out_tree, outs)
+        return result, self._fastpath(compiled, consts, leaves, args, kwargs, result)
+
+    def _fastpath(
+        self, compiled: Any, consts: list[Array], leaves: Sequence[Any], args: Any, kwargs: Any, result: Any
+    ) -> Any:
+        if compiled.callbacks:
+            return None  # their errors are told in Python
+        traced_args, traced_kwargs, _ = self.static.split(args, kwargs)
+        execution.learn_nodes((traced_args, traced_kwargs, result))
+        seen = execution.dispatch_registry.buffers(traced_args, traced_kwargs)
+        if seen is None or len(seen) != len(leaves):
+            return None  # a pytree that only the Python side knows
+        return _jaxlib.make_fastpath_data(
+            compiled.executable,
+            result,
+            execution.dispatch_registry,
+            num_args=len(leaves),
+            kept=compiled.kept,
+            consts=[c._buf for c in consts],
+        )
+
+    # -- stages ------------------------------------------------------------------------------------
+
+    def _abstractly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Traced:
+        traced_args, traced_kwargs, static = self.static.split(args, kwargs)
+        leaves, in_tree = tree.tree_flatten((traced_args, traced_kwargs))
+        avals = []
+        for i, x in enumerate(leaves):
+            try:
+                avals.append(shaped_abstractify(x))
+            except TypeError as error:
+                name = self.static.debug_info(in_tree, static).arg_names()[i]
+                raise TypeError(f"jit of function {self.name}: argument {name}: {error}") from None
+        return self.trace(avals, in_tree, static)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """The StableHLO program for arguments (or `ShapeDtypeStruct`s) of one signature, not compiled yet."""
+        traced = self._abstractly(args, kwargs)
+        return Lowered(traced.closed, traced.consts, traced.in_tree, traced.out_tree, self.name, self.backend)
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Shape and dtype of the result, without computing it."""
+        traced = self._abstractly(args, kwargs)
+        shapes = [ShapeDtypeStruct(a.shape, a.dtype, a.weak_type) for a in traced.closed.out_avals]
+        return tree.tree_unflatten(traced.out_tree, shapes)
+
+
+# -- devices ---------------------------------------------------------------------------------------
+
+
+def devices(backend: str | None = None) -> list[Any]:
+    """The devices of a platform ("cpu", "cuda"), by default of the default one."""
+    return _jaxlib.devices(backend)
+
+
+def default_backend() -> str:
+    """The platform that programs are compiled for unless told otherwise."""
+    return _jaxlib.default_backend()
+
+
+def device_put(x: Any, device: Any = None) -> Any:
+    """Arrays (in a pytree) on a device: the default device unless given. Values on the way there are not waited for."""
+
+    def put(leaf: Any) -> Any:
+        if isinstance(leaf, Tracer):
+            return leaf
+        array = as_array(leaf)
+        if device is None or (array._host is None and _jaxlib.device_of(array._buf) == device):
+            array._buf  # noqa: B018  (reading it makes the buffer)
+            return array
+        if array._host is None:
+            return Array(_jaxlib.copy_to(array._buf, device))
+        return Array(_jaxlib.put(array._host, array.aval, device, committed=True))
+
+    return tree.tree_map(put, x)
+
+
+def device_get(x: Any) -> Any:
+    """Arrays (in a pytree) as NumPy arrays on the host."""
+    return tree.tree_map(lambda leaf: np.asarray(leaf) if isinstance(leaf, Array) else leaf, x)
+
+
+def block_until_ready(x: Any) -> Any:
+    """Wait until all arrays of a pytree hold their values; returns it."""
+    on_device = [leaf._buf for leaf in tree.tree_leaves(x) if isinstance(leaf, Array) and leaf._host is None]
+    if on_device:
+        _jaxlib.block_until_ready(on_device)
+    return x

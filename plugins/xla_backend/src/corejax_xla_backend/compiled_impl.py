@@ -1,0 +1,62 @@
+"""Eager evaluation of a primitive that has only an abstract-eval and a translation rule: compiled by itself.
+
+This module is imported with the impl rules, so it does without jaxlib until something is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from corejax.extend import (
+    Array,
+    ClosedJaxpr,
+    Derivation,
+    Primitive,
+    abstract_eval_rules,
+    impl_rules,
+    stage_closed,
+    xla_translations,
+)
+
+_LIMIT = 1024  # programs of one primitive
+
+
+def _from_translation(primitive: Primitive) -> Callable[..., Any] | None:
+    if primitive.decomposition is not None:
+        return None
+    if not (abstract_eval_rules.is_written(primitive) and xla_translations.is_written(primitive)):
+        return None
+    programs: dict[Any, ClosedJaxpr] = {}
+
+    def impl(*arrays: Array, **params: Any) -> Any:
+        from corejax_xla_backend.execution import execute
+
+        key = (tuple(x.aval for x in arrays), tuple(params.items()))
+        program = programs.get(key)
+        if program is None:
+            if len(programs) >= _LIMIT:
+                programs.clear()
+            program = programs[key] = _program(primitive, key[0], params)
+        outs = execute(program, arrays, primitive.name, None)
+        return outs if primitive.multiple_results else outs[0]
+
+    return impl
+
+
+def _program(primitive: Primitive, avals: Any, params: dict[str, Any]) -> ClosedJaxpr:
+    def alone(*args: Any) -> list[Any]:
+        out = primitive.bind(*args, **params)
+        return list(out) if primitive.multiple_results else [out]
+
+    return stage_closed(alone, avals)
+
+
+impl_rules.derivations.append(
+    Derivation(
+        "compilation",
+        _from_translation,
+        needs="an XLA translation rule and an abstract-eval rule",
+        flags={"device": True},
+    )
+)

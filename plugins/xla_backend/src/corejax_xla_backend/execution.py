@@ -1,0 +1,201 @@
+"""From a program to an executable, and from arrays to buffers; each compiled once and kept with the program."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from corejax.extend import (
+    Array,
+    BufferFunctions,
+    ClosedJaxpr,
+    Var,
+    as_array,
+    config,
+    context_hooks,
+    get_aval,
+    observe,
+    set_buffer_functions,
+    trace_state,
+    tree,
+)
+from corejax_xla_backend import _jaxlib, host_callback
+from corejax_xla_backend.stablehlo import ModuleBuilder
+
+
+def _to_device(array: Array) -> Any:
+    return _jaxlib.put(array._fetch(), array.aval, alias=True)
+
+
+set_buffer_functions(
+    BufferFunctions(
+        to_host=_jaxlib.to_numpy,
+        to_device=_to_device,
+        block_until_ready=lambda buffer: _jaxlib.block_until_ready([buffer]),
+        devices_of=lambda buffer: {_jaxlib.device_of(buffer)},
+    )
+)
+
+
+_NOT_AN_ARRAY = object()
+
+
+def _host_to_buffer(value: Any) -> Any:
+    """A buffer for a host value met by the dispatcher: NumPy arrays are copied, for their owner may write to them.
+
+    What is not an array stays a leaf that the dispatcher does not know: the call then goes to Python, which names
+    the argument in its error.
+    """
+    try:
+        if type(value) is np.ndarray:
+            return _jaxlib.put(value, get_aval(value), alias=False)
+        return as_array(value)._buf
+    except TypeError:
+        return _NOT_AN_ARRAY
+
+
+dispatch_registry = _jaxlib.DispatchRegistry(Array, _host_to_buffer, field="_buf", always_buffer=True)
+
+
+def learn_nodes(values: Any) -> None:
+    """Teach dispatchers the registered containers in a pytree, so that calls with them have a fast path too."""
+    for leaf in dispatch_registry.flatten(values)[0]:
+        kind = type(leaf)
+        if kind is not _jaxlib.Buffer and tree.is_tree_node(kind) and not dispatch_registry.is_node(kind):
+            dispatch_registry.register_node(kind, _one_level, _from_one_level)
+            learn_nodes(leaf)
+
+
+def _one_level(node: Any) -> tuple[list[Any], Any]:
+    return tree.tree_flatten(node, is_leaf=lambda x: x is not node)  # type: ignore[no-any-return]
+
+
+def _from_one_level(treedef: Any, children: Any) -> Any:
+    return tree.tree_unflatten(treedef, children)
+
+
+_settings: dict[Any, int] = {}
+
+
+def _follow_context() -> None:
+    """Make what a trace depends on part of the dispatchers' signatures: staging and named axes, and settings."""
+    context = _jaxlib.dispatch_context()
+
+    def settings_changed() -> None:
+        context.set_default(2 * _settings.setdefault(config.trace_key(), len(_settings)))
+
+    def inside(entered: bool) -> None:
+        if entered:
+            context.set(1)
+        else:
+            context.reset()
+
+    config.on_change.append(settings_changed)
+    context_hooks.append(inside)
+    settings_changed()
+    if trace_state.contexts:
+        inside(True)
+
+
+_follow_context()
+
+
+class Compiled(NamedTuple):
+    """A program compiled for one device.
+
+    Attributes:
+        executable: it takes the operands that are used.
+        kept: which of (constants, arguments) those are.
+        consts: buffers of the constants.
+        callbacks: Python functions that it calls.
+    """
+
+    executable: Any
+    kept: tuple[bool, ...]
+    consts: list[Any]
+    callbacks: list[Callable[..., Any]]
+
+    def run(self, args: Sequence[Array]) -> list[Array]:
+        """Run on arrays; the results are computed when they are read."""
+        buffers = [*self.consts, *(x._buf for x in args)]
+        used = [b for b, keep in zip(buffers, self.kept, strict=True) if keep]
+        outs = _run_with_callbacks(self.executable, used) if self.callbacks else self.executable(*used)
+        return [Array(b) for b in outs]
+
+
+def _run_with_callbacks(executable: Any, buffers: list[Any]) -> list[Any]:
+    """Run, and wait before and after.
+
+    Were such programs queued up, the callbacks of the first could wait for computations of their own that found no
+    place behind the others.
+    """
+    _jaxlib.block_until_ready(buffers)
+    try:
+        outs: list[Any] = executable(*buffers)
+        _jaxlib.block_until_ready(outs)
+    except Exception as error:
+        failure = host_callback.original_failure(error)
+        if failure is error:
+            raise
+    else:
+        return outs
+    raise failure
+
+
+class Lowering(NamedTuple):
+    """A program as text.
+
+    Attributes:
+        text: StableHLO.
+        kept: which of (constants, arguments) it takes.
+        callbacks: Python functions that it calls, by index.
+    """
+
+    text: str
+    kept: tuple[bool, ...]
+    callbacks: list[Callable[..., Any]]
+
+
+def lower(closed: ClosedJaxpr, name: str, platform: str) -> Lowering:
+    """StableHLO of a program."""
+    jaxpr = closed.jaxpr
+    used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is Var} | {
+        v for v in jaxpr.outvars if type(v) is Var
+    }
+    kept = tuple(v in used for v in (*jaxpr.constvars, *jaxpr.invars))
+    builder = ModuleBuilder(platform)
+    builder.add_main(closed, kept)
+    return Lowering(builder.text(f"jit_{name}"), kept, builder.callbacks)
+
+
+def compiled(closed: ClosedJaxpr, name: str, backend: str | None) -> Compiled:
+    """The program's executable; compiled at the first call."""
+    key = ("executable", backend)
+    found = closed.memo.get(key)
+    if found is None:
+        started = time.perf_counter()
+        device = _jaxlib.default_device() if backend is None else _jaxlib.devices(backend)[0]
+        text, kept, callbacks = lower(closed, name, device.platform)
+        module = _jaxlib.parse_module(text)
+        executable = _jaxlib.compile_module(module, closed.out_avals, device, callbacks=callbacks)
+        consts = [as_array(c)._buf for c in closed.consts]
+        found = closed.memo[key] = Compiled(executable, kept, consts, callbacks)
+        if observe.observed():
+            _report(closed, name, device.platform, 1000 * (time.perf_counter() - started))
+    return found  # type: ignore[no-any-return]
+
+
+def _report(closed: ClosedJaxpr, name: str, platform: str, ms: float) -> None:
+    """Tell observers of a compilation."""
+    elsewhere = sum(isinstance(key, tuple) and key[:1] == ("executable",) for key in closed.memo) > 1
+    why = f"first run on platform {platform!r}" if elsewhere else "first run of this program"
+    facts = {"platform": platform, "equations": len(closed.jaxpr.eqns)}
+    observe.notify(observe.Event("compile", name, (why,), ms, facts))
+
+
+def execute(closed: ClosedJaxpr, args: Sequence[Array], name: str, backend: str | None) -> list[Array]:
+    """Compile a program if need be, and run it."""
+    return compiled(closed, name, backend).run(args)

@@ -1,0 +1,395 @@
+"""A StableHLO builder that writes text: translation rules see this and never jaxlib.
+
+MLIR's generic form is stable, quick to write and parsed once per module in C++; see the StableHLO specification,
+https://openxla.org/stablehlo/spec, for the operations and their attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import (
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    MissingRuleError,
+    ShapedArray,
+    Var,
+    describe_source,
+    host_value,
+    xla_translations,
+)
+
+_ELEMENT_TYPES = {
+    "bool": "i1",
+    "bfloat16": "bf16",
+    "float16": "f16",
+    "float32": "f32",
+    "float64": "f64",
+    "complex64": "complex<f32>",
+    "complex128": "complex<f64>",
+    "float8_e3m4": "f8E3M4",
+    "float8_e4m3": "f8E4M3",
+    "float8_e4m3fn": "f8E4M3FN",
+    "float8_e4m3fnuz": "f8E4M3FNUZ",
+    "float8_e4m3b11fnuz": "f8E4M3B11FNUZ",
+    "float8_e5m2": "f8E5M2",
+    "float8_e5m2fnuz": "f8E5M2FNUZ",
+    "float8_e8m0fnu": "f8E8M0FNU",
+    "float4_e2m1fn": "f4E2M1FN",
+    **{f"int{n}": f"i{n}" for n in (2, 4, 8, 16, 32, 64)},
+    **{f"uint{n}": f"ui{n}" for n in (2, 4, 8, 16, 32, 64)},
+}
+
+_types: dict[tuple[tuple[int, ...], Any], str] = {}
+
+
+def element_type(dtype: Any) -> str:
+    """MLIR's name of a NumPy dtype (StableHLO specification, "Types").
+
+    Raises:
+        TypeError: StableHLO has no such type.
+    """
+    name = np.dtype(dtype).name
+    try:
+        return _ELEMENT_TYPES[name]
+    except KeyError:
+        raise TypeError(f"dtype {name} has no StableHLO element type") from None
+
+
+def tensor_type(aval: ShapedArray) -> str:
+    """MLIR's tensor type of an aval: `tensor<3x4xf32>`."""
+    key = (aval.shape, aval.dtype)
+    text = _types.get(key)
+    if text is None:
+        dims = "".join(f"{d}x" for d in aval.shape)
+        text = _types[key] = f"tensor<{dims}{element_type(aval.dtype)}>"
+    return text
+
+
+class Value:
+    """A value in a StableHLO program.
+
+    Attributes:
+        name: its SSA name, `%12`.
+        aval: its type; the weak type has no meaning here.
+    """
+
+    __slots__ = ("aval", "name")
+
+    def __init__(self, name: str, aval: ShapedArray) -> None:
+        self.name = name
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {tensor_type(self.aval)}"
+
+
+class ModuleBuilder:
+    """A StableHLO module under construction: functions as text, private ones shared between their calls.
+
+    Args:
+        platform: the platform that rules are looked up for.
+
+    Attributes:
+        callbacks: Python functions that the program calls, by index.
+    """
+
+    def __init__(self, platform: str = "cpu") -> None:
+        self.platform = platform
+        self.functions: list[str] = []
+        self.callbacks: list[Callable[..., Any]] = []
+        self._callback_indices: dict[Any, int] = {}
+        self._private: dict[int, tuple[str, ClosedJaxpr]] = {}
+        self._names: dict[str, int] = {}
+
+    def fresh_name(self, wanted: str) -> str:
+        """A function name that is not taken."""
+        wanted = "".join(c if c.isalnum() or c == "_" else "_" for c in wanted) or "f"
+        if wanted[0].isdigit():
+            wanted = "_" + wanted
+        count = self._names.get(wanted, 0)
+        self._names[wanted] = count + 1
+        return wanted if count == 0 else self.fresh_name(f"{wanted}_{count}")
+
+    def callback(self, key: Any, make: Callable[[], Callable[..., Any]]) -> int:
+        """Index of the Python function for a key, made once."""
+        index = self._callback_indices.get(key)
+        if index is None:
+            index = self._callback_indices[key] = len(self.callbacks)
+            self.callbacks.append(make())
+        return index
+
+    def private_function(self, closed: ClosedJaxpr, name: str) -> str:
+        """Name of the function for a program; written once for each program."""
+        found = self._private.get(id(closed))
+        if found is None:
+            symbol = self.fresh_name(name)
+            found = self._private[id(closed)] = (symbol, closed)
+            ctx = TranslationContext(self)
+            args = [Value(f"%arg{i}", v.aval) for i, v in enumerate(closed.jaxpr.invars)]
+            self._write("private", symbol, args, ctx, ctx.inline(closed, args))
+        return found[0]
+
+    def add_main(self, closed: ClosedJaxpr, kept: Sequence[bool]) -> None:
+        """Write the entry point `main`.
+
+        Args:
+            closed: the program; its constants are leading arguments.
+            kept: which of (constants, arguments) the function takes; the others are not used.
+        """
+        binders = [*closed.jaxpr.constvars, *closed.jaxpr.invars]
+        ctx = TranslationContext(self)
+        vals = [Value(f"%arg{i}", v.aval) for i, v in enumerate(binders)]
+        outs = ctx.inline_jaxpr(closed.jaxpr, vals)
+        self._write(
+            "public",
+            self.fresh_name("main"),
+            [v for v, keep in zip(vals, kept, strict=True) if keep],
+            ctx,
+            outs,
+        )
+
+    def _write(
+        self,
+        visibility: str,
+        symbol: str,
+        args: Sequence[Value],
+        ctx: TranslationContext,
+        outs: Sequence[Value],
+    ) -> None:
+        signature = ", ".join(f"{a.name}: {tensor_type(a.aval)}" for a in args)
+        types = ", ".join(tensor_type(o.aval) for o in outs)
+        returned = f"{', '.join(o.name for o in outs)} : {types}" if outs else ""
+        body = "\n    ".join([*ctx.lines, f"func.return {returned}"])
+        self.functions.append(f"  func.func {visibility} @{symbol}({signature}) -> ({types}) {{\n    {body}\n  }}")
+
+    def text(self, name: str) -> str:
+        """The module."""
+        functions = "\n".join(self.functions)
+        attributes = "mhlo.num_replicas = 1 : i32, mhlo.num_partitions = 1 : i32"
+        return f"module @{self.fresh_name(name)} attributes {{{attributes}}} {{\n{functions}\n}}\n"
+
+
+class TranslationContext:
+    """What a translation rule builds with: operations of one function.
+
+    Attributes:
+        module: the module under construction.
+        lines: the function's operations so far.
+        platform: the platform that is compiled for.
+    """
+
+    __slots__ = ("_constants", "_counter", "lines", "module", "platform")
+
+    def __init__(self, module: ModuleBuilder, counter: list[int] | None = None) -> None:
+        self.module = module
+        self.platform = module.platform
+        self.lines: list[str] = []
+        self._counter = [0] if counter is None else counter
+        self._constants: dict[Any, Value] = {}
+
+    # -- operations --------------------------------------------------------------------------------
+
+    def op(
+        self,
+        name: str,
+        *operands: Value,
+        out: ShapedArray | Sequence[ShapedArray],
+        attrs: str = "",
+        regions: Sequence[str] = (),
+    ) -> Any:
+        """Append an operation.
+
+        Args:
+            name: a StableHLO operation (`"add"`), or a dotted name of another dialect (`"chlo.erf"`).
+            operands: its operands.
+            out: type of its result, or a list of types.
+            attrs: the body of its attribute dictionary, as MLIR text.
+            regions: its regions, made by `region`.
+
+        Returns:
+            The result, or a list of results where `out` is a list.
+        """
+        number = self._counter[0] = self._counter[0] + 1
+        if "." not in name:
+            name = "stablehlo." + name
+        names = ", ".join([v.name for v in operands])
+        types = ", ".join([tensor_type(v.aval) for v in operands])
+        middle = f" ({', '.join(regions)})" if regions else ""
+        if attrs:
+            middle += f" {{{attrs}}}"
+        if type(out) is ShapedArray:
+            self.lines.append(f'%{number} = "{name}"({names}){middle} : ({types}) -> {tensor_type(out)}')
+            return Value(f"%{number}", out)
+        result = ", ".join([tensor_type(a) for a in out])  # type: ignore[union-attr]
+        count = len(out)  # type: ignore[arg-type]
+        bound = f"%{number}:{count} = " if count > 1 else f"%{number} = " if count else ""
+        self.lines.append(f'{bound}"{name}"({names}){middle} : ({types}) -> ({result})')
+        if count == 1:
+            return [Value(f"%{number}", out[0])]  # type: ignore[index]
+        return [Value(f"%{number}#{i}", a) for i, a in enumerate(out)]  # type: ignore[arg-type]
+
+    @staticmethod
+    def i64(values: Iterable[int]) -> str:
+        """An array attribute of 64-bit integers."""
+        listed = ", ".join(str(int(v)) for v in values)
+        return f"array<i64: {listed}>" if listed else "array<i64>"
+
+    def region(self, arg_avals: Sequence[ShapedArray], body: Callable[..., Any]) -> str:
+        """A region: `body(ctx, *args)` gives the value or values that it returns."""
+        inner = TranslationContext(self.module, self._counter)
+        args = []
+        for aval in arg_avals:
+            self._counter[0] += 1
+            args.append(Value(f"%a{self._counter[0]}", aval))
+        outs = body(inner, *args)
+        outs = [outs] if isinstance(outs, Value) else list(outs)
+        signature = ", ".join(f"{a.name}: {tensor_type(a.aval)}" for a in args)
+        head = f"^bb0({signature}):\n      " if args else ""
+        names, types = ", ".join(o.name for o in outs), ", ".join(tensor_type(o.aval) for o in outs)
+        returned = f'"stablehlo.return"({names}) : ({types}) -> ()'
+        return "{\n      " + head + "\n      ".join([*inner.lines, returned]) + "\n    }"
+
+    # -- constants and shapes ----------------------------------------------------------------------
+
+    def constant(self, value: Any, dtype: Any = None) -> Value:
+        """A constant from a NumPy array or a scalar; equal small ones are written once."""
+        array = np.asarray(host_value(value))
+        if dtype is not None and array.dtype != dtype:
+            array = array.astype(dtype)
+        # A broadcast scalar is one element however many it stands for.
+        splat = array.size > 0 and all(
+            step == 0 or size == 1 for step, size in zip(array.strides, array.shape, strict=True)
+        )
+        array_key = array[(0,) * array.ndim] if splat else array
+        key = (array_key.tobytes(), array.dtype, array.shape) if array_key.size <= 64 else None
+        if key is not None and key in self._constants:
+            return self._constants[key]
+        made = self._write_constant(array, splat)
+        if key is not None:
+            self._constants[key] = made
+        return made
+
+    def _write_constant(self, array: np.ndarray[Any, Any], splat: bool) -> Value:
+        aval = ShapedArray(array.shape, array.dtype)
+        if array.size == 0:
+            return self._dense("", aval)
+        if splat:
+            return self._dense(_element(array[(0,) * array.ndim]), aval)
+        if array.dtype == np.bool_:
+            flat = ShapedArray((array.size,), array.dtype)
+            listed = ", ".join("true" if x else "false" for x in array.reshape(-1).tolist())
+            return self.reshape(self._dense(f"[{listed}]", flat), array.shape)
+        if array.dtype.name in ("int4", "uint4", "int2", "uint2", "float4_e2m1fn"):
+            wide = np.dtype(np.int8 if array.dtype.name.startswith("int") else np.uint8)
+            if array.dtype.name.startswith("float"):
+                wide = np.dtype(np.float32)
+            return self.convert(self._write_constant(array.astype(wide), False), array.dtype)
+        little = array if array.dtype.byteorder in "=|<" else array.astype(array.dtype.newbyteorder("<"))
+        return self._dense(f'"0x{np.ascontiguousarray(little).tobytes().hex().upper()}"', aval)
+
+    def _dense(self, text: str, aval: ShapedArray) -> Value:
+        return self.op("constant", out=aval, attrs=f"value = dense<{text}> : {tensor_type(aval)}")  # type: ignore[no-any-return]
+
+    def full(self, aval: ShapedArray, value: Any) -> Value:
+        """A constant with the same value everywhere."""
+        scalar = np.asarray(value).astype(aval.dtype)
+        key = (scalar.tobytes(), aval.dtype, aval.shape)
+        found = self._constants.get(key)
+        if found is None:
+            found = self._constants[key] = self._dense("" if aval.size == 0 else _element(scalar[()]), aval)
+        return found
+
+    def broadcast_in_dim(self, x: Value, shape: Sequence[int], dims: Sequence[int]) -> Value:
+        """Operand axis i becomes axis `dims[i]` of the result; nothing where the shape is the operand's own."""
+        shape = tuple(shape)
+        if shape == x.aval.shape and tuple(dims) == tuple(range(len(shape))):
+            return x
+        attrs = f"broadcast_dimensions = {self.i64(dims)}"
+        return self.op("broadcast_in_dim", x, out=ShapedArray(shape, x.aval.dtype), attrs=attrs)  # type: ignore[no-any-return]
+
+    def expand_scalars(self, vals: Sequence[Value], shape: Sequence[int]) -> list[Value]:
+        """Scalars broadcast to a shape; other values as they are."""
+        return [self.broadcast_in_dim(v, shape, ()) if v.aval.ndim == 0 and len(shape) else v for v in vals]
+
+    def reshape(self, x: Value, shape: Sequence[int]) -> Value:
+        """The same elements in another shape."""
+        shape = tuple(shape)
+        return x if shape == x.aval.shape else self.op("reshape", x, out=ShapedArray(shape, x.aval.dtype))
+
+    def convert(self, x: Value, dtype: Any) -> Value:
+        """Elements converted (StableHLO `convert`)."""
+        return x if x.aval.dtype == dtype else self.op("convert", x, out=ShapedArray(x.aval.shape, np.dtype(dtype)))
+
+    # -- programs ----------------------------------------------------------------------------------
+
+    def call(self, closed: ClosedJaxpr, vals: Sequence[Value], name: str = "f") -> list[Value]:
+        """Call a program as a private function, written once for each program object."""
+        symbol = self.module.private_function(closed, name)
+        number = self._counter[0] = self._counter[0] + 1
+        out_avals = closed.out_avals
+        names = ", ".join(v.name for v in vals)
+        types = ", ".join(tensor_type(v.aval) for v in vals)
+        results = ", ".join(tensor_type(a) for a in out_avals)
+        bound = f"%{number}:{len(out_avals)} = " if len(out_avals) > 1 else f"%{number} = " if out_avals else ""
+        self.lines.append(f"{bound}func.call @{symbol}({names}) : ({types}) -> ({results})")
+        if len(out_avals) == 1:
+            return [Value(f"%{number}", out_avals[0])]
+        return [Value(f"%{number}#{i}", a) for i, a in enumerate(out_avals)]
+
+    def inline(self, closed: ClosedJaxpr, vals: Sequence[Value]) -> list[Value]:
+        """Write a program's operations here."""
+        consts = [self.constant(c, v.aval.dtype) for c, v in zip(closed.consts, closed.jaxpr.constvars, strict=True)]
+        return self.inline_jaxpr(closed.jaxpr, [*consts, *vals])
+
+    def inline_jaxpr(self, jaxpr: Jaxpr, vals: Sequence[Value]) -> list[Value]:
+        """Write an open program's operations here; `vals` are its constants and arguments."""
+        env: dict[Any, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), vals, strict=True))
+        platform = self.platform
+        ready: dict[Any, Any] = {}
+
+        def read(atom: Any) -> Value:
+            return env[atom] if type(atom) is Var else self.constant(atom.val, atom.aval.dtype)
+
+        for eqn in jaxpr.eqns:
+            primitive = eqn.primitive
+            rule = ready.get(primitive)
+            if rule is None:
+                rule = ready[primitive] = _translation(eqn, platform)
+            invars = eqn.invars
+            out = rule(self, [v.aval for v in invars], [read(v) for v in invars], **eqn.params)
+            if primitive.multiple_results:
+                env.update(zip(eqn.outvars, out, strict=True))
+            else:
+                env[eqn.outvars[0]] = out
+        return [read(v) for v in jaxpr.outvars]
+
+
+def _translation(eqn: JaxprEqn, platform: str) -> Callable[..., Any]:
+    try:
+        return xla_translations.lookup(eqn.primitive, platform)  # type: ignore[no-any-return]
+    except MissingRuleError as error:  # which names the line that had the program compiled
+        error.add_note(f"The operation that has to be translated was traced at {describe_source(eqn.source_info)}.")
+        raise
+
+
+def _element(x: Any) -> str:
+    """One element as MLIR text, exactly: floats as their bits."""
+    dtype = x.dtype
+    if dtype == np.bool_:
+        return "true" if x else "false"
+    name = dtype.name
+    if dtype.kind == "c":
+        return f"({_bits(x.real)}, {_bits(x.imag)})"
+    if name.startswith(("int", "uint")):
+        return str(int(x))
+    return _bits(x)
+
+
+def _bits(x: Any) -> str:
+    raw = x.tobytes()
+    return f"0x{int.from_bytes(raw, 'little'):0{2 * len(raw)}X}"

@@ -1,0 +1,163 @@
+"""Static arguments of `jit`: which they are, and how a call is split into what is traced and what is not."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from corejax.extend import DebugInfo, Tracer, fun_name, tree
+
+
+class StaticKey(NamedTuple):
+    """The static part of a call: hashable, and unequal for equal values of unequal types (1 and 1.0).
+
+    Attributes:
+        count: number of positional arguments of the whole call.
+        positional: position, type and value of each that is static.
+        named: name, type and value of each static keyword argument.
+    """
+
+    count: int
+    positional: tuple[tuple[int, type, Any], ...]
+    named: tuple[tuple[str, type, Any], ...]
+
+    def whole_call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The call again, from its traced arguments."""
+        fixed = {i: value for i, _, value in self.positional}
+        traced = iter(args)
+        positional = tuple(fixed[i] if i in fixed else next(traced) for i in range(self.count))
+        return positional, {**kwargs, **{name: value for name, _, value in self.named}}
+
+    def traced_leaves(self, in_tree: Any) -> tuple[Any, tuple[int, ...]]:
+        """Structure of the whole call, a static argument being one leaf, and the indices of the traced leaves."""
+        marked = StaticKey(
+            self.count,
+            tuple((i, kind, _STATIC) for i, kind, _ in self.positional),
+            tuple((name, kind, _STATIC) for name, kind, _ in self.named),
+        )
+        leaves, whole = tree.tree_flatten(marked.whole_call(*tree.tree_unflatten(in_tree, range(in_tree.num_leaves))))
+        return whole, tuple(i for i, leaf in enumerate(leaves) if leaf is not _STATIC)
+
+
+_STATIC = object()
+
+
+class StaticArguments:
+    """The static arguments of one function, by position and by name.
+
+    Attributes:
+        fun: the function.
+        numbers: positions, not negative.
+        names: names.
+
+    Raises:
+        ValueError: the function has no such parameter.
+    """
+
+    __slots__ = ("fun", "names", "numbers")
+
+    def __init__(self, fun: Callable[..., Any], numbers: Any, names: Any) -> None:
+        self.fun = fun
+        self.numbers, self.names = _completed(fun, numbers, names)
+
+    def split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, StaticKey | None]:
+        """Positional and keyword arguments that are traced, and the static ones (None where there are none).
+
+        Raises:
+            TypeError: a static argument is not hashable.
+        """
+        if not self.numbers and not self.names:
+            return args, kwargs, None
+        positional = tuple((i, type(args[i]), args[i]) for i in self.numbers if i < len(args))
+        named = tuple((name, type(kwargs[name]), kwargs[name]) for name in self.names if name in kwargs)
+        for where, _, value in (*positional, *named):
+            self._check_hashable(where, value)
+        traced = tuple(x for i, x in enumerate(args) if i not in self.numbers)
+        rest = {name: x for name, x in kwargs.items() if name not in self.names}
+        return traced, rest, StaticKey(len(args), positional, named)
+
+    def closed(self, static: StaticKey | None) -> Callable[..., Any]:
+        """The function of the traced arguments."""
+        fun = self.fun
+        if static is None:
+            return fun
+
+        @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"), updated=())
+        def of_traced(*args: Any, **kwargs: Any) -> Any:
+            args, kwargs = static.whole_call(args, kwargs)
+            return fun(*args, **kwargs)
+
+        return of_traced
+
+    def debug_info(self, in_tree: Any, static: StaticKey | None) -> DebugInfo:
+        """What is traced, for messages: arguments go by their names in the whole call."""
+        if static is None:
+            return DebugInfo(self.fun, "jit", in_tree)
+        return DebugInfo(self.fun, "jit", *static.traced_leaves(in_tree))
+
+    def _check_hashable(self, where: int | str, value: Any) -> None:
+        try:
+            hash(value)
+        except TypeError:
+            kind = "a traced value" if isinstance(value, Tracer) else f"of type {type(value).__name__}"
+            raise TypeError(
+                f"jit of {fun_name(self.fun)}: static argument {self.name_of(where)} has to be hashable, "
+                f"got {value!r} ({kind}); "
+                "pass a tuple instead of a list, or do not mark the argument as static"
+            ) from None
+
+    def name_of(self, where: int | str) -> str:
+        """A static argument's name, quoted, or its number where the signature shows none."""
+        if isinstance(where, str):
+            return repr(where)
+        try:
+            return repr(list(inspect.signature(self.fun).parameters)[where])
+        except (TypeError, ValueError, IndexError):
+            return f"number {where}"
+
+
+def _completed(fun: Any, numbers: Any, names: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Static positions and names, each completed from the other by the function's signature."""
+    numbers = () if numbers is None else (numbers,) if isinstance(numbers, int) else tuple(numbers)
+    names = () if names is None else (names,) if isinstance(names, str) else tuple(names)
+    if not numbers and not names:
+        return (), ()
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        return numbers, names
+    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    _check_parameters(fun, parameters, len(positional), numbers, names)
+    numbers = tuple(i % len(positional) if i < 0 else i for i in numbers)
+    both = {p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD}
+    numbers_of_names = {positional.index(name) for name in names if name in both}
+    names_of_numbers = {positional[i] for i in numbers if i < len(positional) and positional[i] in both}
+    return tuple(sorted({*numbers, *numbers_of_names})), tuple(sorted({*names, *names_of_numbers}))
+
+
+def _check_parameters(
+    fun: Any,
+    parameters: Sequence[inspect.Parameter],
+    count: int,
+    numbers: Iterable[Any],
+    names: Iterable[Any],
+) -> None:
+    open_ended = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    any_keyword = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    keywords = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    for i in numbers:
+        known = isinstance(i, int) and -count <= i and (i < count or open_ended)
+        if not known:
+            raise ValueError(
+                f"jit of {fun_name(fun)}: static_argnums has {i!r}, but the function takes {count} positional arguments"
+            )
+    for name in names:
+        if name not in keywords and not any_keyword:
+            raise ValueError(
+                f"jit of {fun_name(fun)}: static_argnames has {name!r}, but the function has no such parameter"
+            )
+
+
+__all__ = ["StaticArguments", "StaticKey"]

@@ -1,0 +1,72 @@
+"""For every test: a known environment, checked jaxprs, reproducible examples, a clean trace stack."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# corejax reads its settings when it is first imported, so this comes before any test module imports it:
+# whatever the developer's shell says, tests start from the defaults, with the jaxpr type checker on.
+for _name in [name for name in os.environ if name.startswith("COREJAX_")]:
+    del os.environ[_name]
+os.environ["COREJAX_CHECK_JAXPRS"] = "1"
+# The oracle would otherwise look for accelerators, and say so in warnings.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+# Tracing and compiling make first calls slow, so no deadline. "ci" repeats the same examples in every run;
+# HYPOTHESIS_PROFILE=explore searches for new ones.
+settings.register_profile(
+    "ci", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("explore", deadline=None, max_examples=1000, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def _take_leftovers() -> list[str]:
+    """Describe what a test left in this thread's interpreter state, and put the state right again.
+
+    So one failure does not fail every test after it. Nothing is imported: no corejax, no leftovers.
+    """
+    module = sys.modules.get("corejax.trace")
+    if module is None:
+        return []
+    state, found = module.state, []
+    # `corejax.trace.state` is thread-local and its class attributes are what a new thread starts with: they
+    # say what is clean. What a thread merely caches in it has no class attribute.
+    for name, clean in sorted(vars(type(state)).items()):
+        if name.startswith("_"):
+            continue
+        value = getattr(state, name)
+        if value is not clean and value != clean:
+            found.append(f"{name} is {value!r}, expected {clean!r}")
+            delattr(state, name)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def clean_trace_stack() -> Iterator[None]:
+    """Fail a test that leaves a trace on the stack, whether it passed by itself or not."""
+    yield
+    leftovers = _take_leftovers()
+    if leftovers:
+        pytest.fail("the test left interpreter state behind: " + "; ".join(leftovers), pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def same_settings() -> Iterator[None]:
+    """Undo a test's `config.update`; settings that a plugin added meanwhile stay."""
+    before = _settings()
+    yield
+    if (module := sys.modules.get("corejax.config")) is not None:
+        vars(module.config).update(before or _settings(module.config.__class__()))
+
+
+def _settings(config: object = None) -> dict[str, object]:
+    """Values of all settings (of the process's, where none is given); empty if corejax was not imported."""
+    if config is None and "corejax.config" in sys.modules:
+        config = sys.modules["corejax.config"].config
+    return {name: value for name, value in getattr(config, "__dict__", {}).items() if name[0] != "_"}

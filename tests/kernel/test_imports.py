@@ -1,0 +1,143 @@
+"""What `import corejax` imports, and the kernel on its own with every plugin switched off."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+HEAVY = {
+    "click", "corejax_control_flow", "corejax_lax_basic", "corejax_numpy", "corejax_xla_backend", "hypothesis",
+    "importlib_metadata", "jax", "jaxlib", "matplotlib", "opt_einsum", "pluggy", "pytest", "rich", "scipy", "sklearn",
+}  # fmt: skip
+
+
+def run(code: str, **environment: str) -> str:
+    env = {name: value for name, value in os.environ.items() if not name.startswith("COREJAX_")}
+    env["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [env.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], env=env | environment, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_import_is_small():
+    modules = json.loads(
+        run(
+            "import sys, json; before = set(sys.modules); import corejax; "
+            "print(json.dumps(sorted(set(sys.modules) - before)))"
+        )
+    )
+    tops = {name.partition(".")[0] for name in modules}
+    assert not tops & HEAVY
+    third_party = tops - set(sys.stdlib_module_names) - {"corejax", "typing_extensions"}
+    assert third_party <= {"numpy", "ml_dtypes", "optree"}, third_party
+    ours = {name for name in modules if name.startswith("corejax")}
+    # What only some need comes with its first use.
+    for later in (
+        "corejax.extend",
+        "corejax.cli",
+        "corejax.ir.parser",
+        "corejax.ir.printer",
+        "corejax.plugins.plugin_manager",
+    ):
+        assert later not in ours, later
+    assert len(ours) < 55, sorted(ours)
+
+
+def test_importing_does_not_look_for_plugins():
+    run(
+        "import importlib.metadata as m\n"
+        "def refuse(*args, **kwargs): raise AssertionError('entry points were read')\n"
+        "m.entry_points = m.distributions = refuse\n"
+        "import corejax\n"
+        "corejax.vmap, corejax.Array, corejax.config, corejax.ShapeDtypeStruct\n"
+        "assert 'corejax.plugins.plugin_manager' not in __import__('sys').modules\n"
+    )
+
+
+ALONE = """
+import sys
+import numpy as np
+import corejax as cj
+from corejax.extend import Primitive, defjvp, defvectorized, trace_stack, transpose_rules
+from corejax.errors import PluginMissingError
+
+mul_p = Primitive("mul", impl=np.multiply, abstract_eval=lambda a, b: a if a.shape else b)
+cos_p = Primitive("cos", impl=np.cos, abstract_eval=lambda a: a)
+sin_p = Primitive("sin", impl=np.sin, abstract_eval=lambda a: a)
+defvectorized(sin_p, cos_p)
+cj.extend.vmap_rules.register(mul_p, lambda size, vals, dims: (mul_p.bind(*vals), 0))
+defjvp(sin_p, lambda t, x: mul_p.bind(t, cos_p.bind(x)))
+defjvp(cos_p, lambda t, x: mul_p.bind(t, sin_p.bind(x)))
+defjvp(mul_p, lambda t, x, y: mul_p.bind(t, y), lambda t, x, y: mul_p.bind(x, t))
+transpose_rules.register(mul_p, lambda ct, x, y: [mul_p.bind(ct, y), None])
+
+X = np.array([0.5, 1.0], np.float32)
+f = sin_p.bind
+np.testing.assert_allclose(f(X), np.sin(X))
+np.testing.assert_allclose(cj.jvp(f, (X,), (X,))[1], X * np.cos(X), rtol=1e-6)
+np.testing.assert_allclose(cj.grad(f)(0.5), np.cos(np.float32(0.5)))
+np.testing.assert_allclose(cj.vmap(cj.grad(f))(X), np.cos(X))
+np.testing.assert_allclose(cj.jacfwd(f)(X), np.diag(np.cos(X)), rtol=1e-6)
+np.testing.assert_allclose(cj.jacrev(f)(X), np.diag(np.cos(X)), rtol=1e-6)
+assert cj.vmap(lambda x: 2.0)(X).shape == (2,) and cj.vmap(f, out_axes=-1)(np.ones((2, 3))).shape == (3, 2)
+gradient = cj.grad(lambda x: 2.0)(X[0])
+assert float(gradient) == 0.0 and gradient.dtype == np.float32
+assert str(cj.make_jaxpr(f)(X)).split() == "{ lambda ; a:f32[2]. let b:f32[2] = sin a in (b,) }".split()
+two = lambda x: mul_p.bind(x, x)
+for use, words in (
+    (lambda: cj.Array(X) + 1, "corejax-lax-basic"),
+    (lambda: cj.grad(two)(0.5) and cj.make_jaxpr(cj.grad(lambda x: mul_p.bind(f(x), cos_p.bind(x))))(0.5), "'add'"),
+    (lambda: cj.jit, "corejax-xla-backend"),
+    (lambda: cj.lax, "corejax-lax-basic"),
+):
+    try:
+        use()
+    except PluginMissingError as error:
+        assert words in str(error), error
+    except ValueError as error:  # the toy's transpose rule is for one operand
+        raise SystemExit(repr(error))
+    else:
+        raise SystemExit(f"no error that names {words}")
+assert len(trace_stack()) == 1
+assert not hasattr(cj.Array(X), "sum")
+loaded = [m for m in sys.modules if m.partition(".")[0] in %r]
+assert loaded == [], loaded
+"""
+
+
+def test_the_kernel_works_with_every_plugin_switched_off():
+    plugins = {
+        "corejax_control_flow",
+        "corejax_lax_basic",
+        "corejax_numpy",
+        "corejax_testing",
+        "corejax_xla_backend",
+        "jaxlib",
+        "jax",
+    }
+    run(ALONE % plugins, COREJAX_PLUGINS="")
+
+
+def test_the_kernel_tests_pass_with_every_plugin_switched_off():
+    """The toys are the only plugin that the other files of this directory use."""
+    files = [
+        "test_trace_stack.py",
+        "test_jvp.py",
+        "test_batching.py",
+        "test_linearize_transpose.py",
+        "test_decomposition.py",
+    ]
+    paths = [str(Path(__file__).with_name(f)) for f in files]
+    code = (
+        "import sys, pytest\n"
+        f"status = pytest.main(['-q', '-p', 'no:cacheprovider', '-p', 'no:corejax_testing', *{paths!r}])\n"
+        "loaded = [m for m in sys.modules if m.partition('.')[0].startswith(('corejax_', 'jaxlib'))]\n"
+        "sys.exit(str(loaded) if loaded else int(status))\n"
+    )
+    run(code, COREJAX_PLUGINS="")

@@ -1,0 +1,208 @@
+"""`corejax new-plugin`: what it writes installs, passes its own tests, and is listed; what it refuses, and how."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from corejax.cli import main, new_plugin
+from corejax.cli.scaffold import KINDS, LICENSES, Plan, files
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*arguments: str) -> Result:
+    result = CliRunner().invoke(main, ["new-plugin", *arguments], prog_name="corejax")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def python(*arguments: str, cwd: Path, path: Path) -> str:
+    """Run Python with one more directory of installed distributions; its standard output."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("COREJAX", "PYTEST"))}
+    # An editable install of the kernel is found as it is; one run from its sources needs the way to them.
+    environment = {**clean, "PYTHONPATH": os.pathsep.join([str(path), str(ROOT)]), "PYTHONIOENCODING": "utf-8"}
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, encoding="utf-8", timeout=300)
+    assert done.returncode == 0, f"{command} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+# -- what is written works -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Installed:
+    """New distributions, one of each kind, and where they are installed."""
+
+    sources: Path
+    path: Path
+
+    def source(self, kind: str) -> Path:
+        return self.sources / f"corejax-new-{kind}"
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """Written by the command, built and installed by pip."""
+    pytest.importorskip("setuptools", minversion="77")
+    found = Installed(tmp_path_factory.mktemp("sources"), tmp_path_factory.mktemp("installed"))
+    for kind in KINDS:
+        result = run(f"new-{kind}", "--kind", kind, "--directory", str(found.sources))
+        assert result.exit_code == 0, result.output
+    pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-compile"]
+    options = ["--no-deps", "--no-build-isolation", "--target", str(found.path)]
+    python(*pip, *options, *(str(found.source(kind)) for kind in KINDS), cwd=found.sources, path=found.path)
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_its_own_tests_pass(installed: Installed, kind: str) -> None:
+    # The conformance checks take longest; they are run below for what is not tested by plugins/testing itself.
+    options = ["-q", "-p", "no:cacheprovider", "--deselect", "tests/test_conformance.py"]
+    report = python("-m", "pytest", *options, cwd=installed.source(kind), path=installed.path)
+    assert "passed" in report and "skipped" not in report and "failed" not in report
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_conforms(installed: Installed, kind: str) -> None:
+    pytest.importorskip("corejax_testing")
+    options = ["-q", "-p", "no:cacheprovider", "tests/test_conformance.py"]
+    assert "passed" in python("-m", "pytest", *options, cwd=installed.source(kind), path=installed.path)
+
+
+def test_it_is_listed(installed: Installed) -> None:
+    plugins = [f"--plugin=new_{kind.replace('-', '_')}" for kind in KINDS]
+    text = python("-m", "corejax.cli", "list-primitives", "--json", *plugins, cwd=installed.path, path=installed.path)
+    rules = {row["name"]: row["rules"] for row in json.loads(text)["primitives"]}
+    assert set(rules) == {"new_elementwise.softsign", "new_higher_order.named_call", "new_impl_only.running_max"}
+    assert set(rules["new_higher_order.named_call"].values()) == {"own"}
+    elementwise = rules["new_elementwise.softsign"]
+    assert {kind for kind, status in elementwise.items() if status != "own"} == {
+        "transpose",
+        "partial_eval",
+        "partial_eval_jaxpr",
+    }, "it is not linear, and first-order"
+    assert {kind for kind, status in rules["new_impl_only.running_max"].items() if status == "own"} == {
+        "impl",
+        "abstract_eval",
+    }
+
+
+# -- what is written ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files(kind: str) -> None:
+    plan = Plan.of("acme-special", None, {}, kind=kind)
+    written = files(plan, "0.1.0")
+    module = KINDS[kind].module
+    expected = {
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        ".gitignore",
+        ".github/workflows/test.yml",
+        "src/corejax_acme_special/__init__.py",
+        "src/corejax_acme_special/py.typed",
+        "src/corejax_acme_special/plugin.py",
+        "src/corejax_acme_special/examples.py",
+        f"src/corejax_acme_special/{module}.py",
+        f"tests/test_{module}.py",
+        "tests/test_conformance.py",
+        "tests/test_readme.py",
+    }
+    translations = {"src/corejax_acme_special/translations.py"} if KINDS[kind].translated else set()
+    assert set(written) == expected | translations
+    for name, text in written.items():
+        if name == "LICENSE" or not text:
+            continue
+        assert text.endswith("\n") and not text.endswith("\n\n") and "\t" not in text, name
+        assert not any(line != line.rstrip() for line in text.splitlines()), name
+        if name.endswith(".py"):
+            compile(text, name, "exec")
+            assert max(map(len, text.splitlines()), default=0) <= 120, name
+
+
+@pytest.mark.parametrize("license", LICENSES)
+def test_project_file(license: str) -> None:
+    plan = Plan.of("corejax-acme_special", "acme", {}, license=license, author='A. "U." Thor <author@example.org>')
+    written = files(plan, "0.3.1")
+    project = tomllib.loads(written["pyproject.toml"])["project"]
+    assert project["name"] == "corejax-acme-special"
+    assert project["authors"] == [{"name": 'A. "U." Thor', "email": "author@example.org"}]
+    assert project["entry-points"] == {"corejax.plugins": {"acme_special": "corejax_acme_special.plugin"}}
+    assert "corejax>=0.3,<0.4" in project["dependencies"]
+    assert project.get("license") == LICENSES[license] and ("LICENSE" in written) == (license != "none")
+    if license in ("mit", "bsd-3-clause"):
+        assert 'A. "U." Thor' in written["LICENSE"]
+    if license == "apache-2.0":
+        assert written["LICENSE"] == (ROOT / "LICENSE").read_text()
+    assert '{"acme": "corejax_acme_special.softsign"}' in written["src/corejax_acme_special/plugin.py"]
+
+
+def test_options_of_the_command_are_those_of_the_scaffold() -> None:
+    assert tuple(KINDS) == new_plugin._KINDS and tuple(LICENSES) == new_plugin._LICENSES
+
+
+# -- what is refused ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["Acme", "3d", "acme--x", "acme.x", "acme x", "-acme", "corejax-", "", "acme/x", "é"])
+def test_bad_names(name: str, tmp_path: Path) -> None:
+    result = run("--directory", str(tmp_path), "--", name)
+    assert result.exit_code == 2
+    assert "is no name for a distribution" in result.output and "new-plugin acme-special" in result.output
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["class"], "'class' is no name for a namespace"),
+        (["acme", "--namespace", "my-acme"], "'my-acme' is no name for a namespace"),
+        (["acme", "--namespace", "grad"], "corejax.grad is taken, by the kernel. Choose another namespace"),
+        (["extend"], "corejax new-plugin extend --namespace my_extend"),
+        (["explain"], "corejax.explain is taken, by the kernel"),
+        (["acme", "--author", "a@b <>"], "an author is 'Name' or 'Name <name@example.org>'"),
+        (["acme", "--kind", "linear"], "'linear' is not one of"),
+        (["acme", "--license", "gpl"], "'gpl' is not one of"),
+    ],
+)
+def test_bad_options(arguments: list[str], words: str, tmp_path: Path) -> None:
+    result = run(*arguments, "--directory", str(tmp_path))
+    assert result.exit_code == 2 and words in " ".join(result.output.split())
+    assert not list(tmp_path.iterdir())
+
+
+def test_namespaces_of_other_plugins() -> None:
+    with pytest.raises(ValueError, match=r"corejax\.lax is taken, by plugin lax_basic"):
+        Plan.of("acme", "lax", {"lax": "plugin lax_basic"})
+    assert Plan.of("acme", None, {"acme": "plugin acme"}).namespace == "acme", "its own, installed already"
+
+
+def test_never_overwrites(tmp_path: Path) -> None:
+    assert run("acme", "--directory", str(tmp_path)).exit_code == 0
+    readme = tmp_path / "corejax-acme" / "README.md"
+    readme.write_text("mine")
+    result = run("acme", "--directory", str(tmp_path), "--kind", "impl-only")
+    assert result.exit_code == 1 and "exists and is not empty; nothing was written" in result.output
+    assert readme.read_text() == "mine"
+    (tmp_path / "corejax-other").mkdir()
+    assert run("other", "--directory", str(tmp_path)).exit_code == 0, "an empty directory is as good as none"
+
+
+def test_output_says_what_to_do_next(tmp_path: Path) -> None:
+    lines = run("acme", "--directory", str(tmp_path / "new")).output.splitlines()
+    assert f"wrote {tmp_path / 'new' / 'corejax-acme' / 'pyproject.toml'}" in lines
+    assert lines[-1].strip() == "corejax list-primitives --plugin acme"

@@ -1,0 +1,50 @@
+"""A toy plugin: a few primitives with every rule, so that the kernel's tests need no plugin.
+
+This directory counts as library code (`register_internal`): lines of the tests are the user's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from corejax import array_methods, plugins, source_info
+from corejax.plugins.plugin_manager import PluginManager
+from corejax.structural import structural
+from tests.kernel.toys.functions import *  # noqa: F403
+from tests.kernel.toys.functions import OPERATIONS, OPERATORS
+from tests.kernel.toys.higher import *  # noqa: F403
+from tests.kernel.toys.primitives import *  # noqa: F403
+from tests.kernel.toys.several import *  # noqa: F403
+
+source_info.register_internal(os.path.dirname(__file__))
+
+
+@contextmanager
+def installed(operations: dict[str, Any] = OPERATIONS, operators: dict[str, Any] = OPERATORS) -> Iterator[None]:
+    """The toys as the only plugin, for a `with` block: structural operations, array operators, no discovery."""
+    earlier = plugins.set_manager(PluginManager(find=lambda: ()))
+    kept = dict(vars(structural)), dict(structural._operations), dict(structural._owners)
+    methods = {
+        name: (array_methods.provenance[name], vars(array_methods.ArrayMethods)[name])
+        for name in array_methods.provenance
+    }
+    try:
+        for name in methods:
+            array_methods.withdraw(name)
+        for name, operation in operations.items():
+            structural.provide(name, operation, override=True)
+        for name, method in operators.items():
+            array_methods.provide(name, method)
+        yield
+    finally:
+        vars(structural).clear()
+        vars(structural).update(kept[0], _operations=kept[1], _owners=kept[2])
+        for name in list(array_methods.provenance):
+            array_methods.withdraw(name)
+        for name, (owner, method) in methods.items():
+            array_methods.provenance[name] = owner
+            setattr(array_methods.ArrayMethods, name, method)
+        plugins.set_manager(earlier)

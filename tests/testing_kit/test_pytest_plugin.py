@@ -1,0 +1,114 @@
+"""What authors use in their test files, run as they would run it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+import corejax
+import corejax_testing
+from corejax.extend import Example, Primitive, ShapedArray, hookimpl, primitives
+
+pytest_plugins = ["pytester"]
+
+test_rules = corejax_testing.tests_for("neg", checks=["types", "jvp", "transpose"], quick=True)
+
+ACME = """
+import numpy as np
+import corejax
+import corejax_testing
+from corejax.extend import Example, Primitive, ShapedArray
+
+corejax.plugins.load_everything()
+cube_p = Primitive("acme.cube", decomposition=lambda x: x * x * x, tags=("elementwise",))
+wrong_p = Primitive("acme.wrong", decomposition=lambda x: x * x)
+corejax.extend.jvp_rules.register(wrong_p, lambda primals, tangents: (primals[0] * primals[0], tangents[0]))
+examples = dict.fromkeys(("acme.cube", "acme.wrong"), [Example((ShapedArray((3,), "float32"),))])
+test_rules = corejax_testing.tests_for(
+    "acme.cube", "acme.wrong", checks=["types", "jvp"], examples=examples, expected_failures={REASONS}
+)
+"""
+
+
+def outcome(pytester: pytest.Pytester, reasons: str) -> dict[str, int]:
+    pytester.makepyfile(ACME.replace("{REASONS}", reasons))
+    done = pytester.run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error")
+    return done.parseoutcomes()
+
+
+def test_one_line_gives_a_test_for_each_check(pytester: pytest.Pytester) -> None:
+    assert outcome(pytester, "{}") == {"passed": 3, "failed": 1}
+
+
+def test_expected_failures_have_a_reason(pytester: pytest.Pytester) -> None:
+    assert outcome(pytester, '{("acme.wrong", "jvp"): "known"}') == {"passed": 3, "xfailed": 1}
+
+
+def test_expected_failures_are_strict(pytester: pytest.Pytester) -> None:
+    reasons = '{("acme.wrong", "jvp"): "known", ("acme.cube", "jvp"): "mistaken"}'
+    assert outcome(pytester, reasons) == {"passed": 2, "xfailed": 1, "failed": 1}
+
+
+WRONG: list[dict[str, Any]] = [
+    {"checks": ["typo"]},
+    {"expected_failures": {("neg", "typo"): ""}},
+    {"expected_failures": {("no", "jvp"): ""}},
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_names_that_do_not_exist_are_errors(wrong: dict[str, Any]) -> None:
+    with pytest.raises(KeyError, match=r"typo|jvp"):
+        corejax_testing.tests_for("neg", **wrong)
+
+
+class Plugin:
+    """A plugin of a test's own."""
+
+    @hookimpl
+    def corejax_register_primitives(self) -> None:
+        Primitive("mine.twice", decomposition=lambda x: x + x)
+
+    @hookimpl
+    def corejax_export_names(self) -> dict[str, str]:
+        return {"acme_name": "math:pi"}
+
+    @hookimpl
+    def corejax_provide_examples(self, primitive: str) -> list[Example] | None:
+        return [Example((ShapedArray((2,), "float32"),))] if primitive == "mine.twice" else None
+
+
+def test_isolated_plugins(isolated_plugins: Any) -> None:
+    isolated_plugins.register(Plugin(), "mine")
+    isolated_plugins.load_primitives()
+    assert "mine.twice" in primitives
+    assert corejax.acme_name > 3
+    assert [record.name for record in isolated_plugins.records.values()] == ["mine"]
+    (example,) = corejax.extend.examples_of("mine.twice")
+    assert example.operands[0].shape == (2,)
+    assert corejax.extend.examples_of("sin") == []
+
+
+def test_nothing_is_left_of_isolated_plugins() -> None:
+    with corejax.extend.isolated_plugins() as manager:
+        manager.register(Plugin(), "mine")
+        manager.load_primitives()
+        assert corejax.acme_name > 3
+    assert "mine.twice" not in primitives
+    assert "acme_name" not in vars(corejax)
+    assert "mine" not in corejax.plugins.manager().records
+    assert float(corejax.lax.sin(0.0)) == 0.0
+
+
+def test_a_plugin_that_fails_to_give_examples_is_named() -> None:
+    class Broken:
+        @hookimpl
+        def corejax_provide_examples(self, primitive: str) -> list[Example]:
+            raise OSError("no file")
+
+    with corejax.extend.isolated_plugins() as manager:
+        manager.register(Broken(), "broken")
+        with pytest.raises(corejax.errors.PluginError, match=r"plugin 'broken' .* fails to give examples of 'sin'"):
+            corejax.extend.examples_of("sin")
