@@ -16,6 +16,8 @@ BIN := $(VENV)/bin
 PYTEST_OPTIONS := -n $(WORKERS)
 
 PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
+# Their names as plugins: the entry points.
+PLUGIN_NAMES = $(shell sed -n '/entry-points."corejax.plugins"/,/^$$/s/^\([a-z_]*\) = .*/\1/p' $(PLUGINS:%=%/pyproject.toml))
 PYPROJECTS := pyproject.toml $(PLUGINS:%=%/pyproject.toml)
 # One pip call for all of it: the distributions name each other, and only together do they resolve.
 EDITABLE := -e '.[demo]' $(PLUGINS:%=-e ./%)
@@ -23,7 +25,7 @@ SOURCES := corejax plugins tests $(wildcard examples benchmarks docs tools)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-newest test-slow lint format bench clean distclean
+.PHONY: help demo test test-newest test-slow lint format freeze bench bench-plugins manifests clean distclean
 
 help:  ## This list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,12 +63,21 @@ format: $(VENV)/.stamp-test  ## Rewrite the code in the common format, with the 
 	$(BIN)/ruff check --fix --quiet $(SOURCES)
 	$(BIN)/ruff format --quiet $(SOURCES)
 
+freeze: $(VENV)/.stamp-test  ## Accept the surface of corejax.extend as it is now
+	$(BIN)/python tools/freeze_extend.py
+
 bench: $(VENV)/.stamp-test  ## Time corejax beside jax
 	$(BIN)/python benchmarks/run.py $(ARGS)
 
+bench-plugins: $(VENV)/.stamp-test  ## Time what plugins cost: calls, loading, the command, verify
+	$(BIN)/python benchmarks/plugins.py $(ARGS)
+
+manifests: $(VENV)/.stamp-test  ## Write the manifests of this repository's plugins
+	$(BIN)/corejax write-manifest $(PLUGIN_NAMES)
+
 clean:  ## Remove what tools and builds left behind
 	rm -rf build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
-	rm -rf plugins/*/build plugins/*/dist
+	rm -rf $(foreach left,build dist .hypothesis .pytest_cache,plugins/*/$(left) examples/plugins/*/$(left))
 	find corejax plugins tests tools $(wildcard examples benchmarks docs) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean  ## ... and the virtual environments

@@ -64,6 +64,5 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    plugins.manager().load()
-    exported = {*plugins.manager().names, *plugins.manager().namespaces}
+    exported = {name for name in plugins.manager().offered() if "." not in name}
     return sorted({name for name in globals() if not name.startswith("_")} | exported | set(_LAZY))

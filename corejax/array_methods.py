@@ -12,6 +12,7 @@ import numpy as np
 
 from corejax.avals import ShapedArray
 from corejax.errors import DuplicateRegistrationError, PluginMissingError
+from corejax.journal import Table
 from corejax.provenance import Provenance
 
 BINARY = (
@@ -28,7 +29,20 @@ OPERATORS = (
 # Set by `corejax.plugins`: loads the plugins that were not loaded yet.
 _loader: Callable[[], None] | None = None
 
-provenance: dict[str, Provenance] = {}
+
+def _entry(name: str) -> tuple[Provenance, Any] | None:
+    return (provenance[name], vars(ArrayMethods).get(name)) if name in provenance else None
+
+
+def _put(name: str, entry: tuple[Provenance, Any] | None) -> None:
+    if entry is None:
+        withdraw(name)
+    else:
+        provenance[name] = entry[0]
+        setattr(ArrayMethods, name, entry[1])
+
+
+provenance = Table("array methods", read=_entry, put=_put)  # name -> Provenance
 
 
 def set_loader(loader: Callable[[], None]) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from corejax.journal import Table
+
 _FLAGS = {
     "1": True,
     "true": True,
@@ -37,12 +39,21 @@ def _bits(value: Any) -> int:
     return bits
 
 
+def _overrides(value: Any) -> bool | str:
+    """All, none, or the selection's text, its words in one order: `"acme,-other"`."""
+    words = sorted(filter(None, (word.strip() for word in str(value).split(","))))
+    if len(words) > 1 or (words and words[0].lower() not in _FLAGS):
+        return ",".join(words)
+    return _flag(words[0] if words else "")
+
+
 # name -> (default, parser of the environment's text, what it does)
 _SETTINGS: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
     "default_dtype_bits": (32, _bits, "width of dtypes made from Python scalars and by creation functions: 32 or 64"),
     "check_jaxprs": (False, _flag, "run the jaxpr type checker after every transformation"),
     "strict_plugins": (False, _flag, "raise when a plugin fails to load instead of recording the fault"),
     "strict_rules": (False, _flag, "refuse derived rules"),
+    "rule_overrides": (True, _overrides, "rules that replace another plugin's: all, none, a,b only, -c all but"),
     "x64_compat": (False, _flag, "as JAX with x64 off: explicit 64-bit types become 32-bit ones on creation"),
 }
 
@@ -55,20 +66,27 @@ class Config:
         check_jaxprs: type-check every jaxpr that a transformation builds; `COREJAX_CHECK_JAXPRS`.
         strict_plugins: raise on a plugin's fault; `COREJAX_STRICT_PLUGINS`.
         strict_rules: refuse derived rules; `COREJAX_STRICT_RULES`.
+        rule_overrides: whether rules with which plugins replace others' are in force: True, False, or names of
+            plugins (`"a,b"` these only, `"-c"` all but that one); `COREJAX_RULE_OVERRIDES`.
         x64_compat: JAX's own x64-off behaviour; `COREJAX_X64_COMPAT`.
+        trace_settings: names of the settings that traces depend on.
     """
+
+    trace_settings = ("default_dtype_bits", "x64_compat", "rule_overrides")
 
     default_dtype_bits: int
     check_jaxprs: bool
     strict_plugins: bool
     strict_rules: bool
+    rule_overrides: bool | str
     x64_compat: bool
-    _parsers: dict[str, Callable[[Any], Any]]
+    _parsers: Table  # name -> parser
     on_change: list[Callable[[], None]]  # called after any setting changes
 
     def __init__(self) -> None:
         self.__dict__["on_change"] = []
-        self.__dict__["_parsers"] = {name: parser for name, (_, parser, _) in _SETTINGS.items()}
+        parsers = {name: parser for name, (_, parser, _) in _SETTINGS.items()}
+        self.__dict__["_parsers"] = Table("settings", parsers, read=self._entry, put=self._put)
         for name, (default, parser, _) in _SETTINGS.items():
             text = os.environ.get("COREJAX_" + name.upper())
             self.__dict__[name] = default if text is None else self._parsed(name, parser, text)
@@ -102,8 +120,21 @@ class Config:
         parser = self._parsers.get(name)
         if parser is None:
             raise AttributeError(f"no setting named {name!r}; there are {', '.join(sorted(self._parsers))}")
-        self.__dict__[name] = value if isinstance(value, bool) else parser(value)
+        parsed = value if isinstance(value, bool) else parser(value)
+        self._parsers.touch(name)
+        self.__dict__[name] = parsed
         self._changed()
+
+    def _entry(self, name: str) -> tuple[Callable[[Any], Any], Any] | None:
+        return (self._parsers[name], self.__dict__[name]) if name in self._parsers else None
+
+    def _put(self, name: str, entry: tuple[Callable[[Any], Any], Any] | None) -> None:
+        """Put a setting back as it was, or away."""
+        if entry is None:
+            self._parsers.pop(name, None)
+            self.__dict__.pop(name, None)
+        else:
+            self._parsers[name], self.__dict__[name] = entry
 
     def _changed(self) -> None:
         for hook in self.on_change:
@@ -124,9 +155,18 @@ class Config:
             self.__dict__.update(saved)
             self._changed()
 
+    def overrides_are_on(self, plugin: str | None) -> bool:
+        """Whether rules with which a plugin replaces others' are in force; those of no plugin (None) always are."""
+        chosen = self.rule_overrides
+        if plugin is None or isinstance(chosen, bool):
+            return plugin is None or bool(chosen)
+        words = chosen.split(",")
+        only = [word for word in words if not word.startswith("-")]
+        return f"-{plugin}" not in words and (not only or plugin in only)
+
     def trace_key(self) -> tuple[Any, ...]:
         """What a cached trace depends on besides its arguments."""
-        return (self.default_dtype_bits, self.x64_compat)
+        return (self.default_dtype_bits, self.x64_compat, self.rule_overrides)
 
     def __repr__(self) -> str:
         return "Config(" + ", ".join(f"{name}={getattr(self, name)!r}" for name in sorted(self._parsers)) + ")"

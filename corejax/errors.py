@@ -26,6 +26,26 @@ class DerivedRuleWarning(UserWarning):
     """
 
 
+class CorejaxDeprecationWarning(DeprecationWarning):
+    """A plugin uses something of `corejax.extend` that will be removed; the message names the replacement.
+
+    It points to the author's line. Python hides DeprecationWarnings from a plugin's users; pytest and the command
+    `corejax` show them to its author.
+    """
+
+
+class RemovedNameError(CorejaxError, AttributeError):
+    """A name of `corejax.extend` was removed after its deprecation; the message names the replacement."""
+
+
+class RemovedImportError(CorejaxError, ImportError):
+    """As `RemovedNameError`, for `from corejax.extend import name`."""
+
+
+class RemovedArgumentError(CorejaxError, TypeError):
+    """An argument was removed after its deprecation; the message names the replacement."""
+
+
 class HostCallbackError(CorejaxError, RuntimeError):
     """An impl rule that a compiled program called back on the host raised; what it raised is the cause."""
 

@@ -1,4 +1,25 @@
-"""The one public module for authors of primitives, rules and plugins. First-party plugins use nothing else."""
+"""The one public, versioned module for authors of primitives, rules, transformations and plugins.
+
+First-party plugins use nothing else of the kernel. `__all__` is the table of contents, by section. Sequences of
+operands, tangents and results are flat lists or tuples; avals are `ShapedArray`s; `None` is the zero tangent or
+cotangent, and the batching dimension of what is not mapped.
+
+Versions. The surface (names, signatures, public attributes of classes, hooks with their arguments, rule kinds) is
+frozen in `tests/packaging/extend_surface.txt`; a test prints what differs. What may change, and when:
+
+- Names, optional arguments, hooks, hook arguments and attributes are added in any minor version of corejax. A plugin
+  that needs one asks for that version: `corejax>=0.2`.
+- A name or argument is removed or renamed only after two minor versions in which using it gives a
+  `CorejaxDeprecationWarning` that names the replacement; then an error names it. `corejax.deprecations` has the table.
+- `API_VERSION` counts what neither of these can carry: a rule signature or a hook that means something else. A plugin
+  declares the one that it was made for (hook `corejax_declare_api_version`) and is refused by any other.
+"""
+
+from __future__ import annotations
+
+import sys as _sys
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from corejax import dtypes as dtypes
 from corejax import observe as observe
@@ -11,10 +32,17 @@ from corejax.array import set_buffer_functions as set_buffer_functions
 from corejax.avals import ShapedArray as ShapedArray
 from corejax.avals import get_aval as get_aval
 from corejax.avals import is_array_like as is_array_like
+from corejax.blame import blame as blame
 from corejax.config import config as config
+from corejax.deprecations import deprecated_name as _deprecated_name
+from corejax.derivation import Derivation as Derivation
+from corejax.errors import CorejaxDeprecationWarning as CorejaxDeprecationWarning
 from corejax.errors import DerivedRuleWarning as DerivedRuleWarning
 from corejax.errors import HostCallbackError as HostCallbackError
 from corejax.errors import MissingRuleError as MissingRuleError
+from corejax.errors import PluginError as PluginError
+from corejax.errors import UnexpectedTracerError as UnexpectedTracerError
+from corejax.interpreters.batching import BatchTrace as BatchTrace
 from corejax.interpreters.batching import BatchTracer as BatchTracer
 from corejax.interpreters.batching import align_batch_axes as align_batch_axes
 from corejax.interpreters.batching import batch_flat as batch_flat
@@ -31,9 +59,13 @@ from corejax.interpreters.jaxpr_transforms import batch_jaxpr as batch_jaxpr
 from corejax.interpreters.jaxpr_transforms import dce_jaxpr as dce_jaxpr
 from corejax.interpreters.jaxpr_transforms import inline_closed as inline_closed
 from corejax.interpreters.jaxpr_transforms import jvp_jaxpr as jvp_jaxpr
+from corejax.interpreters.jaxpr_transforms import memoised as memoised
 from corejax.interpreters.jaxpr_transforms import partial_eval_jaxpr as partial_eval_jaxpr
 from corejax.interpreters.jaxpr_transforms import transpose_jaxpr as transpose_jaxpr
+from corejax.interpreters.jaxpr_transforms import without_forwarded as without_forwarded
+from corejax.interpreters.jvp import JVPTrace as JVPTrace
 from corejax.interpreters.jvp import add_tangents as add_tangents
+from corejax.interpreters.jvp import as_tangent as as_tangent
 from corejax.interpreters.jvp import defjvp as defjvp
 from corejax.interpreters.jvp import defjvp_with_result as defjvp_with_result
 from corejax.interpreters.jvp import deflinear as deflinear
@@ -42,9 +74,17 @@ from corejax.interpreters.jvp import instantiate as instantiate
 from corejax.interpreters.jvp import jvp_flat as jvp_flat
 from corejax.interpreters.jvp import tangent_aval as tangent_aval
 from corejax.interpreters.jvp import zeros_like as zeros_like
+from corejax.interpreters.linearize import linearize_flat as linearize_flat
+from corejax.interpreters.lists import merge_lists as merge_lists
+from corejax.interpreters.lists import partition_list as partition_list
+from corejax.interpreters.lists import split_list as split_list
 from corejax.interpreters.partial_eval import PartialEvalTrace as PartialEvalTrace
 from corejax.interpreters.partial_eval import PartialEvalTracer as PartialEvalTracer
 from corejax.interpreters.partial_eval import partial_eval_flat as partial_eval_flat
+from corejax.interpreters.rematerialization import Policy as Policy
+from corejax.interpreters.rematerialization import defrecompute as defrecompute
+from corejax.interpreters.rematerialization import recompute_jaxpr as recompute_jaxpr
+from corejax.interpreters.rematerialization import recompute_rules as recompute_rules
 from corejax.interpreters.staging import JitTracer as JitTracer
 from corejax.interpreters.staging import decomposed as decomposed
 from corejax.interpreters.staging import stage as stage
@@ -58,25 +98,34 @@ from corejax.ir import Jaxpr as Jaxpr
 from corejax.ir import JaxprEqn as JaxprEqn
 from corejax.ir import Literal as Literal
 from corejax.ir import Var as Var
+from corejax.ir import bind_consts as bind_consts
 from corejax.ir import check_jaxpr as check_jaxpr
 from corejax.ir import close_over_consts as close_over_consts
 from corejax.ir import dce as dce
 from corejax.ir import dce_rules as dce_rules
 from corejax.ir import eval_jaxpr as eval_jaxpr
+from corejax.ir import hoist_consts as hoist_consts
 from corejax.ir import jaxpr_as_fun as jaxpr_as_fun
+from corejax.ir import parse_jaxpr as parse_jaxpr
+from corejax.ir import register_param_type as register_param_type
+from corejax.ir import same_jaxpr as same_jaxpr
 from corejax.ir import subjaxprs as subjaxprs
 from corejax.plugins import examples_of as examples_of
 from corejax.plugins import exported as exported
 from corejax.plugins import is_import_from as is_import_from
 from corejax.plugins import load_everything as load_everything
 from corejax.plugins import missing_name as missing_name
+from corejax.plugins import plugins as plugin_records
+from corejax.plugins import provided_checks as provided_checks
 from corejax.plugins.examples import Example as Example
 from corejax.plugins.hookspecs import API_VERSION as API_VERSION
 from corejax.plugins.hookspecs import hookimpl as hookimpl
 from corejax.plugins.isolation import isolated_plugins as isolated_plugins
+from corejax.plugins.manifests import manifest_differences as manifest_differences
 from corejax.primitive import Primitive as Primitive
+from corejax.primitive import find_primitive as find_primitive
+from corejax.primitive import flat_decomposition as flat_decomposition
 from corejax.primitive import primitives as primitives
-from corejax.rules import Derivation as Derivation
 from corejax.rules import RuleRegistry as RuleRegistry
 from corejax.rules import abstract_eval_rules as abstract_eval_rules
 from corejax.rules import impl_rules as impl_rules
@@ -88,6 +137,9 @@ from corejax.rules import transpose_rules as transpose_rules
 from corejax.rules import vmap_rules as vmap_rules
 from corejax.rules import xla_translations as xla_translations
 from corejax.source_info import describe as describe_source
+from corejax.source_info import locate as locate_source
+from corejax.source_info import scope_of as scope_of
+from corejax.source_info import scope_text as scope_text
 from corejax.structural import structural as structural
 from corejax.trace import Trace as Trace
 from corejax.trace import Tracer as Tracer
@@ -102,5 +154,172 @@ from corejax.transforms.flattening import FlatFunction as FlatFunction
 from corejax.transforms.flattening import ShapeDtypeStruct as ShapeDtypeStruct
 from corejax.transforms.flattening import arg_names as arg_names
 from corejax.transforms.flattening import check_arguments as check_arguments
+from corejax.transforms.flattening import check_outputs as check_outputs
+from corejax.transforms.flattening import float0 as float0
 from corejax.transforms.flattening import leaf_names as leaf_names
+from corejax.transforms.flattening import leaves_like as leaves_like
 from corejax.transforms.flattening import shaped_abstractify as shaped_abstractify
+from corejax.translation import TranslationContext as TranslationContext
+from corejax.translation import TranslationValue as TranslationValue
+
+__all__ = [  # noqa: RUF022  by section
+    # versions
+    "API_VERSION",
+    "CorejaxDeprecationWarning",
+    "hookimpl",
+    # primitives, and the registries of their rules
+    "Derivation",
+    "Primitive",
+    "RuleRegistry",
+    "abstract_eval_rules",
+    "find_primitive",
+    "impl_rules",
+    "jvp_rules",
+    "partial_eval_jaxpr_rules",
+    "partial_eval_rules",
+    "primitives",
+    "registries",
+    "transpose_rules",
+    "vmap_rules",
+    "xla_translations",
+    # types and values
+    "Array",
+    "ShapeDtypeStruct",
+    "ShapedArray",
+    "as_array",
+    "dtypes",
+    "get_aval",
+    "host_value",
+    "is_array_like",
+    "shaped_abstractify",
+    # jvp rules: helpers and types of tangents
+    "add_tangents",
+    "as_tangent",
+    "defjvp",
+    "defjvp_with_result",
+    "deflinear",
+    "defzero",
+    "float0",
+    "instantiate",
+    "tangent_aval",
+    "zeros_like",
+    # transpose rules
+    "UndefPrimal",
+    "is_undef_primal",
+    "zero_cotangent",
+    # vmap rules
+    "align_batch_axes",
+    "defbroadcasting",
+    "defvectorized",
+    "mapped_aval",
+    "move_batch_axis",
+    "not_mapped",
+    "unmapped_aval",
+    # translation rules: the StableHLO builder
+    "TranslationContext",
+    "TranslationValue",
+    # programs as data
+    "ClosedJaxpr",
+    "Jaxpr",
+    "JaxprEqn",
+    "Literal",
+    "Var",
+    "bind_consts",
+    "check_jaxpr",
+    "close_over_consts",
+    "dce",
+    "dce_rules",
+    "decomposed",
+    "eval_jaxpr",
+    "eval_jaxpr_on_host",
+    "flat_decomposition",
+    "hoist_consts",
+    "inline_closed",
+    "jaxpr_as_fun",
+    "parse_jaxpr",
+    "register_param_type",
+    "same_jaxpr",
+    "stage",
+    "stage_closed",
+    "subjaxprs",
+    # programs to programs: rules of higher-order primitives
+    "Policy",
+    "batch_jaxpr",
+    "dce_jaxpr",
+    "defrecompute",
+    "jvp_jaxpr",
+    "memoised",
+    "merge_lists",
+    "partial_eval_jaxpr",
+    "partition_list",
+    "recompute_jaxpr",
+    "recompute_rules",
+    "split_list",
+    "transpose_jaxpr",
+    "without_forwarded",
+    # transformations of flat functions, and of one's own
+    "BatchTrace",
+    "BatchTracer",
+    "JVPTrace",
+    "JitTracer",
+    "PartialEvalTrace",
+    "PartialEvalTracer",
+    "Trace",
+    "Tracer",
+    "backward_pass",
+    "batch_flat",
+    "bottom_trace",
+    "context_hooks",
+    "jvp_flat",
+    "linearize_flat",
+    "named_axes",
+    "new_main",
+    "partial_eval_flat",
+    "set_current_trace",
+    "structural",
+    "trace_stack",
+    "trace_state",
+    # user functions: pytrees, names for messages
+    "DebugInfo",
+    "FlatFunction",
+    "arg_names",
+    "check_arguments",
+    "check_outputs",
+    "describe_source",
+    "fun_name",
+    "leaf_names",
+    "leaves_like",
+    "locate_source",
+    "scope_of",
+    "scope_text",
+    "tree",
+    # plugins
+    "Example",
+    "examples_of",
+    "exported",
+    "is_import_from",
+    "isolated_plugins",
+    "load_everything",
+    "manifest_differences",
+    "missing_name",
+    "plugin_records",
+    "provided_checks",
+    # backends
+    "BufferFunctions",
+    "config",
+    "observe",
+    "set_buffer_functions",
+    # errors and warnings
+    "DerivedRuleWarning",
+    "HostCallbackError",
+    "MissingRuleError",
+    "PluginError",
+    "UnexpectedTracerError",
+    "blame",
+]
+
+if not _TYPE_CHECKING:  # a type checker would take it for every name that there is not
+
+    def __getattr__(name: str) -> _Any:
+        importing = is_import_from(_sys._getframe(1))
+        return _deprecated_name(__name__, name, importing=importing)

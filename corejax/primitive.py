@@ -7,19 +7,23 @@ from typing import Any
 
 from corejax import source_info
 from corejax.avals import ShapedArray
-from corejax.errors import DuplicateRegistrationError
+from corejax.blame import blame
+from corejax.errors import DuplicateRegistrationError, PluginMissingError
+from corejax.journal import Table
 from corejax.provenance import Provenance
 from corejax.rules import (
     abstract_eval_rules,
     impl_rules,
     jvp_rules,
+    load_rules,
+    problems,
     registries,
     transpose_rules,
     vmap_rules,
 )
 from corejax.trace import state
 
-primitives: dict[str, Primitive] = {}
+primitives: dict[str, Primitive] = Table("primitives")
 
 _MEMO_LIMIT = 8192  # entries of one primitive's abstract-eval memo before it is dropped
 
@@ -119,7 +123,11 @@ class Primitive:
             MissingRuleError: an interpreter finds no rule for the primitive.
             TypeError: an operand is not an array, or the operands' types do not fit.
         """
-        out = state.trace.process_primitive(self, args, params)
+        try:
+            out = state.trace.process_primitive(self, args, params)
+        except Exception as error:
+            blame(error, self)
+            raise
         return out if self.multiple_results else out[0]
 
     def abstract(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> tuple[ShapedArray, ...]:
@@ -170,7 +178,7 @@ class Primitive:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_by_name, (self.name,))
+        return (_by_name, (self.name, self.provenance.distribution, self.provenance.version))
 
     def __copy__(self) -> Primitive:
         return self
@@ -193,8 +201,50 @@ def _register(primitive: Primitive) -> None:
     primitives[primitive.name] = primitive
 
 
-def _by_name(name: str) -> Primitive:
-    return primitives[name]
+def _by_name(name: str, distribution: str | None = None, version: str | None = None) -> Primitive:
+    """The primitive that was pickled.
+
+    Raises:
+        PluginMissingError: it does not exist here; with the distribution that it was from.
+    """
+    if name not in primitives:
+        load_rules("primitives")
+    if name in primitives:
+        return primitives[name]
+    home = "a module that is not imported here"
+    if distribution is not None:
+        pin = f"=={version}" if version else ""
+        home = f"{distribution} {version or ''}".rstrip() + f" (pip install {distribution}{pin})"
+    notes = "".join(f"; note: {problem}" for problem in problems("primitives"))
+    raise PluginMissingError(f"there is no primitive {name!r}: what is unpickled was made with {home}{notes}")
+
+
+def find_primitive(name: str) -> Primitive | None:
+    """The primitive of that name, of whatever plugin, or None where none that is installed has one.
+
+    For rules of a plugin's own kind for other plugins' primitives: plugins are loaded only if the name is not there.
+    """
+    found = primitives.get(name)
+    if found is None and load_rules("primitives"):
+        found = primitives.get(name)
+    return found
+
+
+def flat_decomposition(primitive: Primitive) -> Callable[..., list[Any]] | None:
+    """The primitive's decomposition as a function `(*args, **params)` to a list of outputs; None without one.
+
+    What a `Derivation` of rules from decompositions runs: under the interpreter that the rule is for, it binds
+    primitives that have rules.
+    """
+    body = primitive.decomposition
+    if body is None:
+        return None
+
+    def flat(*args: Any, **params: Any) -> list[Any]:
+        out = body(*args, **params)
+        return list(out) if primitive.multiple_results else [out]
+
+    return flat
 
 
 def _forget_avals(primitive: Primitive) -> None:
@@ -203,4 +253,4 @@ def _forget_avals(primitive: Primitive) -> None:
 
 abstract_eval_rules.on_change = _forget_avals
 
-__all__ = ["Primitive", "primitives", "registries"]
+__all__ = ["Primitive", "find_primitive", "flat_decomposition", "primitives", "registries"]

@@ -85,6 +85,12 @@ class Provenance:
         found = _resolve(self.module)
         return found[1] if found else None
 
+    @property
+    def distribution(self) -> str | None:
+        """Name of the plugin's distribution."""
+        found = _resolve(self.module)
+        return found[2] if found else None
+
     def redefines(self, earlier: Provenance) -> bool:
         """Whether this is the same definition run again: a reloaded module, a notebook's cell run twice."""
         if self.module != earlier.module:
@@ -106,9 +112,10 @@ _MACHINERY = {
     "corejax.interpreters.batching",
 }
 
-Resolver = Callable[[str], tuple[str, str | None] | None]
+Owner = tuple[str, str | None, str | None]
+Resolver = Callable[[str], Owner | None]
 
-# Set by `corejax.plugins`: module -> (plugin name, version) of the plugin that it belongs to.
+# Set by `corejax.plugins`: module -> (plugin name, version, distribution) of the plugin that it belongs to.
 _resolver: Resolver | None = None
 
 
@@ -118,5 +125,5 @@ def set_resolver(resolver: Resolver) -> None:
     _resolver = resolver
 
 
-def _resolve(module: str) -> tuple[str, str | None] | None:
+def _resolve(module: str) -> Owner | None:
     return _resolver(module) if _resolver is not None else None

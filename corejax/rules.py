@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from corejax import source_info
 from corejax.config import config
+from corejax.derivation import Derivation as Derivation
 from corejax.errors import DerivedRuleWarning, DuplicateRegistrationError, MissingRuleError
+from corejax.journal import Table
 from corejax.provenance import Provenance
 
 if TYPE_CHECKING:
@@ -33,9 +35,10 @@ class Rule:
         fn: the function as its author wrote it.
         provenance: who contributed it, from which file and line.
         derived: how it was made of others ("decomposition", ...); None for a rule of an author's own.
-        flags: what its author declared (`symbolic_zeros=True`, `device=True`, ...).
+        flags: what its author declared (`symbolic_zeros=True`, `device=True`, ...; `by`, a derivation's name).
         overridden: the rule that this one replaced, if any.
-        overriding: whether it was registered to replace another, whichever of the two comes first.
+        overriding: whether it was registered to replace another, whichever of the two comes first; such a rule is
+            in force as `config.rule_overrides` says.
     """
 
     fn: RuleFn
@@ -46,27 +49,6 @@ class Rule:
     overriding: bool = False
 
 
-@dataclass(frozen=True)
-class Derivation:
-    """A way to make a missing rule.
-
-    Attributes:
-        name: what marks the rule wherever it is shown ("decomposition").
-        make: `make(primitive)` gives the rule, or None where it does not apply. Asked whenever rules are listed, so
-            it computes nothing and leaves nothing behind.
-        needs: what an author gives for it to apply, for messages ("a decomposition").
-        flags: what the rule declares, as `register` takes it.
-        slow: of a rule that is a stopgap, what happens for want of a real one; said once when it runs
-            ("vmap applies it to one element at a time").
-    """
-
-    name: str
-    make: Callable[[Any], RuleFn | None]
-    needs: str = ""
-    flags: Mapping[str, Any] = field(default_factory=dict)
-    slow: str = ""
-
-
 class RuleRegistry(Mapping["Primitive", RuleFn]):
     """The rules of one kind: a mapping from primitive to rule, with `register`, provenance and good misses.
 
@@ -74,8 +56,12 @@ class RuleRegistry(Mapping["Primitive", RuleFn]):
         kind: the registry's name in messages and tables ("jvp").
         title: the rule kind in a sentence ("JVP rule").
         template: the code that an author has to write, with `{name}` for the primitive.
-        table: primitive -> callable ready to run; read by interpreters.
-        required: whether a primitive without such a rule counts as incomplete.
+        table: primitive -> callable ready to run; read by interpreters: `table.get(primitive) or lookup(primitive)`.
+        required: whether a primitive without such a rule counts as incomplete. Rule kinds that plugins add say False.
+        flags: declarations that `register` takes for rules of the kind.
+        adapt: `(primitive, rule, flags)` to the callable ready to run; by default the rule itself.
+        derivations: ways to make missing rules, tried in order.
+        on_change: called with a primitive whose rule has changed.
         provenance: who made the registry.
 
     Raises:
@@ -100,8 +86,9 @@ class RuleRegistry(Mapping["Primitive", RuleFn]):
         self.derivations: list[Derivation] = []
         self.adapt: Callable[[Any, RuleFn, Mapping[str, Any]], RuleFn] = lambda primitive, fn, flags: fn
         self.on_change: Callable[[Any], None] = lambda primitive: None
-        self._rules: dict[tuple[Primitive, str | None], Rule] = {}
+        self._rules: dict[tuple[Primitive, str | None], Rule] = Table(f"rules:{kind}", put=self._put)
         self._platform_table: dict[tuple[Primitive, str], RuleFn] = {}
+        self._stand_ins: dict[Primitive, Rule] = {}  # derived ones, while an override is switched off
         self._warned: weakref.WeakSet[Primitive] = weakref.WeakSet()
         registries[kind] = self
 
@@ -114,29 +101,37 @@ class RuleRegistry(Mapping["Primitive", RuleFn]):
         *,
         platform: str | None = None,
         override: bool = False,
+        by: str | None = None,
         **flags: Any,
     ) -> Any:
-        """Give `primitive` a rule of this kind; without `rule`, a decorator.
+        """Give `primitive` a rule of this kind; without `rule` and `by`, a decorator.
 
         Args:
             primitive: the primitive.
             rule: the rule.
             platform: for translations, the platform that the rule is for (`"cpu"`, `"cuda"`); None: for all.
-            override: replace an existing rule, on purpose; both stay visible in `rule_of`.
+            override: replace an existing rule, on purpose; both stay visible in `registered`.
+            by: in place of a rule, the name of the derivation that makes it (`"host callback"`, `"loop"`): what is
+                derived is then what the author means. It counts as written: no warning, and strict rules allow it.
             flags: declarations that the rule kind understands.
 
         Raises:
             DuplicateRegistrationError: a rule exists and `override` is not given.
-            TypeError: the rule is not callable, or the kind has no such flag.
+            TypeError: the rule is not callable, the kind has no such flag, or something else is given beside `by`.
         """
-        if rule is None:
+        if by is not None and (rule is not None or platform is not None or flags):
+            raise TypeError(f"{primitive.name!r}: a {self.title} by {by!r} takes no function, platform or flags")
+        if rule is None and by is None:
             return lambda fn: self.register(primitive, fn, platform=platform, override=override, **flags)
+        if rule is None:
+            rule = self._chosen(primitive)
         if not callable(rule):
             raise TypeError(f"a {self.title} is a function, got {rule!r} for primitive {primitive.name!r}")
         unknown = sorted(set(flags) - self.flags)
         if unknown:
             raise TypeError(f"a {self.title} takes no flag {unknown[0]!r}; there are {sorted(self.flags)}")
-        entry = Rule(rule, Provenance.of(rule), None, flags, overriding=override)
+        declared = flags if by is None else {"by": by}
+        entry = Rule(rule, Provenance.of(rule), None, declared, overriding=override)
         earlier = self._rules.get((primitive, platform))
         if earlier is None or earlier.derived is not None:
             self.reinstate(primitive, platform, entry)
@@ -148,7 +143,7 @@ class RuleRegistry(Mapping["Primitive", RuleFn]):
             earlier.overridden is None or entry.provenance.redefines(earlier.overridden.provenance)
         ):
             # Loaded after the one that replaces it: the order of loading is nobody's choice.
-            self._rules[primitive, platform] = replace(earlier, overridden=entry)
+            self.reinstate(primitive, platform, replace(earlier, overridden=entry))
         else:
             raise self._duplicate(primitive, platform, earlier, entry)
         return rule
@@ -173,25 +168,63 @@ class RuleRegistry(Mapping["Primitive", RuleFn]):
         self.reinstate(primitive, platform, entry.overridden)
 
     def reinstate(self, primitive: Primitive, platform: str | None, entry: Rule | None) -> None:
-        """Put exactly this entry of `rule_of` in force, or none; a derived one is left to be derived again."""
-        if entry is None or entry.derived is not None:
+        """Put exactly this entry in place, or none; a derived one is left to be derived again."""
+        if entry is not None and entry.derived is not None:
+            entry = None
+        rule = _in_force(entry)
+        ready = None
+        if rule is not None and "by" not in rule.flags:  # those are made when they are looked for
+            ready = self.adapt(primitive, rule.fn, rule.flags)
+        if entry is None:
             self._rules.pop((primitive, platform), None)
-            if platform is None:
-                self.table.pop(primitive, None)
-            else:
-                self._platform_table.pop((primitive, platform), None)
-            self.on_change(primitive)
-            return
-        ready = self.adapt(primitive, entry.fn, entry.flags)
-        self._rules[primitive, platform] = entry
+        else:
+            self._rules[primitive, platform] = entry
         self._install(primitive, platform, ready)
 
-    def _install(self, primitive: Primitive, platform: str | None, ready: RuleFn) -> None:
-        if platform is None:
-            self.table[primitive] = ready
+    def _chosen(self, primitive: Primitive) -> RuleFn:
+        """Stands for a rule that a derivation makes at first use: the plugin that has the derivation may load later."""
+
+        def rule(*args: Any, **params: Any) -> Any:
+            return self.lookup(primitive)(*args, **params)
+
+        rule.__provenance__ = Provenance.of_caller()  # type: ignore[attr-defined]
+        return rule
+
+    def _made_by(self, primitive: Primitive, by: str) -> RuleFn:
+        found = next((derivation for derivation in self.derivations if derivation.name == by), None)
+        fn = None if found is None else found.make(primitive)
+        if found is None or fn is None:
+            known = ", ".join(repr(derivation.name) for derivation in self.derivations) or "none"
+            reason = f"there are {known}" if found is None else f"it needs {found.needs}"
+            raise MissingRuleError(
+                f"primitive {primitive.name!r} (from {primitive.provenance.owner}) has a {self.title} by {by!r}, which "
+                f"cannot be made: {reason}. It was needed at {source_info.user_line()}.",
+                primitive=primitive,
+                kind=self.kind,
+            )
+        ready = self.adapt(primitive, fn, found.flags)
+        self._install(primitive, None, ready)
+        return ready
+
+    def _put(self, key: tuple[Primitive, str | None], entry: Rule | None) -> None:
+        self.reinstate(*key, entry)
+
+    def _install(self, primitive: Primitive, platform: str | None, ready: RuleFn | None) -> None:
+        table: dict[Any, RuleFn] = self.table if platform is None else self._platform_table
+        key = primitive if platform is None else (primitive, platform)
+        if ready is None:
+            table.pop(key, None)
         else:
-            self._platform_table[primitive, platform] = ready
+            table[key] = ready
+        if platform is None:
+            self._stand_ins.pop(primitive, None)
         self.on_change(primitive)
+
+    def follow_overrides(self) -> None:
+        """Put rules that replace others in force, or those that they replace, as `config.rule_overrides` says."""
+        for (primitive, platform), rule in list(self._rules.items()):
+            if rule.overriding:
+                self.reinstate(primitive, platform, rule)
 
     # -- lookup ----------------------------------------------------------------------------------------------
 
@@ -219,14 +252,21 @@ class RuleRegistry(Mapping["Primitive", RuleFn]):
         return found if found is not None else self._derive(primitive)
 
     def _derive(self, primitive: Primitive) -> RuleFn | None:
+        written = _in_force(self._rules.get((primitive, None)))
+        if written is not None and "by" in written.flags:
+            return self._made_by(primitive, written.flags["by"])
         derivation, fn = self._derivation(primitive)
         if derivation is None or fn is None or config.strict_rules:
             return None
         ready = self.adapt(primitive, fn, derivation.flags)
         if derivation.slow:
             ready = self._warning(primitive, derivation, ready)
-        self._rules[primitive, None] = Rule(fn, primitive.provenance, derivation.name, derivation.flags)
         self._install(primitive, None, ready)
+        rule = Rule(fn, primitive.provenance, derivation.name, derivation.flags)
+        if (primitive, None) in self._rules:  # an override that is switched off
+            self._stand_ins[primitive] = rule
+        else:
+            self._rules[primitive, None] = rule
         return ready
 
     def _derivation(self, primitive: Primitive) -> tuple[Derivation, RuleFn] | tuple[None, None]:
@@ -240,7 +280,9 @@ class RuleRegistry(Mapping["Primitive", RuleFn]):
             if primitive not in self._warned:
                 message = (
                     f"primitive {primitive.name!r} (from {primitive.provenance.owner}) has no {self.title}: "
-                    f"{derivation.slow}, which is slow. To make it fast, write one:\n\n{self.template_for(primitive)}"
+                    f"{derivation.slow}, which is slow. To make it fast, write one:\n\n"
+                    f"{self.template_for(primitive)}\n\n"
+                    f"Or register it with by={derivation.name!r} in place of a function, if that is what you mean."
                 )
                 place = source_info.locate(source_info.capture())
                 where = (place.file, place.line) if place is not None else (__file__, 1)
@@ -260,6 +302,8 @@ class RuleRegistry(Mapping["Primitive", RuleFn]):
         for (primitive, platform), rule in list(self._rules.items()):
             if rule.derived is not None:
                 self.reinstate(primitive, platform, None)
+        for primitive in list(self._stand_ins):
+            self.reinstate(primitive, None, self._rules[primitive, None])
 
     def is_written(self, primitive: Primitive) -> bool:
         """Whether somebody wrote a rule, for all platforms or for some; loads what comes lazily."""
@@ -269,12 +313,24 @@ class RuleRegistry(Mapping["Primitive", RuleFn]):
         return (rule is not None and rule.derived is None) or bool(self.platforms_of(primitive))
 
     def rule_of(self, primitive: Primitive, platform: str | None = None) -> Rule | None:
-        """What is registered, with provenance; nothing is loaded or derived."""
-        return self._rules.get((primitive, platform))
+        """The rule in force, with provenance; nothing is loaded or derived."""
+        found = _in_force(self._rules.get((primitive, platform)))
+        return found if found is not None or platform is not None else self._stand_ins.get(primitive)
+
+    def registered(self, primitive: Primitive, platform: str | None = None) -> Iterator[Rule]:
+        """Every rule that somebody wrote: in force or not, the one that replaces others before those."""
+        entry = self._rules.get((primitive, platform))
+        while entry is not None and entry.derived is None:
+            yield entry
+            entry = entry.overridden
 
     def platforms_of(self, primitive: Primitive) -> tuple[str, ...]:
-        """Platforms with a rule of their own."""
+        """Platforms with a rule of their own in force."""
         return tuple(sorted(p for q, p in self._platform_table if q is primitive))
+
+    def platforms_registered(self, primitive: Primitive) -> tuple[str, ...]:
+        """Platforms that somebody wrote a rule for, in force or not."""
+        return tuple(sorted(p for q, p in self._rules if q is primitive and p is not None))
 
     def template_for(self, primitive: Primitive) -> str:
         """The code that an author of this rule starts from."""
@@ -334,16 +390,35 @@ class RuleRegistry(Mapping["Primitive", RuleFn]):
         return f"<registry of {self.title}s: {len(self.table)} primitives>"
 
 
-registries: dict[str, RuleRegistry] = {}
+registries: dict[str, RuleRegistry] = Table("registries")
+
+# What the loader of rules is asked for besides rules of a kind; so no rule kind may be called that.
+NOT_KINDS = frozenset({"primitives", "rule_kinds"})
 
 
-def _follow_strictness() -> None:
-    if config.strict_rules:
-        for registry in list(registries.values()):
+def _in_force(rule: Rule | None) -> Rule | None:
+    """The rule, or the one that it replaces where it is switched off."""
+    if config.rule_overrides is True:  # the usual case: nobody has to find out whose it is
+        return rule
+    while rule is not None and rule.overriding and not config.overrides_are_on(rule.provenance.plugin):
+        rule = rule.overridden
+    return rule
+
+
+_overrides_followed = config.rule_overrides
+
+
+def _follow_settings() -> None:
+    global _overrides_followed
+    for registry in list(registries.values()):
+        if config.strict_rules:
             registry.forget_derived()
+        if config.rule_overrides != _overrides_followed:
+            registry.follow_overrides()
+    _overrides_followed = config.rule_overrides
 
 
-config.on_change.append(_follow_strictness)
+config.on_change.append(_follow_settings)
 
 
 def _no_faults(kind: str) -> Sequence[str]:
@@ -365,6 +440,16 @@ def set_rule_loader(loader: Callable[[str], bool], faults: Callable[[str], Seque
 def load_rules(kind: str) -> bool:
     """Import the rules of a kind that plugins have not contributed yet; True when something was loaded."""
     return _rule_loader is not None and _rule_loader(kind)
+
+
+def load_rule_kinds() -> bool:
+    """Import the registries of rule kinds that plugins add; True when something was loaded."""
+    return load_rules("rule_kinds")
+
+
+def problems(kind: str) -> Sequence[str]:
+    """Why rules of a kind (or "primitives") may be missing: plugins that failed or are off, one sentence each."""
+    return _faults(kind)
 
 
 impl_rules = RuleRegistry(

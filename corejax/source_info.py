@@ -1,4 +1,7 @@
-"""Where user code called from: remembered as (code, offset), turned into lines only when shown."""
+"""Where user code called from: remembered as (code, offset), turned into lines only when shown.
+
+A place inside named scopes and transformations has them as third item: (code, offset, scope).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,17 @@ import sys
 from types import CodeType, FrameType
 from typing import NamedTuple
 
-Source = tuple[CodeType, int]
+Source = tuple[CodeType, int] | tuple[CodeType | None, int, "Scope"]
+
+
+class Transform(str):
+    """A transformation's name in a scope: it wraps the next name, as in `jvp(layer)`."""
+
+    __slots__ = ()
+
+
+Scope = tuple[str, ...]  # from the outside in
+JVP, TRANSPOSE, VMAP = Transform("jvp"), Transform("transpose"), Transform("vmap")
 
 _internal_prefixes: list[str] = [os.path.dirname(os.path.abspath(__file__)) + os.sep, "<frozen "]
 _internal_files: dict[str, bool] = {}
@@ -39,6 +52,29 @@ def capture(depth: int = 1) -> Source | None:
     return None
 
 
+def scope_of(source: Source | None) -> Scope:
+    """The scope of a place."""
+    return source[2] if source is not None and len(source) > 2 else ()
+
+
+def inside(scope: Scope, source: Source | None) -> Source:
+    """A place (None: no line is known) inside one more scope, around its own."""
+    if source is None:
+        return (None, 0, scope)
+    return (source[0], source[1], scope + source[2] if len(source) > 2 else scope)
+
+
+def scope_text(scope: Scope) -> str:
+    """`layer1/dense`, `transpose(jvp(layer1))/dense`; a transformation without a name is `jvp()`."""
+    parts: list[str] = []  # from the inside out
+    for name in reversed(scope):
+        if isinstance(name, Transform):
+            parts.append(f"{name}({parts.pop() if parts else ''})")
+        else:
+            parts.append(name)
+    return "/".join(reversed(parts))
+
+
 class Location(NamedTuple):
     """One place in source code; `column` counts from 0."""
 
@@ -52,12 +88,19 @@ class Location(NamedTuple):
         return f"{self.file}:{self.line}{column} ({self.function})"
 
 
-def locate(source: Source | None) -> Location | None:
-    """Resolve a captured place."""
-    if source is None:
+Positions = list[tuple[int | None, int | None, int | None, int | None]]
+
+
+def locate(source: Source | None, known: dict[int, tuple[CodeType, Positions]] | None = None) -> Location | None:
+    """Resolve a captured place; `known` remembers the lines of code objects for whoever resolves many."""
+    code = None if source is None else source[0]
+    if code is None:
         return None
-    code, offset = source
-    positions = list(code.co_positions())
+    found = None if known is None else known.get(id(code))
+    positions = list(code.co_positions()) if found is None else found[1]
+    if known is not None and found is None:
+        known[id(code)] = (code, positions)
+    offset: int = source[1]  # type: ignore[index]
     index = offset // 2
     line, _, column, _ = positions[index] if index < len(positions) else (None, None, None, None)
     return Location(code.co_filename, line or code.co_firstlineno, column, code.co_qualname.rsplit(".", 1)[-1])

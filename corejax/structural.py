@@ -15,6 +15,7 @@ import numpy as np
 from corejax.array import Array, host_value
 from corejax.avals import ShapedArray, get_aval
 from corejax.errors import DuplicateRegistrationError, PluginMissingError
+from corejax.journal import Table
 from corejax.provenance import Provenance
 from corejax.trace import Tracer
 
@@ -96,7 +97,7 @@ class OperationTable:
 
     def __init__(self) -> None:
         self._operations: dict[str, Operation] = {}
-        self._owners: dict[str, Provenance] = {}
+        self.owners = Table("operations", read=self._entry, put=self._put)  # name -> Provenance
         self.loader: Callable[[], None] = lambda: None
 
     def provide(self, name: str, operation: Operation, *, override: bool = False) -> None:
@@ -109,13 +110,23 @@ class OperationTable:
         if name not in _ON_CONCRETE:
             raise KeyError(f"no structural operation is named {name!r}; there are {sorted(_ON_CONCRETE)}")
         owner = Provenance.of(operation)
-        if name in self._operations and not override and not owner.redefines(self._owners[name]):
+        if name in self._operations and not override and not owner.redefines(self.owners[name]):
             raise DuplicateRegistrationError(
-                f"structural operation {name!r} is supplied by {self._owners[name]}; {owner} supplies a second one"
+                f"structural operation {name!r} is supplied by {self.owners[name]}; {owner} supplies a second one"
             )
-        self._operations[name] = operation
-        self._owners[name] = owner
-        setattr(self, name, operation)
+        self._put(name, (operation, owner))
+
+    def _entry(self, name: str) -> tuple[Operation, Provenance] | None:
+        return (self._operations[name], self.owners[name]) if name in self._operations else None
+
+    def _put(self, name: str, entry: tuple[Operation, Provenance] | None) -> None:
+        if entry is None:
+            for table in (self.owners, self._operations, vars(self)):
+                table.pop(name, None)
+        else:
+            self.owners[name] = entry[1]  # first: the journal reads what was there
+            self._operations[name] = entry[0]
+            setattr(self, name, entry[0])
 
     def __getattr__(self, name: str) -> Operation:
         if name.startswith("_") or name not in _ON_CONCRETE:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 from corejax import source_info
 from corejax.array_methods import ArrayMethods
@@ -26,13 +26,21 @@ from corejax.errors import (
 class Trace:
     """An interpreter at work: one instance per application of a transformation.
 
+    A transformation's own subclass has the rest of its parameters as attributes, and `process_primitive`, which
+    treats its own tracers (`x._trace is self`) and takes all other operands, tracers of other traces included, for
+    constants. What it does not need it hands to `self.parent.process_primitive`; its rules it runs with the parent
+    on top (`set_current_trace(self.parent)`), so that what they bind is interpreted one level further down.
+
     Attributes:
+        interpreter: what `corejax.explain` calls it, by class; an empty text stands for the class's name.
         parent: the trace below, which interprets what this one's rules bind; None for a staging trace.
         alive: False once the transformation has ended; its tracers are then refused.
         debug: what is being transformed (`DebugInfo`), for messages.
     """
 
     __slots__ = ("__weakref__", "alive", "debug", "parent")
+
+    interpreter: ClassVar[str] = ""
 
     def __init__(self, parent: Trace | None, debug: Any = None) -> None:
         self.parent = parent
@@ -52,6 +60,7 @@ class _State(threading.local):
 
     trace: Trace = None  # type: ignore[assignment]  # EvalTrace, set by interpreters.evaluation
     source: Any = None  # source of the equation that eval_jaxpr replays, else None
+    scope: tuple[Any, ...] = ()  # names and transformations that equations are recorded under (source_info.Scope)
     axis_env: tuple[tuple[Any, int], ...] = ()
     contexts: int = 0  # staging traces and named axes in force
 
@@ -96,6 +105,20 @@ def named_axes(axes: Sequence[tuple[Any, int]]) -> Iterator[None]:
     finally:
         leave_context()
         state.axis_env = previous
+
+
+def in_scope(name: str, fun: Callable[..., Any]) -> Callable[..., Any]:
+    """`fun`, what it binds being inside one more scope: a name, or a `source_info.Transform`."""
+
+    def scoped(*args: Any) -> Any:
+        earlier = state.scope
+        state.scope = (*earlier, name)
+        try:
+            return fun(*args)
+        finally:
+            state.scope = earlier
+
+    return scoped
 
 
 def bottom_trace() -> Trace:

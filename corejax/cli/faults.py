@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from corejax.cli.output import complain
+from corejax.config import config
 from corejax.plugins import manager
+from corejax.plugins.records import Selection
 
 
 def report_faults() -> None:
@@ -11,11 +13,15 @@ def report_faults() -> None:
     for record in list(manager().records.values()):
         for problem in record.problems():
             remedy = f"upgrade, repair or uninstall it, or switch it off (COREJAX_PLUGINS=-{record.name})"
-            complain(f"{problem}. To see why: corejax plugins. Then {remedy}.")
+            complain(f"{problem}. To see why: corejax plugins --load. Then {remedy}.")
     report_selection()
 
 
 def report_selection() -> None:
-    """Complain about names in `COREJAX_PLUGINS` that no plugin has."""
-    for problem in manager().selection.problems(record.name for record in manager().records.values()):
+    """Complain about names in `COREJAX_PLUGINS` and `COREJAX_RULE_OVERRIDES` that no plugin has."""
+    names = [record.name for record in manager().records.values()]
+    problems = manager().selection.problems(names)
+    if isinstance(config.rule_overrides, str):
+        problems += Selection(config.rule_overrides).problems(names, "COREJAX_RULE_OVERRIDES")
+    for problem in problems:
         complain(f"{problem}.")

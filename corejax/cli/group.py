@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +13,8 @@ from corejax.cli.list_primitives import list_primitives
 from corejax.cli.new_plugin import new_plugin
 from corejax.cli.plugins import plugins
 from corejax.cli.show import show
-from corejax.errors import CorejaxError, DuplicateRegistrationError
+from corejax.cli.write_manifest import write_manifest
+from corejax.errors import CorejaxDeprecationWarning, CorejaxError, DuplicateRegistrationError
 from corejax.plugins import manager
 from corejax.provenance import Provenance
 
@@ -69,16 +72,41 @@ class CommandLine(click.Group):
             context.meta[_CONTRIBUTED] = group.commands
         return context.meta[_CONTRIBUTED]  # type: ignore[no-any-return]
 
+    def _promised(self, context: click.Context) -> dict[str, click.Command] | None:
+        """Commands that plugins' manifests name, to be listed; None where plugins have to be loaded."""
+        manifests = manager().manifests()
+        if manifests is None or _CONTRIBUTED in context.meta:
+            return None
+        return {name: click.Command(name, help=text) for m in manifests.values() for name, text in m.commands.items()}
+
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All commands; loads plugins."""
-        return [*sorted(self.commands), *sorted(self._contributed(ctx))]
+        """All commands; loads plugins whose manifests do not name theirs."""
+        promised = self._promised(ctx)
+        return [*sorted(self.commands), *sorted(self._contributed(ctx) if promised is None else promised)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A command by name; plugins are loaded for names that are not built in."""
-        return self.commands.get(cmd_name) or self._contributed(ctx).get(cmd_name)
+        """A command by name; plugins are loaded for names that are not built in and that some plugin may have."""
+        found = self.commands.get(cmd_name)
+        promised = self._promised(ctx) if found is None else None
+        if found is None and (promised is None or cmd_name in promised):
+            found = self._contributed(ctx).get(cmd_name)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, with the help that manifests give; a plugin is loaded when its command runs."""
+        promised = self._promised(ctx)
+        if promised is None:
+            super().format_commands(ctx, formatter)
+            return
+        commands = [*sorted(self.commands.items()), *sorted(promised.items())]
+        limit = formatter.width - 6 - max(len(name) for name, _ in commands)
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.get_short_help_str(limit)) for name, command in commands])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; corejax's own errors are messages, not tracebacks."""
+        """Run a command; corejax's own errors are messages, not tracebacks, and what plugins should mend is shown."""
+        if not sys.warnoptions:
+            warnings.simplefilter("default", CorejaxDeprecationWarning)
         try:
             return super().invoke(ctx)
         except CorejaxError as error:
@@ -109,8 +137,9 @@ def main() -> None:
     Environment
       COREJAX_PLUGINS         a,b only these; -c all but this one; empty: none
       COREJAX_STRICT_PLUGINS  1: a plugin that fails is an error
+      COREJAX_RULE_OVERRIDES  0: no rule replaces another plugin's; a,b only theirs; -c all but that one's
     """
 
 
-for _command in (list_primitives, new_plugin, plugins, show):
+for _command in (list_primitives, new_plugin, plugins, show, write_manifest):
     main.add_command(_command)

@@ -2,57 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from corejax.cli.faults import report_faults
 from corejax.cli.output import Column, mark, print_json, print_table
-from corejax.plugins import load_everything, manager
-from corejax.plugins.coverage import STATUSES, Coverage, Status, coverage_of
-from corejax.primitive import Primitive, primitives
-from corejax.rules import registries
+from corejax.plugins import manager
+from corejax.plugins.catalog import Catalog, Row, catalog
+from corejax.plugins.coverage import STATUSES, Status
 
 MARKS: dict[Status, str] = {"own": "✓", "platform": "p", "derived": "d", "missing": "·", "not_required": "–"}
-
-
-@dataclass(frozen=True)
-class Row:
-    """One primitive: who has it, and the state of every rule."""
-
-    primitive: Primitive
-    plugin: str | None
-    version: str | None
-    rules: dict[str, Coverage]
-
-    @classmethod
-    def of(cls, primitive: Primitive) -> Row:
-        """Everything about a primitive that the table shows."""
-        where = primitive.provenance
-        return cls(primitive, where.plugin, where.version, coverage_of(primitive))
-
-    @property
-    def owner(self) -> str:
-        """The plugin, or in parentheses the module of a primitive that belongs to none."""
-        return self.plugin or f"({self.primitive.provenance.module})"
-
-    def as_json(self) -> dict[str, Any]:
-        """The row for scripts."""
-        where = self.primitive.provenance
-        return {
-            "name": self.primitive.name,
-            "plugin": self.plugin,
-            "version": self.version,
-            "module": where.module,
-            "file": where.file,
-            "line": where.line,
-            "rules": {kind: found.status for kind, found in self.rules.items()},
-            "derived_by": {kind: found.derivation for kind, found in self.rules.items() if found.derivation},
-        }
 
 
 @click.command("list-primitives")
@@ -68,33 +32,36 @@ def list_primitives(plugins: Sequence[str], present: Sequence[str], missing: Seq
     them have to hold; of several plugins, one. Where standard output is no terminal, columns are aligned with
     spaces and remarks start with `#`.
 
+    Plugins whose manifests are good (`corejax plugins`) are not imported for the table; for --missing, which looks
+    at the code itself, and for --json, which also says where each primitive is defined, they are.
+
     Exit codes: 0; 1 if --missing finds primitives, or a plugin named by --plugin is off or failed; 2 for a name
     that does not exist.
     """
-    load_everything()
-    present, missing = [_kind(k, "--rule") for k in present], [_kind(k, "--missing") for k in missing]
+    found = catalog(load=bool(missing) or as_json)
+    present = [_kind(k, "--rule", found) for k in present]
+    missing = [_kind(k, "--missing", found) for k in missing]
     usable = [_is_usable(name) for name in plugins]
-    rows = [Row.of(primitive) for primitive in list(primitives.values())]
     chosen = [
         row
-        for row in sorted(rows, key=lambda row: (row.plugin is None, row.owner, row.primitive.name))
+        for row in found.rows
         if (not plugins or row.plugin in plugins)
         and all(row.rules[kind].present for kind in present)
         and not any(row.rules[kind].present for kind in missing)
     ]
     if as_json:
-        _print_json(chosen)
+        _print_json(chosen, found)
     else:
-        _print_text(chosen)
+        _print_text(chosen, found)
     report_faults()
     if (missing and chosen) or not all(usable):
         click.get_current_context().exit(1)
 
 
-def _kind(text: str, option: str) -> str:
+def _kind(text: str, option: str, found: Catalog) -> str:
     kind = text.replace("-", "_")
-    if kind not in registries:
-        raise click.UsageError(f"{option}: {no_such('rule kind', text, registries)}")
+    if kind not in found.kinds:
+        raise click.UsageError(f"{option}: {no_such('rule kind', text, found.kinds)}")
     return kind
 
 
@@ -102,7 +69,7 @@ def _is_usable(name: str) -> bool:
     records = manager().records
     if name not in records:
         raise click.UsageError(f"--plugin: {no_such('plugin', name, records)}")
-    return records[name].status == "loaded"
+    return records[name].status in ("loaded", "found")
 
 
 def no_such(what: str, name: str, known: Iterable[str]) -> str:
@@ -113,27 +80,44 @@ def no_such(what: str, name: str, known: Iterable[str]) -> str:
     return f"there is no {what} named {name!r}; {hint}"
 
 
-def _totals(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
-    counts = {kind: Counter(row.rules[kind].status for row in rows) for kind in registries}
+def _totals(rows: Sequence[Row], kinds: Sequence[str]) -> dict[str, dict[str, int]]:
+    counts = {kind: Counter(row.rules[kind].status for row in rows) for kind in kinds}
     return {kind: {status: count[status] for status in STATUSES} for kind, count in counts.items()}
 
 
-def _print_json(rows: Sequence[Row]) -> None:
+def _as_json(row: Row) -> dict[str, Any]:
+    where = row.primitive.provenance if row.primitive is not None else None
+    return {
+        "name": row.name,
+        "plugin": row.plugin,
+        "version": row.version,
+        "module": row.module,
+        "file": where and where.file,
+        "line": where and where.line,
+        "rules": {kind: found.status for kind, found in row.rules.items()},
+        "derived_by": {kind: found.derivation for kind, found in row.rules.items() if found.derivation},
+    }
+
+
+def _print_json(rows: Sequence[Row], found: Catalog) -> None:
     print_json(
         {
-            "rule_kinds": list(registries),
-            "primitives": [row.as_json() for row in rows],
-            "totals": _totals(rows),
+            "rule_kinds": found.kinds,
+            "primitives": [_as_json(row) for row in rows],
+            "overrides": [dataclasses.asdict(override) for override in found.overrides],
+            "totals": _totals(rows, found.kinds),
             "problems": manager().problems(),
         }
     )
 
 
-def _print_text(rows: Sequence[Row]) -> None:
-    columns = [Column("primitive"), Column("plugin"), *(Column(kind, "center") for kind in registries)]
+def _print_text(rows: Sequence[Row], found: Catalog) -> None:
+    columns = [Column("primitive"), Column("plugin"), *(Column(kind, "center") for kind in found.kinds)]
     marks = {status: mark(text) for status, text in MARKS.items()}
-    cells = [[row.primitive.name, row.owner, *(marks[row.rules[kind].status] for kind in registries)] for row in rows]
-    print_table(columns, cells, [_legend(rows, marks), _summary(rows)])
+    cells = [[row.name, row.owner, *(marks[row.rules[kind].status] for kind in found.kinds)] for row in rows]
+    shown = {row.name for row in rows}
+    replaced = [f"replaced on purpose: {override}" for override in found.overrides if override.primitive in shown]
+    print_table(columns, cells, [_legend(rows, marks), _summary(rows), *replaced])
 
 
 def _legend(rows: Sequence[Row], marks: dict[Status, str]) -> str:

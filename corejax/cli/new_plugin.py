@@ -25,6 +25,7 @@ _LICENSES = ("apache-2.0", "mit", "bsd-3-clause", "none")
 )
 @click.option("--kind", type=click.Choice(_KINDS), default="elementwise", show_default=True, help="What to start from.")
 @click.option("--namespace", metavar="NS", help="Users find it as corejax.NS; by default the plugin's name.")
+@click.option("--primitive", metavar="FUNC", help="Its function and, as NAME.FUNC, its primitive are called so.")
 @click.option("--license", type=click.Choice(_LICENSES), default="apache-2.0", show_default=True, help="Its licence.")
 @click.option("--author", metavar="AUTHOR", help="'Name' or 'Name <mail>'.")
 def new_plugin(name: str, directory: Path, **options: Any) -> None:
@@ -44,18 +45,18 @@ def new_plugin(name: str, directory: Path, **options: Any) -> None:
     from corejax.cli.scaffold import Plan, write
 
     try:
-        plan = Plan.of(name, options.pop("namespace"), _taken_names(), **options)
+        plan = Plan.of(name, options.pop("namespace"), _taken_names(), function=options.pop("primitive"), **options)
+        target = directory / plan.distribution
+        written = write(plan, _kernel_version(), target)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    target = directory / plan.distribution
-    try:
-        written = write(plan, _kernel_version(), target)
     except OSError as error:
         raise click.ClickException(str(error)) from None
     for path in written:
         click.echo(f"wrote {path}")
     click.echo(
         f"\nNext:\n  cd {target}\n  pip install -e '.[test]'\n  pytest\n"
+        f"  corejax write-manifest {plan.plugin}\n"
         f"  corejax list-primitives --plugin {plan.plugin}"
     )
 
@@ -63,10 +64,8 @@ def new_plugin(name: str, directory: Path, **options: Any) -> None:
 def _taken_names() -> dict[str, str]:
     """Names of the facade that are not free -> whose they are."""
     plugins = manager()
-    plugins.load()
-    exported = {**plugins.names, **plugins.namespaces}
     return {
-        **{name: f"plugin {record.name}" for name, (_, record) in exported.items()},
+        **{name: f"plugin {plugin}" for name, plugin in plugins.offered().items()},
         **dict.fromkeys(plugins.reserved, "the kernel"),
     }
 

@@ -34,6 +34,10 @@ STYLES = {
     "loaded": "green",
     "failed": "bold red",
     "off": "dim",
+    "good": "green",
+    "stale": "yellow",
+    "unknown": "yellow",
+    "malformed": "bold red",
 }
 ASCII = {"✓": "x", "·": ".", "–": "-"}
 

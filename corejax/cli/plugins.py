@@ -16,22 +16,35 @@ from corejax.primitive import primitives
 
 
 @click.command("plugins")
-@click.option("--no-load", is_flag=True, help="Only find plugins; import none of them.")
+@click.option("--load", is_flag=True, help="Load all plugins, to see whether they work.")
+@click.option("--no-load", is_flag=True, help="Import no plugin, whether its manifest is good or not.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def plugins(no_load: bool, as_json: bool) -> None:
-    """List plugins: distribution, version, status, number of primitives.
+def plugins(load: bool, no_load: bool, as_json: bool) -> None:
+    """List plugins: distribution, version, status, manifest, number of primitives.
 
-    Status: loaded; off (not selected by COREJAX_PLUGINS); failed, with what raised and what that came from;
-    found (--no-load).
+    A manifest is a file in the plugin's package that says what it offers (`corejax write-manifest`). Where all are
+    good, nothing is imported; otherwise plugins are loaded.
 
-    Exit codes: 0; 1 if a plugin failed.
+    \b
+    Status
+      found   installed, and not loaded
+      loaded  ready for use
+      off     not selected by COREJAX_PLUGINS
+      failed  with what raised and what that came from
+    Manifest
+      good     of this version of the plugin
+      none     there is none
+      stale    of another version, or of other sources
+      unknown  of a manifest version that this corejax does not read
+
+    Exit codes: 0; 1 if a plugin failed; 2 for --load with --no-load.
     """
-    if no_load:
-        manager().discover()
-    else:
+    if load and no_load:
+        raise click.UsageError("--load and --no-load exclude each other")
+    if load or (not no_load and manager().manifests() is None):
         load_everything()
     counts = Counter(primitive.provenance.plugin for primitive in list(primitives.values()))
-    entries = [_entry(record, counts) for record in manager().records.values()]
+    entries = [_entry(record, counts) for record in manager().discover().values()]
     entries.sort(key=lambda entry: entry["name"])
     if as_json:
         print_json({"plugins": entries})
@@ -43,25 +56,37 @@ def plugins(no_load: bool, as_json: bool) -> None:
 
 
 def _entry(record: PluginRecord, counts: Counter[str | None]) -> dict[str, Any]:
-    failed = [] if record.fault is None else causes(record.fault)
+    failed = [] if record.fault is None else [*causes(record.fault), *record.unmet]
     for kind, fault in record.rule_faults.items():
         failed += [f"{kind} rules: {cause}" for cause in causes(fault)]
+    manifest = manager().manifest(record)
+    count = counts[record.name] if record.status == "loaded" else None
+    if count is None and manifest.manifest is not None and record.status == "found":
+        count = len(manifest.manifest.primitives)
     return {
         "name": record.name,
         "distribution": record.distribution,
         "version": record.version,
         "status": record.status,
-        "primitives": counts[record.name] if record.status == "loaded" else None,
+        "manifest": manifest.word,
+        "manifest_problem": manifest.problem,
+        "primitives": count,
         "entry_point": record.value,
         "causes": failed,
     }
 
 
 def _print_text(entries: Sequence[dict[str, Any]]) -> None:
-    names = ("name", "distribution", "version", "status", "primitives")
+    names = ("name", "distribution", "version", "status", "manifest", "primitives")
     columns = [*(Column(name) for name in names[:-1]), Column("primitives", "right")]
     rows = [["–" if entry[name] is None else str(entry[name]) for name in names] for entry in entries]
     notes = [f"{entry['name']}: {' <- '.join(entry['causes'])}" for entry in entries if entry["causes"]]
+    for entry in entries:
+        if ":" in entry["manifest_problem"]:
+            write = f"corejax write-manifest {entry['name']}"
+            notes.append(f"{entry['name']}: manifest {entry['manifest_problem']} ({write})")
+    if any(entry["status"] == "found" for entry in entries):
+        notes.append("plugins that are found were not loaded; to see whether they load: corejax plugins --load")
     if not entries:
         notes.append("no plugin is installed; try: pip install corejax-lax-basic corejax-numpy corejax-xla-backend")
     print_table(columns, rows, notes)

@@ -12,6 +12,7 @@ import click
 from corejax.cli.faults import report_faults
 from corejax.cli.list_primitives import no_such
 from corejax.cli.output import print_json
+from corejax.config import config
 from corejax.plugins import load_everything
 from corejax.plugins.coverage import Coverage, coverage_of
 from corejax.primitive import Primitive, primitives
@@ -52,16 +53,25 @@ def describe(primitive: Primitive) -> dict[str, Any]:
         "linear_in": list(primitive.linear_in),
         "tags": sorted(primitive.tags),
         "decomposition": None if primitive.decomposition is None else _place(Provenance.of(primitive.decomposition)),
-        "rules": {kind: _described(found) for kind, found in coverage_of(primitive).items()},
+        "rules": {kind: _described(found, primitive) for kind, found in coverage_of(primitive).items()},
     }
 
 
-def _described(found: Coverage) -> dict[str, Any]:
+def _described(found: Coverage, primitive: Primitive) -> dict[str, Any]:
+    registry = registries[found.kind]
+    off = {
+        platform: [
+            _rule(rule) for rule in given if rule.overriding and not config.overrides_are_on(rule.provenance.plugin)
+        ]
+        for platform in (None, *registry.platforms_registered(primitive))
+        if (given := list(registry.registered(primitive, platform)))
+    }
     return {
         "status": found.status,
         "rule": None if found.rule is None else _rule(found.rule),
         "derived_by": found.derivation,
         "platforms": {platform: _rule(rule) for platform, rule in found.platforms.items()},
+        "switched_off": {platform or "all": rules for platform, rules in off.items() if rules},
     }
 
 
@@ -184,6 +194,9 @@ def _rule_rows(kind: str, found: dict[str, Any]) -> Iterator[list[str]]:
         yield from _written_rows(kind, "own", found["rule"])
     for platform, rule in found["platforms"].items():
         yield from _written_rows("", f"on {platform}", rule)
+    for rules in found["switched_off"].values():
+        for rule in rules:
+            yield ["", "switched off", rule["owner"], f"{_location(rule)} (rule_overrides={config.rule_overrides})"]
 
 
 def _written_rows(kind: str, status: str, rule: dict[str, Any]) -> Iterator[list[str]]:

@@ -7,12 +7,13 @@ A value that is not mapped is not boxed. `None` is the batching dimension of suc
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from corejax import tree
 from corejax.avals import ShapedArray, get_aval
-from corejax.primitive import Primitive
+from corejax.primitive import Primitive, flat_decomposition
 from corejax.rules import Derivation, vmap_rules
 from corejax.structural import structural
 from corejax.trace import Trace, Tracer, named_axes, state
@@ -56,6 +57,8 @@ class BatchTrace(Trace):
     """
 
     __slots__ = ("axis_name", "axis_size")
+
+    interpreter = "vmap"
 
     def __init__(self, parent: Trace, axis_size: int, axis_name: Any = None, debug: Any = None) -> None:
         super().__init__(parent, debug)
@@ -102,7 +105,19 @@ def batch_flat(
     axis_name: Any = None,
     debug: Any = None,
 ) -> tuple[list[Any], list[int | None]]:
-    """Batch a flat function: values and batching dimensions in and out."""
+    """Batch a flat function: values and batching dimensions in and out.
+
+    Args:
+        fun: `(*vals) -> sequence of values`, written for one element.
+        axis_size: size n of the batch.
+        vals: arrays; `vals[i]` has an axis of size n at `dims[i]`, unless that is None.
+        dims: batching dimensions.
+        axis_name: a name that collectives in `fun` may use.
+        debug: the user's function, for messages.
+
+    Returns:
+        Results and their batching dimensions (None: the result is the same for every element).
+    """
     parent = state.trace
     trace = BatchTrace(parent, axis_size, axis_name, debug)
     boxed = [x if d is None else BatchTracer(trace, x, d) for x, d in zip(vals, dims, strict=True)]
@@ -140,7 +155,17 @@ def unmapped_aval(axis_size: int, dim: int | None, aval: ShapedArray) -> ShapedA
 
 
 def move_batch_axis(axis_size: int, source: int | None, destination: int, x: Any) -> Any:
-    """`x` with its batching axis at `destination`; a value that is not mapped is broadcast."""
+    """`x` with its batching axis at `destination`; a value that is not mapped is broadcast.
+
+    Args:
+        axis_size: size n of the batch.
+        source: where the axis is, or None.
+        destination: where it has to be.
+        x: an array of shape `s` with an axis of size n at `source`, or of shape `s` where that is None.
+
+    Returns:
+        An array of shape `s` with an axis of size n at `destination`.
+    """
     if source is None:
         return structural.broadcast_axis(x, axis_size, destination)
     return x if source == destination else structural.move_axis(x, source, destination)
@@ -182,6 +207,12 @@ def _register(primitive: Primitive, vmap: Any) -> None:
 def align_batch_axes(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None]) -> tuple[list[Any], int]:
     """Bring elementwise operands to one shape (or scalars) with the batching axis in one place.
 
+    Args:
+        axis_size: size n of the batch.
+        vals: the operands; of unbatched shape `s`, or `s` with an axis of size n at `dims[i]`. Scalars may be among
+            them.
+        dims: their batching dimensions; None for those that are not mapped.
+
     Returns:
         The operands, and the position of the batching axis.
     """
@@ -212,16 +243,12 @@ def _spread(x: Any, shape: tuple[int, ...], dim: int) -> Any:
 
 
 def _vmap_from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
-    body = primitive.decomposition
+    body = flat_decomposition(primitive)
     if body is None:
         return None
 
     def rule(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], **params: Any) -> tuple[Any, Any]:
-        def flat(*args: Any) -> list[Any]:
-            out = body(*args, **params)
-            return list(out) if primitive.multiple_results else [out]
-
-        outs, dims_out = batch_flat(flat, axis_size, vals, dims)
+        outs, dims_out = batch_flat(functools.partial(body, **params), axis_size, vals, dims)
         return (outs, dims_out) if primitive.multiple_results else (outs[0], dims_out[0])
 
     return rule

@@ -77,6 +77,8 @@ class EvalTrace(Trace):
 
     __slots__ = ()
 
+    interpreter = "eval"
+
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Compute: NumPy values to the impl rule, `Array`s back."""
         rule = _host_rules.get(primitive)

@@ -1,4 +1,10 @@
-"""From program to program, for the rules of higher-order primitives. All are memoised on the program."""
+"""From program to program, for the rules of higher-order primitives.
+
+All are memoised on the program that they are given, by their other arguments and the settings that a trace depends
+on: the same program object asked for the same thing gives the same object again, whose own results are remembered in
+turn. They never change their arguments. Constants of a program stay constants of what is made of it; `hoist_consts`
+and `bind_consts` make arguments of them and back.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +15,7 @@ from corejax.config import config
 from corejax.interpreters.batching import batch_flat, move_batch_axis, unmapped_aval
 from corejax.interpreters.jvp import instantiate as instantiate_zero
 from corejax.interpreters.jvp import jvp_flat, tangent_aval
+from corejax.interpreters.rematerialization import Policy, recompute
 from corejax.interpreters.staging import stage_closed
 from corejax.interpreters.transposition import UndefPrimal, backward_pass, zero_cotangent
 from corejax.ir.check import check_partial_eval
@@ -21,7 +28,15 @@ from corejax.trace import state
 Flags = Sequence[bool]
 
 
-def _memoised(closed: ClosedJaxpr, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+def memoised(closed: ClosedJaxpr, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+    """What `make` gives, kept with the program: how a transformation of programs is done once for each program.
+
+    Args:
+        closed: the program.
+        key: what the result depends on besides the program, hashable; it starts with the transformation's name.
+            The settings that a trace depends on and the named axes in force are added to it.
+        make: computes the result, not None.
+    """
     key = (*key, config.trace_key(), state.axis_env)
     found = closed.memo.get(key)
     if found is None:
@@ -40,11 +55,12 @@ def jvp_jaxpr(
 
     Args:
         closed: a program `a -> b`.
-        nonzeros: which arguments have tangents.
+        nonzeros: which arguments have tangents, one flag each.
         instantiate: outputs whose zero tangents are made real, one flag each or one for all.
 
     Returns:
-        `(a, nonzero T a) -> (b, nonzero T b)`, and which outputs have tangents.
+        `(a, nonzero T a) -> (b, nonzero T b)`, and which outputs have tangents, one flag each. All primals come
+        before all tangents, tangents in the order of their primals; a tangent has its primal's type, strongly typed.
     """
     nonzeros = tuple(nonzeros)
     make_real = _flags(instantiate, len(closed.out_avals))
@@ -66,7 +82,7 @@ def jvp_jaxpr(
         new = stage_closed(flat, [*closed.in_avals, *tangent_avals], closed.jaxpr.debug_info)
         return new, nonzeros_out
 
-    return _memoised(closed, ("jvp", nonzeros, make_real), make)  # type: ignore[no-any-return]
+    return memoised(closed, ("jvp", nonzeros, make_real), make)  # type: ignore[no-any-return]
 
 
 def batch_jaxpr(
@@ -77,11 +93,13 @@ def batch_jaxpr(
     Args:
         closed: a program `a -> b`.
         axis_size: length of the batch.
-        dims_in: batching dimension of each argument.
-        instantiate: outputs that are batched even if they do not depend on a batched argument.
+        dims_in: batching dimension of each argument, None for those that are not batched.
+        instantiate: outputs that are batched even if they do not depend on a batched argument, one flag each or
+            one for all.
 
     Returns:
-        The program, and the batching dimension of each output: 0 or None.
+        The program of arguments with an axis of `axis_size` at their batching dimension, and the batching dimension
+        of each output: 0 or None.
     """
     dims_in = tuple(dims_in)
     make_real = _flags(instantiate, len(closed.out_avals))
@@ -101,42 +119,69 @@ def batch_jaxpr(
         avals = [unmapped_aval(axis_size, d, a) for d, a in zip(dims_in, closed.in_avals, strict=True)]
         return stage_closed(flat, avals, closed.jaxpr.debug_info), dims_out
 
-    return _memoised(closed, ("batch", axis_size, dims_in, make_real), make)  # type: ignore[no-any-return]
+    return memoised(closed, ("batch", axis_size, dims_in, make_real), make)  # type: ignore[no-any-return]
 
 
 def partial_eval_jaxpr(
-    closed: ClosedJaxpr, unknowns: Flags, instantiate: bool | Flags = False
+    closed: ClosedJaxpr, unknowns: Flags, instantiate: bool | Flags = False, policy: Policy | None = None
 ) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], int]:
     """Unzip a program into what is known and what is not.
 
     Args:
         closed: a program `(a1, a2) -> (b1, b2)`, arguments in any order.
-        unknowns: which arguments are unknown.
-        instantiate: outputs that are treated as unknown even if they are known.
+        unknowns: which arguments are unknown (`a2`), one flag each.
+        instantiate: outputs that are treated as unknown even if they are known, one flag each or one for all.
+        policy: which values of the known half may be residuals, `policy(primitive, *avals, **params) -> bool`
+            asked of the equation that makes them; the unknown half computes the others again from known
+            arguments, which may always be residuals. Without it all may.
 
     Returns:
-        `known : a1 -> (b1, res)`, `unknown : (res, a2) -> b2`, which outputs are unknown, and the number of residuals.
+        `known : a1 -> (b1, res)`, `unknown : (res, a2) -> b2`, which outputs are unknown, and the number of
+        residuals. A residual may be an argument of the known half, or one of its other outputs too (see
+        `without_forwarded`); none is unused by the unknown half, and none is a constant of the program, for both
+        halves have those that they use. The order of `a1`, `a2`, `b1` and `b2` is the program's.
     """
     unknowns = tuple(unknowns)
     make_unknown = _flags(instantiate, len(closed.out_avals))
-    return _memoised(  # type: ignore[no-any-return]
-        closed, ("partial_eval", unknowns, make_unknown), lambda: _unzip(closed, unknowns, make_unknown)
+    return memoised(  # type: ignore[no-any-return]
+        closed,
+        ("partial_eval", unknowns, make_unknown, policy),
+        lambda: _unzip(closed, unknowns, make_unknown, policy),
     )
 
 
 def _unzip(
-    closed: ClosedJaxpr, unknowns: tuple[bool, ...], make_unknown: tuple[bool, ...]
+    closed: ClosedJaxpr, unknowns: tuple[bool, ...], make_unknown: tuple[bool, ...], policy: Policy | None
 ) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], int]:
     jaxpr = closed.jaxpr
-    unknown_vars = {v for v, u in zip(jaxpr.invars, unknowns, strict=True) if u}
-    residuals: dict[Var, None] = {}
+    eqns1, eqns2, unknown_vars = _split_equations(jaxpr, unknowns)
+    unknowns_out = [
+        force or (type(v) is Var and v in unknown_vars) for v, force in zip(jaxpr.outvars, make_unknown, strict=True)
+    ]
+    outs1 = [v for v, u in zip(jaxpr.outvars, unknowns_out, strict=True) if not u]
+    outs2 = [v for v, u in zip(jaxpr.outvars, unknowns_out, strict=True) if u]
+    ins1 = [v for v, u in zip(jaxpr.invars, unknowns, strict=True) if not u]
+    ins2 = [v for v, u in zip(jaxpr.invars, unknowns, strict=True) if u]
+    eqns2 = dce_open_jaxpr(Jaxpr((), ins2, eqns2, outs2), [True] * len(outs2), True)[0].eqns
+    bound = {*ins2, *jaxpr.constvars}  # both halves have the constants
+    residuals = _free(eqns2, outs2, bound)
+    if policy is not None:
+        eqns1, again, _ = recompute(eqns1, residuals, policy)
+        eqns2 = [*again, *eqns2]
+        residuals = _free(eqns2, outs2, bound)
+    first = Jaxpr((), ins1, eqns1, [*outs1, *residuals], jaxpr.debug_info)
+    known = _with_consts(closed, dce_open_jaxpr(first, [True] * len(first.outvars), True)[0])
+    unknown = _with_consts(closed, Jaxpr((), [*residuals, *ins2], eqns2, outs2, jaxpr.debug_info))
+    if config.check_jaxprs:
+        check_partial_eval(jaxpr, known.jaxpr, unknown.jaxpr, unknowns, unknowns_out)
+    return known, unknown, unknowns_out, len(residuals)
+
+
+def _split_equations(jaxpr: Jaxpr, unknowns: Flags) -> tuple[list[JaxprEqn], list[JaxprEqn], set[Any]]:
+    """Equations of the known half, those of the unknown half, and the variables that are unknown."""
+    unknown_vars: set[Any] = {v for v, u in zip(jaxpr.invars, unknowns, strict=True) if u}
     eqns1: list[JaxprEqn] = []
     eqns2: list[JaxprEqn] = []
-
-    def needed_later(atoms: Sequence[Any]) -> None:
-        residuals.update((v, None) for v in atoms if type(v) is Var and v not in unknown_vars and v not in made_later)
-
-    made_later: set[Var] = set()
     for eqn in jaxpr.eqns:
         unks_in = [v in unknown_vars for v in eqn.invars]
         if not any(unks_in):
@@ -145,35 +190,50 @@ def _unzip(
         rule = partial_eval_jaxpr_rules.table.get(eqn.primitive)
         if rule is None:
             unknown_vars.update(eqn.outvars)
-            needed_later(eqn.invars)
             eqns2.append(eqn)
             continue
-        eqn1, eqn2, unks_out, res = rule(unks_in, eqn)
+        eqn1, eqn2, unks_out, _ = rule(unks_in, eqn)
         unknown_vars.update(v for v, u in zip(eqn.outvars, unks_out, strict=True) if u)
         if eqn1 is not None:  # one equation or a list: a loop's rule puts what is invariant before it
             eqns1.extend(eqn1 if isinstance(eqn1, list) else [eqn1])
         if eqn2 is not None:
-            residuals.update((v, None) for v in res if type(v) is Var)
-            needed_later(eqn2.invars)
-            made_later.update(v for v in eqn2.outvars if v not in unknown_vars)
             eqns2.append(eqn2)
+    return eqns1, eqns2, unknown_vars
 
-    unknowns_out = [
-        force or (type(v) is Var and v in unknown_vars) for v, force in zip(jaxpr.outvars, make_unknown, strict=True)
-    ]
-    outs1 = [v for v, u in zip(jaxpr.outvars, unknowns_out, strict=True) if not u]
-    outs2 = [v for v, u in zip(jaxpr.outvars, unknowns_out, strict=True) if u]
-    needed_later(outs2)
-    for v in jaxpr.constvars:  # both halves have the constants
-        residuals.pop(v, None)
-    res_vars = list(residuals)
-    ins1 = [v for v, u in zip(jaxpr.invars, unknowns, strict=True) if not u]
-    ins2 = [v for v, u in zip(jaxpr.invars, unknowns, strict=True) if u]
-    known = _with_consts(closed, Jaxpr((), ins1, eqns1, [*outs1, *res_vars], jaxpr.debug_info))
-    unknown = _with_consts(closed, Jaxpr((), [*res_vars, *ins2], eqns2, outs2, jaxpr.debug_info))
-    if config.check_jaxprs:
-        check_partial_eval(jaxpr, known.jaxpr, unknown.jaxpr, unknowns, unknowns_out)
-    return known, unknown, unknowns_out, len(res_vars)
+
+def _free(eqns: Sequence[JaxprEqn], outvars: Sequence[Any], bound: set[Any]) -> list[Var]:
+    """Variables that equations and outputs use and nothing here binds, in the order of their first use."""
+    found: dict[Var, None] = {}
+    bound = set(bound)
+    for eqn in eqns:
+        found.update((v, None) for v in eqn.invars if type(v) is Var and v not in bound)
+        bound.update(eqn.outvars)
+    found.update((v, None) for v in outvars if type(v) is Var and v not in bound)
+    return list(found)
+
+
+def without_forwarded(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[tuple[bool, int]]]:
+    """The program without outputs that are just its arguments or repeat another output.
+
+    Args:
+        closed: a program `a -> b`.
+
+    Returns:
+        The smaller program, and for each output of the whole: whether it is an argument, and the index of that
+        argument or of the smaller program's output. Memoised.
+    """
+    found = closed.memo.get("without_forwarded")
+    if found is None:
+        jaxpr = closed.jaxpr
+        position = {v: i for i, v in enumerate(jaxpr.invars)}
+        kept: dict[Any, int] = {}
+        plan = [
+            (True, position[v]) if type(v) is Var and v in position else (False, kept.setdefault(v, len(kept)))
+            for v in jaxpr.outvars
+        ]
+        smaller = Jaxpr(jaxpr.constvars, jaxpr.invars, jaxpr.eqns, list(kept), jaxpr.debug_info)
+        found = closed.memo["without_forwarded"] = (ClosedJaxpr(smaller, closed.consts), plan)
+    return found
 
 
 def _with_consts(closed: ClosedJaxpr, jaxpr: Jaxpr) -> ClosedJaxpr:
@@ -190,12 +250,14 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: Flags, nonzero_cts: Flags) -> t
     """The program that pulls cotangents back.
 
     Args:
-        closed: a program `(res, a) -> b`, linear in `a`, arguments in any order.
-        linear: which arguments are linear.
-        nonzero_cts: which outputs have cotangents.
+        closed: a program `(res, a) -> b`, linear in `a`, arguments in any order. It may compute with `res` before
+            that: the transposed program does so first.
+        linear: which arguments are linear (`a`), one flag each.
+        nonzero_cts: which outputs have cotangents, one flag each.
 
     Returns:
-        `(res, nonzero CT b) -> nonzero CT a`, and which linear arguments get cotangents.
+        `(res, nonzero CT b) -> nonzero CT a`, and which linear arguments get cotangents: one flag for each of `a`,
+        not for each argument. A cotangent has the type of what it belongs to, strongly typed.
     """
     linear = tuple(linear)
     nonzero_cts = tuple(nonzero_cts)
@@ -216,13 +278,22 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: Flags, nonzero_cts: Flags) -> t
         ct_avals = [tangent_aval(a) for a, nz in zip(closed.out_avals, nonzero_cts, strict=True) if nz]
         return stage_closed(flat, [*res_avals, *ct_avals], closed.jaxpr.debug_info), nonzeros_out
 
-    return _memoised(closed, ("transpose", linear, nonzero_cts), make)  # type: ignore[no-any-return]
+    return memoised(closed, ("transpose", linear, nonzero_cts), make)  # type: ignore[no-any-return]
 
 
 def dce_jaxpr(
     closed: ClosedJaxpr, used_outputs: Flags, instantiate: bool | Flags = False
 ) -> tuple[ClosedJaxpr, list[bool]]:
-    """Drop what the used outputs do not need; see `corejax.ir.dce_jaxpr`."""
+    """The program without what the used outputs do not need; equations with effects stay.
+
+    Args:
+        closed: a program `a -> b`.
+        used_outputs: which outputs are used, one flag each; the others are dropped.
+        instantiate: arguments that are kept although nothing uses them, one flag each or one for all.
+
+    Returns:
+        `used a -> used b`, and which arguments it still has, one flag each. Constants that nothing uses are dropped.
+    """
     used_outputs = tuple(used_outputs)
     keep = _flags(instantiate, len(closed.in_avals))
 
@@ -230,7 +301,7 @@ def dce_jaxpr(
         new, used_inputs = dce_open_jaxpr(closed.jaxpr, used_outputs, keep)
         return _with_consts(closed, new), used_inputs
 
-    return _memoised(closed, ("dce", used_outputs, keep), make)  # type: ignore[no-any-return]
+    return memoised(closed, ("dce", used_outputs, keep), make)  # type: ignore[no-any-return]
 
 
 def inline_closed(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
@@ -243,7 +314,9 @@ __all__ = [
     "dce_jaxpr",
     "inline_closed",
     "jvp_jaxpr",
+    "memoised",
     "partial_eval_jaxpr",
     "transpose_jaxpr",
+    "without_forwarded",
     "zero_cotangent",
 ]

@@ -7,6 +7,7 @@ A zero tangent is `None`, and a value with a zero tangent is not boxed at all.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from corejax import tree
 from corejax.array import Array, as_array
 from corejax.avals import ShapedArray, get_aval
-from corejax.primitive import Primitive
+from corejax.primitive import Primitive, flat_decomposition
 from corejax.rules import Derivation, jvp_rules, transpose_rules
 from corejax.structural import structural
 from corejax.trace import Trace, Tracer, state
@@ -55,6 +56,8 @@ class JVPTrace(Trace):
 
     __slots__ = ()
 
+    interpreter = "jvp"
+
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Run the JVP rule one level down; without a nonzero tangent, just the primitive."""
         primals = []
@@ -90,7 +93,17 @@ class JVPTrace(Trace):
 def jvp_flat(
     fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any], debug: Any = None
 ) -> tuple[list[Any], list[Any]]:
-    """Differentiate a flat function: lists of values in and out, None for zero tangents."""
+    """Differentiate a flat function: lists of values in and out, None for zero tangents.
+
+    Args:
+        fun: `(*values) -> sequence of values`.
+        primals: the point, arrays.
+        tangents: for each the direction, of its shape and dtype, or None.
+        debug: the user's function, for messages.
+
+    Returns:
+        The results, and for each its tangent, of its shape and dtype, or None.
+    """
     parent = state.trace
     trace = JVPTrace(parent, debug)
     boxed = [x if t is None else JVPTracer(trace, x, t) for x, t in zip(primals, tangents, strict=True)]
@@ -245,16 +258,12 @@ def _as_written(fn: Any, rules: Sequence[Any]) -> Any:
 
 
 def _jvp_from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
-    body = primitive.decomposition
+    body = flat_decomposition(primitive)
     if body is None:
         return None
 
     def rule(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
-        def flat(*args: Any) -> list[Any]:
-            out = body(*args, **params)
-            return list(out) if primitive.multiple_results else [out]
-
-        outs, tangents_out = jvp_flat(flat, primals, tangents)
+        outs, tangents_out = jvp_flat(functools.partial(body, **params), primals, tangents)
         return (outs, tangents_out) if primitive.multiple_results else (outs[0], tangents_out[0])
 
     return rule

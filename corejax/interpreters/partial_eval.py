@@ -40,14 +40,21 @@ class PartialEvalTrace(Trace):
 
     Attributes:
         tape: equations whose `invars` hold variables (unknown) or values (known).
+        located: whether equations remember the user's line: only where a program is recorded below is it worth its
+            time.
+        depth: length of the scope around; the tape's scopes do not repeat it.
     """
 
-    __slots__ = ("copies", "tape")
+    __slots__ = ("copies", "depth", "located", "tape")
+
+    interpreter = "partial_eval"
 
     def __init__(self, parent: Trace, debug: Any = None) -> None:
         super().__init__(parent, debug)
         self.tape: list[JaxprEqn] = []
         self.copies: dict[int, tuple[np.ndarray[Any, Any], Array]] = {}
+        self.depth = len(state.scope if state.source is None else source_info.scope_of(state.source))
+        self.located = state.contexts > 0 or self.depth > 0
 
     def new_arg(self, aval: ShapedArray) -> PartialEvalTracer:
         """An unknown argument."""
@@ -89,8 +96,21 @@ class PartialEvalTrace(Trace):
                 avals.append(x.aval if type(x) is Array else get_aval(x))
         avals_out = primitive.abstract(tuple(avals), params)
         outvars = [Var(aval) for aval in avals_out]
-        self.tape.append(JaxprEqn(primitive, operands, outvars, params, state.source))
+        self.tape.append(
+            JaxprEqn(primitive, operands, outvars, params, self._source() if self.located else state.source)
+        )
         return [PartialEvalTracer(self, v.aval, v) for v in outvars]
+
+    def _source(self) -> source_info.Source | None:
+        """The user's line and the scope inside this transformation."""
+        source: source_info.Source | None = state.source
+        if source is None:
+            source = source_info.capture(4)
+            if state.scope:
+                source = source_info.inside(state.scope, source)
+        if not self.depth or source is None or len(source) < 3:
+            return source
+        return (source[0], source[1], source[2][self.depth :])
 
     def _copy(self, x: np.ndarray[Any, Any]) -> Array:
         """A NumPy array as it is now, for its owner may write to it before the tape is read; one copy of each."""

@@ -8,6 +8,7 @@ depend on (omnistaging). Scalars become literals in place; arrays become constan
 
 from __future__ import annotations
 
+import functools
 import gc
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,7 +21,7 @@ from corejax.avals import ShapedArray, get_aval
 from corejax.config import config
 from corejax.ir.check import check_jaxpr
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
-from corejax.primitive import Primitive
+from corejax.primitive import Primitive, flat_decomposition
 from corejax.rules import Derivation, abstract_eval_rules
 from corejax.trace import Trace, Tracer, enter_context, escaped, leave_context, state
 
@@ -55,6 +56,8 @@ class StagingTrace(Trace):
 
     __slots__ = ("constants", "eqns", "invars")
 
+    interpreter = "staging"
+
     def __init__(self, debug: Any = None) -> None:
         super().__init__(None, debug)
         self.eqns: list[JaxprEqn] = []
@@ -83,6 +86,8 @@ class StagingTrace(Trace):
         source = state.source
         if source is None:
             source = source_info.capture(3)
+            if state.scope:
+                source = source_info.inside(state.scope, source)
         self.eqns.append(JaxprEqn(primitive, invars, outvars, params, source))
         return [JitTracer(self, v.aval, v) for v in outvars]
 
@@ -175,6 +180,7 @@ def stage(
     args = [trace.new_arg(aval) for aval in in_avals]
     previous = state.trace
     source, state.source = state.source, None
+    scope, state.scope = state.scope, ()  # a program's scopes are relative to the equation that it is in
     state.trace = trace
     enter_context()
     # A program under construction is all live objects: collections would walk it again and again, for nothing.
@@ -189,6 +195,7 @@ def stage(
         leave_context()
         state.trace = previous
         state.source = source
+        state.scope = scope
         trace.alive = False
     if config.check_jaxprs:
         check_jaxpr(jaxpr)
@@ -213,14 +220,9 @@ def _abstract_eval_from_decomposition(primitive: Primitive) -> Callable[..., Any
 
 def decomposed(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> ClosedJaxpr:
     """The decomposition of a primitive as a program, for operands of these types."""
-    body = primitive.decomposition
+    body = flat_decomposition(primitive)
     assert body is not None
-
-    def flat(*args: Any) -> list[Any]:
-        out = body(*args, **params)
-        return list(out) if primitive.multiple_results else [out]
-
-    return stage_closed(flat, avals)
+    return stage_closed(functools.partial(body, **params), avals)
 
 
 abstract_eval_rules.derivations.append(

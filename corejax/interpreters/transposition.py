@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from corejax.avals import ShapedArray
+from corejax.blame import blame
 from corejax.interpreters.jvp import tangent_aval
 from corejax.interpreters.linearize import LinearTape
 from corejax.interpreters.staging import decomposed
@@ -18,8 +19,9 @@ from corejax.ir.interpret import literal_value
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
 from corejax.primitive import Primitive
 from corejax.rules import Derivation, transpose_rules
+from corejax.source_info import TRANSPOSE, inside, scope_of
 from corejax.structural import structural
-from corejax.trace import state
+from corejax.trace import in_scope, state
 
 
 class UndefPrimal:
@@ -57,6 +59,7 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
     table = transpose_rules.table
     process = structural.add
     previous = state.source
+    scope = state.scope if previous is None else scope_of(previous)
     try:
         for eqn in reversed(eqns):
             primitive = eqn.primitive
@@ -70,12 +73,16 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
                     continue
             operands = [UndefPrimal(x.aval) if type(x) is Var else x for x in eqn.invars]
             rule = table.get(primitive) or transpose_rules.lookup(primitive)
-            state.source = eqn.source_info
+            source = eqn.source_info
+            state.source = source if source is None or not scope else inside(scope, source)
             cts_in = rule(ct, *operands, **eqn.params)
             for x, c in zip(eqn.invars, cts_in, strict=True):
                 if c is not None and type(x) is Var:
                     earlier = cotangents.get(x)
                     cotangents[x] = c if earlier is None else process(earlier, c)
+    except Exception as error:
+        blame(error, primitive, eqn.source_info, "transpose")
+        raise
     finally:
         state.source = previous
     return [None if v is None else cotangents.get(v) for v in wanted]
@@ -88,7 +95,7 @@ def pull(tape: LinearTape, cts: Sequence[Any]) -> list[Any]:
         if ct is not None and tape.trace.is_unknown(tangent):  # a known tangent does not depend on the inputs'
             earlier = cotangents.get(tangent._var)
             cotangents[tangent._var] = ct if earlier is None else structural.add(earlier, ct)
-    return transpose_tape(tape.eqns, cotangents, tape.invars)
+    return in_scope(TRANSPOSE, transpose_tape)(tape.eqns, cotangents, tape.invars)  # type: ignore[no-any-return]
 
 
 def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
@@ -115,13 +122,15 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts:
 
     linear = []
     previous = state.source
+    scope = state.scope if previous is None else scope_of(previous)
     try:
         for eqn in jaxpr.eqns:
             operands = [read(v) for v in eqn.invars]
             if any(type(x) is Var for x in operands):
                 linear.append(JaxprEqn(eqn.primitive, operands, eqn.outvars, eqn.params, eqn.source_info))
             else:
-                state.source = eqn.source_info
+                source = eqn.source_info
+                state.source = source if source is None or not scope else inside(scope, source)
                 env.update(
                     zip(eqn.outvars, state.trace.process_primitive(eqn.primitive, operands, eqn.params), strict=True)
                 )

@@ -18,7 +18,9 @@ from corejax.ir.jaxpr import Jaxpr as Jaxpr
 from corejax.ir.jaxpr import JaxprEqn as JaxprEqn
 from corejax.ir.jaxpr import Literal as Literal
 from corejax.ir.jaxpr import Var as Var
+from corejax.ir.jaxpr import bind_consts as bind_consts
 from corejax.ir.jaxpr import close_over_consts as close_over_consts
+from corejax.ir.jaxpr import hoist_consts as hoist_consts
 from corejax.ir.jaxpr import set_printer
 from corejax.ir.jaxpr import subjaxprs as subjaxprs
 from corejax.ir.values import register_param_type as register_param_type

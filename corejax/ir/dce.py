@@ -6,9 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
+from corejax.journal import Table
+
+DceRule = Callable[[list[bool], JaxprEqn], tuple[list[bool], JaxprEqn | None]]
 
 # primitive -> rule(used_outputs, eqn) -> (used_inputs, eqn or None), for higher-order primitives
-dce_rules: dict[Any, Callable[[list[bool], JaxprEqn], tuple[list[bool], JaxprEqn | None]]] = {}
+dce_rules: dict[Any, DceRule] = Table("dce")
 
 
 def dce_jaxpr(

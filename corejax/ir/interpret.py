@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
+from corejax.source_info import inside, scope_of
 from corejax.trace import state
 
 # Set by interpreters.evaluation: runs a program on concrete values, on NumPy from end to end; None: not concrete.
@@ -62,9 +63,11 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list
             return outs
     env: dict[Var, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), values, strict=True))
     previous = state.source
+    scope = state.scope if previous is None else scope_of(previous)
     try:
         for eqn, dead in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
-            state.source = eqn.source_info
+            source = eqn.source_info
+            state.source = source if source is None or not scope else inside(scope, source)
             operands = [env[v] if type(v) is Var else literal_value(v) for v in eqn.invars]
             outs = state.trace.process_primitive(eqn.primitive, operands, eqn.params)
             for v, value in zip(eqn.outvars, outs, strict=True):

@@ -222,3 +222,47 @@ def close_over_consts(jaxpr: Jaxpr) -> ClosedJaxpr:
         return ClosedJaxpr(jaxpr, ())
     opened = Jaxpr((), [*jaxpr.constvars, *jaxpr.invars], jaxpr.eqns, jaxpr.outvars, jaxpr.debug_info)
     return ClosedJaxpr(opened, ())
+
+
+def hoist_consts(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
+    """Constants out: a closed program without any, and what they were.
+
+    Args:
+        closed: a program `a -> b` with constants `c`.
+
+    Returns:
+        `(c, a) -> b` without constants, and the values of `c`. Memoised on the program; `bind_consts` undoes it.
+    """
+    if not closed.consts:
+        return closed, []
+    found = closed.memo.get("hoist_consts")
+    if found is None:
+        found = closed.memo["hoist_consts"] = close_over_consts(closed.jaxpr)
+    return found, list(closed.consts)
+
+
+def bind_consts(closed: ClosedJaxpr, values: Sequence[Any]) -> ClosedJaxpr:
+    """Constants in: the program with values for its first arguments.
+
+    Args:
+        closed: a program `(c, a) -> b`.
+        values: arrays of the types of `c`; they may be tracers.
+
+    Returns:
+        `a -> b`, a new program each time: keep it, for what is derived from it is kept with it.
+
+    Raises:
+        TypeError: there are more values than arguments, or a value has another shape or dtype than its argument.
+    """
+    jaxpr, count = closed.jaxpr, len(values)
+    if count > len(jaxpr.invars):
+        raise TypeError(f"bind_consts: {count} values for a program of {len(jaxpr.invars)} arguments")
+    for i, (v, x) in enumerate(zip(jaxpr.invars, values, strict=False)):
+        aval = get_aval(x)
+        if aval.shape != v.aval.shape or aval.dtype != v.aval.dtype:
+            raise TypeError(
+                f"bind_consts: value {i} is {aval.str_short()}, the program's argument is {v.aval.str_short()}"
+            )
+    constvars = [*jaxpr.constvars, *jaxpr.invars[:count]]
+    bound = Jaxpr(constvars, jaxpr.invars[count:], jaxpr.eqns, jaxpr.outvars, jaxpr.debug_info)
+    return ClosedJaxpr(bound, [*closed.consts, *values])

@@ -9,31 +9,36 @@
     atom      = name | scalar ":" type
 
 The operands of an equation end with its line, at a `;` or where the next output begins; elsewhere line
-breaks are spaces. `#` starts a comment. Parameters are None, True, numbers, quoted strings, dtypes, types,
+breaks are spaces. `#` starts a comment; `# requires DISTRIBUTION VERSION: PRIMITIVE ...` says where primitives are
+from, for the error where one is missing. Parameters are None, True, numbers, quoted strings, dtypes, types,
 tuples (in parentheses or brackets), typed scalars, programs, and `Name.MEMBER` or `Name(field=value)` of
 classes that `register_param_type` knows.
 """
 
 from __future__ import annotations
 
+import ast
 import difflib
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from corejax.avals import ShapedArray
 from corejax.ir.check import check_jaxpr
 from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from corejax.ir.printer import BARE_PRIMITIVE, RESERVED
 from corejax.ir.reader import NAME, SCALAR, STRING, ValueReader
-from corejax.primitive import Primitive, primitives
-from corejax.rules import load_rules
+from corejax.primitive import Primitive, find_primitive, primitives
+from corejax.rules import problems
 
 _SAME_LINE = re.compile(r"[ \t]*")
 _BINDER = re.compile(r"([A-Za-z_]\w*)[ \t]*:")
 _UNTYPED_OUTPUTS = re.compile(r"[ \t\w]*=")
 _PRIMITIVE = re.compile(BARE_PRIMITIVE)
 _IN = re.compile(r"in\b")
+
+# What `jaxpr_text(program, requires=True)` begins with.
+_REQUIRES = re.compile(r"^# requires (?P<distribution>\S+) (?P<version>\S+): (?P<primitives>.*)$", re.MULTILINE)
 
 _UNTYPED = "; programs that were printed with types=None do not parse"
 
@@ -153,16 +158,27 @@ class _Parser(ValueReader):
         quoted = STRING.match(self.text, self.pos)
         found = self.match(_PRIMITIVE)
         name = self.string() if quoted else found.group() if found else self.expected("a primitive")
-        primitive = primitives.get(name)
-        if primitive is None and load_rules("primitives"):
-            primitive = primitives.get(name)
+        primitive = find_primitive(name)
         if primitive is None:
             if untyped and _UNTYPED_OUTPUTS.match(self.text, self.pos):
                 self.fail(f"expected `:` and a type after {name!r}, as in `a:f32[3]`{_UNTYPED}", self.pos)
+            self._fail_missing(name, start)
+        return primitive
+
+    def _fail_missing(self, name: str, start: int) -> NoReturn:
+        """Say where a primitive was, if the text tells; else what was probably meant, and which plugins failed."""
+        notes = "".join(f"\n  note: {problem}" for problem in problems("primitives"))
+        home = next((m for m in _REQUIRES.finditer(self.text) if name in _names(m["primitives"])), None)
+        if home is None:
             close = [repr(other) for other in difflib.get_close_matches(name, primitives, 3, cutoff=0.75)]
             advice = f"did you mean {' or '.join(close)}?" if close else "is the plugin that has it installed?"
-            self.fail(f"there is no primitive {name!r}; {advice}", start)
-        return primitive
+        else:
+            version = "" if home["version"] == "?" else f"=={home['version']}"
+            advice = (
+                f"the program was written with {home['distribution']} {home['version']}, which has it "
+                f"(pip install {home['distribution']}{version})"
+            )
+        self.fail(f"there is no primitive {name!r}; {advice}{notes}", start)
 
     def params(self) -> dict[str, Any]:
         params: dict[str, Any] = {}
@@ -221,3 +237,9 @@ class _Parser(ValueReader):
     def output(self, scope: dict[str, Var]) -> Atom:
         self.space()
         return self.atom(scope)
+
+
+def _names(text: str) -> set[str]:
+    """The primitives of a line of requirements; names that are no words are in quotes."""
+    quoted = [ast.literal_eval(found) for found in STRING.findall(text)]
+    return {*STRING.sub(" ", text).split(), *quoted}

@@ -16,12 +16,14 @@ the text.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from corejax.avals import ShapedArray
-from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
 from corejax.ir.values import const_text, has_programs, literal_scalar, scalar_text, type_text, value_text
-from corejax.source_info import describe
+from corejax.primitive import Primitive
+from corejax.source_info import describe, scope_of, scope_text
 
 RESERVED = frozenset({"in", "inf", "lambda", "let", "nan"})  # words of the grammar that a name could spell
 BARE_PRIMITIVE = r"""[^\s\[\](){}=,;:'"#]+"""  # primitives' names that are written without quotes
@@ -58,6 +60,7 @@ def jaxpr_text(
     types: str | None = "short",
     source_info: bool = False,
     consts: bool = False,
+    requires: bool = False,
 ) -> str:
     """A program as text.
 
@@ -65,9 +68,13 @@ def jaxpr_text(
         program: the program.
         types: "short" for `a:f32[3]`, "long" for `a:float32[3]`; None for no types at all, in the layout that
             JAX had before it printed types (which the parser does not read).
-        source_info: end each equation with a comment that names the user's line.
+        source_info: end each equation with a comment that names the user's line, and the named scopes and
+            transformations that it is in.
         consts: show the values of a closed program's own constants too, `{ lambda a:f32[2]=[1.0, 2.0]; ...`.
             Those of programs in parameters are always shown: they are part of the equation.
+        requires: begin with comments that say which distributions the primitives are from, for a text that is to
+            be kept: where one of them is missing later, the parser's error names it
+            (`# requires corejax-acme 1.0: acme.cube`).
 
     Raises:
         ValueError: `types` is none of the three.
@@ -75,8 +82,32 @@ def jaxpr_text(
     if types not in ("short", "long", None):
         raise ValueError(f"types is 'short', 'long' or None, got {types!r}")
     printer = (_UntypedPrinter if types is None else _Printer)(long=types == "long", source_info=source_info)
+    if requires:
+        printer.lines += _requirements(program)
     printer.program(program, "", "", consts)
     return "\n".join(printer.lines)
+
+
+def _requirements(program: Jaxpr | ClosedJaxpr) -> Iterator[str]:
+    found: dict[str, set[str]] = {}
+    for primitive in _primitives(program, set()):
+        where = primitive.provenance
+        if where.distribution is not None:
+            named = primitive.name if _bare_primitive.fullmatch(primitive.name) else repr(primitive.name)
+            found.setdefault(f"{where.distribution} {where.version or '?'}", set()).add(named)
+    for distribution, names in sorted(found.items()):
+        yield f"# requires {distribution}: {' '.join(sorted(names))}"
+
+
+def _primitives(program: Jaxpr | ClosedJaxpr, seen: set[int]) -> Iterator[Primitive]:
+    jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
+    if id(jaxpr) in seen:
+        return
+    seen.add(id(jaxpr))
+    for eqn in jaxpr.eqns:
+        yield eqn.primitive
+        for inner in subjaxprs(eqn.params):
+            yield from _primitives(inner, seen)
 
 
 def eqn_text(eqn: JaxprEqn) -> str:
@@ -187,7 +218,8 @@ class _Printer:
 
     def comment(self, eqn: JaxprEqn) -> None:
         if self.source_info and eqn.source_info is not None:
-            self.lines[-1] += f"  # {describe(eqn.source_info)}"
+            scope = scope_text(scope_of(eqn.source_info))
+            self.lines[-1] += f"  # {describe(eqn.source_info)}{f' in {scope}' if scope else ''}"
 
     def value(self, value: Any, pad: str, first: str) -> None:
         """A parameter's value, over several lines where it holds programs."""

@@ -16,6 +16,7 @@ from corejax.array import host_value
 from corejax.avals import ShapedArray
 from corejax.errors import DuplicateRegistrationError
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from corejax.journal import Table
 from corejax.trace import Tracer
 
 # A real number without sign, as `scalar_text` or Python writes it.
@@ -27,7 +28,7 @@ _LIST_LIMIT = 256  # elements of a constant up to which it is written as a neste
 
 Scalar = Any  # a NumPy scalar; NumPy's annotations do not tell those from arrays
 
-param_types: dict[str, type] = {"slice": slice, "frozenset": frozenset}
+param_types: dict[str, type] = Table("parameter types", {"slice": slice, "frozenset": frozenset})
 _T = TypeVar("_T", bound=type)
 
 

@@ -58,8 +58,9 @@ def errors() -> list[PluginRecord]:
 
 
 def load_everything() -> None:
-    """Have every plugin register its primitives and its rules of every kind (`corejax list-primitives`)."""
+    """Have every plugin register its primitives, its rule kinds and its rules of every kind (`list-primitives`)."""
     manager().load_primitives()
+    manager().load_rule_kinds()
     for kind in list(rules.registries):
         manager().load_rules(kind)
 
@@ -67,6 +68,11 @@ def load_everything() -> None:
 def examples_of(primitive: str) -> list[Example]:
     """Applications of a primitive that plugins give, for checks of its rules."""
     return manager().examples(primitive)
+
+
+def provided_checks() -> dict[str, tuple[Any, str]]:
+    """Checks of rules that plugins provide, by name: the object, and the name of the plugin."""
+    return manager().checks()
 
 
 def wire(kernel_directory: str, lazy_names: Iterable[str] = ()) -> None:
@@ -83,13 +89,23 @@ def wire(kernel_directory: str, lazy_names: Iterable[str] = ()) -> None:
     _reserved.update(kernel_modules, facade, lazy_names)
     array_methods.set_loader(lambda: manager().load())
     structural.loader = lambda: manager().load()
-    rules.set_rule_loader(_load_for, lambda kind: manager().problems(kind))
+    rules.set_rule_loader(_load_for, _problems)
     provenance.set_resolver(lambda module: manager().owner_of(module))
     finder.install(manager, kernel_modules)
 
 
 def _load_for(kind: str) -> bool:
-    return manager().load_primitives() if kind == "primitives" else manager().load_rules(kind)
+    if kind == "primitives":
+        return manager().load_primitives()
+    return manager().load_rule_kinds() if kind == "rule_kinds" else manager().load_rules(kind)
+
+
+def _problems(kind: str) -> list[str]:
+    found = manager().problems(kind)
+    off = [record.title for record in manager().records.values() if record.status == "off"]
+    if kind == "primitives" and off:
+        found.append(f"COREJAX_PLUGINS={manager().selection.text} switches off {', '.join(off)}")
+    return found
 
 
 def is_import_from(frame: FrameType) -> bool:

@@ -21,6 +21,7 @@ class Example:
         reference: the same function in NumPy, `f(*arrays, **params)`, written independently of the impl rule.
         tolerance: relative error that is allowed, in units of the dtype's own usual one.
         skip: check -> why it says nothing about this example.
+        fails: check -> why it fails, by design; where it does not, something is wrong.
     """
 
     operands: Sequence[Any]
@@ -30,6 +31,7 @@ class Example:
     reference: Callable[..., Any] | None = None
     tolerance: float = 1.0
     skip: Mapping[str, str] = field(default_factory=dict)
+    fails: Mapping[str, str] = field(default_factory=dict)
 
     def range_of(self, operand: int) -> tuple[float, float]:
         """The range of one operand's numbers."""

@@ -56,7 +56,8 @@ class NamespaceFinder:
         if facade != "corejax" or not name or name.partition(".")[0] in self.kernel_modules:
             return None
         manager = self.manager()
-        manager.load()
+        if manager.may_export(name):
+            manager.load()
         module = self._target(manager, name)
         if module is None:
             if is_expected(manager, name):

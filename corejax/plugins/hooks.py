@@ -9,6 +9,7 @@ from typing import Any
 
 import pluggy
 
+from corejax.deprecations import arguments_of, find
 from corejax.errors import PluginError
 from corejax.plugins import hookspecs
 
@@ -48,6 +49,9 @@ def check_hooks(plugin: Any, manager: pluggy.PluginManager) -> None:
         marked += 1
         hook = options.get("specname") or name
         if hook not in HOOKS:
+            entry = find(hook)
+            if entry is not None:
+                raise PluginError(entry.message(f"hook {hook}"))
             close = difflib.get_close_matches(hook, HOOKS, 1)
             hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(HOOKS)}"
             raise PluginError(f"there is no hook named {hook}; {hint}")
@@ -55,6 +59,34 @@ def check_hooks(plugin: Any, manager: pluggy.PluginManager) -> None:
             raise PluginError(f"{hook} is declared as a wrapper; plugins answer for themselves only")
     if not marked:
         raise PluginError(f"{plugin!r} has no hooks: mark functions named corejax_... with @hookimpl")
+
+
+def check_arguments(plugin: Any, manager: pluggy.PluginManager) -> None:
+    """Refuse arguments that a hook does not have (any more).
+
+    Raises:
+        PluginError: naming the argument, and its replacement or the arguments that there are.
+    """
+    for name in dir(plugin):
+        options = manager.parse_hookimpl_opts(plugin, name)
+        if options is None:
+            continue
+        hook = options.get("specname") or name
+        known = inspect.signature(getattr(hookspecs, hook)).parameters
+        for argument in _argument_names(getattr(plugin, name)):
+            if argument not in known and argument != "self":
+                gone = arguments_of(hook).get(argument)
+                if gone is not None:
+                    raise PluginError(gone.message(f"argument {argument!r} of hook {hook}"))
+                takes = f"it takes any of {', '.join(known)}" if known else "it takes none"
+                raise PluginError(f"hook {hook} has no argument {argument!r}; {takes}")
+
+
+def _argument_names(implementation: Any) -> list[str]:
+    """What pluggy passes: positional arguments without a default."""
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = inspect.signature(implementation).parameters.values()
+    return [p.name for p in parameters if p.kind in positional and p.default is p.empty]
 
 
 def check_exports(hook: str, exports: Any) -> dict[str, str]:

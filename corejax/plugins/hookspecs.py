@@ -1,23 +1,35 @@
 """The hooks of plugin API version 1: what a plugin may contribute.
 
 Each hook is an empty function; its docstring is the contract. A plugin implements any of them with `hookimpl`,
-with any subset of the arguments, so arguments can be added without breaking anybody. A plugin that raises in a
-hook contributes nothing: what it had registered is taken back.
+with any subset of the arguments, so arguments can be added without breaking anybody. An argument that is renamed or
+removed stays in the signature while it is deprecated (`corejax.deprecations`). A plugin that raises in a hook
+contributes nothing: what it had registered is taken back.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import pluggy
 
+from corejax.deprecations import hook_warning, hook_warnings
 from corejax.plugins.examples import Example
 
 API_VERSION = 1
 
-hookspec = pluggy.HookspecMarker("corejax")
+_F = TypeVar("_F", bound=Callable[..., Any])
+
 hookimpl = pluggy.HookimplMarker("corejax")
+_marker = pluggy.HookspecMarker("corejax")
+
+
+def hookspec(fn: _F) -> _F:
+    """Mark a hook's specification; implementations of what is deprecated are warned about when they load."""
+    arguments = list(inspect.signature(fn).parameters)
+    name = fn.__name__
+    return _marker(fn, warn_on_impl=hook_warning(name), warn_on_impl_args=hook_warnings(name, arguments))
 
 
 @hookspec
@@ -43,6 +55,19 @@ def corejax_register_rules(kind: str) -> None:
 
     Called once for each kind, when a rule of that kind is missing for the first time. Where it raises, what it
     registered is taken back, the fault is recorded (`corejax plugins`), and the plugin's other contributions stay.
+    """
+
+
+@hookspec
+def corejax_declare_rule_kinds() -> Mapping[str, str]:  # type: ignore[empty-body]
+    """Rule kinds of the plugin's own: `{"interval": "acme_corejax.interpreter:interval_rules"}`.
+
+    Each names a module and the `RuleRegistry` of that kind in it. Called when the plugin is loaded; the module is
+    imported when somebody asks for every rule kind (`corejax list-primitives`, `corejax show`, `corejax.explain`), or
+    earlier by whoever uses the transformation. It is best the module of the interpreter, so that `explain` sees both.
+
+    Rules of the kind are found like any others: what is missing is asked of every plugin's `corejax_register_rules`,
+    then derived. Where the module cannot be imported, the fault is recorded and the plugin's other contributions stay.
     """
 
 
@@ -79,6 +104,16 @@ def corejax_provide_examples(primitive: str) -> Sequence[Example]:  # type: igno
         primitive: its name; None or an empty list where the plugin has nothing to say about it.
 
     Called when somebody asks; the examples may live in a module that nothing else imports.
+    """
+
+
+@hookspec
+def corejax_provide_checks() -> Mapping[str, str]:  # type: ignore[empty-body]
+    """Checks of rules of the plugin's own kind: `{"interval": "acme_corejax.checks:INTERVAL"}`.
+
+    Each names a module and the `corejax_testing.Check` in it. `corejax verify` then runs it on every primitive, with a
+    column of that name in its report. Called when somebody checks rules; the module is imported then, and only then, so
+    it may import corejax_testing.
     """
 
 

@@ -36,6 +36,7 @@ def isolated_plugins(find: Callable[[], Iterable[PluginRecord]] = lambda: ()) ->
     finally:
         plugins.set_manager(earlier)
         undo(before.changes())
+        before.close()
         _exports(facade)
         _aliases()
         facade.update(exports)

@@ -28,13 +28,24 @@ KNOWN_HOMES = {
     "lax.scan": "corejax-control-flow",
     "lax.while_loop": "corejax-control-flow",
     "lax.fori_loop": "corejax-control-flow",
+    "lax.optimization_barrier": "corejax-control-flow",
+    "checkpoint": "corejax-control-flow",
+    "checkpoint_name": "corejax-control-flow",
+    "checkpoint_policies": "corejax-control-flow",
+    "ad_checkpoint": "corejax-control-flow",
+    "named_call": "corejax-control-flow",
+    "named_scope": "corejax-control-flow",
+    "remat": "corejax-control-flow",
+    "lax.map": "corejax-control-flow",
+    "lax.ProgressBar": "corejax-control-flow",
 }
 
 
 def failure(record: PluginRecord, name: str, fault: BaseException) -> PluginError:
     """The error for a name of a plugin that failed; the fault is its cause."""
     error = PluginError(
-        f"corejax.{name} comes from plugin {record.title}, which failed: {type(fault).__name__}: {fault}"
+        f"corejax.{name} comes from plugin {record.title}, which failed: "
+        + "; ".join([f"{type(fault).__name__}: {fault}", *record.unmet])
     )
     error.__cause__ = fault
     return error
@@ -44,7 +55,7 @@ def missing_name(manager: PluginManager, name: str, *, importing: bool) -> Excep
     """The error for a name that nobody exports.
 
     Args:
-        manager: the manager, loaded.
+        manager: the manager.
         name: the name, dotted inside a namespace.
         importing: whether an import statement asked, so that the error has to be an ImportError.
     """
@@ -71,7 +82,10 @@ def is_expected(manager: PluginManager, name: str) -> bool:
 
 
 def _home_of(manager: PluginManager, name: str, home: str | None) -> PluginRecord | None:
-    records = list(manager.records.values())
+    records = list(manager.discover().values())
+    for record in records:
+        if record.status in ("found", "off"):
+            manager.manifest(record)  # tells what it offers
     offering = [r for r in records if name in r.offers]
     return next(iter([*offering, *(r for r in records if r.comes_from(home))]), None)
 
@@ -81,7 +95,7 @@ def _guesses(manager: PluginManager, name: str) -> str:
 
     namespace, dot, last = name.rpartition(".")
     prefix = namespace + dot
-    known = {n.removeprefix(prefix) for n in (*manager.names, *manager.namespaces) if n.startswith(prefix)}
+    known = {n.removeprefix(prefix) for n in manager.offered() if n.startswith(prefix)}
     module = sys.modules.get(manager.namespaces[namespace][0]) if namespace in manager.namespaces else None
     known.update(vars(module) if module is not None else () if namespace else manager.reserved)
     close = difflib.get_close_matches(last, sorted(known), 1)

@@ -14,12 +14,18 @@ import pluggy
 
 from corejax import array_methods, source_info
 from corejax.config import config
+from corejax.deprecations import arguments_of, earlier_hooks
 from corejax.errors import DuplicateRegistrationError, PluginError
-from corejax.plugins import hooks, hookspecs
-from corejax.plugins.contributions import Snapshot, Store, table_store, undo
+from corejax.journal import Table
+from corejax.plugins import hooks, hookspecs, offers
+from corejax.plugins.contributions import PlainStore, Snapshot, table_store, undo
 from corejax.plugins.examples import Example
+from corejax.plugins.locking import LoadLock
+from corejax.plugins.manifest import Found, Manifest, find
 from corejax.plugins.missing import failure
 from corejax.plugins.records import PluginRecord, Selection
+from corejax.plugins.requirements import unmet
+from corejax.plugins.rule_kinds import check_rule_kinds, import_registry
 from corejax.structural import structural
 
 GROUP = "corejax.plugins"
@@ -46,6 +52,7 @@ class PluginManager:
         records: what was found, by entry point name.
         names: facade name -> (target, record).
         namespaces: facade namespace -> (module, record).
+        rule_kinds: rule kind that a plugin adds -> (`module:registry`, record).
         selection: what `COREJAX_PLUGINS` selects, read at discovery.
     """
 
@@ -55,21 +62,25 @@ class PluginManager:
         reserved: Collection[str] = (),
     ) -> None:
         self.records: dict[str, PluginRecord] = {}
-        self.names: dict[str, tuple[str, PluginRecord]] = {}
-        self.namespaces: dict[str, tuple[str, PluginRecord]] = {}
+        self.names: dict[str, tuple[str, PluginRecord]] = Table("names")
+        self.namespaces: dict[str, tuple[str, PluginRecord]] = Table("namespaces")
+        self.rule_kinds: dict[str, tuple[str, PluginRecord]] = Table("rule kinds")
         self.reserved = frozenset(reserved)
         self.selection = Selection(None)
         self._find = find
         self._pluggy = pluggy.PluginManager("corejax")
         self._pluggy.add_hookspecs(hookspecs)
-        self._stores = (table_store("names", self.names), table_store("namespaces", self.namespaces))
-        self._lock = threading.RLock()
+        self._lock = LoadLock()
         self._open: list[Snapshot] = []  # of the plugin calls that are running, outermost first
+        self._manifests: dict[str, Found] = {}
+        self._usable: dict[str, Manifest] | None = None
+        self._usable_known = False
         self._discovered = False
         self._loaded = False
         self._primitives_done: set[str] = set()
         self._rules_done: set[tuple[str, str]] = set()
         self._kinds_done: set[str] = set()
+        self._registries_done: set[tuple[str, str]] = set()
 
     # -- discovery and loading -----------------------------------------------------------------------------
 
@@ -100,6 +111,39 @@ class PluginManager:
                 "uninstall one"
             )
         self.records[f"{record.name} ({record.distribution})"] = record
+
+    def manifest(self, record: PluginRecord) -> Found:
+        """A plugin's manifest, or why there is none to use; nothing of it is imported."""
+        found = self._manifests.get(record.name)
+        if found is None:
+            found = self._manifests[record.name] = find(record, hookspecs.API_VERSION)
+            if found.manifest is not None:
+                record.offers |= {**found.manifest.names, **found.manifest.namespaces}
+        return found
+
+    def manifests(self) -> dict[str, Manifest] | None:
+        """Manifests of all selected plugins, by name, where none is loaded yet and they tell all that loading would."""
+        if not self._usable_known:
+            self._usable = offers.usable(self.discover().values(), self.manifest, self.reserved)
+            self._usable_known = True
+        return self._usable
+
+    def offered(self) -> dict[str, str]:
+        """What plugins export: name -> plugin. From manifests where they will do; else plugins are loaded."""
+        manifests = self.manifests()
+        if manifests is not None:
+            return {name: plugin for plugin, m in manifests.items() for name in (*m.names, *m.namespaces)}
+        self.load()
+        return {name: record.name for name, (_, record) in (*self.names.items(), *self.namespaces.items())}
+
+    def may_export(self, name: str) -> bool:
+        """Whether some plugin exports a name or a namespace around it, as far as can be told without loading."""
+        manifests = self.manifests()
+        if manifests is None:
+            return True
+        parts = name.split(".")
+        around = [".".join(parts[:i]) for i in range(1, len(parts) + 1)]
+        return any(n in m.names or n in m.namespaces for m in manifests.values() for n in around)
 
     def load(self) -> None:
         """Load every selected plugin's entry point: its hooks, not yet its primitives.
@@ -147,11 +191,18 @@ class PluginManager:
                 record.plugin = record.entry_point.load()
             hooks.check_version(record.plugin)
             hooks.check_hooks(record.plugin, self._pluggy)
-            self._pluggy.register(record.plugin, record.name)
+            try:
+                self._pluggy.register(record.plugin, record.name)
+            except pluggy.PluginValidationError:
+                hooks.check_arguments(record.plugin, self._pluggy)  # says it better, if that is what is wrong
+                raise
+            for caller in self._pluggy.get_hookcallers(record.plugin) or ():
+                [record.hooks[caller.name]] = (i for i in caller.get_hookimpls() if i.plugin is record.plugin)
             _declare_internal(record)
             self._collect(record)
 
         record.status = "loading"
+        self._usable, self._usable_known = None, True  # from now on the tables tell more
         try:
             if self._guarded(record, load):
                 record.status = "loaded"
@@ -166,16 +217,23 @@ class PluginManager:
             (self.names, "corejax_export_names"),
             (self.namespaces, "corejax_export_namespaces"),
         ):
-            exports = hooks.check_exports(hook, self._call(record, hook))
+            exports = hooks.check_exports(hook, self.call(record, hook))
             record.offers |= exports
             for name, target in exports.items():
                 self._check_free(name, record)
                 table[name] = (target, record)
-        for name, (default, parser) in (self._call(record, "corejax_declare_settings") or {}).items():
+        for kind, target in check_rule_kinds(self.call(record, "corejax_declare_rule_kinds")).items():
+            if kind in self.rule_kinds:
+                owner = self.rule_kinds[kind][1].title
+                raise DuplicateRegistrationError(
+                    f"rule kind {kind!r} is declared by plugin {owner}; plugin {record.title} declares a second one"
+                )
+            self.rule_kinds[kind] = (target, record)
+        for name, (default, parser) in (self.call(record, "corejax_declare_settings") or {}).items():
             config.add_setting(name, default, parser)
-        for name, operation in (self._call(record, "corejax_provide_operations") or {}).items():
+        for name, operation in (self.call(record, "corejax_provide_operations") or {}).items():
             structural.provide(name, operation)
-        for name, method in (self._call(record, "corejax_provide_array_methods") or {}).items():
+        for name, method in (self.call(record, "corejax_provide_array_methods") or {}).items():
             array_methods.provide(name, method)
 
     def _check_free(self, name: str, record: PluginRecord) -> None:
@@ -187,17 +245,24 @@ class PluginManager:
             f"corejax.{name} is exported by {owner}; plugin {record.title} exports a second one"
         )
 
-    def _call(self, record: PluginRecord, hook: str, **arguments: Any) -> Any:
-        """Call one plugin's implementation of a hook, with the arguments that it takes."""
-        for impl in getattr(self._pluggy.hook, hook).get_hookimpls():
-            if impl.plugin is record.plugin:
-                return impl.function(*(arguments[name] for name in impl.argnames))
-        return None
+    def call(self, record: PluginRecord, hook: str, **arguments: Any) -> Any:
+        """What one plugin's implementation of a hook gives, None where it has none."""
+        found = self._hook(record, hook, **arguments)
+        return None if found is None else found()
+
+    def _hook(self, record: PluginRecord, hook: str, **arguments: Any) -> Callable[[], Any] | None:
+        """One plugin's implementation of a hook, with the arguments that it takes."""
+        impl = next((record.hooks[name] for name in (hook, *earlier_hooks(hook)) if name in record.hooks), None)
+        if impl is None:
+            return None
+        for old, entry in arguments_of(hook).items():
+            arguments.setdefault(old, arguments.get(entry.use))
+        return partial(impl.function, *(arguments[name] for name in impl.argnames))
 
     # -- faults --------------------------------------------------------------------------------------------
 
     def _guarded(
-        self, record: PluginRecord, action: Callable[[], Any], *extra: Store, on_fault: OnFault | None = None
+        self, record: PluginRecord, action: Callable[[], Any], *extra: PlainStore, on_fault: OnFault | None = None
     ) -> bool:
         """Run a plugin's code; when it fails, what it has registered is taken back and the fault is kept.
 
@@ -210,7 +275,7 @@ class PluginManager:
         Returns:
             Whether it succeeded.
         """
-        snapshot = Snapshot((*self._stores, *extra))
+        snapshot = Snapshot(extra, threading.get_ident())
         touched = list(record.contributions)
         self._open.append(snapshot)
         try:
@@ -226,6 +291,7 @@ class PluginManager:
             return False
         finally:
             self._open.pop()
+            snapshot.close()
             for outer in self._open:
                 outer.absorb([*touched, *record.contributions])
         return True
@@ -233,13 +299,15 @@ class PluginManager:
     def _fail(self, record: PluginRecord, error: BaseException) -> None:
         self._withdraw(record)
         record.status = "failed"
-        record.fault = error
+        record.fault, record.unmet = error, unmet(record.entry_point)
 
     def _withdraw(self, record: PluginRecord) -> None:
         undo(record.contributions)
         record.contributions = []
+        record.hooks = {}
         self._primitives_done.discard(record.name)
         self._rules_done = {done for done in self._rules_done if done[0] != record.name}
+        self._registries_done = {done for done in self._registries_done if done[0] != record.name}
         if self._pluggy.has_plugin(record.name):
             self._pluggy.unregister(name=record.name)
 
@@ -255,13 +323,29 @@ class PluginManager:
 
     def load_primitives(self) -> bool:
         """Have every plugin register its primitives; True when something was loaded."""
+        done = not self._loaded
         self.load()
-        done = False
         with self._lock:
             for record in list(self.records.values()):
                 if record.status == "loaded" and record.name not in self._primitives_done:
                     self._primitives_done.add(record.name)
-                    self._guarded(record, partial(self._call, record, "corejax_register_primitives"))
+                    if hook := self._hook(record, "corejax_register_primitives"):
+                        self._guarded(record, hook)
+                        done = True
+        return done
+
+    def load_rule_kinds(self) -> bool:
+        """Import the registries of the rule kinds that plugins add; True when something was loaded.
+
+        A plugin whose registry cannot be imported keeps what it contributed before.
+        """
+        self.load()
+        done = False
+        with self._lock:
+            for kind, (target, record) in list(self.rule_kinds.items()):
+                if (record.name, kind) not in self._registries_done:
+                    self._registries_done.add((record.name, kind))
+                    self._guarded(record, partial(import_registry, kind, target), on_fault=_rule_fault(kind))
                     done = True
         return done
 
@@ -272,22 +356,15 @@ class PluginManager:
         """
         if kind in self._kinds_done:
             return False
+        done = not self._loaded
         self.load()
-        done = False
-
-        def on_fault(record: PluginRecord, error: BaseException) -> None:
-            record.rule_faults[kind] = error
-
         with self._lock:
             for record in list(self.records.values()):
                 if record.status == "loaded" and (record.name, kind) not in self._rules_done:
                     self._rules_done.add((record.name, kind))
-                    self._guarded(
-                        record,
-                        partial(self._call, record, "corejax_register_rules", kind=kind),
-                        on_fault=on_fault,
-                    )
-                    done = True
+                    if hook := self._hook(record, "corejax_register_rules", kind=kind):
+                        self._guarded(record, hook, on_fault=_rule_fault(kind))
+                        done = True
             if self._loaded:
                 self._kinds_done.add(kind)
         return done
@@ -297,12 +374,9 @@ class PluginManager:
         self.load()
         with self._lock:
             for record in list(self.records.values()):
-                if record.status == "loaded":
-                    self._guarded(
-                        record,
-                        partial(self._call, record, "corejax_add_cli_commands", group=group),
-                        table_store("commands", group.commands),
-                    )
+                hook = self._hook(record, "corejax_add_cli_commands", group=group)
+                if record.status == "loaded" and hook:
+                    self._guarded(record, hook, table_store("commands", group.commands))
 
     def examples(self, primitive: str) -> list[Example]:
         """What the plugins give as applications of a primitive.
@@ -315,12 +389,33 @@ class PluginManager:
         for record in list(self.records.values()):
             if record.status == "loaded":
                 try:
-                    found += self._call(record, "corejax_provide_examples", primitive=primitive) or ()
+                    found += self.call(record, "corejax_provide_examples", primitive=primitive) or ()
                 except Exception as error:
                     raise PluginError(
                         f"plugin {record.title} fails to give examples of {primitive!r}: "
                         f"{type(error).__name__}: {error}"
                     ) from error
+        return found
+
+    def checks(self) -> dict[str, tuple[Any, str]]:
+        """Checks that plugins provide: name -> the object, and whose it is.
+
+        Raises:
+            PluginError: a plugin fails to give them, or two give one of the same name.
+        """
+        self.load()
+        found: dict[str, tuple[Any, str]] = {}
+        for record in [r for r in list(self.records.values()) if r.status == "loaded"]:
+            try:
+                for name, target in (self.call(record, "corejax_provide_checks") or {}).items():
+                    module, _, attribute = target.partition(":")
+                    if name in found:
+                        raise PluginError(f"plugin {found[name][1]} has a check {name!r} too")
+                    found[name] = getattr(importlib.import_module(module), attribute), record.name
+            except Exception as error:
+                raise PluginError(
+                    f"plugin {record.title} fails to give checks: {type(error).__name__}: {error}"
+                ) from error
         return found
 
     def exported(self, name: str) -> Any:
@@ -329,6 +424,8 @@ class PluginManager:
         Raises:
             PluginError: the plugin that exports it fails when the object is imported.
         """
+        if not self.may_export(name):
+            return None
         self.load()
         target, record = self.names.get(name) or self.namespaces.get(name) or (None, None)
         if target is None or record is None:
@@ -341,15 +438,24 @@ class PluginManager:
         except Exception as error:
             raise failure(record, name, error) from error
 
-    def owner_of(self, module: str) -> tuple[str, str | None] | None:
-        """Plugin name and version of the plugin that a module belongs to."""
+    def owner_of(self, module: str) -> tuple[str, str | None, str | None] | None:
+        """Name, version and distribution of the plugin that a module belongs to."""
         best: tuple[int, PluginRecord] | None = None
         for record in self.discover().values():
             for root in (record.module, record.package):
                 inside = module == root or module.startswith(root + ".")
                 if inside and (best is None or len(root) > best[0]):
                     best = len(root), record
-        return None if best is None else (best[1].name, best[1].version)
+        return None if best is None else (best[1].name, best[1].version, best[1].distribution)
+
+
+def _rule_fault(kind: str) -> OnFault:
+    """Record a fault in the rules of one kind; what the plugin contributed before stays."""
+
+    def on_fault(record: PluginRecord, error: BaseException) -> None:
+        record.rule_faults[kind] = error
+
+    return on_fault
 
 
 def _declare_internal(record: PluginRecord) -> None:

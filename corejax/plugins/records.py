@@ -38,10 +38,12 @@ class PluginRecord:
         version: its version, if known.
         status: "found", "off" (not selected), "loading", "loaded" or "failed".
         fault: why it failed.
+        unmet: versions that it requires of corejax and its plugins and that are not installed, if it failed.
         rule_faults: rule kind -> why the plugin's lazily loaded rules of that kind could not be loaded;
             what it contributed before stays.
         offers: facade names and namespaces that it declared, kept when it fails.
         plugin: the loaded object.
+        hooks: hook name -> its implementation, of a plugin that is loaded.
     """
 
     name: str
@@ -50,10 +52,12 @@ class PluginRecord:
     version: str | None = None
     status: str = "found"
     fault: BaseException | None = None
+    unmet: list[str] = field(default_factory=list)
     rule_faults: dict[str, BaseException] = field(default_factory=dict)
     offers: dict[str, str] = field(default_factory=dict)
     entry_point: Any = field(default=None, repr=False)
     plugin: Any = field(default=None, repr=False)
+    hooks: dict[str, Any] = field(default_factory=dict, repr=False)
     contributions: list[Any] = field(default_factory=list, repr=False)
 
     @classmethod
@@ -99,7 +103,7 @@ class PluginRecord:
         """
         found = []
         if self.fault is not None:
-            found.append(f"plugin {self.title} failed: {causes(self.fault)[0]}")
+            found.append(f"plugin {self.title} failed: {'; '.join([causes(self.fault)[0], *self.unmet])}")
         for each, fault in self.rule_faults.items():
             if kind in (None, each):
                 found.append(f"plugin {self.title} failed to load its {each} rules: {causes(fault)[0]}")
@@ -131,8 +135,8 @@ class Selection:
     def __contains__(self, name: str) -> bool:
         return name not in self.excluded and (self.only is None or name in self.only)
 
-    def problems(self, names: Iterable[str]) -> list[str]:
-        """Names in it that no plugin has, one sentence each."""
+    def problems(self, names: Iterable[str], variable: str = VARIABLE) -> list[str]:
+        """Names in it that no plugin has, one sentence each; `variable` is where it was given."""
         import difflib  # needed for an error only
 
         known = list(names)
@@ -140,5 +144,5 @@ class Selection:
         for word in sorted((self.excluded | (self.only or set())).difference(known)):
             close = difflib.get_close_matches(word, known, 1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
-            found.append(f"{VARIABLE}={self.text} names {word!r}, which is no installed plugin{hint}")
+            found.append(f"{variable}={self.text} names {word!r}, which is no installed plugin{hint}")
         return found

@@ -15,6 +15,8 @@ from corejax.interpreters.jvp import as_tangent, jvp_flat, zeros_like
 from corejax.interpreters.linearize import LinearTape, linearize_flat
 from corejax.interpreters.staging import stage
 from corejax.interpreters.transposition import UndefPrimal, backward_pass, pull, zero_cotangent
+from corejax.source_info import JVP, TRANSPOSE
+from corejax.trace import in_scope
 from corejax.transforms.flattening import (
     FlatFunction,
     abstractified,
@@ -114,7 +116,7 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     what = f"jvp of {fun_name(fun)}: the tangent"
     real = _checked(what, [get_aval(x) for x in leaves], given, lambda: arg_names(fun, in_tree))
     flat: Any = _AuxFunction(fun, in_tree) if has_aux else FlatFunction(fun, in_tree)
-    outs, tangents_out = jvp_flat(flat, leaves, real, DebugInfo(fun, "jvp"))
+    outs, tangents_out = jvp_flat(in_scope(JVP, flat), leaves, real, DebugInfo(fun, "jvp"))
     n = flat.num_out if has_aux else len(outs)
     shown = [_user_tangent(t, x) for t, x in zip(tangents_out[:n], outs[:n], strict=True)]
     result = (_unflatten_outputs(flat, outs[:n]), tree.tree_unflatten(flat.out_tree, shown))
@@ -170,7 +172,9 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     check_arguments("linearize", fun, leaves, lambda: arg_names(fun, in_tree))
     avals = [get_aval(x) for x in leaves]
     flat: Any = _AuxFunction(fun, in_tree) if has_aux else FlatFunction(fun, in_tree)
-    outs, tape = linearize_flat(flat, leaves, [_differentiable(a) for a in avals], DebugInfo(fun, "linearize"))
+    outs, tape = linearize_flat(
+        in_scope(JVP, flat), leaves, [_differentiable(a) for a in avals], DebugInfo(fun, "linearize")
+    )
     out_tree = flat.out_tree
     n = flat.num_out if has_aux else len(outs)
     tape.outs = tape.outs[:n]
@@ -246,7 +250,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     check_arguments("vjp", fun, leaves, lambda: arg_names(fun, in_tree))
     flat: Any = _AuxFunction(fun, in_tree) if has_aux else FlatFunction(fun, in_tree)
     active = [_differentiable(get_aval(x)) for x in leaves]
-    outs, tape = linearize_flat(flat, leaves, active, DebugInfo(fun, "vjp"))
+    outs, tape = linearize_flat(in_scope(JVP, flat), leaves, active, DebugInfo(fun, "vjp"))
     n = flat.num_out if has_aux else len(outs)
     tape.outs = tape.outs[:n]
     pullback = Pullback(fun, tape, leaves, in_tree, [get_aval(x) for x in outs[:n]], flat.out_tree)
@@ -287,7 +291,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
             out_tree, ct, lambda got: f"{what} takes a cotangent of structure\n  {out_tree}\ngot\n  {got}"
         )
         cts = _checked(f"{what}: the cotangent", jaxpr.out_avals, given, lambda: leaf_names(out_tree, "output"))
-        cts_in = backward_pass(jaxpr, consts, [UndefPrimal(a) for a in avals], cts)
+        cts_in = in_scope(TRANSPOSE, backward_pass)(jaxpr, consts, [UndefPrimal(a) for a in avals], cts)
         shown = [zero_cotangent(a) if c is None else c for c, a in zip(cts_in, avals, strict=True)]
         return tree.tree_unflatten(in_tree, shown)  # type: ignore[no-any-return]
 

@@ -11,18 +11,9 @@ from typing import Any
 from corejax.interpreters.debug_info import fun_name
 from corejax.interpreters.recording import Recorder, recording
 from corejax.observe import Event, observing
-from corejax.rules import registries
+from corejax.rules import load_rule_kinds, registries
 from corejax.trace import Trace, enter_context, leave_context
 from corejax.transforms.explanation import Explanation, PrimitiveUse, RuleUse
-
-# What users know the kernel's interpreters as; others go by the names of their classes.
-_INTERPRETERS = {
-    "EvalTrace": "eval",
-    "JVPTrace": "jvp",
-    "BatchTrace": "vmap",
-    "StagingTrace": "staging",
-    "PartialEvalTrace": "partial_eval",
-}
 
 
 def explain(fun: Callable[..., Any]) -> Callable[..., Explanation]:
@@ -51,6 +42,7 @@ def explain(fun: Callable[..., Any]) -> Callable[..., Explanation]:
     @functools.wraps(fun, updated=())
     def explained(*args: Any, **kwargs: Any) -> Explanation:
         events: list[Event] = []
+        load_rule_kinds()  # what is not there yet would not be watched
         started = time.perf_counter()
         # In a context of its own, so that calls of jitted functions that are compiled already are seen too.
         enter_context()
@@ -92,7 +84,7 @@ def _use(primitive: Any, recorder: Recorder) -> PrimitiveUse:
 
 
 def _name(kind: type[Trace]) -> str:
-    return _INTERPRETERS.get(kind.__name__, kind.__name__)
+    return kind.interpreter or kind.__name__
 
 
 def _rule_use(primitive: Any, kind: str, platform: str | None, runs: int) -> RuleUse:

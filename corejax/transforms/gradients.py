@@ -15,8 +15,9 @@ from corejax.interpreters.debug_info import DebugInfo, fun_name
 from corejax.interpreters.jvp import zeros_like
 from corejax.interpreters.linearize import linearize_flat
 from corejax.interpreters.transposition import pull
+from corejax.source_info import JVP
 from corejax.structural import structural
-from corejax.trace import Tracer, escaped
+from corejax.trace import Tracer, escaped, in_scope
 from corejax.transforms.autodiff import _check_callable, jvp, vjp
 from corejax.transforms.flattening import arg_names, check_argument, check_outputs, float0
 from corejax.transforms.vmapping import vmap
@@ -181,7 +182,7 @@ def _value_and_grad(
         for i, x in enumerate(leaves)
     ]
     flat = _ScalarFunction(transform, fun, args, kwargs, positions, in_trees, has_aux, holomorphic)
-    outs, tape = linearize_flat(flat, leaves, active, DebugInfo(fun, transform))
+    outs, tape = linearize_flat(in_scope(JVP, flat), leaves, active, DebugInfo(fun, transform))
     value, aux = as_array(outs[0]), outs[1:]
     tape.outs = tape.outs[:1]
     if tape.outs[0] is None:

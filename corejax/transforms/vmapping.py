@@ -14,6 +14,8 @@ from corejax.avals import get_aval
 from corejax.interpreters import looping as looping  # a way to make vmap rules
 from corejax.interpreters.batching import batch_flat, move_batch_axis
 from corejax.interpreters.debug_info import DebugInfo, fun_name
+from corejax.source_info import VMAP
+from corejax.trace import in_scope
 from corejax.transforms.flattening import FlatFunction, arg_names, check_arguments, float0, leaf_names
 
 
@@ -144,7 +146,7 @@ def vmap(
         axes = _normalised_axes(fun, leaves, axes, names)
         size = _axis_size(fun, leaves, axes, axis_size, names)
         flat = FlatFunction(fun, in_tree, with_kwargs=True)
-        outs, dims = batch_flat(flat, size, leaves, axes, axis_name, DebugInfo(fun, "vmap", in_tree))
+        outs, dims = batch_flat(in_scope(VMAP, flat), size, leaves, axes, axis_name, DebugInfo(fun, "vmap", in_tree))
         out_tree = flat.out_tree
         out_list = (
             [out_axes] * len(outs) if _is_axis(out_axes) else tree.flatten_axes("vmap out_axes", out_tree, out_axes)

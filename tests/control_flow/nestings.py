@@ -134,7 +134,33 @@ def cond_of_scans(lax, jit):
     return f
 
 
+def fori_static(lax, jit):
+    return lambda x: lax.fori_loop(1, 4, lambda i, c: lax.sin(c) * x + i * W[0], x)
+
+
+def map_of_elements(lax, jit):
+    def f(x):
+        ys = lax.map(lambda a: lax.sin(a * x), XS)
+        return ys[1] * ys[2]
+
+    return f
+
+
+def while_around_what_it_does_not_change(lax, jit):
+    """Differentiable in reverse: tangents pass the loop by."""
+
+    def f(x):
+        body = lambda c: (c[0] + 1, c[1], c[2] * 2.0, c[3] + 0.5)
+        _, y, z, s = lax.while_loop(lambda c: (c[0] < 3) & (c[2] < 5.0), body, (0, x, 1.0, lax.sin(x)))
+        return y * z * s
+
+    return f
+
+
 PROGRAMS = [
+    fori_static,
+    map_of_elements,
+    while_around_what_it_does_not_change,
     cond_two,
     cond_closure,
     cond_five,
@@ -149,6 +175,43 @@ PROGRAMS = [
     jit_in_scan_in_jit,
     cond_of_scans,
 ]
+
+
+def while_until_large(lax, jit):
+    return lambda x: lax.while_loop(lambda y: total(lax, y * y) < 9.0, lambda y: y * 1.5 + lax.sin(x), x)
+
+
+def while_of_scans(lax, jit):
+    def f(x):
+        step = lambda h, a: (lax.tanh(h * x + a), h)
+        body = lambda c: (c[0] + 1, lax.scan(step, c[1], XS)[0] + 0.5)
+        return lax.while_loop(lambda c: (c[0] < 4) & (c[1][0] < 1.0), body, (0, x))[1]
+
+    return f
+
+
+def while_in_cond_in_scan(lax, jit):
+    def f(x):
+        def step(h, a):
+            grow = lambda g: lax.while_loop(lambda y: total(lax, y * y) < 2.0, lambda y: y * 2.0 + a, g * x)
+            return lax.cond(h[0] > 0.1, grow, lambda g: g + 0.3, h), h
+
+        last, hs = lax.scan(step, x, XS)
+        return last + hs[2]
+
+    return f
+
+
+def fori_of_traced_bounds(lax, jit):
+    def f(x):
+        n = lax.convert_element_type(x[0] * 4.0, np.int32)
+        return lax.fori_loop(0, n, lambda i, c: c * x + i, lax.fori_loop(n, 3, lambda i, c: lax.sin(c) + x, x))
+
+    return f
+
+
+FORWARD_ONLY = [while_until_large, while_of_scans, while_in_cond_in_scan, fori_of_traced_bounds]
+FORWARD = ("value", "jvp", "linearize", "jvp_jvp")
 
 CT = np.array([0.3, -1.2, 0.7], np.float32)
 DOT = np.array([1.0, 0.5, -0.25], np.float32)
@@ -223,6 +286,19 @@ class PlainControlFlow:
 
     def switch(self, index, branches, *operands):
         return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
+
+    def while_loop(self, cond_fun, body_fun, val):
+        while cond_fun(val):
+            val = body_fun(val)
+        return val
+
+    def fori_loop(self, lower, upper, body, val):
+        for i in range(int(lower), int(upper)):
+            val = body(i, val)
+        return val
+
+    def map(self, f, xs):
+        return [f(x) for x in xs]
 
     def scan(self, f, carry, xs, length=None, reverse=False, unroll=1):
         length = len(xs) if length is None else length

@@ -13,7 +13,7 @@ from corejax import lax, plugins
 from corejax.errors import PluginMissingError, PluginMissingImportError
 from corejax.plugins.plugin_manager import PluginManager, installed_entry_points
 
-NAMES = ("cond", "switch", "scan", "while_loop", "fori_loop")
+NAMES = ("cond", "switch", "scan", "while_loop", "fori_loop", "map", "ProgressBar")
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 import corejax
 from corejax import lax
 from corejax.extend import (
+    DerivedRuleWarning,
     Primitive,
     ShapedArray,
     check_jaxpr,
@@ -431,3 +432,24 @@ def test_ill_typed_equations_are_refused():
     ):
         with pytest.raises(TypeError, match=error):
             cond_p.abstract((index, *operands), {"branches": branches, "linear": linear})
+
+
+def test_branches_that_only_have_an_effect_run_when_compiled():
+    seen = []
+    note_p = Primitive(
+        "tests.cond.note_without_results",
+        multiple_results=True,
+        effects=("tests.note",),
+        impl=lambda x: seen.append(float(x)) or [],
+        abstract_eval=lambda x: [],
+    )
+
+    @corejax.jit
+    def f(p, x):
+        lax.cond(p, lambda y: (note_p.bind(y), None)[1], lambda y: None, x)
+        return x + 1.0
+
+    with pytest.warns(DerivedRuleWarning):
+        assert f(True, np.float32(2)) == 3.0
+    assert f(False, np.float32(4)) == 5.0
+    assert seen == [2.0]

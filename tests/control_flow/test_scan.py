@@ -489,3 +489,44 @@ def test_ill_typed_equations_are_refused():
     ):
         with pytest.raises((TypeError, ValueError), match=text):
             scan_p.abstract(avals, {**params, **changed})
+
+
+# -- carries that the body does not change ---------------------------------------------------------------------
+
+
+def test_unchanged_carries_are_constants():
+    """Neither carried nor stacked, whatever their tangents and batches are."""
+
+    def f(w, h):
+        def step(c, a):
+            w, h = c
+            return (w, lax.tanh(w * h + a)), h
+
+        return lax.scan(step, (w, h), XS)
+
+    closed = jaxpr(f, XS[0], XS[1])
+    (eqn,) = equations(closed, "scan")
+    assert (eqn.params["num_consts"], eqn.params["num_carry"]) == (1, 1)
+    assert closed.jaxpr.outvars[0] is closed.jaxpr.invars[0]
+    got = f(XS[0], XS[1])
+    check(got[0][0], XS[0])
+    assert type(got[0][0]) is type(got[0][1])  # an array, whatever the caller passed
+    closed = jaxpr(corejax.grad(lambda w: f(w, XS[1])[0][1].sum()), XS[0])
+    forward, backward = equations(closed, "scan")
+    stacked = [v for v in forward.outvars if v.aval.shape == (5, 2)]
+    assert len(stacked) == 2  # h before each iteration, and the derivative of tanh; w is there once
+    assert XS[0].shape in [v.aval.shape for v in backward.invars[: backward.params["num_consts"]]]
+    plain = lambda w, h: lax.scan(lambda h, a: (lax.tanh(w * h + a), h), h, XS)
+    check(
+        corejax.grad(lambda w: f(w, XS[1])[0][1].sum())(XS[0]), corejax.grad(lambda w: plain(w, XS[1])[0].sum())(XS[0])
+    )
+    axes = {"in_axes": (0, None), "out_axes": ((0, 0), 0)}
+    check(corejax.vmap(f, **axes)(XS, XS[1])[1], corejax.vmap(plain, in_axes=(0, None))(XS, XS[1])[1])
+
+
+def test_all_carries_unchanged():
+    last, ys = lax.scan(lambda c, a: (c, c["n"] * a), {"n": 2, "w": XS[0]}, XS[:, 0])
+    check(last, {"n": 2, "w": XS[0]})
+    check(ys, 2 * XS[:, 0])
+    assert lax.scan(lambda c, a: (c, None), F(3), None, length=0)[0] == 3.0
+    assert corejax.grad(lambda x: lax.scan(lambda c, a: (c, c * a), x, XS[:, 0])[0])(F(2)) == 1.0

@@ -58,6 +58,16 @@ def _reduction(name: str, dtypes: Any) -> Callable[[Any], Iterator[Sample]]:
     return make
 
 
+def _running(name: str, dtypes: Any) -> Callable[[Any], Iterator[Sample]]:
+    def make(lax: Any) -> Iterator[Sample]:
+        p = getattr(lax, name)
+        for dtype in dtypes:
+            for shape, axis, reverse in (((4,), 0, False), ((2, 3), 1, True), ((3, 1), 0, True), ((2, 0), 1, False)):
+                yield (lambda x, axis=axis, reverse=reverse: p(x, axis, reverse)), (array(dtype, *shape),)
+
+    return make
+
+
 def _arg_reduction(name: str) -> Callable[[Any], Iterator[Sample]]:
     def make(lax: Any) -> Iterator[Sample]:
         p = getattr(lax, name)
@@ -194,6 +204,11 @@ TABLE: dict[str, Callable[[Any], Iterator[Sample]]] = {
     "reduce_min": _reduction("reduce_min", (*FLOATS, *INTS)),
     "reduce_and": _reduction("reduce_and", (np.bool_, np.int32)),
     "reduce_or": _reduction("reduce_or", (np.bool_, np.int32)),
+    "cumsum": _running("cumsum", NUMBERS),
+    "cumprod": _running("cumprod", NUMBERS),
+    "cummax": _running("cummax", (*FLOATS, *INTS)),
+    "cummin": _running("cummin", (*FLOATS, *INTS)),
+    "cumlogsumexp": _running("cumlogsumexp", FLOATS),
     "argmax": _arg_reduction("argmax"),
     "argmin": _arg_reduction("argmin"),
     "dot_general": _dot_general,

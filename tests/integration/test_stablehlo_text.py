@@ -34,6 +34,16 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "gradient": (corejax.grad(lambda x: jnp.sum(-(jnp.sin(x) * 2.0) + x)), (np.ones(3, F),)),
     "cond": (lambda p, x: lax.cond(p, jnp.sin, jnp.cos, x), (np.bool_(True), np.ones(3, F))),
     "scan": (lambda c, xs: lax.scan(lambda a, x: (a + x, a * x), c, xs), (F(0), np.ones(4, F))),
+    "while": (lambda x: lax.while_loop(lambda c: c[0] < 9.0, lambda c: (c[0] * 2.0, c[1] + x), (x, x)), (F(1),)),
+    "while_over_a_batch": (
+        corejax.vmap(lambda x: lax.while_loop(lambda c: c < 9.0, lambda c: c * 2.0, x)),
+        (np.ones(3, F),),
+    ),
+    "scan_with_progress": (
+        lambda c, xs: lax.scan(lambda a, x: (a + x, None), c, xs, progress=lax.ProgressBar(every=2)),
+        (F(0), np.ones(4, F)),
+    ),
+    "cumulative": (lambda x: (lax.cumsum(x, 1), lax.cummax(x, 0, reverse=True)), (np.ones((2, 3), F),)),
     "batched_gradient": (
         corejax.vmap(corejax.grad(lambda w, x: jnp.sum(w @ x))),
         (np.ones((5, 2, 3), F), np.ones((5, 3), F)),
@@ -42,6 +52,11 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda x: (x & np.array([True, False]), jnp.full(2, np.inf), np.array([1, -2], np.int8)),
         (np.ones(2, bool),),
     ),
+    "checkpoint": (
+        corejax.grad(corejax.checkpoint(lambda x: jnp.sum(jnp.sin(jnp.sin(x))))),
+        (np.ones(3, F),),
+    ),
+    "optimization_barrier": (lambda x, y: lax.optimization_barrier((x + 1, y)), (np.ones(3, F), F(2))),
     "no_equations": (lambda x, y: y, (np.ones((0, 2), F), np.ones((), np.int32))),
 }
 

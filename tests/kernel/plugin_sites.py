@@ -65,6 +65,21 @@ class Site:
         self.packages.add(module)
         return module
 
+    def add_package(self, name: str, **modules: str) -> str:
+        """Install a plugin that is a package `<name>_plugin`: sources of its modules, `plugin` has the hooks.
+
+        Returns:
+            Name of the package.
+        """
+        package = f"{name}_plugin"
+        (self.path / package).mkdir()
+        for module, source in {"__init__": "", **modules}.items():
+            header = "from corejax import extend\nfrom corejax.extend import hookimpl\n" if module == "plugin" else ""
+            (self.path / package / f"{module}.py").write_text(header + textwrap.dedent(source))
+        self._describe(f"corejax-{name}", "1.0", {name: f"{package}.plugin"})
+        self.packages.add(package)
+        return package
+
     def install(self, directory: str) -> None:
         """Install one of `tests/distributions`, as an editable install would."""
         project = tomllib.loads((DISTRIBUTIONS / directory / "pyproject.toml").read_text())["project"]
@@ -135,6 +150,7 @@ def fresh(site: Site) -> Iterator[PluginManager]:
     yield manager
     plugins.set_manager(earlier)
     undo(before.changes())
+    before.close()
     _take_exports()
     _take_aliases()
     vars(corejax).update(exports)

@@ -187,10 +187,10 @@ def test_plugins(site: Site, toy: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COREJAX_PLUGINS", "-acme")
     result = toy("plugins")
     assert result.stdout == (
-        "name        distribution        version  status  primitives\n"
-        "acme        corejax-acme        1.0      off     –\n"
-        "broken_ops  corejax-broken-ops  0.9      failed  –\n"
-        "toy_ops     corejax-toy-ops     1.2.3    loaded  3\n"
+        "name        distribution        version  status  manifest  primitives\n"
+        "acme        corejax-acme        1.0      off     none      –\n"
+        "broken_ops  corejax-broken-ops  0.9      failed  none      –\n"
+        "toy_ops     corejax-toy-ops     1.2.3    loaded  none      3\n"
         "# broken_ops: RuntimeError: broken_ops needs its accelerator library <- "
         "ModuleNotFoundError: No module named 'a_module_that_nobody_has'\n"
     )
@@ -208,6 +208,8 @@ def test_plugins_as_json(toy: Run) -> None:
                 "distribution": "corejax-toy-ops",
                 "version": "1.2.3",
                 "status": "loaded",
+                "manifest": "none",
+                "manifest_problem": "none",
                 "primitives": 3,
                 "entry_point": "corejax_toy.plugin",
                 "causes": [],
@@ -219,7 +221,7 @@ def test_plugins_as_json(toy: Run) -> None:
 def test_plugins_without_loading_them(site: Site, run: Run) -> None:
     site.add("acme", "raise AssertionError('imported')")
     result = run("plugins", "--no-load")
-    assert "acme  corejax-acme  1.0      found   –" in result.stdout and result.exit_code == 0
+    assert "acme  corejax-acme  1.0      found   none      –" in result.stdout and result.exit_code == 0
 
 
 def test_rules_that_cannot_be_loaded_are_a_fault(site: Site, run: Run) -> None:

@@ -269,6 +269,51 @@ def test_strict_rules_refuse_the_loop_even_if_it_ran_before():
             cj.vmap(f)(M)
 
 
+# -- rules that an author has made by a derivation, by its name -------------------------------------------------
+
+
+def test_a_loop_that_is_meant_is_an_own_rule():
+    f = Sorted()
+    vmap_rules.register(f.p, by="loop")
+    with warnings.catch_warnings(), config.override(strict_rules=True):
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(cj.vmap(cj.vmap(f))(M[None, ::-1]), np.sort(M[None, ::-1], -1))
+        found = coverage_of(f.p)["vmap"]
+    assert found.status == "own" and found.rule.flags == {"by": "loop"}
+    assert found.rule.provenance.module == __name__ and found.rule.provenance.file == __file__
+    assert len(f.calls) == 3
+
+
+def test_a_rule_by_a_derivation_keeps_the_flags_of_the_derivation():
+    p = Primitive(f"derived_test.p{next(_numbers)}", decomposition=lambda x, y: lax.mul(x, y))
+    impl_rules.register(p, by="decomposition")  # given Arrays, not NumPy's
+    jvp_rules.register(p, by="decomposition")  # given None for zero tangents
+    with config.override(strict_rules=True):
+        assert coverage_of(p)["jvp"].status == coverage_of(p)["impl"].status == "own"
+    np.testing.assert_allclose(p.bind(np.float32(3), np.float32(2)), 6)
+    assert cj.grad(lambda x: p.bind(x, 2.0))(3.0) == 2
+
+
+def test_what_cannot_be_made_by_that_name():
+    f = Sorted()
+    vmap_rules.register(f.p, by="lop")
+    with pytest.raises(MissingRuleError, match=r"vmap rule by 'lop', which cannot be made: there are .*'loop'"):
+        cj.vmap(f)(M)
+    vmap_rules.register(f.p, by="decomposition", override=True)
+    with pytest.raises(MissingRuleError, match=r"by 'decomposition', which cannot be made: it needs a decomposition"):
+        cj.vmap(f)(M)
+    vmap_rules.unregister(f.p)
+    vmap_rules.unregister(f.p)
+    assert vmap_rules.rule_of(f.p) is None
+    with pytest.raises(TypeError, match="by 'loop' takes no function, platform or flags"):
+        vmap_rules.register(f.p, lambda n, xs, ds: (xs[0], ds[0]), by="loop")
+
+
+def test_the_warning_says_how_to_mean_it():
+    with pytest.warns(DerivedRuleWarning, match="register it with by='loop' in place of a function"):
+        cj.vmap(Sorted())(M)
+
+
 def test_jvp_of_an_opaque_impl_says_what_would_supply_it():
     f = Sorted()
     with pytest.raises(MissingRuleError) as info:

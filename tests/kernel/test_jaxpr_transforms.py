@@ -20,6 +20,7 @@ from corejax.extend import (
     inline_closed,
     jaxpr_as_fun,
     jvp_jaxpr,
+    memoised,
     partial_eval_jaxpr,
     stage_closed,
     transpose_jaxpr,
@@ -203,6 +204,16 @@ def test_memo_depends_on_settings_that_traces_depend_on():
     with config.override(default_dtype_bits=64):
         assert jvp_jaxpr(closed, (True, True))[0] is not new
     assert jvp_jaxpr(closed, (True, True))[0] is new
+
+
+def test_memoised_by_program_key_and_settings():
+    closed, made = program("several"), itertools.count()
+    first = memoised(closed, ("mine", 1), lambda: next(made))
+    assert memoised(closed, ("mine", 1), lambda: next(made)) == first
+    assert memoised(closed, ("mine", 2), lambda: next(made)) != first
+    assert memoised(program("nested"), ("mine", 1), lambda: next(made)) != first
+    with config.override(default_dtype_bits=64):
+        assert memoised(closed, ("mine", 1), lambda: next(made)) != first
 
 
 def test_compositions():

@@ -99,6 +99,63 @@ def test_it_is_listed(installed: Installed) -> None:
     }
 
 
+def test_its_manifest_can_be_written_and_is_as_good_as_the_code(installed: Installed) -> None:
+    listing = ("-m", "corejax.cli", "list-primitives", *(f"--plugin=new_{kind.replace('-', '_')}" for kind in KINDS))
+    loaded = python(*listing, cwd=installed.path, path=installed.path)
+    for kind in KINDS:
+        plugin = f"new_{kind.replace('-', '_')}"
+        command = ["-m", "corejax.cli", "write-manifest", plugin]
+        manifest = installed.path / f"corejax_{plugin}" / "corejax_manifest.json"
+        python(*command, "--output", str(manifest), cwd=installed.path, path=installed.path)
+        python(*command, "--check", cwd=installed.path, path=installed.path)
+        pyproject = tomllib.loads((installed.source(kind) / "pyproject.toml").read_text())
+        assert "corejax_manifest.json" in pyproject["tool"]["setuptools"]["package-data"][f"corejax_{plugin}"]
+    assert python(*listing, cwd=installed.path, path=installed.path) == loaded
+
+
+def test_a_translation_added_later_is_found(installed: Installed) -> None:
+    """As somebody writes it who starts from an impl."""
+    module = installed.path / "corejax_new_impl_only" / "translations.py"
+    before = module.read_text()
+    lines = [line.removeprefix("    ") for line in before.splitlines() if line.startswith("    ")]
+    rule = "\n".join(lines[:-1])  # the last one is another way
+    assert 'by="host callback"' in lines[-1]
+    body = """return ctx.full(in_avals[0], 7)"""
+    listing = ("-m", "corejax.cli", "list-primitives", "--json", "--plugin=new_impl_only")
+    try:
+        module.write_text(before + rule.replace("...", body) + "\n")
+        text = python(*listing, cwd=installed.path, path=installed.path)
+        program = (
+            "import corejax, numpy as np; from corejax.new_impl_only import running_max;"
+            "print(corejax.jit(running_max)(np.ones(2, np.float32)))"
+        )
+        computed = python("-c", program, cwd=installed.path, path=installed.path)
+    finally:
+        module.write_text(before)
+    assert json.loads(text)["primitives"][0]["rules"]["xla_translation"] == "own"
+    assert computed.split() == ["[7.", "7.]"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_primitive_of_another_name_needs_no_renaming(kind: str, tmp_path: Path) -> None:
+    assert run("acme", "--kind", kind, "--primitive", "wobble", "--directory", str(tmp_path)).exit_code == 0
+    home = tmp_path / "corejax-acme"
+    assert {f"src/corejax_acme/{name}.py" for name in ("plugin", "wobble", "examples", "translations")} | {
+        "tests/test_wobble.py"
+    } <= {path.relative_to(home).as_posix() for path in home.rglob("*.py")}
+    assert not [path for path in home.rglob("*") if path.is_file() and KINDS[kind].name in path.read_text()]
+    info = tmp_path / "site" / "corejax_acme-0.1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: corejax-acme\nVersion: 0.1.0\n")
+    (info / "entry_points.txt").write_text("[corejax.plugins]\nacme = corejax_acme.plugin\n")
+    (tmp_path / "site" / "corejax_acme").symlink_to(home / "src" / "corejax_acme")
+    options = ["-q", "-p", "no:cacheprovider", "--deselect", "tests/test_conformance.py"]
+    report = python("-m", "pytest", *options, cwd=home, path=tmp_path / "site")
+    assert "passed" in report and "failed" not in report
+    text = python("-m", "corejax.cli", "list-primitives", "--plugin=acme", cwd=home, path=tmp_path / "site")
+    assert "acme.wobble" in text
+
+
 # -- what is written ------------------------------------------------------------------------------------------------
 
 
@@ -106,7 +163,7 @@ def test_it_is_listed(installed: Installed) -> None:
 def test_files(kind: str) -> None:
     plan = Plan.of("acme-special", None, {}, kind=kind)
     written = files(plan, "0.1.0")
-    module = KINDS[kind].module
+    module = KINDS[kind].name
     expected = {
         "pyproject.toml",
         "README.md",
@@ -117,13 +174,13 @@ def test_files(kind: str) -> None:
         "src/corejax_acme_special/py.typed",
         "src/corejax_acme_special/plugin.py",
         "src/corejax_acme_special/examples.py",
+        "src/corejax_acme_special/translations.py",
         f"src/corejax_acme_special/{module}.py",
         f"tests/test_{module}.py",
         "tests/test_conformance.py",
         "tests/test_readme.py",
     }
-    translations = {"src/corejax_acme_special/translations.py"} if KINDS[kind].translated else set()
-    assert set(written) == expected | translations
+    assert set(written) == expected
     for name, text in written.items():
         if name == "LICENSE" or not text:
             continue
@@ -176,6 +233,12 @@ def test_bad_names(name: str, tmp_path: Path) -> None:
         (["explain"], "corejax.explain is taken, by the kernel"),
         (["acme", "--author", "a@b <>"], "an author is 'Name' or 'Name <name@example.org>'"),
         (["acme", "--kind", "linear"], "'linear' is not one of"),
+        (["acme", "--primitive", "acme.cube"], "new-plugin acme --primitive my_function"),
+        (["acme", "--primitive", "lambda"], "'lambda' is no name for a primitive"),
+        (["acme", "--primitive", "abs"], "'abs' is no name for a primitive"),
+        (["acme", "--primitive", "examples"], "the module examples.py is another one"),
+        (["acme", "--primitive", "reference"], "something else in its modules has it"),
+        (["acme", "--primitive", "np"], "something else in its modules has it"),
         (["acme", "--license", "gpl"], "'gpl' is not one of"),
     ],
 )
@@ -205,4 +268,5 @@ def test_never_overwrites(tmp_path: Path) -> None:
 def test_output_says_what_to_do_next(tmp_path: Path) -> None:
     lines = run("acme", "--directory", str(tmp_path / "new")).output.splitlines()
     assert f"wrote {tmp_path / 'new' / 'corejax-acme' / 'pyproject.toml'}" in lines
+    assert lines[-2].strip() == "corejax write-manifest acme"
     assert lines[-1].strip() == "corejax list-primitives --plugin acme"

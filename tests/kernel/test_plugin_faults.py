@@ -19,7 +19,7 @@ from corejax.errors import (
     PluginMissingError,
     PluginMissingImportError,
 )
-from corejax.plugins.contributions import Snapshot
+from corejax.plugins.contributions import entries
 from corejax.plugins.plugin_manager import PluginManager
 from corejax.plugins.records import causes
 from corejax.primitive import Primitive, primitives
@@ -37,8 +37,7 @@ def fault_of(manager: PluginManager, name: str) -> BaseException:
 
 def tables() -> list[Any]:
     """Everything a plugin can contribute to, to compare."""
-    store = Snapshot()
-    return [store.entries]
+    return [entries()]
 
 
 # -- faults --------------------------------------------------------------------------------------------------------

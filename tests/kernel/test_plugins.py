@@ -20,7 +20,7 @@ from corejax.errors import (
     PluginMissingError,
 )
 from corejax.extend import hookimpl
-from corejax.plugins.contributions import Snapshot
+from corejax.plugins.contributions import entries
 from corejax.plugins.plugin_manager import PluginManager
 from corejax.plugins.records import Selection
 from corejax.primitive import primitives
@@ -39,8 +39,7 @@ def fault_of(manager: PluginManager, name: str) -> BaseException:
 
 def tables() -> list[Any]:
     """Everything a plugin can contribute to, to compare."""
-    store = Snapshot()
-    return [store.entries]
+    return [entries()]
 
 
 # -- discovery and laziness ----------------------------------------------------------------------------------------

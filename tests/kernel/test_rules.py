@@ -44,6 +44,7 @@ def kernel_tables_as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     before = Snapshot()
     yield
     undo(before.changes())
+    before.close()
 
 
 def make(**fields: Any) -> Primitive:

@@ -1,4 +1,4 @@
-"""The two pages' examples of `cond`, `switch` and `scan`: today's notation to the letter, and what they compute.
+"""The pages' examples of `cond`, `switch`, `fori_loop` and `scan`: today's notation to the letter, what they compute.
 
 The pages are older than omnistaging: `jnp.ones(...)` in a traced function is now an equation there and no hoisted
 constant. `cond` has branches chosen by an index in place of `true_jaxpr` and `false_jaxpr`, and both of them take the
@@ -129,6 +129,34 @@ ONE_OF_THREE_UNTYPED = """\
   in (e,) }"""
 
 
+def func10(arg: Any, n: Any) -> Any:
+    ones = jnp.ones(arg.shape)  # A constant
+    return lax.fori_loop(0, n, lambda i, carry: carry + ones * 3.0 + arg, arg + ones)
+
+
+FUNC10 = """\
+{ lambda ; a:f32[16] b:~i32[]. let
+    c:f32[16] = broadcast_in_dim[
+      broadcast_dimensions=()
+      shape=(16,)
+    ] 1.0:f32[]
+    d:f32[16] = add a c
+    _:~i32[] _:~i32[] e:f32[16] = while[
+      body_jaxpr={ lambda ; a:f32[16] b:f32[16] c:~i32[] d:~i32[] e:f32[16]. let
+          f:~i32[] = add c 1:~i32[]
+          g:f32[16] = mul a 3.0:f32[]
+          h:f32[16] = add e g
+          i:f32[16] = add h b
+        in (f, d, i) }
+      body_nconsts=2
+      cond_jaxpr={ lambda ; a:~i32[] b:~i32[] c:f32[16]. let
+          d:bool[] = lt a b
+        in (d,) }
+      cond_nconsts=0
+    ] c a 0:~i32[] b d
+  in (e,) }"""
+
+
 def func11(arr: Any, extra: Any) -> Any:
     ones = jnp.ones(arr.shape)  #  A constant
 
@@ -166,6 +194,7 @@ PRINTED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
     "func7": (func7, (5.0,), FUNC7),
     "func8": (func8, (5.0, (np.zeros(1, np.float32), 2.0)), FUNC8),
     "one_of_three": (one_of_three, (1, 5.0), ONE_OF_THREE),
+    "func10": (func10, (ONES, 5), FUNC10),
     "func11": (func11, (ONES, 5.0), FUNC11),
 }
 
@@ -190,6 +219,7 @@ def test_values(wrap: Any) -> None:
     assert [wrap(func8)(x, pair).tolist() for x in (5.0, -5.0)] == [[7.0], [3.0]]
     # An index below 0 counts as 0, one past the end as the last.
     assert [float(wrap(one_of_three)(i, 5.0)) for i in (-1, 0, 1, 2, 3)] == [6.0, 6.0, 3.0, 8.0, 8.0]
+    np.testing.assert_array_equal(wrap(func10)(ONES, 5), 22.0 * ONES)
     carry, before = wrap(func11)(ONES, 5.0)
     assert float(carry) == 16 * (1.0 + 5.0)
     np.testing.assert_array_equal(before, 6.0 * np.arange(16))
@@ -200,6 +230,9 @@ def test_derivatives_and_batches() -> None:
     np.testing.assert_array_equal(vmap(func7)(np.array([5.0, -5.0], np.float32)), [8.0, -8.0])
     np.testing.assert_array_equal(vmap(one_of_three, in_axes=(0, None))(np.arange(3), 5.0), [6.0, 3.0, 8.0])
     assert grad(lambda pair: func8(-1.0, pair).sum())((np.zeros(1, np.float32), 2.0))[1] == 1.0
+    # The page's bound is traced; with one that is known the loop is a scan, and differentiable in reverse.
+    np.testing.assert_array_equal(grad(lambda arg: func10(arg, 5).sum())(ONES), 6.0 * ONES)
+    np.testing.assert_array_equal(vmap(func10, in_axes=(None, 0))(ONES, np.arange(3))[:, 0], [2.0, 6.0, 10.0])
     np.testing.assert_array_equal(grad(lambda arr: func11(arr, 5.0)[0])(ONES), ONES)
     assert float(grad(lambda extra: func11(ONES, extra)[0])(5.0)) == 16.0
 

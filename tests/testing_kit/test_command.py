@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+import corejax
+import corejax_testing
 from corejax.cli import main
-from corejax.extend import registries
+from corejax.extend import (
+    Example,
+    Primitive,
+    ShapedArray,
+    hookimpl,
+    isolated_plugins,
+    load_everything,
+    registries,
+)
+from corejax.plugins.contributions import Snapshot, undo
+from corejax_testing.selection import chosen, faults, notes
 from tests.testing_kit import test_mutations as mutations
 from tests.testing_kit.toys import same, toy
+
+README = Path(corejax_testing.__file__).resolve().parents[2] / "README.md"
 
 
 def run(*arguments: str) -> Result:
@@ -40,8 +57,9 @@ def test_failure_is_shown_with_numbers_and_rule(monkeypatch: pytest.MonkeyPatch)
         done = run("toy.mulsin", "--check", "jvp", "--check", "types")
     assert done.exit_code == 1
     assert "toy.mulsin  ✗    ✓" in done.output
-    assert "toy.mulsin: jvp: tangent 0 of the jvp rule is" in done.output
-    assert "operand 0: float" in done.output
+    assert "toy.mulsin: jvp: tangent 0 of the jvp rule, of operand 1 alone, is" in done.output
+    assert "operand 0: float32[1] [1.]" in done.output  # made small and round
+    assert "perhaps: it is everywhere -1 times what is right: a sign" in done.output
     assert "look at: the jvp rule, " in done.output
 
 
@@ -51,19 +69,121 @@ def test_json() -> None:
     (result,) = described["results"]
     assert (result["primitive"], result["check"], result["status"]) == ("add", "types", "passed")
     assert described["totals"] == {"passed": 1}
+    assert (described["format"], described["version"], described["exit_status"]) == ("corejax-verify", 1, 0)
+    assert (described["faults"], described["quick"]) == ([], False)
+
+
+def test_json_is_as_documented() -> None:
+    """A key that goes away makes a new version of the format."""
+    described = json.loads(run("add", "--check", "types", "--json").output)
+    assert set(described) == {"format", "version", "corejax", "quick", "exit_status", "faults", "results", "totals"}
+    text = README.read_text()
+    for key in [*described, *described["results"][0]]:
+        assert f"`{key}`" in text, f"{key} is not in the kit's README"
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["sinn"], "there is no plugin and no primitive named 'sinn'; did you mean 'sin'?"),
-        (["sin", "--check", "typo"], "there is no check named 'typo'; there are types, "),
+        (["sin", "--check", "nonsense"], "there is no check named 'nonsense'; there are examples, types, "),
+        (["sin", "--check", "typo"], "there is no check named 'typo'; did you mean 'types'?"),
     ],
 )
 def test_wrong_names(arguments: list[str], words: str) -> None:
     done = run(*arguments)
     assert done.exit_code == 2
     assert words in done.output
+
+
+def test_single_primitive_is_shown_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("types", "jvp", "transpose", "text", "params", "examples", "effects")
+    done = run("sin", "--quick", *(word for name in names for word in ("--check", name)))
+    assert done.exit_code == 0
+    assert "  ✓ jvp           Tangents are those of finite differences" in done.output
+    assert "  – effects       not applicable: it has no effects" in done.output
+
+
+@contextmanager
+def opaque(**declared: Any) -> Iterator[Primitive]:
+    """A primitive with an impl and an abstract-eval rule, and no plugin that gives examples of it."""
+    before = Snapshot()
+    try:
+        yield Primitive("toy.opaque", impl=np.tanh, abstract_eval=same, tags=("elementwise",), **declared)
+    finally:
+        undo(before.changes())
+
+
+def test_without_examples_nothing_is_known() -> None:
+    with opaque():
+        done = run("toy.opaque", "--check", "examples", "--check", "jvp")
+        allowed = run("toy.opaque", "--check", "examples", "--check", "jvp", "--allow-missing-examples")
+    assert done.exit_code == 1
+    assert "toy.opaque  ✗         –" in done.output
+    assert "gives no examples of it, so nothing is checked" in done.output
+    assert "if primitive == 'toy.opaque':" in done.output
+    assert allowed.exit_code == 0
+    assert "toy.opaque  –         –" in allowed.output
+
+
+def test_missing_and_derived_rules_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from corejax_testing import runner
+
+    monkeypatch.setattr(runner, "examples_of", lambda name: [Example((ShapedArray((3,), "float32"),))])
+    with opaque():
+        done = run("toy.opaque", *(word for name in ("types", "jvp", "vmap") for word in ("--check", name)))
+    assert done.exit_code == 0, done.output
+    assert "toy.opaque  ✓      ·    ○" in done.output
+    assert "toy.opaque: primitive 'toy.opaque'" in done.output and "Not checked: jvp." in done.output
+    assert "(○ 1 of these by derived rules)" in done.output
+
+
+class Broken:
+    """A plugin that fails after it has named what it offers."""
+
+    @hookimpl
+    def corejax_register_primitives(self) -> None:
+        raise OSError("no library")
+
+
+class Empty:
+    """A plugin without primitives."""
+
+    @hookimpl
+    def corejax_declare_api_version(self) -> int:
+        return 1
+
+
+def test_plugins_that_failed_or_have_nothing() -> None:
+    with isolated_plugins() as manager:
+        manager.register(Broken(), "broken", "1.0")
+        manager.register(Empty(), "empty", "1.0")
+        load_everything()
+        assert chosen(["broken"]) == chosen(["empty"]) == []
+        assert faults(["broken"]) == faults([]) == ["plugin 'broken' (broken 1.0) failed: OSError: no library"]
+        assert faults(["empty"]) == notes(["broken"]) == []
+        assert notes(["empty"]) == ["plugin 'empty' (empty 1.0) has no primitives: there is nothing to check"]
+        with pytest.raises(KeyError, match=r"named .acme.cube.\. It may be of a plugin that failed: .*broken"):
+            chosen(["acme.cube"])
+        with pytest.raises(corejax.errors.PluginError, match="OSError: no library"):
+            corejax_testing.tests_for("broken")
+
+
+def test_failed_plugin_is_exit_status_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    from corejax_testing import selection
+
+    monkeypatch.setattr(selection, "faults", lambda names: ["plugin 'broken' (broken 1.0) failed: OSError: no library"])
+    done = run("sin", "--check", "types")
+    assert done.exit_code == 1
+    assert "failed: plugin 'broken' (broken 1.0) failed: OSError: no library" in done.output
+    described = json.loads(run("sin", "--check", "types", "--json").output)
+    assert (described["exit_status"], len(described["faults"])) == (1, 1)
+
+
+def test_plugin_without_primitives_is_no_failure() -> None:
+    done = run("numpy_api")
+    assert done.exit_code == 0
+    assert "has no primitives: there is nothing to check" in done.output
 
 
 def test_list_checks() -> None:
@@ -74,17 +194,11 @@ def test_list_checks() -> None:
 
 
 def test_missing_rule_is_a_mark_and_no_failure() -> None:
-    from corejax.extend import Example, Primitive, ShapedArray
-    from corejax.plugins.contributions import Snapshot, undo
-    from corejax_testing import verify
-
-    before = Snapshot()
-    try:
-        primitive = Primitive("toy.opaque", impl=np.tanh, abstract_eval=same, tags=("elementwise",))
-        results = {r.check: r for r in verify(primitive, [Example((ShapedArray((3,), "float32"),))], quick=True)}
-    finally:
-        undo(before.changes())
-    assert registries["jvp"].find(primitive) is None
+    with opaque() as primitive:
+        found = corejax_testing.verify(primitive, [Example((ShapedArray((3,), "float32"),))], quick=True)
+        results = {r.check: r for r in found}
+        assert registries["jvp"].find(primitive) is None
     assert not [r.report() for r in results.values() if r.failed]
     assert results["jvp"].status == "missing rule"
     assert results["types"].status == "passed"
+    assert results["vmap"].derived == "loop"

@@ -51,6 +51,17 @@ def test_expected_failures_are_strict(pytester: pytest.Pytester) -> None:
     assert outcome(pytester, reasons) == {"passed": 2, "xfailed": 1, "failed": 1}
 
 
+def test_primitive_without_examples_is_a_failure(pytester: pytest.Pytester) -> None:
+    """... whose reason can be given like any other."""
+    text = ACME.replace('"acme.wrong", checks=["types", "jvp"]', 'checks=["examples", "types"]')
+    text = text.replace("examples=examples, ", "")
+    for reasons, wanted in (("{}", "failed"), ('{("acme.cube", "examples"): "later"}', "xfailed")):
+        pytester.makepyfile(text.replace("{REASONS}", reasons))
+        done = pytester.run(sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-W", "error")
+        assert done.parseoutcomes() == {wanted: 1, "skipped": 1}
+        done.stdout.fnmatch_lines(["*no plugin gives examples*"])
+
+
 WRONG: list[dict[str, Any]] = [
     {"checks": ["typo"]},
     {"expected_failures": {("neg", "typo"): ""}},

@@ -375,3 +375,16 @@ def test_nothing_from_a_type_alone() -> None:
         p.bind(X)
     with pytest.raises(MissingRuleError, match="no XLA translation rule"):
         jit(p.bind)(X)
+
+
+def test_a_callback_that_is_meant_is_an_own_rule() -> None:
+    p = make(np.sort)
+    xla_translations.register(p, by="host callback")
+    with warnings.catch_warnings(), config.override(strict_rules=True):
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(jit(lambda x: p.bind(x) * 2)(X), np.sort(X) * 2)
+        assert coverage_of(p)["xla_translation"].status == "own"
+    q = Primitive(f"callback_test.p{next(_numbers)}", abstract_eval=lambda x: x)
+    xla_translations.register(q, by="host callback")
+    with pytest.raises(MissingRuleError, match="by 'host callback', which cannot be made: it needs an impl"):
+        jit(q.bind)(X)

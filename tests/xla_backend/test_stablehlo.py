@@ -468,3 +468,35 @@ def test_a_missing_translation_names_the_operation_and_the_call(fun: Any) -> Non
     where = f"{source.co_filename}:{source.co_firstlineno + 1}:"
     assert note.startswith(f"The operation that has to be translated was traced at {where}")
     assert note.endswith("(_uses_it).")
+
+
+# -- shorthands ------------------------------------------------------------------------------------
+
+
+def test_slice() -> None:
+    x = np.arange(24, dtype=np.int32).reshape(4, 6)
+    (out,) = run(lambda ctx, x: [ctx.slice(x, (1, 0), (4, 5), (2, 3))], [x], [aval((2, 2), np.int32)])
+    np.testing.assert_array_equal(out, x[1:4:2, 0:5:3])
+    (out,) = run(lambda ctx, x: [ctx.slice(x, (1, 2), (1, 6))], [x], [aval((0, 4), np.int32)])
+    assert out.shape == (0, 4)
+
+
+def test_pad() -> None:
+    x = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
+    (out,) = run(lambda ctx, x: [ctx.pad(x, [(1, 0, 0), (0, 2, 1)])], [x], [aval((3, 7))])
+    np.testing.assert_array_equal(out, [[0] * 7, [1, 0, 2, 0, 3, 0, 0], [4, 0, 5, 0, 6, 0, 0]])
+    seven = np.float32(7)
+    (out,) = run(lambda ctx, x, v: [ctx.pad(x, [(-1, 1, 0), (0, -1, 0)], v)], [x, seven], [aval((2, 2))])
+    np.testing.assert_array_equal(out, [[4, 5], [7, 7]])
+    (out,) = run(lambda ctx, x: [ctx.pad(x, ())], [seven], [F])
+    assert out == 7
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.uint8, np.bool_], ids=name)
+@pytest.mark.parametrize("direction", ["EQ", "NE", "LT", "LE", "GT", "GE"])
+def test_compare(direction: str, dtype: Any) -> None:
+    x, y = np.array([0, 1, 200, 0]).astype(dtype), np.array([0, 0, 1, 1]).astype(dtype)
+    (out,) = run(lambda ctx, x, y: [ctx.compare(direction, x, y)], [x, y], [aval((4,), np.bool_)])
+    compare = {"EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal, "GT": np.greater,
+               "GE": np.greater_equal}[direction]  # fmt: skip
+    np.testing.assert_array_equal(out, compare(x, y))

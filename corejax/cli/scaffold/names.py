@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import datetime
 import keyword
 import re
@@ -18,22 +19,21 @@ class Kind(NamedTuple):
 
     Attributes:
         directory: of its templates.
-        module: of the primitive; also the primitive's name behind the dot.
-        summary: one line about it.
-        translated: whether it has a translation of its own.
+        name: of the primitive behind the dot, of its module and of its function, if the author gives none.
+        summary: one line about it, with `{name}` for the name.
     """
 
     directory: str
-    module: str
+    name: str
     summary: str
-    translated: bool
 
 
 KINDS = {
-    "elementwise": Kind("elementwise", "softsign", "softsign(x) = x / (1 + |x|)", True),
-    "higher-order": Kind("higher_order", "named_call", "Calls of functions as one equation that bears a name", True),
-    "impl-only": Kind("impl_only", "running_max", "The largest number so far along an axis", False),
+    "elementwise": Kind("elementwise", "softsign", "{name}(x) = x / (1 + |x|)"),
+    "higher-order": Kind("higher_order", "named_call", "Calls of functions as one equation that bears a name"),
+    "impl-only": Kind("impl_only", "running_max", "The largest number so far along an axis"),
 }
+_MODULES = ("plugin", "examples", "translations")  # the others of the package
 
 # Option -> SPDX expression.
 LICENSES = {"apache-2.0": "Apache-2.0", "mit": "MIT", "bsd-3-clause": "BSD-3-Clause", "none": None}
@@ -46,6 +46,7 @@ class Plan:
     Attributes:
         plugin: name of the entry point and prefix of the primitive's name ("acme_special").
         namespace: `corejax.<namespace>` is where users find it.
+        function: the function that users call; its module and, behind the dot, the primitive have its name.
         kind: key of `KINDS`.
         license: key of `LICENSES`.
         author: "Name" or "Name <mail>".
@@ -53,6 +54,7 @@ class Plan:
 
     plugin: str
     namespace: str
+    function: str
     kind: str = "elementwise"
     license: str = "apache-2.0"
     author: str | None = None
@@ -65,7 +67,7 @@ class Plan:
             name: what the user calls it: with dashes or underscores, with `corejax-` before it or without.
             namespace: the facade's name for it, or None: as the plugin.
             taken: names of the facade that are not free -> whose they are.
-            options: the other attributes.
+            options: the other attributes; the primitive's name by default as the kind has it.
 
         Raises:
             ValueError: a name or the author is not fit; the text says what is, with an example.
@@ -91,7 +93,10 @@ class Plan:
         author = options.get("author")
         if author is not None and not _AUTHOR.fullmatch(author):
             raise ValueError(f"an author is 'Name' or 'Name <name@example.org>', got {author!r}")
-        return cls(plugin, chosen, **{key: value for key, value in options.items() if value is not None})
+        given = {key: value for key, value in options.items() if value is not None}
+        primitive = given.pop("function", KINDS[given.get("kind", "elementwise")].name)
+        _check_primitive(primitive, plain)
+        return cls(plugin, chosen, primitive, **given)
 
     @property
     def distribution(self) -> str:
@@ -106,7 +111,7 @@ class Plan:
     @property
     def primitive(self) -> str:
         """Name of the primitive; the plugin's name in it keeps it apart from everybody else's."""
-        return f"{self.plugin}.{KINDS[self.kind].module}"
+        return f"{self.plugin}.{self.function}"
 
     def tokens(self, version: str) -> dict[str, str]:
         """What stands for the `@words@` of the templates.
@@ -123,14 +128,25 @@ class Plan:
             "plugin": self.plugin,
             "namespace": self.namespace,
             "primitive": self.primitive,
-            "module": KINDS[self.kind].module,
-            "summary": KINDS[self.kind].summary,
+            "module": self.function,
+            "name": self.function,
+            "summary": KINDS[self.kind].summary.format(name=self.function),
             "author": found["name"],
             "author_table": _author_table(found["name"], found["email"]),
             "year": str(datetime.date.today().year),
             "license_fields": f'license = "{expression}"\nlicense-files = ["LICENSE"]\n' if expression else "",
             **_versions(version),
         }
+
+
+def _check_primitive(name: str, plain: str) -> None:
+    if not (_NAME.fullmatch(name) and name.isidentifier()) or keyword.iskeyword(name) or hasattr(builtins, name):
+        raise ValueError(
+            f"{name!r} is no name for a primitive: a Python name in lower case, which Python has no use for; the "
+            f"plugin's name comes before it by itself. For example: corejax new-plugin {plain} --primitive my_function"
+        )
+    if name in _MODULES:
+        raise ValueError(f"{name!r} is no name for a primitive: the module {name}.py is another one of the package")
 
 
 def _author_table(name: str, email: str | None) -> str:

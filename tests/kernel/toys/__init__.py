@@ -26,7 +26,7 @@ source_info.register_internal(os.path.dirname(__file__))
 def installed(operations: dict[str, Any] = OPERATIONS, operators: dict[str, Any] = OPERATORS) -> Iterator[None]:
     """The toys as the only plugin, for a `with` block: structural operations, array operators, no discovery."""
     earlier = plugins.set_manager(PluginManager(find=lambda: ()))
-    kept = dict(vars(structural)), dict(structural._operations), dict(structural._owners)
+    kept = {name: structural.owners.entry(name) for name in structural.owners}
     methods = {
         name: (array_methods.provenance[name], vars(array_methods.ArrayMethods)[name])
         for name in array_methods.provenance
@@ -40,8 +40,8 @@ def installed(operations: dict[str, Any] = OPERATIONS, operators: dict[str, Any]
             array_methods.provide(name, method)
         yield
     finally:
-        vars(structural).clear()
-        vars(structural).update(kept[0], _operations=kept[1], _owners=kept[2])
+        for name in {*structural.owners, *kept}:
+            structural.owners.put(name, kept.get(name))
         for name in list(array_methods.provenance):
             array_methods.withdraw(name)
         for name, (owner, method) in methods.items():

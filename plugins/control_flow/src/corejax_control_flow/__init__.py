@@ -1,1 +1,1 @@
-"""Structured control flow for corejax: `cond`, `switch` and `scan`."""
+"""Structured control flow for corejax: `cond`, `switch` and `scan`; `checkpoint`, names and barriers."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import ShapedArray, Tracer, as_array, dtypes, get_aval, host_value, leaf_names, tree
+from corejax_control_flow import recomputing as recomputing  # one more of the primitive's rules
 from corejax_control_flow.cond_rules import cond_p
 from corejax_control_flow.programs import appended
 from corejax_control_flow.tracing import (

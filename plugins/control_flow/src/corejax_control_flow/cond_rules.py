@@ -32,7 +32,9 @@ from corejax.extend import (
     is_undef_primal,
     jvp_jaxpr,
     jvp_rules,
+    memoised,
     move_batch_axis,
+    partial_eval_jaxpr,
     partial_eval_jaxpr_rules,
     partial_eval_rules,
     tangent_aval,
@@ -40,7 +42,7 @@ from corejax.extend import (
     transpose_rules,
     vmap_rules,
 )
-from corejax_control_flow.programs import chosen, either, memoised, merged, others, split, with_outputs
+from corejax_control_flow.programs import chosen, either, merged, others, refuse_effects, with_outputs
 
 Branches = tuple[ClosedJaxpr, ...]
 Linear = tuple[bool, ...]
@@ -127,13 +129,11 @@ def _select_outputs(axis_size: int, index: Any, operands: Any, dims_in: Any, bra
     """Elements of the batch go different ways: run every branch, then choose, unless the branches agree."""
     from corejax_lax_basic import lax
 
-    effects = sorted(frozenset().union(*(b.effects for b in branches)))
-    if effects:
-        raise NotImplementedError(
-            f"vmap of cond over a mapped predicate runs every branch, but a branch has effects "
-            f"({', '.join(effects)}) that would then happen for every element. Map over the operands only, "
-            "or move the effect out of the cond."
-        )
+    refuse_effects(
+        branches,
+        "vmap of cond over a mapped predicate runs every branch, but a branch has effects ({}) that would then happen "
+        "for every element. Map over the operands only, or move the effect out of the cond.",
+    )
     programs = [batch_jaxpr(b, axis_size, dims_in) for b in branches]
     results = [inline_closed(p, operands) for p, _ in programs]
     vals_out = []
@@ -186,8 +186,8 @@ def _unzip(branches: Branches, unknowns: Sequence[bool]) -> _Halves:
 
     def make() -> _Halves:
         none = [False] * len(branches[0].out_avals)
-        unknowns_out = either(none, *(split(b, unknowns, none)[2] for b in branches))
-        halves = [split(b, unknowns, unknowns_out) for b in branches]
+        unknowns_out = either(none, *(partial_eval_jaxpr(b, unknowns, none)[2] for b in branches))
+        halves = [partial_eval_jaxpr(b, unknowns, unknowns_out) for b in branches]
         num_known = unknowns_out.count(False)
         forwarded: dict[int, None] = {}
         slots: list[ShapedArray] = []

@@ -14,24 +14,13 @@ from corejax.extend import (
     JaxprEqn,
     ShapedArray,
     Var,
-    config,
-    dce_jaxpr,
-    partial_eval_jaxpr,
+    inline_closed,
+    memoised,
     stage,
-    trace_state,
     zero_cotangent,
 )
 
 Flags = Sequence[bool]
-
-
-def memoised(closed: ClosedJaxpr, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-    """What `make` gives, kept with the program under `key` and the settings that a trace depends on."""
-    key = (*key, config.trace_key(), trace_state.axis_env)
-    found = closed.memo.get(key)
-    if found is None:
-        found = closed.memo[key] = make()
-    return found
 
 
 def chosen(items: Iterable[Any], flags: Iterable[bool]) -> list[Any]:
@@ -136,22 +125,6 @@ def depends(jaxpr: Jaxpr, inputs: Flags) -> list[bool]:
     return [v in touched for v in jaxpr.outvars]
 
 
-def split(closed: ClosedJaxpr, unknowns: Flags, instantiate: Flags) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], int]:
-    """As `partial_eval_jaxpr`, without the residuals that the unknown half turns out not to need."""
-
-    def make() -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], int]:
-        known, unknown, unknowns_out, num_res = partial_eval_jaxpr(closed, unknowns, instantiate)
-        keep = [i >= num_res for i in range(len(unknown.in_avals))]
-        unknown, used = dce_jaxpr(unknown, [True] * len(unknown.out_avals), keep)
-        used_res = used[:num_res]
-        num_known = len(known.out_avals) - num_res
-        if not all(used_res):
-            known, _ = dce_jaxpr(known, [True] * num_known + used_res, True)
-        return known, unknown, unknowns_out, sum(used_res)
-
-    return memoised(closed, ("split", tuple(unknowns), tuple(instantiate)), make)  # type: ignore[no-any-return]
-
-
 def instantiated(closed: ClosedJaxpr, operands: Sequence[Any]) -> tuple[list[JaxprEqn], list[Any]]:
     """A closed program's equations on other operands, with variables of their own.
 
@@ -166,3 +139,76 @@ def instantiated(closed: ClosedJaxpr, operands: Sequence[Any]) -> tuple[list[Jax
         env.update(zip(eqn.outvars, outvars, strict=True))
         eqns.append(eqn.replace(invars=invars, outvars=outvars))
     return eqns, [env.get(v, v) for v in closed.jaxpr.outvars]
+
+
+HARMLESS = frozenset({"progress"})  # effects that may happen more often than they should: they change no result
+
+
+def inlining(param: str) -> Callable[..., list[Any]]:
+    """A decomposition: the program that a parameter holds, applied to the operands.
+
+    Rules of the kinds that the kernel knows are the primitives' own; this is for interpreters of other plugins.
+    """
+
+    def inlined(*args: Any, **params: Any) -> list[Any]:
+        return inline_closed(params[param], args)
+
+    return inlined
+
+
+def refuse_effects(programs: Sequence[ClosedJaxpr], message: str) -> None:
+    """Refuse programs with effects that would happen where they should not.
+
+    Args:
+        programs: the programs.
+        message: what to say, with `{}` in the place of the effects.
+
+    Raises:
+        NotImplementedError: there are effects other than a progress bar's.
+    """
+    effects = frozenset().union(*(p.effects for p in programs)) - HARMLESS
+    if effects:
+        raise NotImplementedError(message.format(", ".join(sorted(effects))))
+
+
+# Primitives with effects whose result is one of their operands: its index.
+passes_on: dict[Any, int] = {}
+
+
+def without_effects(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program without equations that only have an effect: of no output that is used, or that pass an operand on.
+
+    For a program that runs a second time for its outputs. Effects of other equations stay.
+    """
+    if not closed.effects:
+        return closed
+    return memoised(closed, ("without effects",), lambda: _silenced(closed))  # type: ignore[no-any-return]
+
+
+def _silenced(closed: ClosedJaxpr) -> ClosedJaxpr:
+    old = closed.jaxpr
+    env: dict[Any, Any] = {}
+    eqns = []
+    for eqn in old.eqns:
+        operands = [env.get(v, v) for v in eqn.invars]
+        if eqn.primitive in passes_on:
+            env[eqn.outvars[0]] = operands[passes_on[eqn.primitive]]
+            continue
+        eqns.append(eqn.replace(invars=operands))
+    outvars = [env.get(v, v) for v in old.outvars]
+    live = {v for v in outvars if type(v) is Var}
+    kept = []
+    for eqn in reversed(eqns):
+        if eqn.effects:
+            if live.isdisjoint(eqn.outvars):
+                continue
+            eqn = eqn.replace(params={name: _silent(value) for name, value in eqn.params.items()})
+        live.update(v for v in eqn.invars if type(v) is Var)
+        kept.append(eqn)
+    return ClosedJaxpr(Jaxpr(old.constvars, old.invars, kept[::-1], outvars, old.debug_info), closed.consts)
+
+
+def _silent(param: Any) -> Any:
+    if isinstance(param, ClosedJaxpr):
+        return without_effects(param)
+    return tuple(map(_silent, param)) if isinstance(param, tuple) else param

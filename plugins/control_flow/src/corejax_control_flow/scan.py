@@ -6,28 +6,16 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax.extend import (
-    ShapedArray,
-    check_arguments,
-    close_over_consts,
-    fun_name,
-    get_aval,
-    leaf_names,
-    mapped_aval,
-    tree,
-)
-from corejax_control_flow import scan_linearity as scan_linearity  # the rest of the primitive's rules
+import numpy as np
+
+from corejax.extend import ClosedJaxpr, as_array, fun_name, get_aval, leaf_names, mapped_aval, tree
+from corejax_control_flow import recomputing as recomputing  # the rest of the primitive's rules
+from corejax_control_flow import scan_linearity as scan_linearity
+from corejax_control_flow.carries import as_results, check_leaves, settle, unchanged, without_carries
+from corejax_control_flow.programs import chosen, cut, merged, others
+from corejax_control_flow.progress import Progress, ProgressBar, as_progress_bar, counted, first_count
 from corejax_control_flow.scan_rules import scan_p
-from corejax_control_flow.tracing import (
-    Traced,
-    common_dtype,
-    convert,
-    place,
-    result_type,
-    shown,
-    trace,
-    typed_tree,
-)
+from corejax_control_flow.tracing import Traced, place, result_type, shown, trace
 
 
 def scan(
@@ -37,6 +25,8 @@ def scan(
     length: int | None = None,
     reverse: bool = False,
     unroll: int | bool = 1,
+    *,
+    progress: Progress = False,
 ) -> tuple[Any, Any]:
     """Apply a function to each element of arrays in turn, passing a carry along.
 
@@ -55,6 +45,7 @@ def scan(
         length: number of iterations, needed where there is no array in `xs`.
         reverse: start from the end; `ys` are in the order of `xs` all the same.
         unroll: iterations of the compiled loop's body in one go; True for all.
+        progress: show a progress bar: True, its label, or a `ProgressBar`.
 
     Returns:
         The last carry, and the pytree of `y` with a new first axis.
@@ -66,37 +57,81 @@ def scan(
     """
     if not callable(f):
         raise TypeError(f"scan applies a function (carry, x) -> (carry, y), got {f!r} of type {type(f).__name__}")
-    init_leaves, init_tree = tree.tree_flatten(init)
-    x_leaves, x_tree = tree.tree_flatten(xs)
-    for leaves, treedef, name in ((init_leaves, init_tree, "init"), (x_leaves, x_tree, "xs")):
-        check_arguments("scan", f, leaves, lambda t=treedef, n=name: leaf_names(t, n))
+    init_leaves, init_tree = check_leaves("scan", f, init, "init")
+    x_leaves, x_tree = check_leaves("scan", f, xs, "xs")
     length = _checked_length(f, x_leaves, x_tree, length)
-    unroll = _checked_unroll(unroll, length)
+    unroll = checked_unroll("scan", unroll, length)
+    bar = as_progress_bar("scan", progress)
     x_avals = [mapped_aval(get_aval(x), 0) for x in x_leaves]
-    init_leaves, traced, num_carry = _trace_body(f, init_leaves, init_tree, x_avals, x_tree)
-    args = [*traced.consts, *init_leaves, *x_leaves]
-    outs = scan_p.bind(
-        *args,
-        jaxpr=close_over_consts(traced.jaxpr),
-        length=length,
-        linear=(False,) * len(args),
-        num_carry=num_carry,
-        num_consts=len(traced.consts),
-        reverse=bool(reverse),
-        unroll=unroll,
+    in_tree = tree.treedef_tuple([init_tree, x_tree])
+    init_leaves, traced = settle(
+        "scan",
+        f,
+        init_leaves,
+        init_tree,
+        lambda avals: trace("scan", f, in_tree, [*avals, *x_avals]),
+        lambda traced: _carry_tree(f, traced),
     )
+    outs = scan_traced(traced, init_leaves, x_leaves, length, bool(reverse), unroll, bar)
     carry, ys = tree.tree_unflatten(traced.out_tree, outs)
     return carry, ys
+
+
+def scan_traced(
+    traced: Traced,
+    init: Sequence[Any],
+    xs: Sequence[Any],
+    length: int,
+    reverse: bool,
+    unroll: int,
+    bar: ProgressBar | None,
+) -> list[Any]:
+    """Bind `scan` to a recorded body; carries that it does not change are constants of the loop.
+
+    Returns:
+        The last carries and the stacked results.
+    """
+    num_carry = len(init)
+    jaxpr = traced.jaxpr
+    same = unchanged(jaxpr.invars[:num_carry], jaxpr.outvars[:num_carry])
+    body = without_carries(traced, num_carry, same)
+    consts, carry = [*chosen(init, same), *traced.consts], others(init, same)
+    if bar is not None:
+        body, carry = _counted(body, len(consts), bar, length), [first_count(), *carry]
+    args = [*consts, *carry, *xs]
+    outs = scan_p.bind(
+        *args,
+        jaxpr=body,
+        length=length,
+        linear=(False,) * len(args),
+        num_carry=len(carry),
+        num_consts=len(consts),
+        reverse=reverse,
+        unroll=unroll,
+    )
+    if bar is not None:
+        outs = outs[1:]
+    last, ys = cut(outs, len(same) - sum(same))
+    return [*merged(same, as_results(chosen(init, same)), last), *ys]
+
+
+def _counted(body: ClosedJaxpr, num_consts: int, bar: ProgressBar, length: int) -> ClosedJaxpr:
+    from corejax_lax_basic import lax
+
+    end = as_array(np.asarray(min(length, np.iinfo(np.int32).max), np.int32))
+    return counted(body, num_consts, bar, length, lambda count, *_: lax.lt(count, end))
 
 
 # -- arguments -----------------------------------------------------------------------------------------------
 
 
-def _integer(name: str, value: Any) -> int:
+def _integer(transform: str, name: str, value: Any) -> int:
     try:
         return operator.index(value)
     except TypeError as error:
-        raise TypeError(f"scan: {name} has to be an integer known while tracing, got {value!r}: {error}") from None
+        raise TypeError(
+            f"{transform}: {name} has to be an integer known while tracing, got {value!r}: {error}"
+        ) from None
 
 
 def _checked_length(f: Any, leaves: Sequence[Any], x_tree: Any, length: Any) -> int:
@@ -109,7 +144,7 @@ def _checked_length(f: Any, leaves: Sequence[Any], x_tree: Any, length: Any) -> 
                 "axis to scan over; close over it, put it in the carry, or broadcast it to the length"
             )
     if length is not None:
-        length = _integer("length", length)
+        length = _integer("scan", "length", length)
         if length < 0:
             raise ValueError(f"scan of {fun_name(f)}: length is the number of iterations, got {length}")
     sizes = {a.shape[0] for a in avals} | ({length} if length is not None else set())
@@ -125,40 +160,22 @@ def _checked_length(f: Any, leaves: Sequence[Any], x_tree: Any, length: Any) -> 
     return int(sizes.pop())
 
 
-def _checked_unroll(unroll: Any, length: int) -> int:
+def checked_unroll(transform: str, unroll: Any, length: int) -> int:
+    """`unroll` as a number of iterations.
+
+    Raises:
+        TypeError: it is not an integer.
+        ValueError: it is less than 1.
+    """
     if unroll is True or unroll is False:
         return max(length, 1) if unroll else 1
-    unroll = _integer("unroll", unroll)
+    unroll = _integer(transform, "unroll", unroll)
     if unroll < 1:
-        raise ValueError(f"scan: unroll is at least 1, got {unroll}")
+        raise ValueError(f"{transform}: unroll is at least 1, got {unroll}")
     return min(unroll, max(length, 1))
 
 
 # -- the body ------------------------------------------------------------------------------------------------
-
-
-def _trace_body(
-    f: Callable[..., Any], init: list[Any], init_tree: Any, x_avals: list[ShapedArray], x_tree: Any
-) -> tuple[list[Any], Traced, int]:
-    """Record the body on carries of the types that it gives back; weakly typed ones are converted to them."""
-    in_tree = tree.treedef_tuple([init_tree, x_tree])
-    while True:
-        avals = [get_aval(x) for x in init]
-        traced = trace("scan", f, in_tree, [*avals, *x_avals])
-        carry_tree = _carry_tree(f, traced)
-        if carry_tree != init_tree:
-            given = traced.jaxpr.out_avals[: carry_tree.num_leaves]
-            raise TypeError(
-                f"scan: {place(f)} takes and returns carries of different structure:\n"
-                f"  takes   {typed_tree(init_tree, avals)}\n"
-                f"  returns {typed_tree(carry_tree, given)}"
-            )
-        avals_out = traced.jaxpr.out_avals[: len(avals)]
-        wanted = [_promoted(a, b) for a, b in zip(avals, avals_out, strict=True)]
-        if all(dtype is None for dtype in wanted):
-            _check_types(f, init_tree, avals, avals_out)
-            return init, traced, len(avals)
-        init = [x if dtype is None else convert(x, dtype) for x, dtype in zip(init, wanted, strict=True)]
 
 
 def _carry_tree(f: Any, traced: Traced) -> Any:
@@ -169,33 +186,3 @@ def _carry_tree(f: Any, traced: Traced) -> Any:
             "; where there is nothing to stack, return (carry, None)"
         )
     return tree.tree_structure(out[0])
-
-
-def _promoted(taken: ShapedArray, given: ShapedArray) -> Any:
-    """The dtype that a weakly typed first carry takes to be what the body gives; None to leave it."""
-    if not taken.weak_type or given is taken:
-        return None
-    dtype = common_dtype((taken, given))
-    return dtype if dtype is not None and dtype == given.dtype else None
-
-
-def _check_types(f: Any, init_tree: Any, taken: Sequence[ShapedArray], given: Sequence[ShapedArray]) -> None:
-    lines = []
-    for name, a, b in zip(leaf_names(init_tree, "carry"), taken, given, strict=True):
-        if a.shape == b.shape and a.dtype == b.dtype:
-            continue
-        types = f"{name} is {shown(a)} when taken and {shown(b)} when returned"
-        if a.shape != b.shape:
-            lines.append(f"  {types}: the shapes have to be equal")
-            continue
-        cast = f"return {name}.astype('{a.dtype.name}')"
-        if (
-            common_dtype((a, b.update(weak_type=False))) is None
-            and common_dtype((a.update(weak_type=True), b)) == b.dtype
-        ):
-            cast += f", or start from init{name[len('carry') :]}.astype('{b.dtype.name}')"
-        lines.append(f"  {types}: {cast}")
-    if lines:
-        raise TypeError(
-            f"scan: {place(f)} changes the carry's type from one iteration to the next:\n" + "\n".join(lines)
-        )

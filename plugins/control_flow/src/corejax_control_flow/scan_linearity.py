@@ -14,6 +14,8 @@ from corejax.extend import (
     dce_jaxpr,
     inline_closed,
     is_undef_primal,
+    memoised,
+    partial_eval_jaxpr,
     partial_eval_jaxpr_rules,
     partial_eval_rules,
     tangent_aval,
@@ -28,11 +30,10 @@ from corejax_control_flow.programs import (
     depends,
     either,
     instantiated,
-    memoised,
     merged,
     others,
     rearranged,
-    split,
+    without_effects,
 )
 from corejax_control_flow.scan_rules import scan_p, stacked
 
@@ -74,7 +75,7 @@ def _unzip(
         consts, carry, xs = cut(unknowns, num_consts, num_carry)
         ys = [False] * (len(jaxpr.out_avals) - num_carry)
         while True:
-            known, unknown, unknowns_out, num_res = split(jaxpr, [*consts, *carry, *xs], [*carry, *ys])
+            known, unknown, unknowns_out, num_res = partial_eval_jaxpr(jaxpr, [*consts, *carry, *xs], [*carry, *ys])
             if unknowns_out[:num_carry] == carry:
                 break
             carry = either(carry, unknowns_out[:num_carry])
@@ -114,7 +115,7 @@ def _with_sources(
     of_residuals = [sources[v] for v in jaxpr.outvars[num_carry + num_ys :]]
     once = [kind in ("const", "invariant") for kind, _ in of_residuals]
     body, _ = dce_jaxpr(known, flags, True)
-    apart, _ = dce_jaxpr(known, invariant, [i < num_consts for i in range(len(jaxpr.invars))])
+    apart, _ = dce_jaxpr(without_effects(known), invariant, [i < num_consts for i in range(len(jaxpr.invars))])
     # From (residuals, constants, carries, xs) to (hoisted, constants, carries, scanned, xs).
     residuals = range(num_res)
     front, rest = cut(range(num_res, len(unknown.in_avals)), consts.count(True) + carry.count(True))

@@ -23,6 +23,7 @@ from corejax.extend import (
     stage,
     tree,
 )
+from corejax_control_flow.trace_cache import recorded
 
 
 class Traced(NamedTuple):
@@ -35,10 +36,14 @@ class Traced(NamedTuple):
 
 def trace(transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray]) -> Traced:
     """Record a function of arguments with this structure (of the tuple of positional arguments) and types."""
-    flat = FlatFunction(fun, in_tree)
-    debug = DebugInfo(fun, transform, tree.treedef_tuple([in_tree, tree.tree_structure({})]))
-    jaxpr, consts = stage(flat, avals, debug)
-    return Traced(jaxpr, consts, flat.out_tree)
+
+    def record() -> Traced:
+        flat = FlatFunction(fun, in_tree)
+        debug = DebugInfo(fun, transform, tree.treedef_tuple([in_tree, tree.tree_structure({})]))
+        jaxpr, consts = stage(flat, avals, debug)
+        return Traced(jaxpr, consts, flat.out_tree)
+
+    return recorded(fun, (transform, in_tree, tuple(avals)), record)  # type: ignore[no-any-return]
 
 
 def flatten_operands(transform: str, fun: Callable[..., Any], operands: tuple[Any, ...]) -> tuple[list[Any], Any]:
@@ -59,6 +64,9 @@ def with_common_consts(traced: Sequence[Traced]) -> tuple[list[ClosedJaxpr], lis
         consts.update((id(c), c) for c in t.consts)
     programs = []
     for jaxpr, own, _ in traced:
+        if not consts:  # kept with the recording, so that transformations of it are made once
+            programs.append(jaxpr.memo.setdefault(("closed",), ClosedJaxpr(jaxpr, ())))
+            continue
         binder = dict(zip(map(id, own), jaxpr.constvars, strict=True))
         leading = [binder.get(key) or Var(get_aval(c)) for key, c in consts.items()]
         opened = Jaxpr((), [*leading, *jaxpr.invars], jaxpr.eqns, jaxpr.outvars, jaxpr.debug_info)

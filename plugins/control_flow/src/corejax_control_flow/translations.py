@@ -1,4 +1,4 @@
-"""StableHLO of `cond` (`case`) and `scan` (`while` with a counter)."""
+"""StableHLO of `cond` (`case`), the loops (`while`), and progress (calls to the host)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import numpy as np
 from corejax.extend import ClosedJaxpr, ShapedArray, xla_translations
 from corejax_control_flow.cond_rules import cond_p, joined_out_avals
 from corejax_control_flow.programs import cut
+from corejax_control_flow.progress import ProgressBar, progress_p, report, report_p
 from corejax_control_flow.scan_rules import scan_p
+from corejax_control_flow.while_rules import while_p
 
 
 @xla_translations.register(cond_p)
@@ -20,10 +22,53 @@ def cond_translation(
     """`case`: its regions see the operands around them."""
     index, *operands = in_vals
     out = joined_out_avals(branches)
-    if not out:
+    if not out and not any(branch.effects for branch in branches):
         return []
     regions = [ctx.region((), lambda inner, b=branch: inner.inline(b, operands)) for branch in branches]
     return ctx.op("case", index, out=out, regions=regions)  # type: ignore[no-any-return]
+
+
+@xla_translations.register(while_p)
+def while_translation(
+    ctx: Any,
+    in_avals: Any,
+    in_vals: Sequence[Any],
+    *,
+    body_jaxpr: ClosedJaxpr,
+    body_nconsts: int,
+    cond_jaxpr: ClosedJaxpr,
+    cond_nconsts: int,
+) -> list[Any]:
+    """`while`: its regions see the constants around them."""
+    cond_consts, body_consts, carry = cut(in_vals, cond_nconsts, body_nconsts)
+    avals = [x.aval for x in carry]
+    regions = [
+        ctx.region(avals, lambda inner, *values: inner.inline(cond_jaxpr, [*cond_consts, *values])),
+        ctx.region(avals, lambda inner, *values: inner.inline(body_jaxpr, [*body_consts, *values])),
+    ]
+    return ctx.op("while", *carry, out=avals, regions=regions)  # type: ignore[no-any-return]
+
+
+@xla_translations.register(progress_p)
+def progress_translation(
+    ctx: Any, in_avals: Any, in_vals: Sequence[Any], *, bar: ProgressBar, total: int | None
+) -> Any:
+    """A call to the host, made only when it is time to draw."""
+    count, going = in_vals
+    flag = ShapedArray((), np.dtype(np.bool_))
+    rest = ctx.op("remainder", count, ctx.constant(np.asarray(bar.period(total), np.int32)), out=count.aval)
+    attrs = "comparison_direction = #stablehlo<comparison_direction EQ>"
+    due = ctx.op("compare", rest, ctx.constant(np.zeros((), np.int32)), out=flag, attrs=attrs)
+    due = ctx.op("or", due, ctx.op("not", going, out=flag), out=flag)
+    program = report(bar, total)
+    regions = [
+        ctx.region((), lambda inner: [count]),
+        ctx.region((), lambda inner: inner.inline(program, in_vals)),
+    ]
+    return ctx.op("case", ctx.convert(due, np.dtype(np.int32)), out=count.aval, regions=regions)
+
+
+xla_translations.register(report_p, by="host callback")  # which is what this primitive is for
 
 
 @xla_translations.register(scan_p)
@@ -64,9 +109,7 @@ def _while(ctx: Any, loop: _Loop, state: list[Any], counter: Any, stop: int, unr
     avals = [scalar, *(x.aval for x in state)]
 
     def unfinished(inner: Any, i: Any, *_: Any) -> Any:
-        attrs = "comparison_direction = #stablehlo<comparison_direction LT>"
-        limit = inner.constant(np.asarray(stop, counter))
-        return inner.op("compare", i, limit, out=ShapedArray((), np.bool_), attrs=attrs)
+        return inner.compare("LT", i, inner.constant(np.asarray(stop, counter)))
 
     def body(inner: Any, i: Any, *values: Any) -> list[Any]:
         one = inner.constant(np.asarray(1, counter))

@@ -34,6 +34,15 @@ def _reduction(dtype: Any = F32, reference: Any = None, **more: Any) -> list[Exa
     return [Example((_x(*s, dtype=dtype),), {"axes": axes}, reference=numpy, **more) for s, axes in over]
 
 
+def _running(reference: Any) -> list[Example]:
+    over = (((5,), 0, False), ((3, 4), 1, True), ((4, 2), 0, True), ((1, 3), 0, False))
+
+    def numpy(x: Any, *, axis: int, reverse: bool) -> Any:
+        return np.flip(reference(np.flip(x, axis), axis=axis), axis) if reverse else reference(x, axis=axis)
+
+    return [Example((_x(*s),), {"axis": a, "reverse": r}, reference=numpy) for s, a, r in over]
+
+
 def _index(reference: Any) -> list[Example]:
     over = (((4,), 0), ((2, 3), 1), ((3, 2), 0))
     return [
@@ -71,6 +80,11 @@ _NAMED: dict[str, Callable[[], list[Example]]] = {
     **{name: (lambda: _binary(dtype=I32) + _binary(dtype=BOOL)) for name in ("and", "or", "xor")},
     "not": lambda: _unary(dtype=I32) + _unary(dtype=BOOL),
     "reduce_sum": lambda: _reduction(reference=np.sum),
+    "cumsum": lambda: _running(reference=np.cumsum),
+    "cumprod": lambda: _running(reference=np.cumprod),
+    "cummax": lambda: _running(reference=np.maximum.accumulate),
+    "cummin": lambda: _running(reference=np.minimum.accumulate),
+    "cumlogsumexp": lambda: _running(reference=np.logaddexp.accumulate),
     "reduce_prod": lambda: _reduction(reference=np.prod),
     "reduce_max": lambda: _reduction(reference=np.max),
     "reduce_min": lambda: _reduction(reference=np.min),

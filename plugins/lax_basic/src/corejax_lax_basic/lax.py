@@ -13,6 +13,7 @@ from corejax_lax_basic.array_ops import iota as iota
 from corejax_lax_basic.array_ops import iota_p as iota_p
 from corejax_lax_basic.array_ops import pad as pad
 from corejax_lax_basic.array_ops import pad_p as pad_p
+from corejax_lax_basic.associative import associative_scan as associative_scan
 from corejax_lax_basic.binary import add as add
 from corejax_lax_basic.binary import add_p as add_p
 from corejax_lax_basic.binary import div as div
@@ -67,6 +68,16 @@ from corejax_lax_basic.convert import stop_gradient_p as stop_gradient_p
 from corejax_lax_basic.creation import full as full
 from corejax_lax_basic.creation import full_like as full_like
 from corejax_lax_basic.creation import zeros_like_array as zeros_like_array
+from corejax_lax_basic.cumulative import cumlogsumexp as cumlogsumexp
+from corejax_lax_basic.cumulative import cumlogsumexp_p as cumlogsumexp_p
+from corejax_lax_basic.cumulative import cummax as cummax
+from corejax_lax_basic.cumulative import cummax_p as cummax_p
+from corejax_lax_basic.cumulative import cummin as cummin
+from corejax_lax_basic.cumulative import cummin_p as cummin_p
+from corejax_lax_basic.cumulative import cumprod as cumprod
+from corejax_lax_basic.cumulative import cumprod_p as cumprod_p
+from corejax_lax_basic.cumulative import cumsum as cumsum
+from corejax_lax_basic.cumulative import cumsum_p as cumsum_p
 from corejax_lax_basic.dot import batch_matmul as batch_matmul
 from corejax_lax_basic.dot import dot as dot
 from corejax_lax_basic.dot import dot_general as dot_general

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import dtypes
-from corejax_lax_basic import complex_numbers, reductions, shape
+from corejax_lax_basic import complex_numbers, cumulative, reductions, shape
 from corejax_lax_basic.axes import canonical_axes, canonical_axis, canonical_shape
 from corejax_lax_basic.binary import div_p, max_p, min_p
 from corejax_lax_basic.broadcasting import expand_dims
@@ -299,10 +299,29 @@ def argmin(self: Any, axis: int | None = None, out: None = None, *, keepdims: bo
     return _arg_extreme(self, reductions.argmin_p, axis, keepdims, "argmin", out)
 
 
+def _running(x: Any, primitive: Any, axis: int | None, dtype: Any, out: None) -> Any:
+    _refuse_out(primitive.name, out)
+    x, axis = (ravel(x), 0) if axis is None else (x, axis)
+    axis = canonical_axis(axis, x.aval.ndim, f"{primitive.name}: axis")
+    if dtype is not None or dtypes.is_bool(x.aval.dtype):
+        x = convert_element_type(x, dtypes.default_int_dtype() if dtype is None else dtype)
+    return primitive.bind(x, axis=axis, reverse=False)
+
+
+def cumsum(self: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """Sums of the elements so far along an axis, or in the flattened array."""
+    return _running(self, cumulative.cumsum_p, axis, dtype, out)
+
+
+def cumprod(self: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """Products of the elements so far along an axis, or in the flattened array."""
+    return _running(self, cumulative.cumprod_p, axis, dtype, out)
+
+
 _FUNCTIONS: tuple[Callable[..., Any], ...] = (
     *(reshape, ravel, transpose, squeeze, swapaxes),
     *(astype, copy, clip, conj, dot),
-    *(sum, prod, max, min, mean, var, std, argmax, argmin),
+    *(sum, prod, max, min, mean, var, std, argmax, argmin, cumsum, cumprod),
 )
 METHODS: Mapping[str, Any] = {
     **{f.__name__: f for f in _FUNCTIONS},

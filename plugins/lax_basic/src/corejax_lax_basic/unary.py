@@ -177,12 +177,23 @@ def _abs_jvp(t: Any, out: Any, x: Any) -> Any:
     return mul(select_n(ge(x, constant(x, 0)), constant(x, -1), constant(x, 1)), t)
 
 
-for _primitive in (sign_p, floor_p, ceil_p, is_finite_p):
+def _sign_jvp(t: Any, out: Any, x: Any) -> Any:
+    """Of z/|z|: what of the tangent is not along z, over |z|; zero at zero, and for real numbers everywhere."""
+    if not dtypes.is_complex(get_aval(x).dtype):
+        return None
+    size = abs(x)
+    size = select_n(eq(size, constant(size, 0)), size, constant(size, float("inf")))
+    along = convert_element_type(real(mul(conj(out), t)), get_aval(x).dtype)
+    return div(sub(t, mul(out, along)), convert_element_type(size, get_aval(x).dtype))
+
+
+for _primitive in (floor_p, ceil_p, is_finite_p):
     defzero(_primitive)
 
 # Each row is linear in the tangent `t` in one operation; the factor beside it is known when linearising.
 # fmt: off
 defjvp_with_result(abs_p,      _abs_jvp)
+defjvp_with_result(sign_p,     _sign_jvp)
 defjvp_with_result(exp_p,      lambda t, out, x: mul(out, t))
 defjvp_with_result(expm1_p,    lambda t, out, x: mul(add(out, _one(x)), t))
 defjvp(            log_p,      lambda t, x:      div(t, x))

@@ -10,14 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from corejax_testing.authors import tests_for as tests_for
+    from corejax_testing.calls import Call as Call
     from corejax_testing.checks import CHECKS as CHECKS
+    from corejax_testing.checks import Check as Check
     from corejax_testing.outcomes import CheckFailure as CheckFailure
+    from corejax_testing.outcomes import NotApplicable as NotApplicable
     from corejax_testing.runner import Result as Result
     from corejax_testing.runner import verify as verify
 
 _LAZY = {
     "CHECKS": "checks",
+    "Call": "calls",
+    "Check": "checks",
     "CheckFailure": "outcomes",
+    "NotApplicable": "outcomes",
     "Result": "runner",
     "tests_for": "authors",
     "verify": "runner",

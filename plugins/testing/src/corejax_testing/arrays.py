@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from corejax.extend import ShapedArray
+from corejax_testing.diagnosis import diagnose, ratio
 from corejax_testing.outcomes import CheckFailure
 
 Array = np.ndarray[Any, Any]
@@ -98,7 +99,7 @@ def compare(
     got, wanted = np.asarray(got), np.asarray(wanted)
     for name, a, b in (("shape", got.shape, wanted.shape), ("dtype", got.dtype.name, wanted.dtype.name)):
         if a != b:
-            raise CheckFailure(f"{what} has {name} {a}, but {b} is right", rule)
+            raise CheckFailure(f"{what} has {name} {a}, but {b} is right", rule, diagnose(got, wanted))
     if got.size == 0:
         return
     bound = (tolerance(wanted.dtype) if allowed is None else allowed) * scale
@@ -111,6 +112,17 @@ def compare(
         _complain(a, b, off, what, rule)
 
 
+def require_close(a: float, b: float, size: float, dtype: Any, what: str, rule: str) -> None:
+    """Require two inner products to be the same number, up to rounding of terms of this size.
+
+    Raises:
+        CheckFailure: they differ.
+    """
+    bound = 50 * tolerance(dtype) * max(size, 1.0)
+    if not abs(a - b) <= bound:
+        raise CheckFailure(f"{what}: {a!r} and {b!r}", rule, ratio(a, b))
+
+
 def _complain(a: Array, b: Array, off: Array, what: str, rule: str | None) -> None:
     with np.errstate(all="ignore"):
         distance = np.where(off, np.nan_to_num(np.abs(wide(a) - wide(b)) if a.dtype != bool else 1.0, nan=np.inf), -1.0)
@@ -118,4 +130,4 @@ def _complain(a: Array, b: Array, off: Array, what: str, rule: str | None) -> No
     where = f"[{', '.join(map(str, worst))}]" if worst else ""
     count = f"; {int(off.sum())} of {off.size} elements differ" if off.size > 1 else ""
     raise CheckFailure(f"{what} is {a[worst].item()!r}{f' at {where}' if where else ''}, "
-                       f"but {b[worst].item()!r} is right{count}", rule)  # fmt: skip
+                       f"but {b[worst].item()!r} is right{count}", rule, diagnose(a, b))  # fmt: skip

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from corejax.extend import Example, Primitive, load_everything, primitives
-from corejax_testing.checks import CHECKS
+from corejax.extend import Example, PluginError, Primitive, load_everything, primitives
+from corejax_testing.checks import all_checks
 from corejax_testing.runner import MISSING, SKIPPED, run_check
-from corejax_testing.selection import chosen
+from corejax_testing.selection import faults, planned
 
 
 def tests_for(
@@ -29,19 +29,24 @@ def tests_for(
 
     Raises:
         KeyError: there is no such plugin, primitive or check.
+        PluginError: one of the plugins did not load.
     """
     import pytest
 
     from corejax.extend import examples_of
 
     load_everything()
-    reasons, given, run = dict(expected_failures or {}), examples or {}, list(CHECKS if checks is None else checks)
-    selected = chosen(names)
-    known = {(p.name, c) for p in selected for c in CHECKS}
-    for unknown in [*set(reasons) - known, *(("", c) for c in run if c not in CHECKS)]:
+    every, reasons, given = all_checks(), dict(expected_failures or {}), examples or {}
+    wanted = list(every if checks is None else checks)
+    plan = planned(names, wanted)
+    problems = faults(names) if names else []
+    if problems:
+        raise PluginError("; ".join(problems))
+    known = {(p.name, c) for p, _ in plan for c in every}
+    for unknown in [*set(reasons) - known, *(("", c) for c in wanted if c not in every)]:
         raise KeyError(f"there is no check {unknown[1]!r} of {unknown[0] or 'primitives'!r}")
     cases = []
-    for primitive in selected:
+    for primitive, run in plan:
         for check in run:
             reason = reasons.get((primitive.name, check))
             marks = [] if reason is None else [pytest.mark.xfail(strict=True, reason=reason)]
@@ -61,7 +66,7 @@ def _run(primitive: Primitive, check: str, given: Any, examples_of: Any, quick: 
     import pytest
 
     found = examples_of(primitive.name) if given is None else given
-    result = run_check(primitive, CHECKS[check], found, quick=quick)
+    result = run_check(primitive, all_checks()[check], found, quick=quick)
     if result.failed:
         pytest.fail(result.report(), pytrace=False)
     if result.status in (SKIPPED, MISSING):

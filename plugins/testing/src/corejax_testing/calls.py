@@ -116,10 +116,10 @@ class Call:
 
 
 def accepts(call: Call) -> bool:
-    """Whether abstract eval takes the operands; a TypeError is a refusal."""
+    """Whether abstract eval takes the operands; a TypeError or ValueError is a refusal."""
     try:
         call.avals_out  # noqa: B018
-    except TypeError:
+    except (TypeError, ValueError):
         return False
     return True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -11,56 +12,93 @@ from typing import Any
 
 import click
 
+# Of the JSON that is printed. Keys may be added to a version; what is removed or means something else makes a new one.
+JSON_VERSION = 1
+
 
 @click.command("verify")
 @click.argument("names", nargs=-1, metavar="[PLUGIN | PRIMITIVE]...")
 @click.option("--quick", is_flag=True, help="Fewer variations of the examples.")
 @click.option("--check", "checks", multiple=True, metavar="CHECK", help="Only this check; may be repeated.")
 @click.option("--list-checks", is_flag=True, help="Say what the checks check, and exit.")
+@click.option("--allow-missing-examples", is_flag=True, help="Primitives without examples are no failure.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def verify(names: Sequence[str], quick: bool, checks: Sequence[str], list_checks: bool, as_json: bool) -> None:
+def verify(
+    names: Sequence[str],
+    quick: bool,
+    checks: Sequence[str],
+    list_checks: bool,
+    allow_missing_examples: bool,
+    as_json: bool,
+) -> None:
     """Check the rules of primitives, one by one and together, on the examples that their plugins give.
 
-    Without names, all plugins. One row for each primitive, one column for each check: ✓ it holds, ✗ it does not
-    (what fails follows, with the smallest operands found and the rule to look at), · a rule is missing, – the
-    check means nothing there.
+    Without names, all plugins. One row for each primitive, one column for each check: ✓ it holds, ○ it holds by a
+    rule that is derived, ✗ it does not (what fails follows, with the smallest operands found, the rule to look at and
+    what is probably wrong), · a rule is missing, – the check means nothing there.
 
-    Exit codes: 0; 1 if a check fails; 2 for a name that does not exist.
+    A primitive without examples fails the check `examples`: nothing else can be said of it. For primitives of a plugin
+    give some in its hook corejax_provide_examples. Of plugins, also whether their manifests say what their code does
+    (check `manifest`). Plugins add checks for rules of their own kinds (hook corejax_provide_checks); of a plugin that
+    has no primitives these are run, on the primitives that it has rules for.
+
+    \b
+    Exit codes
+      0  every check holds, or means nothing, or lacks a rule
+      1  a check fails, a primitive has no examples (unless allowed), or a plugin that is meant did not load
+      2  wrong usage: a name or check that does not exist
     """
     from corejax.extend import load_everything
-    from corejax_testing.checks import CHECKS
-    from corejax_testing.selection import chosen
+    from corejax_testing import manifests
+    from corejax_testing.checks import all_checks
+    from corejax_testing.selection import faults, notes, planned
 
-    if list_checks:
-        for check in CHECKS.values():
-            click.echo(f"{check.name:<14}{check.doc}")
-        return
     load_everything()
+    known = all_checks()
+    if list_checks:
+        for check in known.values():
+            click.echo(f"{check.name:<14}{check.doc}")
+        click.echo(f"{manifests.NAME:<14}{manifests.DOC}")
+        return
     for name in checks:
-        if name not in CHECKS:
-            raise click.UsageError(f"there is no check named {name!r}; there are {', '.join(CHECKS)}")
+        if name not in known and name != manifests.NAME:
+            raise click.UsageError(_no_check(name, [*known, manifests.NAME]))
+    of_rules = [name for name in checks or known if name in known]
     try:
-        primitives = chosen(names)
+        plan = planned(names, of_rules) if of_rules else []
     except KeyError as error:
         raise click.UsageError(error.args[0]) from None
-    results = _run(primitives, list(checks) or list(CHECKS), quick)
+    results = _run(plan, quick, not allow_missing_examples)
+    of_plugins = list(manifests.verify_manifests(names)) if not checks or manifests.NAME in checks else []
+    problems = faults(names)
+    status = 1 if problems or any(result.failed for result in [*results, *of_plugins]) else 0
     if as_json:
-        click.echo(json.dumps(_as_json(results), indent=2, ensure_ascii=False))
+        click.echo(json.dumps(_as_json([*results, *of_plugins], problems, status, quick), indent=2, ensure_ascii=False))
     else:
         from corejax_testing.report import print_report
 
-        print_report(results)
-    if any(result.failed for result in results):
-        click.get_current_context().exit(1)
+        if results or problems:
+            print_report(results, problems, notes(names))
+        else:
+            click.echo("".join(f"{note}\n" for note in notes(names)), nl=False)
+        manifests.print_results(of_plugins)
+    click.get_current_context().exit(status)
 
 
-def _run(primitives: Sequence[Any], checks: Sequence[str], quick: bool) -> list[Any]:
+def _no_check(name: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(name, known, 1)
+    meant = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
+    return f"there is no check named {name!r}; {meant}"
+
+
+def _run(plan: Sequence[tuple[Any, Sequence[str]]], quick: bool, examples_required: bool) -> list[Any]:
     from corejax_testing.runner import verify as verify_primitive
 
     results = []
-    with _progress(len(primitives) * len(checks)) as step:
-        for primitive in primitives:
-            for result in verify_primitive(primitive, checks=checks, quick=quick):
+    with _progress(sum(len(checks) for _, checks in plan)) as step:
+        for primitive, checks in plan:
+            found = verify_primitive(primitive, checks=checks, quick=quick, examples_required=examples_required)
+            for result in found:
                 results.append(result)
                 step(f"{primitive.name}: {result.check}")
     return results
@@ -81,9 +119,17 @@ def _progress(total: int) -> Iterator[Any]:
         yield lambda text: bar.update(task, advance=1, description=text)
 
 
-def _as_json(results: Sequence[Any]) -> dict[str, Any]:
+def _as_json(results: Sequence[Any], faults: Sequence[str], status: int, quick: bool) -> dict[str, Any]:
+    import corejax
+
     statuses = sorted({result.status for result in results})
     return {
+        "format": "corejax-verify",
+        "version": JSON_VERSION,
+        "corejax": corejax.__version__,
+        "quick": quick,
+        "exit_status": status,
+        "faults": list(faults),
         "results": [dataclasses.asdict(result) for result in results],
-        "totals": {status: sum(result.status == status for result in results) for status in statuses},
+        "totals": {each: sum(result.status == each for result in results) for each in statuses},
     }

@@ -8,11 +8,13 @@ class CheckFailure(Exception):
 
     Attributes:
         rule: kind of the rule to look at ("jvp"), or None where no single one is to blame.
+        hint: what is probably wrong with it, in a few words; empty where the numbers do not tell.
     """
 
-    def __init__(self, message: str, rule: str | None = None) -> None:
+    def __init__(self, message: str, rule: str | None = None, hint: str = "") -> None:
         super().__init__(message)
         self.rule = rule
+        self.hint = hint
 
 
 class NotApplicable(Exception):

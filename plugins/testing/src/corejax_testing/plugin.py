@@ -1,4 +1,4 @@
-"""What the kit contributes: a command. Nothing else is imported until it runs."""
+"""What the kit contributes: commands. Nothing else is imported until it runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ def corejax_declare_api_version() -> int:
 
 @hookimpl
 def corejax_add_cli_commands(group: Any) -> None:
-    """`corejax verify`."""
+    """`corejax verify`, `corejax fuzz`."""
     from corejax_testing.command import verify
+    from corejax_testing.fuzzing.command import fuzz
 
     group.add_command(verify)
+    group.add_command(fuzz)

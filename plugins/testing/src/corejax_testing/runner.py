@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import time
 import warnings
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-import numpy as np
-
-import corejax
-from corejax.extend import Example, Primitive, examples_of, registries
-from corejax_testing.calls import Call, accepts
-from corejax_testing.checks import CHECKS, Check
-from corejax_testing.outcomes import CheckFailure, NotApplicable
-from corejax_testing.variations import in_other_dtypes, shapes_of
+from corejax.extend import DerivedRuleWarning, Example, MissingRuleError, Primitive, examples_of, registries
+from corejax_testing.checks import Check, all_checks
+from corejax_testing.checks.examples import require_sense
+from corejax_testing.outcomes import CheckFailure
+from corejax_testing.search import Tally, not_failing, search
 
 PASSED, FAILED, SKIPPED, MISSING = "passed", "failed", "not applicable", "missing rule"
+NO_EXAMPLES = "no plugin gives examples"
 
 
 @dataclass(frozen=True)
@@ -32,6 +28,9 @@ class Result:
         call: the smallest application that fails, with its numbers.
         rule: kind of the rule to look at.
         where: where that rule is written.
+        hint: what is probably wrong with it.
+        derived: how the rule that the check is about was derived ("decomposition"); None for an author's own.
+        note: what the check left out ("while: not installed").
         applications: how many were tried.
         seconds: how long it took.
     """
@@ -43,6 +42,9 @@ class Result:
     call: str = ""
     rule: str | None = None
     where: str = ""
+    hint: str = ""
+    derived: str | None = None
+    note: str = ""
     applications: int = 0
     seconds: float = 0.0
 
@@ -54,14 +56,9 @@ class Result:
     def report(self) -> str:
         """A paragraph for somebody who has to find the mistake."""
         look = f"\n  look at: the {self.rule} rule{f', {self.where}' if self.where else ''}" if self.rule else ""
+        hint = f"\n  perhaps: {self.hint}" if self.hint else ""
         operands = "\n  ".join(["", *self.call.splitlines()]) if self.call else ""
-        return f"{self.primitive}: {self.check}: {self.message}{operands}{look}"
-
-
-@dataclass
-class _Tally:
-    tried: int = 0
-    reasons: list[str] = field(default_factory=list)
+        return f"{self.primitive}: {self.check}: {self.message}{operands}{look}{hint}"
 
 
 def verify(
@@ -70,6 +67,7 @@ def verify(
     *,
     checks: Iterable[str] | None = None,
     quick: bool = False,
+    examples_required: bool = True,
 ) -> Iterator[Result]:
     """Check a primitive, one check after the other.
 
@@ -78,33 +76,69 @@ def verify(
         examples: applications of it; by default what plugins give.
         checks: names of checks; by default all.
         quick: fewer variations.
+        examples_required: whether a primitive without examples fails the check "examples".
 
     Raises:
         KeyError: there is no check of that name.
     """
     given = list(examples_of(primitive.name) if examples is None else examples)
-    for name in CHECKS if checks is None else checks:
-        yield run_check(primitive, CHECKS[name], given, quick=quick)
+    known = all_checks()
+    for name in known if checks is None else checks:
+        yield run_check(primitive, known[name], given, quick=quick, examples_required=examples_required)
 
 
-def run_check(primitive: Primitive, check: Check, examples: Sequence[Example], *, quick: bool = False) -> Result:
+def run_check(
+    primitive: Primitive,
+    check: Check,
+    examples: Sequence[Example],
+    *,
+    quick: bool = False,
+    examples_required: bool = True,
+) -> Result:
     """One check on examples and their variations."""
-    start, tally = time.perf_counter(), _Tally()
-    usable = [e for e in examples if check.name not in e.skip]
+    start, tally = time.perf_counter(), Tally()
+    status, message, call, rule, hint = PASSED, "", "", None, ""
+    senseless = [(e, failure) for e in examples if (failure := _senseless(e)) is not None]
+    sensible = [e for e in examples if all(e is not other for other, _ in senseless)]
+    usable = [e for e in sensible if check.name not in e.skip and check.name not in e.fails]
+    if senseless:
+        tally.reasons.append("an example makes no sense: see the check `examples`")
     tally.reasons += [e.skip[check.name] for e in examples if check.name in e.skip]
     if not examples:
-        tally.reasons.append("no plugin gives examples")
+        tally.reasons.append(NO_EXAMPLES)
+        if check.name == "examples" and examples_required:
+            status, message, hint = FAILED, _without_examples(primitive), _template(primitive)
+    if check.name == "examples" and senseless:
+        example, failure = senseless[0]
+        return Result(primitive.name, check.name, FAILED, str(failure), repr(example), hint=failure.hint)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", corejax.errors.DerivedRuleWarning)  # slow, which is not wrong
-            status, message, call, rule = _search(primitive, check, usable, tally, quick)
-    except corejax.errors.MissingRuleError as error:
-        status, message, call, rule = MISSING, str(error).splitlines()[0], "", error.kind
+            warnings.simplefilter("ignore", DerivedRuleWarning)  # slow, which is not wrong
+            found = search(primitive, check, usable, tally, quick)
+            if found is None:
+                by_design = [e for e in sensible if check.name in e.fails and check.name not in e.skip]
+                found = not_failing(primitive, check, by_design, tally)
+        if found is not None:
+            status, message, call, rule, hint = FAILED, found.message, str(found.call), found.rule, found.hint
+    except MissingRuleError as error:
+        status, message, rule = MISSING, str(error).splitlines()[0], error.kind
     if status == PASSED and not tally.tried:
         status, message = SKIPPED, tally.reasons[0] if tally.reasons else "nothing to check"
-    where = _place(primitive, rule) if status == FAILED else ""
-    elapsed = time.perf_counter() - start
-    return Result(primitive.name, check.name, status, message, call, rule, where, tally.tried, elapsed)
+    entry = registries[check.rule].rule_of(primitive) if check.rule in registries else None
+    return Result(
+        primitive.name, check.name, status, message, call, rule, where=_place(primitive, rule) if call else "",
+        hint=hint, derived=entry.derived if entry is not None else None,
+        note=check.note() if status in (PASSED, FAILED) else "", applications=tally.tried,
+        seconds=time.perf_counter() - start,
+    )  # fmt: skip
+
+
+def _senseless(example: Example) -> CheckFailure | None:
+    try:
+        require_sense(example)
+    except CheckFailure as failure:
+        return failure
+    return None
 
 
 def _place(primitive: Primitive, rule: str | None) -> str:
@@ -116,92 +150,15 @@ def _place(primitive: Primitive, rule: str | None) -> str:
     return f"{derived}{where.file}:{where.line}" if where.file else derived + where.module
 
 
-Found = tuple[str, str, str, str | None]
+def _without_examples(primitive: Primitive) -> str:
+    return f"plugin {primitive.provenance.plugin or 'of unknown name'} gives no examples of it, so nothing is checked"
 
 
-def _search(primitive: Primitive, check: Check, examples: Sequence[Example], tally: _Tally, quick: bool) -> Found:
-    """The first failure among applications sorted by size, then among hypothesis's."""
-    calls = _calls(primitive, check, examples, quick)
-    for number, call in enumerate(calls):
-        failure = _attempt(check, call, number, tally)
-        if failure is not None:
-            return FAILED, failure[0], str(call), failure[1]
-    found = _explore(primitive, check, examples, tally, quick) if check.shapes else None
-    return found or (PASSED, "", "", None)
-
-
-def _seed(*names: str) -> int:
-    return zlib.crc32("/".join(names).encode())
-
-
-def _calls(primitive: Primitive, check: Check, examples: Sequence[Example], quick: bool) -> list[Call]:
-    rng = np.random.default_rng(_seed(primitive.name))
-    every = list(examples)
-    if check.dtypes:
-        source = examples[:2] if quick else examples
-        every += [other for e in source for other in in_other_dtypes(primitive, e) if check.name not in other.skip]
-    calls = [Call.of(primitive, e, rng) for e in every]
-    limit = check.limit
-    if check.dtypes and limit and quick:
-        limit = max(limit // 2, 1)
-    if check.limit and not check.dtypes:  # the smallest that say something: not scalars, not empty
-        calls.sort(key=lambda call: (call.size < 2 * len(call.values), call.size))
-    calls = calls[:limit] if limit else calls
-    return sorted(calls, key=lambda call: call.size)
-
-
-def _attempt(check: Check, call: Call, number: int, tally: _Tally) -> tuple[str, str | None] | None:
-    """Message and rule of a failure, or None."""
-    rng = np.random.default_rng(_seed(check.name, call.primitive.name) + number)
-    try:
-        with np.errstate(all="ignore"):
-            check.run(call, rng)
-    except NotApplicable as reason:
-        tally.reasons.append(str(reason))
-        return None
-    except CheckFailure as failure:
-        tally.tried += 1
-        return str(failure), failure.rule
-    except corejax.errors.MissingRuleError:
-        raise
-    except Exception as error:
-        tally.tried += 1
-        return f"{type(error).__name__}: {error}", check.rule
-    tally.tried += 1
-    return None
-
-
-def _explore(
-    primitive: Primitive, check: Check, examples: Sequence[Example], tally: _Tally, quick: bool
-) -> Found | None:
-    """Let hypothesis look for operands that fail, and make them small."""
-    strategy = shapes_of(primitive, list(examples))
-    if strategy is None:
-        return None
-    last: list[Found] = []
-
-    def attempt(example: Example) -> None:
-        call = Call.of(primitive, example, np.random.default_rng(_seed(primitive.name, str(example.operands))))
-        if not accepts(call):
-            return
-        failure = _attempt(check, call, 0, tally)
-        if failure is not None:
-            last.append((FAILED, failure[0], str(call), failure[1]))
-            raise AssertionError(failure[0])
-
-    costly = check.limit > 0
-    _with_hypothesis(attempt, strategy, (4 if costly else 8) if quick else (10 if costly else 25))
-    return last[-1] if last else None
-
-
-def _with_hypothesis(attempt: Callable[[Example], None], strategy: Any, count: int) -> None:
-    from hypothesis import HealthCheck, Phase, Verbosity, given, settings
-
-    quiet = settings(
-        max_examples=count, deadline=None, database=None, derandomize=True, verbosity=Verbosity.quiet,
-        phases=(Phase.generate, Phase.shrink), suppress_health_check=list(HealthCheck), report_multiple_bugs=False,
-    )  # fmt: skip
-    try:
-        quiet(given(strategy)(attempt))()  # type: ignore[no-untyped-call]
-    except AssertionError:
-        return
+def _template(primitive: Primitive) -> str:
+    return (
+        "give some in the hook corejax_provide_examples, or allow it (--allow-missing-examples):\n"
+        "    @hookimpl\n"
+        "    def corejax_provide_examples(primitive):\n"
+        f"        if primitive == {primitive.name!r}:\n"
+        '            return [Example((ShapedArray((3,), "float32"),))]'
+    )

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import get_aval
+from corejax.extend import exported, get_aval
 from corejax_testing.arrays import Array, direction, is_inexact
 from corejax_testing.calls import host
 from corejax_testing.finite import difference, gradient, step_and_tolerance
@@ -43,7 +43,7 @@ class Transformation:
     smooth: bool = False
 
 
-# -- jit, cond ---------------------------------------------------------------------------------------------------
+# -- jit, cond, checkpoint, while ------------------------------------------------------------------------------------
 
 
 def _same_inputs(fun: Function, xs: Sequence[Array], rng: np.random.Generator) -> list[Array]:
@@ -54,6 +54,23 @@ def _cond_fast(fun: Function, xs: Sequence[Array]) -> Function:
     from corejax import lax
 
     return lambda pred, *ys: list(lax.cond(pred, lambda *a: list(fun(*a)), lambda *a: list(fun(*a)), *ys))
+
+
+def _checkpoint_fast(fun: Function, xs: Sequence[Array]) -> Function:
+    return lambda *ys: list(corejax.checkpoint(lambda *a: list(fun(*a)))(*ys))
+
+
+def _while_fast(fun: Function, xs: Sequence[Array]) -> Function:
+    """The function once, as the body of a loop that ends after it."""
+    from corejax import lax
+
+    outs = [np.zeros(o.shape, o.dtype) for o in corejax.eval_shape(lambda *a: list(fun(*a)), *xs)]
+
+    def body(state: Any) -> Any:
+        count, ys, _ = state
+        return count + 1, ys, list(fun(*ys))
+
+    return lambda *ys: list(lax.while_loop(lambda state: state[0] < 1, body, (np.int32(0), list(ys), outs))[2])
 
 
 # -- vmap, scan: over a batch of the operands and the operands in reverse ----------------------------------------
@@ -150,3 +167,14 @@ GRAD = Transformation("grad", _cotangent_inputs, _differentiated(_vjp), _differe
 COND = Transformation("cond", lambda f, xs, rng: [np.asarray(True), *xs], _cond_fast,
                       lambda f, xs: lambda pred, *ys: f(*ys), "partial_eval_jaxpr")  # fmt: skip
 SCAN = Transformation("scan", _pairs, _scan_fast, _loop, "partial_eval_jaxpr")
+CHECKPOINT = Transformation("checkpoint", _same_inputs, _checkpoint_fast, lambda f, xs: f, "partial_eval_jaxpr")
+WHILE = Transformation("while", _same_inputs, _while_fast, lambda f, xs: f, "jvp")
+
+# What plugins export, for the transformations that are not in the kernel.
+EXPORTS = {"jit": "jit", "cond": "lax.cond", "scan": "lax.scan", "while": "lax.while_loop", "checkpoint": "checkpoint"}
+
+
+def is_installed(transformation: Transformation) -> bool:
+    """Whether the kernel has it, or some plugin that is here."""
+    name = EXPORTS.get(transformation.name)
+    return name is None or exported(name) is not None

@@ -46,7 +46,7 @@ def _converted(operand: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def in_other_dtypes(primitive: Primitive, example: Example) -> Iterator[Example]:
-    """The example in every other dtype that abstract eval takes; a TypeError is a refusal."""
+    """The example in every other dtype that abstract eval takes; a TypeError or ValueError is a refusal."""
     main = main_dtype(example)
     for dtype in DTYPES if main is not None else ():
         if dtype != main:

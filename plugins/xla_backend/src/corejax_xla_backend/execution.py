@@ -149,7 +149,7 @@ class Lowering(NamedTuple):
     """A program as text.
 
     Attributes:
-        text: StableHLO.
+        text: StableHLO, with locations.
         kept: which of (constants, arguments) it takes.
         callbacks: Python functions that it calls, by index.
     """
@@ -166,14 +166,14 @@ def lower(closed: ClosedJaxpr, name: str, platform: str) -> Lowering:
         v for v in jaxpr.outvars if type(v) is Var
     }
     kept = tuple(v in used for v in (*jaxpr.constvars, *jaxpr.invars))
-    builder = ModuleBuilder(platform)
+    builder = ModuleBuilder(platform, name)
     builder.add_main(closed, kept)
-    return Lowering(builder.text(f"jit_{name}"), kept, builder.callbacks)
+    return Lowering(builder.text(f"jit_{name}", locations=True), kept, builder.callbacks)
 
 
 def compiled(closed: ClosedJaxpr, name: str, backend: str | None) -> Compiled:
     """The program's executable; compiled at the first call."""
-    key = ("executable", backend)
+    key = ("executable", backend, config.rule_overrides)  # which rules it was translated by
     found = closed.memo.get(key)
     if found is None:
         started = time.perf_counter()

@@ -46,35 +46,16 @@ def _from_impl(primitive: Primitive) -> Callable[..., Any] | None:
         avals_out = primitive.abstract(avals, params)
         key = (primitive, avals, tuple(params.items()))
         index = ctx.module.callback(key, lambda: _callback(primitive, avals, avals_out, params))
-        outs = _custom_call(ctx, in_vals, avals_out, index, bool(primitive.effects))
+        outs = ctx.custom_call(
+            _TARGETS[ctx.platform],
+            *in_vals,
+            out=list(avals_out),
+            attributes={"index": np.uint64(index)},
+            has_side_effect=bool(primitive.effects),
+        )
         return outs if primitive.multiple_results else outs[0]
 
     return rule
-
-
-def _custom_call(
-    ctx: TranslationContext, in_vals: Sequence[Value], avals_out: Sequence[ShapedArray], index: int, effect: bool
-) -> list[Value]:
-    attributes = {
-        "call_target_name": f'"{_TARGETS[ctx.platform]}"',
-        "api_version": "4 : i32",
-        "has_side_effect": "true" if effect else "false",
-        "backend_config": f"{{index = {index} : ui64}}",
-        "operand_layouts": _row_major([v.aval for v in in_vals]),
-        "result_layouts": _row_major(avals_out),
-    }
-    attrs = ", ".join(f"{name} = {value}" for name, value in attributes.items())
-    return ctx.op("custom_call", *in_vals, out=list(avals_out), attrs=attrs)  # type: ignore[no-any-return]
-
-
-def _row_major(avals: Sequence[ShapedArray]) -> str:
-    """Layouts: axes from the one that varies fastest."""
-    orders = [", ".join(str(axis) for axis in reversed(range(a.ndim))) for a in avals]
-    layouts = [
-        f"dense<{f'[{order}]' if order else ''}> : tensor<{a.ndim}xindex>"
-        for order, a in zip(orders, avals, strict=True)
-    ]
-    return f"[{', '.join(layouts)}]"
 
 
 def _callback(

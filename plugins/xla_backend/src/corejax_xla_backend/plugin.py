@@ -13,7 +13,8 @@ def corejax_declare_api_version() -> int:
 
 @hookimpl
 def corejax_register_primitives() -> None:
-    """Import `xla_call` with its rules."""
+    """Import `xla_call` and `ffi_call` with their rules."""
+    import corejax_xla_backend.ffi
     import corejax_xla_backend.xla_call  # noqa: F401
 
 
@@ -32,6 +33,12 @@ def corejax_export_names() -> dict[str, str]:
     """`corejax.jit` and what users ask of devices."""
     names = ("jit", "devices", "default_backend", "device_put", "device_get", "block_until_ready")
     return {name: f"corejax_xla_backend.api:{name}" for name in names}
+
+
+@hookimpl
+def corejax_export_namespaces() -> dict[str, str]:
+    """`corejax.ffi`: kernels of other libraries."""
+    return {"ffi": "corejax_xla_backend.ffi"}
 
 
 @hookimpl

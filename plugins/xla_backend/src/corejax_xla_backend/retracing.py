@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from corejax.extend import ShapedArray, observe
+from corejax.extend import ShapedArray, config, observe
 from corejax_xla_backend.static_args import StaticKey
 
 
@@ -97,9 +97,6 @@ def _of_static(new: StaticKey | None, old: StaticKey | None, name: Callable[[int
     return found + [f"static argument {name(key)}: not given, was {value[1]!r}" for key, value in absent.items()]
 
 
-_SETTINGS = ("default_dtype_bits", "x64_compat")  # what `config.trace_key` is made of
-
-
 def _shown(value: tuple[type, Any], other: tuple[type, Any]) -> str:
     """A static value; with its type where that is what differs (1 and 1.0 and True)."""
     kind, content = value
@@ -112,7 +109,7 @@ def _static_values(key: StaticKey) -> dict[int | str, tuple[type, Any]]:
 
 
 def _of_settings(new: Sequence[Any], old: Sequence[Any]) -> str:
-    changed = [f"{name}={a!r}, was {b!r}" for name, a, b in zip(_SETTINGS, new, old, strict=True) if a != b]
+    changed = [f"{name}={a!r}, was {b!r}" for name, a, b in zip(config.trace_settings, new, old, strict=True) if a != b]
     return f"settings: {', '.join(changed)}"
 
 

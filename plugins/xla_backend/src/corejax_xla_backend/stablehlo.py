@@ -6,7 +6,7 @@ https://openxla.org/stablehlo/spec, for the operations and their attributes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,14 @@ from corejax.extend import (
     MissingRuleError,
     ShapedArray,
     Var,
+    blame,
     describe_source,
+    dtypes,
     host_value,
     xla_translations,
 )
+from corejax_xla_backend.custom_calls import attributes_of
+from corejax_xla_backend.locations import Locations, without_locations
 
 _ELEMENT_TYPES = {
     "bool": "i1",
@@ -93,13 +97,16 @@ class ModuleBuilder:
 
     Args:
         platform: the platform that rules are looked up for.
+        name: the compiled function's, for the operations' locations.
 
     Attributes:
         callbacks: Python functions that the program calls, by index.
     """
 
-    def __init__(self, platform: str = "cpu") -> None:
+    def __init__(self, platform: str = "cpu", name: str = "") -> None:
         self.platform = platform
+        self.name = name
+        self.locations = Locations()
         self.functions: list[str] = []
         self.callbacks: list[Callable[..., Any]] = []
         self._callback_indices: dict[Any, int] = {}
@@ -123,13 +130,13 @@ class ModuleBuilder:
             self.callbacks.append(make())
         return index
 
-    def private_function(self, closed: ClosedJaxpr, name: str) -> str:
-        """Name of the function for a program; written once for each program."""
+    def private_function(self, closed: ClosedJaxpr, name: str, scope: tuple[str, ...] = ()) -> str:
+        """Name of the function for a program; written once for each program, with the first call's scope."""
         found = self._private.get(id(closed))
         if found is None:
             symbol = self.fresh_name(name)
             found = self._private[id(closed)] = (symbol, closed)
-            ctx = TranslationContext(self)
+            ctx = TranslationContext(self, scope=scope)
             args = [Value(f"%arg{i}", v.aval) for i, v in enumerate(closed.jaxpr.invars)]
             self._write("private", symbol, args, ctx, ctx.inline(closed, args))
         return found[0]
@@ -142,7 +149,7 @@ class ModuleBuilder:
             kept: which of (constants, arguments) the function takes; the others are not used.
         """
         binders = [*closed.jaxpr.constvars, *closed.jaxpr.invars]
-        ctx = TranslationContext(self)
+        ctx = TranslationContext(self, scope=(f"jit({self.name})",) if self.name else ())
         vals = [Value(f"%arg{i}", v.aval) for i, v in enumerate(binders)]
         outs = ctx.inline_jaxpr(closed.jaxpr, vals)
         self._write(
@@ -167,11 +174,12 @@ class ModuleBuilder:
         body = "\n    ".join([*ctx.lines, f"func.return {returned}"])
         self.functions.append(f"  func.func {visibility} @{symbol}({signature}) -> ({types}) {{\n    {body}\n  }}")
 
-    def text(self, name: str) -> str:
-        """The module."""
+    def text(self, name: str, *, locations: bool = False) -> str:
+        """The module, with the operations' locations or without."""
         functions = "\n".join(self.functions)
         attributes = "mhlo.num_replicas = 1 : i32, mhlo.num_partitions = 1 : i32"
-        return f"module @{self.fresh_name(name)} attributes {{{attributes}}} {{\n{functions}\n}}\n"
+        text = f"module @{self.fresh_name(name)} attributes {{{attributes}}} {{\n{functions}\n}}\n"
+        return text + "".join(self.locations.lines) if locations else without_locations(text)
 
 
 class TranslationContext:
@@ -181,14 +189,20 @@ class TranslationContext:
         module: the module under construction.
         lines: the function's operations so far.
         platform: the platform that is compiled for.
+        mark: reference to the location of the operations that are written now.
+        scope: what the operations of a program written now are inside of.
     """
 
-    __slots__ = ("_constants", "_counter", "lines", "module", "platform")
+    __slots__ = ("_constants", "_counter", "lines", "mark", "module", "platform", "scope")
 
-    def __init__(self, module: ModuleBuilder, counter: list[int] | None = None) -> None:
+    def __init__(
+        self, module: ModuleBuilder, counter: list[int] | None = None, mark: str = "", scope: tuple[str, ...] = ()
+    ) -> None:
         self.module = module
         self.platform = module.platform
         self.lines: list[str] = []
+        self.mark = mark
+        self.scope = scope
         self._counter = [0] if counter is None else counter
         self._constants: dict[Any, Value] = {}
 
@@ -223,15 +237,40 @@ class TranslationContext:
         if attrs:
             middle += f" {{{attrs}}}"
         if type(out) is ShapedArray:
-            self.lines.append(f'%{number} = "{name}"({names}){middle} : ({types}) -> {tensor_type(out)}')
+            self.lines.append(f'%{number} = "{name}"({names}){middle} : ({types}) -> {tensor_type(out)}{self.mark}')
             return Value(f"%{number}", out)
         result = ", ".join([tensor_type(a) for a in out])  # type: ignore[union-attr]
         count = len(out)  # type: ignore[arg-type]
         bound = f"%{number}:{count} = " if count > 1 else f"%{number} = " if count else ""
-        self.lines.append(f'{bound}"{name}"({names}){middle} : ({types}) -> ({result})')
+        self.lines.append(f'{bound}"{name}"({names}){middle} : ({types}) -> ({result}){self.mark}')
         if count == 1:
             return [Value(f"%{number}", out[0])]  # type: ignore[index]
         return [Value(f"%{number}#{i}", a) for i, a in enumerate(out)]  # type: ignore[arg-type]
+
+    def custom_call(
+        self,
+        target: str,
+        *operands: Value,
+        out: ShapedArray | Sequence[ShapedArray],
+        attributes: Mapping[str, Any] | None = None,
+        has_side_effect: bool = False,
+    ) -> Any:
+        """Append a call of a kernel that is registered with XLA's typed FFI (`corejax.ffi.register_ffi_target`).
+
+        Args:
+            target: the kernel's name.
+            operands: its operands, in row-major order.
+            out: type of its result, or a list of types.
+            attributes: what it is given besides: Python ints arrive as int64 and floats as double, NumPy's numbers
+                and one-dimensional arrays with their own dtype; strings and booleans.
+            has_side_effect: whether the compiler keeps a call whose results are not used.
+
+        Returns:
+            The result, or a list of results where `out` is a list.
+        """
+        results = [out] if isinstance(out, ShapedArray) else out
+        attrs = attributes_of(target, [v.aval for v in operands], results, attributes or {}, has_side_effect)
+        return self.op("custom_call", *operands, out=out, attrs=attrs)
 
     @staticmethod
     def i64(values: Iterable[int]) -> str:
@@ -241,7 +280,7 @@ class TranslationContext:
 
     def region(self, arg_avals: Sequence[ShapedArray], body: Callable[..., Any]) -> str:
         """A region: `body(ctx, *args)` gives the value or values that it returns."""
-        inner = TranslationContext(self.module, self._counter)
+        inner = TranslationContext(self.module, self._counter, self.mark, self.scope)
         args = []
         for aval in arg_avals:
             self._counter[0] += 1
@@ -325,18 +364,59 @@ class TranslationContext:
         """Elements converted (StableHLO `convert`)."""
         return x if x.aval.dtype == dtype else self.op("convert", x, out=ShapedArray(x.aval.shape, np.dtype(dtype)))
 
+    def slice(
+        self, x: Value, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int] | None = None
+    ) -> Value:
+        """`x[starts[0]:limits[0]:strides[0], ...]`; indices within bounds, one of each for each axis."""
+        steps = (1,) * x.aval.ndim if strides is None else strides
+        shape = tuple(-((a - b) // s) for a, b, s in zip(starts, limits, steps, strict=True))
+        attrs = f"start_indices = {self.i64(starts)}, limit_indices = {self.i64(limits)}, strides = {self.i64(steps)}"
+        return self.op("slice", x, out=x.aval.update(shape=shape), attrs=attrs)  # type: ignore[no-any-return]
+
+    def pad(self, x: Value, config: Sequence[tuple[int, int, int]], value: Value | None = None) -> Value:
+        """A scalar, zero by default, around and between elements.
+
+        Args:
+            x: the operand.
+            config: for each axis how many before, how many after (negative: elements dropped), how many in between.
+            value: the scalar, of the operand's dtype.
+        """
+        low, high, interior = zip(*config, strict=True) if config else ((), (), ())
+        sizes = zip(x.aval.shape, low, high, interior, strict=True)
+        shape = tuple(a + size + b + gap * max(size - 1, 0) for size, a, b, gap in sizes)
+        if value is None:
+            value = self.full(ShapedArray((), x.aval.dtype), 0)
+        attrs = (
+            f"edge_padding_low = {self.i64(low)}, edge_padding_high = {self.i64(high)}, "
+            f"interior_padding = {self.i64(interior)}"
+        )
+        return self.op("pad", x, value, out=x.aval.update(shape=shape), attrs=attrs)  # type: ignore[no-any-return]
+
+    def compare(self, direction: str, x: Value, y: Value) -> Value:
+        """Booleans: `"EQ"`, `"NE"`, `"LT"`, `"LE"`, `"GT"` or `"GE"` of two values of one type."""
+        if dtypes.is_inexact(x.aval.dtype):
+            order = "FLOAT"
+        else:
+            signed = dtypes.is_integer(x.aval.dtype) and not dtypes.is_unsigned(x.aval.dtype)
+            order = "SIGNED" if signed else "UNSIGNED"
+        attrs = (
+            f"comparison_direction = #stablehlo<comparison_direction {direction}>, "
+            f"compare_type = #stablehlo<comparison_type {order}>"
+        )
+        return self.op("compare", x, y, out=x.aval.update(dtype=np.dtype(np.bool_)), attrs=attrs)  # type: ignore[no-any-return]
+
     # -- programs ----------------------------------------------------------------------------------
 
     def call(self, closed: ClosedJaxpr, vals: Sequence[Value], name: str = "f") -> list[Value]:
         """Call a program as a private function, written once for each program object."""
-        symbol = self.module.private_function(closed, name)
+        symbol = self.module.private_function(closed, name, self.scope)
         number = self._counter[0] = self._counter[0] + 1
         out_avals = closed.out_avals
         names = ", ".join(v.name for v in vals)
         types = ", ".join(tensor_type(v.aval) for v in vals)
         results = ", ".join(tensor_type(a) for a in out_avals)
         bound = f"%{number}:{len(out_avals)} = " if len(out_avals) > 1 else f"%{number} = " if out_avals else ""
-        self.lines.append(f"{bound}func.call @{symbol}({names}) : ({types}) -> ({results})")
+        self.lines.append(f"{bound}func.call @{symbol}({names}) : ({types}) -> ({results}){self.mark}")
         if len(out_avals) == 1:
             return [Value(f"%{number}", out_avals[0])]
         return [Value(f"%{number}#{i}", a) for i, a in enumerate(out_avals)]
@@ -350,7 +430,10 @@ class TranslationContext:
         """Write an open program's operations here; `vals` are its constants and arguments."""
         env: dict[Any, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), vals, strict=True))
         platform = self.platform
+        around = self.mark, self.scope
+        scope = self.scope
         ready: dict[Any, Any] = {}
+        located: dict[Any, tuple[str, tuple[str, ...]]] = {}
 
         def read(atom: Any) -> Value:
             return env[atom] if type(atom) is Var else self.constant(atom.val, atom.aval.dtype)
@@ -360,12 +443,23 @@ class TranslationContext:
             rule = ready.get(primitive)
             if rule is None:
                 rule = ready[primitive] = _translation(eqn, platform)
+            source = eqn.source_info
+            place = (primitive, id(source[0]), source[1], source[2:]) if source is not None else primitive
+            found = located.get(place)
+            if found is None or "name" in eqn.params:
+                found = located[place] = self.module.locations.of_equation(scope, eqn)
+            self.mark, self.scope = found
             invars = eqn.invars
-            out = rule(self, [v.aval for v in invars], [read(v) for v in invars], **eqn.params)
+            try:
+                out = rule(self, [v.aval for v in invars], [read(v) for v in invars], **eqn.params)
+            except Exception as error:
+                blame(error, primitive, eqn.source_info, "xla_translation")
+                raise
             if primitive.multiple_results:
                 env.update(zip(eqn.outvars, out, strict=True))
             else:
                 env[eqn.outvars[0]] = out
+        self.mark, self.scope = around
         return [read(v) for v in jaxpr.outvars]
 
 

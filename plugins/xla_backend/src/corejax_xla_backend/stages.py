@@ -6,6 +6,7 @@ from typing import Any
 
 from corejax.extend import ClosedJaxpr, as_array, tree
 from corejax_xla_backend import _jaxlib, execution
+from corejax_xla_backend.locations import without_locations
 
 
 class CompiledFunction:
@@ -75,9 +76,16 @@ class Lowered:
         platform = backend or _jaxlib.default_backend()
         self._text, self.kept, _ = execution.lower(jaxpr, name, platform)
 
-    def as_text(self, *, pretty: bool = True) -> str:
-        """The StableHLO module; `pretty=False` gives it in MLIR's generic form, as it was written."""
-        return str(_jaxlib.parse_module(self._text)) if pretty else self._text
+    def as_text(self, *, pretty: bool = True, debug_info: bool = False) -> str:
+        """The StableHLO module.
+
+        Args:
+            pretty: False gives it in MLIR's generic form, as it was written.
+            debug_info: with locations: each operation's name, from named scopes, transformations and the
+                primitive, and the user's line.
+        """
+        text = self._text if debug_info else without_locations(self._text)
+        return _jaxlib.module_text(_jaxlib.parse_module(text), debug_info=debug_info) if pretty else text
 
     def compile(self) -> CompiledFunction:
         """Compile it."""

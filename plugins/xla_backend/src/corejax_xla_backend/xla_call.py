@@ -8,7 +8,6 @@ from typing import Any
 from corejax.extend import (
     Array,
     ClosedJaxpr,
-    Jaxpr,
     JaxprEqn,
     PartialEvalTrace,
     Primitive,
@@ -18,7 +17,9 @@ from corejax.extend import (
     batch_jaxpr,
     dce_jaxpr,
     dce_rules,
+    defrecompute,
     impl_rules,
+    inline_closed,
     is_undef_primal,
     jvp_jaxpr,
     jvp_rules,
@@ -28,12 +29,20 @@ from corejax.extend import (
     transpose_jaxpr,
     transpose_rules,
     vmap_rules,
+    without_forwarded,
 )
+
+
+def _inlined(*operands: Any, call_jaxpr: ClosedJaxpr, name: str, backend: str | None) -> list[Any]:
+    """The program's equations, bound one by one: what a rule kind that knows nothing of `jit` gets."""
+    return inline_closed(call_jaxpr, operands)
+
 
 xla_call_p = Primitive(
     "xla_call",
     multiple_results=True,
     tags=("higher_order",),
+    decomposition=_inlined,
     doc="Call a program that is compiled as one: what `jit` stages. Params: call_jaxpr, name, backend.",
 )
 
@@ -95,7 +104,7 @@ def xla_call_partial_eval(
     unknowns = [trace.is_unknown(x) for x in args]
     known, unknown, unknowns_out, num_res = partial_eval_jaxpr(call_jaxpr, unknowns)
     known_args = [x for x, u in zip(args, unknowns, strict=True) if not u]
-    pruned, plan = _without_forwarded(known)
+    pruned, plan = without_forwarded(known)
     computed = xla_call_p.bind(*known_args, call_jaxpr=pruned, name=name, backend=backend) if pruned.out_avals else []
     outs = [known_args[i] if forwarded else computed[i] for forwarded, i in plan]
     num_known = len(outs) - num_res
@@ -104,27 +113,6 @@ def xla_call_partial_eval(
     recorded = iter(trace.record(xla_call_p, [*outs[num_known:], *unknown_args], params) if any(unknowns_out) else [])
     known_outs = iter(outs[:num_known])
     return [next(recorded) if u else next(known_outs) for u in unknowns_out]
-
-
-def _without_forwarded(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[tuple[bool, int]]]:
-    """The program without outputs that are inputs or repeat another output.
-
-    Returns:
-        The smaller program, and for each output of the whole: whether it is an argument, and the index of that
-        argument or of the smaller program's output.
-    """
-    found = closed.memo.get("without_forwarded")
-    if found is None:
-        jaxpr = closed.jaxpr
-        position = {v: i for i, v in enumerate(jaxpr.invars)}
-        kept: dict[Any, int] = {}
-        plan = [
-            (True, position[v]) if type(v) is Var and v in position else (False, kept.setdefault(v, len(kept)))
-            for v in jaxpr.outvars
-        ]
-        smaller = Jaxpr(jaxpr.constvars, jaxpr.invars, jaxpr.eqns, list(kept), jaxpr.debug_info)
-        found = closed.memo["without_forwarded"] = (ClosedJaxpr(smaller, closed.consts), plan)
-    return found  # type: ignore[no-any-return]
 
 
 @partial_eval_jaxpr_rules.register(xla_call_p)
@@ -170,3 +158,4 @@ def _dce(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn 
 
 
 dce_rules[xla_call_p] = _dce
+defrecompute(xla_call_p, "call_jaxpr")

@@ -4,6 +4,7 @@ from corejax_lax_basic.translations import binary as binary
 from corejax_lax_basic.translations import comparison as comparison
 from corejax_lax_basic.translations import complex_numbers as complex_numbers
 from corejax_lax_basic.translations import convert as convert
+from corejax_lax_basic.translations import cumulative as cumulative
 from corejax_lax_basic.translations import dot as dot
 from corejax_lax_basic.translations import logical as logical
 from corejax_lax_basic.translations import reductions as reductions

@@ -27,16 +27,7 @@ def one_op(name: str) -> Callable[..., Any]:
 
 def compare(ctx: Any, direction: str, x: Any, y: Any) -> Any:
     """The operation `compare` on values of one type."""
-    dtype = x.aval.dtype
-    if dtypes.is_inexact(dtype):
-        order = "FLOAT"
-    else:
-        order = "SIGNED" if dtypes.is_integer(dtype) and not dtypes.is_unsigned(dtype) else "UNSIGNED"
-    attrs = (
-        f"comparison_direction = #stablehlo<comparison_direction {direction}>, "
-        f"compare_type = #stablehlo<comparison_type {order}>"
-    )
-    return ctx.op("compare", x, y, out=x.aval.update(dtype=dtypes.bool_), attrs=attrs)
+    return ctx.compare(direction, x, y)
 
 
 def extremum(ctx: Any, name: str, x: Any, y: Any) -> Any:

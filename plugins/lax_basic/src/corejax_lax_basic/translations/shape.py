@@ -58,13 +58,8 @@ def concatenate(ctx: Any, in_avals: Any, in_vals: Any, *, dimension: int) -> Any
 @xla_translations.register(pad_p)
 def pad(ctx: Any, in_avals: Any, in_vals: Any, *, padding_config: Any) -> Any:
     """`pad`."""
-    out = result(pad_p, in_avals, padding_config=padding_config)
-    low, high, interior = zip(*padding_config, strict=True) if padding_config else ((), (), ())
-    attrs = (
-        f"edge_padding_low = {ctx.i64(low)}, edge_padding_high = {ctx.i64(high)}, "
-        f"interior_padding = {ctx.i64(interior)}"
-    )
-    return ctx.op("pad", *in_vals, out=out, attrs=attrs)
+    operand, value = in_vals
+    return ctx.pad(operand, padding_config, value)
 
 
 @xla_translations.register(iota_p)

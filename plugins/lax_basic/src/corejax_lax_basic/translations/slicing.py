@@ -14,14 +14,7 @@ from corejax_lax_basic.slicing import slice_p
 @xla_translations.register(slice_p)
 def slice(ctx: Any, in_avals: Any, in_vals: Any, *, start_indices: Any, limit_indices: Any, strides: Any) -> Any:
     """`slice`."""
-    steps = (1,) * len(start_indices) if strides is None else strides
-    params = {"start_indices": start_indices, "limit_indices": limit_indices, "strides": strides}
-    out = slice_p.abstract(tuple(in_avals), params)[0]
-    attrs = (
-        f"start_indices = {ctx.i64(start_indices)}, limit_indices = {ctx.i64(limit_indices)}, "
-        f"strides = {ctx.i64(steps)}"
-    )
-    return ctx.op("slice", in_vals[0], out=out, attrs=attrs)
+    return ctx.slice(in_vals[0], start_indices, limit_indices, strides)
 
 
 def _starts(ctx: Any, vals: Any) -> list[Any]:

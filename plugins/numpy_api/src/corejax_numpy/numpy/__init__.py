@@ -20,6 +20,10 @@ from corejax_numpy.creation import ones as ones
 from corejax_numpy.creation import ones_like as ones_like
 from corejax_numpy.creation import zeros as zeros
 from corejax_numpy.creation import zeros_like as zeros_like
+from corejax_numpy.cumulative import cumprod as cumprod
+from corejax_numpy.cumulative import cumsum as cumsum
+from corejax_numpy.cumulative import cumulative_prod as cumulative_prod
+from corejax_numpy.cumulative import cumulative_sum as cumulative_sum
 from corejax_numpy.elementwise import absolute as abs
 from corejax_numpy.elementwise import absolute as absolute
 from corejax_numpy.elementwise import add as add

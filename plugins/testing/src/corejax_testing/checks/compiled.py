@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 import corejax
-from corejax.extend import get_aval, xla_translations
+from corejax.extend import get_aval, jvp_flat, jvp_rules, vmap_rules, xla_translations
 from corejax_testing.arrays import Array, compare, is_inexact
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.registry import check
@@ -50,40 +51,44 @@ def check_xla(call: Call, rng: np.random.Generator) -> None:
 def check_stablehlo(call: Call, rng: np.random.Generator) -> None:
     """StableHLO's reference interpreter gives for its translation what impl gives."""
     _needs_backend(call)
-    if not call.values or not all(x.size for x in call.values):
-        raise NotApplicable("the interpreter ends the process on some empty operands")
-    if any(x.dtype.kind in "iu" and not np.all(x) for x in call.values[1:]) and "elementwise" in call.primitive.tags:
-        raise NotApplicable("the interpreter ends the process on integer division by zero")
+    from corejax_testing.reference import interpreter
     from corejax_xla_backend import hlo
 
     lowered = corejax.jit(lambda *values: call(*values)).lower(*call.values)
-    if "stablehlo.custom_call" in lowered.as_text():
-        raise NotApplicable("the interpreter ends the process on custom calls")
-    try:
-        outs = hlo.reference_eval(lowered, *call.values)
-    except RuntimeError as error:
-        raise NotApplicable(f"the interpreter does not know the program: {error}") from error
+    outs = interpreter.run(*hlo.program_and_operands(lowered, *call.values))
     for i, (got, right) in enumerate(zip(outs, host(call(*call.values)), strict=True)):
         compare(got, right, f"result {i} by StableHLO's interpreter", RULE, scale=2 * call.example.tolerance)
 
 
 @check("special", RULE, dtypes=True)
 def check_special(call: Call, rng: np.random.Generator) -> None:
-    """At NaN, infinities, both zeros, the largest and smallest numbers, the compiled program gives what impl gives."""
+    """At NaN, infinities, zeros, the largest numbers: compiled, batched and in jvp it gives what impl gives."""
     if "elementwise" not in call.primitive.tags or not call.values:
         raise NotApplicable("not elementwise")
     if any(x.ndim == 0 for x in call.values):
         raise NotApplicable("the same as for arrays")
     if any(x.dtype.kind == "c" or x.dtype == np.bool_ for x in call.values):
         raise NotApplicable("complex infinities have many faces; booleans have none")
-    _needs_backend(call)
     numbers = [_special(x.dtype) for x in call.values]
     grid = np.meshgrid(*(np.arange(len(each)) for each in numbers), indexing="ij")
     there = call.at([each[index.ravel()] for each, index in zip(numbers, grid, strict=True)])
-    for i, (got, right) in enumerate(zip(_compiled(there), host(there(*there.values)), strict=True)):
-        for k in range(len(right)):
-            at = ", ".join(repr(v[k].item()) for v in there.values)
-            compare(got[k], right[k], f"result {i} at ({at}), compiled,", RULE, scale=call.example.tolerance)
+    wanted = host(there(*there.values))
+    for name, rule, outs in _elsewhere(there):
+        for i, (got, right) in enumerate(zip(outs, wanted, strict=True)):
+            for k in range(len(right)):
+                at = ", ".join(repr(v[k].item()) for v in there.values)
+                compare(got[k], right[k], f"result {i} at ({at}), {name},", rule, scale=call.example.tolerance)
+
+
+def _elsewhere(call: Call) -> Iterator[tuple[str, str, list[Array]]]:
+    """Results by other ways than impl on all of the operands at once."""
+    if vmap_rules.find(call.primitive) is not None:
+        yield "batched", "vmap", host(corejax.vmap(call.__call__)(*call.values))
+    if call.inexact and jvp_rules.find(call.primitive) is not None:
+        ts = [np.zeros_like(x) if i in call.inexact else None for i, x in enumerate(call.values)]
+        yield "as the jvp rule's result", "jvp", host(jvp_flat(call, call.values, ts)[0])
+    if has_backend() and xla_translations.find(call.primitive, corejax.default_backend()) is not None:
+        yield "compiled", RULE, _compiled(call)
 
 
 def _special(dtype: np.dtype[Any]) -> Array:

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 
-from corejax.extend import jvp_rules, vmap_rules, xla_translations
+from corejax.extend import MissingRuleError, jvp_rules, vmap_rules, xla_translations
 from corejax_testing.arrays import compare, is_inexact
 from corejax_testing.calls import Call, host
-from corejax_testing.checks.compiled import has_backend
 from corejax_testing.checks.registry import check
 from corejax_testing.finite import step_and_tolerance
 from corejax_testing.outcomes import CheckFailure, NotApplicable
-from corejax_testing.transformations import COND, GRAD, JIT, JVP, LINEARIZE, SCAN, VMAP, Transformation
+from corejax_testing.transformations import (
+    CHECKPOINT,
+    COND,
+    GRAD,
+    JIT,
+    JVP,
+    LINEARIZE,
+    SCAN,
+    VMAP,
+    WHILE,
+    Transformation,
+    is_installed,
+)
 
 
 def available(call: Call) -> list[Transformation]:
     """The transformations that make sense of the call with what is installed."""
     found = []
-    if has_backend() and xla_translations.find(call.primitive) is not None:
+    if is_installed(JIT) and xla_translations.find(call.primitive) is not None:
         found.append(JIT)
     if call.values and vmap_rules.find(call.primitive) is not None:
         found.append(VMAP)
@@ -33,10 +43,19 @@ def available(call: Call) -> list[Transformation]:
     except (NotApplicable, ValueError):
         differentiable = False
     if differentiable:
-        found += [GRAD, JVP, LINEARIZE]
-    if importlib.util.find_spec("corejax_control_flow") is not None and call.values:
-        found += [COND, SCAN]
-    return found
+        found += [GRAD] if "reverse_only" in call.primitive.tags else [GRAD, JVP, LINEARIZE]
+    return found + [t for t in (COND, SCAN, WHILE, CHECKPOINT) if call.values and is_installed(t)]
+
+
+def not_installed() -> str:
+    """The transformations that no plugin provides here; a note for the report."""
+    names = [t.name for t in (JIT, COND, SCAN, WHILE, CHECKPOINT) if not is_installed(t)]
+    return f"without {', '.join(names)}: not installed" if names else ""
+
+
+def _has_meaning(chain: Sequence[Transformation]) -> bool:
+    """A loop of unknown length has no reverse derivative."""
+    return not (WHILE in chain and GRAD in chain[chain.index(WHILE) :])
 
 
 def compose(call: Call, chain: Sequence[Transformation], rng: np.random.Generator) -> None:
@@ -76,13 +95,25 @@ def _check_nests(call: Call, count: int, rng: np.random.Generator) -> None:
     if not every:
         raise NotApplicable("no transformation applies")
     nests = list(itertools.product(every, repeat=2)) if count == 2 else [t for t in _TRIPLES if set(t) <= set(every)]
-    for chain in nests:
+    effects, tried = call.closed().jaxpr.effects, 0
+    for chain in filter(_has_meaning, nests):
         try:
             compose(call, chain, rng)
+            tried += 1
         except (CheckFailure, NotApplicable):
             raise
         except Exception as error:
+            if _refuses(error, effects):
+                continue
             raise CheckFailure(f"{_named(chain)} raises {type(error).__name__}: {error}", chain[-1].rule) from error
+    if nests and not tried and effects:
+        raise NotApplicable(f"every nest refuses its effects ({', '.join(sorted(effects))})")
+
+
+def _refuses(error: Exception, effects: Collection[str]) -> bool:
+    """Whether it says that these effects may not happen there: each element of a batch running every branch, say."""
+    refusal = isinstance(error, NotImplementedError) and not isinstance(error, MissingRuleError)
+    return refusal and "effects" in str(error) and any(effect in str(error) for effect in effects)
 
 
 # Innermost first: how programs are written, and where transformations meet each other's programs.
@@ -98,16 +129,24 @@ _TRIPLES = (
     (LINEARIZE, VMAP, SCAN),
     (JIT, SCAN, VMAP),
     (COND, SCAN, JIT),
+    (WHILE, JVP, JIT),
+    (VMAP, WHILE, VMAP),
+    (GRAD, WHILE, JIT),
+    (SCAN, WHILE, LINEARIZE),
+    (CHECKPOINT, GRAD, JIT),
+    (CHECKPOINT, SCAN, GRAD),
+    (GRAD, CHECKPOINT, GRAD),
+    (CHECKPOINT, VMAP, GRAD),
 )
 
 
-@check("pairs", None, limit=1)
+@check("pairs", None, limit=1, note=not_installed)
 def check_pairs(call: Call, rng: np.random.Generator) -> None:
-    """Pairs of jit, vmap, grad, jvp, linearize, and of bodies of cond and scan, mean what each of them means."""
+    """Pairs of jit, vmap, grad, jvp, linearize, checkpoint, bodies of cond, while, scan mean what each means."""
     _check_nests(call, 2, rng)
 
 
-@check("triples", None, limit=1)
+@check("triples", None, limit=1, note=not_installed)
 def check_triples(call: Call, rng: np.random.Generator) -> None:
     """Chosen nests of three of them mean what they mean."""
     _check_nests(call, 3, rng)

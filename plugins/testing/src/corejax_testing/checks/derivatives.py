@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 import corejax
 from corejax.extend import jvp_flat, jvp_rules
-from corejax_testing.arrays import Array, compare, direction, tolerance
+from corejax_testing.arrays import Array, compare, direction, require_close, tolerance, wide
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.registry import check
-from corejax_testing.finite import difference, step_and_tolerance
-from corejax_testing.outcomes import CheckFailure
+from corejax_testing.finite import difference, inner, magnitude, step_and_tolerance
 
 
 def pushed(fun: Any, xs: Sequence[Any], ts: Sequence[Any]) -> tuple[list[Array], list[Array]]:
@@ -39,12 +38,22 @@ def check_jvp(call: Call, rng: np.random.Generator) -> None:
     ts = [direction(rng, x) for x in xs]
     wanted = host(fun(*xs))
     step, allowed = step_and_tolerance([*xs, *wanted])
-    outs, tangents = pushed(fun, xs, ts)
-    differences = difference(fun, xs, ts, step)
-    for i, (out, right) in enumerate(zip(outs, wanted, strict=True)):
-        compare(out, right, f"result {i} of the jvp rule", "jvp")
-        compare(*_where_finite(tangents[i], differences[i], right), f"tangent {i} of the jvp rule", "jvp",
-                allowed=allowed, scale=call.example.tolerance)  # fmt: skip
+    for which, along in _directions(call, ts):
+        outs, tangents = pushed(fun, xs, along)
+        real = [np.zeros_like(x) if t is None else t for x, t in zip(xs, along, strict=True)]
+        differences = difference(fun, xs, real, step)
+        for i, (out, right) in enumerate(zip(outs, wanted, strict=True)):
+            compare(out, right, f"result {i} of the jvp rule", "jvp")
+            compare(*_where_finite(tangents[i], differences[i], right), f"tangent {i} of the jvp rule{which}", "jvp",
+                    allowed=allowed, scale=call.example.tolerance)  # fmt: skip
+
+
+def _directions(call: Call, ts: Sequence[Array]) -> Iterator[tuple[str, list[Any]]]:
+    """Each operand alone, which says whose term is wrong; then all together."""
+    if len(ts) > 1:
+        for k in range(min(len(ts), 4)):
+            yield f", of operand {call.inexact[k]} alone,", [t if i == k else None for i, t in enumerate(ts)]
+    yield "", list(ts)
 
 
 def _where_finite(tangent: Array, right: Array, value: Array) -> tuple[Array, Array]:
@@ -113,7 +122,7 @@ def check_linearize(call: Call, rng: np.random.Generator) -> None:
 
 @check("second_order", "jvp", limit=4)
 def check_second_order(call: Call, rng: np.random.Generator) -> None:
-    """Derivatives of derivatives are those of finite differences: forward, and forward over reverse."""
+    """Derivatives of derivatives are those of finite differences: forward and reverse, in every order."""
     needs_jvp(call)
     call = call.widened()
     fun, xs, _ = call.moving()
@@ -128,16 +137,15 @@ def check_second_order(call: Call, rng: np.random.Generator) -> None:
     def cotangents(*at: Any) -> list[Any]:
         return list(corejax.vjp(lambda *a: fun(*a), *at)[1](list(cts)))
 
-    for name, first, rule in (("jvp of jvp", tangent, "jvp"), ("jvp of vjp", cotangents, "transpose")):
+    for name, first, rule in (("jvp", tangent, "jvp"), ("vjp", cotangents, "transpose")):
         us = [direction(rng, x) for x in xs]
-        got = pushed(first, xs, us)[1]
+        outs, got = pushed(first, xs, us)
         for i, (a, b) in enumerate(zip(got, difference(first, xs, us, step), strict=True)):
-            compare(*_where_finite(a, b, b), f"derivative {i} in {name}", rule, allowed=allowed,
+            compare(*_where_finite(a, b, b), f"derivative {i} in jvp of {name}", rule, allowed=allowed,
                     scale=call.example.tolerance)  # fmt: skip
-
-
-def require_close(a: float, b: float, size: float, dtype: Any, what: str, rule: str) -> None:
-    """Require two inner products to be the same number."""
-    bound = 50 * tolerance(dtype) * max(size, 1.0)
-    if not abs(a - b) <= bound:
-        raise CheckFailure(f"{what}: {a!r} and {b!r}", rule)
+        ws = [direction(rng, y) for y in outs]
+        back = host(corejax.vjp(lambda *a, first=first: first(*a), *xs)[1](ws))
+        if all(np.all(np.isfinite(wide(x))) for x in (*got, *back)):
+            require_close(inner(back, us), inner(ws, got), magnitude(ws, got) + magnitude(back, us),
+                          max((x.dtype for x in (*xs, *outs)), key=tolerance),
+                          f"inner products of vjp of {name} and of jvp of {name} differ", "transpose")  # fmt: skip

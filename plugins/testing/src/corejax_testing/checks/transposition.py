@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import ShapedArray, UndefPrimal, is_undef_primal, transpose_rules
-from corejax_testing.arrays import Array, compare, direction, is_inexact, tolerance, wide
+from corejax.extend import MissingRuleError, ShapedArray, UndefPrimal, is_undef_primal, transpose_rules
+from corejax_testing.arrays import Array, compare, direction, is_inexact, require_close, tolerance, wide
 from corejax_testing.calls import Call, host
-from corejax_testing.checks.derivatives import needs_jvp, pushed, require_close
+from corejax_testing.checks.derivatives import needs_jvp, pushed
 from corejax_testing.checks.registry import check
+from corejax_testing.diagnosis import diagnose
 from corejax_testing.finite import inner, magnitude
 from corejax_testing.outcomes import CheckFailure, NotApplicable
 
@@ -36,7 +37,8 @@ def check_transpose(call: Call, rng: np.random.Generator) -> None:
     for count in range(1, min(len(call.inexact), 3) + 1):
         for chosen in itertools.combinations(call.inexact, count):
             fits = declared and not set(chosen) <= set(declared)
-            vacuous = count > 1 and not all(a.size for a in call.avals_out)  # everything is linear there
+            empty = not all(a.size for a in call.avals_out)  # everything is linear there
+            vacuous = empty and not (count == 1 and set(chosen) <= set(declared))
             if not fits and not vacuous and _is_linear(call, chosen, rng):
                 tried |= _check_transposed(call, rule, chosen, rng)
     if not tried:
@@ -76,7 +78,7 @@ def _check_transposed(call: Call, rule: Any, chosen: tuple[int, ...], rng: np.ra
     where = f"of operands {list(chosen)}" if len(chosen) > 1 else f"of operand {chosen[0]}"
     try:
         found = rule(given, *args, **call.params)
-    except (TypeError, corejax.errors.MissingRuleError):
+    except (TypeError, MissingRuleError):
         if "higher_order" in call.primitive.tags:
             return False  # its program is linear at these operands, but not written so
         raise
@@ -90,12 +92,26 @@ def _check_transposed(call: Call, rule: Any, chosen: tuple[int, ...], rng: np.ra
         ct = np.zeros_like(x) if ct is None else np.asarray(ct)
         if ct.shape != x.shape or ct.dtype != x.dtype:
             raise CheckFailure(f"the cotangent of operand {i} is {ct.dtype.name}{list(ct.shape)}, but the operand is "
-                               f"{x.dtype.name}{list(x.shape)}", "transpose")  # fmt: skip
+                               f"{x.dtype.name}{list(x.shape)}", "transpose", diagnose(ct, x))  # fmt: skip
         back.append(ct)
     narrow = max((a.dtype for a in (*moved, *back)), key=tolerance)
     require_close(inner(back, ts), inner(cts, moved), magnitude(cts, moved) + magnitude(back, ts), narrow,
                   f"inner products <transpose(ct), t> and <ct, f(t)> {where} differ", "transpose")  # fmt: skip
+    if call.primitive.multiple_results and len(cts) > 1:
+        _check_zero_cotangents(call, rule, args, cts)
     return True
+
+
+def _check_zero_cotangents(call: Call, rule: Any, args: Sequence[Any], cts: Sequence[Array]) -> None:
+    """A cotangent None means what zeros mean, for each result."""
+    for k in range(len(cts)):
+        both = []
+        for nothing in (None, np.zeros_like(cts[k])):
+            found = rule([nothing if i == k else ct for i, ct in enumerate(cts)], *args, **call.params)
+            linear = [(ct, x) for ct, x, arg in zip(found, call.values, args, strict=True) if is_undef_primal(arg)]
+            both.append([np.zeros_like(x) if ct is None else np.asarray(ct) for ct, x in linear])
+        for a, b in zip(*both, strict=True):
+            compare(a, b, f"a cotangent, with None as cotangent of result {k},", "transpose")
 
 
 @check("vjp", "transpose", dtypes=True, shapes=True)
@@ -112,8 +128,10 @@ def check_vjp(call: Call, rng: np.random.Generator) -> None:
         compare(a, b, f"result {i} of vjp", "jvp")
     for i, (ct, x) in enumerate(zip(back, xs, strict=True)):
         if ct.shape != x.shape or ct.dtype != x.dtype:
-            raise CheckFailure(f"the cotangent of operand {call.inexact[i]} is {ct.dtype.name}{list(ct.shape)}, but "
-                               f"the operand is {x.dtype.name}{list(x.shape)}", "transpose")  # fmt: skip
+            raise CheckFailure(
+                f"the cotangent of operand {call.inexact[i]} is {ct.dtype.name}{list(ct.shape)}, but the operand is "
+                f"{x.dtype.name}{list(x.shape)}", "transpose", diagnose(ct, x),
+            )  # fmt: skip
     if not all(np.all(np.isfinite(wide(x))) for x in (*tangents, *back)):
         raise NotApplicable("a derivative is not finite here")
     narrow = max((x.dtype for x in (*xs, *outs)), key=tolerance)

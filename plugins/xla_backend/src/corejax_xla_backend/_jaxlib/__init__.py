@@ -41,6 +41,10 @@ from ._executable import FastpathData as FastpathData
 from ._executable import compile_module as compile_module
 from ._executable import load as load
 from ._executable import load_program as load_program
+from ._foreign import capsule_of as capsule_of
+from ._foreign import include_dir as include_dir
+from ._foreign import register_ffi_target as register_ffi_target
+from ._foreign import register_lapack as register_lapack
 from ._mlir import DTYPES as DTYPES
 from ._mlir import ModuleBuilder as ModuleBuilder
 from ._mlir import clone as clone
@@ -51,6 +55,7 @@ from ._mlir import element_type as element_type
 from ._mlir import from_portable as from_portable
 from ._mlir import ir as ir
 from ._mlir import module_name as module_name
+from ._mlir import module_text as module_text
 from ._mlir import new_context as new_context
 from ._mlir import parse_module as parse_module
 from ._mlir import run_passes as run_passes

@@ -233,6 +233,11 @@ def parse_module(text: str | bytes, context: ir.Context | None = None) -> ir.Mod
         return ir.Module.parse(text)
 
 
+def module_text(module: ir.Module, *, debug_info: bool = False) -> str:
+    """A module in the dialects' own notation, with locations or without."""
+    return module.operation.get_asm(enable_debug_info=debug_info)
+
+
 def run_passes(module: ir.Module, pipeline: str) -> None:
     """Rewrite ``module`` in place, for example by
     ``"builtin.module(func.func(chlo-legalize-to-stablehlo))"``.

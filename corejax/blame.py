@@ -1,0 +1,77 @@
+"""Which rule an exception came out of: a note on it, with the rule's author and the user's line.
+
+The exception itself stays what the rule raised. Nothing is done, and nothing costs anything, until there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from types import CodeType, TracebackType
+from typing import TYPE_CHECKING, Any
+
+from corejax import source_info
+from corejax.errors import CorejaxError
+from corejax.rules import Rule, RuleRegistry, registries
+
+if TYPE_CHECKING:
+    from corejax.primitive import Primitive
+
+_NOTED = "__corejax_rule__"
+
+
+def blame(
+    error: BaseException, primitive: Primitive, source: source_info.Source | None = None, kind: str | None = None
+) -> None:
+    """Note on an exception which of a primitive's rules raised it, if one did and nobody noted it before.
+
+    Errors of corejax's own say it themselves, and a TypeError or ValueError of an abstract-eval rule is what such a
+    rule refuses operands with.
+
+    Args:
+        error: what was raised.
+        primitive: the primitive that was being interpreted.
+        source: the user's line, if that is not the one that is running.
+        kind: of the rule that ran, if the caller knows.
+    """
+    if isinstance(error, CorejaxError) or hasattr(error, _NOTED):
+        return
+    found = _raised_by(error, primitive, list(registries.values()) if kind is None else [registries[kind]])
+    if found is None:
+        return
+    registry, rule = found
+    if registry.kind == "abstract_eval" and isinstance(error, TypeError | ValueError):
+        return
+    line = source_info.describe(source) if source is not None else source_info.user_line()
+    with suppress(AttributeError):  # an exception with slots: the note alone will do
+        setattr(error, _NOTED, primitive.name)
+    error.add_note(
+        f"This came out of the {registry.title} of primitive {primitive.name!r}, from {rule.provenance}; "
+        f"it was needed at {line}. To check the rule: corejax verify {primitive.name}"
+    )
+
+
+def _raised_by(
+    error: BaseException, primitive: Primitive, among: list[RuleRegistry]
+) -> tuple[RuleRegistry, Rule] | None:
+    """The rule of the primitive that is outermost among the frames that the exception went through.
+
+    What that one called, such as the primitive itself with other operands, has had its own chance to be noted.
+    """
+    depth: dict[CodeType, int] = {}
+    for i, code in enumerate(_codes(error.__traceback__)):
+        depth.setdefault(code, i)
+    found: list[tuple[int, RuleRegistry, Rule]] = []
+    for registry in among:
+        for platform in (None, *registry.platforms_of(primitive)):
+            rule = registry.rule_of(primitive, platform)
+            written: Any = getattr(rule and rule.fn, "__code__", None)
+            if rule is not None and rule.derived is None and written in depth:
+                found.append((depth[written], registry, rule))
+    return min(found, key=lambda item: item[0])[1:] if found else None
+
+
+def _codes(traceback: TracebackType | None) -> Iterator[CodeType]:
+    while traceback is not None:
+        yield traceback.tb_frame.f_code
+        traceback = traceback.tb_next

@@ -1,0 +1,54 @@
+"""`corejax write-manifest PLUGIN`: what a plugin offers, written from its code to a file in its package."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from corejax.cli.list_primitives import no_such
+from corejax.plugins import load_everything, manager
+
+
+@click.command("write-manifest")
+@click.argument("plugins", nargs=-1, required=True, metavar="PLUGIN...")
+@click.option("--check", is_flag=True, help="Write nothing; say what differs, exit code 1 if anything does.")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Where to write; by default corejax_manifest.json in the plugin's package.",
+)
+def write_manifest(plugins: tuple[str, ...], check: bool, output: Path | None) -> None:
+    """Write the manifest of a plugin: what it offers, to be listed without importing it.
+
+    It belongs into the distribution (package data). One that is missing, of another version of the plugin, or in
+    an editable install of other sources is not used: the plugin is loaded instead.
+
+    Exit codes: 0; 1 if the plugin failed or is off, its package cannot be written to, or --check finds differences;
+    2 for a plugin that does not exist.
+    """
+    from corejax.plugins import manifests
+
+    load_everything()
+    if output is not None and (len(plugins) > 1 or check):
+        raise click.UsageError("--output is for writing one plugin's manifest")
+    differ = False
+    for name in plugins:
+        record = manager().records.get(name)
+        if record is None:
+            raise click.UsageError(no_such("plugin", name, manager().records))
+        try:
+            if check:
+                found = manifests.differences(record)
+                differ = differ or bool(found)
+                for line in found:
+                    click.echo(f"{name}: {line}")
+            else:
+                click.echo(f"wrote {os.fspath(manifests.write(record, output))}")
+        except (ValueError, OSError) as error:
+            raise click.ClickException(f"{name}: {error}") from None
+    if differ:
+        click.echo(f"to write what the code says: corejax write-manifest {' '.join(plugins)}", err=True)
+        click.get_current_context().exit(1)

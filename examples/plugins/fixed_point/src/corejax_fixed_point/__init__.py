@@ -1,0 +1,1 @@
+"""Fixed points with implicit derivatives; see `corejax.fixed_point`."""

@@ -1,0 +1,1 @@
+"""Interval bound propagation; see `corejax.interval_bounds`."""

@@ -1,0 +1,1 @@
+"""Linear recurrences by a kernel in C; see `corejax.linear_recurrence`."""

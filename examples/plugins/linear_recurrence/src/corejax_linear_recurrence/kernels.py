@@ -1,0 +1,41 @@
+"""The recurrence on NumPy arrays: compiled from C, and in NumPy for where there is no compiler."""
+
+from __future__ import annotations
+
+import numpy as np
+
+try:
+    from corejax_linear_recurrence import _kernel  # type: ignore[attr-defined]
+except ImportError:  # built without a compiler, or run from the sources
+    _kernel = None
+
+#: Whether the C kernel was built.
+COMPILED = _kernel is not None
+
+_KINDS = "fdFD"  # what the kernel knows, as NumPy's characters
+
+
+def in_numpy(a: np.ndarray, x: np.ndarray, *, reverse: bool) -> np.ndarray:
+    """One entry of the last axis after the other, all rows together."""
+    if reverse:
+        return in_numpy(a[..., ::-1], x[..., ::-1], reverse=False)[..., ::-1]
+    h = x.copy()
+    for t in range(1, x.shape[-1]):
+        h[..., t] += a[..., t] * h[..., t - 1]
+    return h
+
+
+def in_c(a: np.ndarray, x: np.ndarray, *, reverse: bool) -> np.ndarray:
+    """One row after the other, without a step of Python's in between."""
+    h = np.empty(x.shape, x.dtype)
+    if h.size:
+        _kernel.run(np.ascontiguousarray(a), np.ascontiguousarray(x), h, x.dtype.char, x.shape[-1], reverse)
+    return h
+
+
+def recurrence(a: np.ndarray, x: np.ndarray, *, reverse: bool) -> np.ndarray:
+    """By the faster of the two that there is; float16 and bfloat16 are computed in float32."""
+    if x.dtype.char not in _KINDS:
+        wide = recurrence(a.astype(np.float32), x.astype(np.float32), reverse=reverse)
+        return wide.astype(x.dtype)
+    return in_c(a, x, reverse=reverse) if COMPILED else in_numpy(a, x, reverse=reverse)

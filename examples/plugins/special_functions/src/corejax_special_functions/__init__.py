@@ -1,0 +1,1 @@
+"""`erfcx` and `lambertw` as primitives; see `corejax.special_functions`."""

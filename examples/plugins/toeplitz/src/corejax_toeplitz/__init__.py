@@ -1,0 +1,1 @@
+"""Toeplitz matrices times vectors, through the FFT; see `corejax.toeplitz`."""

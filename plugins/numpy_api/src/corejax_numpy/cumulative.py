@@ -1,0 +1,84 @@
+"""Running sums and products along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from corejax.extend import dtypes
+from corejax_lax_basic import lax
+from corejax_numpy.arguments import array_argument, canonical_axis, canonical_dtype, strong
+from corejax_numpy.reductions import _sum_dtype
+
+Fold = Callable[..., Any]
+
+
+def _running(name: str, fold: Fold, a: Any, axis: int | None, dtype: Any) -> Any:
+    x = strong(array_argument(name, a))
+    if axis is None:
+        x, axis = lax.reshape(x, (x.size,)), 0
+    axis = canonical_axis(axis, x.ndim, f"{name}: axis")
+    wanted = canonical_dtype(dtype)
+    if wanted is None:
+        wanted = dtypes.default_int_dtype() if dtypes.is_bool(x.dtype) else x.dtype
+    return fold(x if x.dtype == wanted else lax.convert_element_type(x, wanted), axis)
+
+
+def cumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
+    """Sums of the elements so far along an axis.
+
+    Args:
+        a: the array.
+        axis: the axis; None is the flattened array.
+        dtype: dtype of the sums; by default the array's, the default integer's for booleans. Integers wrap around.
+
+    Returns:
+        An array of the shape of `a`, or of the flattened array.
+
+    Raises:
+        ValueError: there is no such axis.
+    """
+    return _running("cumsum", lax.cumsum, a, axis, dtype)
+
+
+def cumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
+    """Products of the elements so far along an axis; arguments as of `cumsum`."""
+    return _running("cumprod", lax.cumprod, a, axis, dtype)
+
+
+def _with_initial(
+    name: str, fold: Fold, neutral: int, x: Any, axis: int | None, dtype: Any, include_initial: bool
+) -> Any:
+    x = array_argument(name, x)
+    if x.ndim == 0:
+        raise ValueError(f"{name}: the array has to have an axis, got {x.aval.str_short()}")
+    if axis is None:
+        if x.ndim != 1:
+            raise ValueError(f"{name}: name the axis of an array that has {x.ndim}")
+        axis = 0
+    axis = canonical_axis(axis, x.ndim, f"{name}: axis")
+    out = _running(name, fold, x, axis, _sum_dtype(x.dtype) if dtype is None else dtype)
+    if not include_initial:
+        return out
+    first = lax.full((*x.shape[:axis], 1, *x.shape[axis + 1 :]), neutral, out.dtype)
+    return lax.concatenate([first, out], axis)
+
+
+def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    """Sums of the elements so far along an axis, as the Array API standard has it.
+
+    Args:
+        x: an array with at least one axis.
+        axis: the axis; None if there is one only.
+        dtype: dtype of the sums; by default the array's, the default integer's for narrower ones and booleans.
+        include_initial: begin with the sum of nothing, which makes the axis longer by one.
+
+    Raises:
+        ValueError: there is no such axis, or none is named and there are several.
+    """
+    return _with_initial("cumulative_sum", lax.cumsum, 0, x, axis, dtype, include_initial)
+
+
+def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    """Products of the elements so far along an axis; arguments as of `cumulative_sum`."""
+    return _with_initial("cumulative_prod", lax.cumprod, 1, x, axis, dtype, include_initial)

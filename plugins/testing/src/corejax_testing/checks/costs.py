@@ -1,0 +1,153 @@
+"""Cost at n and 10 n equations: transformations and lowering take no more than in proportion.
+
+What is counted is not time, which other processes disturb, but lines of Python that run, and equations that come out.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+import corejax
+from corejax.extend import (
+    ClosedJaxpr,
+    batch_jaxpr,
+    jvp_jaxpr,
+    jvp_rules,
+    stage_closed,
+    subjaxprs,
+    vmap_rules,
+    xla_translations,
+)
+from corejax_testing.arrays import is_inexact
+from corejax_testing.calls import Call
+from corejax_testing.checks.compiled import has_backend
+from corejax_testing.checks.registry import check
+from corejax_testing.outcomes import CheckFailure
+
+_FEW, _MANY = 10, 100
+_SLACK, _FIXED = 1.1, 100  # of what ten equations cost; lines, or equations, that do not count
+_MEASURES = ("lines of Python run", "equations, or lines of text, come out")
+
+Work = Callable[[int], Any]
+
+
+def chain(call: Call, count: int) -> Callable[..., list[Any]]:
+    """So many applications, each of the result of the one before it where types allow, else side by side."""
+    avals_out = call.avals_out
+    links = [(r, i) for i, a in enumerate(call.avals) for r, out in enumerate(avals_out) if a is out]
+
+    def fun(*values: Any) -> list[Any]:
+        xs, every = list(values), []
+        for _ in range(count):
+            outs = call(*xs)
+            every += outs
+            if links:
+                xs[links[0][1]] = outs[links[0][0]]
+        return outs if links else every
+
+    return fun
+
+
+def _works(call: Call) -> Iterator[tuple[str, str | None, Work]]:
+    """What is done to a chain: name, rule to blame, and how; each gives a program, or text."""
+
+    def traced(n: int) -> ClosedJaxpr:
+        return stage_closed(chain(call, n), call.avals)
+
+    yield "tracing", "abstract_eval", traced
+    nonzeros = [is_inexact(a.dtype) for a in call.avals]
+    if any(nonzeros) and jvp_rules.find(call.primitive) is not None:
+        yield "jvp", "jvp", lambda n: jvp_jaxpr(traced(n), nonzeros)[0]
+    if call.values and vmap_rules.find(call.primitive) is not None:
+        yield "vmap", "vmap", lambda n: batch_jaxpr(traced(n), 3, [0] * len(call.values))[0]
+    if _has_gradient(call):
+        yield "vjp", "transpose", lambda n: stage_closed(_pullback(call, n), [call.avals[i] for i in call.inexact])
+    if has_backend() and xla_translations.find(call.primitive, corejax.default_backend()) is not None:
+        yield "lowering", "xla_translation", lambda n: corejax.jit(chain(call, n)).lower(*call.values).as_text()
+
+
+def _has_gradient(call: Call) -> bool:
+    if not call.inexact or jvp_rules.find(call.primitive) is None:
+        return False
+    try:
+        stage_closed(_pullback(call, 1), [call.avals[i] for i in call.inexact])
+    except Exception:  # other checks say what is wrong with derivatives
+        return False
+    return True
+
+
+def _pullback(call: Call, count: int) -> Callable[..., list[Any]]:
+    fun = chain(call, count)
+
+    def gradient(*moving: Any) -> list[Any]:
+        def part(*at: Any) -> list[Any]:
+            values: list[Any] = list(call.values)
+            for i, x in zip(call.inexact, at, strict=True):
+                values[i] = x
+            return [y for y in fun(*values) if is_inexact(y.dtype)]
+
+        outs, pull = corejax.vjp(part, *moving)
+        return list(pull([np.ones(y.shape, y.dtype) for y in outs]))
+
+    return gradient
+
+
+@contextmanager
+def lines() -> Iterator[list[int]]:
+    """Counts, in the list's one element, the lines of Python that this thread runs in a `with` block."""
+    counted, earlier = [0], sys.gettrace()
+
+    def trace(frame: Any, event: str, arg: Any) -> Any:
+        counted[0] += 1
+        return trace
+
+    sys.settrace(trace)
+    try:
+        yield counted
+    finally:
+        sys.settrace(earlier)
+
+
+def _measured(work: Work, count: int) -> tuple[int, int]:
+    """Lines that ran, and equations (lines, of a text) that came out."""
+    with lines() as counted:
+        out = work(count)
+    return counted[0], out.count("\n") if isinstance(out, str) else equations(out)
+
+
+def equations(program: ClosedJaxpr) -> int:
+    """Equations of a program, those inside others included."""
+
+    def of(jaxpr: Any) -> int:
+        return sum(1 + sum(of(inner.jaxpr) for inner in subjaxprs(eqn.params)) for eqn in jaxpr.eqns)
+
+    return of(program.jaxpr)
+
+
+@check("cost", "jvp", limit=1, shrinks=False)
+def check_cost(call: Call, rng: np.random.Generator) -> None:
+    """Tracing, jvp, vjp, vmap and lowering of ten times as many equations take ten times as long, not more."""
+    for name, rule, work in _works(call):
+        work(_FEW)  # fills caches
+        found = {n: _measured(work, n) for n in (_FEW, 2 * _FEW, _MANY - _FEW, _MANY)}
+        for what, counts in zip(_MEASURES, zip(*found.values(), strict=True), strict=True):
+            _require_linear(name, rule, what, counts)
+        again, first = _measured(work, _FEW)[0], found[_FEW][0]
+        if again > _SLACK * first + _FIXED:
+            raise CheckFailure(f"{name} of {_FEW} equations runs {first} lines of Python, and {again} after that of "
+                               f"{_MANY}: it gets slower with use", rule, "it keeps what it has seen")  # fmt: skip
+
+
+def _require_linear(name: str, rule: str | None, what: str, counts: Sequence[int]) -> None:
+    """What ten equations more cost has to be the same for few and for many."""
+    few, more, less, many = counts
+    if many - less > _SLACK * (more - few) + _FIXED:
+        raise CheckFailure(
+            f"{name}: {what} for {_FEW} equations more: {more - few} at {_FEW}, but {many - less} at {_MANY}", rule,
+            "what a rule does for one equation must not depend on how many there are",
+        )  # fmt: skip

@@ -1,0 +1,71 @@
+"""Arrays without elements: operands, and batches."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import corejax
+from corejax.extend import ShapedArray, jvp_rules, vmap_rules, xla_translations
+from corejax_testing.arrays import Array
+from corejax_testing.calls import Call, host
+from corejax_testing.checks.compiled import has_backend
+from corejax_testing.checks.derivatives import pushed
+from corejax_testing.checks.registry import blamed, check
+from corejax_testing.outcomes import CheckFailure, NotApplicable
+
+
+@check("zero_size", None, limit=4)
+def check_zero_size(call: Call, rng: np.random.Generator) -> None:
+    """Empty operands of an elementwise primitive and empty batches of any give empty results: jvp, vjp and jit too."""
+    tried = False
+    if "elementwise" in call.primitive.tags and call.values:
+        _check_empty_operands(call)
+        tried = True
+    if call.values and vmap_rules.find(call.primitive) is not None:
+        _check_empty_batch(call)
+        tried = True
+    if not tried:
+        raise NotApplicable("no operands")
+
+
+def _check_empty_operands(call: Call) -> None:
+    shape = (0, 2)
+    scalars = not any(x.ndim for x in call.values)
+    empty = call.at([np.zeros(shape, x.dtype) if x.ndim or scalars else x for x in call.values])
+    wanted = [ShapedArray(shape, a.dtype) for a in call.avals_out]
+    with blamed("impl"):
+        _require(host(empty(*empty.values)), wanted, f"of operands of shape {shape} a result", "impl")
+    if has_backend() and xla_translations.find(call.primitive, corejax.default_backend()) is not None:
+        with blamed("xla_translation"):
+            compiled = host(corejax.jit(lambda *a: empty(*a))(*empty.values))
+        _require(compiled, wanted, f"compiled, of operands of shape {shape} a result", "xla_translation")
+    if jvp_rules.find(call.primitive) is None:
+        return
+    try:
+        fun, xs, outs = empty.moving()
+    except NotApplicable:
+        return
+    with blamed("jvp"):
+        tangents = pushed(fun, xs, [np.zeros_like(x) for x in xs])[1]
+    _require(tangents, [wanted[i] for i in outs], f"of operands of shape {shape} a tangent", "jvp")
+    with blamed("transpose"):
+        cts = [np.zeros(wanted[i].shape, wanted[i].dtype) for i in outs]
+        back = host(corejax.vjp(lambda *a: fun(*a), *xs)[1](cts))
+    _require(
+        back, [ShapedArray(x.shape, x.dtype) for x in xs], f"of operands of shape {shape} a cotangent", "transpose"
+    )
+
+
+def _check_empty_batch(call: Call) -> None:
+    values = [np.zeros((0, *x.shape), x.dtype) for x in call.values]
+    wanted = [ShapedArray((0, *a.shape), a.dtype) for a in call.avals_out]
+    with blamed("vmap"):
+        outs = host(corejax.vmap(call.__call__)(*values))
+    _require(outs, wanted, "of an empty batch a result", "vmap")
+
+
+def _require(got: list[Array], wanted: list[ShapedArray], what: str, rule: str) -> None:
+    for x, aval in zip(got, wanted, strict=True):
+        if (x.shape, x.dtype) != (aval.shape, aval.dtype):
+            found = ShapedArray(x.shape, x.dtype)
+            raise CheckFailure(f"{what} is of type {found.str_short()}, but {aval.str_short()} is right", rule)

@@ -1,0 +1,47 @@
+"""The author's examples themselves: without them nothing is checked."""
+
+from __future__ import annotations
+
+import difflib
+
+import numpy as np
+
+from corejax.extend import Example, provided_checks
+from corejax_testing.calls import Call
+from corejax_testing.checks.registry import CHECKS, check
+from corejax_testing.outcomes import CheckFailure
+
+
+def require_sense(example: Example) -> None:
+    """Require of an example that numbers can be drawn for it.
+
+    Raises:
+        CheckFailure: what it says of itself makes no sense.
+    """
+    for name in example.skip:
+        if name not in CHECKS and name not in provided_checks():
+            close = difflib.get_close_matches(name, CHECKS, 1)
+            hint = f"did you mean {close[0]!r}?" if close else "corejax verify --list-checks lists them"
+            raise CheckFailure(f"an example skips {name!r}, but there is no such check", None, hint)
+    for i in range(len(example.operands)):
+        try:
+            low, high = example.range_of(i)
+        except IndexError:
+            hint = "one `low` and `high` for all operands, or one for each"
+            raise CheckFailure(f"an example gives no range of operand {i}", None, hint) from None
+        if not low <= high:
+            raise CheckFailure(f"an example's range of operand {i} is empty: low={low}, high={high}")
+
+
+@check("examples", "abstract_eval")
+def check_examples(call: Call, rng: np.random.Generator) -> None:
+    """There are examples, abstract eval takes them, and what they say of themselves makes sense."""
+    require_sense(call.example)
+    try:
+        call.avals_out  # noqa: B018
+    except (TypeError, ValueError) as error:
+        raise CheckFailure(
+            f"abstract eval refuses an example: {error}",
+            "abstract_eval",
+            "mend the example's shapes, dtypes or params, or what abstract eval accepts",
+        ) from error

@@ -1,0 +1,268 @@
+"""A program under construction: equations, and the values that they have for its operands.
+
+Operands of the next equation are taken from values that are there already and fit, in type and in the range that
+the example gives; else something there is made to fit (converted, reshaped, broadcast, squashed into the range);
+else the program gets a further argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import corejax
+from corejax.extend import (
+    ClosedJaxpr,
+    Example,
+    Jaxpr,
+    JaxprEqn,
+    Primitive,
+    ShapedArray,
+    Var,
+    dce,
+    get_aval,
+    stage_closed,
+)
+from corejax_testing.arrays import Array, draw, is_inexact
+from corejax_testing.fuzzing.case import Case, evaluate, scalar_literal
+from corejax_testing.fuzzing.nests import lax_name, undefined_is_not_applicable
+from corejax_testing.fuzzing.tables import SHAPES, in_range
+from corejax_testing.outcomes import NotApplicable
+
+LARGEST = 1e3  # values beyond are not built upon: programs that blow up show nothing
+MOST = 400  # elements of one value
+
+
+class Unfit(Exception):
+    """An equation that does not go here; another is tried."""
+
+
+class Raised(Exception):
+    """Something raised that should not: a finding.
+
+    Attributes:
+        case: the program that raises.
+        relation: what to ask of it, to see it again.
+    """
+
+    def __init__(self, case: Case, relation: str, error: Exception) -> None:
+        super().__init__(f"{type(error).__name__}: {error}")
+        self.case, self.relation = case, relation
+
+
+class Builder:
+    """A scope: arguments with values, equations, and everything computed so far."""
+
+    def __init__(self, rng: np.random.Generator, salt: int) -> None:
+        self.rng = rng
+        self.salt = salt
+        self.invars: list[Var] = []
+        self.values: list[Array] = []
+        self.eqns: list[JaxprEqn] = []
+        self.pool: list[tuple[Var, Array]] = []
+
+    def argument(self, value: Array) -> Var:
+        """A further argument."""
+        var = Var(get_aval(value))
+        self.invars.append(var)
+        self.values.append(value)
+        self.pool.append((var, value))
+        return var
+
+    # -- operands ------------------------------------------------------------------------------------------------
+
+    def operand(self, aval: ShapedArray, low: float, high: float) -> Var:
+        """A variable of a type with numbers of a range."""
+        dice = self.rng.random()
+        fitting = [v for v, x in self.pool if v.aval is aval and in_range(x, low, high)]
+        if fitting and dice < 0.8:
+            recent = fitting[-4:] if self.rng.random() < 0.7 else fitting
+            return recent[int(self.rng.integers(len(recent)))]
+        if self.pool and dice < 0.9:
+            for _ in range(2):
+                made = self._made_to_fit(aval, low, high)
+                if made is not None:
+                    return made
+        return self.argument(draw(self.rng, aval, low, high))
+
+    def _made_to_fit(self, aval: ShapedArray, low: float, high: float) -> Var | None:
+        recent = self.pool[-6:]
+        var, x = recent[int(self.rng.integers(len(recent)))]
+        fun = glue(x, aval, low, high)
+        if fun is None:
+            return None
+        try:
+            program = stage_closed(lambda y: [fun(y)], [var.aval])
+            made = self.inline(program, [var])[0]
+        except Unfit:
+            return None
+        return made if made.aval is aval and in_range(self.pool[-1][1], low, high) else None
+
+    # -- equations -----------------------------------------------------------------------------------------------
+
+    def apply(self, primitive: Primitive, example: Example) -> None:
+        """An equation.
+
+        Raises:
+            Unfit: its results are not finite, or too large, or the primitive does not take the operands.
+            Raised: its impl rule raises.
+        """
+        shapes = self._shapes(primitive, example)
+        atoms: list[Any] = []
+        for i, (given, shape) in enumerate(zip(example.operands, shapes, strict=True)):
+            if isinstance(given, ShapedArray):
+                atoms.append(self.operand(given.update(shape=shape), *example.range_of(i)))
+            elif np.ndim(given) == 0 and self.rng.random() < 0.7:
+                atoms.append(scalar_literal(given, get_aval(np.asarray(given))))
+            else:
+                atoms.append(self.argument(np.asarray(given)))
+        params = dict(example.params)
+        try:
+            avals = primitive.abstract(tuple(a.aval for a in atoms), params)
+        except (TypeError, ValueError) as error:
+            raise Unfit(str(error)) from error
+        eqn = JaxprEqn(primitive, atoms, [Var(a) for a in avals], params)
+        read = list(dict.fromkeys(a for a in atoms if isinstance(a, Var)))
+        alone = ClosedJaxpr(Jaxpr((), read, [eqn], eqn.outvars), ())
+        self._compute(alone, read, [eqn], eqn.outvars)
+
+    def _shapes(self, primitive: Primitive, example: Example) -> list[tuple[int, ...]]:
+        given = [tuple(x.shape) for x in example.operands]
+        free = all(isinstance(x, ShapedArray) for x in example.operands) and "elementwise" in primitive.tags
+        if not free or not given or self.rng.random() < 0.3:
+            return given
+        near = [x.shape for _, x in self.pool if 0 < x.size <= MOST] if self.rng.random() < 0.8 else []
+        shapes = near or SHAPES
+        shape = shapes[int(self.rng.integers(len(shapes)))]
+        scalar = [len(given) > 1 and self.rng.random() < 0.15 for _ in given]
+        return [() if one else shape for one in scalar]
+
+    def inline(self, program: ClosedJaxpr, operands: Sequence[Var]) -> list[Var]:
+        """The equations of a program.
+
+        Raises:
+            Unfit: its results are not finite, or too large.
+            Raised: an impl rule raises.
+        """
+        env: dict[Any, Any] = dict(zip(program.jaxpr.invars, operands, strict=True))
+        eqns = []
+        for eqn in program.eqns:
+            fresh = [Var(v.aval) for v in eqn.outvars]
+            read = [env.get(a, a) if isinstance(a, Var) else a for a in eqn.invars]
+            eqns.append(JaxprEqn(eqn.primitive, read, fresh, eqn.params))
+            env.update(zip(eqn.outvars, fresh, strict=True))
+        outs = [env.get(a) if isinstance(a, Var) else None for a in program.jaxpr.outvars]
+        known = [o for o in outs if o is not None]
+        if not known:
+            raise Unfit("no results")
+        kept = ClosedJaxpr(
+            Jaxpr((), program.jaxpr.invars, program.eqns, [a for a in program.jaxpr.outvars if isinstance(a, Var)]), ()
+        )
+        self._compute(kept, operands, eqns, known)
+        return known
+
+    def _compute(
+        self, program: ClosedJaxpr, operands: Sequence[Var], eqns: list[JaxprEqn], results: Sequence[Var]
+    ) -> None:
+        there = dict(self.pool)
+        values = [there[v] for v in operands]
+        try:
+            with undefined_is_not_applicable():
+                outs = evaluate(program, values)
+        except NotApplicable:
+            raise
+        except Exception as error:
+            raise Raised(Case(program, tuple(values), 0), "eager", error) from error
+        for x in outs:
+            if x.size > MOST:
+                raise Unfit("large")
+            if is_inexact(x.dtype) and not np.all(np.abs(x.astype(complex)) <= LARGEST):
+                raise Unfit("not finite, or large")
+        self.eqns += eqns
+        self.pool += [(v, x) for v, x in zip(results, outs, strict=True) if v not in there]
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def finish(self, count: int) -> Case:
+        """The program of so many of the latest values that nothing reads, without what they do not need.
+
+        Raises:
+            Unfit: there is no equation.
+        """
+        if not self.eqns:
+            raise Unfit("no equations")
+        read = {v for eqn in self.eqns for v in eqn.invars if isinstance(v, Var)}
+        bound = [v for eqn in self.eqns for v in eqn.outvars]
+        sinks = [v for v in bound if v not in read] or bound[-1:]
+        jaxpr = dce(Jaxpr((), self.invars, self.eqns, sinks[-count:]))
+        return without_unused(Case(ClosedJaxpr(jaxpr, ()), tuple(self.values), self.salt))
+
+
+def without_unused(case: Case) -> Case:
+    """The program without arguments that nothing reads."""
+    jaxpr = case.program.jaxpr
+    read = {v for eqn in jaxpr.eqns for v in eqn.invars if isinstance(v, Var)} | {
+        v for v in jaxpr.outvars if isinstance(v, Var)
+    }
+    kept = [i for i, v in enumerate(jaxpr.invars) if v in read]
+    if len(kept) == len(jaxpr.invars):
+        return case
+    trimmed = Jaxpr((), [jaxpr.invars[i] for i in kept], jaxpr.eqns, jaxpr.outvars)
+    return Case(ClosedJaxpr(trimmed, ()), tuple(case.values[i] for i in kept), case.salt)
+
+
+def glue(x: Array, aval: ShapedArray, low: float, high: float) -> Any:
+    """A function that makes something of a type and range of a value, or None."""
+    if lax_name("convert_element_type") is None or not x.size or not aval.size:
+        return None
+    steps = [_to_dtype(x.dtype, aval.dtype), _to_shape(x.shape, aval.shape)]
+    if any(step is None for step in steps):
+        return None
+    if is_inexact(aval.dtype) and aval.dtype.kind != "c" and (low, high) != (-2.0, 2.0):
+        steps.append(lambda y: _squash(y, aval.dtype, low, high))
+
+    def fun(y: Any) -> Any:
+        for step in steps:
+            y = step(y)
+        return y
+
+    return fun
+
+
+def _to_dtype(source: np.dtype[Any], target: np.dtype[Any]) -> Any:
+    lax = corejax.lax
+    if source == target:
+        return lambda y: y
+    if target == np.bool_:
+        return (lambda y: lax.gt(y, source.type(0))) if source.kind != "c" else None
+    if source.kind == "c" and target.kind != "c":
+        return (lambda y: lax.convert_element_type(lax.real(y), target)) if is_inexact(target) else None
+    if is_inexact(source) and not is_inexact(target):
+        return None  # beyond an integer's range every platform has its own answer
+    return lambda y: lax.convert_element_type(y, target)
+
+
+def _to_shape(source: tuple[int, ...], target: tuple[int, ...]) -> Any:
+    lax = corejax.lax
+    if source == target:
+        return lambda y: y
+    if np.prod(source) == np.prod(target):
+        return lambda y: lax.reshape(y, target)
+    tail = len(target) - len(source)
+    if tail >= 0 and target[tail:] == source:
+        return lambda y: lax.broadcast_in_dim(y, target, tuple(range(tail, len(target))))
+    if len(source) == len(target) and all(a >= b for a, b in zip(source, target, strict=True)):
+        return lambda y: lax.slice(y, (0,) * len(target), target)
+    if len(source) > len(target) and source[len(source) - len(target) :] == target:
+        start = (0,) * len(source)
+        first = (1,) * (len(source) - len(target)) + target
+        return lambda y: lax.reshape(lax.slice(y, start, first), target)
+    return None
+
+
+def _squash(y: Any, dtype: np.dtype[Any], low: float, high: float) -> Any:
+    lax = corejax.lax
+    scale, shift = dtype.type(0.98 * (high - low)), dtype.type(low + 0.01 * (high - low))
+    return lax.logistic(y) * scale + shift

@@ -1,0 +1,285 @@
+"""`Case`: a program with operands, what it computes, and how much of that rounding may change.
+
+Eager and compiled programs round differently, and a comparison or a floor may turn a rounding error into a
+jump. So nothing is compared without its bounds: the program is run again with every result of every equation,
+in nested programs too, multiplied by one plus a few random units of its last place (Parker, "Monte Carlo
+arithmetic", 1997), in antithetic pairs, so that a threshold is crossed in both directions. What moves is
+compared that much more loosely; integers and booleans that move are not compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import (
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Primitive,
+    ShapedArray,
+    Var,
+    abstract_eval_rules,
+    eval_jaxpr,
+    impl_rules,
+    primitives,
+)
+from corejax_testing.arrays import Array, epsilon, is_inexact, tolerance, wide
+from corejax_testing.calls import host
+
+# Primitives that compile their program. By impl rules alone, the program stands in their place.
+CALLS = frozenset({"xla_call"})
+# How a primitive rounds. Those that move numbers do not; those that choose between numbers do not either, but what
+# they choose may hang on the last place of each operand; those that compute do. Any other may do all of it.
+MOVES = frozenset((
+    "broadcast_in_dim", "complex", "concatenate", "conj", "copy", "dynamic_slice", "dynamic_update_slice", "gather",
+    "imag", "iota", "neg", "pad", "real", "reshape", "rev", "select_n", "slice", "squeeze", "stop_gradient",
+    "transpose",
+))  # fmt: skip
+CHOOSES = frozenset((
+    "abs", "argmax", "argmin", "ceil", "clamp", "cummax", "cummin", "eq", "floor", "ge", "gt", "is_finite", "le",
+    "lt", "max", "min", "ne", "reduce_max", "reduce_min", "round", "sign", "sort", "top_k",
+))  # fmt: skip
+COMPUTES = frozenset((
+    "acos", "acosh", "add", "add_any", "asin", "asinh", "atan", "atanh", "cos", "cosh", "cumsum", "cumprod", "div",
+    "dot_general", "erf", "exp", "expm1", "integer_pow", "log", "log1p", "logistic", "mul", "pow", "reduce_prod",
+    "reduce_sum", "rsqrt", "sin", "sinh", "sqrt", "sub", "tan", "tanh",
+))  # fmt: skip
+PAIRS = 3  # of antithetic runs
+
+
+class _Noise:
+    """The state of the noise, for the time of a run: where in the table it is, and which way it goes."""
+
+    table = np.random.default_rng(0).choice([-1.0, 1.0], 1 << 16) * np.random.default_rng(1).uniform(0.5, 1.0, 1 << 16)
+    place = 0
+    sign = 1.0
+
+    @classmethod
+    def of(cls, x: Array) -> Array:
+        """x, moved by up to the noise of its dtype."""
+        size = cls.sign * _AMPLITUDE.get(x.dtype.name, 4.0) * epsilon(x.dtype)
+        if cls.place + x.size > cls.table.size:
+            cls.place = 0
+        factor = np.resize(cls.table[cls.place : cls.place + x.size], x.shape)
+        cls.place += x.size
+        return np.asarray(wide(x) * (1 + size * factor)).astype(x.dtype)
+
+
+# In units of the last place: more than libraries of elementary functions differ by, less than anybody would notice.
+_AMPLITUDE = {"float64": 64.0, "complex128": 64.0, "float32": 16.0, "complex64": 16.0}
+
+noise_p = Primitive("corejax_testing.noise", doc="Its operand, with a rounding error.")
+impl_rules.register(noise_p, _Noise.of)
+abstract_eval_rules.register(noise_p, lambda x: x)
+primitives.pop(noise_p.name)  # no plugin's: nobody lists, checks or parses it
+
+
+# -- programs ----------------------------------------------------------------------------------------------------
+
+
+def nested(params: dict[str, Any]) -> Iterator[ClosedJaxpr | Jaxpr]:
+    """The programs among parameters, in tuples too."""
+    for value in params.values():
+        for item in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(item, ClosedJaxpr | Jaxpr):
+                yield item
+
+
+def map_programs(params: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+    """Parameters with their programs replaced."""
+
+    def one(value: Any) -> Any:
+        if isinstance(value, tuple | list):
+            return type(value)(one(item) for item in value) if not hasattr(value, "_fields") else value
+        return change(value) if isinstance(value, ClosedJaxpr | Jaxpr) else value
+
+    return {name: one(value) for name, value in params.items()}
+
+
+def every_eqn(program: ClosedJaxpr | Jaxpr) -> Iterator[JaxprEqn]:
+    """All equations, those of nested programs too."""
+    for eqn in program.eqns:
+        yield eqn
+        for sub in nested(eqn.params):
+            yield from every_eqn(sub)
+
+
+def size_of(program: ClosedJaxpr | Jaxpr) -> int:
+    """How many equations there are."""
+    return sum(1 for _ in every_eqn(program))
+
+
+def rewritten(program: Any, noisy: bool) -> Any:
+    """The program with calls inlined, and if wanted with noise around every equation that rounds or chooses."""
+    closed = isinstance(program, ClosedJaxpr)
+    jaxpr = program.jaxpr if closed else program
+    eqns: list[JaxprEqn] = []
+    env: dict[Var, Any] = {}
+    _rewrite(jaxpr.eqns, env, eqns, noisy)
+    outs = [_read(env, v) for v in jaxpr.outvars]
+    new = Jaxpr(jaxpr.constvars, jaxpr.invars, eqns, outs)
+    return ClosedJaxpr(new, program.consts) if closed else new
+
+
+def _read(env: dict[Var, Any], atom: Any) -> Any:
+    return env.get(atom, atom) if isinstance(atom, Var) else atom
+
+
+def _rewrite(eqns: Sequence[JaxprEqn], env: dict[Var, Any], out: list[JaxprEqn], noisy: bool) -> None:
+    for eqn in eqns:
+        operands = [_read(env, v) for v in eqn.invars]
+        body = _called(eqn)
+        if body is not None:
+            inner: dict[Var, Any] = dict(zip(body.jaxpr.invars, operands, strict=True))
+            _rewrite(body.eqns, inner, out, noisy)
+            env.update(zip(eqn.outvars, (_read(inner, v) for v in body.jaxpr.outvars), strict=True))
+            continue
+        fresh = [Var(v.aval) for v in eqn.outvars]
+        subs = list(nested(eqn.params))
+        name = eqn.primitive.name
+        if noisy and not subs and name not in MOVES and name not in COMPUTES:
+            operands = [_moved(v, out) for v in operands]
+        params = map_programs(eqn.params, lambda p: rewritten(p, noisy)) if subs else eqn.params
+        out.append(JaxprEqn(eqn.primitive, operands, fresh, params, eqn.source_info))
+        rounds = noisy and not subs and name not in MOVES and name not in CHOOSES
+        env.update((v, _moved(new, out) if rounds else new) for v, new in zip(eqn.outvars, fresh, strict=True))
+
+
+def _moved(atom: Any, out: list[JaxprEqn]) -> Any:
+    """A variable with noise."""
+    if not isinstance(atom, Var) or not is_inexact(atom.aval.dtype):
+        return atom
+    moved = Var(atom.aval)
+    out.append(JaxprEqn(noise_p, [atom], [moved], {}))
+    return moved
+
+
+def _called(eqn: JaxprEqn) -> ClosedJaxpr | None:
+    """The program that an equation calls, if that is all that it does."""
+    if eqn.primitive.name not in CALLS:
+        return None
+    subs = list(nested(eqn.params))
+    if len(subs) != 1 or not isinstance(subs[0], ClosedJaxpr) or subs[0].consts:
+        return None
+    fits = len(subs[0].jaxpr.invars) == len(eqn.invars) and len(subs[0].jaxpr.outvars) == len(eqn.outvars)
+    return subs[0] if fits else None
+
+
+# -- cases -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Case:
+    """A program and operands.
+
+    Attributes:
+        program: closed, without constants.
+        values: NumPy arrays of its argument types.
+        salt: seeds what a relation draws: tangents, batches.
+        derived: cases that nests made of this one.
+    """
+
+    program: ClosedJaxpr
+    values: tuple[Array, ...]
+    salt: int = 0
+    derived: dict[str, Case] = field(default_factory=dict, repr=False)
+    _outs: list[Array] | None = field(default=None, repr=False)
+    _bounds: list[Array] | None = field(default=None, repr=False)
+
+    def __call__(self, *args: Any) -> list[Any]:
+        """The program as a function."""
+        return eval_jaxpr(self.program.jaxpr, self.program.consts, args)
+
+    def at(self, values: Sequence[Any]) -> Case:
+        """The same program with other operands."""
+        return Case(self.program, tuple(np.asarray(x) for x in values), self.salt)
+
+    @property
+    def smooth(self) -> list[int]:
+        """Positions of the operands that are differentiated by: those that have derivatives, or by the salt some."""
+        every = [i for i, a in enumerate(self.program.in_avals) if is_inexact(a.dtype)]
+        some = [i for i in every if self.rng(4, i).random() < 0.7] if self.salt % 2 else every
+        return some or every
+
+    @property
+    def smooth_outs(self) -> list[int]:
+        """Positions of the results that have derivatives."""
+        return [i for i, a in enumerate(self.program.out_avals) if is_inexact(a.dtype)]
+
+    def rng(self, *key: int) -> np.random.Generator:
+        """Random numbers for a purpose, the same each time."""
+        return np.random.default_rng([self.salt, *key])
+
+    def outs(self) -> list[Array]:
+        """What it computes, by impl rules alone, on NumPy arrays from end to end."""
+        if self._outs is None:
+            self._outs = evaluate(self.program, self.values)
+        return self._outs
+
+    def bounds(self) -> list[Array]:
+        """For each result the error that is allowed, elementwise; inf where anything goes."""
+        if self._bounds is None:
+            self._bounds = _bounds(self.program, self.values, self.outs())
+        return self._bounds
+
+
+def evaluate(program: ClosedJaxpr, values: Sequence[Any]) -> list[Array]:
+    """Results by impl rules, calls inlined."""
+    plain = program.memo.get("fuzz_plain")
+    if plain is None:
+        plain = program.memo["fuzz_plain"] = rewritten(program, False)
+    return host(eval_jaxpr(plain.jaxpr, plain.consts, values))
+
+
+def noisy_runs(program: ClosedJaxpr, values: Sequence[Any]) -> list[list[Array]]:
+    """Results with rounding errors, in antithetic pairs."""
+    noisy = program.memo.get("fuzz_noisy")
+    if noisy is None:
+        noisy = program.memo["fuzz_noisy"] = rewritten(program, True)
+    runs = []
+    for pair in range(PAIRS):
+        for sign in (1.0, -1.0):
+            _Noise.place, _Noise.sign = 7919 * pair, sign
+            runs.append(host(eval_jaxpr(noisy.jaxpr, noisy.consts, values)))
+    return runs
+
+
+def _bounds(program: ClosedJaxpr, values: Sequence[Any], outs: Sequence[Array]) -> list[Array]:
+    runs = noisy_runs(program, values)
+    return [_bound(x, [run[k] for run in runs]) for k, x in enumerate(outs)]
+
+
+def _bound(x: Array, moved: Sequence[Array]) -> Array:
+    if not is_inexact(x.dtype):
+        same = np.ones(x.shape, bool)
+        for other in moved:
+            same &= np.asarray(other == x)
+        return np.where(same, 0.0, np.inf)
+    with np.errstate(all="ignore"):
+        a = wide(x)
+        spread = np.zeros(x.shape)
+        for other in moved:
+            spread = np.maximum(spread, np.abs(wide(other) - a))
+        size = np.abs(a)[np.isfinite(a)].max(initial=1.0)
+        bound = 10 * spread + tolerance(x.dtype) * size
+        return np.where(np.isfinite(a) & np.isfinite(bound), bound, np.inf)
+
+
+def values_of(case: Case) -> dict[Var, Array]:
+    """The value of every variable of the outermost program."""
+    env: dict[Any, Array] = dict(zip(case.program.jaxpr.invars, case.values, strict=True))
+    for eqn in case.program.eqns:
+        read = list(dict.fromkeys(v for v in eqn.invars if isinstance(v, Var)))
+        alone = ClosedJaxpr(Jaxpr((), read, [eqn], eqn.outvars), ())
+        env.update(zip(eqn.outvars, evaluate(alone, [env[v] for v in read]), strict=True))
+    return env
+
+
+def scalar_literal(value: Any, aval: ShapedArray) -> Literal:
+    """A scalar written in the program."""
+    return Literal(np.asarray(value, aval.dtype)[()], aval)

@@ -1,0 +1,132 @@
+"""`corejax fuzz`: random programs over installed primitives."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+
+@click.command("fuzz")
+@click.option(
+    "--primitives", "names", metavar="A,B", default="", help="Only these primitives, or those of these plugins."
+)
+@click.option("--minutes", type=click.FloatRange(min=0), help="For how long.  [default: 1, without --programs]")
+@click.option("--programs", type=click.IntRange(min=1), help="How many programs.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Which programs.")
+@click.option("--first", type=click.IntRange(min=0), default=0, show_default=True, help="Number of the first one.")
+@click.option("--max-equations", "most", type=click.IntRange(min=1), default=10, show_default=True,
+              help="Equations of a program, before what nests and glue add.")  # fmt: skip
+@click.option("--max-failures", type=click.IntRange(min=1), default=10, show_default=True,
+              help="Stop after so many different failures.")  # fmt: skip
+@click.option("--relation", "relations", multiple=True, metavar="RELATION",
+              help='Ask only this of every program, such as "jit of vjp"; may be repeated.')  # fmt: skip
+@click.option("--list-relations", is_flag=True, help="Say what is asked of programs, and of which nests, and exit.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def fuzz(
+    names: str, minutes: float | None, programs: int | None, seed: int, first: int, most: int, max_failures: int,
+    relations: tuple[str, ...], list_relations: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Build random programs from the examples that plugins give, and compare what transformations make of them.
+
+    Primitives are applied to each other's results, with jit, vmap, jvp, vjp, linearize, cond, scan and what else
+    is installed around parts of the program. Evaluated, compiled, batched, differentiated, split and printed, each
+    program has to mean the same, up to what rounding may change in it. A program that fails is made small and
+    printed, with its operands and what finds it again. The same seed gives the same programs.
+
+    Exit codes: 0; 1 if something fails; 2 for a name that does not exist.
+    """
+    from corejax.extend import load_everything
+    from corejax_testing.fuzzing.nests import NESTS
+    from corejax_testing.fuzzing.relations import RELATIONS, known
+    from corejax_testing.fuzzing.session import as_json as described
+    from corejax_testing.fuzzing.session import fuzz as run
+    from corejax_testing.selection import chosen
+
+    if list_relations:
+        for name, relation in RELATIONS.items():
+            click.echo(f"{name:<12}{(relation.__doc__ or '').strip().splitlines()[0]}")
+        click.echo(f"each also of nests: {', '.join(NESTS)}; for example `jit of vjp of scan`")
+        return
+    load_everything()
+    for wanted in relations:
+        if not known(wanted):
+            raise click.UsageError(f"there is no relation {wanted!r}; see corejax fuzz --list-relations")
+    try:
+        selected = chosen([name.strip() for name in names.split(",") if name.strip()])
+    except KeyError as error:
+        raise click.UsageError(error.args[0]) from None
+    given = [f"--primitives {names}"] if names else []
+    given += [f"--max-equations {most}"] if most != 10 else []
+    given += [f"--relation '{name}'" for name in relations]
+    options = "".join(f" {option}" for option in given)
+    seconds = 60.0 * minutes if minutes is not None else None if programs is not None else 60.0
+    try:
+        with _progress(programs, seconds, len(selected)) as step:
+            summary = run(
+                selected, seed=seed, first=first, programs=programs, seconds=seconds, most=most,
+                most_failures=max_failures, relations=relations or None, options=options,
+                progress=step,
+            )  # fmt: skip
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    if as_json:
+        click.echo(json.dumps(described(summary), indent=2, ensure_ascii=False))
+    else:
+        _print(summary)
+    if summary.failures:
+        click.get_current_context().exit(1)
+
+
+def _print(summary: Any) -> None:
+    for failure in summary.failures:
+        click.echo(f"{failure.report()}\n")
+    rare = summary.primitives.most_common()[::-1][:8]
+    asked: dict[str, int] = {}
+    for name, count in summary.asked.items():
+        key = name if " of " not in name else f"{name.split(' of ')[0]} of a nest"
+        asked[key] = asked.get(key, 0) + count
+    rate = summary.programs / summary.seconds if summary.seconds else 0.0
+    rows = [
+        ("programs", f"{summary.programs} of {summary.equations} equations, {rate:.1f} programs/s"),
+        ("asked", ", ".join(f"{name} {count}" for name, count in sorted(asked.items()))),
+        ("primitives", f"{len(summary.primitives)} seen; rarest: {', '.join(f'{n} {c}' for n, c in rare)}"),
+    ]
+    if summary.unseen:
+        rows.append(("never seen", ", ".join(summary.unseen)))
+    if summary.without:
+        rows.append(("left out", f"{', '.join(summary.without)}: no examples on arrays, or effects"))
+    for name, text in rows:
+        click.echo(f"{name:<12}{text}")
+    repeated = f", and {summary.repeated} more programs that fail like these" if summary.repeated else ""
+    click.echo(f"\n# {len(summary.failures)} failures{repeated}")
+
+
+@contextmanager
+def _progress(programs: int | None, seconds: float | None, primitives: int) -> Iterator[Callable[[Any], None]]:
+    """A bar on standard error, if somebody looks at it."""
+    if not sys.stderr.isatty():
+        yield lambda summary: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    total = programs if programs is not None else seconds
+    columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+
+        def step(summary: Any) -> None:
+            rate = summary.programs / summary.seconds if summary.seconds else 0.0
+            bar.update(
+                task,
+                completed=summary.programs if programs is not None else summary.seconds,
+                description=f"{summary.programs} programs, {rate:.1f}/s, {len(summary.primitives)} primitives "
+                f"({primitives} wanted), {len(summary.failures)} failures",
+            )
+
+        yield step

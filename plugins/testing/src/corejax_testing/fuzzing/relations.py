@@ -1,0 +1,337 @@
+"""Relations: what has to hold of every program.
+
+A relation is named by what it asks ("jit", "vmap", "jvp", ...) and of which nest of the program: "jit of vjp of
+scan" compiles the gradient of a loop. The innermost nest is written last.
+"""
+
+from __future__ import annotations
+
+import atexit
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+import corejax
+from corejax.extend import (
+    DerivedRuleWarning,
+    Example,
+    Var,
+    check_jaxpr,
+    examples_of,
+    exported,
+    get_aval,
+    parse_jaxpr,
+    same_jaxpr,
+    stage_closed,
+)
+from corejax_testing.arrays import Array, compare, epsilon, is_inexact, tolerance, wide
+from corejax_testing.calls import host
+from corejax_testing.finite import inner
+from corejax_testing.fuzzing import nests, splitting
+from corejax_testing.fuzzing.case import Case, every_eqn, noisy_runs, values_of
+from corejax_testing.fuzzing.interpreter import Interpreter
+from corejax_testing.fuzzing.tables import in_range
+from corejax_testing.outcomes import CheckFailure, NotApplicable
+
+OPAQUE = "<opaque "  # how the printer marks a parameter that does not parse back
+
+Relation = Callable[[Case], None]
+
+
+def same(got: Sequence[Any], wanted: Sequence[Array], bounds: Sequence[Array], what: str) -> None:
+    """Require results of the same number, types and values within bounds.
+
+    Raises:
+        CheckFailure: with the element that is farthest off.
+    """
+    if len(got) != len(wanted):
+        raise CheckFailure(f"{what} gives {len(got)} results, but {len(wanted)} are right")
+    for k, (a, b, bound) in enumerate(zip(host(got), wanted, bounds, strict=True)):
+        # Where anything goes, or both are as they should be, the right value stands in for the one that was got.
+        if a.shape == b.shape and a.dtype == b.dtype:
+            with np.errstate(all="ignore"):
+                fine = np.isinf(bound) | (a == b)
+                if is_inexact(a.dtype):
+                    fine |= np.abs(wide(a) - wide(b)) <= bound
+            a = np.where(fine, b, a)
+        compare(a, b, f"result {k} {what}", None, allowed=0.0)
+
+
+# -- text, types, evaluation -------------------------------------------------------------------------------------
+
+
+def check_types(case: Case) -> None:
+    """The program is well typed, staging it again gives the same types, and its results have them."""
+    check_jaxpr(case.program)
+    again = stage_closed(lambda *xs: case(*xs), case.program.in_avals)
+    check_jaxpr(again)
+    for k, (got, aval, out) in enumerate(zip(again.out_avals, case.program.out_avals, case(*case.values), strict=True)):
+        if got is not aval:
+            raise CheckFailure(
+                f"result {k}, staged again, is of type {got.str_short()}, but {aval.str_short()} is right"
+            )
+        if get_aval(out) is not aval:
+            raise CheckFailure(f"result {k} is of type {get_aval(out).str_short()}, but {aval.str_short()} is right")
+
+
+def check_text(case: Case) -> None:
+    """The program prints to text that parses to the same program, and prints the same again."""
+    text = str(case.program)
+    if OPAQUE in text:
+        raise NotApplicable("it has parameters without text: functions, for example")
+    parsed = parse_jaxpr(text)
+    if not same_jaxpr(parsed, case.program):
+        raise CheckFailure(f"its text parses to another program:\n{parsed}")
+    if str(parsed) != text:
+        raise CheckFailure(f"its text does not print again as it was, but as\n{parsed}")
+
+
+def check_eager(case: Case) -> None:
+    """Applied one by one, primitives give what the program gives."""
+    env: dict[Any, Any] = dict(zip(case.program.jaxpr.invars, case.values, strict=True))
+    for eqn in case.program.eqns:
+        out = eqn.primitive.bind(*(env.get(v, getattr(v, "val", None)) for v in eqn.invars), **eqn.params)
+        env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
+    outs = [env.get(v, getattr(v, "val", None)) for v in case.program.jaxpr.outvars]
+    same(outs, case.outs(), case.bounds(), "of one primitive after the other")
+
+
+def _is_of(example: Example, params: Any, operands: Sequence[Array]) -> bool:
+    """Whether an example's NumPy function is one of these operands."""
+    if example.reference is None or dict(example.params) != params or len(example.operands) != len(operands):
+        return False
+    return all(
+        in_range(x, *example.range_of(i)) and is_inexact(x.dtype) == is_inexact(given.dtype)
+        and (x.dtype == np.bool_) == (given.dtype == np.bool_)
+        for i, (x, given) in enumerate(zip(operands, example.operands, strict=True))
+    )  # fmt: skip
+
+
+def check_numpy(case: Case) -> None:
+    """Equations whose examples give a NumPy function compute that function."""
+    values, asked = values_of(case), False
+    for eqn in case.program.eqns:
+        operands = [values[v] if isinstance(v, Var) else np.asarray(v.val, v.aval.dtype) for v in eqn.invars]
+        example = next((e for e in examples_of(eqn.primitive.name) if _is_of(e, eqn.params, operands)), None)
+        if example is None or example.reference is None:
+            continue
+        out = example.reference(*operands, **eqn.params)
+        for v, right in zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True):
+            right = np.asarray(right).astype(v.aval.dtype)
+            compare(values[v], right, f"a result of {eqn.primitive.name}", None, scale=2 * example.tolerance)
+        asked = True
+    if not asked:
+        raise NotApplicable("no equation has a NumPy function")
+
+
+# -- compiled ----------------------------------------------------------------------------------------------------
+
+
+def check_jit(case: Case) -> None:
+    """Compiled, it gives the same."""
+    jit = exported("jit")
+    if jit is None:
+        raise NotApplicable("nothing compiles")
+    outs = jit(lambda *xs: case(*xs))(*case.values)
+    for k, (out, aval) in enumerate(zip(outs, case.program.out_avals, strict=True)):
+        if get_aval(out) is not aval:
+            raise CheckFailure(
+                f"result {k}, compiled, is of type {get_aval(out).str_short()}, but {aval.str_short()} is right"
+            )
+    same(outs, case.outs(), case.bounds(), "of the compiled program")
+
+
+_interpreter = Interpreter()
+atexit.register(_interpreter.close)
+
+
+def check_stablehlo(case: Case) -> None:
+    """StableHLO's reference interpreter gives the same for its translation."""
+    text = str(case.program)
+    if exported("jit") is None or OPAQUE in text:
+        raise NotApplicable("nothing to interpret")
+    if not all(v.aval.size for eqn in every_eqn(case.program) for v in (*eqn.invars, *eqn.outvars)):
+        raise NotApplicable("the interpreter ends the process on some empty operands")
+    same(_interpreter.run(text, case.values), case.outs(), case.bounds(), "of StableHLO's interpreter")
+
+
+# -- batches -----------------------------------------------------------------------------------------------------
+
+
+def check_vmap(case: Case) -> None:
+    """Batched, it gives what a loop gives; batched while staged too."""
+    axes = nests.batch_axes(case)
+    if not case.values:
+        raise NotApplicable("no operands")
+    batch = nests.batched_values(case, axes)
+    steps = [
+        case.at([x if axis is None else nests.row(x, k) for x, axis in zip(case.values, axes, strict=True)])
+        for k in range(nests.LENGTH)
+    ]
+    wanted = [np.stack(column) for column in zip(*(step.outs() for step in steps), strict=True)]
+    bounds = [np.stack(column) for column in zip(*(step.bounds() for step in steps), strict=True)]
+    with nests.undefined_is_not_applicable():
+        got = corejax.vmap(lambda *xs: case(*xs), tuple(axes))(*batch)
+    same(got, wanted, bounds, f"of vmap with in_axes={tuple(axes)}")
+    same(nests.nest(case, "vmap").outs(), wanted, bounds, f"of vmap with in_axes={tuple(axes)}, staged,")
+
+
+# -- derivatives -------------------------------------------------------------------------------------------------
+
+
+def check_jvp(case: Case) -> None:
+    """The tangent is the derivative, by differences; staged it is the same."""
+    staged = nests.nest(case, "jvp")
+    ts = nests.tangents(case)
+    xs = [case.values[i] for i in case.smooth]
+    with nests.undefined_is_not_applicable():
+        primals, moved = corejax.jvp(nests.moving(case, case.values), tuple(xs), tuple(ts))
+    same([*primals, *moved], staged.outs(), staged.bounds(), "of jvp")
+    coarsest = max(_precisions(case))
+    if coarsest > 1e-6:
+        raise NotApplicable("no differences in half precision")
+    wanted, bounds = _differences(case, ts, 1e-5 if coarsest < 1e-10 else 2e-3, coarsest)
+    # A tie that rounding would break has several derivatives.
+    bounds = [a + b for a, b in zip(bounds, staged.bounds()[len(primals) :], strict=True)]
+    same(moved, wanted, bounds, "(a tangent) of jvp, against differences,")
+
+
+def _precisions(case: Case) -> Iterator[float]:
+    dtypes = {x.dtype for x in case.values} | {v.aval.dtype for eqn in every_eqn(case.program) for v in eqn.outvars}
+    return (epsilon(dtype) for dtype in dtypes if is_inexact(dtype))
+
+
+def _differences(case: Case, ts: Sequence[Array], step: float, eps: float) -> tuple[list[Array], list[Array]]:
+    """Derivatives along ts, and how far off they may be: where one-sided and central ones differ, a lot."""
+
+    def at(h: float) -> list[Array]:
+        values = list(case.values)
+        for i, t in zip(case.smooth, ts, strict=True):
+            values[i] = np.asarray(values[i] + h * t).astype(values[i].dtype)
+        outs = case.at(values).outs()
+        return [wide(outs[k]) for k in case.smooth_outs]
+
+    f0 = [wide(case.outs()[k]) for k in case.smooth_outs]
+    noise = [np.max([np.abs(wide(run[k]) - f) for run in noisy_runs(case.program, case.values)], axis=0)
+             for k, f in zip(case.smooth_outs, f0, strict=True)]  # fmt: skip
+    far_plus, far_minus, plus, minus = (at(h) for h in (step, -step, step / 2, -step / 2))
+    found, bounds = [], []
+    with np.errstate(all="ignore"):
+        for k, out in enumerate(case.smooth_outs):
+            central, coarse = (plus[k] - minus[k]) / step, (far_plus[k] - far_minus[k]) / (2 * step)
+            sides = np.abs(plus[k] + minus[k] - 2 * f0[k]) / (step / 2)
+            sides = np.maximum(sides, np.abs(far_plus[k] + far_minus[k] - 2 * f0[k]) / step)
+            size = np.abs(central)[np.isfinite(central)].max(initial=1.0)
+            inputs = max((float(np.abs(wide(x)).max(initial=1.0)) for x in case.values), default=1.0)
+            bound = 4 * np.abs(central - coarse) + 2 * sides + 4 * noise[k] / step
+            bound = bound + ((2e-5 if eps < 1e-10 else 2e-3) + 20 * eps * inputs / step) * size
+            bound = bound + 20 * eps * np.abs(f0[k]).max(initial=0.0) / step
+            bounds.append(np.where(np.isfinite(bound) & np.isfinite(central), bound, np.inf))
+            found.append(np.asarray(np.nan_to_num(central)).astype(case.program.out_avals[out].dtype))
+    return found, bounds
+
+
+def check_linearize(case: Case) -> None:
+    """linearize gives the tangents of jvp."""
+    staged, count = nests.nest(case, "jvp"), len(case.smooth_outs)
+    xs = [case.values[i] for i in case.smooth]
+    with nests.undefined_is_not_applicable():
+        primals, linear = corejax.linearize(nests.moving(case, case.values), *xs)
+        moved = linear(*nests.tangents(case))
+    same([*primals, *moved], staged.outs(), staged.bounds(), "of linearize")
+    again = nests.nest(case, "linearize")
+    same(again.outs(), staged.outs()[count:], staged.bounds()[count:], "of linearize, staged,")
+
+
+def check_vjp(case: Case) -> None:
+    """The gradient is the transpose of jvp; staged it is the same."""
+    forward, backward, count = nests.nest(case, "jvp"), nests.nest(case, "vjp"), len(case.smooth_outs)
+    xs = [case.values[i] for i in case.smooth]
+    ts, cts = nests.tangents(case), nests.cotangents(case)
+    with nests.undefined_is_not_applicable():
+        pulled = list(corejax.vjp(nests.moving(case, case.values), *xs)[1](list(cts)))
+    same(pulled, backward.outs(), backward.bounds(), "of vjp")
+    moved, pulled = forward.outs()[count:], backward.outs()
+    bounds = [*forward.bounds()[count:], *backward.bounds()]
+    if not all(np.all(np.isfinite(b)) for b in bounds):
+        raise NotApplicable("not finite, or not continuous there")
+    allowed, size = 0.0, 0.0
+    for weights, values, limits in ((cts, moved, bounds[: len(moved)]), (ts, pulled, bounds[len(moved) :])):
+        for w, value, limit in zip(weights, values, limits, strict=True):
+            allowed += float(np.sum(np.abs(wide(w)) * limit))
+            size += float(np.sum(np.abs(wide(w) * wide(value))))
+    allowed += size * max(tolerance(x.dtype) for x in (*moved, *pulled))
+    left, right = inner(cts, moved), inner(ts, pulled)
+    if not abs(left - right) <= allowed:
+        raise CheckFailure(f"<ct, jvp(t)> is {left!r}, <vjp(ct), t> is {right!r}; they may differ by {allowed:.1e}")
+
+
+def check_split(case: Case) -> None:
+    """Split into known and unknown halves, or run with unknown operands and finished later, it gives the same."""
+    for unknowns in splitting.masks(case):
+        where = f"with operands {[i for i, u in enumerate(unknowns) if u]} unknown"
+        same(splitting.halves(case, unknowns), case.outs(), case.bounds(), f"of the halves of the program {where}")
+        same(splitting.run_in_parts(case, unknowns), case.outs(), case.bounds(), f"run {where}")
+
+
+RELATIONS: dict[str, Relation] = {
+    "types": check_types,
+    "text": check_text,
+    "eager": check_eager,
+    "numpy": check_numpy,
+    "vmap": check_vmap,
+    "jvp": check_jvp,
+    "linearize": check_linearize,
+    "vjp": check_vjp,
+    "transpose": splitting.transposed,
+    "split": check_split,
+    "jit": check_jit,
+    "stablehlo": check_stablehlo,
+}
+
+
+def known(name: str) -> bool:
+    """Whether there is such a relation, of such nests."""
+    what, *chain = name.split(" of ")
+    return what in RELATIONS and all(each in nests.NESTS for each in chain)
+
+
+def ask(case: Case, name: str) -> tuple[str, bool] | None:
+    """Whether a relation holds of a case.
+
+    Args:
+        case: the program.
+        name: as in "jit of vjp".
+
+    Returns:
+        None where it holds; else what is wrong, and whether something was raised.
+
+    Raises:
+        NotApplicable: it means nothing there.
+        KeyError: there is no such relation or nest.
+    """
+    what, *chain = name.split(" of ")
+    relation = RELATIONS[what]
+    try:
+        with quiet(), nests.undefined_is_not_applicable():
+            for each in reversed(chain):
+                case = nests.nest(case, each)
+            relation(case)
+    except NotApplicable:
+        raise
+    except CheckFailure as failure:
+        return str(failure), False
+    except Exception as error:
+        return f"{type(error).__name__}: {error}", True
+    return None
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Slow is not wrong, and infinities are no warnings."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", DerivedRuleWarning)
+        yield

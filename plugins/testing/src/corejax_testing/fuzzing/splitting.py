@@ -1,0 +1,112 @@
+"""Relations of programs taken apart: known and unknown halves, and equations that are linear in an operand."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import (
+    JaxprEqn,
+    UndefPrimal,
+    Var,
+    eval_jaxpr,
+    partial_eval_flat,
+    partial_eval_jaxpr,
+    transpose_rules,
+)
+from corejax_testing.arrays import Array, direction, is_inexact, tolerance, wide
+from corejax_testing.calls import host
+from corejax_testing.finite import inner, magnitude
+from corejax_testing.fuzzing.case import Case, values_of
+from corejax_testing.outcomes import CheckFailure, NotApplicable
+
+_MASKS = 2
+
+
+def masks(case: Case) -> Iterator[list[bool]]:
+    """Choices of unknown operands: all of them for few operands, some for many."""
+    count = len(case.values)
+    if count <= 2:
+        every = list(itertools.product((False, True), repeat=count))
+    else:
+        rng = case.rng(5)
+        every = [tuple(bool(b) for b in rng.integers(0, 2, count)) for _ in range(_MASKS)]
+    return (list(mask) for mask in every if any(mask) and not (all(mask) and count > 1))
+
+
+def halves(case: Case, unknowns: Sequence[bool]) -> list[Any]:
+    """The results by the known half of the program and then the unknown one."""
+    known, unknown, unknown_outs, count = partial_eval_jaxpr(case.program, unknowns)
+    first = eval_jaxpr(known.jaxpr, known.consts, [x for x, u in zip(case.values, unknowns, strict=True) if not u])
+    residuals = first[len(first) - count :]
+    late = [x for x, u in zip(case.values, unknowns, strict=True) if u]
+    sources = {
+        False: iter(first[: len(first) - count]),
+        True: iter(eval_jaxpr(unknown.jaxpr, unknown.consts, [*residuals, *late])),
+    }
+    return [next(sources[u]) for u in unknown_outs]
+
+
+def run_in_parts(case: Case, unknowns: Sequence[bool]) -> list[Any]:
+    """The results of running it with unknown operands, and the rest later."""
+    avals = [a if u else None for a, u in zip(case.program.in_avals, unknowns, strict=True)]
+    jaxpr, residuals, outs, unknown_outs = partial_eval_flat(lambda *xs: case(*xs), case.values, avals)
+    late = [x for x, u in zip(case.values, unknowns, strict=True) if u]
+    later = iter(eval_jaxpr(jaxpr, residuals, late))
+    return [next(later) if u else x for x, u in zip(outs, unknown_outs, strict=True)]
+
+
+def transposed(case: Case) -> None:
+    """Equations whose primitive is linear in an operand: their transpose rules, at the values that are there.
+
+    Raises:
+        CheckFailure: <ct, f(t)> and <transpose(ct), t> differ.
+        NotApplicable: no equation has such an operand.
+    """
+    values, asked = values_of(case), False
+    for eqn in case.program.eqns:
+        rule = transpose_rules.find(eqn.primitive)
+        if rule is None or not all(is_inexact(v.aval.dtype) for v in eqn.outvars):
+            continue
+        operands = [values[v] if isinstance(v, Var) else np.asarray(v.val, v.aval.dtype) for v in eqn.invars]
+        for i in eqn.primitive.linear_in or ():
+            if i < len(operands) and is_inexact(operands[i].dtype):
+                _transposed(case, eqn, rule, operands, i)
+                asked = True
+    if not asked:
+        raise NotApplicable("no equation is linear in an operand")
+
+
+def _transposed(case: Case, eqn: JaxprEqn, rule: Any, operands: list[Array], i: int) -> None:
+    """Linear in one operand, the others as they are; what is added to it (zero here) is taken off."""
+    rng = case.rng(6, i)
+    t = direction(rng, operands[i])
+
+    def at(x: Array) -> list[Array]:
+        out = eqn.primitive.bind(*operands[:i], x, *operands[i + 1 :], **eqn.params)
+        return host(out if eqn.primitive.multiple_results else [out])
+
+    with np.errstate(all="ignore"):
+        moved = [np.asarray(a - b) for a, b in zip(at(t), at(np.zeros_like(t)), strict=True)]
+    cts = [direction(rng, y) for y in moved]
+    args = [UndefPrimal(v.aval) if k == i else x for k, (v, x) in enumerate(zip(eqn.invars, operands, strict=True))]
+    given: Any = cts if eqn.primitive.multiple_results else cts[0]
+    found = rule(given, *args, **eqn.params)
+    if len(found) != len(args):
+        raise CheckFailure(f"transpose of {eqn.primitive.name} gives {len(found)} cotangents for {len(args)} operands")
+    ct = np.zeros_like(t) if found[i] is None else np.asarray(found[i])
+    if (ct.shape, ct.dtype) != (t.shape, t.dtype):
+        raise CheckFailure(
+            f"transpose of {eqn.primitive.name} gives {ct.dtype.name}{list(ct.shape)} for operand {i}, which is "
+            f"{t.dtype.name}{list(t.shape)}"
+        )
+    left, right = inner(cts, moved), inner([ct], [t])
+    size = magnitude(cts, moved) + magnitude([ct], [t])
+    size += sum(float(np.abs(wide(x)).sum()) for x in moved)
+    allowed = 10 * tolerance(max((x.dtype for x in (*moved, ct)), key=tolerance)) * max(size, 1.0)
+    if not abs(left - right) <= allowed and np.isfinite(left):
+        raise CheckFailure(f"transpose of {eqn.primitive.name} in operand {i}: <ct, f(t)> is {left!r}, "
+                           f"<transpose(ct), t> is {right!r}; they may differ by {allowed:.1e}")  # fmt: skip

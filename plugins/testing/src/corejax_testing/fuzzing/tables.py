@@ -1,0 +1,82 @@
+"""Applications to build programs from: the examples that plugins give, in other dtypes and shapes too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Example, Primitive, ShapedArray, examples_of
+from corejax_testing.arrays import is_inexact
+from corejax_testing.calls import Call, accepts
+from corejax_testing.variations import with_dtype
+
+SHAPES = ((), (1,), (3,), (4,), (2, 3), (1, 2), (2, 2), (0,), (2, 1, 3))
+
+
+class Table:
+    """Primitives with their examples.
+
+    Args:
+        primitives: which ones; those without examples, with effects, or on values that are no arrays are left out.
+        given: primitive -> examples in place of what plugins give.
+    """
+
+    def __init__(self, primitives: Sequence[Primitive], given: Mapping[str, Sequence[Example]] | None = None) -> None:
+        self.examples: dict[Primitive, list[Example]] = {}
+        for primitive in primitives:
+            found = (given or {}).get(primitive.name) or examples_of(primitive.name)
+            found = [e for e in found if _takes_arrays(primitive, e)]
+            if found and not primitive.effects:
+                self.examples[primitive] = list(found)
+        self.primitives = list(self.examples)
+        self.without = sorted(p.name for p in primitives if p not in self.examples)
+        self._variants: dict[tuple[Primitive, int, Any], Example] = {}
+
+    def kinky(self) -> frozenset[str]:
+        """Primitives whose derivative is not the function's, by definition."""
+        return frozenset(
+            p.name for p, examples in self.examples.items() if any({"jvp", "transpose"} & set(e.skip) for e in examples)
+        )
+
+    def draw(self, primitive: Primitive, dtype: np.dtype[Any], rng: np.random.Generator) -> Example:
+        """An application, of the wanted dtype if the primitive takes it."""
+        number = int(rng.integers(len(self.examples[primitive])))
+        key = (primitive, number, dtype)
+        if key not in self._variants:
+            example = self.examples[primitive][number]
+            other = with_dtype(example, dtype) if _may_vary(example, dtype) else example
+            fine = accepts(Call.of(primitive, other, np.random.default_rng(0)))
+            self._variants[key] = other if fine else example
+        return self._variants[key]
+
+
+def _takes_arrays(primitive: Primitive, example: Example) -> bool:
+    """Whether the operands are arrays of numbers."""
+    try:
+        call = Call.of(primitive, example, np.random.default_rng(0))
+        call.avals_out  # noqa: B018
+    except Exception:
+        return False
+    return all(x.dtype.kind in "biufcV" for x in call.values)
+
+
+def _may_vary(example: Example, dtype: np.dtype[Any]) -> bool:
+    """Numbers that the author gave stay as they are, and so do integers and booleans."""
+    floats = [x for x in example.operands if is_inexact(x.dtype)]
+    if not floats or not all(isinstance(x, ShapedArray) for x in floats):
+        return False
+    return (np.dtype(floats[0].dtype).kind == "c") == (dtype.kind == "c") or dtype.kind == "c"
+
+
+def in_range(x: np.ndarray[Any, Any], low: float, high: float) -> bool:
+    """Whether numbers are such as an author of an example meant; the default range stands for any moderate ones."""
+    if x.dtype == np.bool_ or not x.size:
+        return True
+    if (low, high) == (-2.0, 2.0):
+        low, high = -8.0, 8.0
+    if x.dtype.kind == "c":
+        return in_range(x.real, low, high) and in_range(x.imag, low, high)
+    wide = x.astype(np.float64)
+    return bool(np.all((wide >= low) & (wide <= high)))

@@ -1,0 +1,213 @@
+"""Looking for an application that fails: the examples, their variations, hypothesis's; then making it small."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Example, MissingRuleError, Primitive, ShapedArray
+from corejax_testing.calls import Call, accepts
+from corejax_testing.checks import Check
+from corejax_testing.diagnosis import ADVICE
+from corejax_testing.outcomes import CheckFailure, NotApplicable
+from corejax_testing.variations import in_other_dtypes, shapes_of
+
+_ATTEMPTS, _SECONDS = 60, 2.0  # for making one failure small
+
+
+@dataclass
+class Tally:
+    """What was tried, and why some was not."""
+
+    tried: int = 0
+    reasons: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A check that fails, and where."""
+
+    call: Call
+    message: str
+    rule: str | None
+    hint: str
+    sort: type[Exception]
+
+
+def search(
+    primitive: Primitive, check: Check, examples: Sequence[Example], tally: Tally, quick: bool
+) -> Failure | None:
+    """The first failure among applications sorted by size, else among hypothesis's; made small."""
+    for number, call in enumerate(_calls(primitive, check, examples, quick)):
+        failure = attempt(check, call, number, tally)
+        if failure is not None:
+            return shrink(check, failure, number)
+    found = _explore(primitive, check, examples, tally, quick) if check.shapes else None
+    return None if found is None else shrink(check, found, 0)
+
+
+def attempt(check: Check, call: Call, number: int, tally: Tally) -> Failure | None:
+    """One check of one application; with the same number it is the same again."""
+    rng = np.random.default_rng(_seed(check.name, call.primitive.name) + number)
+    try:
+        with np.errstate(all="ignore"):
+            check.run(call, rng)
+    except NotApplicable as reason:
+        tally.reasons.append(str(reason))
+        return None
+    except CheckFailure as failure:
+        tally.tried += 1
+        hint = failure.hint or ADVICE.get(failure.rule or "", "")
+        return Failure(call, str(failure), failure.rule, hint, CheckFailure)
+    except MissingRuleError:
+        raise
+    except Exception as error:
+        tally.tried += 1
+        return Failure(call, f"{type(error).__name__}: {error}", check.rule, ADVICE.get(check.rule or "", ""),
+                       type(error))  # fmt: skip
+    tally.tried += 1
+    return None
+
+
+def not_failing(primitive: Primitive, check: Check, examples: Sequence[Example], tally: Tally) -> Failure | None:
+    """Examples that fail by design, as their author says: the first that does not, which is a failure."""
+    rng = np.random.default_rng(_seed(primitive.name))
+    for example in examples:
+        call, reason = Call.of(primitive, example, rng), example.fails[check.name]
+        if attempt(check, call, 0, Tally()) is None:
+            message = f"the check does not fail, though it was said to: {reason}"
+            return Failure(call, message, check.rule, "take it out of the example's `fails`", CheckFailure)
+        tally.reasons.append(f"fails, as it should: {reason}")
+    return None
+
+
+# -- applications ----------------------------------------------------------------------------------------------------
+
+
+def _seed(*names: str) -> int:
+    return zlib.crc32("/".join(names).encode())
+
+
+def _calls(primitive: Primitive, check: Check, examples: Sequence[Example], quick: bool) -> list[Call]:
+    rng = np.random.default_rng(_seed(primitive.name))
+    every = list(examples)
+    if check.dtypes:
+        source = examples[:2] if quick else examples
+        every += [other for e in source for other in in_other_dtypes(primitive, e) if check.name not in other.skip]
+    calls = [Call.of(primitive, e, rng) for e in every]
+    limit = check.limit
+    if check.dtypes and limit and quick:
+        limit = max(limit // 2, 1)
+    if check.limit and not check.dtypes:  # the smallest that say something: not scalars, not empty
+        calls.sort(key=lambda call: (call.size < 2 * len(call.values), call.size))
+    calls = calls[:limit] if limit else calls
+    return sorted(calls, key=lambda call: call.size)
+
+
+def _explore(
+    primitive: Primitive, check: Check, examples: Sequence[Example], tally: Tally, quick: bool
+) -> Failure | None:
+    """Let hypothesis look for operands that fail, and make them small."""
+    strategy = shapes_of(primitive, list(examples))
+    if strategy is None:
+        return None
+    last: list[Failure] = []
+
+    def run(example: Example) -> None:
+        call = Call.of(primitive, example, np.random.default_rng(_seed(primitive.name, str(example.operands))))
+        if not accepts(call):
+            return
+        failure = attempt(check, call, 0, tally)
+        if failure is not None:
+            last.append(failure)
+            raise AssertionError(failure.message)
+
+    costly = check.limit > 0
+    _with_hypothesis(run, strategy, (4 if costly else 8) if quick else (10 if costly else 25))
+    return last[-1] if last else None
+
+
+def _with_hypothesis(run: Callable[[Example], None], strategy: Any, count: int) -> None:
+    from hypothesis import HealthCheck, Phase, Verbosity, given, settings
+
+    quiet = settings(
+        max_examples=count, deadline=None, database=None, derandomize=True, verbosity=Verbosity.quiet,
+        phases=(Phase.generate, Phase.shrink), suppress_health_check=list(HealthCheck), report_multiple_bugs=False,
+    )  # fmt: skip
+    try:
+        quiet(given(strategy)(run))()  # type: ignore[no-untyped-call]
+    except AssertionError:
+        return
+
+
+# -- making a failure small ------------------------------------------------------------------------------------------
+
+
+def shrink(check: Check, failure: Failure, number: int) -> Failure:
+    """A failure of the same rule with fewer and rounder numbers, if there is one; smaller shapes come first."""
+    if not check.shrinks:
+        return failure
+    best, tally, tries, end = failure, Tally(), 0, time.perf_counter() + _SECONDS
+    for candidates in (_smaller, _rounder):
+        again = True
+        while again:
+            again = False
+            for call in candidates(best.call):
+                tries += 1
+                if tries > _ATTEMPTS or time.perf_counter() > end:
+                    return replace(best, hint=failure.hint)  # many numbers tell a factor from a coincidence
+                found = _same_failure(check, call, number, best, tally)
+                if found is not None:
+                    best, again = found, True
+                    break
+    return replace(best, hint=failure.hint)
+
+
+def _same_failure(check: Check, call: Call, number: int, failure: Failure, tally: Tally) -> Failure | None:
+    try:
+        found = attempt(check, call, number, tally) if accepts(call) else None
+    except Exception:
+        return None
+    same = found is not None and (found.rule, found.sort) == (failure.rule, failure.sort)
+    return found if same else None
+
+
+def _smaller(call: Call) -> Iterator[Call]:
+    """The application with one axis length, wherever it occurs, made 1 or 2; types refused are left out later."""
+    operands = call.example.operands
+    if not all(isinstance(x, ShapedArray) for x in operands):
+        return
+    if "elementwise" in call.primitive.tags and any(x.ndim > 1 for x in call.values):
+        yield _of_shapes(call, [x.shape[-1:] for x in call.values])
+    for length in sorted({n for x in call.values for n in x.shape if n > 1}, reverse=True):
+        for less in (1, 2):
+            if less < length:
+                yield _of_shapes(call, [tuple(less if n == length else n for n in x.shape) for x in call.values])
+
+
+def _of_shapes(call: Call, shapes: Sequence[tuple[int, ...]]) -> Call:
+    operands = [ShapedArray(shape, x.dtype) for shape, x in zip(shapes, call.values, strict=True)]
+    rng = np.random.default_rng(_seed(call.primitive.name))
+    return Call.of(call.primitive, replace(call.example, operands=tuple(operands)), rng)
+
+
+def _rounder(call: Call) -> Iterator[Call]:
+    """The application with one operand's numbers made simple; none leaves the example's range."""
+    for i, x in enumerate(call.values):
+        low, high = call.example.range_of(i)
+        if x.dtype == np.bool_ or not isinstance(call.example.operands[i], ShapedArray):
+            continue
+        for simple in (np.ones_like(x), np.full_like(x, 2), np.asarray(np.round(x, 1)).astype(x.dtype)):
+            inside = bool(np.all((simple.real >= low) & (simple.real <= high)))
+            if inside and _digits(simple) < _digits(x):
+                yield call.at([simple if k == i else y for k, y in enumerate(call.values)])
+
+
+def _digits(x: Any) -> int:
+    """How much there is to read."""
+    return sum(len(f"{value:.12g}") for value in np.asarray(x).ravel().astype(np.complex128).view(np.float64))

@@ -1,0 +1,64 @@
+"""Functions of other libraries that compiled programs call: XLA's typed foreign function interface (FFI)."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from pathlib import Path
+from typing import Any
+
+from ._probe import xla_client
+
+_TYPED = 1  # the API version of handlers that XLA_FFI_DEFINE_HANDLER makes
+
+_lock = threading.Lock()
+_registered: dict[tuple[str, str], int] = {}
+
+
+def _address(capsule: Any) -> int:
+    name, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
+    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return int(pointer(capsule, name(capsule)))
+
+
+def capsule_of(address: int) -> Any:
+    """A PyCapsule around a function's address."""
+    make = ctypes.pythonapi.PyCapsule_New
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return make(address, b"xla._CUSTOM_CALL_TARGET", None)
+
+
+def register_ffi_target(name: str, capsule: Any, platform: str) -> None:
+    """Make a handler known to XLA; the same one twice is fine.
+
+    Raises:
+        ValueError: another handler has that name on that platform.
+    """
+    address = _address(capsule)
+    with _lock:
+        earlier = _registered.setdefault((name, platform), address)
+        if earlier != address:
+            raise ValueError(
+                f"FFI target {name!r} on platform {platform!r} is registered with another handler; a target keeps "
+                "its handler as long as the process runs. Choose another name, for example one with your "
+                "package's ('acme.scale')."
+            )
+        xla_client.register_custom_call_target(name, capsule, platform=platform, api_version=_TYPED)
+
+
+def include_dir() -> str:
+    """The folder that holds `xla/ffi/api/ffi.h`."""
+    import jaxlib
+
+    return str(Path(str(jaxlib.__file__)).parent / "include")
+
+
+def register_lapack() -> None:
+    """Make the LAPACK kernels that jaxlib ships known to XLA (`lapack_spotrf_ffi` and so on)."""
+    from jaxlib import lapack
+
+    lapack._lapack.initialize()  # which takes the addresses of LAPACK's functions from SciPy
+    for name, capsule, version in lapack.registrations()["cpu"]:
+        if version == _TYPED:
+            register_ffi_target(name, capsule, "cpu")

@@ -1,0 +1,217 @@
+"""`corejax.ffi`: compiled programs that call kernels written in C++ or CUDA, without going through Python.
+
+A kernel is a handler of the typed foreign function interface, made by the macro `XLA_FFI_DEFINE_HANDLER_SYMBOL` of the
+header `xla/ffi/api/ffi.h` that `include_dir` finds, and compiled into a shared library. `register_ffi_target` gives
+it a name, and then either a translation rule of your own calls it (`ctx.custom_call`), or `ffi_call` does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import (
+    Primitive,
+    ShapedArray,
+    abstract_eval_rules,
+    as_array,
+    get_aval,
+    move_batch_axis,
+    structural,
+    unmapped_aval,
+    vmap_rules,
+    xla_translations,
+)
+
+_DOC = (
+    "Call a kernel that is registered with XLA's foreign function interface. "
+    "Params: target, in_types and out_types (types of operands and results), attributes, vmap_method."
+)
+
+ffi_call_p = Primitive("ffi_call", multiple_results=True, doc=_DOC)
+effectful_ffi_call_p = Primitive("effectful_ffi_call", multiple_results=True, effects=("ffi",), doc=_DOC)
+
+VMAP_METHODS = (None, "sequential", "expand_dims", "broadcast_all")
+
+
+def register_ffi_target(name: str, handler: Any, *, platform: str = "cpu") -> None:
+    """Make a kernel known to XLA under a name. The same handler may be registered again.
+
+    Args:
+        name: what programs call it; one with your package's name cannot clash ("acme.scale").
+        handler: a PyCapsule, or the function of a library loaded by `ctypes` (`ctypes.CDLL(path).Scale`).
+        platform: `"cpu"` or `"cuda"`, that the handler was compiled for.
+
+    Raises:
+        TypeError: the handler is neither.
+        ValueError: another handler has that name.
+    """
+    from corejax_xla_backend import _jaxlib
+
+    if isinstance(handler, ctypes._CFuncPtr):
+        address = ctypes.cast(handler, ctypes.c_void_p).value
+        assert address is not None
+        handler = _jaxlib.capsule_of(address)
+    elif type(handler).__name__ != "PyCapsule":
+        raise TypeError(
+            f"FFI target {name!r}: the handler is a PyCapsule or a function of a library loaded by ctypes, "
+            f"got {handler!r} of type {type(handler).__name__}"
+        )
+    _jaxlib.register_ffi_target(name, handler, platform)
+
+
+def include_dir() -> str:
+    """The folder to give the compiler (`-I`), where it finds `xla/ffi/api/ffi.h`."""
+    from corejax_xla_backend import _jaxlib
+
+    return _jaxlib.include_dir()
+
+
+def ffi_call(
+    target: str, result_types: Any, *, has_side_effect: bool = False, vmap_method: str | None = None
+) -> Callable[..., Any]:
+    """A function that calls a registered kernel.
+
+    It runs eagerly (compiled by itself) and inside `jit`. It cannot be differentiated: wrap it in `custom_jvp` or
+    `custom_vjp`, or make it the translation rule of a primitive with a JVP rule.
+
+    Args:
+        target: name given to `register_ffi_target`.
+        result_types: type of the result (anything with `shape` and `dtype`), or a sequence of them.
+        has_side_effect: whether calls whose results nobody uses are kept.
+        vmap_method: how the kernel takes a batch. None: it does not. `"sequential"`: one call for each element.
+            `"expand_dims"`: one call with a leading batch axis on every operand, of size 1 where it is not batched.
+            `"broadcast_all"`: the same with every operand broadcast to the batch.
+
+    Returns:
+        `f(*operands, **attributes)`: operands are arrays, attributes static numbers, strings, booleans or NumPy
+        arrays of one dimension. It gives one value, or a list where the types are a sequence.
+
+    Raises:
+        TypeError: a result type lacks shape or dtype, or an attribute is of another type.
+        ValueError: the method is not one of these.
+    """
+    if vmap_method not in VMAP_METHODS:
+        raise ValueError(f"ffi_call of {target!r}: vmap_method is one of {VMAP_METHODS}, got {vmap_method!r}")
+    several = isinstance(result_types, list | tuple)
+    for each in result_types if several else [result_types]:
+        if not (hasattr(each, "shape") and hasattr(each, "dtype")):
+            raise TypeError(f"ffi_call of {target!r}: a result type has a shape and a dtype, got {each!r}")
+    types = result_types if several else [result_types]
+    out_types = tuple(ShapedArray(tuple(each.shape), np.dtype(each.dtype)) for each in types)
+    primitive = effectful_ffi_call_p if has_side_effect else ffi_call_p
+
+    def called(*operands: Any, **attributes: Any) -> Any:
+        given = tuple((name, _static(target, name, value)) for name, value in sorted(attributes.items()))
+        values = [x if hasattr(x, "aval") else as_array(x) for x in operands]
+        params = {"target": target, "attributes": given, "vmap_method": vmap_method}
+        outs = primitive.bind(*values, in_types=_types(values), out_types=out_types, **params)
+        return outs if several else outs[0]
+
+    return called
+
+
+def _types(values: Sequence[Any]) -> tuple[ShapedArray, ...]:
+    return tuple(get_aval(x).strip_weak_type() for x in values)
+
+
+def _static(target: str, name: str, value: Any) -> Any:
+    """An attribute as something hashable that keeps its dtype."""
+    if isinstance(value, bool | int | float | str | np.generic):
+        return value
+    if isinstance(value, np.ndarray) and value.ndim == 1:
+        return (value.dtype, tuple(value.tolist()))
+    raise TypeError(
+        f"ffi_call of {target!r}: attribute {name!r} has to be a static number, boolean, string or one-dimensional "
+        f"NumPy array, got {type(value).__name__}; pass array data as an operand"
+    )
+
+
+def _attribute(value: Any) -> Any:
+    return np.array(value[1], value[0]) if isinstance(value, tuple) else value
+
+
+def _abstract_eval(
+    *avals: ShapedArray,
+    target: str,
+    in_types: tuple[ShapedArray, ...],
+    out_types: tuple[ShapedArray, ...],
+    **params: Any,
+) -> Sequence[ShapedArray]:
+    if tuple(aval.strip_weak_type() for aval in avals) != in_types:
+        shown = [", ".join(a.str_short() for a in each) for each in (in_types, avals)]
+        raise TypeError(f"ffi_call of {target!r}: the kernel takes ({shown[0]}), got ({shown[1]})")
+    return out_types
+
+
+def _vmap(
+    axis_size: int,
+    vals: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    target: str,
+    in_types: tuple[ShapedArray, ...],
+    out_types: tuple[ShapedArray, ...],
+    attributes: Any,
+    vmap_method: str | None,
+    primitive: Primitive,
+) -> tuple[list[Any], list[int]]:
+    params = {"target": target, "attributes": attributes, "vmap_method": vmap_method}
+    if vmap_method is None:
+        raise NotImplementedError(
+            f"ffi_call of {target!r} does not say how its kernel takes a batch; "
+            f"give it vmap_method, one of {VMAP_METHODS[1:]}"
+        )
+    if vmap_method == "sequential":
+        mapped = [move_batch_axis(axis_size, d, 0, x) for x, d in zip(vals, dims, strict=True) if d is not None]
+
+        def one(*elements: Any) -> list[Any]:
+            rest = iter(elements)
+            args = [x if d is None else next(rest) for x, d in zip(vals, dims, strict=True)]
+            return list(primitive.bind(*args, in_types=in_types, out_types=out_types, **params))
+
+        if axis_size == 0:
+            outs = [structural.zeros(unmapped_aval(0, 0, aval)) for aval in out_types]
+        else:
+            outs = list(structural.loop(one, axis_size, mapped))
+        return outs, [0] * len(outs)
+    size = 1 if vmap_method == "expand_dims" else axis_size
+    leading = [
+        structural.broadcast_axis(x, size, 0) if d is None else move_batch_axis(axis_size, d, 0, x)
+        for x, d in zip(vals, dims, strict=True)
+    ]
+    batched = tuple(unmapped_aval(axis_size, 0, aval) for aval in out_types)
+    outs = list(primitive.bind(*leading, in_types=_types(leading), out_types=batched, **params))
+    return outs, [0] * len(outs)
+
+
+def _translation(
+    ctx: Any,
+    in_avals: Sequence[ShapedArray],
+    in_vals: Sequence[Any],
+    *,
+    target: str,
+    in_types: tuple[ShapedArray, ...],
+    out_types: tuple[ShapedArray, ...],
+    attributes: Any,
+    vmap_method: str | None,
+    effect: bool,
+) -> Any:
+    given = {name: _attribute(value) for name, value in attributes}
+    return ctx.custom_call(target, *in_vals, out=list(out_types), attributes=given, has_side_effect=effect)
+
+
+def _give_rules(primitive: Primitive) -> None:
+    effect = bool(primitive.effects)
+    abstract_eval_rules.register(primitive, _abstract_eval)
+    vmap_rules.register(primitive, lambda *args, **params: _vmap(*args, **params, primitive=primitive))
+    xla_translations.register(primitive, lambda *args, **params: _translation(*args, **params, effect=effect))
+
+
+for _primitive in (ffi_call_p, effectful_ffi_call_p):
+    _give_rules(_primitive)
+
+__all__ = ["ffi_call", "include_dir", "register_ffi_target"]

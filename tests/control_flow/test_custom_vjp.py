@@ -1,0 +1,497 @@
+"""`custom_vjp`, `custom_gradient`, `closure_convert`: rules, residuals, programs, closures, bad input."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import numpy as np
+import pytest
+
+import corejax
+import corejax.numpy as jnp
+from corejax import lax
+from corejax.custom_derivatives import ClosedOverError, CustomVJPPrimal, SymbolicZero
+from corejax.extend import check_jaxpr, dce, trace_stack
+
+F = np.float32
+XS = np.array([0.3, -0.7, 1.1], F)
+
+
+@pytest.fixture(autouse=True)
+def clean_stack():
+    yield
+    assert len(trace_stack()) == 1
+
+
+def near(got, want):
+    np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-5, atol=1e-6)
+
+
+def tripled():
+    """sin(x) * y with three times its derivative in x, so that a rule that is not used shows."""
+
+    @corejax.custom_vjp
+    def f(x, y):
+        return jnp.sin(x) * y
+
+    def f_fwd(x, y):
+        return f(x, y), {"x": x, "rest": (y,)}
+
+    def f_bwd(res, ct):
+        x, (y,) = res["x"], res["rest"]
+        return 3 * jnp.cos(x) * y * ct, jnp.sin(x) * ct
+
+    f.defvjp(f_fwd, f_bwd)
+    return f
+
+
+# -- use of the rules ----------------------------------------------------------------------------------------
+
+
+def test_rules_are_used_by_every_transformation():
+    f = tripled()
+    near(f(1.0, 2.0), 2 * np.sin(1.0))
+    near(corejax.grad(f)(1.0, 2.0), 6 * np.cos(1.0))
+    near(corejax.grad(f, 1)(1.0, 2.0), np.sin(1.0))
+    near(corejax.vjp(f, 1.0, 2.0)[1](2.0), (12 * np.cos(1.0), 2 * np.sin(1.0)))
+    near(corejax.vmap(f, (0, None))(XS, 2.0), 2 * np.sin(XS))
+    near(corejax.vmap(corejax.grad(f), (0, None))(XS, 2.0), 6 * np.cos(XS))
+    for jit in (lambda g: g, corejax.jit):
+        near(corejax.grad(lambda x, jit=jit: jit(corejax.vmap(f, (0, None)))(x, 2.0).sum())(XS), 6 * np.cos(XS))
+        near(corejax.grad(lambda y, jit=jit: jit(corejax.vmap(f, (0, None)))(XS, y).sum())(2.0), np.sin(XS).sum())
+        near(
+            corejax.grad(lambda y, jit=jit: jit(corejax.vmap(f, (None, 0)))(y, XS).sum())(2.0), 3 * np.cos(2) * XS.sum()
+        )
+    near(corejax.jit(corejax.grad(f))(1.0, 2.0), 6 * np.cos(1.0))
+    near(corejax.grad(corejax.jit(f))(1.0, 2.0), 6 * np.cos(1.0))
+    near(corejax.jit(corejax.vmap(corejax.grad(corejax.jit(f)), (0, None)))(XS, 2.0), 6 * np.cos(XS))
+    near(corejax.jacrev(lambda x: corejax.vmap(f, (0, None))(x, 2.0))(XS), np.diag(6 * np.cos(XS)))
+
+
+def test_second_derivative_is_that_of_the_rules():
+    f = tripled()
+    for nested in (
+        corejax.grad(corejax.grad(f)),
+        corejax.grad(corejax.grad(corejax.jit(f))),
+        corejax.jit(corejax.grad(corejax.jit(corejax.grad(corejax.jit(f))))),
+        corejax.jacrev(corejax.grad(f)),
+    ):
+        near(nested(1.0, 2.0), -6 * np.sin(1.0))
+    near(corejax.grad(corejax.grad(corejax.grad(f)))(1.0, 2.0), -6 * np.cos(1.0))
+
+
+def test_forward_over_reverse_works_where_the_forward_pass_is_plain():
+    f = corejax.custom_vjp(lambda x: jnp.sin(x))
+    f.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: (3 * jnp.cos(x) * ct,))
+    for fun in (f, corejax.jit(f)):
+        near(corejax.jvp(corejax.grad(fun), (1.0,), (1.0,)), (3 * np.cos(1.0), -3 * np.sin(1.0)))
+        near(corejax.hessian(fun)(1.0), -3 * np.sin(1.0))
+
+
+def test_rules_run_only_where_something_is_differentiated():
+    ran = []
+    f = corejax.custom_vjp(lambda x: x * x)
+    f.defvjp(lambda x: (ran.append("fwd"), (x * x, x))[1], lambda x, ct: (ran.append("bwd"), (2 * x * ct,))[1])
+    f(2.0), corejax.vmap(f)(XS), corejax.jit(f)(2.0), corejax.make_jaxpr(f)(2.0)
+    corejax.grad(lambda x: x * f(3.0))(2.0)
+    assert not ran
+    corejax.vjp(f, 2.0)
+    assert ran == ["fwd"]
+    corejax.grad(f)(2.0)
+    assert ran == ["fwd", "fwd", "bwd"]
+
+
+def test_forward_mode_is_refused_by_name():
+    f = tripled()
+    for use in (
+        lambda: corejax.jvp(f, (1.0, 2.0), (1.0, 0.0)),
+        lambda: corejax.jvp(corejax.jit(f), (1.0, 2.0), (1.0, 0.0)),
+        lambda: corejax.jit(lambda x: corejax.jvp(f, (x, 2.0), (1.0, 0.0)))(1.0),
+        lambda: corejax.jacfwd(f)(1.0, 2.0),
+        lambda: corejax.linearize(f, 1.0, 2.0)[1](1.0, 0.0),
+        lambda: corejax.jvp(lambda x: lax.scan(lambda c, a: (f(c, a), 0), x, XS)[0], (1.0,), (1.0,)),
+    ):
+        with pytest.raises(TypeError, match=r"custom_vjp function f has a rule for reverse mode only.*custom_jvp"):
+            use()
+
+
+def test_linearize_and_its_transpose():
+    f = tripled()
+    for fun in (f, corejax.jit(f)):
+        out, linear = corejax.linearize(fun, 1.0, 2.0)
+        near(out, 2 * np.sin(1.0))
+        near(corejax.linear_transpose(linear, 1.0, 1.0)(1.0), (6 * np.cos(1.0), np.sin(1.0)))
+        pulled = corejax.linear_transpose(corejax.vmap(linear, (0, None)), XS, 1.0)(XS)
+        near(pulled[0], 6 * np.cos(1.0) * XS)
+        near(pulled[1], np.sin(1.0) * XS.sum())
+
+
+def test_gradient_clipping_is_not_linear_and_works():
+    clip = corejax.custom_vjp(lambda lo, hi, x: x, nondiff_argnums=(0, 1))
+    clip.defvjp(lambda lo, hi, x: (x, None), lambda lo, hi, _, ct: (jnp.clip(ct, lo, hi),))
+    for jit in (lambda g: g, corejax.jit):
+        near(corejax.grad(jit(lambda x: (clip(-0.5, 0.5, x) ** 2).sum()))(XS), np.clip(2 * XS, -0.5, 0.5))
+        near(corejax.vmap(corejax.grad(jit(lambda x: clip(-0.5, 0.5, x) ** 2)))(XS), np.clip(2 * XS, -0.5, 0.5))
+    near(corejax.vmap(lambda b: corejax.grad(lambda x: clip(-b, b, x) ** 2)(4.0))(np.array([1.0, 2.0], F)), [1.0, 2.0])
+
+
+def test_python_control_flow_in_rules():
+    f = corejax.custom_vjp(lambda x: x if x > 0 else -x)
+    f.defvjp(lambda x: (f(x), x), lambda x, ct: (5 * ct if x > 0 else -7 * ct,))
+    assert corejax.grad(f)(2.0) == 5.0 and corejax.grad(f)(-2.0) == -7.0
+    assert corejax.grad(corejax.grad(lambda x: f(x) * x))(-2.0) == -14.0
+
+
+# -- arguments, zeros ----------------------------------------------------------------------------------------
+
+
+def test_keywords_nondiff_by_name_pytrees_and_integers():
+    f = corejax.custom_vjp(lambda f, x, k=3: (f(x["a"]) * k, x["n"] + k), nondiff_argnames="f")
+    seen = []
+
+    def bwd(f, res, cts):
+        ct, n_ct = cts
+        seen.append(n_ct.dtype)
+        return {"a": 10 * ct, "n": None}, None
+
+    f.defvjp(lambda f, x, k: (f_plain(f, x, k), None), bwd)
+    f_plain = f.fun
+    for jit in (lambda g: g, corejax.jit):
+        for call in (lambda x: f(jnp.sin, x)[0], lambda x: f(x=x, f=jnp.sin, k=2)[0]):
+            got = corejax.grad(jit(call), allow_int=True)({"a": 1.0, "n": 2})
+            assert got["a"] == 10.0 and got["n"].dtype == corejax.float0
+    assert set(seen) == {corejax.float0}
+
+
+def test_none_for_arguments_and_leaves():
+    f = corejax.custom_vjp(lambda x, p: x * p["a"] * p["b"])
+    f.defvjp(lambda x, p: (f(x, p), p), lambda p, ct: (None, {"a": ct, "b": None}))
+    got = corejax.grad(f, (0, 1))(1.0, {"a": 2.0, "b": 3.0})
+    assert got == (0.0, {"a": 1.0, "b": 0.0})
+    f.defvjp(lambda x, p: (f(x, p), p), lambda p, ct: [ct, None])
+    assert corejax.grad(f, (0, 1))(1.0, {"a": 2.0, "b": 3.0}) == (1.0, {"a": 0.0, "b": 0.0})
+
+
+def test_symbolic_zeros():
+    f = corejax.custom_vjp(lambda x, y: (x * y, x + y))
+    seen = []
+
+    def fwd(x, y):
+        assert isinstance(x, CustomVJPPrimal) and isinstance(y, CustomVJPPrimal)
+        seen.append((x.perturbed, y.perturbed))
+        return f(x.value, y.value), (x.value, y.value)
+
+    def bwd(res, cts):
+        seen.append([isinstance(ct, SymbolicZero) for ct in cts])
+        return cts[0] * res[1], cts[1]
+
+    f.defvjp(fwd, bwd, symbolic_zeros=True)
+    for jit in (lambda g: g, corejax.jit):
+        assert corejax.grad(jit(lambda x: f(x, 3.0)[0]))(2.0) == 3.0
+        near(corejax.vmap(corejax.grad(jit(lambda x: f(x, 3.0)[0])))(XS), [3.0] * 3)
+    assert seen == [(True, False), [False, True]] * 4
+    with pytest.raises(NotImplementedError, match="not both"):
+        f.defvjp(fwd, bwd, symbolic_zeros=True, optimize_remat=True)
+
+
+def test_zero_cotangents_are_arrays_otherwise():
+    f = corejax.custom_vjp(lambda x: (x, 2 * x))
+    f.defvjp(lambda x: (f(x), None), lambda _, cts: (cts[0] + 10 * cts[1],))
+    assert corejax.grad(lambda x: f(x)[0])(1.0) == 1.0
+    assert corejax.grad(lambda x: f(x)[1])(1.0) == 10.0
+
+
+def test_result_that_is_the_same_for_all_elements_of_a_batch():
+    f = corejax.custom_vjp(lambda x: jnp.ones(()))
+    f.defvjp(lambda x: (jnp.ones(()), x), lambda x, ct: (x * ct,))
+    for jit in (lambda g: g, corejax.jit):
+        near(corejax.grad(lambda x, jit=jit: (jit(corejax.vmap(f))(x) * XS).sum())(XS), XS * XS)
+        near(corejax.vmap(corejax.grad(jit(f)))(XS), XS)
+
+
+# -- programs ------------------------------------------------------------------------------------------------
+
+
+def test_program():
+    f = tripled()
+    closed = corejax.make_jaxpr(f)(F(1), F(2))
+    check_jaxpr(closed)
+    assert str(closed) == dedent("""\
+        { lambda ; a:f32[] b:f32[]. let
+            c:f32[] = custom_vjp_call[
+              call_jaxpr={ lambda ; a:f32[] b:f32[]. let
+                  c:f32[] = sin a
+                  d:f32[] = mul c b
+                in (d,) }
+              name='f'
+              num_consts=0
+              symbolic_zeros=False
+              vjp=<opaque f_fwd, f_bwd>
+            ] a b
+          in (c,) }""")
+
+
+def test_program_of_the_gradient_is_the_rules_in_place():
+    f = corejax.custom_vjp(lambda x: jnp.sin(x))
+    f.defvjp(lambda x: (jnp.sin(x), jnp.cos(x)), lambda res, ct: (res * ct,))
+    assert str(corejax.make_jaxpr(corejax.grad(f))(F(1))) == dedent("""\
+        { lambda ; a:f32[]. let
+            _:f32[] = sin a
+            b:f32[] = cos a
+            c:f32[] = mul b 1.0:f32[]
+          in (c,) }""")
+
+
+def test_program_in_jax_has_the_same_equations():
+    jax = pytest.importorskip("jax")
+
+    def program(api, sin, cos):
+        f = api.custom_vjp(lambda x, y: sin(x) * y)
+        f.defvjp(lambda x, y: (f(x, y), (x, y)), lambda r, ct: (cos(r[0]) * r[1] * ct, sin(r[0]) * ct))
+        grad = api.grad(lambda x, y: f(x, y).sum())
+        return [api.make_jaxpr(g)(XS, XS) for g in (f, api.vmap(f), grad, api.vmap(api.grad(f)))]
+
+    def names(jaxpr):
+        got = [
+            (e.primitive.name, names(e.params["call_jaxpr"].jaxpr) if "call_jaxpr" in e.params else None)
+            for e in jaxpr.eqns
+        ]
+        return sorted(got, key=str)
+
+    ours, theirs = program(corejax, jnp.sin, jnp.cos), program(jax, jax.numpy.sin, jax.numpy.cos)
+    assert [names(p.jaxpr) for p in ours[:2]] == [names(p.jaxpr) for p in theirs[:2]]
+    for a, b in zip(ours[2:], theirs[2:], strict=True):
+        wanted = {name for name, _ in names(b.jaxpr)} - {"broadcast_in_dim", "convert_element_type", "reduce_sum"}
+        assert wanted <= {name for name, _ in names(a.jaxpr)}
+
+
+def test_optimize_remat_runs_the_function_where_residuals_are_not_used():
+    def make(optimize):
+        f = corejax.custom_vjp(lambda x: jnp.sin(x))
+        f.defvjp(lambda x: (jnp.tanh(x), jnp.exp(x)), lambda res, ct: (res * ct,), optimize_remat=optimize)
+        return f
+
+    def names(jaxpr):
+        return [
+            n
+            for e in jaxpr.eqns
+            for n in (names(e.params["fwd_jaxpr"].jaxpr) if "fwd_jaxpr" in e.params else [e.primitive.name])
+        ]
+
+    for optimize, wanted in ((True, ["sin"]), (False, ["tanh"])):
+        f = make(optimize)
+        closed = corejax.make_jaxpr(lambda x, f=f: corejax.vjp(f, x)[0])(1.0)
+        check_jaxpr(closed)
+        small = dce(closed.jaxpr)
+        check_jaxpr(small)
+        assert names(small) == wanted
+        for g in (corejax.grad(f), corejax.jit(corejax.grad(f)), corejax.grad(corejax.jit(f))):
+            near(g(1.0), np.exp(1.0))
+        near(corejax.jit(corejax.vmap(corejax.grad(f)))(XS), np.exp(XS))
+        near(corejax.grad(lambda x, f=f: corejax.jit(corejax.vmap(f))(x).sum())(XS), np.exp(XS))
+        near(corejax.jit(corejax.grad(corejax.grad(f)))(1.0), np.exp(1.0))
+        near(corejax.jit(f)(1.0), np.sin(1.0))
+
+
+def test_in_cond_and_scan():
+    f = tripled()
+
+    def program(x):
+        y = lax.cond(x > 0, lambda a: f(a, 2.0), lambda a: a, x)
+        return lax.scan(lambda c, a: (f(c, a), c), y, XS)[0]
+
+    y, d = 2 * np.sin(0.4), 6 * np.cos(0.4)
+    for a in XS:
+        y, d = np.sin(y) * a, 3 * np.cos(y) * a * d
+    for jit in (lambda g: g, corejax.jit):
+        near(jit(program)(0.4), y)
+        near(jit(corejax.grad(program))(0.4), d)
+        near(corejax.grad(jit(program))(0.4), d)
+        near(jit(corejax.vmap(corejax.grad(program)))(np.array([0.4, 0.4], F)), [d] * 2)
+        near(corejax.grad(lambda x, jit=jit: jit(corejax.vmap(program))(x).sum())(np.array([0.4, 0.4], F)), [d] * 2)
+
+
+# -- closures ------------------------------------------------------------------------------------------------
+
+
+def scaled_by(y):
+    h = corejax.custom_vjp(lambda x: x * y)
+    h.defvjp(lambda x: (x * y, y), lambda y, ct: (3 * y * ct,))
+    return h
+
+
+def test_closed_over_values_of_vmap_and_jit_work():
+    near(corejax.vmap(lambda y: scaled_by(y)(2.0))(XS), 2 * XS)
+    near(corejax.vmap(lambda y: corejax.grad(scaled_by(y))(2.0))(XS), 3 * XS)
+    near(corejax.jit(lambda y: scaled_by(y)(2.0))(3.0), 6.0)
+    near(corejax.jit(lambda y: corejax.grad(scaled_by(y))(2.0))(3.0), 9.0)
+    near(corejax.jit(corejax.vmap(lambda y: corejax.grad(scaled_by(y))(2.0)))(XS), 3 * XS)
+
+
+@pytest.mark.parametrize("jit", [lambda g: g, corejax.jit], ids=["eager", "jit"])
+def test_closed_over_differentiated_values_are_refused(jit):
+    for argument in (lambda y: 2.0, lambda y: y):
+        fun = jit(lambda y, argument=argument: scaled_by(y)(argument(y)))
+        for transformed, x in ((corejax.grad(fun), 1.0), (corejax.vmap(corejax.grad(fun)), XS)):
+            with pytest.raises(ClosedOverError, match=r"closes over a value.*Pass the value as an argument"):
+                transformed(x)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda y: corejax.vmap(scaled_by(y))(XS).sum(),
+        lambda y: corejax.vmap(scaled_by(y))(XS * y).sum(),
+        lambda y: corejax.vmap(lambda z: scaled_by(y * z)(2.0))(XS).sum(),
+        lambda y: corejax.vmap(lambda z: scaled_by(y * z)(y * z))(XS).sum(),
+        lambda y: corejax.vmap(lambda x: corejax.vmap(scaled_by(y))(XS * x))(XS).sum(),
+    ],
+)
+def test_closed_over_differentiated_values_are_refused_inside_vmap(program):
+    for fun in (program, corejax.jit(program)):
+        with pytest.raises(ClosedOverError, match="closes over a value"):
+            corejax.grad(fun)(2.0)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        lambda y: (lambda x: (x, None), lambda _, ct: (ct * y,)),
+        lambda y: (lambda x: (x, None), lambda _, ct: (y,)),
+        lambda y: (lambda x: (x, y), lambda y, ct: (ct * y,)),
+        lambda y: (lambda x: (y, None), lambda _, ct: (ct,)),
+    ],
+)
+def test_closed_over_traced_values_of_rules_are_refused(rules):
+    def fun(y):
+        h = corejax.custom_vjp(lambda x: x)
+        h.defvjp(*rules(y))
+        return h(y)
+
+    with pytest.raises(ClosedOverError):
+        corejax.grad(fun)(2.0)
+    with pytest.raises(ClosedOverError):
+        corejax.grad(corejax.jit(fun))(2.0)
+    with pytest.raises(ClosedOverError):
+        corejax.grad(lambda ys: corejax.vmap(fun)(ys).sum())(XS)
+
+
+def test_closure_convert():
+    def minimise(f, x):
+        converted, consts = corejax.closure_convert(f, x)
+        return descend(converted, x, *consts)
+
+    descend = corejax.custom_vjp(lambda f, x, *consts: f(x, *consts), nondiff_argnums=0)
+    descend.defvjp(
+        lambda f, x, *consts: (f(x, *consts), (x, consts)),
+        lambda f, res, ct: corejax.vjp(f, res[0], *res[1])[1](2 * ct),
+    )
+    for jit in (lambda g: g, corejax.jit):
+        near(jit(corejax.grad(lambda y: minimise(lambda x: x * y["a"] * XS[0], 3.0)))({"a": 2.0})["a"], 6 * XS[0])
+        near(jit(corejax.vmap(corejax.grad(lambda y: minimise(lambda x: x * y, 3.0))))(XS), [6.0] * 3)
+    converted, consts = corejax.closure_convert(lambda x: x * XS, 1.0)
+    assert consts == []
+    near(converted(2.0), 2 * XS)
+    with pytest.raises(TypeError, match=r"args\[0\] was float32\[\] in the examples, got int32\[\]"):
+        converted(2)
+    with pytest.raises(TypeError, match="of the structure of the examples"):
+        converted((2.0,))
+    with pytest.raises(TypeError, match="takes 1 arguments and 0 consts, got 2"):
+        converted(2.0, 3.0)
+
+
+def test_custom_gradient():
+    @corejax.custom_gradient
+    def f(x, y=2.0):
+        return {"out": x * y, "n": 3}, lambda ct: (ct["out"] * 10 * y, None)
+
+    value = lambda x: f(x)["out"]
+    for g in (value, corejax.jit(value)):
+        near(g(3.0), 6.0)
+        near(corejax.grad(g)(3.0), 20.0)
+        near(corejax.jit(corejax.grad(g))(3.0), 20.0)
+        near(corejax.vmap(corejax.grad(g))(XS), [20.0] * 3)
+        near(corejax.grad(lambda x, g=g: corejax.vmap(g)(x).sum())(XS), [20.0] * 3)
+    one = corejax.custom_gradient(lambda x: (x**2, lambda ct: ct * x * x))
+    near(corejax.grad(one)(3.0), 9.0)
+    near(corejax.grad(corejax.grad(one))(3.0), 6.0)
+    near(corejax.grad(lambda x: lax.scan(lambda c, _: (one(c), 0), x, None, length=2)[0])(2.0), 4.0 * 16.0)
+    with pytest.raises(TypeError, match=r"custom_gradient: <lambda> returns a pair"):
+        corejax.custom_gradient(lambda x: x)(1.0)
+
+
+# -- bad input -----------------------------------------------------------------------------------------------
+
+
+def test_without_rules():
+    @corejax.custom_vjp
+    def lonely(x):
+        return x
+
+    with pytest.raises(AttributeError, match=r"custom_vjp function lonely.*lonely\.defvjp\(fwd, bwd\)"):
+        lonely(1.0)
+    with pytest.raises(TypeError, match="custom_vjp takes a function, got 3"):
+        corejax.custom_vjp(3)
+    with pytest.raises(TypeError, match="defvjp of lonely: bwd is a function, got None"):
+        lonely.defvjp(lambda x: x, None)
+    assert repr(lonely) == "<custom_vjp lonely>"
+
+
+BAD_BWD = {
+    "not a tuple": (lambda r, ct: ct, "for each of the 1 arguments that are differentiated, got Array"),
+    "too many": (lambda r, ct: (ct, ct), "for each of the 1 arguments that are differentiated, got 2 entries"),
+    "structure": (
+        lambda r, ct: (ct["a"],),
+        r"the cotangent of args\[0\] has the structure\n.*\nthe argument has\n  {'a': float32\[3\], 'b': float32\[3\]}",
+    ),
+    "shape": (
+        lambda r, ct: ({"a": ct["a"], "b": ct["b"][:2]},),
+        r"the cotangent has type float32\[2\] for args\[0\]\['b'\], which is float32\[3\]",
+    ),
+    "dtype": (
+        lambda r, ct: ({"a": ct["a"].astype(np.float16), "b": None},),
+        r"the cotangent has type float16\[3\] for args\[0\]\['a'\], which is float32\[3\]",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_BWD)
+@pytest.mark.parametrize("jit", [lambda g: g, corejax.jit], ids=["eager", "jit"])
+def test_bad_backward_rules(name, jit):
+    rule, message = BAD_BWD[name]
+
+    @corejax.custom_vjp
+    def f(x):
+        return x
+
+    def bwd(res, ct):
+        return rule(res, ct)
+
+    f.defvjp(lambda x: (x, None), bwd)
+    message = message.replace("got Array", "got (Array|dict)")
+    with pytest.raises(TypeError, match="(?s)the backward rule bwd of custom_vjp function f.*" + message):
+        corejax.grad(jit(lambda x: f(x)["a"].sum()))({"a": XS, "b": XS})
+
+
+def test_bad_forward_rules():
+    @corejax.custom_vjp
+    def f(x):
+        return x
+
+    def fwd(x):
+        return x
+
+    f.defvjp(fwd, lambda r, ct: (ct,))
+    with pytest.raises(
+        TypeError, match=r"the forward rule fwd of custom_vjp function f returns a pair \(out, residuals\)"
+    ):
+        corejax.grad(f)(1.0)
+    f.defvjp(lambda x: (x, "text"), lambda r, ct: (ct,))
+    with pytest.raises(TypeError, match="returns 'text' of type str"):
+        corejax.grad(f)(1.0)
+    f.defvjp(lambda x: ((x, x), None), lambda r, ct: (ct,))
+    with pytest.raises(TypeError, match="another structure than the function"):
+        corejax.grad(corejax.jit(f))(1.0)
+    f.defvjp(lambda x: (x[:1], None), lambda r, ct: (ct,))
+    with pytest.raises(TypeError, match=r"returns result of type float32\[1\], the function of type float32\[3\]"):
+        corejax.vjp(corejax.jit(f), XS)

@@ -1,0 +1,44 @@
+"""The reference pages leave nothing out."""
+
+from __future__ import annotations
+
+import inspect
+import pathlib
+import re
+
+import pytest
+
+from corejax import extend
+from corejax.plugins import hookspecs
+
+DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
+HOOKS = [name for name in dir(hookspecs) if name.startswith("corejax_")]
+REGISTRIES = [name for name, value in vars(extend).items() if isinstance(value, extend.RuleRegistry)]
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_every_hook_is_described_with_its_arguments(hook: str) -> None:
+    arguments = ", ".join(inspect.signature(getattr(hookspecs, hook)).parameters)
+    assert f"`{hook}({arguments})`" in (DOCS / "hooks.md").read_text()
+
+
+@pytest.mark.parametrize("registry", REGISTRIES)
+def test_every_registry_is_described(registry: str) -> None:
+    assert f"`{registry}`" in (DOCS / "rules.md").read_text()
+
+
+def test_every_page_is_reached_from_the_front_door() -> None:
+    def linked(page: pathlib.Path) -> set[pathlib.Path]:
+        targets = re.findall(r"\]\(([^)#:]+\.md)(?:#[^)]*)?\)", page.read_text())
+        return {(page.parent / target).resolve() for target in targets}
+
+    seen: set[pathlib.Path] = set()
+    waiting = {DOCS.parent / "README.md"}
+    while waiting:
+        page = waiting.pop()
+        seen.add(page)
+        found = linked(page)
+        missing = [target.name for target in found if not target.exists()]
+        assert not missing, f"{page.name} links to {missing}, which do not exist"
+        waiting |= found - seen
+    assert not set(DOCS.glob("*.md")) - seen

@@ -1,0 +1,138 @@
+"""The surface of `corejax.extend` is frozen: what differs from the committed file is printed, with how to accept it."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import corejax.extend as extend
+from corejax.rules import RuleRegistry
+from tools import freeze_extend as tool
+
+ROOT = Path(__file__).resolve().parents[2]
+GIVEN = (int, dict, list, type(None), RuleRegistry, ModuleType)
+
+
+def test_surface_is_the_committed_one() -> None:
+    """In a process of its own, where no plugin has added methods, settings or rule kinds."""
+    command = [sys.executable, "tools/freeze_extend.py", "--check"]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": "."}, capture_output=True, text=True)
+    if done.returncode:
+        pytest.fail(f"corejax.extend is not as frozen:\n{done.stdout}{done.stderr}", pytrace=False)
+
+
+def test_table_of_contents_is_complete() -> None:
+    public = {name for name in vars(extend) if not name.startswith("_")} - {"annotations"}
+    assert public == set(extend.__all__), "add the name to a section of `__all__` in corejax/extend.py"
+    assert len(set(extend.__all__)) == len(extend.__all__)
+
+
+@pytest.mark.parametrize("name", [n for n in extend.__all__ if not isinstance(getattr(extend, n), GIVEN)])
+def test_every_name_has_a_docstring(name: str) -> None:
+    assert inspect.getdoc(getattr(extend, name)), f"{name} has no docstring"
+
+
+OLD = """\
+# comment
+API_VERSION = 1
+class Box(value, *, strict=False): Base
+Box.value
+gone(x)
+f(x, y=1)
+hook corejax_do(kind)
+rule kind jvp: required, flag symbolic_zeros
+setting check
+"""
+
+
+def changed(*pairs: tuple[str, str]) -> list[str]:
+    text = OLD
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new)
+    return tool.differences(tool.read(OLD), tool.read(text))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("Box.value\n", "Box.value\nBox.other(self)\n", "+ Box.other(self)"),
+        ("f(x, y=1)", "f(x, y=1, *, z=2)", "~ f\n    was: f(x, y=1)\n    now: f(x, y=1, *, z=2)"),
+        ("do(kind)", "do(kind, platform)", "~ hook corejax_do\n"),
+        ("symbolic_zeros", "symbolic_zeros, flag late", "~ rule kind jvp\n"),
+        ("hook corejax_do(kind)", "deprecated corejax_do: since 0.2, removed in 0.4, use b", "- hook corejax_do(kind)"),
+        ("gone(x)\n", "deprecated gone: since 0.2, removed in 0.4, use f\n", "- gone(x)"),
+        ("gone(x)", "gone()\ndeprecated gone(x): since 0.2, removed in 0.4, use nothing", "~ gone\n"),
+        (
+            "do(kind)",
+            "do()\ndeprecated corejax_do(kind): since 0.1, removed in 0.3, use nothing",
+            "~ hook corejax_do\n",
+        ),
+    ],
+)
+def test_compatible_changes_are_shown(old: str, new: str, words: str) -> None:
+    found = "\n".join(changed((old, new)))
+    assert words in found
+    assert "BREAKS" not in found
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("gone(x)\n", ""),
+        ("Box.value\n", ""),
+        ("f(x, y=1)", "f(x)"),
+        ("f(x, y=1)", "f(x, y)"),
+        ("f(x, y=1)", "f(y=1, x=2)"),
+        ("f(x, y=1)", "f(x, y=1, *, z)"),
+        ("f(x, y=1)", "f(x, /, y=1)"),
+        ("*, strict=False", "*, loose=False"),
+        (": Base", ""),
+        ("do(kind)", "do()"),
+        (", flag symbolic_zeros", ""),
+        ("setting check\n", ""),
+        ("API_VERSION = 1", "API_VERSION = 2"),
+    ],
+)
+def test_breaking_changes_are_marked(old: str, new: str) -> None:
+    assert "BREAKS authors" in "\n".join(changed((old, new)))
+
+
+def test_signatures_are_written_without_annotations_and_addresses() -> None:
+    def example(x: int, /, y: Any = object(), *rest: Any, z: str = "a") -> None: ...  # noqa: B008
+
+    assert tool.signature(example) == "(x, /, y=..., *rest, z='a')"
+
+
+def test_rewriting_is_one_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COREJAX_PLUGINS", "")  # the tool sets it
+    monkeypatch.setattr(tool, "FILE", tmp_path / "surface.txt")
+    monkeypatch.setattr(tool, "surface", lambda: tool.read(OLD))
+    assert tool.main([]) == 0
+    assert tool.read(tool.FILE.read_text()) == tool.read(OLD)
+    monkeypatch.setattr(tool, "surface", lambda: tool.read(OLD.replace("f(x, y=1)", "f(x)")))
+    assert tool.main(["--check"]) == 1
+
+
+def test_plugins_do_not_reach_around_extend() -> None:
+    """Import-linter sees imports; this sees `corejax.rules.x` after `import corejax`."""
+    rooms = {path.stem for path in (ROOT / "corejax").iterdir() if not path.name.startswith("_")} - {"extend", "array"}
+    rooms -= {"config", "tree_util"}  # the facade's own, for users
+    sources = [*ROOT.glob("plugins/*/src/**/*.py"), *ROOT.glob("examples/plugins/*/src/**/*.py")]
+    assert len(sources) > 50
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: corejax.{node.attr}"
+        for path in sources
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "corejax"
+        if node.attr in rooms
+    ]
+    assert not found, "take these from corejax.extend:\n" + "\n".join(found)

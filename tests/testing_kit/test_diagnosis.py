@@ -1,0 +1,110 @@
+"""What the kit says is probably wrong, and how small it makes what fails."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from corejax.extend import Example, ShapedArray
+from corejax_testing import verify
+from corejax_testing.diagnosis import ADVICE, diagnose, ratio
+from tests.testing_kit import test_mutations as mutations
+from tests.testing_kit.toys import EXAMPLES, RIGHT, toy
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(0.5, 2.0, (3, 4)).astype(np.float32)
+Z = X + 1j * np.float32(0.3)
+
+
+@pytest.mark.parametrize(
+    ("got", "words"),
+    [
+        (-X, "everywhere -1 times what is right: a sign"),
+        (2 * X, "everywhere 2 times what is right: a factor"),
+        (-X / 2, "everywhere -1/2 times"),
+        (X * 2 / 3, "everywhere 2/3 times"),
+        (X * np.float32(math.pi), "everywhere pi times"),
+        (X / np.float32(math.sqrt(2)), "everywhere 1/(sqrt(2)) times"),
+        (X * np.float32(1.2345), "everywhere 1.2345 times"),
+        (np.zeros_like(X), "it is zero: a term is missing"),
+        (X[::-1], "reversed along axis 0"),
+        (X[:, ::-1], "reversed along axis 1"),
+        (np.roll(X, 1, 1), "shifted by one along axis 1"),
+        (X.T, "its axes are in another order"),
+        (X[..., None], "axes of size 1 are too many or too few"),
+        (X.sum(0), "it lacks an axis"),
+        (np.stack([X, X]), "it has an axis too many"),
+        (X[:2], "an axis has another size"),
+        (X.astype(np.float64), "convert it to float32"),
+        (np.where(np.arange(12).reshape(3, 4) == 5, 0, X), "only some elements differ ([1, 1])"),
+        (np.where(X[0, 0] == X, np.nan, X), "not finite"),
+        (np.sin(3 * X), ""),
+    ],
+)
+def test_what_is_wrong(got: Any, words: str) -> None:
+    said = diagnose(np.asarray(got, got.dtype if got.dtype == np.float64 else np.float32), X)
+    assert (words in said) if words else said == ""
+
+
+def test_square_matrices_and_complex_numbers() -> None:
+    square = RNG.uniform(size=(3, 3))
+    assert "axes in the order (1, 0)" in diagnose(square.T, square)
+    assert "complex conjugate" in diagnose(np.conj(Z), Z)
+    assert "a conjugate, or a factor of i" in diagnose(1j * Z, Z)
+    assert "zero is right" in diagnose(X, np.zeros_like(X))
+    assert "negation" in diagnose(X < 1, X >= 1)
+    assert diagnose(np.zeros(0), np.zeros(0)) == ""
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "words"),
+    [(-3.5, 3.5, "a sign"), (7.0, 3.5, "it is 2 times"), (0.0, 3.5, "it is zero"), (np.nan, 1.0, "not finite"),
+     (1.2345, 1.0, "")],
+)  # fmt: skip
+def test_inner_products(a: float, b: float, words: str) -> None:
+    assert (words in ratio(a, b)) if words else ratio(a, b) == ""
+
+
+def test_there_is_advice_for_every_kind_of_rule() -> None:
+    assert set(ADVICE) >= {kind for rules in RIGHT.values() for kind in rules}
+
+
+def _failing(name: str, kind: str, mistake: str, check: str, examples: list[Example] | None = None) -> Any:
+    with toy(name, {kind: mutations.KINDS[kind][mistake][1]}) as primitive:
+        (result,) = verify(primitive, examples or EXAMPLES[name], checks=[check])
+    assert result.failed
+    return result
+
+
+def test_transpose_of_the_wrong_sign_is_called_that() -> None:
+    report = _failing("toy.mulsin", "transpose", "wrong sign", "transpose").report()
+    assert "perhaps: it is -1 times what is right: a sign" in report
+
+
+def test_operand_with_the_wrong_term_is_named() -> None:
+    result = _failing("toy.mulsin", "jvp", "dropped term", "jvp")
+    assert "of operand 1 alone" in result.message
+    assert "a term is missing" in result.hint
+
+
+def test_failures_are_made_small() -> None:
+    big = [Example((ShapedArray((4, 5, 6), np.dtype(np.float32)),) * 2)]
+    result = _failing("toy.mulsin", "jvp", "missing factor", "jvp", big)
+    assert "operand 0: float32[1] [2.]" in result.call, result.call
+    assert "operand 1: float32[1] [1.]" in result.call
+
+
+def test_numbers_stay_in_the_example_s_range() -> None:
+    away = [Example((ShapedArray((3,), np.dtype(np.float32)),) * 2, low=(5.2, 0.1), high=(5.8, 0.9))]
+    call = _failing("toy.mulsin", "jvp", "missing factor", "jvp", away).call
+    (first,) = [float(line.partition("[1] [")[2].rstrip("]")) for line in call.splitlines() if "operand 0" in line]
+    assert 5.2 <= first <= 5.8
+
+
+def test_operands_that_the_author_gave_stay() -> None:
+    x = np.float32([1.25, 0.75])
+    result = _failing("toy.mulsin", "jvp", "wrong sign", "jvp", [Example((x, x))])
+    assert "operand 0: float32[2] [1.25, 0.75]" in result.call
