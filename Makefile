@@ -74,6 +74,7 @@ bench-plugins: $(VENV)/.stamp-test  ## Time what plugins cost: calls, loading, t
 
 manifests: $(VENV)/.stamp-test  ## Write the manifests of this repository's plugins
 	$(BIN)/corejax write-manifest $(PLUGIN_NAMES)
+	$(BIN)/python tools/write_example_manifests.py
 
 clean:  ## Remove what tools and builds left behind
 	rm -rf build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -10,34 +10,38 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
-import cases
+import growth
+import jax
 import timing
+from cases import CASES
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+IMPORT = "import {0}.numpy as jnp; import numpy as np; x = jnp.asarray(np.ones(8, np.float32)); x + x"
+
+
+def wanted(name: str, words: list[str]) -> bool:
+    """Whether a name contains one of the words, or there are none."""
+    return not words or any(word in name for word in words)
+
 
 def measured(words: list[str], rounds: int, budget: float) -> list[timing.Result]:
     """Results of the cases whose name contains one of the words (all without words)."""
-
-    def wanted(name: str) -> bool:
-        return not words or any(word in name for word in words)
-
-    chosen = [c for c in cases.CASES if wanted(c.name)]
+    chosen = [c for c in CASES if wanted(c.name, words)]
     results = []
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("measuring", total=len(chosen) + 2)
-        if wanted("import and first op"):
-            ours = timing.process_time(cases.IMPORT_OURS, rounds)
-            theirs = timing.process_time(cases.IMPORT_THEIRS, rounds)
+        if wanted("import and first op", words):
+            ours, theirs = (timing.process_time(IMPORT.format(lib), rounds) for lib in ("corejax", "jax"))
             results.append(timing.Result("import and first op", ours, theirs, 0.5))
         progress.advance(task)
         for c in chosen:
             progress.update(task, description=c.name)
             results.append(timing.Result(c.name, *timing.best_of_both(*c.make(), rounds, budget), c.wanted))
             progress.advance(task)
-        if wanted("tracing 20,000 against 2,000 equations"):
-            small, large = cases.growth()
+        if wanted("tracing 20,000 against 2,000 equations", words):
+            small, large = growth.lengths()
             results.append(timing.Result("tracing 20,000 against 2,000 equations", large, small, 11.0))
     return results
 
@@ -62,6 +66,31 @@ def table(results: list[timing.Result]) -> Table:
     return out
 
 
+def curve_table(curve: growth.Curve) -> Table:
+    """Times against depth, with a bar for each, relative to the largest of its side."""
+    out = Table(title=f"{curve.name} nested scans, by depth")
+    for column, justify in (("depth", "right"), ("corejax", "right"), ("", "left"), ("jax", "right"), ("", "left")):
+        out.add_column(column, justify=justify)  # type: ignore[arg-type]
+    sides = (curve.ours, curve.theirs)
+    for i, depth in enumerate(growth.DEPTHS):
+        cells = [(_seconds(t[i]), "█" * max(1, round(20 * t[i] / max(t)))) for t in sides]
+        out.add_row(str(depth), *cells[0], *cells[1])
+    ratios = [f"{curve.doubling(t):.2f}" for t in sides]
+    out.add_row("6 / 3", ratios[0], "", ratios[1], "", style="bold")
+    out.caption = "6 / 3: time at depth 6 over time at depth 3; 2 is linear growth, 8 a doubling by each level"
+    return out
+
+
+def memory_table(found: dict[str, tuple[int, int]]) -> Table:
+    """Bytes of temporaries, beside the plain ones."""
+    out = Table(title="temporaries of the compiled gradient of 64 layers")
+    for column, justify in (("layers", "left"), ("corejax", "right"), ("jax", "right"), ("ratio", "right")):
+        out.add_column(column, justify=justify)  # type: ignore[arg-type]
+    for name, (ours, theirs) in found.items():
+        out.add_row(name, f"{ours / 2**20:.1f} MiB", f"{theirs / 2**20:.1f} MiB", f"{ours / theirs:.3f}")
+    return out
+
+
 def main() -> None:
     """Measure, print, and write JSON where asked."""
     parser = argparse.ArgumentParser(description="corejax beside jax")
@@ -71,14 +100,26 @@ def main() -> None:
     parser.add_argument("--json", type=pathlib.Path, help="write the results there too")
     options = parser.parse_args()
     results = measured(options.words, options.rounds, options.budget)
-    Console().print(table(results))
+    console = Console()
+    if results:
+        console.print(table(results))
+    curves = growth.depths(options.rounds) if wanted("nested scans by depth", options.words) else []
+    for curve in curves:
+        console.print(curve_table(curve))
+    memory = growth.memory() if wanted("memory of 64 layers", options.words) else {}
+    if memory:
+        console.print(memory_table(memory))
     if options.json:
         rows = [
             {"case": r.name, "corejax_s": r.ours, "jax_s": r.theirs, "ratio": r.ratio, "wanted": r.wanted}
             for r in results
         ]
-        versions = {"python": platform.python_version(), "jax": cases.jax.__version__}
-        options.json.write_text(json.dumps({"versions": versions, "results": rows}, indent=2) + "\n")
+        versions = {"python": platform.python_version(), "jax": jax.__version__}
+        grown = {
+            "nested_scans": [{"case": c.name, "corejax_s": c.ours, "jax_s": c.theirs} for c in curves],
+            "temporaries": {name: {"corejax_bytes": a, "jax_bytes": b} for name, (a, b) in memory.items()},
+        }
+        options.json.write_text(json.dumps({"versions": versions, "results": rows, **grown}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

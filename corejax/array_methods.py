@@ -120,7 +120,10 @@ class ArrayMethods:
             _loader()
             if name in provenance:
                 return getattr(self, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        text = f"{type(self).__name__!r} object has no attribute {name!r}"
+        if hasattr(np.ndarray, name) and "__add__" not in provenance:
+            text += "; no plugin provides operators and methods of arrays; pip install corejax-lax-basic"
+        raise AttributeError(text, name=name, obj=self)
 
 
 def _stub(name: str) -> Callable[..., Any]:

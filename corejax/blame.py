@@ -34,21 +34,50 @@ def blame(
         source: the user's line, if that is not the one that is running.
         kind: of the rule that ran, if the caller knows.
     """
-    if isinstance(error, CorejaxError) or hasattr(error, _NOTED):
+    if hasattr(error, _NOTED):
         return
-    found = _raised_by(error, primitive, list(registries.values()) if kind is None else [registries[kind]])
+    among = list(registries.values()) if kind is None else [registries[kind]]
+    found = None if isinstance(error, CorejaxError) else _raised_by(error, primitive, among)
     if found is None:
+        _blame_others(error, primitive, source, among)
         return
     registry, rule = found
     if registry.kind == "abstract_eval" and isinstance(error, TypeError | ValueError):
         return
-    line = source_info.describe(source) if source is not None else source_info.user_line()
-    with suppress(AttributeError):  # an exception with slots: the note alone will do
+    _note(error, primitive, source, f"This came out of the {registry.title}", rule.provenance)
+
+
+def mark(error: BaseException, primitive: Primitive) -> None:
+    """Say that an exception names the rule itself: no note is added to it."""
+    with suppress(AttributeError):  # an exception with slots: a second note does no harm
         setattr(error, _NOTED, primitive.name)
+
+
+def _note(
+    error: BaseException, primitive: Primitive, source: source_info.Source | None, what: str, origin: object
+) -> None:
+    mark(error, primitive)
+    line = source_info.describe(source) if source is not None else source_info.user_line()
     error.add_note(
-        f"This came out of the {registry.title} of primitive {primitive.name!r}, from {rule.provenance}; "
-        f"it was needed at {line}. To check the rule: corejax verify {primitive.name}"
+        f"{what} of primitive {primitive.name!r}, from {origin}; it was needed at {line}. "
+        f"To check the rule: corejax verify {primitive.name}"
     )
+
+
+def _blame_others(
+    error: BaseException, primitive: Primitive, source: source_info.Source | None, among: list[RuleRegistry]
+) -> None:
+    """Note what is not raised inside a rule: by its call, because it does not take the arguments; or in a body."""
+    if isinstance(error, TypeError):
+        for registry in among:
+            rule = registry.rule_of(primitive)
+            name = getattr(rule and rule.fn, "__qualname__", None)
+            if rule is not None and rule.derived is None and name and str(error).startswith(f"{name}() "):
+                _note(error, primitive, source, f"This was the call of the {registry.title}", rule.provenance)
+                return
+    written = getattr(primitive.decomposition, "__code__", None)
+    if "higher_order" not in primitive.tags and written in set(_codes(error.__traceback__)):
+        _note(error, primitive, source, "This came out of the decomposition", primitive.provenance)
 
 
 def _raised_by(

@@ -58,6 +58,7 @@ from corejax.interpreters.evaluation import eval_jaxpr_on_host as eval_jaxpr_on_
 from corejax.interpreters.jaxpr_transforms import batch_jaxpr as batch_jaxpr
 from corejax.interpreters.jaxpr_transforms import dce_jaxpr as dce_jaxpr
 from corejax.interpreters.jaxpr_transforms import inline_closed as inline_closed
+from corejax.interpreters.jaxpr_transforms import inline_equations as inline_equations
 from corejax.interpreters.jaxpr_transforms import jvp_jaxpr as jvp_jaxpr
 from corejax.interpreters.jaxpr_transforms import memoised as memoised
 from corejax.interpreters.jaxpr_transforms import partial_eval_jaxpr as partial_eval_jaxpr
@@ -110,6 +111,7 @@ from corejax.ir import parse_jaxpr as parse_jaxpr
 from corejax.ir import register_param_type as register_param_type
 from corejax.ir import same_jaxpr as same_jaxpr
 from corejax.ir import subjaxprs as subjaxprs
+from corejax.misfits import misfit as misfit
 from corejax.plugins import examples_of as examples_of
 from corejax.plugins import exported as exported
 from corejax.plugins import is_import_from as is_import_from
@@ -235,6 +237,7 @@ __all__ = [  # noqa: RUF022  by section
     "flat_decomposition",
     "hoist_consts",
     "inline_closed",
+    "inline_equations",
     "jaxpr_as_fun",
     "parse_jaxpr",
     "register_param_type",
@@ -316,6 +319,7 @@ __all__ = [  # noqa: RUF022  by section
     "PluginError",
     "UnexpectedTracerError",
     "blame",
+    "misfit",
 ]
 
 if not _TYPE_CHECKING:  # a type checker would take it for every name that there is not

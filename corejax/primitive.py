@@ -92,13 +92,17 @@ class Primitive:
             raise TypeError(f"a primitive's name is a non-empty string, got {name!r}")
         if isinstance(effects, str) or isinstance(tags, str):
             raise TypeError(f"primitive {name!r}: effects and tags are collections of strings, not one string")
+        effects, tags = tuple(effects), tuple(tags)
+        for word in (*effects, *tags):
+            if not isinstance(word, str):
+                raise TypeError(f"primitive {name!r}: effects and tags are strings, got {word!r}")
         if doc is None:
             doc = (getattr(decomposition or impl, "__doc__", None) or "") if decomposition or callable(impl) else ""
         fields: dict[str, Any] = {
             "name": name,
             "multiple_results": bool(multiple_results),
             "effects": frozenset(effects),
-            "linear_in": tuple(linear_in),
+            "linear_in": _positions(name, linear_in),
             "tags": frozenset(tags),
             "decomposition": decomposition,
             "provenance": Provenance.of_caller(),
@@ -146,7 +150,12 @@ class Primitive:
     def _abstract_miss(
         self, key: Any, avals: tuple[ShapedArray, ...], params: dict[str, Any]
     ) -> tuple[ShapedArray, ...]:
-        out = abstract_eval_rules.lookup(self)(*avals, **params)
+        rule = abstract_eval_rules.lookup(self)
+        try:
+            out = rule(*avals, **params)
+        except TypeError as error:
+            blame(error, self, kind="abstract_eval")
+            raise
         outs = tuple(out) if self.multiple_results else (out,)
         for aval in outs:
             if not isinstance(aval, ShapedArray):
@@ -188,6 +197,16 @@ class Primitive:
 
     def __repr__(self) -> str:
         return f"Primitive({self.name!r})"
+
+
+def _positions(name: str, linear_in: Any) -> tuple[int, ...]:
+    try:
+        found = tuple(linear_in)
+    except TypeError:
+        found = (None,)
+    if not all(type(i) is int and i >= 0 for i in found):
+        raise TypeError(f"primitive {name!r}: linear_in is a tuple of operands' positions from 0, got {linear_in!r}")
+    return found
 
 
 def _register(primitive: Primitive) -> None:
@@ -241,10 +260,27 @@ def flat_decomposition(primitive: Primitive) -> Callable[..., list[Any]] | None:
         return None
 
     def flat(*args: Any, **params: Any) -> list[Any]:
-        out = body(*args, **params)
-        return list(out) if primitive.multiple_results else [out]
+        return results_of_body(primitive, body(*args, **params))
 
     return flat
+
+
+def results_of_body(primitive: Primitive, out: Any) -> list[Any]:
+    """What a decomposition gave, as a list.
+
+    Raises:
+        TypeError: it gives a sequence for one result, or no sequence for several, or nothing.
+    """
+    sequence = isinstance(out, list | tuple)
+    if out is None or sequence is not primitive.multiple_results:
+        kind = "nothing (None)" if out is None else f"a {type(out).__name__} of {len(out)}" if sequence else "one value"
+        wanted = "a sequence of results" if primitive.multiple_results else "one result"
+        advice = " A primitive with several is built with multiple_results=True." if sequence else ""
+        raise TypeError(
+            f"the decomposition of primitive {primitive.name!r}, from {primitive.provenance}, gives {kind} where it "
+            f"has to give {wanted}.{advice}"
+        )
+    return list(out) if sequence else [out]
 
 
 def _forget_avals(primitive: Primitive) -> None:

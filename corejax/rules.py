@@ -344,8 +344,13 @@ class RuleRegistry(Mapping["Primitive", RuleFn]):
             f"primitive {primitive.name!r} (from {primitive.provenance.owner}) "
             f"has no {self.title}{where}{self._refused(primitive)}.\n"
             f"It was needed at {source_info.user_line()}.\n"
-            f"{notes}Write one:\n\n{self.template_for(primitive)}{self._other_ways()}"
+            f"{notes}Write one:\n\n{self.template_for(primitive)}{self._linear_way(primitive)}{self._other_ways()}"
         )
+
+    def _linear_way(self, primitive: Primitive) -> str:
+        if self.kind not in ("jvp", "transpose") or not primitive.linear_in:
+            return ""
+        return "\n\nIf it is linear in all operands together: deflinear(primitive, transpose) gives JVP and transpose."
 
     def _refused(self, primitive: Primitive) -> str:
         if not config.strict_rules:

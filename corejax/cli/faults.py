@@ -13,7 +13,7 @@ def report_faults() -> None:
     for record in list(manager().records.values()):
         for problem in record.problems():
             remedy = f"upgrade, repair or uninstall it, or switch it off (COREJAX_PLUGINS=-{record.name})"
-            complain(f"{problem}. To see why: corejax plugins --load. Then {remedy}.")
+            complain(f"{problem.rstrip('.')}. To see why: corejax plugins --load. Then {remedy}.")
     report_selection()
 
 

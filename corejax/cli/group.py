@@ -16,6 +16,7 @@ from corejax.cli.show import show
 from corejax.cli.write_manifest import write_manifest
 from corejax.errors import CorejaxDeprecationWarning, CorejaxError, DuplicateRegistrationError
 from corejax.plugins import manager
+from corejax.plugins.homes import KNOWN_COMMANDS
 from corejax.provenance import Provenance
 
 _CONTRIBUTED = "corejax.cli.contributed"
@@ -34,6 +35,17 @@ def _print_version(context: click.Context, parameter: click.Parameter, value: bo
     if value and not context.resilient_parsing:
         click.echo(f"corejax {_version()}")
         context.exit()
+
+
+def _absent(command: str) -> str:
+    """What to do for a command of a plugin that is not here."""
+    home = KNOWN_COMMANDS[command]
+    record = next((r for r in manager().records.values() if r.comes_from(home)), None)
+    if record is None:
+        return f"the command {command!r} comes with the plugin distribution {home} (pip install {home})"
+    if record.status == "off":
+        return f"the command {command!r} comes with plugin {record.title}, which is switched off by COREJAX_PLUGINS"
+    return f"the command {command!r} comes with plugin {record.title}, which failed; to see why: corejax plugins"
 
 
 class ContributedCommands(click.Group):
@@ -90,6 +102,8 @@ class CommandLine(click.Group):
         promised = self._promised(ctx) if found is None else None
         if found is None and (promised is None or cmd_name in promised):
             found = self._contributed(ctx).get(cmd_name)
+        if found is None and cmd_name in KNOWN_COMMANDS:
+            raise click.UsageError(_absent(cmd_name), ctx)
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -13,6 +13,8 @@ from typing import Any
 
 from corejax import tree
 from corejax.avals import ShapedArray, get_aval
+from corejax.blame import blame
+from corejax.misfits import refuse_batch, refuse_pair
 from corejax.primitive import Primitive, flat_decomposition
 from corejax.rules import Derivation, vmap_rules
 from corejax.structural import structural
@@ -46,6 +48,13 @@ class BatchTracer(Tracer):
         return (
             f"BatchTracer({self.aval.str_short(short_dtypes=False)}, batched={self.val!r}, batch_dim={self.batch_dim})"
         )
+
+
+_SEQUENCE = (list, tuple)
+
+
+def _as_pair(primitive: Primitive, pair: Any) -> Any:
+    return pair if isinstance(pair, list | tuple) and len(pair) == 2 else refuse_pair(vmap_rules, primitive, pair)
 
 
 class BatchTrace(Trace):
@@ -85,12 +94,31 @@ class BatchTrace(Trace):
         previous = state.trace
         state.trace = parent  # type: ignore[assignment]
         try:
-            out, dim = rule(self.axis_size, vals, dims, **params)
+            pair = rule(self.axis_size, vals, dims, **params)
+        except TypeError as error:
+            blame(error, primitive, kind="vmap")
+            raise
         finally:
             state.trace = previous
-        if primitive.multiple_results:
-            return [o if d is None else BatchTracer(self, o, d) for o, d in zip(out, dim, strict=True)]
-        return [out if dim is None else BatchTracer(self, out, dim)]
+        if type(pair) is not tuple or len(pair) != 2:
+            pair = _as_pair(primitive, pair)
+        out, dim = pair
+        if not primitive.multiple_results:
+            return [out if dim is None else self._batched(primitive, out, dim)]
+        if not isinstance(out, _SEQUENCE) or not isinstance(dim, _SEQUENCE) or len(out) != len(dim):
+            refuse_pair(vmap_rules, primitive, pair)
+        return [o if d is None else self._batched(primitive, o, d) for o, d in zip(out, dim, strict=True)]
+
+    def _batched(self, primitive: Primitive, out: Any, dim: Any) -> BatchTracer:
+        try:
+            if dim >= 0 and out.aval.shape[dim] == self.axis_size:
+                return BatchTracer(self, out, dim)
+        except (AttributeError, IndexError, TypeError):
+            pass
+        shape = getattr(out, "shape", ())  # a NumPy array has no type
+        if not isinstance(dim, int) or not 0 <= dim < len(shape) or shape[dim] != self.axis_size:
+            refuse_batch(primitive, self.axis_size, out, dim)
+        return BatchTracer(self, out, dim)
 
     def unbox(self, x: Any) -> tuple[Any, int | None]:
         """Value and batching dimension (or None) of any value."""

@@ -9,6 +9,7 @@ NumPy's floating-point warnings are silent: division by zero and overflow are St
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import threading
 from collections.abc import Callable, Sequence
@@ -20,7 +21,7 @@ from corejax.array import Array, as_array, host_value
 from corejax.avals import ShapedArray, get_aval
 from corejax.ir.interpret import last_uses, set_concrete_runner
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
-from corejax.primitive import Primitive
+from corejax.primitive import Primitive, results_of_body
 from corejax.rules import Derivation, impl_rules
 from corejax.trace import Trace, Tracer, escaped, set_bottom, state
 
@@ -114,14 +115,30 @@ class EvalTrace(Trace):
         return [_wrap(primitive, out, aval)]
 
 
+_PYTHON_NUMBERS = {bool: "b", int: "iuVfc", float: "Vfc", complex: "c"}  # type -> kinds of dtypes that take it
+
+
+def _from_python(x: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
+    """An impl rule's result that is no array: Python numbers take the promised dtype if that can hold them."""
+    if type(x) in _PYTHON_NUMBERS and aval.dtype.kind in _PYTHON_NUMBERS[type(x)]:
+        with contextlib.suppress(OverflowError, ValueError):
+            return np.asarray(x, aval.dtype)
+    return np.asarray(x)
+
+
 def _wrap(primitive: Primitive, out: Any, aval: ShapedArray) -> Array:
     """Box an impl rule's result, which has to be of the type that abstract evaluation promised."""
     if isinstance(out, Tracer):
         raise escaped(out, f"the impl rule of primitive {primitive.name!r}")
+    given = out
     if type(out) is not np.ndarray:
-        out = out._fetch() if type(out) is Array else np.asarray(out)
+        out = given._fetch() if type(given) is Array else _from_python(given, aval)
     if out.dtype != aval.dtype or out.shape != aval.shape:
         got = f"{out.dtype.name}[{','.join(map(str, out.shape))}]"
+        if out.dtype == object or out.dtype.kind in "US":
+            got = "None" if given is None else f"{given!r} of type {type(given).__name__}"
+        elif type(given) in _PYTHON_NUMBERS:
+            got = f"{given!r}, of type {type(given).__name__},"
         raise TypeError(
             f"primitive {primitive.name!r}: its impl rule gives {got} where its abstract-eval rule promises "
             f"{aval.str_short(short_dtypes=False)}; one of the two (from {primitive.provenance.owner}) is wrong"
@@ -253,8 +270,8 @@ def _impl_from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
         return None
 
     def impl(*arrays: Any, **params: Any) -> Any:
-        out = body(*arrays, **params)
-        return [as_array(o) for o in out] if primitive.multiple_results else as_array(out)
+        outs = [as_array(o) for o in results_of_body(primitive, body(*arrays, **params))]
+        return outs if primitive.multiple_results else outs[0]
 
     return impl
 

@@ -21,7 +21,7 @@ from corejax.interpreters.transposition import UndefPrimal, backward_pass, zero_
 from corejax.ir.check import check_partial_eval
 from corejax.ir.dce import dce_jaxpr as dce_open_jaxpr
 from corejax.ir.interpret import eval_jaxpr, jaxpr_as_fun
-from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from corejax.rules import partial_eval_jaxpr_rules
 from corejax.trace import state
 
@@ -309,10 +309,40 @@ def inline_closed(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     return eval_jaxpr(closed.jaxpr, closed.consts, args)
 
 
+def inline_equations(closed: ClosedJaxpr, operands: Sequence[Any]) -> tuple[list[JaxprEqn], list[Any]]:
+    """A program's equations on other operands: for rules of `partial_eval_jaxpr`, which give equations.
+
+    Args:
+        closed: a program; without consts, for which the program around the equations has no binders.
+        operands: variables or literals, one for each argument.
+
+    Returns:
+        The equations, with variables of their own, and the atoms that stand for the outputs.
+
+    Raises:
+        ValueError: the program has consts (`close_over_consts` makes arguments of them), or there are more or fewer
+            operands than arguments.
+    """
+    if closed.jaxpr.constvars:
+        raise ValueError(
+            f"inline_equations takes a program without consts, this one has {len(closed.jaxpr.constvars)}; make them "
+            "arguments (close_over_consts) and pass their values as operands"
+        )
+    env: dict[Any, Any] = dict(zip(closed.jaxpr.invars, operands, strict=True))
+    eqns = []
+    for eqn in closed.jaxpr.eqns:
+        invars = [v if type(v) is Literal else env[v] for v in eqn.invars]
+        outvars = [Var(v.aval) for v in eqn.outvars]
+        env.update(zip(eqn.outvars, outvars, strict=True))
+        eqns.append(eqn.replace(invars=invars, outvars=outvars))
+    return eqns, [v if type(v) is Literal else env[v] for v in closed.jaxpr.outvars]
+
+
 __all__ = [
     "batch_jaxpr",
     "dce_jaxpr",
     "inline_closed",
+    "inline_equations",
     "jvp_jaxpr",
     "memoised",
     "partial_eval_jaxpr",

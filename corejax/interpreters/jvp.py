@@ -16,6 +16,8 @@ import numpy as np
 from corejax import tree
 from corejax.array import Array, as_array
 from corejax.avals import ShapedArray, get_aval
+from corejax.blame import blame
+from corejax.misfits import check_tangent, refuse_pair
 from corejax.primitive import Primitive, flat_decomposition
 from corejax.rules import Derivation, jvp_rules, transpose_rules
 from corejax.structural import structural
@@ -51,6 +53,23 @@ class JVPTracer(Tracer):
         return f"JVPTracer(primal={self.primal!r}, tangent={self.tangent!r})"
 
 
+_SEQUENCE = (list, tuple)
+
+
+def _check(primitive: Primitive, out: Any, tangent: Any) -> None:
+    """Refuse a tangent of another type; types are interned, so where a rule is right this is one comparison."""
+    try:
+        if out.aval is tangent.aval:
+            return
+    except AttributeError:
+        pass
+    check_tangent(primitive, out, tangent)
+
+
+def _as_pair(primitive: Primitive, pair: Any) -> Any:
+    return pair if isinstance(pair, list | tuple) and len(pair) == 2 else refuse_pair(jvp_rules, primitive, pair)
+
+
 class JVPTrace(Trace):
     """Applies JVP rules to primal-tangent pairs."""
 
@@ -78,12 +97,26 @@ class JVPTrace(Trace):
         previous = state.trace
         state.trace = parent  # type: ignore[assignment]
         try:
-            out, tangent = rule(primals, tangents, **params)
+            pair = rule(primals, tangents, **params)
+        except TypeError as error:
+            blame(error, primitive, kind="jvp")
+            raise
         finally:
             state.trace = previous
-        if primitive.multiple_results:
-            return [o if t is None else JVPTracer(self, o, t) for o, t in zip(out, tangent, strict=True)]
-        return [out if tangent is None else JVPTracer(self, out, tangent)]
+        if type(pair) is not tuple or len(pair) != 2:
+            pair = _as_pair(primitive, pair)
+        out, tangent = pair
+        if not primitive.multiple_results:
+            if tangent is None:
+                return [out]
+            _check(primitive, out, tangent)
+            return [JVPTracer(self, out, tangent)]
+        if not isinstance(out, _SEQUENCE) or not isinstance(tangent, _SEQUENCE) or len(out) != len(tangent):
+            refuse_pair(jvp_rules, primitive, pair)
+        for o, t in zip(out, tangent, strict=True):
+            if t is not None:
+                _check(primitive, o, t)
+        return [o if t is None else JVPTracer(self, o, t) for o, t in zip(out, tangent, strict=True)]
 
     def unbox(self, x: Any) -> tuple[Any, Any]:
         """Primal and tangent (or None) of any value."""

@@ -17,11 +17,14 @@ from corejax.interpreters.linearize import LinearTape
 from corejax.interpreters.staging import decomposed
 from corejax.ir.interpret import literal_value
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
+from corejax.misfits import check_cotangents
 from corejax.primitive import Primitive
 from corejax.rules import Derivation, transpose_rules
 from corejax.source_info import TRANSPOSE, inside, scope_of
 from corejax.structural import structural
 from corejax.trace import in_scope, state
+
+_SEQUENCE = (list, tuple)
 
 
 class UndefPrimal:
@@ -38,6 +41,17 @@ class UndefPrimal:
 
     def __repr__(self) -> str:
         return f"UndefPrimal({self.aval.str_short()})"
+
+    def _no_value(self, *_: Any, **__: Any) -> Any:
+        raise TypeError(
+            f"a function that has to be linear is not: a {self.aval.str_short(short_dtypes=False)} of the tangent's "
+            "side is multiplied by another such value, divides, or decides something. Linear have to be the rules of "
+            "custom_jvp (in the tangents), and the functions given to linear_transpose, linear_call and "
+            "custom_linear_solve"
+        )
+
+    # What makes a value of it, NumPy included: a transpose rule that meets two linear operands where it has one.
+    __array__ = __float__ = __int__ = __index__ = __complex__ = __bool__ = __len__ = __iter__ = _no_value
 
 
 def is_undef_primal(x: Any) -> bool:
@@ -76,8 +90,12 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
             source = eqn.source_info
             state.source = source if source is None or not scope else inside(scope, source)
             cts_in = rule(ct, *operands, **eqn.params)
+            if not isinstance(cts_in, _SEQUENCE) or len(cts_in) != len(operands):
+                check_cotangents(primitive, cts_in, _linear_avals(eqn))
             for x, c in zip(eqn.invars, cts_in, strict=True):
                 if c is not None and type(x) is Var:
+                    if getattr(c, "aval", None) is not x.aval:
+                        check_cotangents(primitive, cts_in, _linear_avals(eqn))
                     earlier = cotangents.get(x)
                     cotangents[x] = c if earlier is None else process(earlier, c)
     except Exception as error:
@@ -86,6 +104,10 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
     finally:
         state.source = previous
     return [None if v is None else cotangents.get(v) for v in wanted]
+
+
+def _linear_avals(eqn: JaxprEqn) -> list[ShapedArray | None]:
+    return [x.aval if type(x) is Var else None for x in eqn.invars]
 
 
 def pull(tape: LinearTape, cts: Sequence[Any]) -> list[Any]:

@@ -7,38 +7,11 @@ import sys
 from typing import TYPE_CHECKING
 
 from corejax.errors import PluginError, PluginMissingError, PluginMissingImportError
+from corejax.plugins.homes import KNOWN_HOMES
 from corejax.plugins.records import VARIABLE, PluginRecord
 
 if TYPE_CHECKING:
     from corejax.plugins.plugin_manager import PluginManager
-
-# Names of the facade and its namespaces whose plugin may not be installed: name -> distribution that has it.
-KNOWN_HOMES = {
-    "jit": "corejax-xla-backend",
-    "devices": "corejax-xla-backend",
-    "device_put": "corejax-xla-backend",
-    "device_get": "corejax-xla-backend",
-    "default_backend": "corejax-xla-backend",
-    "block_until_ready": "corejax-xla-backend",
-    "lax": "corejax-lax-basic",
-    "numpy": "corejax-numpy",
-    "nn": "corejax-numpy",
-    "lax.cond": "corejax-control-flow",
-    "lax.switch": "corejax-control-flow",
-    "lax.scan": "corejax-control-flow",
-    "lax.while_loop": "corejax-control-flow",
-    "lax.fori_loop": "corejax-control-flow",
-    "lax.optimization_barrier": "corejax-control-flow",
-    "checkpoint": "corejax-control-flow",
-    "checkpoint_name": "corejax-control-flow",
-    "checkpoint_policies": "corejax-control-flow",
-    "ad_checkpoint": "corejax-control-flow",
-    "named_call": "corejax-control-flow",
-    "named_scope": "corejax-control-flow",
-    "remat": "corejax-control-flow",
-    "lax.map": "corejax-control-flow",
-    "lax.ProgressBar": "corejax-control-flow",
-}
 
 
 def failure(record: PluginRecord, name: str, fault: BaseException) -> PluginError:

@@ -34,11 +34,16 @@ OnFault = Callable[[PluginRecord, BaseException], None]
 
 
 def installed_entry_points() -> Iterator[PluginRecord]:
-    """Entry points of the group in installed distributions; the first of a name on the path counts once."""
+    """Entry points of the group in installed distributions; the first of a name on the path counts once.
+
+    Of two plugins that offer the same, the later one is refused. So that this does not hang on the order in which
+    a file system lists directories: first the distributions that names of the facade belong to (`KNOWN_HOMES`),
+    then the others by name.
+    """
     from importlib.metadata import entry_points
 
-    for entry in entry_points(group=GROUP):
-        yield PluginRecord.of_entry_point(entry)
+    records = map(PluginRecord.of_entry_point, entry_points(group=GROUP))
+    return iter(sorted(records, key=lambda record: (not record.at_home, record.name)))
 
 
 class PluginManager:

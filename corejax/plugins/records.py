@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
+from corejax.plugins.homes import HOMES
+
 VARIABLE = "COREJAX_PLUGINS"
 
 
@@ -94,6 +96,11 @@ class PluginRecord:
     def comes_from(self, distribution: str | None) -> bool:
         """Whether it is of that distribution, however its name is spelt."""
         return distribution is not None and _canonical(self.distribution or "") == _canonical(distribution)
+
+    @property
+    def at_home(self) -> bool:
+        """Whether names of the facade are known to belong to its distribution."""
+        return _canonical(self.distribution or "") in HOMES
 
     def problems(self, kind: str | None = None) -> list[str]:
         """What went wrong, one sentence each.

@@ -5,82 +5,40 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from corejax import dtypes, tree
+from corejax import tree
 from corejax.array import as_array
-from corejax.avals import ShapedArray, get_aval
+from corejax.avals import get_aval
 from corejax.interpreters.debug_info import DebugInfo, fun_name
-from corejax.interpreters.jvp import as_tangent, jvp_flat, zeros_like
+from corejax.interpreters.jvp import jvp_flat
+from corejax.interpreters.linear_program import TapeCall
 from corejax.interpreters.linearize import LinearTape, linearize_flat
 from corejax.interpreters.staging import stage
-from corejax.interpreters.transposition import UndefPrimal, backward_pass, pull, zero_cotangent
+from corejax.interpreters.transposition import UndefPrimal, backward_pass, zero_cotangent
 from corejax.source_info import JVP, TRANSPOSE
 from corejax.trace import in_scope
 from corejax.transforms.flattening import (
+    Aux,
     FlatFunction,
     abstractified,
     arg_names,
     check_arguments,
     check_outputs,
-    float0,
     leaf_names,
     leaves_like,
+)
+from corejax.transforms.linear_functions import (
+    Pullback,
+    Pushforward,
+    Signature,
+    checked,
+    differentiable,
+    user_tangent,
 )
 
 
 def _check_callable(transform: str, fun: Any) -> None:
     if not callable(fun):
         raise TypeError(f"{transform} transforms a function, got {fun!r} of type {type(fun).__name__}")
-
-
-def _differentiable(aval: ShapedArray) -> bool:
-    return dtypes.is_inexact(aval.dtype)
-
-
-def _checked(
-    what: str, avals: Sequence[ShapedArray], given: Sequence[Any], names: Callable[[], list[str]]
-) -> list[Any]:
-    """Tangents or cotangents of values of these types; None for zero and for those of integers and booleans.
-
-    Args:
-        what: "jvp of f: the tangent", say.
-        avals: types of the values.
-        given: what the user passed.
-        names: gives the values' names.
-    """
-    return [
-        None if x is None else _checked_one(what, a, x, names, i)
-        for i, (a, x) in enumerate(zip(avals, given, strict=True))
-    ]
-
-
-def _checked_one(what: str, aval: ShapedArray, x: Any, names: Callable[[], list[str]], i: int) -> Any:
-    if not _differentiable(aval):
-        if getattr(x, "dtype", None) == float0:
-            return None
-        raise TypeError(
-            f"{what} of {names()[i]} is None or of dtype float0, since it is of dtype {aval.dtype.name}; got {x!r}"
-        )
-    try:
-        got = get_aval(x)
-    except TypeError as error:
-        raise TypeError(f"{what} of {names()[i]}: {error}") from None
-    fits = got.dtype == aval.dtype or (got.weak_type and dtypes.is_complex(got.dtype) <= dtypes.is_complex(aval.dtype))
-    if got.shape != aval.shape or not fits:
-        raise TypeError(
-            f"{what} of {names()[i]} has type {got.str_short(short_dtypes=False)}, but the value has type "
-            f"{aval.str_short(short_dtypes=False)}; shape and dtype have to be the same"
-        )
-    return as_tangent(x, aval)
-
-
-def _user_tangent(tangent: Any, primal: Any) -> Any:
-    """A tangent or cotangent as users see it: zeros made real, float0 for integers."""
-    if tangent is not None:
-        return tangent
-    aval = get_aval(primal)
-    return zeros_like(primal) if _differentiable(aval) else np.zeros(aval.shape, float0)
 
 
 def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
@@ -114,13 +72,13 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
         ),
     )
     what = f"jvp of {fun_name(fun)}: the tangent"
-    real = _checked(what, [get_aval(x) for x in leaves], given, lambda: arg_names(fun, in_tree))
+    real = checked(what, [get_aval(x) for x in leaves], given, lambda: arg_names(fun, in_tree))
     flat: Any = _AuxFunction(fun, in_tree) if has_aux else FlatFunction(fun, in_tree)
     outs, tangents_out = jvp_flat(in_scope(JVP, flat), leaves, real, DebugInfo(fun, "jvp"))
     n = flat.num_out if has_aux else len(outs)
-    shown = [_user_tangent(t, x) for t, x in zip(tangents_out[:n], outs[:n], strict=True)]
+    shown = [user_tangent(t, get_aval(x)) for t, x in zip(tangents_out[:n], outs[:n], strict=True)]
     result = (_unflatten_outputs(flat, outs[:n]), tree.tree_unflatten(flat.out_tree, shown))
-    return (*result, tree.tree_unflatten(flat.aux_tree, outs[n:])) if has_aux else result
+    return (*result, flat.aux.unflatten(outs[n:])) if has_aux else result
 
 
 def _unflatten_outputs(flat: Any, outs: Sequence[Any]) -> Any:
@@ -130,14 +88,14 @@ def _unflatten_outputs(flat: Any, outs: Sequence[Any]) -> Any:
 class _AuxFunction:
     """A flat function whose result is `(out, aux)`: the leaves of out, then those of aux."""
 
-    __slots__ = ("aux_tree", "fun", "in_tree", "num_out", "out_tree")
+    __slots__ = ("aux", "fun", "in_tree", "num_out", "out_tree")
 
     def __init__(self, fun: Callable[..., Any], in_tree: Any) -> None:
         self.fun = fun
         self.in_tree = in_tree
         self.num_out = 0
         self.out_tree: Any = None
-        self.aux_tree: Any = None
+        self.aux = Aux()
 
     def __call__(self, *leaves: Any) -> list[Any]:
         result = self.fun(*tree.tree_unflatten(self.in_tree, leaves))
@@ -148,9 +106,8 @@ class _AuxFunction:
             )
         outs, self.out_tree = tree.tree_flatten(result[0])
         check_outputs(self.fun, outs, self.out_tree)
-        aux, self.aux_tree = tree.tree_flatten(result[1])
         self.num_out = len(outs)
-        return [*outs, *aux]
+        return [*outs, *self.aux.flatten(result[1])]
 
 
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
@@ -173,61 +130,22 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     avals = [get_aval(x) for x in leaves]
     flat: Any = _AuxFunction(fun, in_tree) if has_aux else FlatFunction(fun, in_tree)
     outs, tape = linearize_flat(
-        in_scope(JVP, flat), leaves, [_differentiable(a) for a in avals], DebugInfo(fun, "linearize")
+        in_scope(JVP, flat), leaves, [differentiable(a) for a in avals], DebugInfo(fun, "linearize")
     )
-    out_tree = flat.out_tree
+    f_lin, out, aux = _with_linear(Pushforward, fun, flat, (leaves, in_tree), outs, tape)
+    return (out, f_lin, aux) if has_aux else (out, f_lin)
+
+
+def _with_linear(kind: Any, fun: Any, flat: Any, inputs: tuple[Any, Any], outs: Any, tape: LinearTape) -> Any:
+    """The linear function of a tape, the outputs, and the auxiliary ones if there are any."""
+    leaves, in_tree = inputs
+    has_aux = type(flat) is _AuxFunction
     n = flat.num_out if has_aux else len(outs)
     tape.outs = tape.outs[:n]
-
-    def f_lin(*tangents: Any) -> Any:
-        what = f"the linear function of {fun_name(fun)}"
-        given = leaves_like(
-            in_tree, tangents, lambda got: f"{what} takes tangents of structure\n  {in_tree}\ngot\n  {got}"
-        )
-        real = _checked(f"{what}: the tangent", avals, given, lambda: arg_names(fun, in_tree))
-        pushed = tape.push(
-            [zero_cotangent(a) if t is None and _differentiable(a) else t for t, a in zip(real, avals, strict=True)]
-        )
-        shown = [_user_tangent(t, x) for t, x in zip(pushed, outs, strict=False)]
-        return tree.tree_unflatten(out_tree, shown)
-
-    out = _unflatten_outputs(flat, outs[:n])
-    return (out, f_lin, tree.tree_unflatten(flat.aux_tree, outs[n:])) if has_aux else (out, f_lin)
-
-
-class Pullback:
-    """The function from output cotangents to input cotangents that `vjp` gives."""
-
-    __slots__ = ("_avals_out", "_fun", "_in_tree", "_out_tree", "_primals", "_tape")
-
-    def __init__(
-        self, fun: Any, tape: LinearTape, primals: list[Any], in_tree: Any, avals_out: list[ShapedArray], out_tree: Any
-    ):
-        self._fun = fun
-        self._tape = tape
-        self._primals = primals
-        self._in_tree = in_tree
-        self._avals_out = avals_out
-        self._out_tree = out_tree
-
-    def __call__(self, ct: Any) -> tuple[Any, ...]:
-        """Cotangents of the arguments.
-
-        Raises:
-            TypeError: `ct` has not the structure, shapes and dtypes of the function's output.
-        """
-        what = f"the pullback of {fun_name(self._fun)}"
-        out_tree = self._out_tree
-        given = leaves_like(
-            out_tree, ct, lambda got: f"{what} takes a cotangent of the output's structure\n  {out_tree}\ngot\n  {got}"
-        )
-        cts = _checked(f"{what}: the cotangent", self._avals_out, given, lambda: leaf_names(out_tree, "output"))
-        cts_in = pull(self._tape, cts)
-        shown = [_user_tangent(c, x) for c, x in zip(cts_in, self._primals, strict=True)]
-        return tree.tree_unflatten(self._in_tree, shown)  # type: ignore[no-any-return]
-
-    def __repr__(self) -> str:
-        return f"<pullback of {fun_name(self._fun)}>"
+    avals_in, avals_out = (tuple(get_aval(x) for x in xs) for xs in (leaves, outs[:n]))
+    linear = kind(Signature(fun, avals_in, avals_out, in_tree, flat.out_tree), TapeCall(tape))
+    aux = flat.aux.unflatten(outs[n:]) if has_aux else None
+    return linear, _unflatten_outputs(flat, outs[:n]), aux
 
 
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
@@ -249,13 +167,10 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     leaves, in_tree = tree.tree_flatten(primals)
     check_arguments("vjp", fun, leaves, lambda: arg_names(fun, in_tree))
     flat: Any = _AuxFunction(fun, in_tree) if has_aux else FlatFunction(fun, in_tree)
-    active = [_differentiable(get_aval(x)) for x in leaves]
+    active = [differentiable(get_aval(x)) for x in leaves]
     outs, tape = linearize_flat(in_scope(JVP, flat), leaves, active, DebugInfo(fun, "vjp"))
-    n = flat.num_out if has_aux else len(outs)
-    tape.outs = tape.outs[:n]
-    pullback = Pullback(fun, tape, leaves, in_tree, [get_aval(x) for x in outs[:n]], flat.out_tree)
-    out = _unflatten_outputs(flat, outs[:n])
-    return (out, pullback, tree.tree_unflatten(flat.aux_tree, outs[n:])) if has_aux else (out, pullback)
+    pullback, out, aux = _with_linear(Pullback, fun, flat, (leaves, in_tree), outs, tape)
+    return (out, pullback, aux) if has_aux else (out, pullback)
 
 
 def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], tuple[Any, ...]]:
@@ -275,7 +190,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
     leaves, in_tree = tree.tree_flatten(primals)
     avals = abstractified("linear_transpose", fun, leaves, lambda: arg_names(fun, in_tree))
     for name, aval in zip(arg_names(fun, in_tree), avals, strict=True):
-        if not _differentiable(aval):
+        if not differentiable(aval):
             raise TypeError(
                 f"linear_transpose of {fun_name(fun)}: argument {name} has dtype {aval.dtype.name}, which has no "
                 "cotangents"
@@ -290,7 +205,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
         given = leaves_like(
             out_tree, ct, lambda got: f"{what} takes a cotangent of structure\n  {out_tree}\ngot\n  {got}"
         )
-        cts = _checked(f"{what}: the cotangent", jaxpr.out_avals, given, lambda: leaf_names(out_tree, "output"))
+        cts = checked(f"{what}: the cotangent", jaxpr.out_avals, given, lambda: leaf_names(out_tree, "output"))
         cts_in = in_scope(TRANSPOSE, backward_pass)(jaxpr, consts, [UndefPrimal(a) for a in avals], cts)
         shown = [zero_cotangent(a) if c is None else c for c, a in zip(cts_in, avals, strict=True)]
         return tree.tree_unflatten(in_tree, shown)  # type: ignore[no-any-return]
@@ -298,4 +213,4 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
     return transposed
 
 
-__all__ = ["Pullback", "jvp", "linear_transpose", "linearize", "vjp"]
+__all__ = ["jvp", "linear_transpose", "linearize", "vjp"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from corejax import tree
-from corejax.array import Array
+from corejax.array import Array, as_array
 from corejax.avals import ShapedArray, conversion_hint, get_aval, is_array_like
 from corejax.interpreters.debug_info import fun_name
 from corejax.trace import Tracer, escaped
@@ -119,6 +119,23 @@ def arg_names(fun: Any, in_tree: Any, *, with_kwargs: bool = False) -> list[str]
         return DebugInfo(fun, "", in_tree).arg_names()
     args = tree.tree_unflatten(in_tree, [0] * in_tree.num_leaves)
     return DebugInfo(fun, "", tree.tree_structure((args, {}))).arg_names()
+
+
+class Aux:
+    """Auxiliary results of a function: anything; those that are traced values come out as arrays, the others as is."""
+
+    __slots__ = ("traced", "treedef")
+
+    def flatten(self, value: Any) -> list[Any]:
+        """Leaves of what the function returned."""
+        leaves, self.treedef = tree.tree_flatten(value)
+        self.traced = [isinstance(x, Tracer) for x in leaves]
+        return leaves
+
+    def unflatten(self, leaves: Sequence[Any]) -> Any:
+        """What the caller gets."""
+        values = [as_array(x) if traced else x for x, traced in zip(leaves, self.traced, strict=True)]
+        return tree.tree_unflatten(self.treedef, values)
 
 
 def shaped_abstractify(x: Any) -> ShapedArray:

@@ -19,7 +19,7 @@ from corejax.source_info import JVP
 from corejax.structural import structural
 from corejax.trace import Tracer, escaped, in_scope
 from corejax.transforms.autodiff import _check_callable, jvp, vjp
-from corejax.transforms.flattening import arg_names, check_argument, check_outputs, float0
+from corejax.transforms.flattening import Aux, arg_names, check_argument, check_outputs, float0
 from corejax.transforms.vmapping import vmap
 
 Argnums = int | Sequence[int]
@@ -101,7 +101,7 @@ def _check_scalar_output(transform: str, fun: Any, y: Any, holomorphic: bool) ->
 class _ScalarFunction:
     """A function of some of its positional arguments' leaves: its value first, then the leaves of aux."""
 
-    __slots__ = ("args", "aux_tree", "fun", "has_aux", "holomorphic", "in_trees", "kwargs", "positions", "transform")
+    __slots__ = ("args", "aux", "fun", "has_aux", "holomorphic", "in_trees", "kwargs", "positions", "transform")
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class _ScalarFunction:
         self.in_trees = in_trees
         self.has_aux = has_aux
         self.holomorphic = holomorphic
-        self.aux_tree: Any = None
+        self.aux = Aux()
 
     def __call__(self, *leaves: Any) -> list[Any]:
         args = list(self.args)
@@ -137,8 +137,8 @@ class _ScalarFunction:
         if self.has_aux:
             if not isinstance(y, tuple | list) or len(y) != 2:
                 raise TypeError(f"with has_aux=True function {fun_name(self.fun)} returns a pair (out, aux), got {y!r}")
-            y, aux_tree = y
-            aux, self.aux_tree = tree.tree_flatten(aux_tree)
+            y, value = y
+            aux = self.aux.flatten(value)
         _check_scalar_output(self.transform, self.fun, y, self.holomorphic)
         if isinstance(y, Tracer) and not y._trace.alive:
             raise escaped(y, f"the result of function {fun_name(self.fun)}")
@@ -199,7 +199,7 @@ def _value_and_grad(
         grads.append(shown[start] if treedef is None else tree.tree_unflatten(treedef, shown[start : start + count]))
         start += count
     gradient = grads[0] if isinstance(argnums, int) else tuple(grads)
-    return value, (tree.tree_unflatten(flat.aux_tree, aux) if has_aux else None), gradient
+    return value, (flat.aux.unflatten(aux) if has_aux else None), gradient
 
 
 @functools.cache

@@ -96,8 +96,10 @@ def test_rule_runs_only_where_something_is_differentiated():
 def test_eager_call_is_the_function_itself():
     f = corejax.custom_jvp(lambda x: x)
     f.defjvp(lambda p, t: (p[0], t[0]))
-    marker = object()
-    assert f(marker) is marker
+    x = jnp.ones(3)
+    assert f(x) is x
+    with pytest.raises(TypeError, match=r"custom_jvp of function <lambda>: argument args\[0\] is 'text' of type str"):
+        f("text")  # as where something is traced
 
 
 def test_python_control_flow_in_function_and_rule():

@@ -119,3 +119,32 @@ def test_in_a_while_loop(kind):
         else:
             with pytest.raises(TypeError, match="has a rule for reverse mode only"):
                 pushed(BATCH[0])
+
+
+def test_plain_numpy_and_numbers_are_arrays_inside():
+    """Called by itself a function with a rule computes as it does when compiled, whatever it is called with."""
+    seen = []
+
+    def half(n):
+        seen.append(type(n))
+        return n / 2
+
+    rules = {
+        "custom_jvp": lambda f: (g := corejax.custom_jvp(f), g.defjvp(lambda p, t: (f(*p), t[0])))[0],
+        "custom_vjp": lambda f: (g := corejax.custom_vjp(f), g.defvjp(lambda x: (f(x), None), lambda _, ct: (ct,)))[0],
+        "custom_vmap": lambda f: (
+            g := corejax.custom_batching.custom_vmap(f),
+            g.def_vmap(lambda n, b, x: (f(x), True)),
+        )[0],
+    }
+    for make in rules.values():
+        g, h = make(half), make(lambda x: x)
+        for n in (np.arange(3, dtype=np.int32), np.int8(3), 3, True):
+            out, compiled = g(n), corejax.jit(g)(n)
+            assert isinstance(out, corejax.Array) and out.aval is compiled.aval
+            assert isinstance(h(n), corejax.Array) and h(n).aval is corejax.jit(h)(n).aval
+            both = lambda x, n=n, g=g: (x, g(n))
+            assert corejax.grad(both, has_aux=True)(1.0)[1].aval is compiled.aval
+    assert not any(issubclass(kind, np.ndarray | np.generic | int) for kind in seen)
+    first = corejax.custom_gradient(lambda x: (x, lambda ct: ct))(np.ones(3, np.float32))
+    assert isinstance(first, corejax.Array)

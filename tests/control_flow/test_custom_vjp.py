@@ -438,11 +438,15 @@ def test_without_rules():
 
 
 BAD_BWD = {
-    "not a tuple": (lambda r, ct: ct, "for each of the 1 arguments that are differentiated, got Array"),
-    "too many": (lambda r, ct: (ct, ct), "for each of the 1 arguments that are differentiated, got 2 entries"),
+    "not a tuple": (lambda r, ct: ct, r"for each of the 1 arguments that are differentiated, \(ct0,\), got Array"),
+    "too many": (
+        lambda r, ct: (ct, ct),
+        r"for each of the 1 arguments that are differentiated, \(ct0,\), got 2 entries",
+    ),
     "structure": (
         lambda r, ct: (ct["a"],),
-        r"the cotangent of args\[0\] has the structure\n.*\nthe argument has\n  {'a': float32\[3\], 'b': float32\[3\]}",
+        r"the cotangent of args\[0\] has the structure\n  float32\[3\]\nthe argument has\n"
+        r"  {'a': float32\[3\], 'b': float32\[3\]}",
     ),
     "shape": (
         lambda r, ct: ({"a": ct["a"], "b": ct["b"][:2]},),
@@ -469,7 +473,7 @@ def test_bad_backward_rules(name, jit):
 
     f.defvjp(lambda x: (x, None), bwd)
     message = message.replace("got Array", "got (Array|dict)")
-    with pytest.raises(TypeError, match="(?s)the backward rule bwd of custom_vjp function f.*" + message):
+    with pytest.raises(TypeError, match="(?s)the backward rule bwd at .* of custom_vjp function f.*" + message):
         corejax.grad(jit(lambda x: f(x)["a"].sum()))({"a": XS, "b": XS})
 
 
@@ -483,7 +487,7 @@ def test_bad_forward_rules():
 
     f.defvjp(fwd, lambda r, ct: (ct,))
     with pytest.raises(
-        TypeError, match=r"the forward rule fwd of custom_vjp function f returns a pair \(out, residuals\)"
+        TypeError, match=r"the forward rule fwd at \S+ of custom_vjp function f returns a pair \(out, residuals\)"
     ):
         corejax.grad(f)(1.0)
     f.defvjp(lambda x: (x, "text"), lambda r, ct: (ct,))

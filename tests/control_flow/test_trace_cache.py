@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
-from types import SimpleNamespace
+import random
+import sys
+import time
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -121,6 +124,42 @@ def test_what_may_change_behind_our_back(kind):
         assert not np.signbit(lax.scan(lambda c, x: (c * 0.0 + k, None), F(-1), XS)[0])
         return
     assert before != run(body) == XS[-1]
+
+
+def settings():
+    """A function with an attribute, which bodies below read."""
+
+
+def test_what_may_change_out_of_sight(monkeypatch):
+    """Attributes of functions, what builtin methods are bound to, modules that a body imports, random numbers."""
+    first = lambda f: float(lax.scan(f, F(1), None, length=1)[0])
+    settings.scale = 2.0
+    table = {"k": 2.0}
+    get = table.get
+    module = ModuleType("module_of_a_test")
+    module.scale = 2.0
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+
+    def imports(c, _):
+        import module_of_a_test
+
+        return c * module_of_a_test.scale, None
+
+    def imports_a_name(c, _):
+        def inner():
+            from module_of_a_test import scale
+
+            return scale
+
+        return c * inner(), None
+
+    bodies = [lambda c, _: (c * settings.scale, None), lambda c, _: (c * get("k"), None), imports, imports_a_name]
+    assert [first(f) for f in bodies] == [2.0] * 4
+    settings.scale = table["k"] = module.scale = 3.0
+    assert [first(f) for f in bodies] == [3.0] * 4
+    draw, now = random.random, time.perf_counter_ns
+    for impure in (lambda: draw(), lambda: np.random.rand(), lambda: float(now() % 2**20)):
+        assert len({first(lambda c, _, f=impure: (c * f(), None)) for _ in range(4)}) > 1
 
 
 def test_closed_over_tracers_are_their_own():

@@ -30,6 +30,20 @@ def test_own_tests(project: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("project", EXAMPLES, ids=lambda project: project.name)
+def test_manifest_says_what_the_code_does(project: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "corejax.cli", "write-manifest", "--check", project.name],
+        env=environment([project], tmp_path / "site"),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}\nto write it: python tools/write_example_manifests.py"
+
+
 PUBLIC = {"corejax", "corejax.extend", "corejax.lax", "corejax.numpy"}
 PUBLIC |= {"corejax_lax_basic", "corejax_testing"}  # `corejax_lax_basic.lax`
 

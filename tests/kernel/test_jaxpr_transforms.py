@@ -11,13 +11,17 @@ import corejax as cj
 from corejax.config import config
 from corejax.extend import (
     ClosedJaxpr,
+    Jaxpr,
+    Literal,
     ShapedArray,
+    Var,
     batch_jaxpr,
     check_jaxpr,
     close_over_consts,
     dce_jaxpr,
     eval_jaxpr_on_host,
     inline_closed,
+    inline_equations,
     jaxpr_as_fun,
     jvp_jaxpr,
     memoised,
@@ -274,3 +278,29 @@ def test_programs_are_evaluated_on_numpy_from_end_to_end():
     finally:
         cj.Array.__init__ = original
     assert len(closed.eqns) == 50 and len(seen) <= 2  # the argument and the result
+
+
+def test_equations_on_other_operands():
+    closed = close_over_consts(program("nested").jaxpr)
+    consts = program("nested").consts
+    x, y, *rest = [Var(VEC), Var(VEC), *(Var(a) for a in closed.in_avals[: len(consts)])]
+    eqns, outs = inline_equations(closed, [*rest, x, y])
+    again, others = inline_equations(closed, [*rest, y, x])
+    bound = [v for eqn in (*eqns, *again) for v in eqn.outvars]
+    assert len(set(bound)) == len(bound), "variables of their own each time"
+    both = ClosedJaxpr(Jaxpr([], [*rest, x, y], [*eqns, *again], [*outs, *others]), [])
+    got = run(both, *consts, X, Y)
+    wanted = [*run(closed, *consts, X, Y), *run(closed, *consts, Y, X)]
+    for a, b in zip(got, wanted, strict=True):
+        np.testing.assert_array_equal(a, b)
+    two = Literal(np.float32(2), ShapedArray((), np.float32))
+    doubled = stage_closed(lambda a, s: [mul(a, s), s], [VEC, ShapedArray((), np.float32)])
+    eqns, outs = inline_equations(doubled, [x, two])
+    assert outs[1] is two and eqns[0].invars == [x, two]
+
+
+def test_equations_of_what_does_not_fit():
+    with pytest.raises(ValueError, match=r"takes a program without consts, this one has 1"):
+        inline_equations(program("several"), [Var(VEC), Var(VEC)])
+    with pytest.raises(ValueError, match="zip"):
+        inline_equations(stage_closed(lambda x: [x], [VEC]), [])

@@ -169,20 +169,9 @@ def test_what_the_tutorial_prints_with_its_own_batching_rule(rules_of_the_tutori
     """An output that counts as not mapped is broadcast: that is why the tutorial shows one axis too many."""
     out = vmap(lambda scalar: own.add(1.0, scalar), (0,))(np.arange(3.0))
     assert printed(out) == "[[1. 2. 3.]\n [1. 2. 3.]\n [1. 2. 3.]]"
-    jacobian = jacfwd(own.sin, np.arange(3.0))
-    expected = """
-array([[[ 1.        ,  0.        , -0.        ],
-        [ 0.        ,  0.54030231, -0.        ],
-        [ 0.        ,  0.        , -0.41614684]],
-
-       [[ 1.        ,  0.        , -0.        ],
-        [ 0.        ,  0.54030231, -0.        ],
-        [ 0.        ,  0.        , -0.41614684]],
-
-       [[ 1.        ,  0.        , -0.        ],
-        [ 0.        ,  0.54030231, -0.        ],
-        [ 0.        ,  0.        , -0.41614684]]])"""
-    assert repr(np.asarray(jacobian)) == expected.strip()
+    # Its Jacobian has an axis too many as well; here the tangent that does not fit its result is refused.
+    with pytest.raises(TypeError, match=r"gives Array f64\[3,3\] as tangent of a result of type f64\[3\]"):
+        jacfwd(own.sin, np.arange(3.0))
 
 
 def test_vmap_of_a_reduction(ops: Any) -> None:

@@ -162,7 +162,9 @@ def test_plugins_that_failed_or_have_nothing() -> None:
         assert chosen(["broken"]) == chosen(["empty"]) == []
         assert faults(["broken"]) == faults([]) == ["plugin 'broken' (broken 1.0) failed: OSError: no library"]
         assert faults(["empty"]) == notes(["broken"]) == []
-        assert notes(["empty"]) == ["plugin 'empty' (empty 1.0) has no primitives: there is nothing to check"]
+        assert notes(["empty"]) == [
+            "plugin 'empty' (empty 1.0) has no primitives: there is nothing to check but its manifest"
+        ]
         with pytest.raises(KeyError, match=r"named .acme.cube.\. It may be of a plugin that failed: .*broken"):
             chosen(["acme.cube"])
         with pytest.raises(corejax.errors.PluginError, match="OSError: no library"):
@@ -183,7 +185,7 @@ def test_failed_plugin_is_exit_status_1(monkeypatch: pytest.MonkeyPatch) -> None
 def test_plugin_without_primitives_is_no_failure() -> None:
     done = run("numpy_api")
     assert done.exit_code == 0
-    assert "has no primitives: there is nothing to check" in done.output
+    assert "has no primitives: there is nothing to check but its manifest" in done.output
 
 
 def test_list_checks() -> None:

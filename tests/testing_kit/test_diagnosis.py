@@ -39,7 +39,8 @@ Z = X + 1j * np.float32(0.3)
         (np.stack([X, X]), "it has an axis too many"),
         (X[:2], "an axis has another size"),
         (X.astype(np.float64), "convert it to float32"),
-        (np.where(np.arange(12).reshape(3, 4) == 5, 0, X), "only some elements differ ([1, 1])"),
+        (np.where(np.arange(12).reshape(3, 4) == 5, 0, X), "only some elements differ: a boundary"),
+        (np.where(np.arange(12).reshape(3, 4) > 5, -X, X), "only some elements differ, and there it is -1 times"),
         (np.where(X[0, 0] == X, np.nan, X), "not finite"),
         (np.sin(3 * X), ""),
     ],
@@ -108,3 +109,15 @@ def test_operands_that_the_author_gave_stay() -> None:
     x = np.float32([1.25, 0.75])
     result = _failing("toy.mulsin", "jvp", "wrong sign", "jvp", [Example((x, x))])
     assert "operand 0: float32[2] [1.25, 0.75]" in result.call
+
+
+def test_where_a_rule_is_wrong_by_itself_checks_of_several_rules_say_so() -> None:
+    def wrong(primals: Any, tangents: Any) -> Any:
+        out, tangent = RIGHT["toy.mulsin"]["jvp"](primals, tangents)
+        return out, 2 * tangent
+
+    with toy("toy.mulsin", {"jvp": wrong}) as primitive:
+        results = {r.check: r for r in verify(primitive, EXAMPLES["toy.mulsin"], checks=["jvp", "pairs"], quick=True)}
+    assert results["jvp"].failed and results["pairs"].failed
+    assert results["pairs"].rule == "jvp"
+    assert results["pairs"].hint == "the check `jvp` fails by itself: mend that first"

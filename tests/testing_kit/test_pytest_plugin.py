@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
 
 import corejax
@@ -123,3 +124,52 @@ def test_a_plugin_that_fails_to_give_examples_is_named() -> None:
         manager.register(Broken(), "broken")
         with pytest.raises(corejax.errors.PluginError, match=r"plugin 'broken' .* fails to give examples of 'sin'"):
             corejax.extend.examples_of("sin")
+
+
+# -- checks that plugins provide ---------------------------------------------------------------------------------
+
+
+def _is_even(call: corejax_testing.Call, rng: Any) -> None:
+    """Twice an integer is even."""
+    if any(np.any(np.asarray(y) % 2) for y in call(*(np.round(x) for x in call.values))):
+        raise corejax_testing.CheckFailure("it is odd")
+
+
+EVEN = corejax_testing.Check("even", _is_even)
+OTHER_NAME = corejax_testing.Check("odd", _is_even)
+
+
+class WithCheck(Plugin):
+    """A plugin with a check of its own."""
+
+    target = "EVEN"
+
+    @hookimpl
+    def corejax_provide_checks(self) -> dict[str, str]:
+        return {"even": f"{__name__}:{self.target}"}
+
+
+def test_checks_of_plugins_are_run(isolated_plugins: Any) -> None:
+    isolated_plugins.register(WithCheck(), "mine")
+    isolated_plugins.load_primitives()
+    results = {r.check: r.status for r in corejax_testing.verify(primitives["mine.twice"], quick=True)}
+    assert list(results)[-1] == "even" and results["even"] == "passed"
+    marks = corejax_testing.tests_for("mine", checks=["even"]).pytestmark  # type: ignore[attr-defined]
+    assert [case.id for case in marks[0].args[1]] == ["mine.twice-even"]
+    with corejax.extend.isolated_plugins() as manager:
+        manager.register(Plugin(), "mine")
+        with pytest.raises(KeyError, match="even"):
+            corejax_testing.tests_for("mine", checks=["even"])
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [("nothing", "plugin 'mine' .*fails to give checks: AttributeError"), ("OTHER_NAME", "plugin mine: .*'even'")],
+)
+def test_checks_that_are_none(isolated_plugins: Any, target: str, words: str) -> None:
+    plugin = WithCheck()
+    plugin.target = target
+    isolated_plugins.register(plugin, "mine")
+    isolated_plugins.load_primitives()
+    with pytest.raises(corejax.errors.PluginError, match=words):
+        list(corejax_testing.verify(primitives["mine.twice"]))

@@ -9,7 +9,7 @@ import pytest
 
 import corejax
 import corejax.lax as lax
-from corejax.extend import Example, Primitive, ShapedArray
+from corejax.extend import Example, Primitive, ShapedArray, defvectorized
 from corejax.plugins.contributions import Snapshot, undo
 from corejax_testing import verify
 from corejax_testing.checks import compositions
@@ -47,6 +47,14 @@ def test_effectful_primitive_with_state() -> None:
     results = {r.check: r for r in verify(primitive, EXAMPLES, checks=["types", "pure", "effects", "text", "params"])}
     assert [r.report() for r in results.values() if r.failed] == []
     assert results["effects"].status == results["pure"].status == "passed"
+
+
+def test_batches_of_effects_in_branches_are_not_asked_for() -> None:
+    primitive = Primitive("toy.told", impl=lambda x: 2 * x, abstract_eval=same, effects=("toy.tell",))
+    defvectorized(primitive)
+    results = list(verify(primitive, EXAMPLES, checks=["vmap", "pairs", "triples", "effects"], quick=True))
+    assert [r.report() for r in results if r.failed] == []
+    assert [r.status for r in results] == ["passed"] * 4
 
 
 def test_stateful_primitive_without_effects_fails() -> None:

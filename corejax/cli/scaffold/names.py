@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from corejax.plugins.homes import HOMES
+
 _NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 _AUTHOR = re.compile(r"\s*(?P<name>[^<>]*[^<>\s])\s*(<(?P<email>[^<>@\s]+@[^<>@\s]+)>)?\s*")
 
@@ -79,6 +81,11 @@ class Plan:
                 "first. For example: corejax new-plugin acme-special"
             )
         plugin = plain.replace("-", "_")
+        if f"corejax-{plain.replace('_', '-')}" in HOMES:
+            raise ValueError(
+                f"corejax-{plain.replace('_', '-')} is one of corejax's own distributions. Choose another name, for "
+                f"example: corejax new-plugin my-{plain}"
+            )
         chosen = namespace if namespace is not None else plugin
         if not (_NAME.fullmatch(chosen) and chosen.isidentifier()) or keyword.iskeyword(chosen):
             raise ValueError(

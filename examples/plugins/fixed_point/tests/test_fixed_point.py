@@ -211,3 +211,18 @@ def test_value_errors() -> None:
         fixed_point(jnp.cos, 1.0, max_steps=0)
     with pytest.raises(ValueError, match="tol=-1"):
         fixed_point(jnp.cos, 1.0, tol=-1.0)
+
+
+def test_an_equation_leaves_what_an_iteration_computes_of_known_params_to_the_known_part() -> None:
+    from corejax.extend import partial_eval_jaxpr
+
+    def solve(w: Any, p: Any) -> Any:
+        return fixed_point(lambda x, w, p: 0.1 * jnp.tanh(x) * jnp.exp(w) + p, jnp.sin(w), w, p)
+
+    w, p = np.float64(0.5), np.float64(1.5)
+    known, unknown, unknowns_out, _ = partial_eval_jaxpr(corejax.make_jaxpr(solve)(w, p), [False, True])
+    assert unknowns_out == [True] and "exp" in str(known) and "exp" not in str(unknown) and "tanh" in str(unknown)
+    residuals = corejax.extend.inline_closed(known, [w])
+    (x,) = corejax.extend.inline_closed(unknown, [*residuals, p])
+    np.testing.assert_allclose(x, solve(w, p), rtol=1e-12)
+    np.testing.assert_allclose(corejax.grad(jitted(solve), 1)(w, p), corejax.grad(solve, 1)(w, p), rtol=1e-10)

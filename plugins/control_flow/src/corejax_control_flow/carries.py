@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from corejax.extend import (
     ClosedJaxpr,
     Jaxpr,
@@ -17,7 +19,8 @@ from corejax.extend import (
     tree,
 )
 from corejax_control_flow.programs import chosen, others
-from corejax_control_flow.tracing import Traced, common_dtype, convert, place, shown, typed_tree
+from corejax_control_flow.retyping import retyped
+from corejax_control_flow.tracing import Traced, common_dtype, convert, place, shown, structural_difference, typed_tree
 
 
 def settle(
@@ -44,16 +47,18 @@ def settle(
     Raises:
         TypeError: the body changes the structure or a type; names the leaf.
     """
+    avals = [get_aval(x) for x in init]
+    traced = record(avals)
     while True:
-        avals = [get_aval(x) for x in init]
-        traced = record(avals)
         given_tree = carry_tree(traced)
         if given_tree != init_tree:
             given = traced.jaxpr.out_avals[: given_tree.num_leaves]
             raise TypeError(
                 f"{transform}: {place(fun)} takes and returns carries of different structure:\n"
                 f"  takes   {typed_tree(init_tree, avals)}\n"
-                f"  returns {typed_tree(given_tree, given)}"
+                f"  returns {typed_tree(given_tree, given)}\n"
+                f"  {structural_difference('carry', init_tree, given_tree)}: return a carry of the structure that is "
+                "taken, or start from one of the structure that is returned"
             )
         avals_out = traced.jaxpr.out_avals[: len(avals)]
         wanted = [_promoted(a, b) for a, b in zip(avals, avals_out, strict=True)]
@@ -61,6 +66,9 @@ def settle(
             _check_types(transform, fun, init_tree, avals, avals_out)
             return init, traced
         init = [x if dtype is None else convert(x, dtype) for x, dtype in zip(init, wanted, strict=True)]
+        earlier, avals = avals, [get_aval(x) for x in init]
+        same = all(a.dtype == b.dtype for a, b in zip(earlier, avals, strict=True))
+        traced = (retyped(traced, avals) if same else None) or record(avals)
 
 
 def _promoted(taken: ShapedArray, given: ShapedArray) -> Any:
@@ -80,7 +88,7 @@ def _check_types(
             continue
         types = f"{name} is {shown(a)} when taken and {shown(b)} when returned"
         if a.shape != b.shape:
-            lines.append(f"  {types}: the shapes have to be equal")
+            lines.append(f"  {types}: the shapes have to be equal{_reshaped(name, a, b)}")
             continue
         cast = f"return {name}.astype('{a.dtype.name}')"
         if (
@@ -93,6 +101,17 @@ def _check_types(
         raise TypeError(
             f"{transform}: {place(fun)} changes the carry's type from one iteration to the next:\n" + "\n".join(lines)
         )
+
+
+def _reshaped(name: str, taken: ShapedArray, given: ShapedArray) -> str:
+    """Advice where the first carry can be broadcast to what the body returns."""
+    try:
+        whole = np.broadcast_shapes(taken.shape, given.shape)
+    except ValueError:
+        return ""
+    if whole != given.shape:
+        return ""
+    return f"; start from broadcast_to(init{name[len('carry') :]}, {given.shape}) if that is what is meant"
 
 
 def unchanged(invars: Sequence[Any], outvars: Sequence[Any]) -> list[bool]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from corejax_control_flow.tracing import (
     place,
     result_type,
     shown,
+    structural_difference,
     trace,
     with_common_consts,
 )
@@ -35,7 +36,7 @@ def cond(pred: Any, *args: Any, **kwargs: Any) -> Any:
         cond(pred, true_operand, true_fun, false_operand, false_fun)
 
     Only the chosen function runs, except under `vmap` with a mapped predicate, where both do. Both are always
-    traced, whether or not the predicate is known.
+    traced, whether or not the predicate is known. Differentiates in both modes: through the chosen function.
 
     Args:
         pred: a scalar: boolean, or a number that counts as true unless it is zero.
@@ -105,12 +106,12 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
     """One of several functions, chosen by an index when the program runs.
 
     Args:
-        index: an integer scalar; one below 0 counts as 0, one past the end as the last.
+        index: a scalar of any integer dtype; one below 0 counts as 0, one past the end as the last.
         branches: functions of the operands, with results of one structure and type (see `cond`).
         operands: what the chosen function is called with. `operand=x` is the same as one operand.
 
     Returns:
-        The chosen function's result.
+        The chosen function's result; a leaf is weakly typed where it is in all. A single branch is called as it is.
 
     Raises:
         TypeError: the index is not an integer scalar, a branch is not a function, or results differ.
@@ -120,6 +121,10 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
         if operands:
             raise TypeError("switch takes its operands by position or as `operand`, not both")
         operands = (operand,)
+    if not isinstance(branches, Iterable):
+        raise TypeError(
+            f"switch: branches are a sequence of functions, got {branches!r} of type {type(branches).__name__}"
+        )
     branches = tuple(branches)
     for i, branch in enumerate(branches):
         if not callable(branch):
@@ -156,7 +161,9 @@ def _predicate_index(pred: Any) -> Any:
     hint = "To choose element by element use lax.select, to choose for each element of a batch vmap the cond"
     aval = _scalar_aval("cond", "predicate", pred, hint)
     if not (dtypes.is_bool(aval.dtype) or dtypes.is_integer(aval.dtype) or dtypes.is_float(aval.dtype)):
-        raise TypeError(f"cond: the predicate has to be a boolean or a real number, got {shown(aval)}")
+        raise TypeError(
+            f"cond: the predicate has to be a boolean or a real number, got {shown(aval)}. Compare it: pred != 0"
+        )
     if not isinstance(pred, Tracer):
         return _int32(bool(host_value(pred)))
     from corejax_lax_basic import lax
@@ -170,7 +177,8 @@ def _clamped_index(index: Any, count: int) -> Any:
     """The index as int32[], from 0 to `count - 1`."""
     aval = _scalar_aval("switch", "index", index, "To choose for each element of a batch vmap the switch")
     if not dtypes.is_integer(aval.dtype):
-        raise TypeError(f"switch: the index has to be an integer, got {shown(aval)}")
+        advice = "use cond, or " if dtypes.is_bool(aval.dtype) else ""
+        raise TypeError(f"switch: the index has to be an integer, got {shown(aval)}: {advice}cast it, .astype('int32')")
     if not isinstance(index, Tracer):
         return _int32(min(max(int(host_value(index)), 0), count - 1))
     from corejax_lax_basic import lax
@@ -224,7 +232,8 @@ def _common_dtypes(transform: str, funs: Sequence[Any], names: Sequence[str], tr
     out_tree = traced[0].out_tree
     for other, t in enumerate(traced[1:], 1):
         if t.out_tree != out_tree:
-            raise disagreement(other, "in structure:")
+            at = structural_difference("", out_tree, t.out_tree).removeprefix("at the root: ")
+            raise disagreement(other, f"in structure ({at}):")
     wanted = []
     for i, column in enumerate(zip(*(t.jaxpr.out_avals for t in traced), strict=True)):
         dtype = common_dtype(column)

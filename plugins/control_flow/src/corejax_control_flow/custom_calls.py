@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from corejax.extend import (
+    Array,
     BatchTrace,
     BatchTracer,
     ClosedJaxpr,
@@ -23,6 +24,7 @@ from corejax.extend import (
     Trace,
     Tracer,
     UnexpectedTracerError,
+    as_array,
     batch_jaxpr,
     bottom_trace,
     close_over_consts,
@@ -150,7 +152,12 @@ def bind_call(call: Call, leaves: Sequence[Any]) -> list[Any]:
     if any(isinstance(x, Tracer) for x in leaves):  # one that is gone: whatever uses it says so
         return call.run(*leaves)
     with set_current_trace(trace), explained(call.transform, fun_name(call.fun)):
-        return call.run(*leaves)
+        return [as_array(x) for x in call.run(*map(as_array, leaves))]
+
+
+def is_plain(args: Sequence[Any], kwargs: Any) -> bool:
+    """Whether nothing transforms and all that is passed are arrays: the function may be called as it is."""
+    return trace_state.trace is bottom_trace() and not kwargs and all(type(x) is Array for x in args)
 
 
 def evaluates(trace: Trace) -> bool:
@@ -223,10 +230,11 @@ def refuse_closed_over(transform: str, name: str, tangents: Sequence[Any]) -> No
     Raises:
         ClosedOverError: there is one.
     """
-    if any(t is not None for t in tangents):
+    moving = [t for t in tangents if t is not None]
+    if moving:
         raise ClosedOverError(
-            f"{transform} function {name} closes over a value that is being differentiated, but its rule only says how "
-            "to differentiate with respect to arguments. Pass the value as an argument."
+            f"{transform} function {name} closes over a value ({_shown(moving[0])}) that is being differentiated, but "
+            "its rule only says how to differentiate with respect to arguments. Pass the value as an argument."
         )
 
 
@@ -239,9 +247,14 @@ def refuse_closed_over_results(transform: str, name: str, results: Sequence[Any]
     for x in results:
         if isinstance(x, Tracer) and (not x._trace.alive or _is_above(x._trace, trace_state.trace)):
             raise ClosedOverError(
-                f"a rule of {transform} function {name} returns a value that it closes over, of a transformation "
-                "around the call. Pass the value as an argument; a rule's residuals carry it to the backward pass."
+                f"a rule of {transform} function {name} returns a value ({_shown(x)}) that it closes over, of a "
+                "transformation around the call. Pass the value as an argument; a rule's residuals carry it to the "
+                "backward pass."
             )
+
+
+def _shown(x: Any) -> str:
+    return get_aval(x).str_short(short_dtypes=False)
 
 
 def _is_above(trace: Trace, other: Trace) -> bool:

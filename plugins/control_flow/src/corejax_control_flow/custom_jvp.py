@@ -12,18 +12,17 @@ from corejax.extend import (
     ShapedArray,
     add_tangents,
     as_array,
-    bottom_trace,
     check_outputs,
     fun_name,
     get_aval,
     leaf_names,
-    trace_state,
     tree,
 )
 from corejax_control_flow.custom_arguments import Arguments, Parameters
-from corejax_control_flow.custom_calls import Call, Closed, bind_call, staged
+from corejax_control_flow.custom_calls import Call, Closed, bind_call, is_plain, staged
 from corejax_control_flow.custom_jvp_rules import BatchedJvpCall, custom_jvp_call_p
 from corejax_control_flow.custom_zeros import SymbolicZero, check_primals, checked_linear, for_rule, unflattened_like
+from corejax_control_flow.tracing import place
 
 
 class custom_jvp:
@@ -50,7 +49,8 @@ class custom_jvp:
         nondiff_argnames: the same by name.
 
     Raises:
-        AttributeError: on a call, `defjvp` was never called.
+        TypeError: `fun` is not a function, or a position is not an integer.
+        ValueError: there is no argument of such a position or name.
     """
 
     def __init__(
@@ -81,6 +81,9 @@ class custom_jvp:
 
         Returns:
             The rule.
+
+        Raises:
+            TypeError: `jvp` is not a function.
         """
         if not callable(jvp):
             raise TypeError(f"defjvp of {fun_name(self.fun)} takes a function, got {jvp!r}")
@@ -130,14 +133,21 @@ class custom_jvp:
         return checked_linear(what, avals, given, lambda: leaf_names(treedef, "result"))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The function's result."""
+        """The function's result.
+
+        Raises:
+            AttributeError: `defjvp` was never called.
+            TypeError: the arguments do not fit the function's signature, or one is not an array; in differentiation,
+                the rule's result or tangent has another structure, shape or dtype than the function's result.
+            ClosedOverError: the function or its rule closes over what is being differentiated.
+        """
         if self.jvp is None:
             raise AttributeError(
-                f"no JVP rule is defined for custom_jvp function {fun_name(self.fun)}: give it one with "
+                f"no JVP rule is defined for custom_jvp function {place(self.fun)}: give it one with "
                 f"{fun_name(self.fun)}.defjvp"
             )
-        if trace_state.trace is bottom_trace():
-            return self.fun(*args, **kwargs)
+        if is_plain(args, kwargs):
+            return self.fun(*args)
         args = self._parameters.positional(args, kwargs)
         leaves: list[Any] = []
         arguments = Arguments(args, self.nondiff_argnums, leaves)
@@ -212,7 +222,7 @@ class _JvpCall(Call):
         return self._checked(self.rule(*statics, args, tree.tree_unflatten(arguments.in_tree, shown)))
 
     def _checked(self, result: Any) -> tuple[list[Any], list[Any]]:
-        what = f"the JVP rule {fun_name(self.rule)} of custom_jvp function {fun_name(self.fun)}"
+        what = f"the JVP rule {place(self.rule)} of custom_jvp function {fun_name(self.fun)}"
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeError(f"{what} returns a pair (out, tangent_out), got {result!r}")
         outs, out_tree = tree.tree_flatten(result[0])

@@ -12,7 +12,6 @@ from corejax.extend import (
     DebugInfo,
     ShapedArray,
     as_array,
-    bottom_trace,
     check_outputs,
     dtypes,
     fun_name,
@@ -24,11 +23,11 @@ from corejax.extend import (
     tree,
 )
 from corejax_control_flow.custom_arguments import Arguments, Parameters
-from corejax_control_flow.custom_calls import Call, Closed, bind_call, evaluates, staged
+from corejax_control_flow.custom_calls import Call, Closed, bind_call, evaluates, is_plain, staged
 from corejax_control_flow.custom_vjp_rules import BatchedVjpCall, Forward, custom_vjp_call_p
 from corejax_control_flow.custom_zeros import check_primals, checked_linear, for_rule, is_zero
 from corejax_control_flow.remat_opt import remat_opt_p
-from corejax_control_flow.tracing import Traced, typed_tree, with_common_consts
+from corejax_control_flow.tracing import Traced, place, typed_tree, typed_value, with_common_consts
 
 
 class CustomVJPPrimal:
@@ -75,7 +74,8 @@ class custom_vjp:
         nondiff_argnames: the same by name.
 
     Raises:
-        AttributeError: on a call, `defvjp` was never called.
+        TypeError: `fun` is not a function, or a position is not an integer.
+        ValueError: there is no argument of such a position or name.
     """
 
     def __init__(
@@ -113,6 +113,10 @@ class custom_vjp:
                 (`value`, `perturbed`), `bwd` gets cotangents that are known to be zero as `SymbolicZero`.
             optimize_remat: in a program that has no use for the residuals (under `checkpoint`, say), run the function
                 itself and not `fwd`. Both are then traced without values where something stages.
+
+        Raises:
+            TypeError: a rule is not a function.
+            NotImplementedError: `symbolic_zeros` and `optimize_remat` together.
         """
         for name, rule in (("fwd", fwd), ("bwd", bwd)):
             if not callable(rule):
@@ -124,14 +128,22 @@ class custom_vjp:
             raise NotImplementedError("defvjp takes symbolic_zeros=True or optimize_remat=True, not both")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The function's result."""
+        """The function's result.
+
+        Raises:
+            AttributeError: `defvjp` was never called.
+            TypeError: the arguments do not fit the function's signature, or one is not an array; in
+                differentiation, a rule returns something of another structure, shape or dtype than it has to, or the
+                mode is forward.
+            ClosedOverError: the function or a rule closes over what is being differentiated.
+        """
         if self.fwd is None:
             raise AttributeError(
-                f"no VJP rules are defined for custom_vjp function {fun_name(self.fun)}: give them with "
+                f"no VJP rules are defined for custom_vjp function {place(self.fun)}: give them with "
                 f"{fun_name(self.fun)}.defvjp(fwd, bwd)"
             )
-        if trace_state.trace is bottom_trace():
-            return self.fun(*args, **kwargs)
+        if is_plain(args, kwargs):
+            return self.fun(*args)
         args = self._parameters.positional(args, kwargs)
         leaves: list[Any] = []
         arguments = Arguments(args, self.nondiff_argnums, leaves)
@@ -204,7 +216,7 @@ class _VjpCall(Call):
         if self.symbolic_zeros:
             given[count:] = map(CustomVJPPrimal, given[count:], perturbed[count:])
         result = self.rule_fwd(*arguments.whole(given))  # type: ignore[misc]
-        what = f"the forward rule {fun_name(self.rule_fwd)} of custom_vjp function {fun_name(self.fun)}"
+        what = f"the forward rule {place(self.rule_fwd)} of custom_vjp function {fun_name(self.fun)}"
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeError(f"{what} returns a pair (out, residuals), got {result!r}")
         outs, out_tree = tree.tree_flatten(result[0])
@@ -266,15 +278,16 @@ class _Pullback:
 
     def _checked(self, result: Any, avals: Sequence[ShapedArray]) -> list[Any]:
         call, in_tree = self.call, self.call.arguments.in_tree
-        what = f"the backward rule {fun_name(call.rule_bwd)} of custom_vjp function {fun_name(call.fun)}"
+        what = f"the backward rule {place(call.rule_bwd)} of custom_vjp function {fun_name(call.fun)}"
         children = in_tree.children()
         if not isinstance(result, tuple | list) or len(result) != len(children):
             got = (
                 f"{len(result)} entries" if isinstance(result, tuple | list) else f"{type(result).__name__}: {result!r}"
             )
+            form = f"({', '.join(f'ct{i}' for i in range(len(children)))}{',' if len(children) == 1 else ''})"
             raise TypeError(
                 f"{what} returns a tuple with a cotangent for each of the {len(children)} arguments that are "
-                f"differentiated, got {got}"
+                f"differentiated, {form if len(children) < 5 else '(ct0, ct1, ...)'}, got {got}"
             )
         leaves: list[Any] = []
         start = 0
@@ -292,7 +305,7 @@ def _like(what: str, i: int, treedef: Any, ct: Any, avals: Sequence[ShapedArray]
 
     def mismatch(got: Any) -> str:
         own = typed_tree(treedef, avals)
-        return f"{what}: the cotangent of args[{i}] has the structure\n  {got}\nthe argument has\n  {own}"
+        return f"{what}: the cotangent of args[{i}] has the structure\n  {typed_value(ct)}\nthe argument has\n  {own}"
 
     return leaves_like(treedef, ct, mismatch)
 

@@ -10,12 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from corejax.extend import (
+    Array,
     BatchTrace,
     ClosedJaxpr,
     PartialEvalTrace,
     Primitive,
     ShapedArray,
     Trace,
+    Tracer,
     abstract_eval_rules,
     as_array,
     check_arguments,
@@ -44,7 +46,7 @@ from corejax_control_flow.custom_arguments import Parameters
 from corejax_control_flow.custom_calls import ClosedOverError, evaluates
 from corejax_control_flow.custom_jvp_rules import checked_out_avals, transposed_call
 from corejax_control_flow.programs import chosen, inlining, merged, rearranged
-from corejax_control_flow.tracing import shown, trace, typed_tree
+from corejax_control_flow.tracing import place, shown, trace, typed_tree
 
 custom_vmap_call_p = Primitive(
     "custom_vmap_call",
@@ -82,7 +84,7 @@ class custom_vmap:
         fun: the function, of pytrees of arrays. Arguments by keyword are resolved to positions.
 
     Raises:
-        AttributeError: on a call, `def_vmap` was never called.
+        TypeError: `fun` is not a function.
     """
 
     def __init__(self, fun: Callable[..., Any]) -> None:
@@ -103,6 +105,9 @@ class custom_vmap:
 
         Returns:
             The rule.
+
+        Raises:
+            TypeError: `vmap_rule` is not a function.
         """
         if not callable(vmap_rule):
             raise TypeError(f"def_vmap of {fun_name(self.fun)} takes a function, got {vmap_rule!r}")
@@ -110,17 +115,27 @@ class custom_vmap:
         return vmap_rule
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The function's result."""
+        """The function's result.
+
+        Raises:
+            AttributeError: `def_vmap` was never called.
+            TypeError: the arguments do not fit the function's signature, or one is not an array; under
+                `vmap`, the rule's result has not the function's structure, or not the type that `out_batched` says.
+        """
         if self.vmap_rule is None:
             raise AttributeError(
-                f"no vmap rule is defined for custom_vmap function {fun_name(self.fun)}: give it one with "
+                f"no vmap rule is defined for custom_vmap function {place(self.fun)}: give it one with "
                 f"{fun_name(self.fun)}.def_vmap"
             )
-        if _nothing_batches(trace_state.trace):
-            return self.fun(*args, **kwargs)
+        plain = _nothing_batches(trace_state.trace)
+        if plain and not kwargs and all(isinstance(x, Array | Tracer) for x in args):
+            return self.fun(*args)
         args = self._parameters.positional(args, kwargs)
         leaves, in_tree = tree.tree_flatten(args)
         check_arguments("custom_vmap", self.fun, leaves, lambda: leaf_names(in_tree, "args"))
+        if plain:
+            arrays = tree.tree_unflatten(in_tree, [as_array(x) for x in leaves])
+            return tree.tree_map(as_array, self.fun(*arrays))
         jaxpr, consts, out_tree = trace("custom_vmap", self.fun, in_tree, [get_aval(x) for x in leaves])
         program = close_over_consts(jaxpr)
         outs = custom_vmap_call_p.bind(
@@ -163,7 +178,7 @@ class _UserRule:
         in_batched = list(tree.tree_unflatten(self.in_tree, batched))
         arrays = tree.tree_unflatten(self.in_tree, [as_array(x) for x in args])
         result = self.rule(axis_size, in_batched, *arrays)
-        what = f"the vmap rule {fun_name(self.rule)} of custom_vmap function {fun_name(self.fun)}"
+        what = f"the vmap rule {place(self.rule)} of custom_vmap function {fun_name(self.fun)}"
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeError(f"{what} returns a pair (out, out_batched), got {result!r}")
         outs, out_tree = tree.tree_flatten(result[0])

@@ -18,7 +18,7 @@ from corejax.extend import (
     leaves_like,
     structural,
 )
-from corejax_control_flow.tracing import shown, typed_tree
+from corejax_control_flow.tracing import shown, typed_tree, typed_value
 
 
 class SymbolicZero:
@@ -102,8 +102,10 @@ def checked_linear(
         expected = aval.dtype if dtypes.is_inexact(aval.dtype) else float0
         if got.shape != aval.shape or got.dtype != expected:
             kind = shown(aval) if dtypes.is_inexact(aval.dtype) else "None or float0 zeros"
+            castable = dtypes.is_inexact(aval.dtype) and got.shape == aval.shape
+            advice = f" (.astype('{aval.dtype.name}'))" if castable else ""
             raise TypeError(
-                f"{what} has type {shown(got)} for {names()[i]}, which is {shown(aval)}: it has to be {kind}"
+                f"{what} has type {shown(got)} for {names()[i]}, which is {shown(aval)}: it has to be {kind}{advice}"
             )
         out.append(as_tangent(x, aval))
     return out
@@ -117,7 +119,9 @@ def unflattened_like(what: str, treedef: Any, value: Any, avals: Sequence[Shaped
     """
 
     def mismatch(got: Any) -> str:
-        return f"{what} has the structure\n  {got}\nit has to have that of\n  {typed_tree(treedef, avals)}"
+        return (
+            f"{what} has the structure\n  {typed_value(value)}\nit has to have that of\n  {typed_tree(treedef, avals)}"
+        )
 
     return leaves_like(treedef, value, mismatch)
 

@@ -51,7 +51,8 @@ def fori_loop(
     Args:
         lower: the first index, an integer scalar.
         upper: the end of the range, an integer scalar of the same dtype; there is no iteration if it is not greater.
-        body_fun: function `(i, val) -> val` of an integer and a pytree of arrays.
+        body_fun: function `(i, val) -> val` of an integer scalar (of the bounds' dtype; weakly typed if both are Python
+            integers) and a pytree of arrays, whose structure, shapes and dtypes it keeps.
         init_val: the first value. Python scalars in it take the dtype that `body_fun` gives them.
         unroll: iterations of the compiled loop's body in one go, True for all; only with static bounds.
         progress: show a progress bar: True, its label, or a `ProgressBar`.
@@ -63,6 +64,7 @@ def fori_loop(
         TypeError: a bound is not an integer scalar or their dtypes differ, `body_fun` changes the value's structure
             or types (says which leaf) or is not a function, or a leaf of `init_val` is not an array.
         ValueError: `unroll` is given with bounds that are not static, or is less than 1.
+        OverflowError: a bound does not fit into the other bound's dtype, which is the index's.
     """
     function_or_raise("fori_loop", "body_fun is a function (i, val) -> val", body_fun)
     lower, upper, index = _bounds(body_fun, lower, upper)

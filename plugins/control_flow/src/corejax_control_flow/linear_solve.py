@@ -71,7 +71,8 @@ def custom_linear_solve(
     `solve` is not differentiated, so it may iterate.
 
     Args:
-        matvec: linear function from the structure and types of `b` to themselves.
+        matvec: linear function (which nobody checks) from the structure and types of `b` to themselves; it may close
+            over arrays and tracers.
         b: right-hand side, a pytree of arrays.
         solve: `(matvec, b) -> x`, or `(x, aux)` with `has_aux`.
         transpose_solve: `(vecmat, b) -> x`, for the transpose of `matvec`; reverse mode needs it.

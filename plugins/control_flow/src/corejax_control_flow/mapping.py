@@ -19,8 +19,9 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None, prog
     As `vmap`, but one element after the other (as a `scan`), so with the memory of one.
 
     Args:
-        f: function of a pytree of arrays; it may close over arrays and tracers.
-        xs: pytree of arrays that share the length of their first axis.
+        f: function of a pytree of arrays, of the shapes of `xs` without their first axis; it may close over arrays and
+            tracers.
+        xs: pytree of arrays that share the length of their first axis, which may be 0.
         batch_size: number of elements that are mapped over at once, with `vmap`; what is left when the length is
             not a multiple is mapped over after the others. None: one element at a time, without `vmap`.
         progress: show a progress bar: True, its label, or a `ProgressBar`.
@@ -29,7 +30,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None, prog
         The pytree of results with a new first axis.
 
     Raises:
-        TypeError: `f` is not a function, or an argument is not an array.
+        TypeError: `f` is not a function, an argument is not an array, or `batch_size` is not an integer.
         ValueError: the arrays' lengths differ, there is none, or `batch_size` is less than 1.
     """
     function_or_raise("map", "f is a function of one element", f)

@@ -11,7 +11,6 @@ from typing import Any
 from corejax.extend import (
     ClosedJaxpr,
     Jaxpr,
-    JaxprEqn,
     ShapedArray,
     Var,
     inline_closed,
@@ -123,22 +122,6 @@ def depends(jaxpr: Jaxpr, inputs: Flags) -> list[bool]:
         if eqn.effects or not touched.isdisjoint(eqn.invars):
             touched.update(eqn.outvars)
     return [v in touched for v in jaxpr.outvars]
-
-
-def instantiated(closed: ClosedJaxpr, operands: Sequence[Any]) -> tuple[list[JaxprEqn], list[Any]]:
-    """A closed program's equations on other operands, with variables of their own.
-
-    Returns:
-        The equations, and the atoms that stand for the outputs.
-    """
-    env: dict[Any, Any] = dict(zip(closed.jaxpr.invars, operands, strict=True))
-    eqns = []
-    for eqn in closed.jaxpr.eqns:
-        invars = [env.get(v, v) for v in eqn.invars]
-        outvars = [Var(v.aval) for v in eqn.outvars]
-        env.update(zip(eqn.outvars, outvars, strict=True))
-        eqns.append(eqn.replace(invars=invars, outvars=outvars))
-    return eqns, [env.get(v, v) for v in closed.jaxpr.outvars]
 
 
 HARMLESS = frozenset({"progress"})  # effects that may happen more often than they should: they change no result

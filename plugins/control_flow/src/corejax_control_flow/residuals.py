@@ -85,6 +85,14 @@ def _made_by(eqn: JaxprEqn) -> str:
 
 
 def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-    """Print what `saved_residuals` gives, one value on each line: its type and where it comes from."""
+    """Print what `saved_residuals` gives, one value on each line: its type and where it comes from.
+
+    Args:
+        fun: function of arrays (in pytrees).
+        args, kwargs: its arguments, arrays or `ShapeDtypeStruct`s.
+
+    Raises:
+        TypeError: an argument has no shape and dtype.
+    """
     for residual in saved_residuals(fun, *args, **kwargs):
         print(residual)

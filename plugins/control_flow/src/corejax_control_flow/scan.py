@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ClosedJaxpr, as_array, fun_name, get_aval, leaf_names, mapped_aval, tree
+from corejax.extend import ClosedJaxpr, as_array, get_aval, leaf_names, mapped_aval, tree
 from corejax_control_flow import recomputing as recomputing  # the rest of the primitive's rules
 from corejax_control_flow import scan_linearity as scan_linearity
 from corejax_control_flow.carries import as_results, check_leaves, settle, unchanged, without_carries
@@ -38,10 +38,16 @@ def scan(
             ys.append(y)
         return carry, stack(ys)
 
+    Differentiates in both modes; reverse mode keeps what the backward pass needs of each iteration (wrap `f` in
+    `checkpoint` to keep less). Eagerly it runs on NumPy, one iteration after the other, without compiling.
+
     Args:
-        f: function `(carry, x) -> (carry, y)` of pytrees of arrays; it may close over arrays and tracers.
+        f: function `(carry, x) -> (carry, y)` of pytrees of arrays; it may close over arrays and tracers. `carry` keeps
+            its structure, shapes and dtypes; `x` has the shapes of `xs` without their first axis; `y` is anything, None
+            where there is nothing to stack.
         init: the first carry. Python scalars in it take the dtype that `f` gives them.
-        xs: pytree of arrays that share the length of their first axis; None for none, `f` then gets None.
+        xs: pytree of arrays that share the length of their first axis, which may be 0; None for none, `f` then gets
+            None.
         length: number of iterations, needed where there is no array in `xs`.
         reverse: start from the end; `ys` are in the order of `xs` all the same.
         unroll: iterations of the compiled loop's body in one go; True for all.
@@ -51,9 +57,10 @@ def scan(
         The last carry, and the pytree of `y` with a new first axis.
 
     Raises:
-        TypeError: `f` does not return a pair or changes the carry's structure or types (says which leaf), or
-            an argument is not an array.
-        ValueError: the arrays' lengths differ (lists them), or `length` is missing, negative or not theirs.
+        TypeError: `f` is not a function, does not return a pair or changes the carry's structure or types (says which
+            leaf, both types and the cast); an argument is not an array; `length` or `unroll` is not an integer.
+        ValueError: the arrays' lengths differ (lists them); `length` is missing, negative or not theirs; `xs` has a
+            scalar; `unroll` is less than 1.
     """
     if not callable(f):
         raise TypeError(f"scan applies a function (carry, x) -> (carry, y), got {f!r} of type {type(f).__name__}")
@@ -140,23 +147,25 @@ def _checked_length(f: Any, leaves: Sequence[Any], x_tree: Any, length: Any) -> 
     for name, aval in zip(names, avals, strict=True):
         if not aval.ndim:
             raise ValueError(
-                f"scan of {fun_name(f)}: {name} is a scalar ({shown(aval)}), which has no "
+                f"scan of {place(f)}: {name} is a scalar ({shown(aval)}), which has no "
                 "axis to scan over; close over it, put it in the carry, or broadcast it to the length"
             )
     if length is not None:
         length = _integer("scan", "length", length)
         if length < 0:
-            raise ValueError(f"scan of {fun_name(f)}: length is the number of iterations, got {length}")
+            raise ValueError(
+                f"scan of {place(f)}: length is the number of iterations, which is not negative, got {length}"
+            )
     sizes = {a.shape[0] for a in avals} | ({length} if length is not None else set())
     if not sizes:
         raise ValueError(
-            f"scan of {fun_name(f)}: there is no array in xs that gives the number of iterations; pass length"
+            f"scan of {place(f)}: there is no array in xs that gives the number of iterations; pass length"
         )
     if len(sizes) > 1:
         lines = [f"  {name}: {shown(aval)} has {aval.shape[0]}" for name, aval in zip(names, avals, strict=True)]
         if length is not None:
             lines.append(f"  length: {length}")
-        raise ValueError(f"scan of {fun_name(f)}: the numbers of iterations differ:\n" + "\n".join(lines))
+        raise ValueError(f"scan of {place(f)}: the numbers of iterations differ:\n" + "\n".join(lines))
     return int(sizes.pop())
 
 

@@ -13,6 +13,7 @@ from corejax.extend import (
     add_tangents,
     dce_jaxpr,
     inline_closed,
+    inline_equations,
     is_undef_primal,
     memoised,
     partial_eval_jaxpr,
@@ -29,7 +30,6 @@ from corejax_control_flow.programs import (
     cut,
     depends,
     either,
-    instantiated,
     merged,
     others,
     rearranged,
@@ -215,7 +215,7 @@ def scan_partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
     known_out = others(eqn.outvars, unknowns_out)
     num_carry = len(parts.known_carry)
     extra = [Var(a) for a in stacked(params["length"], halves.known.out_avals[len(known_out) :])]
-    before, invariant = instantiated(halves.invariant, parts.known_consts)
+    before, invariant = inline_equations(halves.invariant, parts.known_consts)
     hoisted, scanned = _residual_values(halves, parts, invariant, [*known_out[num_carry:], *extra])
     known_eqn = eqn.replace(
         invars=[*parts.known_consts, *parts.known_carry, *parts.known_xs],

@@ -9,6 +9,7 @@ tracers of transformations at work.
 
 from __future__ import annotations
 
+import dis
 import functools
 import types
 from collections import OrderedDict
@@ -23,7 +24,8 @@ _LIMIT = 256  # recordings kept
 _MAX_PARTS = 200  # references followed before a function counts as too much to look at
 _LIBRARIES = frozenset({"builtins", "corejax", "math", "numpy", "operator", "functools", "ml_dtypes"})
 _ATOMS = frozenset({bool, int, str, bytes, type(None), type(...)})
-_CONSTANT = (types.BuiltinFunctionType, np.ufunc, Primitive, np.dtype)
+_CONSTANT = (np.ufunc, Primitive, np.dtype)
+_IMPORT = dis.opmap["IMPORT_NAME"]
 
 _kept: OrderedDict[Any, tuple[list[Any], list[Any], Any]] = OrderedDict()
 
@@ -44,6 +46,13 @@ class _Parts:
         self.objects: list[Any] = []
         self.values: list[Any] = []
         self._seen: set[int] = set()
+        self._random = False
+
+    def follow(self, fun: Any) -> None:
+        """Follow everything from a function on; numpy.random gives something else each time."""
+        self.add(fun)
+        if self._random and any(x is np for x in self.objects):
+            raise _Changeable
 
     def add(self, x: Any) -> None:
         """Follow one reference."""
@@ -83,23 +92,37 @@ class _Parts:
         self.add(fun.__defaults__)
         if fun.__kwdefaults__:
             self.add(tuple(fun.__kwdefaults__.items()))
-        if "__wrapped__" in fun.__dict__:
-            self.add(fun.__dict__["__wrapped__"])
-        if _root(fun.__module__) in _LIBRARIES:  # a library's globals are what they were
+        if _root(fun.__module__) in _LIBRARIES:  # a library's globals and attributes are what they were
+            if "__wrapped__" in fun.__dict__:
+                self.add(fun.__dict__["__wrapped__"])
             return
-        for name in _names(fun.__code__):
+        if fun.__dict__:
+            self.add(tuple(fun.__dict__.items()))
+        names = _names(fun.__code__)
+        if names is None:
+            raise _Changeable
+        self._random |= "random" in names
+        for name in names:
             if name in fun.__globals__:
                 self.values.append(name)
                 self.add(fun.__globals__[name])
 
 
 @functools.lru_cache(maxsize=1024)
-def _names(code: types.CodeType) -> tuple[str, ...]:
-    """Global names in a function's code and in the functions inside it; attributes' names are among them."""
+def _names(code: types.CodeType) -> tuple[str, ...] | None:
+    """Global names in a function's code and in the functions inside it; attributes' names are among them.
+
+    None where the code imports a module, which may be anything.
+    """
     names = set(code.co_names)
+    if _IMPORT in code.co_code[::2]:
+        return None
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
-            names.update(_names(const))
+            inner = _names(const)
+            if inner is None:
+                return None
+            names.update(inner)
     return tuple(sorted(names))
 
 
@@ -109,7 +132,9 @@ def _root(module: Any) -> str:
 
 
 def _of_library(x: Any) -> bool:
-    """A module or class of a library, which nobody changes."""
+    """A module, class or builtin function of a library, which nobody changes."""
+    if isinstance(x, types.BuiltinFunctionType):  # a method of an object is one too
+        return x.__self__ is None or (isinstance(x.__self__, types.ModuleType) and _of_library(x.__self__))
     if isinstance(x, types.ModuleType):
         return _root(x.__name__) in _LIBRARIES
     return isinstance(x, type) and _root(x.__module__) in _LIBRARIES
@@ -125,7 +150,7 @@ def recorded(fun: Callable[..., Any], key: tuple[Any, ...], record: Callable[[],
     """
     parts = _Parts()
     try:
-        parts.add(fun)
+        parts.follow(fun)
     except _Changeable:
         return record()
     key = (getattr(fun, "__code__", None), *key, config.trace_key(), trace_state.axis_env)

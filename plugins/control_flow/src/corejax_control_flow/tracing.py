@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -40,10 +41,25 @@ def trace(transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence
     def record() -> Traced:
         flat = FlatFunction(fun, in_tree)
         debug = DebugInfo(fun, transform, tree.treedef_tuple([in_tree, tree.tree_structure({})]))
-        jaxpr, consts = stage(flat, avals, debug)
+        try:
+            jaxpr, consts = stage(flat, avals, debug)
+        except TypeError as error:
+            _explain_arity(error, transform, fun, in_tree)
+            raise
         return Traced(jaxpr, consts, flat.out_tree)
 
     return recorded(fun, (transform, in_tree, tuple(avals)), record)  # type: ignore[no-any-return]
+
+
+def _explain_arity(error: TypeError, transform: str, fun: Callable[..., Any], in_tree: Any) -> None:
+    """Add to Python's own error what the function was called with, if it cannot be called so."""
+    count = len(in_tree.children())
+    try:
+        inspect.signature(fun).bind(*range(count))
+    except TypeError:
+        error.add_note(f"{transform} calls {place(fun)} with {count} argument{'' if count == 1 else 's'}.")
+    except ValueError:  # a builtin without a signature
+        pass
 
 
 def flatten_operands(transform: str, fun: Callable[..., Any], operands: tuple[Any, ...]) -> tuple[list[Any], Any]:
@@ -111,8 +127,8 @@ def shown(aval: ShapedArray) -> str:
 class _Type:
     """A leaf's type, written as it is inside a printed pytree."""
 
-    def __init__(self, aval: ShapedArray) -> None:
-        self.text = shown(aval)
+    def __init__(self, aval: ShapedArray | None, text: str = "") -> None:
+        self.text = text if aval is None else shown(aval)
 
     def __repr__(self) -> str:
         return self.text
@@ -121,6 +137,24 @@ class _Type:
 def typed_tree(treedef: Any, avals: Sequence[ShapedArray]) -> str:
     """A pytree with types for leaves: `(float32[3], {'n': int32[]})`."""
     return repr(tree.tree_unflatten(treedef, [_Type(a) for a in avals]))
+
+
+def typed_value(value: Any) -> str:
+    """A pytree as `typed_tree` shows it; what is not an array is shown by the name of its class."""
+
+    def typed(x: Any) -> _Type:
+        try:
+            return _Type(get_aval(x))
+        except TypeError:
+            return _Type(None, type(x).__name__)
+
+    return repr(tree.tree_map(typed, value))
+
+
+def structural_difference(name: str, first: Any, second: Any) -> str:
+    """The first place where two structures differ: `at carry['a']: tuple of 2 against list of 2`."""
+    found = tree.equality_errors(first, second, name=name)
+    return found[0] if found else ""
 
 
 def result_type(traced: Traced) -> str:

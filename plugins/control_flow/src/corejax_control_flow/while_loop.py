@@ -52,8 +52,9 @@ def while_loop(
     change: where the number of iterations is known use `scan`, or `fori_loop` with static bounds.
 
     Args:
-        cond_fun: function `val -> bool`; it may close over arrays and tracers.
-        body_fun: function `val -> val` of pytrees of arrays; it may close over arrays and tracers.
+        cond_fun: function `val -> bool`, a scalar; it may close over arrays and tracers.
+        body_fun: function `val -> val` of pytrees of arrays, whose structure, shapes and dtypes it keeps; it may close
+            over arrays and tracers.
         init_val: the first value. Python scalars in it take the dtype that `body_fun` gives them.
         progress: show a progress bar: True, its label, or a `ProgressBar`.
 
@@ -61,9 +62,10 @@ def while_loop(
         The last value.
 
     Raises:
-        TypeError: `body_fun` changes the value's structure or types (says which leaf), `cond_fun` does not return a
-            boolean scalar, one of the two is not a function, or a leaf of `init_val` is not an array.
-        ValueError: in reverse-mode differentiation.
+        TypeError: `body_fun` changes the value's structure or types (says which leaf, both types and the cast),
+            `cond_fun` does not return a boolean scalar, one of the two is not a function, or a leaf of `init_val` is
+            not an array.
+        ValueError: in reverse-mode differentiation, when it comes to the backward pass.
     """
     function_or_raise("while_loop", "cond_fun is a function val -> bool", cond_fun)
     function_or_raise("while_loop", "body_fun is a function val -> val", body_fun)

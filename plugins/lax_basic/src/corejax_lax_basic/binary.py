@@ -286,7 +286,8 @@ def _mul_transpose(ct: Any, x: Any, y: Any) -> list[Any]:
 
 
 def _div_transpose(ct: Any, x: Any, y: Any) -> list[Any]:
-    return [unbroadcast(x.aval, div(ct, y)), None]
+    ct_x = div(ct, y)  # which refuses a divisor that has no value: a quotient is not linear in it
+    return [unbroadcast(x.aval, ct_x), None]
 
 
 def _by_divisor(t: Any, quotient: Any, y: Any) -> Any:

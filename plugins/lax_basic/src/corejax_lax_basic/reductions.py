@@ -222,6 +222,8 @@ def _repeated(x: Any, shape: tuple[int, ...], axes: Axes) -> Any:
 
 def _extremum_jvp(t: Any, out: Any, x: Any, *, axes: Axes) -> Any:
     """The mean of the tangents of the elements that are the extremum."""
+    if not get_aval(x).size:
+        return None  # the extremum of nothing is a constant
     chosen = convert_element_type(eq(x, _repeated(out, get_aval(x).shape, axes)), get_aval(t).dtype)
     return div(reduce_sum(mul(chosen, t), axes), reduce_sum(chosen, axes))
 

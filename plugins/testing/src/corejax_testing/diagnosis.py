@@ -121,6 +121,11 @@ def _rearranged(a: Any, b: Any, size: float) -> str:
         return ""
     off = np.abs(a - b) > _CLOSE * size
     if off.any() and not off.all() and a.ndim:
-        where = ", ".join(str(index.tolist()) for index in np.argwhere(off)[:3])
-        return f"only some elements differ ({where}): a boundary, or a slice"
+        nonzero = off & (np.abs(b) > _CLOSE * size)
+        ratios = a[nonzero] / b[nonzero]
+        if nonzero.sum() > 1 and (nonzero == off).all() and np.allclose(ratios, ratios[0], rtol=_CLOSE, atol=0):
+            factor = _factor(ratios[0])
+            if factor:
+                return f"only some elements differ, and there {factor}, in one of several cases"
+        return "only some elements differ: a boundary, a slice, or one of several cases"
     return ""

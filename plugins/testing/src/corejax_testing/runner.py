@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from corejax.extend import DerivedRuleWarning, Example, MissingRuleError, Primitive, examples_of, registries
 from corejax_testing.checks import Check, all_checks
@@ -83,8 +83,13 @@ def verify(
     """
     given = list(examples_of(primitive.name) if examples is None else examples)
     known = all_checks()
+    earlier: list[Result] = []
     for name in known if checks is None else checks:
-        yield run_check(primitive, known[name], given, quick=quick, examples_required=examples_required)
+        result = run_check(primitive, known[name], given, quick=quick, examples_required=examples_required)
+        if result.failed and known[name].rule is None:
+            result = _after(earlier, result)
+        earlier.append(result)
+        yield result
 
 
 def run_check(
@@ -131,6 +136,16 @@ def run_check(
         note=check.note() if status in (PASSED, FAILED) else "", applications=tally.tried,
         seconds=time.perf_counter() - start,
     )  # fmt: skip
+
+
+def _after(earlier: Sequence[Result], result: Result) -> Result:
+    """What a check of several rules together says where one of the rules was found wrong by itself."""
+    suspects = [r for r in earlier if r.failed and r.rule is not None]
+    if not suspects or result.rule in {r.rule for r in suspects}:
+        return result
+    first = suspects[0]
+    hint = f"the check `{first.check}` fails by itself: mend that first"
+    return replace(result, rule=first.rule, where=first.where, hint=hint)
 
 
 def _senseless(example: Example) -> CheckFailure | None:

@@ -15,7 +15,7 @@ from corejax_testing.calls import Call, accepts
 from corejax_testing.checks import Check
 from corejax_testing.diagnosis import ADVICE
 from corejax_testing.outcomes import CheckFailure, NotApplicable
-from corejax_testing.variations import in_other_dtypes, shapes_of
+from corejax_testing.variations import in_other_dtypes, in_other_sizes, shapes_of
 
 _ATTEMPTS, _SECONDS = 60, 2.0  # for making one failure small
 
@@ -99,6 +99,8 @@ def _calls(primitive: Primitive, check: Check, examples: Sequence[Example], quic
     if check.dtypes:
         source = examples[:2] if quick else examples
         every += [other for e in source for other in in_other_dtypes(primitive, e) if check.name not in other.skip]
+    if check.shapes:
+        every += [other for e in examples[: 1 if quick else 3] for other in in_other_sizes(primitive, e)]
     calls = [Call.of(primitive, e, rng) for e in every]
     limit = check.limit
     if check.dtypes and limit and quick:

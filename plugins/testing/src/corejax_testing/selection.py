@@ -71,7 +71,7 @@ def notes(names: Sequence[str]) -> list[str]:
     with_primitives = {p.provenance.plugin for p in list(primitives.values())}
     records = _records()
     return [
-        f"plugin {records[name].title} has no primitives of its own: {_instead(name)}"
+        f"plugin {records[name].title} has no primitives{_instead(name)}"
         for name in names
         if name in records and name not in primitives and name not in with_primitives
         if records[name].status == "loaded"
@@ -80,8 +80,9 @@ def notes(names: Sequence[str]) -> list[str]:
 
 def _instead(plugin: str) -> str:
     its = checks_of(plugin)
-    what = f"check {', '.join(its)} of the primitives that it has rules for" if its else "no rules are checked"
-    return f"{what}; whether its manifest says what its code does follows"
+    if not its:
+        return ": there is nothing to check but its manifest"
+    return f" of its own; of those that it has rules for its own checks are run ({', '.join(its)})"
 
 
 def _records() -> dict[str, Any]:

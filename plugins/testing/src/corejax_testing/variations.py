@@ -1,8 +1,9 @@
-"""Further operands from an author's examples: other dtypes, and for elementwise primitives other shapes."""
+"""Further operands from an author's examples: other dtypes, other sizes, for elementwise primitives other shapes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -53,6 +54,33 @@ def in_other_dtypes(primitive: Primitive, example: Example) -> Iterator[Example]
             other = with_dtype(example, dtype)
             if accepts(Call.of(primitive, other, np.random.default_rng(0))):
                 yield other
+
+
+def in_other_sizes(primitive: Primitive, example: Example) -> Iterator[Example]:
+    """The example with axes of other lengths, for primitives that are not elementwise.
+
+    Axes of one length stay of one length, and axes of length 1 stay. Once all others are one longer, so that what is
+    even becomes odd; once the longest are empty. What abstract eval does not take is left out, and so are primitives
+    with programs in them, which have lengths of their own.
+    """
+    free = example.operands and all(isinstance(x, ShapedArray) for x in example.operands)
+    lengths = {n for x in example.operands for n in x.shape if n > 1} if free else set()
+    if not lengths or not {"elementwise", "higher_order"}.isdisjoint(primitive.tags):
+        return
+    for new in ({n: n + 1 for n in lengths}, {max(lengths): 0}):
+        operands = [x.update(shape=tuple(new.get(n, n) for n in x.shape)) for x in example.operands]
+        other = _replaced(example, operands)
+        if 0 in new.values():  # NumPy's functions need not take these
+            other = replace(other, reference=None)
+        if _takes(primitive, other):
+            yield other
+
+
+def _takes(primitive: Primitive, example: Example) -> bool:
+    try:
+        return accepts(Call.of(primitive, example, np.random.default_rng(0)))
+    except Exception:  # an example's lengths may be in its parameters: what fails on others says nothing
+        return False
 
 
 def shapes_of(primitive: Primitive, examples: list[Example]) -> st.SearchStrategy[Example] | None:

@@ -26,6 +26,7 @@ from corejax.extend import (
 )
 from corejax_xla_backend.custom_calls import attributes_of
 from corejax_xla_backend.locations import Locations, without_locations
+from corejax_xla_backend.results import results_of_rule
 
 _ELEMENT_TYPES = {
     "bool": "i1",
@@ -300,6 +301,8 @@ class TranslationContext:
         array = np.asarray(host_value(value))
         if dtype is not None and array.dtype != dtype:
             array = array.astype(dtype)
+        if not array.dtype.isnative:
+            array = array.astype(array.dtype.newbyteorder("="))
         # A broadcast scalar is one element however many it stands for.
         splat = array.size > 0 and all(
             step == 0 or size == 1 for step, size in zip(array.strides, array.shape, strict=True)
@@ -455,10 +458,7 @@ class TranslationContext:
             except Exception as error:
                 blame(error, primitive, eqn.source_info, "xla_translation")
                 raise
-            if primitive.multiple_results:
-                env.update(zip(eqn.outvars, out, strict=True))
-            else:
-                env[eqn.outvars[0]] = out
+            env.update(zip(eqn.outvars, results_of_rule(primitive, out, eqn.outvars), strict=True))
         self.mark, self.scope = around
         return [read(v) for v in jaxpr.outvars]
 

@@ -22,9 +22,11 @@ import numpy as np
 
 from corejax.extend import (
     ClosedJaxpr,
+    JaxprEqn,
     PartialEvalTrace,
     Primitive,
     ShapedArray,
+    Var,
     abstract_eval_rules,
     add_tangents,
     batch_jaxpr,
@@ -32,6 +34,7 @@ from corejax.extend import (
     eval_jaxpr_on_host,
     impl_rules,
     inline_closed,
+    inline_equations,
     instantiate,
     is_undef_primal,
     jaxpr_as_fun,
@@ -41,6 +44,7 @@ from corejax.extend import (
     memoised,
     move_batch_axis,
     partial_eval_jaxpr,
+    partial_eval_jaxpr_rules,
     partial_eval_rules,
     stage_closed,
     transpose_jaxpr,
@@ -216,6 +220,24 @@ def _partial_eval(
     residuals = inline_closed(known, [p for p, unknown in zip(params, unknowns, strict=True) if not unknown])
     later = [*residuals, *(p for p, unknown in zip(params, unknowns, strict=True) if unknown)]
     return trace.record(fixed_point_p, [*later, *xs], {"jaxpr": rest, "num_params": len(later), **settings})
+
+
+@partial_eval_jaxpr_rules.register(fixed_point_p)
+def _partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
+    """The same for an equation: what each iteration computes of known params alone is put before it, as equations."""
+    num_params = eqn.params["num_params"]
+    params, xs = eqn.invars[:num_params], eqn.invars[num_params:]
+    flags = unknowns[:num_params]
+    known, rest, _, _ = partial_eval_jaxpr(eqn.params["jaxpr"], [*flags, *(True for _ in xs)], instantiate=True)
+    if known.consts:  # the program that the equation is in has no binders for them: the iteration keeps everything
+        known_in = [v for v, unknown in zip(eqn.invars, unknowns, strict=True) if not unknown and type(v) is Var]
+        return None, eqn, [True] * len(eqn.outvars), list(dict.fromkeys(known_in))
+    hoisted, found = inline_equations(known, [p for p, unknown in zip(params, flags, strict=True) if not unknown])
+    later = [*found, *(p for p, unknown in zip(params, flags, strict=True) if unknown)]
+    solve = eqn.replace(invars=[*later, *xs], params={**eqn.params, "jaxpr": rest, "num_params": len(later)})
+    starts = [x for x, unknown in zip(xs, unknowns[num_params:], strict=True) if not unknown]
+    residuals = [v for v in dict.fromkeys([*found, *starts]) if type(v) is Var]
+    return hoisted, solve, [True] * len(eqn.outvars), residuals
 
 
 __all__ = ["fixed_point_p", "gave_up_program", "step_program"]

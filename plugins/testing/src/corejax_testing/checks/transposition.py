@@ -37,7 +37,8 @@ def check_transpose(call: Call, rng: np.random.Generator) -> None:
     for count in range(1, min(len(call.inexact), 3) + 1):
         for chosen in itertools.combinations(call.inexact, count):
             fits = declared and not set(chosen) <= set(declared)
-            empty = not all(a.size for a in call.avals_out)  # everything is linear there
+            moved = [*call.avals_out, *(call.values[i] for i in chosen)]
+            empty = not all(x.size for x in moved)  # everything is linear there
             vacuous = empty and not (count == 1 and set(chosen) <= set(declared))
             if not fits and not vacuous and _is_linear(call, chosen, rng):
                 tried |= _check_transposed(call, rule, chosen, rng)

@@ -1,0 +1,80 @@
+"""Whose a name is that is not here, and who is first where two offer the same."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from click.testing import CliRunner
+
+from corejax.cli import main
+from corejax.plugins.homes import HOMES, KNOWN_COMMANDS, KNOWN_HOMES
+from corejax.plugins.plugin_manager import PluginManager, installed_entry_points
+from tests.kernel.plugin_sites import Site
+
+ROOT = Path(__file__).parents[2]
+MANIFESTS = sorted(ROOT.glob("plugins/*/src/*/corejax_manifest.json"))
+
+
+@pytest.mark.parametrize("file", MANIFESTS, ids=lambda f: f.parent.name)
+def test_homes_are_those_of_manifests(file: Path) -> None:
+    (offers,) = json.loads(file.read_text())["plugins"].values()
+    home = f"corejax-{file.parts[-4].removesuffix('_api').replace('_', '-')}"
+    assert home in HOMES
+    for name in (*offers["names"], *offers["namespaces"]):
+        assert KNOWN_HOMES.get(name) == home, f"corejax.{name} is not in KNOWN_HOMES"
+    for name in offers["commands"]:
+        assert KNOWN_COMMANDS.get(name) == home, f"corejax {name} is not in KNOWN_COMMANDS"
+
+
+def entry(name: str, distribution: str) -> SimpleNamespace:
+    dist = SimpleNamespace(name=distribution, version="1.0", locate_file=lambda path: path, files=[], metadata={})
+    return SimpleNamespace(name=name, value=f"{name}_plugin", group="corejax.plugins", dist=dist)
+
+
+def test_the_order_of_discovery_is_not_that_of_the_file_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = [
+        entry("zebra", "corejax-zebra"),
+        entry("acme", "acme"),
+        entry("xla_backend", "corejax_xla_backend"),
+        entry("lax_basic", "Corejax-Lax.Basic"),
+    ]
+    for found in (entries, entries[::-1]):
+        monkeypatch.setattr(importlib.metadata, "entry_points", lambda group, found=found: found)
+        assert [r.name for r in installed_entry_points()] == ["lax_basic", "xla_backend", "acme", "zebra"]
+
+
+@pytest.mark.parametrize("command", sorted(KNOWN_COMMANDS))
+def test_commands_of_absent_plugins(command: str, site: Site, fresh: PluginManager) -> None:
+    result = CliRunner().invoke(main, [command, "sin"])
+    assert result.exit_code == 2
+    assert f"{command!r} comes with the plugin distribution {KNOWN_COMMANDS[command]} (pip install" in result.output
+
+
+def test_new_plugin_takes_no_name_of_the_house(tmp_path: Path) -> None:
+    for name in ("numpy", "corejax-testing", "lax_basic"):
+        result = CliRunner().invoke(main, ["new-plugin", name, "--namespace", "my_own", "--directory", str(tmp_path)])
+        assert result.exit_code == 2 and "one of corejax's own distributions" in result.output
+    assert not list(tmp_path.iterdir())
+
+
+def test_methods_of_arrays_without_the_plugin_that_has_them(site: Site) -> None:
+    program = """
+        import numpy as np
+        import corejax
+        from corejax.extend import Array, as_array
+
+        x = as_array(np.ones(3))
+        for name in ("sum", "nonsense"):
+            try:
+                getattr(x, name)
+            except AttributeError as error:
+                print(error)
+        print(hasattr(x, "sum"))
+    """
+    said = site.run(program).stdout.splitlines()
+    assert "pip install corejax-lax-basic" in said[0] and "'sum'" in said[0]
+    assert said[1:] == ["'Array' object has no attribute 'nonsense'", "False"]
