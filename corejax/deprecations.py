@@ -184,9 +184,9 @@ def hook_warning(hook: str) -> Warning | None:
 def hook_warnings(hook: str, arguments: Sequence[str]) -> dict[str, Warning] | None:
     """pluggy's `warn_on_impl_args` for a hook: deprecated arguments that it still has."""
     found = arguments_of(hook)
-    shown = {
+    shown: dict[str, Warning] = {
         old: CorejaxDeprecationWarning(entry.message(f"argument {old!r} of hook {hook}"))
         for old, entry in found.items()
         if old in arguments
     }
-    return shown or None  # type: ignore[return-value]
+    return shown or None

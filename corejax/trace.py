@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from corejax import source_info
 from corejax.array_methods import ArrayMethods
@@ -21,6 +21,8 @@ from corejax.errors import (
     TracerIntegerConversionError,
     UnexpectedTracerError,
 )
+
+R = TypeVar("R")
 
 
 class Trace:
@@ -107,10 +109,10 @@ def named_axes(axes: Sequence[tuple[Any, int]]) -> Iterator[None]:
         state.axis_env = previous
 
 
-def in_scope(name: str, fun: Callable[..., Any]) -> Callable[..., Any]:
+def in_scope(name: str, fun: Callable[..., R]) -> Callable[..., R]:
     """`fun`, what it binds being inside one more scope: a name, or a `source_info.Transform`."""
 
-    def scoped(*args: Any) -> Any:
+    def scoped(*args: Any) -> R:
         earlier = state.scope
         state.scope = (*earlier, name)
         try:

@@ -81,7 +81,10 @@ def first_eager_scan() -> Sides:
 def again_eager_scan() -> Sides:
     def side(lib: Any) -> Callable[[], Any]:
         xs, start = (lib.numpy.asarray(a) for a in (np.arange(800, dtype=np.float32).reshape(100, 8), X))
-        body = lambda c, x: (lib.numpy.sin(c) + x, c)  # noqa: E731  # one function: jax compiles once
+
+        def body(c: Any, x: Any) -> Any:  # one function for all calls: jax compiles once
+            return lib.numpy.sin(c) + x, c
+
         return lambda: lib.block_until_ready(lib.lax.scan(body, start, xs))
 
     return both(side)

@@ -9,7 +9,7 @@ and `bind_consts` make arguments of them and back.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from corejax.config import config
 from corejax.interpreters.batching import batch_flat, move_batch_axis, unmapped_aval
@@ -26,9 +26,10 @@ from corejax.rules import partial_eval_jaxpr_rules
 from corejax.trace import state
 
 Flags = Sequence[bool]
+T = TypeVar("T")
 
 
-def memoised(closed: ClosedJaxpr, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+def memoised(closed: ClosedJaxpr, key: tuple[Any, ...], make: Callable[[], T]) -> T:
     """What `make` gives, kept with the program: how a transformation of programs is done once for each program.
 
     Args:
@@ -38,7 +39,7 @@ def memoised(closed: ClosedJaxpr, key: tuple[Any, ...], make: Callable[[], Any])
         make: computes the result, not None.
     """
     key = (*key, config.trace_key(), state.axis_env)
-    found = closed.memo.get(key)
+    found: T | None = closed.memo.get(key)
     if found is None:
         found = closed.memo[key] = make()
     return found
@@ -82,7 +83,7 @@ def jvp_jaxpr(
         new = stage_closed(flat, [*closed.in_avals, *tangent_avals], closed.jaxpr.debug_info)
         return new, nonzeros_out
 
-    return memoised(closed, ("jvp", nonzeros, make_real), make)  # type: ignore[no-any-return]
+    return memoised(closed, ("jvp", nonzeros, make_real), make)
 
 
 def batch_jaxpr(
@@ -119,7 +120,7 @@ def batch_jaxpr(
         avals = [unmapped_aval(axis_size, d, a) for d, a in zip(dims_in, closed.in_avals, strict=True)]
         return stage_closed(flat, avals, closed.jaxpr.debug_info), dims_out
 
-    return memoised(closed, ("batch", axis_size, dims_in, make_real), make)  # type: ignore[no-any-return]
+    return memoised(closed, ("batch", axis_size, dims_in, make_real), make)
 
 
 def partial_eval_jaxpr(
@@ -143,7 +144,7 @@ def partial_eval_jaxpr(
     """
     unknowns = tuple(unknowns)
     make_unknown = _flags(instantiate, len(closed.out_avals))
-    return memoised(  # type: ignore[no-any-return]
+    return memoised(
         closed,
         ("partial_eval", unknowns, make_unknown, policy),
         lambda: _unzip(closed, unknowns, make_unknown, policy),
@@ -278,7 +279,7 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: Flags, nonzero_cts: Flags) -> t
         ct_avals = [tangent_aval(a) for a, nz in zip(closed.out_avals, nonzero_cts, strict=True) if nz]
         return stage_closed(flat, [*res_avals, *ct_avals], closed.jaxpr.debug_info), nonzeros_out
 
-    return memoised(closed, ("transpose", linear, nonzero_cts), make)  # type: ignore[no-any-return]
+    return memoised(closed, ("transpose", linear, nonzero_cts), make)
 
 
 def dce_jaxpr(
@@ -301,7 +302,7 @@ def dce_jaxpr(
         new, used_inputs = dce_open_jaxpr(closed.jaxpr, used_outputs, keep)
         return _with_consts(closed, new), used_inputs
 
-    return memoised(closed, ("dce", used_outputs, keep), make)  # type: ignore[no-any-return]
+    return memoised(closed, ("dce", used_outputs, keep), make)
 
 
 def inline_closed(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:

@@ -110,6 +110,9 @@ def _linear_avals(eqn: JaxprEqn) -> list[ShapedArray | None]:
     return [x.aval if type(x) is Var else None for x in eqn.invars]
 
 
+_transpose_in_scope = in_scope(TRANSPOSE, transpose_tape)
+
+
 def pull(tape: LinearTape, cts: Sequence[Any]) -> list[Any]:
     """Input cotangents (None for zero) for output cotangents (None for zero)."""
     cotangents: dict[Var, Any] = {}
@@ -117,7 +120,7 @@ def pull(tape: LinearTape, cts: Sequence[Any]) -> list[Any]:
         if ct is not None and tape.trace.is_unknown(tangent):  # a known tangent does not depend on the inputs'
             earlier = cotangents.get(tangent._var)
             cotangents[tangent._var] = ct if earlier is None else structural.add(earlier, ct)
-    return in_scope(TRANSPOSE, transpose_tape)(tape.eqns, cotangents, tape.invars)  # type: ignore[no-any-return]
+    return _transpose_in_scope(tape.eqns, cotangents, tape.invars)
 
 
 def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
