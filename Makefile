@@ -4,11 +4,14 @@
 #   make PYTHON=python3.12 test      another interpreter
 #   make WORKERS=8 test              more test processes
 #   make ARGS="tests/ir -x" test     what pytest is given
+#   make PART= test-newest           all of the tests there too
 
 PYTHON ?= python3
 NEWEST ?= 3.13
 WORKERS ?= 2
 ARGS ?=
+# What `test-newest` runs: the backend's tests, and one of each other file.
+PART ?= --one-of-each
 
 VENV := .venv
 VENV_NEWEST := .venv-newest
@@ -37,7 +40,7 @@ demo: $(VENV)/.stamp-demo  ## Learn handwritten digits, then list the primitives
 test: lint  ## Lint, then the tests
 	$(BIN)/python -m pytest $(PYTEST_OPTIONS) $(ARGS)
 
-test-newest:  ## The tests on Python 3.13 with the newest jaxlib, if there is such a Python
+test-newest:  ## The backend's tests and one of each other file, on Python 3.13 with the newest jaxlib
 	@python=$$($(PYTHON) tools/find_python.py $(NEWEST)) || exit 1; \
 	if [ -z "$$python" ]; then \
 	    echo "test-newest: skipped, no Python $(NEWEST) on PATH or among pyenv's versions"; \
@@ -48,7 +51,7 @@ test-newest:  ## The tests on Python 3.13 with the newest jaxlib, if there is su
 .PHONY: run-test-newest
 run-test-newest: $(VENV_NEWEST)/.stamp-test
 	@$(VENV_NEWEST)/bin/python -c "import sys, jaxlib; print('Python', sys.version.split()[0], 'with jaxlib', jaxlib.__version__)"
-	$(VENV_NEWEST)/bin/python -m pytest $(PYTEST_OPTIONS) $(ARGS)
+	$(VENV_NEWEST)/bin/python -m pytest $(PYTEST_OPTIONS) $(PART) $(ARGS)
 
 test-slow: $(VENV)/.stamp-test  ## The tests marked slow
 	$(BIN)/python -m pytest $(PYTEST_OPTIONS) -m slow $(ARGS)

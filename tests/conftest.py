@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -24,6 +25,28 @@ settings.register_profile(
 )
 settings.register_profile("explore", deadline=None, max_examples=1000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+# Where another jaxlib or Python shows first: run whole also with `--one-of-each`.
+_WHOLE = Path(__file__).parent / "xla_backend"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """An option for a second environment, where all of the tests would tell little more."""
+    parser.addoption(
+        "--one-of-each", action="store_true", help="run tests/xla_backend whole, and one test of each other file"
+    )
+
+
+@pytest.hookimpl(trylast=True)  # after `-m` and `-k` have chosen
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With `--one-of-each`, keep the first test of each file outside of tests/xla_backend."""
+    if not config.getoption("--one-of-each"):
+        return
+    first = {item.path: item for item in reversed(items)}
+    chosen = {item: item is first[item.path] or _WHOLE in item.path.parents for item in items}
+    config.hook.pytest_deselected(items=[item for item in items if not chosen[item]])
+    items[:] = [item for item in items if chosen[item]]
 
 
 def _take_leftovers() -> list[str]:
