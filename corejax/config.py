@@ -6,11 +6,11 @@ A setting is read at the edges (creation functions, plugin discovery, compilatio
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from corejax.journal import Table
+from corejax.restoring import Restoring
 
 _FLAGS = {
     "1": True,
@@ -143,17 +143,9 @@ class Config:
     def __setattr__(self, name: str, value: Any) -> None:
         self.update(name, value)
 
-    @contextmanager
-    def override(self, **settings: Any) -> Iterator[Config]:
+    def override(self, **settings: Any) -> Override:
         """Settings for the length of a `with` block (process-wide, like `update`)."""
-        saved = {name: getattr(self, name) for name in settings}
-        try:
-            for name, value in settings.items():
-                self.update(name, value)
-            yield self
-        finally:
-            self.__dict__.update(saved)
-            self._changed()
+        return Override(self, settings)
 
     def overrides_are_on(self, plugin: str | None) -> bool:
         """Whether rules with which a plugin replaces others' are in force; those of no plugin (None) always are."""
@@ -170,6 +162,33 @@ class Config:
 
     def __repr__(self) -> str:
         return "Config(" + ", ".join(f"{name}={getattr(self, name)!r}" for name in sorted(self._parsers)) + ")"
+
+
+class Override(Restoring):
+    """What `Config.override` returns: a context manager, which is a decorator too."""
+
+    def __init__(self, config: Config, settings: dict[str, Any]) -> None:
+        self.config = config
+        self.settings = settings
+        self.earlier: dict[str, Any] = {}
+
+    def _recreate_cm(self) -> Override:
+        return Override(self.config, self.settings)
+
+    def __enter__(self) -> Config:
+        self.earlier = {name: getattr(self.config, name) for name in self.settings}
+        try:
+            for name, value in self.settings.items():
+                self.config.update(name, value)
+        except BaseException:
+            self.restore()
+            raise
+        return self.config
+
+    def restore(self) -> None:
+        """The settings as they were before."""
+        self.config.__dict__.update(self.earlier)
+        self.config._changed()
 
 
 config = Config()

@@ -149,6 +149,7 @@ from corejax.trace import bottom_trace as bottom_trace
 from corejax.trace import context_hooks as context_hooks
 from corejax.trace import named_axes as named_axes
 from corejax.trace import new_main as new_main
+from corejax.trace import run_with_trace as run_with_trace
 from corejax.trace import set_current_trace as set_current_trace
 from corejax.trace import state as trace_state
 from corejax.trace import trace_stack as trace_stack
@@ -278,6 +279,7 @@ __all__ = [  # noqa: RUF022  by section
     "named_axes",
     "new_main",
     "partial_eval_flat",
+    "run_with_trace",
     "set_current_trace",
     "structural",
     "trace_stack",

@@ -7,10 +7,11 @@ of a thread-local when nobody watches.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from corejax.restoring import Restoring
 
 
 @dataclass(frozen=True)
@@ -53,12 +54,22 @@ def notify(event: Event) -> None:
         observer(event)
 
 
-@contextmanager
-def observing(observer: Observer) -> Iterator[None]:
+class _Observing(Restoring):
+    __slots__ = ("earlier", "observer")
+
+    def __init__(self, observer: Observer) -> None:
+        self.observer = observer
+        self.earlier = _state.observers
+
+    def __enter__(self) -> None:
+        self.earlier = _state.observers
+        _state.observers = (*self.earlier, self.observer)
+
+    def restore(self) -> None:
+        """As it was before."""
+        _state.observers = self.earlier
+
+
+def observing(observer: Observer) -> Restoring:
     """Have `observer` told of this thread's events for a `with` block."""
-    earlier = _state.observers
-    _state.observers = (*earlier, observer)
-    try:
-        yield
-    finally:
-        _state.observers = earlier
+    return _Observing(observer)

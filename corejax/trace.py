@@ -8,8 +8,7 @@ staging trace has no parent: it records everything (omnistaging). There are no l
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from corejax import source_info
@@ -21,6 +20,7 @@ from corejax.errors import (
     TracerIntegerConversionError,
     UnexpectedTracerError,
 )
+from corejax.restoring import Restoring
 
 R = TypeVar("R")
 
@@ -65,6 +65,7 @@ class _State(threading.local):
     scope: tuple[Any, ...] = ()  # names and transformations that equations are recorded under (source_info.Scope)
     axis_env: tuple[tuple[Any, int], ...] = ()
     contexts: int = 0  # staging traces and named axes in force
+    told: bool | None = False  # whether the context hooks have last been told that there are any
 
 
 state = _State()
@@ -80,33 +81,38 @@ def set_bottom(trace: Trace) -> None:
 context_hooks: list[Callable[[bool], None]] = []
 
 
-def enter_context() -> None:
-    """Count a staging trace or a named axis of this thread."""
-    state.contexts += 1
-    if state.contexts == 1:
+def set_contexts(count: int) -> None:
+    """Set how many staging traces and named axes are in force in this thread; to be repeated where interrupted."""
+    state.contexts = count
+    inside = count > 0
+    if state.told is not inside:
+        state.told = None  # if what follows is interrupted, it is repeated
         for hook in context_hooks:
-            hook(True)
+            hook(inside)
+        state.told = inside
 
 
-def leave_context() -> None:
-    """Undo `enter_context`."""
-    state.contexts -= 1
-    if state.contexts == 0:
-        for hook in context_hooks:
-            hook(False)
+class _NamedAxes(Restoring):
+    __slots__ = ("axes", "earlier")
+
+    def __init__(self, axes: Sequence[tuple[Any, int]]) -> None:
+        self.axes = tuple(axes)
+        self.earlier = (state.axis_env, state.contexts)
+
+    def __enter__(self) -> None:
+        axis_env, contexts = self.earlier = (state.axis_env, state.contexts)
+        state.axis_env = (*axis_env, *self.axes)
+        set_contexts(contexts + 1)
+
+    def restore(self) -> None:
+        """As it was before."""
+        state.axis_env, contexts = self.earlier
+        set_contexts(contexts)
 
 
-@contextmanager
-def named_axes(axes: Sequence[tuple[Any, int]]) -> Iterator[None]:
+def named_axes(axes: Sequence[tuple[Any, int]]) -> Restoring:
     """Names and sizes of mapped axes that collectives may use, for a `with` block."""
-    previous = state.axis_env
-    state.axis_env = (*previous, *axes)
-    enter_context()
-    try:
-        yield
-    finally:
-        leave_context()
-        state.axis_env = previous
+    return _NamedAxes(axes)
 
 
 def in_scope(name: str, fun: Callable[..., R]) -> Callable[..., R]:
@@ -114,9 +120,12 @@ def in_scope(name: str, fun: Callable[..., R]) -> Callable[..., R]:
 
     def scoped(*args: Any) -> R:
         earlier = state.scope
-        state.scope = (*earlier, name)
         try:
-            return fun(*args)
+            try:
+                state.scope = (*earlier, name)
+                return fun(*args)
+            finally:
+                state.scope = earlier
         finally:
             state.scope = earlier
 
@@ -140,27 +149,61 @@ def trace_stack() -> list[Trace]:
     return stack[::-1]
 
 
-@contextmanager
-def new_main(trace: Trace) -> Iterator[Trace]:
+class _Top(Restoring):
+    __slots__ = ("earlier", "trace")
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.earlier = state.trace
+
+    def __enter__(self) -> Trace:
+        self.earlier = state.trace
+        state.trace = self.trace
+        return self.trace
+
+    def restore(self) -> None:
+        """As it was before."""
+        state.trace = self.earlier
+
+
+class _Main(_Top):
+    __slots__ = ()
+
+    def restore(self) -> None:
+        """As it was before; the trace has ended."""
+        state.trace = self.earlier
+        self.trace.alive = False
+
+
+def new_main(trace: Trace) -> Restoring:
     """Put `trace` on top for a `with` block and mark it dead afterwards, whatever happens inside."""
-    previous = state.trace
-    state.trace = trace
-    try:
-        yield trace
-    finally:
-        state.trace = previous
-        trace.alive = False
+    return _Main(trace)
 
 
-@contextmanager
-def set_current_trace(trace: Trace) -> Iterator[Trace]:
+def set_current_trace(trace: Trace) -> Restoring:
     """Put `trace` on top for a `with` block; it stays alive."""
+    return _Top(trace)
+
+
+def run_with_trace(trace: Trace, fun: Callable[..., R], args: Iterable[Any]) -> R:
+    """`fun(*args)` with `trace` on top, which has ended afterwards: how a transformation runs a function.
+
+    Wherever an interrupt arrives (`corejax.restoring`), the stack is what it was, and so are the scopes.
+    """
     previous = state.trace
-    state.trace = trace
+    scope = state.scope
     try:
-        yield trace
+        try:
+            state.trace = trace
+            return fun(*args)
+        finally:
+            state.trace = previous
+            state.scope = scope
+            trace.alive = False
     finally:
         state.trace = previous
+        state.scope = scope
+        trace.alive = False
 
 
 class Tracer(ArrayMethods):

@@ -16,9 +16,10 @@ from corejax.avals import ShapedArray, get_aval
 from corejax.blame import blame
 from corejax.misfits import refuse_batch, refuse_pair
 from corejax.primitive import Primitive, flat_decomposition
+from corejax.restoring import run_within
 from corejax.rules import Derivation, vmap_rules
 from corejax.structural import structural
-from corejax.trace import Trace, Tracer, named_axes, state
+from corejax.trace import Trace, Tracer, named_axes, run_with_trace, state
 
 not_mapped = None
 
@@ -92,8 +93,8 @@ class BatchTrace(Trace):
             return parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
         rule = vmap_rules.table.get(primitive) or vmap_rules.lookup(primitive)
         previous = state.trace
-        state.trace = parent  # type: ignore[assignment]
         try:
+            state.trace = parent  # type: ignore[assignment]
             pair = rule(self.axis_size, vals, dims, **params)
         except TypeError as error:
             blame(error, primitive, kind="vmap")
@@ -146,19 +147,12 @@ def batch_flat(
     Returns:
         Results and their batching dimensions (None: the result is the same for every element).
     """
-    parent = state.trace
-    trace = BatchTrace(parent, axis_size, axis_name, debug)
+    trace = BatchTrace(state.trace, axis_size, axis_name, debug)
     boxed = [x if d is None else BatchTracer(trace, x, d) for x, d in zip(vals, dims, strict=True)]
-    state.trace = trace
-    try:
-        if axis_name is None:
-            outs = fun(*boxed)
-        else:
-            with named_axes(((axis_name, axis_size),)):
-                outs = fun(*boxed)
-    finally:
-        state.trace = parent
-        trace.alive = False
+    if axis_name is None:
+        outs = run_with_trace(trace, fun, boxed)
+    else:
+        outs = run_within((named_axes(((axis_name, axis_size),)),), run_with_trace, trace, fun, boxed)
     pairs = [trace.unbox(x) for x in outs]
     return [x for x, _ in pairs], [d for _, d in pairs]
 

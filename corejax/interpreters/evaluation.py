@@ -184,8 +184,8 @@ def _evaluate_on_arrays(primitive: Primitive, args: Sequence[Any], params: dict[
     arrays = [as_array(x) for x in args]
     avals_out = primitive.abstract(tuple(x.aval for x in arrays), params)
     previous = state.trace
-    state.trace = _bottom
     try:
+        state.trace = _bottom
         out = rule(*arrays, **params)
     finally:
         state.trace = previous

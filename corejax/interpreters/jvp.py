@@ -21,7 +21,7 @@ from corejax.misfits import check_tangent, refuse_pair
 from corejax.primitive import Primitive, flat_decomposition
 from corejax.rules import Derivation, jvp_rules, transpose_rules
 from corejax.structural import structural
-from corejax.trace import Trace, Tracer, state
+from corejax.trace import Trace, Tracer, run_with_trace, state
 
 
 class JVPTracer(Tracer):
@@ -95,8 +95,8 @@ class JVPTrace(Trace):
             return parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
         rule = jvp_rules.table.get(primitive) or jvp_rules.lookup(primitive)
         previous = state.trace
-        state.trace = parent  # type: ignore[assignment]
         try:
+            state.trace = parent  # type: ignore[assignment]
             pair = rule(primals, tangents, **params)
         except TypeError as error:
             blame(error, primitive, kind="jvp")
@@ -137,16 +137,9 @@ def jvp_flat(
     Returns:
         The results, and for each its tangent, of its shape and dtype, or None.
     """
-    parent = state.trace
-    trace = JVPTrace(parent, debug)
+    trace = JVPTrace(state.trace, debug)
     boxed = [x if t is None else JVPTracer(trace, x, t) for x, t in zip(primals, tangents, strict=True)]
-    state.trace = trace
-    try:
-        outs = fun(*boxed)
-    finally:
-        state.trace = parent
-        trace.alive = False
-    pairs = [trace.unbox(x) for x in outs]
+    pairs = [trace.unbox(x) for x in run_with_trace(trace, fun, boxed)]
     return [p for p, _ in pairs], [t for _, t in pairs]
 
 

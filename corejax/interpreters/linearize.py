@@ -20,7 +20,7 @@ from corejax.interpreters.partial_eval import PartialEvalTrace, PartialEvalTrace
 from corejax.ir.interpret import eval_jaxpr
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
 from corejax.observe import Event, notify, observed
-from corejax.trace import Tracer, state
+from corejax.trace import Tracer, run_with_trace, state
 
 
 class LinearTape:
@@ -75,17 +75,13 @@ def linearize_flat(
     Returns:
         The outputs, and the tape of the tangent part.
     """
-    parent = state.trace
-    tape = PartialEvalTrace(parent, debug)
+    tape = PartialEvalTrace(state.trace, debug)
     trace = JVPTrace(tape, debug)
     tracers = [tape.new_arg(tangent_aval(get_aval(x))) if a else None for x, a in zip(primals, active, strict=True)]
     boxed = [x if t is None else JVPTracer(trace, x, t) for x, t in zip(primals, tracers, strict=True)]
-    state.trace = trace
     try:
-        outs = fun(*boxed)
+        outs = run_with_trace(trace, fun, boxed)
     finally:
-        state.trace = parent
-        trace.alive = False
         tape.alive = False
     primals_out = []
     tangents_out: list[Any] = []

@@ -21,7 +21,7 @@ from corejax.ir.check import check_jaxpr
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Literal, Var
 from corejax.primitive import Primitive
 from corejax.rules import partial_eval_rules
-from corejax.trace import Trace, Tracer, state
+from corejax.trace import Trace, Tracer, run_with_trace, state
 
 
 class PartialEvalTracer(Tracer):
@@ -75,8 +75,8 @@ class PartialEvalTrace(Trace):
         if rule is None:
             return self.record(primitive, args, params)
         previous = state.trace
-        state.trace = self.parent  # type: ignore[assignment]
         try:
+            state.trace = self.parent  # type: ignore[assignment]
             return rule(self, args, **params)  # type: ignore[no-any-return]
         finally:
             state.trace = previous
@@ -176,15 +176,9 @@ def partial_eval_flat(
         The program of the unknown part (constvars: residuals; arguments: the unknown ones; outputs: the unknown
         ones), the residuals, the known outputs (None in the places of unknown ones), and which outputs are unknown.
     """
-    parent = state.trace
-    trace = PartialEvalTrace(parent, debug)
+    trace = PartialEvalTrace(state.trace, debug)
     args = [x if aval is None else trace.new_arg(aval) for x, aval in zip(known, avals, strict=True)]
-    state.trace = trace
-    try:
-        outs = fun(*args)
-    finally:
-        state.trace = parent
-        trace.alive = False
+    outs = run_with_trace(trace, fun, args)
     unknowns_out = [trace.is_unknown(x) for x in outs]
     unknown_outs = [x for x, u in zip(outs, unknowns_out, strict=True) if u]
     jaxpr, residuals = trace.to_jaxpr([x for x in args if trace.is_unknown(x)], unknown_outs)

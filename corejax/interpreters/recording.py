@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from corejax.interpreters import evaluation
+from corejax.restoring import Restoring
 from corejax.rules import RuleFn, RuleRegistry, impl_rules, registries
 from corejax.trace import Trace
 
@@ -88,36 +89,35 @@ class _Active(threading.local):
 _active = _Active()
 _installing = threading.Lock()
 _undo: list[Callable[[], None]] = []
-_count = 0
+_installed: set[int] = set()  # who records, by identity
 
 
-@contextmanager
-def recording() -> Iterator[Recorder]:
-    """Record what this thread does in a `with` block."""
-    global _count
-    recorder = Recorder()
-    with _installing:
-        if _count == 0:
-            _install()
-        _count += 1
-    earlier = _active.recorders
-    _active.recorders = (*earlier, recorder)
-    try:
-        yield recorder
-    finally:
-        _active.recorders = earlier
+class Recording(Restoring):
+    """Records what this thread does in a `with` block."""
+
+    __slots__ = ("earlier", "recorder")
+
+    def __init__(self) -> None:
+        self.recorder = Recorder()
+        self.earlier = _active.recorders
+
+    def __enter__(self) -> Recorder:
         with _installing:
-            _count -= 1
-            if _count == 0:
+            if not _installed:
+                _uninstall()  # what an interrupt has left behind
+                _replace_all()
+            _installed.add(id(self))
+        self.earlier = _active.recorders
+        _active.recorders = (*self.earlier, self.recorder)
+        return self.recorder
+
+    def restore(self) -> None:
+        """Record no longer; the last one puts back what recorders have replaced."""
+        _active.recorders = self.earlier
+        with _installing:
+            _installed.discard(id(self))
+            if not _installed:
                 _uninstall()
-
-
-def _install() -> None:
-    try:
-        _replace_all()
-    except BaseException:
-        _uninstall()
-        raise
 
 
 def _replace_all() -> None:
@@ -133,13 +133,21 @@ def _replace_all() -> None:
 
 def _uninstall() -> None:
     while _undo:
-        _undo.pop()()
+        _undo[-1]()
+        _undo.pop()
 
 
 def _replace(owner: Any, name: str, value: Any) -> None:
     missing = name not in vars(owner)
     earlier = None if missing else vars(owner)[name]
-    _undo.append(lambda: delattr(owner, name) if missing else setattr(owner, name, earlier))
+
+    def undo() -> None:
+        if not missing:
+            setattr(owner, name, earlier)
+        elif name in vars(owner):
+            delattr(owner, name)
+
+    _undo.append(undo)
     setattr(owner, name, value)
 
 

@@ -23,7 +23,7 @@ from corejax.ir.check import check_jaxpr
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from corejax.primitive import Primitive, flat_decomposition
 from corejax.rules import Derivation, abstract_eval_rules
-from corejax.trace import Trace, Tracer, enter_context, escaped, leave_context, state
+from corejax.trace import Trace, Tracer, escaped, set_contexts, state
 
 
 class JitTracer(Tracer):
@@ -178,28 +178,33 @@ def stage(
     """
     trace = StagingTrace(debug)
     args = [trace.new_arg(aval) for aval in in_avals]
-    previous = state.trace
-    source, state.source = state.source, None
-    scope, state.scope = state.scope, ()  # a program's scopes are relative to the equation that it is in
-    state.trace = trace
-    enter_context()
-    # A program under construction is all live objects: collections would walk it again and again, for nothing.
-    collecting = gc.isenabled()
-    gc.disable()
+    earlier = (state.trace, state.source, state.scope, state.contexts, gc.isenabled())
     try:
-        outs = fun(*args)
-        jaxpr, consts = trace.to_jaxpr(outs)
+        try:
+            state.source = None
+            state.scope = ()  # a program's scopes are relative to the equation that it is in
+            state.trace = trace
+            set_contexts(earlier[3] + 1)
+            # A program under construction is all live objects: collections would walk it again and again, for nothing.
+            gc.disable()
+            outs = fun(*args)
+            jaxpr, consts = trace.to_jaxpr(outs)
+        finally:
+            _end(trace, *earlier)
     finally:
-        if collecting:
-            gc.enable()
-        leave_context()
-        state.trace = previous
-        state.source = source
-        state.scope = scope
-        trace.alive = False
+        _end(trace, *earlier)
     if config.check_jaxprs:
         check_jaxpr(jaxpr)
     return jaxpr, consts
+
+
+def _end(trace: StagingTrace, top: Trace, source: Any, scope: tuple[Any, ...], contexts: int, collecting: bool) -> None:
+    """Put the thread's state back as it was before a recording."""
+    state.trace, state.source, state.scope = top, source, scope
+    trace.alive = False
+    set_contexts(contexts)
+    if collecting:
+        gc.enable()
 
 
 def stage_closed(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray], debug: Any = None) -> ClosedJaxpr:

@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from corejax.interpreters.debug_info import fun_name
-from corejax.interpreters.recording import Recorder, recording
+from corejax.interpreters.recording import Recorder, Recording
 from corejax.observe import Event, observing
+from corejax.restoring import run_within
 from corejax.rules import load_rule_kinds, registries
-from corejax.trace import Trace, enter_context, leave_context
+from corejax.trace import Trace, named_axes
 from corejax.transforms.explanation import Explanation, PrimitiveUse, RuleUse
 
 
@@ -44,15 +45,11 @@ def explain(fun: Callable[..., Any]) -> Callable[..., Explanation]:
         events: list[Event] = []
         load_rule_kinds()  # what is not there yet would not be watched
         started = time.perf_counter()
+        watching = Recording()
         # In a context of its own, so that calls of jitted functions that are compiled already are seen too.
-        enter_context()
-        try:
-            with recording() as recorder, observing(events.append):
-                result = fun(*args, **kwargs)
-        finally:
-            leave_context()
+        result = run_within((named_axes(()), watching, observing(events.append)), fun, *args, **kwargs)
         ms = 1000 * (time.perf_counter() - started)
-        return _explanation(fun_name(fun), result, ms, recorder, events)
+        return _explanation(fun_name(fun), result, ms, watching.recorder, events)
 
     return explained
 

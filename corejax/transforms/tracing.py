@@ -10,6 +10,7 @@ from corejax import tree
 from corejax.interpreters.debug_info import DebugInfo
 from corejax.interpreters.staging import stage
 from corejax.ir.jaxpr import ClosedJaxpr
+from corejax.restoring import run_within
 from corejax.trace import named_axes
 from corejax.transforms.flattening import FlatFunction, ShapeDtypeStruct, abstractified
 
@@ -54,8 +55,8 @@ def make_jaxpr(
 
     @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"))
     def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
-        with named_axes(tuple(axis_env or ())):
-            jaxpr, consts, out_tree = _trace("make_jaxpr", fun, static_argnums, args, kwargs)
+        axes = named_axes(tuple(axis_env or ()))
+        jaxpr, consts, out_tree = run_within((axes,), _trace, "make_jaxpr", fun, static_argnums, args, kwargs)
         closed = ClosedJaxpr(jaxpr, consts)
         if not return_shape:
             return closed

@@ -45,7 +45,7 @@ def watched() -> dict[str, Any]:
         "contexts": trace_state.contexts,
         "active": recording._active.recorders,
         "finding": recording._active.finding,
-        "count": (recording._count, len(recording._undo)),
+        "installed": (len(recording._installed), len(recording._undo)),
     }
 
 

@@ -8,9 +8,9 @@ function closes over.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from corejax.extend import (
     Array,
@@ -35,6 +35,8 @@ from corejax.extend import (
     stage,
     trace_state,
 )
+
+R = TypeVar("R")
 
 
 class Closed(NamedTuple):
@@ -89,25 +91,23 @@ class BatchedCall(Call):
         self.dims_out: list[int | None] = []
         self.primitive, self.transform, self.fun = inner.primitive, inner.transform, inner.fun
 
-    @contextmanager
-    def on_trace(self) -> Iterator[None]:
-        """The batching trace on top of the current one.
+    def on_trace(self, fun: Callable[..., R], *args: Any) -> R:
+        """`fun(*args)` with the batching trace on top of the current one.
 
         It may have been made on top of another, one that differentiates: below that the function is only evaluated, or
         its rule is run, and what it closes over of that trace is nothing that it can use.
         """
         trace, parent = self.trace, self.trace.parent
-        trace.parent = trace_state.trace
         try:
+            trace.parent = trace_state.trace
             with set_current_trace(trace):
-                yield
+                return fun(*args)
         finally:
             trace.parent = parent
 
     def run(self, *vals: Any) -> list[Any]:
         """The function on batches."""
-        with self.on_trace():
-            outs = self.inner.run(*boxed(self.trace, vals, self.dims_in))
+        outs = self.on_trace(self.inner.run, *boxed(self.trace, vals, self.dims_in))
         outs, self.dims_out = unboxed(self.trace, outs)
         return outs
 

@@ -161,10 +161,8 @@ class BatchedJvpCall(BatchedCall):
         """The rule, run by the batching trace; a result and its tangent are batched alike."""
         trace, size = self.trace, self.trace.axis_size
         real = [None if t is None else d for t, d in zip(tangents, self.dims_in, strict=True)]
-        with self.on_trace():
-            outs, tangents_out = self.inner.jvp(  # type: ignore[attr-defined]
-                boxed(trace, primals, self.dims_in), boxed(trace, tangents, real)
-            )
+        batches = (boxed(trace, primals, self.dims_in), boxed(trace, tangents, real))
+        outs, tangents_out = self.on_trace(self.inner.jvp, *batches)  # type: ignore[attr-defined]
         pairs = [_alike(size, *trace.unbox(x), *trace.unbox(t)) for x, t in zip(outs, tangents_out, strict=True)]
         self.dims_out = [d for _, _, d in pairs]
         return [x for x, _, _ in pairs], [t for _, t, _ in pairs]

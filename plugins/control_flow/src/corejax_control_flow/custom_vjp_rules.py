@@ -258,8 +258,8 @@ class BatchedVjpCall(BatchedCall):
 
     def fwd(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
         """The forward pass, run by the batching trace."""
-        with self.on_trace():
-            made: Forward = self.inner.fwd(boxed(self.trace, primals, self.dims_in), perturbed)  # type: ignore[attr-defined]
+        batches = boxed(self.trace, primals, self.dims_in)
+        made: Forward = self.on_trace(self.inner.fwd, batches, perturbed)  # type: ignore[attr-defined]
         size = self.trace.axis_size
         outs, dims = unboxed(self.trace, made.outs)
         # A result that is the same for all elements may have a derivative that is not.

@@ -6,8 +6,8 @@ name : a -> a
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
-from contextlib import _GeneratorContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import ContextDecorator
 from typing import Any
 
 import numpy as np
@@ -81,7 +81,7 @@ def name_transpose(ct: Any, x: Any, *, name: str) -> list[Any]:
 # -- scopes --------------------------------------------------------------------------------------------------
 
 
-def named_scope(name: str) -> _GeneratorContextManager[None]:
+def named_scope(name: str) -> ContextDecorator:
     """Name what happens in a `with` block or, as a decorator, in a function.
 
     Names nest. They are part of the operations' names in compiled programs (`jit(f)/layer1/dot_general`), where
@@ -99,17 +99,28 @@ def named_scope(name: str) -> _GeneratorContextManager[None]:
     """
     if not isinstance(name, str):
         raise TypeError(f"named_scope takes a string for a name, got {name!r} of type {type(name).__name__}")
-    return _scope(name)
+    return _Scope(name)
 
 
-@contextmanager
-def _scope(name: str) -> Iterator[None]:
-    earlier = trace_state.scope
-    trace_state.scope = (*earlier, name)
-    try:
-        yield
-    finally:
-        trace_state.scope = earlier
+class _Scope(ContextDecorator):
+    """What `named_scope` returns.
+
+    It is no generator: one that an interrupt leaves suspended runs its last part whenever it is collected.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.earlier = trace_state.scope
+
+    def _recreate_cm(self) -> _Scope:
+        return _Scope(self.name)
+
+    def __enter__(self) -> None:
+        self.earlier = trace_state.scope
+        trace_state.scope = (*self.earlier, self.name)
+
+    def __exit__(self, *error: object) -> None:
+        trace_state.scope = self.earlier
 
 
 def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:

@@ -29,7 +29,7 @@ from corejax.extend import (
     host_value,
     jaxpr_as_fun,
     memoised,
-    new_main,
+    run_with_trace,
     set_current_trace,
     stage_closed,
     trace_state,
@@ -158,8 +158,7 @@ def interval_flat(
 ) -> list[Bounds]:
     """Bounds of what a flat function gives for operands within bounds."""
     trace = IntervalTrace(trace_state.trace, rounding, debug)
-    with new_main(trace):
-        outs = fun(*(trace.box(b, get_aval(b.lower)) for b in operands))
+    outs = run_with_trace(trace, fun, [trace.box(b, get_aval(b.lower)) for b in operands])
     return [trace.bounds_of(x) for x in outs]
 
 

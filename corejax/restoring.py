@@ -1,0 +1,52 @@
+"""Changes for the length of a block, taken back whatever happens, wherever an interrupt (Ctrl-C) arrives.
+
+Python may be interrupted at every call: before the first line of an `__exit__` method too, and in the middle of a
+`finally`. So a change is made inside a `try`, and taken back twice, the second time for an interrupt that arrives in
+the first: `run_within` does so. A `with` statement cannot; it is for what is inside of such a call anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ContextDecorator
+from typing import Any, TypeVar
+
+R = TypeVar("R")
+
+
+class Restoring(ContextDecorator):
+    """A change for the length of a `with` block, whose exit only calls `restore`.
+
+    It is no generator: one that an interrupt leaves suspended runs its last part whenever it is collected.
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> Any:
+        """Make the change."""
+        raise NotImplementedError
+
+    def restore(self) -> None:
+        """Take it back; may be called twice, and where nothing has been changed yet."""
+        raise NotImplementedError
+
+    def __exit__(self, *error: object) -> None:
+        self.restore()
+
+
+def run_within(changes: Sequence[Restoring], fun: Callable[..., R], *args: Any, **kwargs: Any) -> R:
+    """`fun(*args, **kwargs)` with changes in force, none of which outlasts the call."""
+    try:
+        try:
+            for change in changes:
+                change.__enter__()
+            return fun(*args, **kwargs)
+        finally:
+            _restore(changes)
+    finally:
+        _restore(changes)
+
+
+def _restore(changes: Sequence[Restoring]) -> None:
+    for change in reversed(changes):
+        change.restore()
