@@ -17,8 +17,9 @@ from corejax import tree
 from corejax.array import Array, as_array
 from corejax.avals import ShapedArray, get_aval
 from corejax.blame import blame
-from corejax.misfits import check_tangent, refuse_pair
-from corejax.primitive import Primitive, flat_decomposition
+from corejax.dtypes import is_inexact
+from corejax.misfits import check_result, check_tangent, refuse_count, refuse_pair
+from corejax.primitive import Primitive, flat_decomposition, promised
 from corejax.rules import Derivation, jvp_rules, transpose_rules
 from corejax.structural import structural
 from corejax.trace import Trace, Tracer, state
@@ -54,16 +55,37 @@ class JVPTracer(Tracer):
 
 
 _SEQUENCE = (list, tuple)
+_inexact: dict[ShapedArray, bool] = {}  # whether values of a type have tangents
 
 
-def _check(primitive: Primitive, out: Any, tangent: Any) -> None:
-    """Refuse a tangent of another type; types are interned, so where a rule is right this is one comparison."""
-    try:
-        if out.aval is tangent.aval:
-            return
-    except AttributeError:
-        pass
-    check_tangent(primitive, out, tangent)
+def has_tangents(aval: ShapedArray) -> bool:
+    """Whether values of a type have tangents: floating-point and complex numbers do."""
+    found = _inexact.get(aval)
+    if found is None:
+        found = _inexact[aval] = is_inexact(aval.dtype)
+    return found
+
+
+def _check_results(primitive: Primitive, primals: Sequence[Any], params: Any, outs: Any, tangents: Any) -> None:
+    """Refuse results of other types than promised, and tangents of other types than their results.
+
+    Types are interned, so where a rule is right these are comparisons of objects. Programs are not looked at: a call
+    of a function with rules of its own may have none yet.
+    """
+    types = None
+    if "higher_order" not in primitive.tags:
+        avals = tuple([x.aval if type(x) is Array else get_aval(x) for x in primals])
+        types = promised(primitive, avals, params)
+        if types is not None and len(types) != len(outs):
+            refuse_count(jvp_rules, primitive, len(outs), len(types))
+    for i, (out, tangent) in enumerate(zip(outs, tangents, strict=True)):
+        found = getattr(out, "aval", None)
+        if types is not None and found is not types[i]:
+            check_result(jvp_rules, primitive, out, types[i])
+        if tangent is not None:
+            aval = getattr(tangent, "aval", None)
+            if aval is None or aval is not found or not has_tangents(aval):
+                check_tangent(primitive, out, tangent)
 
 
 def _as_pair(primitive: Primitive, pair: Any) -> Any:
@@ -107,15 +129,11 @@ class JVPTrace(Trace):
             pair = _as_pair(primitive, pair)
         out, tangent = pair
         if not primitive.multiple_results:
-            if tangent is None:
-                return [out]
-            _check(primitive, out, tangent)
-            return [JVPTracer(self, out, tangent)]
+            _check_results(primitive, primals, params, (out,), (tangent,))
+            return [out if tangent is None else JVPTracer(self, out, tangent)]
         if not isinstance(out, _SEQUENCE) or not isinstance(tangent, _SEQUENCE) or len(out) != len(tangent):
             refuse_pair(jvp_rules, primitive, pair)
-        for o, t in zip(out, tangent, strict=True):
-            if t is not None:
-                _check(primitive, o, t)
+        _check_results(primitive, primals, params, out, tangent)
         return [o if t is None else JVPTracer(self, o, t) for o, t in zip(out, tangent, strict=True)]
 
     def unbox(self, x: Any) -> tuple[Any, Any]:
@@ -197,9 +215,7 @@ def _with_real_zeros(primitive: Primitive, fn: Callable[..., Any], flags: Mappin
 
 
 def _real_zero(tangent: Any, primal: Any) -> Any:
-    from corejax.dtypes import is_inexact
-
-    return zeros_like(primal) if tangent is None and is_inexact(get_aval(primal).dtype) else tangent
+    return zeros_like(primal) if tangent is None and has_tangents(get_aval(primal)) else tangent
 
 
 jvp_rules.adapt = _with_real_zeros
