@@ -66,26 +66,27 @@ def has_tangents(aval: ShapedArray) -> bool:
     return found
 
 
-def _check_results(primitive: Primitive, primals: Sequence[Any], params: Any, outs: Any, tangents: Any) -> None:
-    """Refuse results of other types than promised, and tangents of other types than their results.
+def _check(primitive: Primitive, out: Any, tangent: Any, aval: ShapedArray | None) -> None:
+    """Refuse a result of another type than promised (None: nobody knows), and a tangent of another than its result's.
 
-    Types are interned, so where a rule is right these are comparisons of objects. Programs are not looked at: a call
-    of a function with rules of its own may have none yet.
+    Types are interned, so where a rule is right these are comparisons of objects.
     """
-    types = None
-    if "higher_order" not in primitive.tags:
-        avals = tuple([x.aval if type(x) is Array else get_aval(x) for x in primals])
-        types = promised(primitive, avals, params)
-        if types is not None and len(types) != len(outs):
-            refuse_count(jvp_rules, primitive, len(outs), len(types))
-    for i, (out, tangent) in enumerate(zip(outs, tangents, strict=True)):
-        found = getattr(out, "aval", None)
-        if types is not None and found is not types[i]:
-            check_result(jvp_rules, primitive, out, types[i])
-        if tangent is not None:
-            aval = getattr(tangent, "aval", None)
-            if aval is None or aval is not found or not has_tangents(aval):
-                check_tangent(primitive, out, tangent)
+    found = getattr(out, "aval", None)
+    if found is not aval and aval is not None:
+        check_result(jvp_rules, primitive, out, aval)
+    if tangent is not None:
+        moving = getattr(tangent, "aval", None)
+        if moving is None or moving is not found or not (_inexact.get(moving) or has_tangents(moving)):
+            check_tangent(primitive, out, tangent)
+
+
+def _types(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> Any:
+    """Types of the results, or None. Of programs too: a call of a function with rules of its own may have none yet."""
+    key = tuple(avals)
+    types = None if params else primitive._memo.get(key)
+    if types is None and "higher_order" not in primitive.tags:
+        types = promised(primitive, key, params)
+    return types
 
 
 def _as_pair(primitive: Primitive, pair: Any) -> Any:
@@ -103,15 +104,17 @@ class JVPTrace(Trace):
         """Run the JVP rule one level down; without a nonzero tangent, just the primitive."""
         primals = []
         tangents = []
+        avals = []
         moves = False
         for x in args:
             if type(x) is JVPTracer and x._trace is self:
-                primals.append(x.primal)
                 tangents.append(x.tangent)
+                x = x.primal
                 moves = True
             else:
-                primals.append(x)
                 tangents.append(None)
+            primals.append(x)
+            avals.append(x.aval if type(x) is Array else get_aval(x))
         parent = self.parent
         if not moves:
             return parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
@@ -128,12 +131,16 @@ class JVPTrace(Trace):
         if type(pair) is not tuple or len(pair) != 2:
             pair = _as_pair(primitive, pair)
         out, tangent = pair
+        types = _types(primitive, avals, params)
         if not primitive.multiple_results:
-            _check_results(primitive, primals, params, (out,), (tangent,))
+            _check(primitive, out, tangent, None if types is None else types[0])
             return [out if tangent is None else JVPTracer(self, out, tangent)]
         if not isinstance(out, _SEQUENCE) or not isinstance(tangent, _SEQUENCE) or len(out) != len(tangent):
             refuse_pair(jvp_rules, primitive, pair)
-        _check_results(primitive, primals, params, out, tangent)
+        if types is not None and len(types) != len(out):
+            refuse_count(jvp_rules, primitive, len(out), len(types))
+        for o, t, aval in zip(out, tangent, types or [None] * len(out), strict=True):
+            _check(primitive, o, t, aval)
         return [o if t is None else JVPTracer(self, o, t) for o, t in zip(out, tangent, strict=True)]
 
     def unbox(self, x: Any) -> tuple[Any, Any]:
