@@ -11,26 +11,33 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from corejax import source_info
 from corejax.avals import ShapedArray, get_aval
 from corejax.blame import mark
+from corejax.dtypes import is_inexact
 from corejax.rules import RuleRegistry, jvp_rules, transpose_rules, vmap_rules
+from corejax.trace import state
 
 if TYPE_CHECKING:
     from corejax.primitive import Primitive
 
 
-def misfit(registry: RuleRegistry, primitive: Primitive, problem: str) -> TypeError:
+def misfit(
+    registry: RuleRegistry, primitive: Primitive, problem: str, source: source_info.Source | None = None
+) -> TypeError:
     """The error for a rule whose result does not fit, for interpreters to raise.
 
     Args:
         registry: the kind of rule.
         primitive: whose rule it is.
         problem: the rest of the sentence "its JVP rule gives ...".
+        source: the user's line, if that is neither the one that is running nor of the equation that is replayed.
     """
+    source = state.source if source is None else source
+    line = source_info.user_line() if source is None else source_info.describe(source)
     platforms = (None, *registry.platforms_of(primitive))
     rule = next(filter(None, (registry.rule_of(primitive, platform) for platform in platforms)), None)
     origin = f"from {rule.provenance}" if rule is not None and rule.derived is None else "derived"
     error = TypeError(
         f"primitive {primitive.name!r}: its {registry.title} ({origin}) gives {problem}; "
-        f"it was needed at {source_info.user_line()}. To check the rule: corejax verify {primitive.name}"
+        f"it was needed at {line}. To check the rule: corejax verify {primitive.name}"
     )
     mark(error, primitive)
     return error
@@ -74,6 +81,34 @@ def refuse_pair(registry: RuleRegistry, primitive: Primitive, result: Any) -> No
     raise misfit(registry, primitive, f"a pair of {shown(out)} and {shown(other)} where it has to give {pair}")
 
 
+def refuse_count(registry: RuleRegistry, primitive: Primitive, given: int, wanted: int) -> NoReturn:
+    """A rule of a primitive with several results gives more or fewer of them than there are.
+
+    Raises:
+        TypeError: always.
+    """
+    raise misfit(registry, primitive, f"{given} results where its abstract-eval rule promises {wanted}")
+
+
+def check_result(registry: RuleRegistry, primitive: Primitive, out: Any, aval: ShapedArray, how: str = "") -> None:
+    """Check that a rule's result has the shape and dtype that abstract evaluation promises.
+
+    Args:
+        registry: the kind of rule.
+        primitive: whose rule it is.
+        out: the result.
+        aval: the promised type.
+        how: what more is to be said of the result.
+
+    Raises:
+        TypeError: it has not.
+    """
+    if not fits(out, aval):
+        what = shown(getattr(out, "val", out))
+        problem = f"{what}{how} where its abstract-eval rule promises {aval.str_short()} for these operands"
+        raise misfit(registry, primitive, problem)
+
+
 def check_tangent(primitive: Primitive, out: Any, tangent: Any) -> None:
     """Check that a JVP rule's tangent has its result's shape and dtype.
 
@@ -84,6 +119,9 @@ def check_tangent(primitive: Primitive, out: Any, tangent: Any) -> None:
         aval = get_aval(out)
     except TypeError:
         raise misfit(jvp_rules, primitive, f"{shown(out)} for the result, which has to be an array") from None
+    if not is_inexact(aval.dtype):
+        raise misfit(jvp_rules, primitive, f"{shown(tangent)} as tangent of a result of type {aval.str_short()}, which "
+                     "has none: its tangent is None")  # fmt: skip
     if not fits(tangent, aval):
         problem = f"{shown(tangent)} as tangent of a result of type {aval.str_short()}, where it has to be of this type"
         raise misfit(jvp_rules, primitive, problem)

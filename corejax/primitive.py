@@ -238,6 +238,15 @@ def _by_name(name: str, distribution: str | None = None, version: str | None = N
     raise PluginMissingError(f"there is no primitive {name!r}: what is unpickled was made with {home}{notes}")
 
 
+def promised(
+    primitive: Primitive, avals: tuple[ShapedArray, ...], params: dict[str, Any]
+) -> tuple[ShapedArray, ...] | None:
+    """As `Primitive.abstract`; None where nobody gave an abstract-eval rule and none can be derived."""
+    if primitive in abstract_eval_rules.table or abstract_eval_rules.find(primitive) is not None:
+        return primitive.abstract(avals, params)
+    return None
+
+
 def find_primitive(name: str) -> Primitive | None:
     """The primitive of that name, of whatever plugin, or None where none that is installed has one.
 

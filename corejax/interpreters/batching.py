@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from corejax import tree
+from corejax.array import Array
 from corejax.avals import ShapedArray, get_aval
 from corejax.blame import blame
-from corejax.misfits import refuse_batch, refuse_pair
-from corejax.primitive import Primitive, flat_decomposition
+from corejax.misfits import check_result, refuse_batch, refuse_count, refuse_pair
+from corejax.primitive import Primitive, flat_decomposition, promised
 from corejax.restoring import run_within
 from corejax.rules import Derivation, vmap_rules
 from corejax.structural import structural
@@ -79,15 +80,18 @@ class BatchTrace(Trace):
         """Run the vmap rule one level down; without a mapped operand, just the primitive."""
         vals = []
         dims = []
+        avals = []
         mapped = False
         for x in args:
             if type(x) is BatchTracer and x._trace is self:
                 vals.append(x.val)
                 dims.append(x.batch_dim)
+                avals.append(x.aval)
                 mapped = True
             else:
                 vals.append(x)
                 dims.append(None)  # type: ignore[arg-type]
+                avals.append(x.aval if type(x) is Array else get_aval(x))
         parent = self.parent
         if not mapped and not (self.axis_name is not None and "collective" in primitive.tags):
             return parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
@@ -104,11 +108,27 @@ class BatchTrace(Trace):
         if type(pair) is not tuple or len(pair) != 2:
             pair = _as_pair(primitive, pair)
         out, dim = pair
+        types = promised(primitive, tuple(avals), params)
         if not primitive.multiple_results:
-            return [out if dim is None else self._batched(primitive, out, dim)]
+            return [self._result(primitive, out, dim, None if types is None else types[0])]
         if not isinstance(out, _SEQUENCE) or not isinstance(dim, _SEQUENCE) or len(out) != len(dim):
             refuse_pair(vmap_rules, primitive, pair)
-        return [o if d is None else self._batched(primitive, o, d) for o, d in zip(out, dim, strict=True)]
+        if types is None:
+            types = (None,) * len(out)  # type: ignore[assignment]
+        elif len(types) != len(out):
+            refuse_count(vmap_rules, primitive, len(out), len(types))
+        return [self._result(primitive, o, d, a) for o, d, a in zip(out, dim, types, strict=True)]  # type: ignore[arg-type]
+
+    def _result(self, primitive: Primitive, out: Any, dim: Any, aval: ShapedArray | None) -> Any:
+        """A result as a tracer, checked to be of type `aval` for one element (None: nobody knows)."""
+        if dim is None:
+            if aval is not None and getattr(out, "aval", None) is not aval:
+                check_result(vmap_rules, primitive, out, aval, ", the same for every element,")
+            return out
+        tracer = self._batched(primitive, out, dim)
+        if tracer.aval is not aval and aval is not None:
+            check_result(vmap_rules, primitive, tracer, aval, f", batched along axis {dim},")
+        return tracer
 
     def _batched(self, primitive: Primitive, out: Any, dim: Any) -> BatchTracer:
         try:

@@ -19,10 +19,13 @@ import numpy as np
 
 from corejax.array import Array, as_array, host_value
 from corejax.avals import ShapedArray, get_aval
+from corejax.blame import blame, mark
 from corejax.ir.interpret import last_uses, set_concrete_runner
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
-from corejax.primitive import Primitive, results_of_body
+from corejax.misfits import misfit, shown
+from corejax.primitive import Primitive, promised, results_of_body
 from corejax.rules import Derivation, impl_rules
+from corejax.source_info import Source, describe, user_line
 from corejax.trace import Trace, Tracer, escaped, set_bottom, state
 
 _ndarray = np.ndarray
@@ -100,12 +103,14 @@ class EvalTrace(Trace):
         # What `primitive.abstract` does first, without the call: this is the path of every eager operation.
         avals_out = None if params else primitive._memo.get(key)
         if avals_out is None:
-            avals_out = primitive.abstract(key, params)
+            avals_out = promised(primitive, key, params)
         run = _quiet.run or _new_context()
         try:
             out = run(rule, *vals, **params)
         except RuntimeError as error:
             out = _nested(error, rule, vals, params)
+        if avals_out is None:
+            avals_out = _types_of(primitive, out)
         if primitive.multiple_results:
             _check_results(primitive, out, avals_out)
             return [_wrap(primitive, o, a) for o, a in zip(out, avals_out, strict=True)]
@@ -128,32 +133,67 @@ def _from_python(x: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
 
 def _wrap(primitive: Primitive, out: Any, aval: ShapedArray) -> Array:
     """Box an impl rule's result, which has to be of the type that abstract evaluation promised."""
-    if isinstance(out, Tracer):
-        raise escaped(out, f"the impl rule of primitive {primitive.name!r}")
-    given = out
-    if type(out) is not np.ndarray:
+    return Array(_as_promised(primitive, out, aval), aval)
+
+
+def _as_promised(
+    primitive: Primitive, given: Any, aval: ShapedArray, source: Source | None = None
+) -> np.ndarray[Any, Any]:
+    """An impl rule's result as a NumPy array of the promised type.
+
+    Raises:
+        TypeError: it is of another type; names the primitive, and the line of `source`.
+    """
+    out: Any = given
+    if isinstance(out, np.generic):  # what ufuncs make of scalars
+        out = np.asarray(out)
+    elif type(out) is not np.ndarray:
+        if isinstance(given, Tracer):
+            raise escaped(given, f"the impl rule of primitive {primitive.name!r}")
         out = given._fetch() if type(given) is Array else _from_python(given, aval)
-    if out.dtype != aval.dtype or out.shape != aval.shape:
-        got = f"{out.dtype.name}[{','.join(map(str, out.shape))}]"
-        if out.dtype == object or out.dtype.kind in "US":
-            got = "None" if given is None else f"{given!r} of type {type(given).__name__}"
-        elif type(given) in _PYTHON_NUMBERS:
-            got = f"{given!r}, of type {type(given).__name__},"
-        raise TypeError(
-            f"primitive {primitive.name!r}: its impl rule gives {got} where its abstract-eval rule promises "
-            f"{aval.str_short(short_dtypes=False)}; one of the two (from {primitive.provenance.owner}) is wrong"
-        )
-    return Array(out, aval)
+    if out.dtype == aval.dtype and out.shape == aval.shape:
+        return out  # type: ignore[no-any-return]
+    got = f"{out.dtype.name}[{','.join(map(str, out.shape))}]"
+    if out.dtype == object or out.dtype.kind in "US":
+        got = "None" if given is None else f"{given!r} of type {type(given).__name__}"
+    elif type(given) in _PYTHON_NUMBERS:
+        got = f"{given!r}, of type {type(given).__name__},"
+    raise _broken_promise(primitive, got, aval.str_short(short_dtypes=False), source)
 
 
-def _check_results(primitive: Primitive, outs: Any, avals_out: Sequence[ShapedArray]) -> None:
+def _check_results(
+    primitive: Primitive, outs: Any, avals_out: Sequence[ShapedArray], source: Source | None = None
+) -> None:
     """Check that the impl rule of a primitive with several results gives as many as abstract evaluation promised."""
     if not isinstance(outs, tuple | list) or len(outs) != len(avals_out):
         got = f"{len(outs)} results" if isinstance(outs, tuple | list) else f"one value of type {type(outs).__name__}"
-        raise TypeError(
-            f"primitive {primitive.name!r}: its impl rule gives {got} where its abstract-eval rule promises a list of "
-            f"{len(avals_out)}; one of the two (from {primitive.provenance.owner}) is wrong"
-        )
+        raise _broken_promise(primitive, got, f"a list of {len(avals_out)}", source)
+
+
+def _broken_promise(primitive: Primitive, got: str, wanted: str, source: Source | None) -> TypeError:
+    line = user_line() if source is None else describe(source)
+    error = TypeError(
+        f"primitive {primitive.name!r}: its impl rule gives {got} where its abstract-eval rule promises {wanted}; one "
+        f"of the two (from {primitive.provenance.owner}) is wrong. It was needed at {line}. To check the rules: "
+        f"corejax verify {primitive.name}"
+    )
+    mark(error, primitive)
+    return error
+
+
+def _types_of(primitive: Primitive, out: Any) -> list[ShapedArray]:
+    """Types of what an impl rule gave, where there is no abstract-eval rule to promise any.
+
+    Raises:
+        TypeError: it is not an array, or not a sequence of arrays for a primitive with several results.
+    """
+    if isinstance(out, list | tuple) is not primitive.multiple_results:
+        wanted = "a list of arrays" if primitive.multiple_results else "an array"
+        raise misfit(impl_rules, primitive, f"{shown(out)} where it has to give {wanted}")
+    try:
+        return [get_aval(o).strip_weak_type() for o in (out if primitive.multiple_results else [out])]
+    except TypeError:
+        raise misfit(impl_rules, primitive, f"{shown(out)} where it has to give arrays") from None
 
 
 def _convert(primitive: Primitive, x: Any) -> tuple[ShapedArray, Any]:
@@ -182,13 +222,15 @@ def _evaluate_on_arrays(primitive: Primitive, args: Sequence[Any], params: dict[
             return _bottom.process_primitive(primitive, args, params)
         rule = _device_rules[primitive]
     arrays = [as_array(x) for x in args]
-    avals_out = primitive.abstract(tuple(x.aval for x in arrays), params)
+    avals_out = promised(primitive, tuple(x.aval for x in arrays), params)
     previous = state.trace
     try:
         state.trace = _bottom
         out = rule(*arrays, **params)
     finally:
         state.trace = previous
+    if avals_out is None:
+        avals_out = _types_of(primitive, out)
     outs = out if primitive.multiple_results else [out]
     _check_results(primitive, outs, avals_out)
     return [_settle(primitive, o, aval) for o, aval in zip(outs, avals_out, strict=True)]
@@ -230,20 +272,34 @@ def _literals(jaxpr: Jaxpr) -> dict[Any, Any]:
 def _run_program(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
     env: dict[Any, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), values, strict=True))
     env.update(_literals(jaxpr))
-    for eqn, dead in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
-        primitive = eqn.primitive
-        rule = _host_rules.get(primitive)
-        operands = [env[v] for v in eqn.invars]
-        if rule is None:
-            arrays = [Array(x, v.aval) for x, v in zip(operands, eqn.invars, strict=True)]
-            outs = [o._fetch() for o in _evaluate_on_arrays(primitive, arrays, eqn.params)]
-        else:
-            out = rule(*operands, **eqn.params)
-            outs = out if primitive.multiple_results else [out]
-        for v, o in zip(eqn.outvars, outs, strict=True):
-            env[v] = o if type(o) is np.ndarray else np.asarray(o, dtype=v.aval.dtype)
-        for v in dead:
-            del env[v]
+    rules = _host_rules
+    try:
+        for eqn, dead in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
+            primitive = eqn.primitive
+            rule = rules.get(primitive)
+            operands = [env[v] for v in eqn.invars]
+            if rule is None:
+                arrays = [Array(x, v.aval) for x, v in zip(operands, eqn.invars, strict=True)]
+                for v, o in zip(eqn.outvars, _evaluate_on_arrays(primitive, arrays, eqn.params), strict=True):
+                    env[v] = o._fetch()
+            elif primitive.multiple_results:
+                outs = rule(*operands, **eqn.params)
+                _check_results(primitive, outs, eqn.outvars, eqn.source_info)
+                for v, o in zip(eqn.outvars, outs, strict=True):
+                    env[v] = _as_promised(primitive, o, v.aval, eqn.source_info)
+            else:
+                out = rule(*operands, **eqn.params)
+                v = eqn.outvars[0]
+                aval = v.aval
+                if type(out) is _ndarray and out.dtype is aval.dtype and out.shape == aval.shape:
+                    env[v] = out
+                else:
+                    env[v] = _as_promised(primitive, out, aval, eqn.source_info)
+            for v in dead:
+                del env[v]
+    except Exception as error:
+        blame(error, primitive, eqn.source_info, "impl")
+        raise
     return [env[v] for v in jaxpr.outvars]
 
 

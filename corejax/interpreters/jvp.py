@@ -17,8 +17,9 @@ from corejax import tree
 from corejax.array import Array, as_array
 from corejax.avals import ShapedArray, get_aval
 from corejax.blame import blame
-from corejax.misfits import check_tangent, refuse_pair
-from corejax.primitive import Primitive, flat_decomposition
+from corejax.dtypes import is_inexact
+from corejax.misfits import check_result, check_tangent, refuse_count, refuse_pair
+from corejax.primitive import Primitive, flat_decomposition, promised
 from corejax.rules import Derivation, jvp_rules, transpose_rules
 from corejax.structural import structural
 from corejax.trace import Trace, Tracer, run_with_trace, state
@@ -54,16 +55,38 @@ class JVPTracer(Tracer):
 
 
 _SEQUENCE = (list, tuple)
+_inexact: dict[ShapedArray, bool] = {}  # whether values of a type have tangents
 
 
-def _check(primitive: Primitive, out: Any, tangent: Any) -> None:
-    """Refuse a tangent of another type; types are interned, so where a rule is right this is one comparison."""
-    try:
-        if out.aval is tangent.aval:
-            return
-    except AttributeError:
-        pass
-    check_tangent(primitive, out, tangent)
+def has_tangents(aval: ShapedArray) -> bool:
+    """Whether values of a type have tangents: floating-point and complex numbers do."""
+    found = _inexact.get(aval)
+    if found is None:
+        found = _inexact[aval] = is_inexact(aval.dtype)
+    return found
+
+
+def _check(primitive: Primitive, out: Any, tangent: Any, aval: ShapedArray | None) -> None:
+    """Refuse a result of another type than promised (None: nobody knows), and a tangent of another than its result's.
+
+    Types are interned, so where a rule is right these are comparisons of objects.
+    """
+    found = getattr(out, "aval", None)
+    if found is not aval and aval is not None:
+        check_result(jvp_rules, primitive, out, aval)
+    if tangent is not None:
+        moving = getattr(tangent, "aval", None)
+        if moving is None or moving is not found or not (_inexact.get(moving) or has_tangents(moving)):
+            check_tangent(primitive, out, tangent)
+
+
+def _types(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> Any:
+    """Types of the results, or None. Of programs too: a call of a function with rules of its own may have none yet."""
+    key = tuple(avals)
+    types = None if params else primitive._memo.get(key)
+    if types is None and "higher_order" not in primitive.tags:
+        types = promised(primitive, key, params)
+    return types
 
 
 def _as_pair(primitive: Primitive, pair: Any) -> Any:
@@ -81,15 +104,17 @@ class JVPTrace(Trace):
         """Run the JVP rule one level down; without a nonzero tangent, just the primitive."""
         primals = []
         tangents = []
+        avals = []
         moves = False
         for x in args:
             if type(x) is JVPTracer and x._trace is self:
-                primals.append(x.primal)
                 tangents.append(x.tangent)
+                x = x.primal
                 moves = True
             else:
-                primals.append(x)
                 tangents.append(None)
+            primals.append(x)
+            avals.append(x.aval if type(x) is Array else get_aval(x))
         parent = self.parent
         if not moves:
             return parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
@@ -106,16 +131,16 @@ class JVPTrace(Trace):
         if type(pair) is not tuple or len(pair) != 2:
             pair = _as_pair(primitive, pair)
         out, tangent = pair
+        types = _types(primitive, avals, params)
         if not primitive.multiple_results:
-            if tangent is None:
-                return [out]
-            _check(primitive, out, tangent)
-            return [JVPTracer(self, out, tangent)]
+            _check(primitive, out, tangent, None if types is None else types[0])
+            return [out if tangent is None else JVPTracer(self, out, tangent)]
         if not isinstance(out, _SEQUENCE) or not isinstance(tangent, _SEQUENCE) or len(out) != len(tangent):
             refuse_pair(jvp_rules, primitive, pair)
-        for o, t in zip(out, tangent, strict=True):
-            if t is not None:
-                _check(primitive, o, t)
+        if types is not None and len(types) != len(out):
+            refuse_count(jvp_rules, primitive, len(out), len(types))
+        for o, t, aval in zip(out, tangent, types or [None] * len(out), strict=True):
+            _check(primitive, o, t, aval)
         return [o if t is None else JVPTracer(self, o, t) for o, t in zip(out, tangent, strict=True)]
 
     def unbox(self, x: Any) -> tuple[Any, Any]:
@@ -190,9 +215,7 @@ def _with_real_zeros(primitive: Primitive, fn: Callable[..., Any], flags: Mappin
 
 
 def _real_zero(tangent: Any, primal: Any) -> Any:
-    from corejax.dtypes import is_inexact
-
-    return zeros_like(primal) if tangent is None and is_inexact(get_aval(primal).dtype) else tangent
+    return zeros_like(primal) if tangent is None and has_tangents(get_aval(primal)) else tangent
 
 
 jvp_rules.adapt = _with_real_zeros
