@@ -12,6 +12,7 @@ from typing import Any as _Any
 from corejax import plugins as plugins
 from corejax.array import Array as Array
 from corejax.avals import ShapedArray as ShapedArray
+from corejax.caches import clear_caches as clear_caches
 from corejax.config import config as config
 from corejax.interpreters import evaluation as _evaluation
 from corejax.ir import ClosedJaxpr as ClosedJaxpr

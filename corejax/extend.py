@@ -33,6 +33,7 @@ from corejax.avals import ShapedArray as ShapedArray
 from corejax.avals import get_aval as get_aval
 from corejax.avals import is_array_like as is_array_like
 from corejax.blame import blame as blame
+from corejax.caches import clears_cache as clears_cache
 from corejax.config import config as config
 from corejax.deprecations import deprecated_name as _deprecated_name
 from corejax.derivation import Derivation as Derivation
@@ -311,6 +312,7 @@ __all__ = [  # noqa: RUF022  by section
     "provided_checks",
     # backends
     "BufferFunctions",
+    "clears_cache",
     "config",
     "observe",
     "set_buffer_functions",

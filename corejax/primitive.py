@@ -8,6 +8,7 @@ from typing import Any
 from corejax import source_info
 from corejax.avals import ShapedArray
 from corejax.blame import blame
+from corejax.caches import clears_cache
 from corejax.errors import DuplicateRegistrationError, PluginMissingError
 from corejax.journal import Table
 from corejax.provenance import Provenance
@@ -161,7 +162,7 @@ class Primitive:
             if not isinstance(aval, ShapedArray):
                 expected = "a sequence of avals" if self.multiple_results else "one aval"
                 raise TypeError(f"abstract-eval rule of primitive {self.name!r} gives {expected}, got {out!r}")
-        if "higher_order" not in self.tags:  # those are keyed by programs, which the memo would keep alive
+        if "higher_order" not in self.tags and not _holds_function(params.values()):
             if len(self._memo) >= _MEMO_LIMIT:
                 self._memo.clear()
             self._memo[key] = outs
@@ -197,6 +198,20 @@ class Primitive:
 
     def __repr__(self) -> str:
         return f"Primitive({self.name!r})"
+
+
+def _holds_function(values: Iterable[Any]) -> bool:
+    """Whether functions are among parameters: a memo must not keep them, nor what they close over, alive.
+
+    Programs are parameters of higher-order primitives, which have no memo at all.
+    """
+    for value in values:
+        if isinstance(value, tuple):
+            if _holds_function(value):
+                return True
+        elif callable(value) and not isinstance(value, type):
+            return True
+    return False
 
 
 def _positions(name: str, linear_in: Any) -> tuple[int, ...]:
@@ -297,5 +312,12 @@ def _forget_avals(primitive: Primitive) -> None:
 
 
 abstract_eval_rules.on_change = _forget_avals
+
+
+@clears_cache
+def _forget_all_avals() -> None:
+    for primitive in list(primitives.values()):
+        primitive._memo.clear()
+
 
 __all__ = ["Primitive", "find_primitive", "flat_decomposition", "primitives", "registries"]

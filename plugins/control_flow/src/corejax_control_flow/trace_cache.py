@@ -9,6 +9,7 @@ tracers of transformations at work.
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import functools
 import types
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, Primitive, config, host_value, trace_state
+from corejax.extend import Array, Primitive, clears_cache, config, host_value, trace_state
 
 _LIMIT = 256  # recordings kept
 _MAX_PARTS = 200  # references followed before a function counts as too much to look at
@@ -28,6 +29,7 @@ _CONSTANT = (np.ufunc, Primitive, np.dtype)
 _IMPORT = dis.opmap["IMPORT_NAME"]
 
 _kept: OrderedDict[Any, tuple[list[Any], list[Any], Any]] = OrderedDict()
+clears_cache(_kept.clear)
 
 
 class _Changeable(Exception):
@@ -160,8 +162,9 @@ def recorded(fun: Callable[..., Any], key: tuple[Any, ...], record: Callable[[],
     made = record()
     if not made.consts:
         _kept[key] = (parts.objects, parts.values, made)
-        while len(_kept) > _LIMIT:
-            _kept.popitem(last=False)
+        with contextlib.suppress(KeyError):  # another thread cleared it
+            while len(_kept) > _LIMIT:
+                _kept.popitem(last=False)
     return made
 
 

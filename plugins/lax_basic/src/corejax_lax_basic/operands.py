@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, ShapedArray, config, dtypes, get_aval
+from corejax.extend import Array, ShapedArray, clears_cache, config, dtypes, get_aval
 from corejax_lax_basic.convert import convert_element_type_p
 
 _PYTHON_SCALARS = frozenset({int, float, complex})
@@ -19,6 +19,8 @@ _MEMO_LIMIT = 4096
 _decisions: dict[Any, list[ShapedArray | None]] = {}
 # (strongly typed aval, type of a Python scalar that yields to it) -> the scalar's type.
 _scalars: dict[Any, ShapedArray] = {}
+for _memo in (_decisions, _scalars):
+    clears_cache(_memo.clear)
 
 
 def promoted(*operands: Any) -> Sequence[Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, ShapedArray, get_aval, trace_stack, trace_state
+from corejax.extend import Array, ShapedArray, clears_cache, get_aval, trace_stack, trace_state
 from corejax_lax_basic.array_ops import concatenate
 from corejax_lax_basic.binary import add_p
 from corejax_lax_basic.broadcasting import broadcast_in_dim_p
@@ -17,6 +17,7 @@ from corejax_lax_basic.slicing import slice_p
 
 _evaluation = trace_stack()[0]
 _zeros: dict[ShapedArray, Array] = {}
+clears_cache(_zeros.clear)
 _ZEROS_LIMIT = 1024
 
 

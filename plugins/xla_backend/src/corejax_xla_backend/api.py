@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from corejax.extend import (
     Tracer,
     as_array,
     check_arguments,
+    clears_cache,
     close_over_consts,
     config,
     fun_name,
@@ -30,9 +32,11 @@ from corejax.extend import (
     tree,
 )
 from corejax_xla_backend import _jaxlib, execution
+from corejax_xla_backend.live import LiveSet
 from corejax_xla_backend.retracing import Signature, reasons, report_trace
 from corejax_xla_backend.stages import Lowered
 from corejax_xla_backend.static_args import StaticArguments, StaticKey
+from corejax_xla_backend.wrapping import CheckedCall, Options, completed
 from corejax_xla_backend.xla_call import xla_call_p
 
 
@@ -70,14 +74,12 @@ def jit(
         )
     if not callable(fun):
         raise TypeError(f"jit compiles a function, got {fun!r} of type {type(fun).__name__}")
-    return _wrapped(_Jitted(StaticArguments(fun, static_argnums, static_argnames), inline, backend))
+    jitted = _Jitted(StaticArguments(fun, static_argnums, static_argnames), inline, backend)
+    return _wrapped(jitted, Options(static_argnums, static_argnames, inline, backend))
 
 
-def _wrapped(jitted: _Jitted) -> Any:
-    """What users hold: the C++ dispatcher itself, with the function's name and the steps of compilation.
-
-    Around the dispatcher of a function with static arguments there is a function that names an unhashable one.
-    """
+def _wrapped(jitted: _Jitted, options: Options) -> Any:
+    """What users hold: the C++ dispatcher itself, with the function's name and the steps of compilation."""
     dispatch = _jaxlib.fast_dispatch(
         jitted.name,
         jitted.miss,
@@ -85,24 +87,18 @@ def _wrapped(jitted: _Jitted) -> Any:
         static_argnums=jitted.static.numbers,
         static_argnames=jitted.static.names,
     )
+    jitted.dispatcher = weakref.ref(dispatch)
+    _live.add(jitted)
+    static = jitted.static
+    call = CheckedCall(dispatch, static.split) if static.numbers or static.names else dispatch
+    methods = {"lower": jitted.lower, "eval_shape": jitted.eval_shape, "clear_cache": jitted.clear_cache}
+    return completed(call, jitted.fun, options, **methods)
 
-    def checking_static_arguments(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return dispatch(*args, **kwargs)
-        except ValueError:  # what the dispatcher says of an unhashable argument, or what the user's function raises
-            jitted.static.split(args, kwargs)
-            raise
 
-    def clear_cache() -> None:
-        jitted.traces.clear()
-        dispatch._clear_cache()
-
-    call: Any = checking_static_arguments if jitted.static.numbers or jitted.static.names else dispatch
-    functools.update_wrapper(call, jitted.fun)
-    call.lower = jitted.lower
-    call.eval_shape = jitted.eval_shape
-    call.clear_cache = clear_cache
-    return call
+@clears_cache
+def _clear_all() -> None:
+    for jitted in _live:
+        jitted.clear_cache()
 
 
 class _Traced(NamedTuple):
@@ -121,6 +117,10 @@ class _Traced(NamedTuple):
     out_tree: Any
 
 
+_live: LiveSet[_Jitted] = LiveSet()
+_MAX_TRACES = 4096  # of one function; the oldest are dropped
+
+
 class _Jitted:
     """A jitted function's traces, by signature."""
 
@@ -131,14 +131,35 @@ class _Jitted:
         self.inline = inline
         self.backend = backend
         self.traces: dict[Signature, _Traced] = {}
+        self.dispatcher: Callable[[], Any] = lambda: None  # a weak reference: it holds this object
+
+    def clear_cache(self) -> None:
+        """Forget all traces and what was compiled of them."""
+        self.traces.clear()
+        self._forget_signatures()
+
+    def _forget_signatures(self) -> None:
+        """Have the dispatcher ask again for every signature.
+
+        Threads that call with the signature of a call that is going on wait for its end, without a way out. So this
+        comes before the user's functions run: what these wait for may be such a thread. Those that come later find
+        nothing to wait for.
+        """
+        dispatch = self.dispatcher()
+        if dispatch is not None:
+            dispatch._clear_cache()
 
     # -- signatures --------------------------------------------------------------------------------
 
     def trace(self, avals: Sequence[ShapedArray], in_tree: Any, static: StaticKey | None) -> _Traced:
         """The program for a signature, traced at its first call."""
-        key = Signature(in_tree, tuple(avals), static, config.trace_key(), trace_state.axis_env)
+        key = self._key(avals, in_tree, static)
         found = self.traces.get(key)
         return self._traced(key) if found is None else found
+
+    @staticmethod
+    def _key(avals: Sequence[ShapedArray], in_tree: Any, static: StaticKey | None) -> Signature:
+        return Signature(in_tree, tuple(avals), static, config.trace_key(), trace_state.axis_env)
 
     def _traced(self, key: Signature) -> _Traced:
         started = time.perf_counter()
@@ -149,16 +170,19 @@ class _Jitted:
         found = _Traced(close_over_consts(jaxpr), consts, key.in_tree, flat.out_tree)
         kept = not any(isinstance(c, Tracer) for c in consts)  # those belong to one trace of a function around
         if kept:
-            self.traces[key] = found
+            found = self.traces.setdefault(key, found)  # another thread's, so that it is compiled once
+            while len(self.traces) > _MAX_TRACES:
+                self.traces.pop(next(iter(self.traces), key), None)
         if why:
             report_trace(self.name, why, 1000 * (time.perf_counter() - started), key, kept=kept)
         return found
 
-    def _prepared(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], _Traced]:
+    def _signature(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Signature]:
+        """Leaves of the traced arguments, and what the call's trace depends on."""
         traced_args, traced_kwargs, static = self.static.split(args, kwargs)
         leaves, in_tree = tree.tree_flatten((traced_args, traced_kwargs))
         check_arguments("jit", self.fun, leaves, lambda: self.static.debug_info(in_tree, static).arg_names())
-        return leaves, self.trace([get_aval(x) for x in leaves], in_tree, static)
+        return leaves, self._key([get_aval(x) for x in leaves], in_tree, static)
 
     # -- calls -------------------------------------------------------------------------------------
 
@@ -175,10 +199,16 @@ class _Jitted:
         """A call that the dispatcher cannot repeat yet: compile, run, and tell it how."""
         if observe.observed():
             observe.notify(observe.Event("call", self.name))
-        leaves, traced = self._prepared(args, kwargs)
+        leaves, key = self._signature(args, kwargs)
+        traced = self.traces.get(key)
+        if traced is None:
+            self._forget_signatures()
+            traced = self._traced(key)
         if trace_state.contexts or any(isinstance(x, Tracer) for x in (*traced.consts, *leaves)):
             return self._bind(leaves, traced), None
         compiled = execution.compiled(traced.closed, self.name, self.backend)
+        if compiled.callbacks:
+            self._forget_signatures()
         consts = [as_array(c) for c in traced.consts]
         outs = compiled.run([*consts, *(as_array(x) for x in leaves)])
         result = tree.tree_unflatten(traced.out_tree, outs)

@@ -14,12 +14,20 @@ from corejax.extend import (
     Derivation,
     Primitive,
     abstract_eval_rules,
+    clears_cache,
     impl_rules,
     stage_closed,
     xla_translations,
 )
 
 _LIMIT = 1024  # programs of one primitive
+_programs: dict[Primitive, dict[Any, ClosedJaxpr]] = {}  # by type and parameters
+
+
+@clears_cache
+def _clear_programs() -> None:
+    for programs in list(_programs.values()):
+        programs.clear()
 
 
 def _from_translation(primitive: Primitive) -> Callable[..., Any] | None:
@@ -28,6 +36,7 @@ def _from_translation(primitive: Primitive) -> Callable[..., Any] | None:
     if not (abstract_eval_rules.is_written(primitive) and xla_translations.is_written(primitive)):
         return None
     programs: dict[Any, ClosedJaxpr] = {}
+    _programs[primitive] = programs
 
     def impl(*arrays: Array, **params: Any) -> Any:
         from corejax_xla_backend.execution import execute

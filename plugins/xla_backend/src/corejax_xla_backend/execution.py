@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from corejax.extend import (
     ClosedJaxpr,
     Var,
     as_array,
+    clears_cache,
     config,
     context_hooks,
     get_aval,
@@ -23,6 +25,7 @@ from corejax.extend import (
     tree,
 )
 from corejax_xla_backend import _jaxlib, host_callback
+from corejax_xla_backend.live import LiveSet
 from corejax_xla_backend.stablehlo import ModuleBuilder
 
 
@@ -172,25 +175,53 @@ def lower(closed: ClosedJaxpr, name: str, platform: str) -> Lowering:
 
 
 def compiled(closed: ClosedJaxpr, name: str, backend: str | None) -> Compiled:
-    """The program's executable; compiled at the first call."""
+    """The program's executable; compiled at the first call, by one thread while others that ask for it wait."""
     key = ("executable", backend, config.rule_overrides)  # which rules it was translated by
     found = closed.memo.get(key)
     if found is None:
-        started = time.perf_counter()
         device = _jaxlib.default_device() if backend is None else _jaxlib.devices(backend)[0]
-        text, kept, callbacks = lower(closed, name, device.platform)
-        module = _jaxlib.parse_module(text)
-        executable = _jaxlib.compile_module(module, closed.out_avals, device, callbacks=callbacks)
-        consts = [as_array(c)._buf for c in closed.consts]
-        found = closed.memo[key] = Compiled(executable, kept, consts, callbacks)
-        if observe.observed():
-            _report(closed, name, device.platform, 1000 * (time.perf_counter() - started))
+        # Reentrant, and of one program only: rules that run meanwhile may compile, and wait for threads that compile.
+        with closed.memo.setdefault(("compiling", *key), threading.RLock()):
+            try:
+                found = closed.memo.get(key)
+                if found is None:
+                    found = closed.memo[key] = _compile(closed, name, device)
+                    _programs.add(closed)
+            finally:
+                closed.memo.pop(("compiling", *key), None)
     return found  # type: ignore[no-any-return]
+
+
+def _compile(closed: ClosedJaxpr, name: str, device: Any) -> Compiled:
+    started = time.perf_counter()
+    text, kept, callbacks = lower(closed, name, device.platform)
+    module = _jaxlib.parse_module(text)
+    executable = _jaxlib.compile_module(module, closed.out_avals, device, callbacks=callbacks)
+    consts = [as_array(c)._buf for c in closed.consts]
+    if observe.observed():
+        _report(closed, name, device.platform, 1000 * (time.perf_counter() - started))
+    return Compiled(executable, kept, consts, callbacks)
+
+
+_programs: LiveSet[ClosedJaxpr] = LiveSet()  # those with an executable in their memo
+
+
+@clears_cache
+def _clear_executables() -> None:
+    _jaxlib.forget_readers()
+    for closed in _programs:
+        for key in list(closed.memo):
+            if _is_executable(key):
+                closed.memo.pop(key, None)
+
+
+def _is_executable(key: Any) -> bool:
+    return isinstance(key, tuple) and key[:1] == ("executable",)
 
 
 def _report(closed: ClosedJaxpr, name: str, platform: str, ms: float) -> None:
     """Tell observers of a compilation."""
-    elsewhere = sum(isinstance(key, tuple) and key[:1] == ("executable",) for key in closed.memo) > 1
+    elsewhere = any(_is_executable(key) for key in closed.memo)
     why = f"first run on platform {platform!r}" if elsewhere else "first run of this program"
     facts = {"platform": platform, "equations": len(closed.jaxpr.eqns)}
     observe.notify(observe.Event("compile", name, (why,), ms, facts))

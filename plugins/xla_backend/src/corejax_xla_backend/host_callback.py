@@ -22,6 +22,7 @@ from corejax.extend import (
     ShapedArray,
     abstract_eval_rules,
     bottom_trace,
+    clears_cache,
     impl_rules,
     set_current_trace,
     xla_translations,
@@ -32,6 +33,7 @@ _TARGETS = {"cpu": "xla_ffi_python_cpu_callback", "cuda": "xla_ffi_python_gpu_ca
 
 _failures: OrderedDict[int, HostCallbackError] = OrderedDict()
 _FAILURES_LIMIT = 16  # several callbacks of a program may fail, of which one is reported
+clears_cache(_failures.clear)
 _numbers = itertools.count(1)
 
 

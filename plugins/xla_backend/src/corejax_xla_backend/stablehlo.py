@@ -19,6 +19,7 @@ from corejax.extend import (
     ShapedArray,
     Var,
     blame,
+    clears_cache,
     describe_source,
     dtypes,
     host_value,
@@ -50,6 +51,7 @@ _ELEMENT_TYPES = {
 }
 
 _types: dict[tuple[tuple[int, ...], Any], str] = {}
+clears_cache(_types.clear)
 
 
 def element_type(dtype: Any) -> str:

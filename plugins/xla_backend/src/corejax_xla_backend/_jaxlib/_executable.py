@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -59,7 +60,9 @@ class Executable:
         self.name = name
         self.committed = committed
         self.sharding = device_sharding(device)
-        self._call = self._make_call()
+        # Of a copy: a dispatcher that knew its owner would be a cycle, which keeps the program until Python looks
+        # for cycles; and what C++ holds as the key of its cache is not looked into at all.
+        self._call = copy.copy(self)._make_call()
 
     def _make_call(self) -> Callable[..., Any]:
         """The C++ dispatcher over bare buffers.
@@ -81,7 +84,7 @@ class Executable:
             cache_miss,
             [],
             [],
-            self,
+            object(),
             registry,
             place,
             core.PjitFunctionCache(16),

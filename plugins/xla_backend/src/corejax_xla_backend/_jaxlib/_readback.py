@@ -90,3 +90,8 @@ def _reader(operation: str, dtype: np.dtype, readable: np.dtype, shape: tuple[in
         ):
             finish([ir.Operation.create(f"stablehlo.{operation}", [after], list(args)).result])
     return compile_module(builder.module, [_Result(shape, readable)], device)
+
+
+def forget_readers() -> None:
+    """Drop the programs with which buffers were read."""
+    _reader.cache_clear()
