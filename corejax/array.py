@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -172,6 +173,15 @@ class Array(ArrayMethods):
 
     def __complex__(self) -> complex:
         return self._scalar(complex)  # type: ignore[no-any-return]
+
+    def __trunc__(self) -> int:
+        return self._scalar(math.trunc)  # type: ignore[no-any-return]
+
+    def __floor__(self) -> int:
+        return self._scalar(math.floor)  # type: ignore[no-any-return]
+
+    def __ceil__(self) -> int:
+        return self._scalar(math.ceil)  # type: ignore[no-any-return]
 
     def __index__(self) -> int:
         if self.aval.ndim or self.aval.dtype.kind not in "iub" or self.aval.dtype.kind == "b":

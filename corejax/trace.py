@@ -7,6 +7,8 @@ staging trace has no parent: it records everything (omnistaging). There are no l
 
 from __future__ import annotations
 
+import math
+import operator
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, TypeVar
@@ -218,8 +220,16 @@ class Tracer(ArrayMethods):
     _trace: Trace
 
     def concrete(self) -> Any:
-        """The value behind the tracer where it is known now (`jvp`, `grad`), else None."""
+        """The value behind the tracer where it is known now and is all there is to it, else None."""
         return None
+
+    def steering(self) -> Any:
+        """The value that `bool` and `int` see, where it is known now, else None.
+
+        A value with a tangent has one: Python control flow is constant piecewise. It is not `concrete`, for what
+        is made of a converted value has lost the tangent.
+        """
+        return self.concrete()
 
     def origin(self) -> str:
         """Sentences that say which transformation traced the value and why it is not known."""
@@ -232,10 +242,25 @@ class Tracer(ArrayMethods):
 
     def _refuse(self, error: type[ConcretizationTypeError], what: str, advice: str) -> Exception:
         known = f"{what} of traced array with shape {self.aval.str_short(short_dtypes=False)}."
-        return error("\n".join(part for part in (known, self.origin(), advice) if part))
+        origin = self.origin()
+        if self.steering() is not None:
+            origin, advice = self._lost_tangent(advice)
+        return error("\n".join(part for part in (known, origin, advice) if part))
+
+    def _lost_tangent(self, advice: str) -> tuple[str, str]:
+        """Which differentiation would lose the value's tangent where, and what to do."""
+        debug = self._trace.debug
+        what = f"{debug.transform} of the function {debug.name}" if debug is not None else "a derivative"
+        where = f" at {debug.location}" if debug is not None and debug.location else ""
+        return (
+            f"It is differentiated by {what}{where}, and the converted value would count as a constant at "
+            f"{source_info.user_line()}: its derivative would be lost.",
+            "Use the corejax.numpy function of that name (jnp.sin for np.sin and math.sin) and keep the value an "
+            "array; corejax.lax.stop_gradient(x) where a constant is meant. bool() and int() work, for control flow.",
+        )
 
     def __bool__(self) -> bool:
-        value = self.concrete()
+        value = self.steering()
         if value is not None:
             return bool(value)
         raise self._refuse(
@@ -245,8 +270,8 @@ class Tracer(ArrayMethods):
             "(static_argnums, static_argnames) so that its value is known while tracing.",
         )
 
-    def _scalar(self, kind: Callable[[Any], Any], what: str) -> Any:
-        value = self.concrete()
+    def _scalar(self, kind: Callable[[Any], Any], what: str, value: Any = None) -> Any:
+        value = self.concrete() if value is None else value
         if value is not None:
             return kind(value)
         error = TracerIntegerConversionError if what == "__index__" else ConcretizationTypeError
@@ -258,7 +283,16 @@ class Tracer(ArrayMethods):
         )
 
     def __int__(self) -> int:
-        return self._scalar(int, "int()")  # type: ignore[no-any-return]
+        return self._scalar(int, "int()", self.steering())  # type: ignore[no-any-return]
+
+    def __trunc__(self) -> int:
+        return self._scalar(math.trunc, "math.trunc()", self.steering())  # type: ignore[no-any-return]
+
+    def __floor__(self) -> int:
+        return self._scalar(math.floor, "math.floor()", self.steering())  # type: ignore[no-any-return]
+
+    def __ceil__(self) -> int:
+        return self._scalar(math.ceil, "math.ceil()", self.steering())  # type: ignore[no-any-return]
 
     def __float__(self) -> float:
         return self._scalar(float, "float()")  # type: ignore[no-any-return]
@@ -267,9 +301,7 @@ class Tracer(ArrayMethods):
         return self._scalar(complex, "complex()")  # type: ignore[no-any-return]
 
     def __index__(self) -> int:
-        import operator
-
-        return self._scalar(operator.index, "__index__")  # type: ignore[no-any-return]
+        return self._scalar(operator.index, "__index__", self.steering())  # type: ignore[no-any-return]
 
     def item(self, *args: int) -> Any:
         """The value as a Python scalar, where it is known now."""
@@ -280,11 +312,9 @@ class Tracer(ArrayMethods):
         return self._scalar(lambda value: value.tolist(), "tolist()")
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        import numpy as np
-
         value = self.concrete()
         if value is not None:
-            return np.array(value, dtype=dtype, copy=copy)
+            return value.__array__(dtype, copy=copy)
         raise self._refuse(
             TracerArrayConversionError,
             "Attempted conversion to a NumPy array",
@@ -296,6 +326,9 @@ class Tracer(ArrayMethods):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.aval.str_short(short_dtypes=False)})"
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"a traced value has no copy outside of its transformation: cannot pickle {self!r}")
 
     def __deepcopy__(self, memo: Any) -> Tracer:
         return self

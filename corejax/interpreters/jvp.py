@@ -41,10 +41,10 @@ class JVPTracer(Tracer):
         primal = self.primal
         return primal.aval if type(primal) is Array else get_aval(primal)
 
-    def concrete(self) -> Any:
+    def steering(self) -> Any:
         """The primal, where it is known: Python control flow on it works."""
         primal = self.primal
-        return primal.concrete() if isinstance(primal, Tracer) else as_array(primal)
+        return primal.steering() if isinstance(primal, Tracer) else as_array(primal)
 
     def origin(self) -> str:
         """As the primal's."""

@@ -141,7 +141,7 @@ def _static_part(x: Any, entries: list[Any]) -> Any:
 def _forward(entry: slice, size: int) -> tuple[int, int, int]:
     """Start, limit and step of a slice, in increasing order; the step is negative where it has to be reversed."""
     for bound in (entry.start, entry.stop, entry.step):
-        if isinstance(bound, Tracer) and bound.concrete() is None:
+        if isinstance(bound, Tracer) and bound.steering() is None:
             raise IndexError(
                 f"the bounds of a slice are static, so that its size is known: got {entry}.\n{bound.origin()}\n"
                 "Use lax.dynamic_slice for a block of static size at a start that is data."
