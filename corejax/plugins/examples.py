@@ -15,9 +15,14 @@ class Example:
 
     Attributes:
         operands: a `ShapedArray` where any numbers of the range will do, an array where these ones matter.
+            Arrays of integers or booleans, unless they are scalars, are used as they are, and with no other numbers.
         params: the primitive's static parameters.
         low, high: range that numbers are drawn from, one for all operands or one for each; the author keeps it
             away from points where the function has no derivative.
+        prepare: `f(*drawn, **params)` gives the operands to use, of the same shapes, from what was drawn: sorts a
+            table, adds to a matrix's diagonal. It may be applied to what it gave.
+        requires: `f(*arrays, **params)` says whether operands go together: an index pointer that fits the data.
+            Whatever varies operands keeps to it.
         reference: the same function in NumPy, `f(*arrays, **params)`, written independently of the impl rule.
         tolerance: relative error that is allowed, in units of the dtype's own usual one.
         skip: check -> why it says nothing about this example.
@@ -32,6 +37,8 @@ class Example:
     tolerance: float = 1.0
     skip: Mapping[str, str] = field(default_factory=dict)
     fails: Mapping[str, str] = field(default_factory=dict)
+    prepare: Callable[..., Sequence[Any]] | None = None
+    requires: Callable[..., bool] | None = None
 
     def range_of(self, operand: int) -> tuple[float, float]:
         """The range of one operand's numbers."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from corejax.extend import ClosedJaxpr, Example, Primitive, ShapedArray, stage_closed
-from corejax_testing.arrays import Array, draw, is_inexact, show
+from corejax_testing.arrays import Array, is_inexact, show
+from corejax_testing.operands import admits, drawn, prepared
 from corejax_testing.outcomes import NotApplicable
 
 _WIDE = {"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}
@@ -33,11 +34,15 @@ class Call:
 
     @classmethod
     def of(cls, primitive: Primitive, example: Example, rng: np.random.Generator) -> Call:
-        """An application with numbers from the example's ranges."""
-        values = tuple(
-            draw(rng, x, *example.range_of(i)) if isinstance(x, ShapedArray) else np.asarray(x)
-            for i, x in enumerate(example.operands)
-        )
+        """An application to operands as the example's author means them.
+
+        Raises:
+            NotApplicable: none are found.
+        """
+        try:
+            values = drawn(example, rng)
+        except Exception as error:  # the check `examples` says so of an example as it is given
+            raise NotApplicable(f"{type(error).__name__}: {error}") from error
         return cls(primitive, values, dict(example.params), example)
 
     @property
@@ -61,7 +66,13 @@ class Call:
         return sum(x.size for x in self.values)
 
     def __call__(self, *values: Any) -> list[Any]:
-        """The results for operands of these types, as a list."""
+        """The results for operands of these types, as a list.
+
+        Raises:
+            NotApplicable: the example's author excludes these operands.
+        """
+        if not admits(self.example, values):
+            raise NotApplicable("the example excludes the operands that the check needs")
         out = self.primitive.bind(*values, **self.params)
         return list(out) if self.primitive.multiple_results else [out]
 
@@ -73,13 +84,27 @@ class Call:
         """The same application of other numbers."""
         return Call(self.primitive, tuple(np.asarray(x) for x in values), self.params, self.example)
 
-    def again(self, rng: np.random.Generator) -> Call:
-        """Other numbers of the same types and ranges; operands that the author gave as numbers stay."""
-        values = [
-            draw(rng, ShapedArray(x.shape, x.dtype), *self.example.range_of(i)) if isinstance(given, ShapedArray) else x
-            for i, (x, given) in enumerate(zip(self.values, self.example.operands, strict=True))
-        ]
-        return self.at(values)
+    def again(self, rng: np.random.Generator, kept: Collection[int] = ()) -> Call:
+        """Other numbers as the author means them; operands given as numbers stay, and those at the positions `kept`.
+
+        Where none are found these are the same numbers.
+        """
+        shaped = replace(self.example, operands=tuple(
+            ShapedArray(x.shape, x.dtype) if isinstance(given, ShapedArray) else x
+            for x, given in zip(self.values, self.example.operands, strict=True)
+        ))  # fmt: skip
+        try:
+            return self.at(drawn(shaped, rng, {i: self.values[i] for i in kept}))
+        except Exception:  # what is kept fits nothing else
+            return self
+
+    def near(self, values: Sequence[Any]) -> Call | None:
+        """The application of simpler numbers, made fit; None where the author excludes them."""
+        try:
+            call = self.at(prepared(self.example, [np.asarray(x) for x in values]))
+        except Exception:  # the author's function need not know them
+            return None
+        return call if admits(self.example, call.values) else None
 
     def widened(self) -> Call:
         """The same with float64 and complex128 in place of narrower ones, where the primitive takes these."""
@@ -116,7 +141,9 @@ class Call:
 
 
 def accepts(call: Call) -> bool:
-    """Whether abstract eval takes the operands; a TypeError or ValueError is a refusal."""
+    """Whether abstract eval takes the operands, and the author means them; a TypeError or ValueError is a refusal."""
+    if not admits(call.example, call.values):
+        return False
     try:
         call.avals_out  # noqa: B018
     except (TypeError, ValueError):

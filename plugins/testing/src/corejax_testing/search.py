@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -77,8 +78,8 @@ def attempt(check: Check, call: Call, number: int, tally: Tally) -> Failure | No
 def not_failing(primitive: Primitive, check: Check, examples: Sequence[Example], tally: Tally) -> Failure | None:
     """Examples that fail by design, as their author says: the first that does not, which is a failure."""
     rng = np.random.default_rng(_seed(primitive.name))
-    for example in examples:
-        call, reason = Call.of(primitive, example, rng), example.fails[check.name]
+    for call in _applications(primitive, examples, rng):
+        reason = call.example.fails[check.name]
         if attempt(check, call, 0, Tally()) is None:
             message = f"the check does not fail, though it was said to: {reason}"
             return Failure(call, message, check.rule, "take it out of the example's `fails`", CheckFailure)
@@ -101,7 +102,7 @@ def _calls(primitive: Primitive, check: Check, examples: Sequence[Example], quic
         every += [other for e in source for other in in_other_dtypes(primitive, e) if check.name not in other.skip]
     if check.shapes:
         every += [other for e in examples[: 1 if quick else 3] for other in in_other_sizes(primitive, e)]
-    calls = [Call.of(primitive, e, rng) for e in every]
+    calls = list(_applications(primitive, every, rng))
     limit = check.limit
     if check.dtypes and limit and quick:
         limit = max(limit // 2, 1)
@@ -109,6 +110,13 @@ def _calls(primitive: Primitive, check: Check, examples: Sequence[Example], quic
         calls.sort(key=lambda call: (call.size < 2 * len(call.values), call.size))
     calls = calls[:limit] if limit else calls
     return sorted(calls, key=lambda call: call.size)
+
+
+def _applications(primitive: Primitive, examples: Sequence[Example], rng: np.random.Generator) -> Iterator[Call]:
+    """Of each example one, where operands for it are found."""
+    for example in examples:
+        with suppress(NotApplicable):
+            yield Call.of(primitive, example, rng)
 
 
 def _explore(
@@ -121,8 +129,9 @@ def _explore(
     last: list[Failure] = []
 
     def run(example: Example) -> None:
-        call = Call.of(primitive, example, np.random.default_rng(_seed(primitive.name, str(example.operands))))
-        if not accepts(call):
+        rng = np.random.default_rng(_seed(primitive.name, str(example.operands)))
+        call = next(_applications(primitive, [example], rng), None)
+        if call is None or not accepts(call):
             return
         failure = attempt(check, call, 0, tally)
         if failure is not None:
@@ -185,17 +194,17 @@ def _smaller(call: Call) -> Iterator[Call]:
     if not all(isinstance(x, ShapedArray) for x in operands):
         return
     if "elementwise" in call.primitive.tags and any(x.ndim > 1 for x in call.values):
-        yield _of_shapes(call, [x.shape[-1:] for x in call.values])
+        yield from _of_shapes(call, [x.shape[-1:] for x in call.values])
     for length in sorted({n for x in call.values for n in x.shape if n > 1}, reverse=True):
         for less in (1, 2):
             if less < length:
-                yield _of_shapes(call, [tuple(less if n == length else n for n in x.shape) for x in call.values])
+                yield from _of_shapes(call, [tuple(less if n == length else n for n in x.shape) for x in call.values])
 
 
-def _of_shapes(call: Call, shapes: Sequence[tuple[int, ...]]) -> Call:
+def _of_shapes(call: Call, shapes: Sequence[tuple[int, ...]]) -> Iterator[Call]:
     operands = [ShapedArray(shape, x.dtype) for shape, x in zip(shapes, call.values, strict=True)]
     rng = np.random.default_rng(_seed(call.primitive.name))
-    return Call.of(call.primitive, replace(call.example, operands=tuple(operands)), rng)
+    return _applications(call.primitive, [replace(call.example, operands=tuple(operands))], rng)
 
 
 def _rounder(call: Call) -> Iterator[Call]:
@@ -207,7 +216,9 @@ def _rounder(call: Call) -> Iterator[Call]:
         for simple in (np.ones_like(x), np.full_like(x, 2), np.asarray(np.round(x, 1)).astype(x.dtype)):
             inside = bool(np.all((simple.real >= low) & (simple.real <= high)))
             if inside and _digits(simple) < _digits(x):
-                yield call.at([simple if k == i else y for k, y in enumerate(call.values)])
+                rounder = call.near([simple if k == i else y for k, y in enumerate(call.values)])
+                if rounder is not None and _digits(rounder.values[i]) < _digits(x):
+                    yield rounder
 
 
 def _digits(x: Any) -> int:

@@ -2,7 +2,8 @@
 
 A function takes and gives lists of arrays. A transformation says which operands the transformed function takes
 (`inputs`), how corejax transforms it (`fast`), and what that means (`slow`). So any nest of them can be checked
-at its outermost level, whatever the inner ones are.
+at its outermost level, whatever the inner ones are. Batches are made of two sets of operands that the function takes
+(`both`), since numbers of one set in another order need not be operands.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from corejax_testing.calls import host
 from corejax_testing.finite import difference, gradient, step_and_tolerance
 
 Function = Callable[..., list[Any]]
+Both = tuple[list[Array], list[Array]]  # two sets of operands of the same types
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Transformation:
 
     Attributes:
         name: as in a report.
-        inputs: operands of the transformed function from those of the function: `(fun, xs, rng) -> list`.
+        inputs: operands of the transformed function from those of the function: `(fun, both, rng) -> both`.
         fast: `(fun, xs) -> transformed`; `xs` are operands of the function, for their types.
         slow: the same by its meaning, on NumPy arrays.
         rule: kind of rule that is to blame.
@@ -36,7 +38,7 @@ class Transformation:
     """
 
     name: str
-    inputs: Callable[[Function, Sequence[Array], np.random.Generator], list[Array]]
+    inputs: Callable[[Function, Both, np.random.Generator], Both]
     fast: Callable[[Function, Sequence[Array]], Function]
     slow: Callable[[Function, Sequence[Array]], Function]
     rule: str
@@ -46,8 +48,13 @@ class Transformation:
 # -- jit, cond, checkpoint, while ------------------------------------------------------------------------------------
 
 
-def _same_inputs(fun: Function, xs: Sequence[Array], rng: np.random.Generator) -> list[Array]:
-    return list(xs)
+def _same_inputs(fun: Function, both: Both, rng: np.random.Generator) -> Both:
+    return both
+
+
+def _chosen_inputs(fun: Function, both: Both, rng: np.random.Generator) -> Both:
+    xs, ys = both
+    return [np.asarray(True), *xs], [np.asarray(True), *ys]
 
 
 def _cond_fast(fun: Function, xs: Sequence[Array]) -> Function:
@@ -73,11 +80,13 @@ def _while_fast(fun: Function, xs: Sequence[Array]) -> Function:
     return lambda *ys: list(lax.while_loop(lambda state: state[0] < 1, body, (np.int32(0), list(ys), outs))[2])
 
 
-# -- vmap, scan: over a batch of the operands and the operands in reverse ----------------------------------------
+# -- vmap, scan: over a batch of two sets of operands ------------------------------------------------------------
 
 
-def _pairs(fun: Function, xs: Sequence[Array], rng: np.random.Generator) -> list[Array]:
-    return [np.stack([x, x[..., ::-1] if x.ndim else x]) for x in xs]
+def _batches(fun: Function, both: Both, rng: np.random.Generator) -> Both:
+    xs, ys = both
+    pairs = list(zip(xs, ys, strict=True))
+    return [np.stack([x, y]) for x, y in pairs], [np.stack([y, x]) for x, y in pairs]
 
 
 def _loop(fun: Function, xs: Sequence[Array]) -> Function:
@@ -112,13 +121,15 @@ def _part(fun: Function, values: Sequence[Any], which: Sequence[int], outs: Sequ
     return part
 
 
-def _tangent_inputs(fun: Function, xs: Sequence[Array], rng: np.random.Generator) -> list[Array]:
-    return [*xs, *(direction(rng, xs[i]) for i in _smooth(xs))]
+def _tangent_inputs(fun: Function, both: Both, rng: np.random.Generator) -> Both:
+    xs, ys = ([*zs, *(direction(rng, zs[i]) for i in _smooth(zs))] for zs in both)
+    return xs, ys
 
 
-def _cotangent_inputs(fun: Function, xs: Sequence[Array], rng: np.random.Generator) -> list[Array]:
-    outs = host(fun(*xs))
-    return [*xs, *(direction(rng, outs[k]) for k in _smooth(outs))]
+def _cotangent_inputs(fun: Function, both: Both, rng: np.random.Generator) -> Both:
+    outs = host(fun(*both[0]))
+    xs, ys = ([*zs, *(direction(rng, outs[k]) for k in _smooth(outs))] for zs in both)
+    return xs, ys
 
 
 def _differentiated(make: Callable[[Function, list[Any], list[Any]], list[Any]]) -> Any:
@@ -159,14 +170,14 @@ def _gradient(fun: Function, xs: list[Any], cts: list[Any]) -> list[Any]:
 
 JIT = Transformation("jit", _same_inputs, lambda f, xs: corejax.jit(lambda *a: list(f(*a))), lambda f, xs: f,
                      "xla_translation")  # fmt: skip
-VMAP = Transformation("vmap", _pairs, lambda f, xs: corejax.vmap(lambda *a: list(f(*a))), _loop, "vmap")
+VMAP = Transformation("vmap", _batches, lambda f, xs: corejax.vmap(lambda *a: list(f(*a))), _loop, "vmap")
 JVP = Transformation("jvp", _tangent_inputs, _differentiated(_jvp), _differentiated(_difference), "jvp", True)
 LINEARIZE = Transformation("linearize", _tangent_inputs, _differentiated(_linearize), _differentiated(_difference),
                            "jvp", True)  # fmt: skip
 GRAD = Transformation("grad", _cotangent_inputs, _differentiated(_vjp), _differentiated(_gradient), "transpose", True)
-COND = Transformation("cond", lambda f, xs, rng: [np.asarray(True), *xs], _cond_fast,
+COND = Transformation("cond", _chosen_inputs, _cond_fast,
                       lambda f, xs: lambda pred, *ys: f(*ys), "partial_eval_jaxpr")  # fmt: skip
-SCAN = Transformation("scan", _pairs, _scan_fast, _loop, "partial_eval_jaxpr")
+SCAN = Transformation("scan", _batches, _scan_fast, _loop, "partial_eval_jaxpr")
 CHECKPOINT = Transformation("checkpoint", _same_inputs, _checkpoint_fast, lambda f, xs: f, "partial_eval_jaxpr")
 WHILE = Transformation("while", _same_inputs, _while_fast, lambda f, xs: f, "jvp")
 

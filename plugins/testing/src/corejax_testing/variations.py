@@ -34,12 +34,7 @@ def with_dtype(example: Example, dtype: np.dtype[Any]) -> Example:
     """The example with its main dtype replaced."""
     main = main_dtype(example)
     operands = [_converted(x, dtype) if np.dtype(x.dtype) == main else x for x in example.operands]
-    return _replaced(example, operands)
-
-
-def _replaced(example: Example, operands: list[Any]) -> Example:
-    fields = {name: getattr(example, name) for name in ("low", "high", "reference", "tolerance", "skip")}
-    return Example(tuple(operands), example.params, **fields)
+    return replace(example, operands=tuple(operands))
 
 
 def _converted(operand: Any, dtype: np.dtype[Any]) -> Any:
@@ -52,7 +47,7 @@ def in_other_dtypes(primitive: Primitive, example: Example) -> Iterator[Example]
     for dtype in DTYPES if main is not None else ():
         if dtype != main:
             other = with_dtype(example, dtype)
-            if accepts(Call.of(primitive, other, np.random.default_rng(0))):
+            if takes(primitive, other):
                 yield other
 
 
@@ -69,14 +64,15 @@ def in_other_sizes(primitive: Primitive, example: Example) -> Iterator[Example]:
         return
     for new in ({n: n + 1 for n in lengths}, {max(lengths): 0}):
         operands = [x.update(shape=tuple(new.get(n, n) for n in x.shape)) for x in example.operands]
-        other = _replaced(example, operands)
+        other = replace(example, operands=tuple(operands))
         if 0 in new.values():  # NumPy's functions need not take these
             other = replace(other, reference=None)
-        if _takes(primitive, other):
+        if takes(primitive, other):
             yield other
 
 
-def _takes(primitive: Primitive, example: Example) -> bool:
+def takes(primitive: Primitive, example: Example) -> bool:
+    """Whether a variation of an example is one."""
     try:
         return accepts(Call.of(primitive, example, np.random.default_rng(0)))
     except Exception:  # an example's lengths may be in its parameters: what fails on others says nothing
@@ -97,6 +93,6 @@ def shapes_of(primitive: Primitive, examples: list[Example]) -> st.SearchStrateg
         operands = [
             x.update(shape=() if scalar else shape) for x, scalar in zip(example.operands, scalars, strict=True)
         ]
-        return _replaced(example, operands)
+        return replace(example, operands=tuple(operands))
 
     return strategy()

@@ -66,11 +66,11 @@ def compose(call: Call, chain: Sequence[Transformation], rng: np.random.Generato
     """
     *inner, outer = chain
     fun: Any = call
-    xs = list(call.values)
+    both = list(call.values), list(call.again(rng).values)
     for transformation in inner:
-        ys = transformation.inputs(fun, xs, rng)
-        fun, xs = transformation.fast(fun, xs), ys
-    zs = outer.inputs(fun, xs, rng)
+        inputs = transformation.inputs(fun, both, rng)
+        fun, both = transformation.fast(fun, both[0]), inputs
+    xs, zs = both[0], outer.inputs(fun, both, rng)[0]
     got, wanted = host(outer.fast(fun, xs)(*zs)), host(outer.slow(fun, xs)(*zs))
     if not all(np.all(np.isfinite(w)) for w in wanted if w.dtype.kind in "fc"):
         return

@@ -11,6 +11,7 @@ from corejax_testing.calls import Call, host
 from corejax_testing.checks.compiled import has_backend
 from corejax_testing.checks.derivatives import pushed
 from corejax_testing.checks.registry import blamed, check
+from corejax_testing.operands import admits
 from corejax_testing.outcomes import CheckFailure, NotApplicable
 
 
@@ -19,8 +20,7 @@ def check_zero_size(call: Call, rng: np.random.Generator) -> None:
     """Empty operands of an elementwise primitive and empty batches of any give empty results: jvp, vjp and jit too."""
     tried = False
     if "elementwise" in call.primitive.tags and call.values:
-        _check_empty_operands(call)
-        tried = True
+        tried = _check_empty_operands(call)
     if call.values and vmap_rules.find(call.primitive) is not None:
         _check_empty_batch(call)
         tried = True
@@ -28,10 +28,13 @@ def check_zero_size(call: Call, rng: np.random.Generator) -> None:
         raise NotApplicable("no operands")
 
 
-def _check_empty_operands(call: Call) -> None:
+def _check_empty_operands(call: Call) -> bool:
+    """False where the example excludes these."""
     shape = (0, 2)
     scalars = not any(x.ndim for x in call.values)
     empty = call.at([np.zeros(shape, x.dtype) if x.ndim or scalars else x for x in call.values])
+    if not admits(call.example, empty.values):
+        return False
     wanted = [ShapedArray(shape, a.dtype) for a in call.avals_out]
     with blamed("impl"):
         _require(host(empty(*empty.values)), wanted, f"of operands of shape {shape} a result", "impl")
@@ -40,11 +43,11 @@ def _check_empty_operands(call: Call) -> None:
             compiled = host(corejax.jit(lambda *a: empty(*a))(*empty.values))
         _require(compiled, wanted, f"compiled, of operands of shape {shape} a result", "xla_translation")
     if jvp_rules.find(call.primitive) is None:
-        return
+        return True
     try:
         fun, xs, outs = empty.moving()
     except NotApplicable:
-        return
+        return True
     with blamed("jvp"):
         tangents = pushed(fun, xs, [np.zeros_like(x) for x in xs])[1]
     _require(tangents, [wanted[i] for i in outs], f"of operands of shape {shape} a tangent", "jvp")
@@ -54,6 +57,7 @@ def _check_empty_operands(call: Call) -> None:
     _require(
         back, [ShapedArray(x.shape, x.dtype) for x in xs], f"of operands of shape {shape} a cotangent", "transpose"
     )
+    return True
 
 
 def _check_empty_batch(call: Call) -> None:

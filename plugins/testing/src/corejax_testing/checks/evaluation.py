@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from corejax.extend import ShapedArray, get_aval, impl_rules
+from corejax.extend import ShapedArray, abstract_eval_rules, get_aval, impl_rules
 from corejax_testing.arrays import Array, compare
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.registry import check
@@ -41,9 +41,16 @@ def check_types(call: Call, rng: np.random.Generator) -> None:
             raise CheckFailure(
                 f"result {i} is of type {got.str_short()}, but abstract eval says {aval.str_short()}", "impl"
             )
-        if aval.weak_type and not call.params.get("weak_type"):
+        if aval.weak_type and not call.params.get("weak_type") and _says_so_itself(call):
             raise CheckFailure(f"result {i} of strongly typed operands is weakly typed", "abstract_eval",
                                "a result is weakly typed only if all operands are")  # fmt: skip
+
+
+def _says_so_itself(call: Call) -> bool:
+    """Whether weak types are a rule's own words: of a decomposition they follow, from its Python numbers too."""
+    abstract_eval_rules.lookup(call.primitive)
+    rule = abstract_eval_rules.rule_of(call.primitive)
+    return rule is not None and rule.derived is None
 
 
 def _check_impl(call: Call) -> None:
@@ -65,6 +72,8 @@ def check_weak_types(call: Call, rng: np.random.Generator) -> None:
     """A result is weakly typed only if all operands are; shape and dtype do not depend on it."""
     if not call.values:
         raise NotApplicable("no operands")
+    if not _says_so_itself(call):
+        raise NotApplicable("weak types of a decomposition follow from its operations")
     strong = call.avals
     for mask in range(1, 2 ** min(len(strong), 4)):
         avals = tuple(a.update(weak_type=bool(mask >> i & 1)) for i, a in enumerate(strong))

@@ -9,6 +9,7 @@ import numpy as np
 from corejax.extend import Example, provided_checks
 from corejax_testing.calls import Call
 from corejax_testing.checks.registry import CHECKS, check
+from corejax_testing.operands import Misfit, drawn
 from corejax_testing.outcomes import CheckFailure
 
 
@@ -31,6 +32,20 @@ def require_sense(example: Example) -> None:
             raise CheckFailure(f"an example gives no range of operand {i}", None, hint) from None
         if not low <= high:
             raise CheckFailure(f"an example's range of operand {i} is empty: low={low}, high={high}")
+    _require_operands(example)
+
+
+def _require_operands(example: Example) -> None:
+    try:
+        drawn(example, np.random.default_rng(0))
+    except Misfit as misfit:
+        hint = "have `prepare` make such operands of what is drawn, or give arrays that satisfy it as operands"
+        raise CheckFailure(str(misfit), None, hint) from None
+    except Exception as error:
+        hint = "both are called as f(*operands, **params), with NumPy arrays"
+        raise CheckFailure(
+            f"the example's `prepare` or `requires` raises {type(error).__name__}: {error}", None, hint
+        ) from error
 
 
 @check("examples", "abstract_eval")

@@ -26,9 +26,11 @@ from corejax.extend import (
     stage_closed,
 )
 from corejax_testing.arrays import Array, draw, is_inexact
+from corejax_testing.calls import Call
 from corejax_testing.fuzzing.case import Case, evaluate, scalar_literal
 from corejax_testing.fuzzing.nests import lax_name, undefined_is_not_applicable
 from corejax_testing.fuzzing.tables import SHAPES, in_range
+from corejax_testing.operands import admits
 from corejax_testing.outcomes import NotApplicable
 
 LARGEST = 1e3  # values beyond are not built upon: programs that blow up show nothing
@@ -109,15 +111,7 @@ class Builder:
             Unfit: its results are not finite, or too large, or the primitive does not take the operands.
             Raised: its impl rule raises.
         """
-        shapes = self._shapes(primitive, example)
-        atoms: list[Any] = []
-        for i, (given, shape) in enumerate(zip(example.operands, shapes, strict=True)):
-            if isinstance(given, ShapedArray):
-                atoms.append(self.operand(given.update(shape=shape), *example.range_of(i)))
-            elif np.ndim(given) == 0 and self.rng.random() < 0.7:
-                atoms.append(scalar_literal(given, get_aval(np.asarray(given))))
-            else:
-                atoms.append(self.argument(np.asarray(given)))
+        atoms = self._operands(primitive, example)
         params = dict(example.params)
         try:
             avals = primitive.abstract(tuple(a.aval for a in atoms), params)
@@ -127,6 +121,25 @@ class Builder:
         read = list(dict.fromkeys(a for a in atoms if isinstance(a, Var)))
         alone = ClosedJaxpr(Jaxpr((), read, [eqn], eqn.outvars), ())
         self._compute(alone, read, [eqn], eqn.outvars)
+
+    def _operands(self, primitive: Primitive, example: Example) -> list[Any]:
+        """Operands that are there already or made; where the example excludes those, new ones that go together."""
+        shapes = self._shapes(primitive, example)
+        mark = len(self.invars), len(self.values), len(self.eqns), len(self.pool)
+        atoms: list[Any] = []
+        for i, (given, shape) in enumerate(zip(example.operands, shapes, strict=True)):
+            if isinstance(given, ShapedArray):
+                atoms.append(self.operand(given.update(shape=shape), *example.range_of(i)))
+            elif np.ndim(given) == 0 and self.rng.random() < 0.7:
+                atoms.append(scalar_literal(given, get_aval(np.asarray(given))))
+            else:
+                atoms.append(self.argument(np.asarray(given)))
+        there = dict(self.pool)
+        if admits(example, [there[a] if isinstance(a, Var) else a.val for a in atoms]):
+            return atoms
+        for made, length in zip((self.invars, self.values, self.eqns, self.pool), mark, strict=True):
+            del made[length:]
+        return [self.argument(x) for x in Call.of(primitive, example, self.rng).values]
 
     def _shapes(self, primitive: Primitive, example: Example) -> list[tuple[int, ...]]:
         given = [tuple(x.shape) for x in example.operands]

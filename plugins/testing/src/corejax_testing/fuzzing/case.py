@@ -30,6 +30,8 @@ from corejax.extend import (
 )
 from corejax_testing.arrays import Array, epsilon, is_inexact, tolerance, wide
 from corejax_testing.calls import host
+from corejax_testing.operands import are_meant, constraints
+from corejax_testing.outcomes import NotApplicable
 
 # Primitives that compile their program. By impl rules alone, the program stands in their place.
 CALLS = frozenset({"xla_call"})
@@ -79,6 +81,24 @@ abstract_eval_rules.register(noise_p, lambda x: x)
 primitives.pop(noise_p.name)  # no plugin's: nobody lists, checks or parses it
 
 
+def _require_meant(*values: Array, application: _Application) -> list[Array]:
+    if not are_meant(application.primitive, values, application.params):
+        raise NotApplicable(f"no example admits such operands of {application.primitive.name}")
+    return []
+
+
+@dataclass(frozen=True, eq=False)
+class _Application:
+    primitive: Primitive
+    params: dict[str, Any]
+
+
+guard_p = Primitive("corejax_testing.guard", multiple_results=True, doc="Refuses operands that no example means.")
+impl_rules.register(guard_p, _require_meant)
+abstract_eval_rules.register(guard_p, lambda *avals, application: [])
+primitives.pop(guard_p.name)
+
+
 # -- programs ----------------------------------------------------------------------------------------------------
 
 
@@ -115,7 +135,10 @@ def size_of(program: ClosedJaxpr | Jaxpr) -> int:
 
 
 def rewritten(program: Any, noisy: bool) -> Any:
-    """The program with calls inlined, and if wanted with noise around every equation that rounds or chooses."""
+    """The program with calls inlined, and if wanted with noise around every equation that rounds or chooses.
+
+    Where examples of a primitive say which operands go together, others are refused (`NotApplicable`).
+    """
     closed = isinstance(program, ClosedJaxpr)
     jaxpr = program.jaxpr if closed else program
     eqns: list[JaxprEqn] = []
@@ -142,6 +165,8 @@ def _rewrite(eqns: Sequence[JaxprEqn], env: dict[Var, Any], out: list[JaxprEqn],
         fresh = [Var(v.aval) for v in eqn.outvars]
         subs = list(nested(eqn.params))
         name = eqn.primitive.name
+        if constraints(eqn.primitive):
+            out.append(JaxprEqn(guard_p, operands, [], {"application": _Application(eqn.primitive, eqn.params)}))
         if noisy and not subs and name not in MOVES and name not in COMPUTES:
             operands = [_moved(v, out) for v in operands]
         params = map_programs(eqn.params, lambda p: rewritten(p, noisy)) if subs else eqn.params

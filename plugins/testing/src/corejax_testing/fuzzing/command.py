@@ -13,8 +13,9 @@ import click
 
 @click.command("fuzz")
 @click.option(
-    "--primitives", "names", metavar="A,B", default="", help="Only these primitives, or those of these plugins."
-)
+    "--primitives", "given", multiple=True, metavar="A,B",
+    help="Only these primitives, or those of these plugins; may be repeated.",
+)  # fmt: skip
 @click.option("--minutes", type=click.FloatRange(min=0), help="For how long.  [default: 1, without --programs]")
 @click.option("--programs", type=click.IntRange(min=1), help="How many programs.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Which programs.")
@@ -28,8 +29,8 @@ import click
 @click.option("--list-relations", is_flag=True, help="Say what is asked of programs, and of which nests, and exit.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def fuzz(
-    names: str, minutes: float | None, programs: int | None, seed: int, first: int, most: int, max_failures: int,
-    relations: tuple[str, ...], list_relations: bool, as_json: bool,
+    given: tuple[str, ...], minutes: float | None, programs: int | None, seed: int, first: int, most: int,
+    max_failures: int, relations: tuple[str, ...], list_relations: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Build random programs from the examples that plugins give, and compare what transformations make of them.
 
@@ -56,14 +57,15 @@ def fuzz(
     for wanted in relations:
         if not known(wanted):
             raise click.UsageError(f"there is no relation {wanted!r}; see corejax fuzz --list-relations")
+    names = [name.strip() for some in given for name in some.split(",") if name.strip()]
     try:
-        selected = chosen([name.strip() for name in names.split(",") if name.strip()])
+        selected = chosen(names)
     except KeyError as error:
         raise click.UsageError(error.args[0]) from None
-    given = [f"--primitives {names}"] if names else []
-    given += [f"--max-equations {most}"] if most != 10 else []
-    given += [f"--relation '{name}'" for name in relations]
-    options = "".join(f" {option}" for option in given)
+    again = [f"--primitives {','.join(names)}"] if names else []
+    again += [f"--max-equations {most}"] if most != 10 else []
+    again += [f"--relation '{name}'" for name in relations]
+    options = "".join(f" {option}" for option in again)
     seconds = 60.0 * minutes if minutes is not None else None if programs is not None else 60.0
     try:
         with _progress(programs, seconds, len(selected)) as step:

@@ -20,7 +20,7 @@ from corejax_testing.fuzzing.case import Case
 from corejax_testing.outcomes import NotApplicable
 
 Made = tuple[Callable[..., list[Any]], list[Array]]  # a function and its operands
-LENGTH = 2  # of batches and loops
+LENGTH = 2  # of loops
 
 
 def lax_name(name: str) -> Callable[..., Any] | None:
@@ -33,14 +33,18 @@ def _exported(name: str) -> Callable[..., Any] | None:
     return found if callable(found) else None
 
 
-def row(x: Array, k: int) -> Array:
-    """Operands of the k-th step of a batch: the numbers of a case in another order, so of the same ranges."""
-    return x if k == 0 or x.ndim == 0 else np.ascontiguousarray(x[..., ::-1])
+def rows(case: Case, which: Sequence[int]) -> list[list[Array]]:
+    """Operands of each step of a batch: in the second the numbers of some in reverse, so of the same ranges.
 
-
-def stacked(x: Array, axis: int = 0) -> Array:
-    """A batch."""
-    return np.stack([row(x, k) for k in range(LENGTH)], axis)
+    Operands that an author's examples do not mean so stay as they are.
+    """
+    steps = [list(case.values), list(case.values)]
+    steps[1] = [np.ascontiguousarray(x[..., ::-1]) if i in which and x.ndim else x for i, x in enumerate(case.values)]
+    try:
+        case.at(steps[1]).outs()
+    except NotApplicable:
+        steps[1] = list(case.values)
+    return steps
 
 
 def batch_axes(case: Case) -> list[int | None]:
@@ -56,7 +60,9 @@ def batch_axes(case: Case) -> list[int | None]:
 
 def batched_values(case: Case, axes: Sequence[int | None]) -> list[Array]:
     """Operands for vmap of a case."""
-    return [x if axis is None else stacked(x, axis) for x, axis in zip(case.values, axes, strict=True)]
+    steps = rows(case, [i for i, axis in enumerate(axes) if axis is not None])
+    columns = zip(*steps, strict=True)
+    return [x[0] if axis is None else np.stack(x, axis) for x, axis in zip(columns, axes, strict=True)]
 
 
 def tangents(case: Case) -> list[Array]:
@@ -191,7 +197,8 @@ def _scan(case: Case) -> Made:
         last, ys = scan(body, init, tuple(args[i] for i in over), length=LENGTH, reverse=reverse)
         return [*([] if carried is None else [last]), *ys]
 
-    return fun, [stacked(x) if i in over else x for i, x in enumerate(case.values)]
+    columns = zip(*rows(case, over), strict=True)
+    return fun, [np.stack(x) if i in over else x[0] for i, x in enumerate(columns)]
 
 
 def _while(case: Case) -> Made:

@@ -9,8 +9,9 @@ import numpy as np
 
 from corejax.extend import Example, Primitive, ShapedArray, examples_of
 from corejax_testing.arrays import is_inexact
-from corejax_testing.calls import Call, accepts
-from corejax_testing.variations import with_dtype
+from corejax_testing.calls import Call
+from corejax_testing.operands import remember
+from corejax_testing.variations import takes, with_dtype
 
 SHAPES = ((), (1,), (3,), (4,), (2, 3), (1, 2), (2, 2), (0,), (2, 1, 3))
 
@@ -20,6 +21,7 @@ class Table:
 
     Args:
         primitives: which ones; those without examples, with effects, or on values that are no arrays are left out.
+            So are examples that prepare their operands and do not say what these have to satisfy.
         given: primitive -> examples in place of what plugins give.
     """
 
@@ -27,7 +29,8 @@ class Table:
         self.examples: dict[Primitive, list[Example]] = {}
         for primitive in primitives:
             found = (given or {}).get(primitive.name) or examples_of(primitive.name)
-            found = [e for e in found if _takes_arrays(primitive, e)]
+            remember(primitive, found)
+            found = [e for e in found if _takes_arrays(primitive, e) and (e.prepare is None or e.requires is not None)]
             if found and not primitive.effects:
                 self.examples[primitive] = list(found)
         self.primitives = list(self.examples)
@@ -47,8 +50,7 @@ class Table:
         if key not in self._variants:
             example = self.examples[primitive][number]
             other = with_dtype(example, dtype) if _may_vary(example, dtype) else example
-            fine = accepts(Call.of(primitive, other, np.random.default_rng(0)))
-            self._variants[key] = other if fine else example
+            self._variants[key] = other if takes(primitive, other) else example
         return self._variants[key]
 
 
