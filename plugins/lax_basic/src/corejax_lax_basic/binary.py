@@ -44,7 +44,8 @@ from corejax_lax_basic.common import (
     unbroadcast,
 )
 from corejax_lax_basic.comparison import eq
-from corejax_lax_basic.convert import convert_element_type
+from corejax_lax_basic.convert import convert_element_type, stop_gradient
+from corejax_lax_basic.logical import bitwise_and
 from corejax_lax_basic.operands import promoted
 from corejax_lax_basic.select import select_n
 
@@ -291,8 +292,13 @@ def _div_transpose(ct: Any, x: Any, y: Any) -> list[Any]:
 
 
 def _by_divisor(t: Any, quotient: Any, y: Any) -> Any:
-    """Tangent of a quotient by its divisor: `-t quotient / y`; of a remainder, by what was taken from `x`."""
+    """Tangent of a quotient by its divisor: `-t quotient / y`."""
     return mul(neg(div(quotient, y)), t)
+
+
+def _times_taken(t: Any, rest: Any, x: Any, y: Any) -> Any:
+    """Tangent of a remainder by its divisor: minus the whole number of times that it was taken, which is a constant."""
+    return mul(neg(stop_gradient(div(sub(x, rest), y))), t)
 
 
 def _share(x: Any, out: Any, y: Any) -> Any:
@@ -301,14 +307,24 @@ def _share(x: Any, out: Any, y: Any) -> Any:
     return select_n(eq(x, out), constant(out, 0), chosen)
 
 
+# The derivative of x**y by y counts as zero where x is 0, and so do all that follow from it: there the power is
+# constant for y > 0, and the limit of a mixed derivative is infinite or not there. 0**0 is constant in both.
+
+
 def _unless_zero(x: Any) -> Any:
     return select_n(eq(x, constant(x, 0)), x, constant(x, 1))
 
 
 def _by_base(t: Any, out: Any, x: Any, y: Any) -> Any:
-    """`t y x**(y-1)`, and 0 where `y` is 0: there the power is constant, whatever `x` is."""
-    lowered = pow(x, sub(_unless_zero(y), constant(y, 1)))
-    return mul(t, mul(convert_element_type(y, get_aval(x).dtype), lowered))
+    """`t y x**(y-1)`, and 0 for 0**0."""
+    if not dtypes.is_inexact(get_aval(y).dtype):
+        lowered = pow(x, sub(_unless_zero(y), constant(y, 1)))
+        return mul(t, mul(convert_element_type(y, get_aval(x).dtype), lowered))
+    at_zero = eq(x, constant(x, 0))
+    y = select_n(at_zero, y, stop_gradient(y))
+    constant_power = bitwise_and(at_zero, eq(y, constant(y, 0)))
+    lowered = pow(x, sub(select_n(constant_power, y, constant(y, 1)), constant(y, 1)))
+    return mul(t, mul(y, lowered))
 
 
 def _by_exponent(t: Any, out: Any, x: Any, y: Any) -> Any:
@@ -333,7 +349,7 @@ jvp_rules.register(integer_pow_p, _integer_pow_jvp, symbolic_zeros=True)
 #                         tangent of operand 0                        tangent of operand 1
 defjvp(            mul_p, lambda t, x, y: mul(t, y),                  lambda t, x, y: mul(x, t))
 defjvp_with_result(div_p, lambda t, q, x, y: div(t, y),               lambda t, q, x, y: _by_divisor(t, q, y))
-defjvp_with_result(rem_p, lambda t, r, x, y: spread(t, r),            lambda t, r, x, y: _by_divisor(t, sub(x, r), y))
+defjvp_with_result(rem_p, lambda t, r, x, y: spread(t, r),            _times_taken)
 defjvp_with_result(max_p, lambda t, m, x, y: mul(_share(x, m, y), t), lambda t, m, x, y: mul(_share(y, m, x), t))
 defjvp_with_result(min_p, lambda t, m, x, y: mul(_share(x, m, y), t), lambda t, m, x, y: mul(_share(y, m, x), t))
 defjvp_with_result(pow_p, _by_base,                                   _by_exponent)

@@ -20,10 +20,11 @@ from corejax_lax_basic.associative import associative_scan
 from corejax_lax_basic.axes import canonical_axis
 from corejax_lax_basic.binary import add, max, min, mul, sub
 from corejax_lax_basic.common import ANY, FLOAT, NUMERIC, Kinds, check_kind, through_float32
-from corejax_lax_basic.comparison import eq, ne
+from corejax_lax_basic.comparison import eq, ge, ne
 from corejax_lax_basic.creation import full_like
+from corejax_lax_basic.logical import bitwise_and
 from corejax_lax_basic.select import select
-from corejax_lax_basic.unary import abs, exp, log1p, neg
+from corejax_lax_basic.unary import exp, log1p, logistic, neg
 
 # -- functions ---------------------------------------------------------------------------------------------------
 
@@ -60,7 +61,10 @@ def _along(name: str, x: Any, axis: int) -> int:
 def logaddexp(x: Any, y: Any) -> Any:
     """log(exp(x) + exp(y)) of arrays of one shape, without overflow; infinities of one sign are themselves."""
     gap = sub(x, y)
-    return select(ne(gap, gap), add(x, y), add(max(x, y), log1p(exp(neg(abs(gap))))))
+    first = ge(gap, full_like(gap, 0))
+    # As the larger one and log1p(exp(-|gap|)), both kinks bent to one side: equal operands are no special case.
+    smooth = add(select(first, x, y), log1p(exp(select(first, neg(gap), gap))))
+    return select(ne(gap, gap), add(x, y), smooth)
 
 
 # -- rules -------------------------------------------------------------------------------------------------------
@@ -136,14 +140,14 @@ def _extremum_rule(combine: Callable[[Any, Any], Any]) -> Callable[[Pair, Pair],
 
 def _logsumexp_rule(left: Pair, right: Pair) -> Pair:
     (x, s), (y, t) = left, right
-    out = logaddexp(x, y)
-    return out, add(mul(_share(x, out), s), mul(_share(y, out), t))
+    return logaddexp(x, y), add(mul(_share(x, y), s), mul(_share(y, x), t))
 
 
-def _share(x: Any, out: Any) -> Any:
-    """Part of a sum of exponentials that one of them is; all of an infinite one."""
-    gap = sub(x, out)
-    return exp(select(eq(x, out), full_like(gap, 0), gap))
+def _share(x: Any, y: Any) -> Any:
+    """Part of the sum of exponentials of `x` and `y` that `x` is; all of it for each of equal infinities."""
+    gap = sub(x, y)
+    both_infinite = bitwise_and(eq(x, y), ne(gap, gap))
+    return logistic(select(both_infinite, full_like(gap, np.inf), gap))
 
 
 def _defpairs(primitive: Primitive, rule: Callable[[Pair, Pair], Pair]) -> None:
