@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from corejax import source_info
 from corejax.errors import CorejaxError
 from corejax.rules import Rule, RuleRegistry, registries
+from corejax.texts import add_note, message_of
 
 if TYPE_CHECKING:
     from corejax.primitive import Primitive
@@ -49,7 +50,7 @@ def blame(
 
 def mark(error: BaseException, primitive: Primitive) -> None:
     """Say that an exception names the rule itself: no note is added to it."""
-    with suppress(AttributeError):  # an exception with slots: a second note does no harm
+    with suppress(Exception):  # an exception with slots, say: a second note does no harm
         setattr(error, _NOTED, primitive.name)
 
 
@@ -58,9 +59,10 @@ def _note(
 ) -> None:
     mark(error, primitive)
     line = source_info.describe(source) if source is not None else source_info.user_line()
-    error.add_note(
+    add_note(
+        error,
         f"{what} of primitive {primitive.name!r}, from {origin}; it was needed at {line}. "
-        f"To check the rule: corejax verify {primitive.name}"
+        f"To check the rule: corejax verify {primitive.name}",
     )
 
 
@@ -72,7 +74,7 @@ def _blame_others(
         for registry in among:
             rule = registry.rule_of(primitive)
             name = getattr(rule and rule.fn, "__qualname__", None)
-            if rule is not None and rule.derived is None and name and str(error).startswith(f"{name}() "):
+            if rule is not None and rule.derived is None and name and message_of(error).startswith(f"{name}() "):
                 _note(error, primitive, source, f"This was the call of the {registry.title}", rule.provenance)
                 return
     written = getattr(primitive.decomposition, "__code__", None)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from corejax.errors import PluginError, PluginMissingError, PluginMissingImportError
 from corejax.plugins.homes import KNOWN_HOMES
 from corejax.plugins.records import VARIABLE, PluginRecord
+from corejax.texts import error_text
 
 if TYPE_CHECKING:
     from corejax.plugins.plugin_manager import PluginManager
@@ -18,7 +19,7 @@ def failure(record: PluginRecord, name: str, fault: BaseException) -> PluginErro
     """The error for a name of a plugin that failed; the fault is its cause."""
     error = PluginError(
         f"corejax.{name} comes from plugin {record.title}, which failed: "
-        + "; ".join([f"{type(fault).__name__}: {fault}", *record.unmet])
+        + "; ".join([error_text(fault), *record.unmet])
     )
     error.__cause__ = fault
     return error
