@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from corejax import source_info
 from corejax.errors import CorejaxError
 from corejax.rules import Rule, RuleRegistry, registries
-from corejax.texts import add_note, message_of
 
 if TYPE_CHECKING:
     from corejax.primitive import Primitive
@@ -57,6 +56,8 @@ def mark(error: BaseException, primitive: Primitive) -> None:
 def _note(
     error: BaseException, primitive: Primitive, source: source_info.Source | None, what: str, origin: object
 ) -> None:
+    from corejax.texts import add_note  # needed for an error only
+
     mark(error, primitive)
     line = source_info.describe(source) if source is not None else source_info.user_line()
     add_note(
@@ -71,6 +72,8 @@ def _blame_others(
 ) -> None:
     """Note what is not raised inside a rule: by its call, because it does not take the arguments; or in a body."""
     if isinstance(error, TypeError):
+        from corejax.texts import message_of  # needed for an error only
+
         for registry in among:
             rule = registry.rule_of(primitive)
             name = getattr(rule and rule.fn, "__qualname__", None)

@@ -12,7 +12,6 @@ from typing import Any
 
 from corejax.journal import Table
 from corejax.restoring import Restoring
-from corejax.texts import error_text, message_of
 
 _FLAGS = {
     "1": True,
@@ -98,6 +97,8 @@ class Config:
         try:
             return parser(text)
         except Exception as error:
+            from corejax.texts import error_text, message_of  # needed for an error only
+
             said = message_of(error) if isinstance(error, ValueError) else error_text(error)
             raise ValueError(f"environment variable COREJAX_{name.upper()}={text!r}: {said}") from None
 

@@ -23,7 +23,6 @@ from corejax.ir.interpret import last_uses, set_concrete_runner
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from corejax.primitive import Primitive, results_of_body
 from corejax.rules import Derivation, impl_rules
-from corejax.texts import message_of
 from corejax.trace import Trace, Tracer, escaped, set_bottom, state
 
 _ndarray = np.ndarray
@@ -69,6 +68,8 @@ def _new_context() -> Callable[..., Any]:
 
 def _nested(error: RuntimeError, rule: Callable[..., Any], vals: Sequence[Any], params: dict[str, Any]) -> Any:
     """A rule inside another rule: the context is entered already, and silent, so it is simply called."""
+    from corejax.texts import message_of  # needed for an error only
+
     if "cannot enter context" not in message_of(error):
         raise error
     return rule(*vals, **params)

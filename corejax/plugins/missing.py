@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from corejax.errors import PluginError, PluginMissingError, PluginMissingImportError
 from corejax.plugins.homes import KNOWN_HOMES
 from corejax.plugins.records import VARIABLE, PluginRecord
-from corejax.texts import error_text
 
 if TYPE_CHECKING:
     from corejax.plugins.plugin_manager import PluginManager
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
 
 def failure(record: PluginRecord, name: str, fault: BaseException) -> PluginError:
     """The error for a name of a plugin that failed; the fault is its cause."""
+    from corejax.texts import error_text  # needed for an error only
+
     error = PluginError(
         f"corejax.{name} comes from plugin {record.title}, which failed: "
         + "; ".join([error_text(fault), *record.unmet])
