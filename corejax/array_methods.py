@@ -146,8 +146,11 @@ def provide(name: str, value: Any, *, override: bool = False) -> None:
     """Give arrays and tracers a method, operator or property.
 
     Raises:
+        ValueError: `name` is none that arrays could have.
         DuplicateRegistrationError: another plugin provides `name` and `override` is not given, or the kernel does.
     """
+    if not isinstance(name, str) or not name.isidentifier() or (name.startswith("_") and name not in OPERATORS):
+        raise ValueError(f"an array method's name is a public word or one of Python's binary operators', got {name!r}")
     owner = Provenance.of(value.fget if isinstance(value, property) else value)
     earlier = provenance.get(name)
     if earlier is None and name in vars(ArrayMethods) and name not in OPERATORS:

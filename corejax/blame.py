@@ -49,18 +49,21 @@ def blame(
 
 def mark(error: BaseException, primitive: Primitive) -> None:
     """Say that an exception names the rule itself: no note is added to it."""
-    with suppress(AttributeError):  # an exception with slots: a second note does no harm
+    with suppress(Exception):  # an exception with slots, say: a second note does no harm
         setattr(error, _NOTED, primitive.name)
 
 
 def _note(
     error: BaseException, primitive: Primitive, source: source_info.Source | None, what: str, origin: object
 ) -> None:
+    from corejax.texts import add_note  # needed for an error only
+
     mark(error, primitive)
     line = source_info.describe(source) if source is not None else source_info.user_line()
-    error.add_note(
+    add_note(
+        error,
         f"{what} of primitive {primitive.name!r}, from {origin}; it was needed at {line}. "
-        f"To check the rule: corejax verify {primitive.name}"
+        f"To check the rule: corejax verify {primitive.name}",
     )
 
 
@@ -69,10 +72,12 @@ def _blame_others(
 ) -> None:
     """Note what is not raised inside a rule: by its call, because it does not take the arguments; or in a body."""
     if isinstance(error, TypeError):
+        from corejax.texts import message_of  # needed for an error only
+
         for registry in among:
             rule = registry.rule_of(primitive)
             name = getattr(rule and rule.fn, "__qualname__", None)
-            if rule is not None and rule.derived is None and name and str(error).startswith(f"{name}() "):
+            if rule is not None and rule.derived is None and name and message_of(error).startswith(f"{name}() "):
                 _note(error, primitive, source, f"This was the call of the {registry.title}", rule.provenance)
                 return
     written = getattr(primitive.decomposition, "__code__", None)

@@ -5,6 +5,7 @@ A setting is read at the edges (creation functions, plugin discovery, compilatio
 
 from __future__ import annotations
 
+import keyword
 import os
 from collections.abc import Callable
 from typing import Any
@@ -95,20 +96,29 @@ class Config:
     def _parsed(name: str, parser: Callable[[str], Any], text: str) -> Any:
         try:
             return parser(text)
-        except ValueError as error:
-            raise ValueError(f"environment variable COREJAX_{name.upper()}: {error}") from None
+        except Exception as error:
+            from corejax.texts import error_text, message_of  # needed for an error only
+
+            said = message_of(error) if isinstance(error, ValueError) else error_text(error)
+            raise ValueError(f"environment variable COREJAX_{name.upper()}={text!r}: {said}") from None
 
     def add_setting(self, name: str, default: Any, parser: Callable[[Any], Any] = lambda value: value) -> None:
         """Declare a plugin's setting; its environment variable is `COREJAX_<NAME>`.
 
         Raises:
-            ValueError: a setting of this name exists.
+            TypeError: the parser is not callable.
+            ValueError: a setting of this name exists, or it is no name for one; or the environment has a wrong value.
         """
-        if name in self._parsers:
-            raise ValueError(f"setting {name!r} exists")
-        self._parsers[name] = parser
+        if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
+            raise ValueError(f"a setting's name is a word such as 'acme_level', got {name!r}")
+        if name in self._parsers or hasattr(self, name) or name == "plugins":
+            raise ValueError(f"setting {name!r} exists, or something else goes by this name")
+        if not callable(parser):
+            raise TypeError(f"setting {name!r}: its parser is a function, got {parser!r}")
         text = os.environ.get("COREJAX_" + name.upper())
-        self.__dict__[name] = default if text is None else self._parsed(name, parser, text)
+        value = default if text is None else self._parsed(name, parser, text)
+        self._parsers[name] = parser
+        self.__dict__[name] = value
 
     def update(self, name: str, value: Any) -> None:
         """Set one setting for the whole process.
@@ -126,7 +136,7 @@ class Config:
         self._changed()
 
     def _entry(self, name: str) -> tuple[Callable[[Any], Any], Any] | None:
-        return (self._parsers[name], self.__dict__[name]) if name in self._parsers else None
+        return (self._parsers[name], self.__dict__.get(name)) if name in self._parsers else None
 
     def _put(self, name: str, entry: tuple[Callable[[Any], Any], Any] | None) -> None:
         """Put a setting back as it was, or away."""

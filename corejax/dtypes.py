@@ -76,6 +76,7 @@ for _kind, _table in _NAMES.items():
             _SHORT_NAMES[_dtype] = _short
             _KINDS[_dtype] = _kind
 _FROM_SHORT_NAMES = {short: d for d, short in _SHORT_NAMES.items()}
+LONG_NAMES = {d.name: d for d in _KINDS}  # without NumPy's aliases, such as "int"
 
 bool_ = np.dtype(np.bool_)
 _SMALL_FLOATS = frozenset(d for d, kind in _KINDS.items() if kind == "f" and d.itemsize == 1)

@@ -106,7 +106,13 @@ class TracerArrayConversionError(ConcretizationTypeError):
 
 
 class JaxprTypeError(CorejaxError, TypeError):
-    """A jaxpr breaks one of the invariants that `corejax.ir.check` states."""
+    """A jaxpr breaks one of the invariants that `corejax.ir.check` states.
+
+    Attributes:
+        eqn: the outermost equation that breaks one, if it is an equation.
+    """
+
+    eqn: object = None
 
 
 class JaxprSyntaxError(CorejaxError, ValueError):

@@ -71,7 +71,9 @@ def _new_context() -> Callable[..., Any]:
 
 def _nested(error: RuntimeError, rule: Callable[..., Any], vals: Sequence[Any], params: dict[str, Any]) -> Any:
     """A rule inside another rule: the context is entered already, and silent, so it is simply called."""
-    if "cannot enter context" not in str(error):
+    from corejax.texts import message_of  # needed for an error only
+
+    if "cannot enter context" not in message_of(error):
         raise error
     return rule(*vals, **params)
 

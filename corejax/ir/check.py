@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from corejax.avals import ShapedArray, get_aval
-from corejax.errors import JaxprTypeError
+from corejax.errors import CorejaxError, JaxprTypeError
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
 from corejax.source_info import describe
 
@@ -41,7 +41,9 @@ def check_jaxpr(program: Jaxpr | ClosedJaxpr) -> tuple[list[ShapedArray], list[S
         try:
             _check_eqn(eqn, bound)
         except JaxprTypeError as error:
-            raise JaxprTypeError(f"{error}\n{_context(jaxpr, index)}") from error.__cause__
+            located = JaxprTypeError(f"{error}\n{_context(jaxpr, index)}")
+            located.eqn = eqn
+            raise located from error.__cause__
     out_avals = [_check_atom(v, bound, "as an output") for v in jaxpr.outvars]
     return jaxpr.in_avals, out_avals
 
@@ -56,8 +58,13 @@ def _check_eqn(eqn: JaxprEqn, bound: set[Var]) -> None:
             raise JaxprTypeError(f"in a program of primitive {name!r}: {error}") from error.__cause__
     try:
         out_avals = eqn.primitive.abstract(in_avals, eqn.params)
-    except (TypeError, ValueError) as error:
-        raise JaxprTypeError(f"primitive {name!r} does not take its operands: {error}") from error
+    except CorejaxError:
+        raise
+    except Exception as error:  # a rule may trip over parameters that its own function would never bind
+        from corejax.texts import error_text, message_of
+
+        said = message_of(error) if isinstance(error, TypeError | ValueError) else error_text(error)
+        raise JaxprTypeError(f"primitive {name!r} does not take its operands: {said}") from error
     if len(out_avals) != len(eqn.outvars):
         raise JaxprTypeError(
             f"primitive {name!r} gives {len(out_avals)} results, the equation binds {len(eqn.outvars)}"

@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from corejax.avals import ShapedArray
+from corejax.errors import CorejaxError, JaxprTypeError
 from corejax.ir.check import check_jaxpr
 from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from corejax.ir.printer import BARE_PRIMITIVE, RESERVED
@@ -61,26 +62,56 @@ def parse_jaxpr(text: str, consts: Sequence[Any] | None = None) -> Jaxpr | Close
     Raises:
         JaxprSyntaxError: the text is not a program, or names a primitive that does not exist.
         JaxprTypeError: the program is ill-typed, or a constant does not have its constvar's type.
+        Both show line and column.
+        TypeError: `text` is no string.
         ValueError: `consts` are too many or too few, or the text has values itself.
     """
-    program = _Parser(text).whole()
+    if not isinstance(text, str):
+        raise TypeError(f"parse_jaxpr: text is a string, got {type(text).__name__}")
+    parser = _Parser(text)
+    program = parser.whole()
     if consts is not None:
         if isinstance(program, ClosedJaxpr) and program.consts:
             raise ValueError("the text gives values for its constvars, so parse_jaxpr takes no consts")
         program = ClosedJaxpr(program.jaxpr if isinstance(program, ClosedJaxpr) else program, consts)
-    check_jaxpr(program)
+    parser.check(program)
     return program
 
 
 class _Parser(ValueReader):
-    """Programs and equations."""
+    """Programs and equations.
+
+    Attributes:
+        places: where each equation begins in the text.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.places: dict[int, int] = {}
 
     def whole(self) -> Jaxpr | ClosedJaxpr:
-        program = self.program()
+        try:
+            program = self.program()
+        except RecursionError:
+            self.fail("programs and tuples are nested too deeply here")
         self.space()
         if self.pos < len(self.text):
             self.expected("the end of the text after the program")
         return program
+
+    def check(self, program: Jaxpr | ClosedJaxpr) -> None:
+        """Type-check; errors show the place."""
+        try:
+            check_jaxpr(program)
+        except JaxprTypeError as error:
+            place = self.place(self.places.get(id(error.eqn), 0))
+            located = JaxprTypeError(f"{place}: {error}")
+            located.eqn = error.eqn
+            raise located from error.__cause__
+        except RecursionError:
+            self.fail("programs are nested too deeply", 0)
+        except CorejaxError as error:  # a primitive has no abstract-eval rule, say
+            raise JaxprTypeError(f"{self.place(0)}: {type(error).__name__}: {error}") from error
 
     def program(self) -> Jaxpr | ClosedJaxpr:
         self.need("{")
@@ -138,7 +169,7 @@ class _Parser(ValueReader):
 
     def eqn(self, scope: dict[str, Var]) -> JaxprEqn:
         outputs: list[tuple[str, ShapedArray, int]] = []
-        start = self.pos
+        start = first = self.pos
         while found := self.match(_BINDER):
             self.space()
             outputs.append((found.group(1), self.type(), start))
@@ -150,7 +181,10 @@ class _Parser(ValueReader):
         params = self.params()
         operands = self.operands(scope)
         # Outputs are bound last: an equation does not see them.
-        return JaxprEqn(primitive, operands, [self.bind(*output[:2], scope, output[2]) for output in outputs], params)
+        outvars = [self.bind(*output[:2], scope, output[2]) for output in outputs]
+        eqn = JaxprEqn(primitive, operands, outvars, params)
+        self.places[id(eqn)] = first
+        return eqn
 
     def primitive(self, untyped: bool) -> Primitive:
         self.space()

@@ -40,8 +40,12 @@ class Cursor:
         start = self.text.rfind("\n", 0, pos) + 1
         line = self.text[start:].partition("\n")[0]
         pointer = "".join("\t" if c == "\t" else " " for c in line[: pos - start]) + "^"
-        place = f"line {self.text.count(chr(10), 0, pos) + 1}, column {pos - start + 1}"
-        raise JaxprSyntaxError(f"{place}: {message}\n  {line}\n  {pointer}")
+        raise JaxprSyntaxError(f"{self.place(pos)}: {message}\n  {line}\n  {pointer}")
+
+    def place(self, pos: int) -> str:
+        """`line 3, column 5`."""
+        start = self.text.rfind("\n", 0, pos) + 1
+        return f"line {self.text.count(chr(10), 0, pos) + 1}, column {pos - start + 1}"
 
     def expected(self, what: str) -> NoReturn:
         found = self.text[self.pos : self.pos + 24].split()
@@ -110,7 +114,7 @@ class Cursor:
     def converted(self, text: str, dtype: np.dtype[Any], start: int) -> Scalar:
         try:
             return scalar_from_text(text, dtype)
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             self.fail(str(error), start)
 
 
@@ -132,11 +136,7 @@ def dtype_of_name(name: str) -> np.dtype[Any] | None:
         return dtypes.from_short_name(name)
     except ValueError:
         pass
-    try:
-        found = dtypes.dtype(name)
-    except TypeError:
-        return None
-    return found if found.name == name else None  # not NumPy's aliases, such as "int"
+    return dtypes.LONG_NAMES.get(name)
 
 
 class ValueReader(Cursor):
@@ -145,18 +145,26 @@ class ValueReader(Cursor):
     def const(self, aval: ShapedArray) -> Array:
         """A constant's value, of a known type."""
         self.space()
+        start = self.pos
+        try:
+            return Array(self._const(aval), aval)
+        except JaxprSyntaxError:
+            raise
+        except (ValueError, OverflowError, MemoryError) as error:
+            self.fail(f"there is no constant of type {aval.str_short()}: {error}", start)
+
+    def _const(self, aval: ShapedArray) -> np.ndarray[Any, Any]:
         if self.at("full("):
             value = np.broadcast_to(self.scalar(aval.dtype), aval.shape)
             self.need(")")
-        elif self.at("base64("):
-            value = self._base64(aval)
-        elif self.at("<"):
+            return value
+        if self.at("base64("):
+            return self._base64(aval)
+        if self.at("<"):
             self.fail("the value of this constant is not in the text: it was traced when the program was printed")
-        else:
-            parts: list[bytes] = []
-            self._nested(aval, 0, parts)
-            value = np.frombuffer(b"".join(parts), aval.dtype).reshape(aval.shape)
-        return Array(value, aval)
+        parts: list[bytes] = []
+        self._nested(aval, 0, parts)
+        return np.frombuffer(b"".join(parts), aval.dtype).reshape(aval.shape)
 
     def _nested(self, aval: ShapedArray, axis: int, parts: list[bytes]) -> None:
         if axis == aval.ndim:
@@ -202,7 +210,7 @@ class ValueReader(Cursor):
             return self.string()
         found = self.match(SCALAR)
         if found is not None:
-            return self._typed(found.group(), start) if self.at(":") else _python_scalar(found.group())
+            return self._typed(found.group(), start) if self.at(":") else self._untyped(found.group(), start)
         if first in ("(", "["):
             self.pos += 1
             return tuple(self.items(")" if first == "(" else "]", self.value, "in a tuple"))
@@ -218,6 +226,12 @@ class ValueReader(Cursor):
         found = _OPAQUE.match(self.text, self.pos)
         what = found.group() if found else "this object"
         self.fail(f"{what} has no text of its own, so this parameter cannot be read back")
+
+    def _untyped(self, text: str, start: int) -> Any:
+        try:
+            return _python_scalar(text)
+        except (ValueError, OverflowError) as error:
+            self.fail(str(error), start)
 
     def _typed(self, text: str, start: int) -> Scalar:
         self.space()
@@ -266,8 +280,12 @@ class ValueReader(Cursor):
         found = self.items(")", item, f"among the fields of {cls.__name__}")
         try:
             return cls(*(x for x in found if x is not named), **named)
-        except (TypeError, ValueError) as error:
-            self.fail(f"{cls.__name__} does not take these fields: {error}", start)
+        except RecursionError:
+            raise
+        except Exception as error:  # of a class that a plugin has
+            from corejax.texts import message_of
+
+            self.fail(f"{cls.__name__} does not take these fields: {message_of(error)}", start)
 
 
 def _python_scalar(text: str) -> Any:

@@ -20,7 +20,7 @@ from corejax.journal import Table
 from corejax.trace import Tracer
 
 # A real number without sign, as `scalar_text` or Python writes it.
-UNSIGNED = r"(?:nan\(0x[0-9a-fA-F]+\)|nan|inf|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
+UNSIGNED = r"(?:nan\(0x[0-9a-fA-F]+\)|nan|inf|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)"
 _COMPLEX = re.compile(rf"\(([+-]?{UNSIGNED})([+-]{UNSIGNED})j\)")
 _INT = re.compile(r"[+-]?\d+")
 _EXACT_LENGTH = 8  # characters up to which a float of few bits is written exactly: 448.0, not 450.0

@@ -6,6 +6,7 @@ registered earlier. Other plugins' entries, made meanwhile, stay.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -107,6 +108,20 @@ def undo(changes: list[Change]) -> None:
     for change in reversed(changes):
         if same(change.store.entry(change.key), change.new):
             change.store.put(change.key, change.old)
+
+
+# What plugins' hooks give, and not what their modules register while they are imported.
+_OF_HOOKS = {"names", "namespaces", "rule kinds", "settings", "operations", "array methods"}
+
+
+def is_of_whole_module(change: Change) -> bool:
+    """Whether a module registered it that has been imported to its end, so that it will not be registered again."""
+    if change.store.name in _OF_HOOKS:
+        return False
+    made = getattr(change.new, "make", change.new)  # a derivation is where its function is
+    module = getattr(getattr(made, "provenance", None), "module", None) or getattr(made, "__module__", None)
+    found = sys.modules.get(module) if isinstance(module, str) else None
+    return found is not None and not getattr(found.__spec__, "_initializing", False)
 
 
 def entries() -> dict[str, dict[Any, Any]]:

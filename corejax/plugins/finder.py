@@ -9,8 +9,6 @@ from collections.abc import Callable, Collection, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from corejax.plugins.missing import is_expected, missing_name
-
 if TYPE_CHECKING:
     from corejax.plugins.plugin_manager import PluginManager
 
@@ -60,6 +58,8 @@ class NamespaceFinder:
             manager.load()
         module = self._target(manager, name)
         if module is None:
+            from corejax.plugins.missing import is_expected, missing_name  # needed for an error only
+
             if is_expected(manager, name):
                 raise missing_name(manager, name, importing=True)
             return None

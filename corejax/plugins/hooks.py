@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import keyword
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -89,6 +91,13 @@ def _argument_names(implementation: Any) -> list[str]:
     return [p.name for p in parameters if p.kind in positional and p.default is p.empty]
 
 
+_WORD = "a word, or several with dots between them, none of Python's own and none that begins with an underscore"
+
+
+def _is_word(text: str) -> bool:
+    return text.isidentifier() and not keyword.iskeyword(text)
+
+
 def check_exports(hook: str, exports: Any) -> dict[str, str]:
     """What an export hook returned, validated.
 
@@ -104,4 +113,8 @@ def check_exports(hook: str, exports: Any) -> dict[str, str]:
     for name, target in exports.items():
         if not (isinstance(name, str) and isinstance(target, str) and target.count(":") == colons):
             raise PluginError(f"{hook} gives entries such as {example}, got {name!r}: {target!r}")
+        if not all(_is_word(word) and not word.startswith("_") for word in name.split(".")):
+            raise PluginError(f"{hook}: nobody could write a name such as {name!r}; it is {_WORD}")
+        if not all(map(_is_word, re.split("[.:]", target))):
+            raise PluginError(f"{hook}: {name!r} is to be found at {target!r}, which is no place for an object")
     return dict(exports)

@@ -7,14 +7,16 @@ is loaded, as if there were no manifest. `corejax write-manifest` writes them (`
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 from corejax.plugins.records import PluginRecord
+from corejax.texts import error_text
 
 FILE = "corejax_manifest.json"
 MANIFEST_VERSION = 1
@@ -91,13 +93,40 @@ class Manifest:
         Raises:
             TypeError, ValueError, AttributeError: it is malformed.
         """
-        primitives = {name: PrimitiveEntry(**entry) for name, entry in data["primitives"].items()}
-        found = cls(**{**data, "primitives": primitives})
-        for each in fields(cls):
-            wanted = {"Mapping": Mapping, "list": list}.get(str(each.type).partition("[")[0])
-            if wanted is not None and not isinstance(getattr(found, each.name), wanted):
-                raise TypeError(f"{each.name!r} is {getattr(found, each.name)!r}")
+        entries = {name: PrimitiveEntry(**entry) for name, entry in data["primitives"].items()}
+        found = cls(**{**data, "primitives": entries})
+        for part in (found, *entries.values()):
+            _check_fields(part)
+        rows = [(row, 2) for row in found.derivations] + [(row, 3) for row in found.derivations_known]
+        rows += [(row, 2) for entry in entries.values() for ways in entry.derivable.values() for row in ways]
+        for row, length in rows:
+            if len(row) != length:
+                raise ValueError(f"{row!r} is not a list of {length}")
         return found
+
+
+def _check_fields(part: Any) -> None:
+    for name, hint in _hints(part.__class__).items():
+        value = getattr(part, name)
+        if not _fits(value, hint):
+            raise TypeError(f"{name!r} is {value!r}")
+
+
+@functools.cache
+def _hints(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value from JSON is of an annotated type."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is list:
+        return isinstance(value, list) and all(_fits(item, arguments[0]) for item in value)
+    if origin is Mapping:
+        return isinstance(value, dict) and all(isinstance(k, str) and _fits(x, arguments[1]) for k, x in value.items())
+    if origin is not None:
+        return any(_fits(value, each) for each in arguments)
+    return hint is Any or type(value) is hint
 
 
 @dataclass(frozen=True)
@@ -138,8 +167,8 @@ def find(record: PluginRecord, api_version: int) -> Found:
         with open(path, encoding="utf-8") as file:
             data = json.load(file)
         manifest, problem = _read(data, record, api_version)
-    except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
-        manifest, problem = None, f"malformed: {type(error).__name__}: {error}"
+    except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+        manifest, problem = None, f"malformed: {error_text(error)}"
     editable = _is_editable(record)
     if manifest is not None and editable and manifest.sources != digest(os.path.dirname(path)):
         manifest, problem = None, "stale: the package's files changed since it was written"

@@ -13,6 +13,7 @@ from corejax.plugins import describing
 from corejax.plugins.hookspecs import API_VERSION
 from corejax.plugins.manifest import FILE, MANIFEST_VERSION, Found, digest
 from corejax.plugins.records import PluginRecord
+from corejax.texts import error_text
 
 
 def describe(record: PluginRecord) -> dict[str, Any]:
@@ -77,7 +78,7 @@ def _plugins_in(path: Path) -> Mapping[str, Any]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         return data["plugins"] if data["manifest_version"] == MANIFEST_VERSION else {}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return {}
 
 
@@ -94,7 +95,7 @@ def differences(record: PluginRecord) -> list[str]:
     try:
         return describing.differences(shipped, json.loads(json.dumps(data)))
     except (TypeError, KeyError, AttributeError, ValueError) as error:
-        return [f"the manifest is malformed: {type(error).__name__}: {error}"]
+        return [f"the manifest is malformed: {error_text(error)}"]
 
 
 def manifest_differences(plugin: str) -> list[str] | None:

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 def failure(record: PluginRecord, name: str, fault: BaseException) -> PluginError:
     """The error for a name of a plugin that failed; the fault is its cause."""
+    from corejax.texts import error_text  # needed for an error only
+
     error = PluginError(
         f"corejax.{name} comes from plugin {record.title}, which failed: "
-        + "; ".join([f"{type(fault).__name__}: {fault}", *record.unmet])
+        + "; ".join([error_text(fault), *record.unmet])
     )
     error.__cause__ = fault
     return error

@@ -6,7 +6,7 @@ import importlib
 import os
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,17 +16,18 @@ from corejax import array_methods, source_info
 from corejax.config import config
 from corejax.deprecations import arguments_of, earlier_hooks
 from corejax.errors import DuplicateRegistrationError, PluginError
-from corejax.journal import Table
+from corejax.journal import Change, Table
 from corejax.plugins import hooks, hookspecs, offers
-from corejax.plugins.contributions import PlainStore, Snapshot, table_store, undo
+from corejax.plugins.contributions import PlainStore, Snapshot, is_of_whole_module, table_store, undo
 from corejax.plugins.examples import Example
 from corejax.plugins.locking import LoadLock
 from corejax.plugins.manifest import Found, Manifest, find
 from corejax.plugins.missing import failure
-from corejax.plugins.records import PluginRecord, Selection
+from corejax.plugins.records import PluginRecord, Selection, readable
 from corejax.plugins.requirements import unmet
 from corejax.plugins.rule_kinds import check_rule_kinds, import_registry
 from corejax.structural import structural
+from corejax.texts import error_text
 
 GROUP = "corejax.plugins"
 
@@ -42,7 +43,10 @@ def installed_entry_points() -> Iterator[PluginRecord]:
     """
     from importlib.metadata import entry_points
 
-    records = map(PluginRecord.of_entry_point, entry_points(group=GROUP))
+    try:
+        records = [PluginRecord.of_entry_point(entry) for entry in entry_points(group=GROUP)]
+    except Exception:  # one distribution's metadata is enough
+        records = list(readable(GROUP))
     return iter(sorted(records, key=lambda record: (not record.at_home, record.name)))
 
 
@@ -192,6 +196,8 @@ class PluginManager:
 
     def _activate(self, record: PluginRecord) -> None:
         def load() -> None:
+            if self._pluggy.has_plugin(record.name):  # an interrupt came after it was registered
+                self._pluggy.unregister(name=record.name)
             if record.plugin is None:
                 record.plugin = record.entry_point.load()
             hooks.check_version(record.plugin)
@@ -214,6 +220,8 @@ class PluginManager:
                 self._kinds_done.clear()
         finally:
             if record.status == "loading":  # interrupted
+                given, record.contributions, record.hooks = record.contributions, [], {}
+                self._begin_again(record, given)
                 record.status = "found"
 
     def _collect(self, record: PluginRecord) -> None:
@@ -243,7 +251,7 @@ class PluginManager:
 
     def _check_free(self, name: str, record: PluginRecord) -> None:
         found = self.names.get(name) or self.namespaces.get(name)
-        if found is None and name not in self.reserved:
+        if found is None and name.partition(".")[0] not in self.reserved:
             return
         owner = f"plugin {found[1].title}" if found else "the kernel"
         raise DuplicateRegistrationError(
@@ -282,24 +290,62 @@ class PluginManager:
         """
         snapshot = Snapshot(extra, threading.get_ident())
         touched = list(record.contributions)
-        self._open.append(snapshot)
+        try:
+            try:
+                self._open.append(snapshot)
+                return self._attempt(record, action, snapshot, on_fault or self._fail)
+            finally:
+                self._close(snapshot, record, touched)
+        finally:  # again, for an interrupt may have come in between
+            self._close(snapshot, record, touched)
+
+    def _attempt(self, record: PluginRecord, action: Callable[[], Any], snapshot: Snapshot, on_fault: OnFault) -> bool:
         try:
             action()
             record.contributions += snapshot.changes()
+        except KeyboardInterrupt:
+            self._begin_again(record, snapshot.changes())
+            raise
         except BaseException as error:
             undo(snapshot.changes())
-            if not isinstance(error, Exception | SystemExit):
-                raise
-            (on_fault or self._fail)(record, error)
+            on_fault(record, error)
             if config.strict_plugins:
-                raise PluginError(f"plugin {record.title} failed to load: {type(error).__name__}: {error}") from error
+                raise PluginError(f"plugin {record.title} failed to load: {error_text(error)}") from error
             return False
-        finally:
-            self._open.pop()
-            snapshot.close()
-            for outer in self._open:
-                outer.absorb([*touched, *record.contributions])
         return True
+
+    def _close(self, snapshot: Snapshot, record: PluginRecord, touched: Sequence[Change]) -> None:
+        """The plugin's code has run: what it contributed is nothing that the calls around it have to answer for."""
+        if snapshot in self._open:
+            self._open.remove(snapshot)
+        snapshot.close()
+        for outer in self._open:
+            outer.absorb([*touched, *record.contributions])
+
+    def _once(
+        self, done: set[Any], key: Any, record: PluginRecord, action: Callable[[], Any], on_fault: OnFault | None = None
+    ) -> None:
+        """Run a plugin's code, the only time unless it is interrupted."""
+        finished = False
+        try:
+            done.add(key)  # at once, for the code may ask for itself
+            self._guarded(record, action, on_fault=on_fault)
+            finished = True
+        except Exception:
+            finished = True  # strict plugins: a fault is raised once
+            raise
+        finally:
+            if not finished:
+                done.discard(key)
+
+    def _begin_again(self, record: PluginRecord, changes: Sequence[Change]) -> None:
+        """After an interrupt: what the plugin's hooks gave is taken back, and so is what half a module registered.
+
+        What whole modules registered stays: Python keeps them, and will not run them again.
+        """
+        kept = [change for change in changes if is_of_whole_module(change)]
+        undo([change for change in changes if not is_of_whole_module(change)])
+        record.contributions += kept
 
     def _fail(self, record: PluginRecord, error: BaseException) -> None:
         self._withdraw(record)
@@ -333,9 +379,9 @@ class PluginManager:
         with self._lock:
             for record in list(self.records.values()):
                 if record.status == "loaded" and record.name not in self._primitives_done:
-                    self._primitives_done.add(record.name)
-                    if hook := self._hook(record, "corejax_register_primitives"):
-                        self._guarded(record, hook)
+                    hook = self._hook(record, "corejax_register_primitives")
+                    if hook is not None:
+                        self._once(self._primitives_done, record.name, record, hook)
                         done = True
         return done
 
@@ -349,8 +395,8 @@ class PluginManager:
         with self._lock:
             for kind, (target, record) in list(self.rule_kinds.items()):
                 if (record.name, kind) not in self._registries_done:
-                    self._registries_done.add((record.name, kind))
-                    self._guarded(record, partial(import_registry, kind, target), on_fault=_rule_fault(kind))
+                    take = partial(import_registry, kind, target)
+                    self._once(self._registries_done, (record.name, kind), record, take, _rule_fault(kind))
                     done = True
         return done
 
@@ -366,9 +412,9 @@ class PluginManager:
         with self._lock:
             for record in list(self.records.values()):
                 if record.status == "loaded" and (record.name, kind) not in self._rules_done:
-                    self._rules_done.add((record.name, kind))
-                    if hook := self._hook(record, "corejax_register_rules", kind=kind):
-                        self._guarded(record, hook, on_fault=_rule_fault(kind))
+                    hook = self._hook(record, "corejax_register_rules", kind=kind)
+                    if hook is not None:
+                        self._once(self._rules_done, (record.name, kind), record, hook, _rule_fault(kind))
                         done = True
             if self._loaded:
                 self._kinds_done.add(kind)
@@ -395,10 +441,11 @@ class PluginManager:
             if record.status == "loaded":
                 try:
                     found += self.call(record, "corejax_provide_examples", primitive=primitive) or ()
-                except Exception as error:
+                except KeyboardInterrupt:
+                    raise
+                except BaseException as error:
                     raise PluginError(
-                        f"plugin {record.title} fails to give examples of {primitive!r}: "
-                        f"{type(error).__name__}: {error}"
+                        f"plugin {record.title} fails to give examples of {primitive!r}: {error_text(error)}"
                     ) from error
         return found
 
@@ -417,10 +464,10 @@ class PluginManager:
                     if name in found:
                         raise PluginError(f"plugin {found[name][1]} has a check {name!r} too")
                     found[name] = getattr(importlib.import_module(module), attribute), record.name
-            except Exception as error:
-                raise PluginError(
-                    f"plugin {record.title} fails to give checks: {type(error).__name__}: {error}"
-                ) from error
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                raise PluginError(f"plugin {record.title} fails to give checks: {error_text(error)}") from error
         return found
 
     def exported(self, name: str) -> Any:
@@ -440,7 +487,9 @@ class PluginManager:
             if not attribute:
                 return importlib.import_module(f"corejax.{name}")
             return getattr(importlib.import_module(module), attribute)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise failure(record, name, error) from error
 
     def owner_of(self, module: str) -> tuple[str, str | None, str | None] | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
 from corejax.plugins.homes import HOMES
+from corejax.texts import message_of
 
 VARIABLE = "COREJAX_PLUGINS"
 
@@ -21,7 +22,7 @@ def causes(error: BaseException) -> list[str]:
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
         seen.add(id(current))
-        first_line = next(iter(str(current).splitlines()), "")
+        first_line = next(iter(message_of(current).splitlines()), "")
         text = f"{type(current).__name__}: {first_line}".removesuffix(": ")
         if text not in found:
             found.append(text)
@@ -115,6 +116,32 @@ class PluginRecord:
             if kind in (None, each):
                 found.append(f"plugin {self.title} failed to load its {each} rules: {causes(fault)[0]}")
         return found
+
+
+def readable(group: str) -> Iterator[PluginRecord]:
+    """Records of what is installed, one distribution after the other; one that cannot be read counts as failed."""
+    from importlib.metadata import distributions
+
+    seen = set()
+    for dist in distributions():
+        directory = str(getattr(dist, "_path", ""))
+        name = os.path.basename(directory).partition("-")[0]
+        try:
+            name = dist.name
+            if _canonical(name) not in seen:
+                yield from map(PluginRecord.of_entry_point, dist.entry_points.select(group=group))
+            seen.add(_canonical(name))
+        except Exception as error:
+            if _mentions(os.path.join(directory, "entry_points.txt"), group):
+                yield PluginRecord(name, "", name, status="failed", fault=error)
+
+
+def _mentions(path: str, word: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return word.encode() in file.read()
+    except OSError:
+        return False
 
 
 def _canonical(distribution: str) -> str:

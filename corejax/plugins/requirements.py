@@ -31,9 +31,9 @@ def unmet(entry_point: Any) -> list[str]:
     """
     try:
         required = list(entry_point.dist.requires or ())
+        return [sentence for text in required if ";" not in text for sentence in _unmet(text)]
     except Exception:  # metadata that cannot be read, or a plugin object without any
         return []
-    return [sentence for text in required if ";" not in text for sentence in _unmet(text)]
 
 
 def _unmet(requirement: str) -> Iterator[str]:

@@ -1,0 +1,80 @@
+"""What others have written (names, docs, errors of plugins), as text that can be shown."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+_KEPT = "\n\t"
+_HIDDEN = re.compile(r"[^\n -~]")  # looked at closer: whether it is printable
+
+
+def shown(text: Any) -> str:
+    r"""The text without control characters: a terminal shows `\x1b[2J` and does not obey it.
+
+    Line breaks and tabs stay. What changes the direction of text is escaped, and so are surrogates, which no encoding
+    has.
+    """
+    text = text if isinstance(text, str) else described(text)
+    if text.isprintable():
+        return str(text)
+    return "".join(c if c.isprintable() or c in _KEPT else c.encode("unicode_escape").decode() for c in text)
+
+
+def described(value: Any) -> str:
+    """`repr(value)`, or the name of its class where that fails."""
+    try:
+        return repr(value)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return f"<{type(value).__name__}>"
+
+
+def message_of(error: BaseException) -> str:
+    """`str(error)`, or a remark in its place where that fails."""
+    try:
+        return str(error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as another:
+        return f"(its message cannot be shown: {type(another).__name__})"
+
+
+def error_text(error: BaseException) -> str:
+    """`Type: message`, or the type alone where there is no message."""
+    return f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
+
+
+def add_note(error: BaseException, note: str) -> None:
+    """Add a note to an exception, which may refuse it."""
+    try:
+        error.add_note(note)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON on several lines, keys in the order given; what JSON does not have is described.
+
+    Characters that are not printable are escaped.
+    """
+    text = json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+    return _HIDDEN.sub(lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], text)
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, float):
+        return value if abs(value) < float("inf") else str(value)
+    if isinstance(value, dict):
+        return {key if isinstance(key, str) else described(key): _plain(x) for key, x in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(x) for x in value]
+    return described(value)
