@@ -19,6 +19,10 @@ class MissingRuleError(CorejaxError, NotImplementedError):
         self.kind = kind
 
 
+class NotDifferentiableError(CorejaxError, TypeError):
+    """Something was differentiated that its author declared not to be differentiable; the message has the reason."""
+
+
 class DerivedRuleWarning(UserWarning):
     """A derived rule ran that works and is slow; said once for each primitive and rule kind.
 

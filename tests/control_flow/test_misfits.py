@@ -211,7 +211,7 @@ def scaled(**rules: Any) -> Primitive:
 
 def test_linear_in_is_enforced() -> None:
     p = scaled(jvp=lambda p_, t: (p.bind(*p_), p.bind(t[0], p_[1]) + p.bind(p_[0], t[1])))
-    f = lambda y: jnp.sum(p.bind(X, y))  # noqa: E731
+    f = lambda y: jnp.sum(p.bind(X, y))
     np.testing.assert_array_equal(corejax.jvp(f, (X,), (X,))[1], np.sum(X * X))
     for call in (
         lambda: corejax.grad(f)(X),

@@ -48,9 +48,7 @@ def test_operands_that_broadcast(shapes):
     for dims in itertools.product(*places):
         if dims == (None, None):
             continue
-        args = [
-            array(rng, s if d is None else (*s[:d], N, *s[d:])) for s, d in zip(shapes, dims, strict=True)
-        ]
+        args = [array(rng, s if d is None else (*s[:d], N, *s[d:])) for s, d in zip(shapes, dims, strict=True)]
         rows = [
             np.subtract(*(x if d is None else np.take(x, i, d) for x, d in zip(args, dims, strict=True)))
             for i in range(N)
@@ -104,5 +102,5 @@ def test_vectorized_with_several_results():
 def test_vectorized_is_for_one_operand():
     p = Primitive("acme.sub", impl=np.subtract, abstract_eval=broadcast)
     defvectorized(p)
-    with pytest.raises(TypeError, match="acme.sub.*defbroadcasting"):
+    with pytest.raises(TypeError, match=r"acme.sub.*defbroadcasting"):
         cj.vmap(p.bind, in_axes=(0, 1))(np.ones((2, 2), np.float32), np.ones((2, 2), np.float32))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ClosedJaxpr, Example, Primitive, ShapedArray, stage_closed
+from corejax.extend import ClosedJaxpr, Example, Primitive, ShapedArray, stage_closed, why_not_differentiable
 from corejax_testing.arrays import Array, draw, is_inexact, show
 from corejax_testing.outcomes import NotApplicable
 
@@ -52,8 +52,17 @@ class Call:
 
     @property
     def inexact(self) -> tuple[int, ...]:
-        """Positions of the operands that have derivatives."""
-        return tuple(i for i, x in enumerate(self.values) if is_inexact(x.dtype))
+        """Positions of the operands that have derivatives: numbers, and not declared nondifferentiable."""
+        return tuple(
+            i
+            for i, x in enumerate(self.values)
+            if is_inexact(x.dtype) and why_not_differentiable(self.primitive, i) is None
+        )
+
+    @property
+    def moves(self) -> list[bool]:
+        """Which operands have derivatives, one flag each."""
+        return [i in self.inexact for i in range(len(self.values))]
 
     @property
     def size(self) -> int:
@@ -83,8 +92,8 @@ class Call:
 
     def widened(self) -> Call:
         """The same with float64 and complex128 in place of narrower ones, where the primitive takes these."""
-        call = self.at([x.astype(_WIDE["c" if x.dtype.kind == "c" else "f"]) if i in self.inexact else x
-                        for i, x in enumerate(self.values)])  # fmt: skip
+        call = self.at([x.astype(_WIDE["c" if x.dtype.kind == "c" else "f"]) if is_inexact(x.dtype) else x
+                        for x in self.values])  # fmt: skip
         return call if accepts(call) else self
 
     def moving(self) -> tuple[Callable[..., list[Any]], list[Array], list[int]]:
@@ -97,6 +106,9 @@ class Call:
             NotApplicable: there are no such operands or results.
         """
         outs = [i for i, a in enumerate(self.avals_out) if is_inexact(a.dtype)]
+        reasons = [why_not_differentiable(self.primitive, i) for i in range(len(self.values))]
+        if not self.inexact and any(reasons):
+            raise NotApplicable(f"declared nondifferentiable: {next(filter(None, reasons))}")
         if not self.inexact or not outs:
             raise NotApplicable("no operand or no result is a floating-point number")
 
@@ -108,6 +120,21 @@ class Call:
             return [results[i] for i in outs]
 
         return fun, [self.values[i] for i in self.inexact], outs
+
+    def varying(self) -> tuple[Callable[..., list[Any]], list[Array]]:
+        """The function of the operands that nests of transformations may differentiate, and these.
+
+        Those that are declared nondifferentiable keep their values, unless nothing is differentiated.
+        """
+        kept = [is_inexact(x.dtype) and not moves for x, moves in zip(self.values, self.moves, strict=True)]
+        if not self.inexact or not any(kept):
+            return self, list(self.values)
+
+        def fun(*varying: Any) -> list[Any]:
+            rest = iter(varying)
+            return self(*(x if keep else next(rest) for x, keep in zip(self.values, kept, strict=True)))
+
+        return fun, [x for x, keep in zip(self.values, kept, strict=True) if not keep]
 
     def __str__(self) -> str:
         params = "".join(f"\n    {name} = {value!r}" for name, value in self.params.items())

@@ -65,8 +65,8 @@ def compose(call: Call, chain: Sequence[Transformation], rng: np.random.Generato
         CheckFailure: they differ, or the nest raises.
     """
     *inner, outer = chain
-    fun: Any = call
-    xs = list(call.values)
+    fun: Any
+    fun, xs = call.varying()
     for transformation in inner:
         ys = transformation.inputs(fun, xs, rng)
         fun, xs = transformation.fast(fun, xs), ys
