@@ -51,7 +51,10 @@ class RemovedArgumentError(CorejaxError, TypeError):
 
 
 class HostCallbackError(CorejaxError, RuntimeError):
-    """An impl rule that a compiled program called back on the host raised; what it raised is the cause."""
+    """An impl rule that a compiled program called back on the host raised something that is not at hand any more.
+
+    As a rule what it raised reaches the caller as it is.
+    """
 
 
 class DuplicateRegistrationError(CorejaxError, ValueError):

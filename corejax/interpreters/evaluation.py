@@ -118,9 +118,13 @@ class EvalTrace(Trace):
             avals_out = promised(primitive, key, params)
         run = _quiet.run or _new_context()
         try:
-            out = run(rule, *vals, **params)
-        except RuntimeError as error:
-            out = _nested(error, rule, vals, params)
+            try:
+                out = run(rule, *vals, **params)
+            except RuntimeError as error:
+                out = _nested(error, rule, vals, params)
+        except Exception as error:
+            blame(error, primitive, state.source, "impl")
+            raise
         if avals_out is None:
             avals_out = _types_of(primitive, out)
         if primitive.multiple_results:
@@ -183,6 +187,7 @@ def _check_results(
 
 
 def _broken_promise(primitive: Primitive, got: str, wanted: str, source: Source | None) -> TypeError:
+    source = state.source if source is None else source
     line = user_line() if source is None else describe(source)
     error = TypeError(
         f"primitive {primitive.name!r}: its impl rule gives {got} where its abstract-eval rule promises {wanted}; one "
@@ -239,6 +244,9 @@ def _evaluate_on_arrays(primitive: Primitive, args: Sequence[Any], params: dict[
     state.trace = _bottom
     try:
         out = rule(*arrays, **params)
+    except Exception as error:
+        blame(error, primitive, state.source, "impl")
+        raise
     finally:
         state.trace = previous
     if avals_out is None:
