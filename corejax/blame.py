@@ -5,14 +5,15 @@ The exception itself stays what the rule raised. Nothing is done, and nothing co
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from contextlib import suppress
 from types import CodeType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from corejax import source_info
 from corejax.errors import CorejaxError
-from corejax.rules import Rule, RuleRegistry, registries
+from corejax.rules import Rule, RuleRegistry, impl_rules, registries
 
 if TYPE_CHECKING:
     from corejax.primitive import Primitive
@@ -60,9 +61,11 @@ def _note(
 
     mark(error, primitive)
     line = source_info.describe(source) if source is not None else source_info.user_line()
+    distribution = getattr(origin, "distribution", None)
+    whose = f"{origin}, of the distribution {distribution}" if distribution else origin
     add_note(
         error,
-        f"{what} of primitive {primitive.name!r}, from {origin}; it was needed at {line}. "
+        f"{what} of primitive {primitive.name!r}, from {whose}; it was needed at {line}. "
         f"To check the rule: corejax verify {primitive.name}",
     )
 
@@ -99,9 +102,12 @@ def _raised_by(
     for registry in among:
         for platform in (None, *registry.platforms_of(primitive)):
             rule = registry.rule_of(primitive, platform)
-            written: Any = getattr(rule and rule.fn, "__code__", None)
-            if rule is not None and rule.derived is None and written in depth:
-                found.append((depth[written], registry, rule))
+            if rule is not None and rule.derived is None:
+                written = getattr(inspect.unwrap(rule.fn), "__code__", None)
+                if written in depth:
+                    found.append((depth[written], registry, rule))
+                elif written is None and among == [impl_rules]:  # a function in C has no frame
+                    found.append((len(depth), registry, rule))
     return min(found, key=lambda item: item[0])[1:] if found else None
 
 

@@ -19,6 +19,10 @@ class MissingRuleError(CorejaxError, NotImplementedError):
         self.kind = kind
 
 
+class NotDifferentiableError(CorejaxError, TypeError):
+    """Something was differentiated that its author declared not to be differentiable; the message has the reason."""
+
+
 class DerivedRuleWarning(UserWarning):
     """A derived rule ran that works and is slow; said once for each primitive and rule kind.
 
@@ -47,7 +51,10 @@ class RemovedArgumentError(CorejaxError, TypeError):
 
 
 class HostCallbackError(CorejaxError, RuntimeError):
-    """An impl rule that a compiled program called back on the host raised; what it raised is the cause."""
+    """An impl rule that a compiled program called back on the host raised something that is not at hand any more.
+
+    As a rule what it raised reaches the caller as it is.
+    """
 
 
 class DuplicateRegistrationError(CorejaxError, ValueError):

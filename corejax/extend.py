@@ -41,6 +41,7 @@ from corejax.errors import CorejaxDeprecationWarning as CorejaxDeprecationWarnin
 from corejax.errors import DerivedRuleWarning as DerivedRuleWarning
 from corejax.errors import HostCallbackError as HostCallbackError
 from corejax.errors import MissingRuleError as MissingRuleError
+from corejax.errors import NotDifferentiableError as NotDifferentiableError
 from corejax.errors import PluginError as PluginError
 from corejax.errors import UnexpectedTracerError as UnexpectedTracerError
 from corejax.interpreters.batching import BatchTrace as BatchTrace
@@ -55,6 +56,8 @@ from corejax.interpreters.batching import not_mapped as not_mapped
 from corejax.interpreters.batching import unmapped_aval as unmapped_aval
 from corejax.interpreters.debug_info import DebugInfo as DebugInfo
 from corejax.interpreters.debug_info import fun_name as fun_name
+from corejax.interpreters.differentiability import nondifferentiable as nondifferentiable
+from corejax.interpreters.differentiability import why_not_differentiable as why_not_differentiable
 from corejax.interpreters.evaluation import eval_jaxpr_on_host as eval_jaxpr_on_host
 from corejax.interpreters.jaxpr_transforms import batch_jaxpr as batch_jaxpr
 from corejax.interpreters.jaxpr_transforms import dce_jaxpr as dce_jaxpr
@@ -205,7 +208,9 @@ __all__ = [  # noqa: RUF022  by section
     "defzero",
     "float0",
     "instantiate",
+    "nondifferentiable",
     "tangent_aval",
+    "why_not_differentiable",
     "zeros_like",
     # transpose rules
     "UndefPrimal",
@@ -320,6 +325,7 @@ __all__ = [  # noqa: RUF022  by section
     "DerivedRuleWarning",
     "HostCallbackError",
     "MissingRuleError",
+    "NotDifferentiableError",
     "PluginError",
     "UnexpectedTracerError",
     "blame",

@@ -236,8 +236,38 @@ class RuleRegistry(Mapping["Primitive", RuleFn]):
         """
         found = self.find(primitive, platform)
         if found is None:
-            raise MissingRuleError(self._miss_message(primitive, platform), primitive=primitive, kind=self.kind)
+            raise self.missing(primitive, platform)
         return found
+
+    def missing(self, primitive: Primitive, platform: str | None = None) -> MissingRuleError:
+        """The error for a rule that nobody wrote."""
+        return MissingRuleError(self._miss_message(primitive, platform), primitive=primitive, kind=self.kind)
+
+    def derived(self, primitive: Primitive) -> RuleFn:
+        """The rule that would be there had nobody written one: for a rule to hand on cases that it does not do.
+
+            @vmap_rules.register(p)
+            def p_vmap(axis_size, vals, dims, **params):
+                if params["mode"] != "fast":
+                    return vmap_rules.derived(p)(axis_size, vals, dims, **params)
+                ...
+
+        As with `by=`, it is what the author means: no warning, and strict rules allow it.
+
+        Raises:
+            MissingRuleError: none can be derived; says what a rule is derived from.
+        """
+        derivation, fn = self._derivation(primitive)
+        if derivation is None or fn is None:
+            needs = "; or ".join(dict.fromkeys(d.needs for d in self.derivations if d.needs)) or "nothing"
+            raise MissingRuleError(
+                f"primitive {primitive.name!r} (from {primitive.provenance.owner}): no {self.title} can be derived, "
+                f"which was asked for by {self.kind}_rules.derived at {source_info.user_line()}. It is derived from "
+                f"{needs}.",
+                primitive=primitive,
+                kind=self.kind,
+            )
+        return self.adapt(primitive, fn, derivation.flags)
 
     def find(self, primitive: Primitive, platform: str | None = None) -> RuleFn | None:
         """As `lookup`, with None instead of the error."""
@@ -481,7 +511,7 @@ jvp_rules = RuleRegistry(
     @jvp_rules.register({var})
     def {name}_jvp(primals, tangents, **params):
         return out, tangent_out""",
-    flags=("symbolic_zeros",),
+    flags=("symbolic_zeros", "nondifferentiable"),
 )
 vmap_rules = RuleRegistry(
     "vmap",

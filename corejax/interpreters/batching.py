@@ -214,11 +214,20 @@ def move_batch_axis(axis_size: int, source: int | None, destination: int, x: Any
 
 
 def defvectorized(*primitives: Primitive) -> None:
-    """Register the vmap rule of elementwise primitives of one operand: the batch passes through."""
+    """Register the vmap rule of elementwise primitives of one operand: the batch passes through.
+
+    Each result has the operand's shape, or at least its leading axes.
+    """
     for primitive in primitives:
 
         def vmap(axis_size: int, vals: Any, dims: Any, *, _primitive: Primitive = primitive, **params: Any) -> Any:
-            return _primitive.bind(*vals, **params), dims[0]
+            if len(vals) != 1:
+                raise TypeError(
+                    f"primitive {_primitive.name!r}: defvectorized makes the vmap rule of primitives of one operand, "
+                    f"this one was given {len(vals)}: use defbroadcasting"
+                )
+            out = _primitive.bind(*vals, **params)
+            return out, [dims[0]] * len(out) if _primitive.multiple_results else dims[0]
 
         _register(primitive, vmap)
 
@@ -226,14 +235,16 @@ def defvectorized(*primitives: Primitive) -> None:
 def defbroadcasting(*primitives: Primitive) -> None:
     """Register the vmap rule of elementwise primitives of several operands.
 
-    The operands are of one shape, or scalars. Batched operands get their batching axis in the same place;
-    a scalar in the batch grows axes of length 1 and is broadcast where the primitive needs equal shapes.
+    The operands are of one shape, or scalars, or broadcast against each other as NumPy's do. Batched operands get
+    their batching axis in the same place, and axes of length 1 behind it where they have fewer axes than others; a
+    scalar in the batch is broadcast where the primitive needs equal shapes.
     """
     for primitive in primitives:
 
         def vmap(axis_size: int, vals: Any, dims: Any, *, _primitive: Primitive = primitive, **params: Any) -> Any:
             vals, dim = align_batch_axes(axis_size, vals, dims)
-            return _primitive.bind(*vals, **params), dim
+            out = _primitive.bind(*vals, **params)
+            return out, [dim] * len(out) if _primitive.multiple_results else dim
 
         _register(primitive, vmap)
 
@@ -249,6 +260,8 @@ def _register(primitive: Primitive, vmap: Any) -> None:
 def align_batch_axes(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None]) -> tuple[list[Any], int]:
     """Bring elementwise operands to one shape (or scalars) with the batching axis in one place.
 
+    Operands of fewer axes than others, scalars apart, are those of a primitive that broadcasts as NumPy does.
+
     Args:
         axis_size: size n of the batch.
         vals: the operands; of unbatched shape `s`, or `s` with an axis of size n at `dims[i]`. Scalars may be among
@@ -260,6 +273,8 @@ def align_batch_axes(axis_size: int, vals: Sequence[Any], dims: Sequence[int | N
     """
     ranks = [get_aval(x).ndim - (d is not None) for x, d in zip(vals, dims, strict=True)]
     rank = max(ranks)
+    if any(0 < r < rank for r in ranks):
+        return [_leading(x, d, rank - r) for x, d, r in zip(vals, dims, ranks, strict=True)], 0
     shape = next(mapped_aval(get_aval(x), d).shape for x, d, r in zip(vals, dims, ranks, strict=True) if r == rank)
     dim = next(d for d, r in sorted(zip(dims, ranks, strict=True), key=lambda pair: -pair[1]) if d is not None)
     full_batch = any(d is not None and r == rank for d, r in zip(dims, ranks, strict=True))
@@ -275,6 +290,16 @@ def align_batch_axes(axis_size: int, vals: Sequence[Any], dims: Sequence[int | N
         else:  # a batch of scalars beside a batch of arrays
             out.append(_spread(x, shape, dim))
     return out, dim
+
+
+def _leading(x: Any, dim: int | None, missing: int) -> Any:
+    """A batch with its axis in front of as many axes as other operands have; what is not mapped as it is."""
+    if dim is None:
+        return x
+    x = structural.move_axis(x, dim, 0) if dim else x
+    for _ in range(missing):
+        x = structural.broadcast_axis(x, 1, 1)
+    return x
 
 
 def _spread(x: Any, shape: tuple[int, ...], dim: int) -> Any:

@@ -33,22 +33,34 @@ _host_rules: dict[Any, Callable[..., Any]] = {}
 _device_rules: dict[Any, Callable[..., Any]] = {}
 
 
-def _split_by_flag(primitive: Any, fn: Callable[..., Any], flags: Any) -> Callable[..., Any]:
-    device = flags.get("device", False)
+class _OnArrays:
+    """An impl rule that takes `Array`s, as somebody calls it who has NumPy arrays, perhaps."""
+
+    __slots__ = ("fn",)
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self.fn = fn
+
+    def __call__(self, *arrays: Any, **params: Any) -> Any:
+        return self.fn(*map(as_array, arrays), **params)
+
+
+def _marked(primitive: Any, fn: Callable[..., Any], flags: Any) -> Callable[..., Any]:
+    return _OnArrays(fn) if flags.get("device", False) else fn
+
+
+def _file(primitive: Any) -> None:
     _host_rules.pop(primitive, None)
     _device_rules.pop(primitive, None)
-    (_device_rules if device else _host_rules)[primitive] = fn
-    return fn
+    rule = impl_rules.table.get(primitive)
+    if type(rule) is _OnArrays:
+        _device_rules[primitive] = rule.fn
+    elif rule is not None:
+        _host_rules[primitive] = rule
 
 
-def _forget(primitive: Any) -> None:
-    if primitive not in impl_rules.table:
-        _host_rules.pop(primitive, None)
-        _device_rules.pop(primitive, None)
-
-
-impl_rules.adapt = _split_by_flag
-impl_rules.on_change = _forget
+impl_rules.adapt = _marked
+impl_rules.on_change = _file
 
 
 class _Quiet(threading.local):
@@ -108,9 +120,13 @@ class EvalTrace(Trace):
             avals_out = promised(primitive, key, params)
         run = _quiet.run or _new_context()
         try:
-            out = run(rule, *vals, **params)
-        except RuntimeError as error:
-            out = _nested(error, rule, vals, params)
+            try:
+                out = run(rule, *vals, **params)
+            except RuntimeError as error:
+                out = _nested(error, rule, vals, params)
+        except Exception as error:
+            blame(error, primitive, state.source, "impl")
+            raise
         if avals_out is None:
             avals_out = _types_of(primitive, out)
         if primitive.multiple_results:
@@ -173,6 +189,7 @@ def _check_results(
 
 
 def _broken_promise(primitive: Primitive, got: str, wanted: str, source: Source | None) -> TypeError:
+    source = state.source if source is None else source
     line = user_line() if source is None else describe(source)
     error = TypeError(
         f"primitive {primitive.name!r}: its impl rule gives {got} where its abstract-eval rule promises {wanted}; one "
@@ -229,6 +246,9 @@ def _evaluate_on_arrays(primitive: Primitive, args: Sequence[Any], params: dict[
     try:
         state.trace = _bottom
         out = rule(*arrays, **params)
+    except Exception as error:
+        blame(error, primitive, state.source, "impl")
+        raise
     finally:
         state.trace = previous
     if avals_out is None:

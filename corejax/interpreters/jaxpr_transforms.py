@@ -22,6 +22,7 @@ from corejax.ir.check import check_partial_eval
 from corejax.ir.dce import dce_jaxpr as dce_open_jaxpr
 from corejax.ir.interpret import eval_jaxpr, jaxpr_as_fun
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from corejax.misfits import misfit, shown
 from corejax.rules import partial_eval_jaxpr_rules
 from corejax.trace import state
 
@@ -193,13 +194,55 @@ def _split_equations(jaxpr: Jaxpr, unknowns: Flags) -> tuple[list[JaxprEqn], lis
             unknown_vars.update(eqn.outvars)
             eqns2.append(eqn)
             continue
-        eqn1, eqn2, unks_out, _ = rule(unks_in, eqn)
+        split = rule(unks_in, eqn)
+        if not isinstance(split, list | tuple) or len(split) != 4:
+            wanted = "where it has to give (eqn_known, eqn_unknown, unknowns_out, residuals)"
+            raise _bad_split(eqn, f"{shown(split)} {wanted}")
+        eqn1, eqn2, unks_out, _ = split
+        # One equation or a list: a loop's rule puts what is invariant before it.
+        known = [] if eqn1 is None else eqn1 if isinstance(eqn1, list) else [eqn1]
+        unknown = [] if eqn2 is None else [eqn2]
+        _check_split(eqn, known, unknown, unks_out, unknown_vars)
         unknown_vars.update(v for v, u in zip(eqn.outvars, unks_out, strict=True) if u)
-        if eqn1 is not None:  # one equation or a list: a loop's rule puts what is invariant before it
-            eqns1.extend(eqn1 if isinstance(eqn1, list) else [eqn1])
-        if eqn2 is not None:
-            eqns2.append(eqn2)
+        eqns1.extend(known)
+        eqns2.extend(unknown)
     return eqns1, eqns2, unknown_vars
+
+
+def _bad_split(eqn: JaxprEqn, problem: str) -> TypeError:
+    return misfit(partial_eval_jaxpr_rules, eqn.primitive, problem, eqn.source_info)
+
+
+def _check_split(
+    eqn: JaxprEqn, known: Sequence[JaxprEqn], unknown: Sequence[JaxprEqn], unks_out: Flags, unknown_vars: set[Any]
+) -> None:
+    """Check the equations that a rule makes of one: that they give its results, and from what is known.
+
+    Raises:
+        TypeError: they do not; names the rule.
+    """
+    if not isinstance(unks_out, list | tuple) or len(unks_out) != len(eqn.outvars):
+        raise _bad_split(eqn, f"{shown(unks_out)} as unknowns_out, for {len(eqn.outvars)} results")
+    at_hand = {v for v in eqn.invars if type(v) is Var}
+    for e in (*known, *unknown):
+        which = "eqn_unknown" if e in unknown else "eqn_known"
+        for v in e.invars:
+            if type(v) is Var and (v not in at_hand or (which == "eqn_known" and v in unknown_vars)):
+                what = "unknown there" if v in at_hand else "neither an operand nor a residual"
+                raise _bad_split(eqn, f"an {which} that uses a variable of type {v.aval.str_short()} that is {what}")
+        at_hand.update(e.outvars)
+        types = e.primitive.abstract(tuple(v.aval for v in e.invars), e.params)
+        if len(types) != len(e.outvars) or not all(
+            a is v.aval or (a.shape, a.dtype) == (v.aval.shape, v.aval.dtype)
+            for a, v in zip(types, e.outvars, strict=True)
+        ):
+            given, bound = (", ".join(a.str_short() for a in avals) for avals in (types, (v.aval for v in e.outvars)))
+            raise _bad_split(eqn, f"an equation of {e.primitive.name!r} with results ({given}) that binds ({bound})")
+    bound_in = [{v for e in eqns for v in e.outvars} for eqns in (known, unknown)]
+    for i, (v, unk) in enumerate(zip(eqn.outvars, unks_out, strict=True)):
+        if v not in bound_in[bool(unk)]:
+            which = "eqn_unknown" if unk else "eqn_known"
+            raise _bad_split(eqn, f"no {which} that binds result {i}, which unknowns_out says is {which[4:]}")
 
 
 def _free(eqns: Sequence[JaxprEqn], outvars: Sequence[Any], bound: set[Any]) -> list[Var]:

@@ -17,7 +17,15 @@ from corejax import tree
 from corejax.array import Array, as_array
 from corejax.avals import ShapedArray, get_aval
 from corejax.blame import blame
+from corejax.config import config
 from corejax.dtypes import is_inexact
+from corejax.interpreters.differentiability import (
+    Nondifferentiable,
+    checked_rules,
+    note_discrete,
+    refusing,
+    wrong_count,
+)
 from corejax.misfits import check_result, check_tangent, refuse_count, refuse_pair
 from corejax.primitive import Primitive, flat_decomposition, promised
 from corejax.rules import Derivation, jvp_rules, transpose_rules
@@ -80,6 +88,20 @@ def _check(primitive: Primitive, out: Any, tangent: Any, aval: ShapedArray | Non
             check_tangent(primitive, out, tangent)
 
 
+def _rule(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> Callable[..., Any]:
+    """The rule, which is derived where all results are integers.
+
+    Raises:
+        MissingRuleError: there is none.
+    """
+    found = jvp_rules.find(primitive)
+    if found is None and not config.strict_rules and note_discrete(primitive, avals, params):
+        found = jvp_rules.find(primitive)
+    if found is None:
+        raise jvp_rules.missing(primitive)
+    return found
+
+
 def _types(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> Any:
     """Types of the results, or None. Of programs too: a call of a function with rules of its own may have none yet."""
     key = tuple(avals)
@@ -118,7 +140,7 @@ class JVPTrace(Trace):
         parent = self.parent
         if not moves:
             return parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
-        rule = jvp_rules.table.get(primitive) or jvp_rules.lookup(primitive)
+        rule = jvp_rules.table.get(primitive) or _rule(primitive, avals, params)
         previous = state.trace
         try:
             state.trace = parent  # type: ignore[assignment]
@@ -204,21 +226,21 @@ def add_tangents(x: Any, y: Any) -> Any:
     return x if y is None else structural.add(x, y)
 
 
-def _with_real_zeros(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, Any]) -> Callable[..., Any]:
-    if flags.get("symbolic_zeros"):
-        return fn
+def _ready(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, Any]) -> Callable[..., Any]:
+    if flags.get("symbolic_zeros") or isinstance(fn, Nondifferentiable):
+        return refusing(primitive, fn, flags)
 
     def rule(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         return fn(primals, [_real_zero(t, x) for x, t in zip(primals, tangents, strict=True)], **params)
 
-    return rule
+    return refusing(primitive, rule, flags)
 
 
 def _real_zero(tangent: Any, primal: Any) -> Any:
     return zeros_like(primal) if tangent is None and has_tangents(get_aval(primal)) else tangent
 
 
-jvp_rules.adapt = _with_real_zeros
+jvp_rules.adapt = _ready
 
 
 def defjvp(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
@@ -226,18 +248,29 @@ def defjvp(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
 
     Args:
         primitive: a primitive with one result.
-        rules: `rule(tangent, *primals, **params) -> tangent of the result`; None where the derivative is zero.
+        rules: `rule(tangent, *primals, **params) -> tangent of the result`; None where the derivative is zero,
+            `nondifferentiable(reason)` where there is none.
+
+    Raises:
+        TypeError: the primitive has several results, something is not a rule, or there are more or fewer rules than
+            operands; where their number is not known before the primitive is applied, the rule raises.
     """
-    only = rules[0] if len(rules) == 1 else None
+    refused = checked_rules("defjvp", primitive, rules)
+    count = len(rules)
+    only = rules[0] if count == 1 else None
     if only is not None:
 
         def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
             # Reached with a nonzero tangent only, so there is nothing to choose.
+            if len(primals) != 1:
+                raise wrong_count("defjvp", primitive, 1, len(primals))
             return primitive.bind(*primals, **params), only(*tangents, *primals, **params)
 
     else:
 
         def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+            if len(primals) != count:
+                raise wrong_count("defjvp", primitive, count, len(primals))
             out = primitive.bind(*primals, **params)
             tangent = None
             for rule, t in zip(rules, tangents, strict=True):
@@ -246,14 +279,16 @@ def defjvp(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
                     tangent = part if tangent is None else add_tangents(tangent, part)
             return out, tangent
 
-    jvp.__name__ = f"{primitive.name}_jvp"
-    jvp_rules.register(primitive, _as_written(jvp, rules), symbolic_zeros=True)
+    _register_by_operand(primitive, jvp, rules, refused)
 
 
 def defjvp_with_result(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
     """As `defjvp`; each rule gets the result too: `rule(tangent, out, *primals, **params)`."""
+    refused = checked_rules("defjvp_with_result", primitive, rules)
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        if len(primals) != len(rules):
+            raise wrong_count("defjvp_with_result", primitive, len(rules), len(primals))
         out = primitive.bind(*primals, **params)
         tangent = None
         for rule, t in zip(rules, tangents, strict=True):
@@ -262,8 +297,13 @@ def defjvp_with_result(primitive: Primitive, *rules: Callable[..., Any] | None) 
                 tangent = part if tangent is None else add_tangents(tangent, part)
         return out, tangent
 
+    _register_by_operand(primitive, jvp, rules, refused)
+
+
+def _register_by_operand(primitive: Primitive, jvp: Any, rules: Sequence[Any], refused: dict[int, str]) -> None:
     jvp.__name__ = f"{primitive.name}_jvp"
-    jvp_rules.register(primitive, _as_written(jvp, rules), symbolic_zeros=True)
+    flags = {"nondifferentiable": refused} if refused else {}
+    jvp_rules.register(primitive, _as_written(jvp, rules), symbolic_zeros=True, **flags)
 
 
 def deflinear(primitive: Primitive, transpose: Callable[..., Any]) -> None:

@@ -16,9 +16,11 @@ import numpy as np
 from corejax import source_info, tree
 from corejax.array import Array, as_array
 from corejax.avals import ShapedArray, get_aval
+from corejax.blame import blame
 from corejax.config import config
 from corejax.ir.check import check_jaxpr
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Literal, Var
+from corejax.misfits import check_result, misfit, shown
 from corejax.primitive import Primitive
 from corejax.rules import partial_eval_rules
 from corejax.trace import Trace, Tracer, run_with_trace, state
@@ -77,9 +79,19 @@ class PartialEvalTrace(Trace):
         previous = state.trace
         try:
             state.trace = self.parent  # type: ignore[assignment]
-            return rule(self, args, **params)  # type: ignore[no-any-return]
+            outs = rule(self, args, **params)
+        except TypeError as error:
+            blame(error, primitive, kind="partial_eval")
+            raise
         finally:
             state.trace = previous
+        types = primitive.abstract(tuple(get_aval(x) for x in args), params)
+        if not isinstance(outs, list | tuple) or len(outs) != len(types):
+            wanted = f"a list of {len(types)} results"
+            raise misfit(partial_eval_rules, primitive, f"{shown(outs)} where it has to give {wanted}")
+        for x, aval in zip(outs, types, strict=True):
+            check_result(partial_eval_rules, primitive, x, aval)
+        return list(outs)
 
     def record(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[PartialEvalTracer]:
         """Append an equation to the tape."""

@@ -12,12 +12,13 @@ from typing import Any
 
 from corejax.avals import ShapedArray
 from corejax.blame import blame
+from corejax.interpreters.differentiability import Nondifferentiable, refusing_transposition
 from corejax.interpreters.jvp import tangent_aval
 from corejax.interpreters.linearize import LinearTape
 from corejax.interpreters.staging import decomposed
 from corejax.ir.interpret import literal_value
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
-from corejax.misfits import check_cotangents
+from corejax.misfits import check_cotangents, misfit
 from corejax.primitive import Primitive
 from corejax.rules import Derivation, transpose_rules
 from corejax.source_info import TRANSPOSE, inside, scope_of
@@ -89,6 +90,8 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
             rule = table.get(primitive) or transpose_rules.lookup(primitive)
             source = eqn.source_info
             state.source = source if source is None or not scope else inside(scope, source)
+            if primitive.linear_in:
+                check_linear(primitive, eqn.invars)
             cts_in = rule(ct, *operands, **eqn.params)
             if not isinstance(cts_in, _SEQUENCE) or len(cts_in) != len(operands):
                 check_cotangents(primitive, cts_in, _linear_avals(eqn))
@@ -104,6 +107,26 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
     finally:
         state.source = previous
     return [None if v is None else cotangents.get(v) for v in wanted]
+
+
+def check_linear(primitive: Primitive, invars: Sequence[Any]) -> None:
+    """Check that a primitive depends on what is transposed only through operands in which it is declared linear.
+
+    A derived rule finds out by itself.
+
+    Raises:
+        TypeError: it does not.
+    """
+    others = [i for i, x in enumerate(invars) if type(x) is Var and i not in primitive.linear_in]
+    if not others or not transpose_rules.is_written(primitive):
+        return
+    raise misfit(
+        transpose_rules,
+        primitive,
+        f"no cotangent of operand {others[0]}: the primitive is declared linear in {list(primitive.linear_in)} "
+        f"(linear_in), and is needed transposed in {others}. Either it is linear there too and has to say so, or what "
+        "used it is not linear where it has to be: a JVP rule in the tangents, a function given to linear_transpose",
+    )
 
 
 def _linear_avals(eqn: JaxprEqn) -> list[ShapedArray | None]:
@@ -175,6 +198,8 @@ def zero_cotangent(aval: ShapedArray) -> Any:
 
 
 def _with_real_zeros(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, Any]) -> Callable[..., Any]:
+    if isinstance(fn, Nondifferentiable):
+        return refusing_transposition(primitive, fn)
     if flags.get("symbolic_zeros") or not primitive.multiple_results:
         return fn
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from corejax.blame import blame
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from corejax.source_info import inside, scope_of
 from corejax.trace import state
@@ -74,6 +75,9 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list
                 env[v] = value
             for v in dead:
                 del env[v]
+    except Exception as error:
+        blame(error, eqn.primitive, eqn.source_info)
+        raise
     finally:
         state.source = previous
     return [env[v] if type(v) is Var else literal_value(v) for v in jaxpr.outvars]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ClosedJaxpr, Example, Primitive, ShapedArray, stage_closed
+from corejax.extend import ClosedJaxpr, Example, Primitive, ShapedArray, stage_closed, why_not_differentiable
 from corejax_testing.arrays import Array, is_inexact, show
 from corejax_testing.operands import admits, drawn, prepared
 from corejax_testing.outcomes import NotApplicable
@@ -57,8 +57,17 @@ class Call:
 
     @property
     def inexact(self) -> tuple[int, ...]:
-        """Positions of the operands that have derivatives."""
-        return tuple(i for i, x in enumerate(self.values) if is_inexact(x.dtype))
+        """Positions of the operands that have derivatives: numbers, and not declared nondifferentiable."""
+        return tuple(
+            i
+            for i, x in enumerate(self.values)
+            if is_inexact(x.dtype) and why_not_differentiable(self.primitive, i) is None
+        )
+
+    @property
+    def moves(self) -> list[bool]:
+        """Which operands have derivatives, one flag each."""
+        return [i in self.inexact for i in range(len(self.values))]
 
     @property
     def size(self) -> int:
@@ -108,8 +117,8 @@ class Call:
 
     def widened(self) -> Call:
         """The same with float64 and complex128 in place of narrower ones, where the primitive takes these."""
-        call = self.at([x.astype(_WIDE["c" if x.dtype.kind == "c" else "f"]) if i in self.inexact else x
-                        for i, x in enumerate(self.values)])  # fmt: skip
+        call = self.at([x.astype(_WIDE["c" if x.dtype.kind == "c" else "f"]) if is_inexact(x.dtype) else x
+                        for x in self.values])  # fmt: skip
         return call if accepts(call) else self
 
     def moving(self) -> tuple[Callable[..., list[Any]], list[Array], list[int]]:
@@ -122,6 +131,9 @@ class Call:
             NotApplicable: there are no such operands or results.
         """
         outs = [i for i, a in enumerate(self.avals_out) if is_inexact(a.dtype)]
+        reasons = [why_not_differentiable(self.primitive, i) for i in range(len(self.values))]
+        if not self.inexact and any(reasons):
+            raise NotApplicable(f"declared nondifferentiable: {next(filter(None, reasons))}")
         if not self.inexact or not outs:
             raise NotApplicable("no operand or no result is a floating-point number")
 
@@ -133,6 +145,24 @@ class Call:
             return [results[i] for i in outs]
 
         return fun, [self.values[i] for i in self.inexact], outs
+
+    @property
+    def fixed(self) -> list[int]:
+        """Positions of the operands that nests do not vary: nondifferentiable ones, where others are differentiated."""
+        found = [i for i, x in enumerate(self.values) if is_inexact(x.dtype) and not self.moves[i]]
+        return found if self.inexact else []
+
+    def varying(self) -> tuple[Callable[..., list[Any]], list[Array]]:
+        """The function of the operands that nests of transformations vary, and these; the fixed ones stay."""
+        fixed = self.fixed
+        if not fixed:
+            return self, list(self.values)
+
+        def fun(*varying: Any) -> list[Any]:
+            rest = iter(varying)
+            return self(*(x if i in fixed else next(rest) for i, x in enumerate(self.values)))
+
+        return fun, [x for i, x in enumerate(self.values) if i not in fixed]
 
     def __str__(self) -> str:
         params = "".join(f"\n    {name} = {value!r}" for name, value in self.params.items())

@@ -1,13 +1,15 @@
 """StableHLO of a primitive that has only an impl: the compiled program calls it back on the host.
 
 The translation is a custom call to a target of jaxlib's that calls one of the executable's Python functions. What
-that raises reaches the caller as text only, so it is kept here meanwhile and found again by a number in the text.
+that raises would reach the caller as text only, so it is kept here meanwhile and found again by a number in the text:
+the caller gets the very exception.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
+import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,13 +27,14 @@ from corejax.extend import (
     clears_cache,
     impl_rules,
     set_current_trace,
+    trace_state,
     xla_translations,
 )
 from corejax_xla_backend.stablehlo import TranslationContext, Value
 
 _TARGETS = {"cpu": "xla_ffi_python_cpu_callback", "cuda": "xla_ffi_python_gpu_callback"}
 
-_failures: OrderedDict[int, HostCallbackError] = OrderedDict()
+_failures: OrderedDict[int, BaseException] = OrderedDict()
 _FAILURES_LIMIT = 16  # several callbacks of a program may fail, of which one is reported
 clears_cache(_failures.clear)
 _numbers = itertools.count(1)
@@ -46,8 +49,9 @@ def _from_impl(primitive: Primitive) -> Callable[..., Any] | None:
     def rule(ctx: TranslationContext, in_avals: Sequence[ShapedArray], in_vals: Sequence[Value], **params: Any) -> Any:
         avals = tuple(in_avals)
         avals_out = primitive.abstract(avals, params)
-        key = (primitive, avals, tuple(params.items()))
-        index = ctx.module.callback(key, lambda: _callback(primitive, avals, avals_out, params))
+        source = ctx.source
+        key = (primitive, avals, tuple(params.items()), source and source[:2])
+        index = ctx.module.callback(key, lambda: _callback(primitive, avals, avals_out, params, source))
         outs = ctx.custom_call(
             _TARGETS[ctx.platform],
             *in_vals,
@@ -65,11 +69,16 @@ def _callback(
     avals: tuple[ShapedArray, ...],
     avals_out: tuple[ShapedArray, ...],
     params: dict[str, Any],
+    source: Any,
 ) -> Callable[..., tuple[Any, ...]]:
-    """The function that the program calls, on any thread: evaluates the primitive as an eager call does."""
+    """The function that the program calls, on any thread: evaluates the primitive as an eager call does.
+
+    What the impl raises has the user's line `source` in its note, where the equation was traced.
+    """
     evaluation = bottom_trace()
 
     def callback(*operands: Any) -> tuple[Any, ...]:
+        earlier, trace_state.source = trace_state.source, source
         try:
             # Copies: the program's memory is not the impl's to keep.
             arrays = [Array(np.array(x, aval.dtype), aval) for x, aval in zip(operands, avals, strict=True)]
@@ -78,32 +87,32 @@ def _callback(
             return tuple(np.asarray(out) for out in outs)
         except BaseException as error:
             raise _kept(primitive, error) from None
+        finally:
+            trace_state.source = earlier
 
     return callback
 
 
 def _kept(primitive: Primitive, error: BaseException) -> HostCallbackError:
+    """The error to give to the program in place of `error`, which is found again by the number in its text."""
     number = next(_numbers)
-    text = (
-        f"the impl rule of primitive {primitive.name!r}, called back on the host by a compiled program, failed: "
-        f"{type(error).__name__}: {error}"
-    )
-    found = HostCallbackError(text)
-    found.__cause__ = error
-    _failures[number] = found
+    _failures[number] = error
     while len(_failures) > _FAILURES_LIMIT:
         _failures.popitem(last=False)
-    return HostCallbackError(f"{text} [callback failure {number}]")
+    what = traceback.format_exception_only(error)[0].strip()
+    return HostCallbackError(
+        f"the impl rule of primitive {primitive.name!r}, called back on the host by a compiled program, failed: "
+        f"{what} [callback failure {number}]"
+    )
 
 
 def original_failure(error: Exception) -> BaseException:
-    """What to raise for an error of a program that calls back: what the callback raised, if that is the reason."""
-    found = re.search(r"\[callback failure (\d+)\]", str(error))
-    failure = None if found is None else _failures.pop(int(found[1]), None)
-    if failure is None:
+    """What to raise for an error of a program that calls back: what the impl raised, if that is the reason."""
+    found = re.search(r"(the impl rule of primitive .*) \[callback failure (\d+)\]", str(error), re.DOTALL)
+    if found is None:
         return error
-    cause = failure.__cause__
-    return failure if cause is None or isinstance(cause, Exception) else cause  # KeyboardInterrupt stays one
+    failure = _failures.pop(int(found[2]), None)
+    return HostCallbackError(found[1]) if failure is None else failure
 
 
 xla_translations.derivations.append(

@@ -194,9 +194,10 @@ class TranslationContext:
         platform: the platform that is compiled for.
         mark: reference to the location of the operations that are written now.
         scope: what the operations of a program written now are inside of.
+        source: the user's line of the equation that is written now.
     """
 
-    __slots__ = ("_constants", "_counter", "lines", "mark", "module", "platform", "scope")
+    __slots__ = ("_constants", "_counter", "lines", "mark", "module", "platform", "scope", "source")
 
     def __init__(
         self, module: ModuleBuilder, counter: list[int] | None = None, mark: str = "", scope: tuple[str, ...] = ()
@@ -206,6 +207,7 @@ class TranslationContext:
         self.lines: list[str] = []
         self.mark = mark
         self.scope = scope
+        self.source: Any = None
         self._counter = [0] if counter is None else counter
         self._constants: dict[Any, Value] = {}
 
@@ -435,7 +437,7 @@ class TranslationContext:
         """Write an open program's operations here; `vals` are its constants and arguments."""
         env: dict[Any, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), vals, strict=True))
         platform = self.platform
-        around = self.mark, self.scope
+        around = self.mark, self.scope, self.source
         scope = self.scope
         ready: dict[Any, Any] = {}
         located: dict[Any, tuple[str, tuple[str, ...]]] = {}
@@ -454,6 +456,7 @@ class TranslationContext:
             if found is None or "name" in eqn.params:
                 found = located[place] = self.module.locations.of_equation(scope, eqn)
             self.mark, self.scope = found
+            self.source = source
             invars = eqn.invars
             try:
                 out = rule(self, [v.aval for v in invars], [read(v) for v in invars], **eqn.params)
@@ -461,7 +464,7 @@ class TranslationContext:
                 blame(error, primitive, eqn.source_info, "xla_translation")
                 raise
             env.update(zip(eqn.outvars, results_of_rule(primitive, out, eqn.outvars), strict=True))
-        self.mark, self.scope = around
+        self.mark, self.scope, self.source = around
         return [read(v) for v in jaxpr.outvars]
 
 

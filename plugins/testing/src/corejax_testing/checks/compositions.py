@@ -65,8 +65,9 @@ def compose(call: Call, chain: Sequence[Transformation], rng: np.random.Generato
         CheckFailure: they differ, or the nest raises.
     """
     *inner, outer = chain
-    fun: Any = call
-    both = list(call.values), list(call.again(rng).values)
+    fun: Any
+    fun, xs = call.varying()
+    both = xs, call.again(rng, call.fixed).varying()[1]
     for transformation in inner:
         inputs = transformation.inputs(fun, both, rng)
         fun, both = transformation.fast(fun, both[0]), inputs

@@ -60,7 +60,7 @@ def _works(call: Call) -> Iterator[tuple[str, str | None, Work]]:
         return stage_closed(chain(call, n), call.avals)
 
     yield "tracing", "abstract_eval", traced
-    nonzeros = [is_inexact(a.dtype) for a in call.avals]
+    nonzeros = call.moves
     if any(nonzeros) and jvp_rules.find(call.primitive) is not None:
         yield "jvp", "jvp", lambda n: jvp_jaxpr(traced(n), nonzeros)[0]
     if call.values and vmap_rules.find(call.primitive) is not None:

@@ -14,7 +14,6 @@ from corejax.extend import (
     same_jaxpr,
     vmap_rules,
 )
-from corejax_testing.arrays import is_inexact
 from corejax_testing.calls import Call
 from corejax_testing.checks.registry import blamed, check
 from corejax_testing.outcomes import CheckFailure, NotApplicable
@@ -35,7 +34,7 @@ def check_programs(call: Call, rng: np.random.Generator) -> None:
     for got, wanted in zip(closed.out_avals, call.avals_out, strict=True):
         if got is not wanted:
             raise CheckFailure(f"staged, it is of type {got.str_short()}, evaluated {wanted.str_short()}")
-    nonzeros = [is_inexact(a.dtype) for a in call.avals]
+    nonzeros = call.moves
     if any(nonzeros) and jvp_rules.find(call.primitive) is not None:
         with blamed("jvp"):
             moved, out_nonzeros = jvp_jaxpr(closed, nonzeros)
@@ -60,7 +59,7 @@ def check_text(call: Call, rng: np.random.Generator) -> None:
     if closed.consts:
         raise NotApplicable("the program has constants")
     _round_trip(closed)
-    nonzeros = [is_inexact(a.dtype) for a in call.avals]
+    nonzeros = call.moves
     if any(nonzeros) and jvp_rules.find(call.primitive) is not None:
         _round_trip(jvp_jaxpr(closed, nonzeros)[0])
     if call.values and vmap_rules.find(call.primitive) is not None:

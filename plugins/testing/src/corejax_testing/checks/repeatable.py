@@ -19,7 +19,7 @@ from corejax.extend import (
     vmap_rules,
     xla_translations,
 )
-from corejax_testing.arrays import direction, is_inexact, show
+from corejax_testing.arrays import direction, show
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.compiled import has_backend
 from corejax_testing.checks.registry import check
@@ -31,7 +31,7 @@ _PURE = "rules are called once and their results kept: no counters, no random na
 def _texts(call: Call) -> Iterator[tuple[str, str, Callable[[], str]]]:
     """Program, rule to blame, and how it is made."""
     yield "its program", "abstract_eval", lambda: _text(call.closed())
-    nonzeros = [is_inexact(a.dtype) for a in call.avals]
+    nonzeros = call.moves
     if any(nonzeros) and jvp_rules.find(call.primitive) is not None:
         yield "the program of its jvp rule", "jvp", lambda: _text(jvp_jaxpr(call.closed(), nonzeros)[0])
     if call.values and vmap_rules.find(call.primitive) is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import ClosedJaxpr, eval_jaxpr, jvp_jaxpr, partial_eval_flat, partial_eval_jaxpr
-from corejax_testing.arrays import compare, direction, is_inexact
+from corejax_testing.arrays import compare, direction
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.registry import check
 
@@ -54,9 +54,9 @@ def check_splits(call: Call, rng: np.random.Generator) -> None:
     count = len(call.values)
     for mask in itertools.product((False, True), repeat=min(count, _MOST)):
         _check_split(closed, call.values, [*mask, *[False] * (count - len(mask))], "of the program")
-    nonzeros = [is_inexact(x.dtype) for x in call.values]
+    nonzeros = call.moves
     if not any(nonzeros):
         return
     moved, _ = jvp_jaxpr(closed, nonzeros)
-    ts = [direction(rng, x) for x in call.values if is_inexact(x.dtype)]
+    ts = [direction(rng, x) for x, moves in zip(call.values, nonzeros, strict=True) if moves]
     _check_split(moved, [*call.values, *ts], [False] * count + [True] * len(ts), "of its jvp program")

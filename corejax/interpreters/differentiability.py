@@ -1,0 +1,268 @@
+"""What has no derivative: operands that an author declares so, and results that are integers.
+
+Also what is known of a primitive's operands before it is first applied.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax import source_info
+from corejax.avals import ShapedArray
+from corejax.blame import mark
+from corejax.dtypes import is_inexact
+from corejax.errors import NotDifferentiableError
+from corejax.primitive import Primitive, promised
+from corejax.provenance import Provenance
+from corejax.rules import Derivation, abstract_eval_rules, impl_rules, jvp_rules
+from corejax.trace import state
+
+
+class Nondifferentiable:
+    """Stands in the place of a rule where there is no derivative; made by `nondifferentiable`.
+
+    Attributes:
+        reason: the author's.
+    """
+
+    __slots__ = ("__provenance__", "reason")
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        self.__provenance__ = Provenance.of_caller()
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        """Where nobody looked what it is: as a rule, it refuses."""
+        raise NotDifferentiableError(self.reason)
+
+    def __repr__(self) -> str:
+        return f"nondifferentiable({self.reason!r})"
+
+
+def nondifferentiable(reason: str) -> Nondifferentiable:
+    """What to give in the place of a rule, to say that there is no derivative and why.
+
+    A nonzero tangent that comes there is a `NotDifferentiableError` with the reason; a symbolic zero passes.
+
+        defjvp(hist_p, nondifferentiable("counts jump"), weights_rule)      # in one operand
+        jvp_rules.register(sort_key_p, nondifferentiable("keys are bits"))  # in all of them
+
+    Args:
+        reason: for the user who differentiates, a sentence or a part of one.
+
+    Raises:
+        TypeError: the reason is not a text.
+    """
+    if not isinstance(reason, str) or not reason:
+        raise TypeError(f"nondifferentiable takes the reason, a text, got {reason!r}")
+    return Nondifferentiable(reason)
+
+
+def why_not_differentiable(primitive: Primitive, operand: int) -> str | None:
+    """The reason with which an operand is declared not differentiable; None if it is not."""
+    rule = jvp_rules.rule_of(primitive)
+    if rule is None:
+        return None
+    if isinstance(rule.fn, Nondifferentiable):
+        return rule.fn.reason
+    declared: Mapping[int, str] = rule.flags.get("nondifferentiable") or {}
+    return declared.get(operand)
+
+
+def refusing(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, Any]) -> Callable[..., Any]:
+    """A JVP rule that refuses tangents of operands that are declared not differentiable, then runs as `fn`.
+
+    Raises:
+        TypeError: the flag is not a mapping from operands' positions to reasons.
+    """
+    if isinstance(fn, Nondifferentiable):
+        whole = fn.reason
+
+        def refuse(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+            moving = next((i for i, t in enumerate(tangents) if t is not None), 0)
+            raise _refusal(primitive, f"in operand {moving}", whole)
+
+        return refuse
+    declared = flags.get("nondifferentiable")
+    if not declared:
+        return fn
+    if not isinstance(declared, Mapping) or not all(
+        type(i) is int and i >= 0 and isinstance(why, str) for i, why in declared.items()
+    ):
+        raise TypeError(
+            f"primitive {primitive.name!r}: nondifferentiable= takes reasons by operands' positions, "
+            f"{{1: 'why'}}, got {declared!r}"
+        )
+    reasons = tuple(declared.items())
+
+    def rule(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        for i, reason in reasons:
+            if i < len(tangents) and tangents[i] is not None:
+                raise _refusal(primitive, f"in operand {i}", reason)
+        return fn(primals, tangents, **params)
+
+    return rule
+
+
+def refusing_transposition(primitive: Primitive, fn: Nondifferentiable) -> Callable[..., Any]:
+    """The transpose rule of a primitive that is declared to have no transpose."""
+
+    def refuse(ct: Any, *operands: Any, **params: Any) -> Any:
+        raise _refusal(primitive, "in reverse mode", fn.reason)
+
+    return refuse
+
+
+def _refusal(primitive: Primitive, where: str, reason: str) -> NotDifferentiableError:
+    line = source_info.user_line() if state.source is None else source_info.describe(state.source)
+    error = NotDifferentiableError(
+        f"primitive {primitive.name!r} (from {primitive.provenance.owner}) is not differentiable {where}: {reason}. "
+        f"It was differentiated at {line}. Where the operand is meant to be a constant, use stop_gradient on it."
+    )
+    mark(error, primitive)
+    return error
+
+
+def checked_rules(helper: str, primitive: Primitive, rules: Sequence[Any]) -> dict[int, str]:
+    """Check what a helper like `defjvp` was given, one rule for each operand.
+
+    Returns:
+        The reasons of operands that are not differentiable.
+
+    Raises:
+        TypeError: the primitive has several results; something is not a rule; there are more or fewer rules than
+            operands, as far as their number is known before the first application.
+    """
+    name = primitive.name
+    if primitive.multiple_results:
+        raise TypeError(
+            f"{helper}: primitive {name!r} has several results: register a JVP rule, which gives a pair of lists"
+        )
+    for i, rule in enumerate(rules):
+        if rule is not None and not callable(rule):
+            raise TypeError(
+                f"{helper}: the rule of operand {i} of primitive {name!r} is a function, nondifferentiable(reason), or "
+                f"None where the derivative is zero; got {rule!r}"
+            )
+    least, most = operand_counts(primitive)
+    if not least <= len(rules) <= most:
+        exact = f"{least}" if least == most else f"at least {least}" if len(rules) < least else f"at most {most}"
+        raise wrong_count(helper, primitive, len(rules), exact)
+    return {i: rule.reason for i, rule in enumerate(rules) if isinstance(rule, Nondifferentiable)}
+
+
+def wrong_count(helper: str, primitive: Primitive, given: int, wanted: Any) -> TypeError:
+    """The error for a helper that was given more or fewer rules than there are operands."""
+    noun = "operand" if str(wanted).endswith("1") else "operands"
+    error = TypeError(
+        f"{helper}: primitive {primitive.name!r} has {wanted} {noun}, and was given "
+        f"{given} rule{'' if given == 1 else 's'}: one for each operand, None where the derivative is zero, "
+        "nondifferentiable(reason) where there is none"
+    )
+    mark(error, primitive)
+    return error
+
+
+def operand_counts(primitive: Primitive) -> tuple[int, float]:
+    """How many operands a primitive has at least, and at most, as far as its rules say."""
+    least, most = max(primitive.linear_in, default=0) + 1, float("inf")
+    for fn in (
+        primitive.decomposition,
+        *(_written(registry, primitive) for registry in (abstract_eval_rules, impl_rules)),
+    ):
+        if isinstance(fn, np.ufunc):
+            return fn.nin, fn.nin
+        kinds = [p.kind for p in _parameters(fn)]
+        if kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:
+            least = max(least, kinds.count(inspect.Parameter.POSITIONAL_ONLY))
+            most = min(most, sum(kind in _POSITIONAL for kind in kinds))
+    return least, max(most, least)
+
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _written(registry: Any, primitive: Primitive) -> Any:
+    rule = registry.rule_of(primitive)
+    return None if rule is None or rule.derived is not None or "by" in rule.flags else rule.fn
+
+
+def _parameters(fn: Any) -> list[inspect.Parameter]:
+    try:
+        return list(inspect.signature(fn).parameters.values())
+    except (TypeError, ValueError):
+        return []
+
+
+# -- integer results -----------------------------------------------------------------------------------------
+
+_discrete: weakref.WeakSet[Primitive] = weakref.WeakSet()  # those that were seen to give integers
+
+
+def note_discrete(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> bool:
+    """Whether all results are integers or booleans for operands of these types; then the derivative is derived."""
+    types = promised(primitive, tuple(avals), params)
+    if types is None or any(is_inexact(a.dtype) for a in types):
+        return False
+    _discrete.add(primitive)
+    return True
+
+
+def _zero_derivative(primitive: Primitive) -> Callable[..., Any] | None:
+    if primitive not in _discrete and not _gives_integers(primitive):
+        return None
+
+    def rule(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        out = primitive.bind(*primals, **params)
+        outs = out if primitive.multiple_results else [out]
+        if any(is_inexact(x.dtype) for x in outs):  # for operands of other types than those that were seen
+            raise jvp_rules.missing(primitive)
+        return out, [None] * len(outs) if primitive.multiple_results else None
+
+    return rule
+
+
+def _gives_integers(primitive: Primitive) -> bool:
+    """Whether the abstract-eval rule gives integers and booleans for all operands tried that it takes.
+
+    Types are tried that most primitives take some of; where none fits, the first application tells.
+    """
+    rule = _written(abstract_eval_rules, primitive)
+    found = False
+    for avals, params in _guesses(rule) if rule is not None else ():
+        try:
+            out = rule(*avals, **params)
+            inexact = [is_inexact(a.dtype) for a in (out if primitive.multiple_results else (out,))]
+        except Exception:  # not for these operands
+            continue
+        if any(inexact):
+            return False
+        found = True
+    return found
+
+
+def _guesses(rule: Any) -> Iterator[tuple[tuple[ShapedArray, ...], dict[str, Any]]]:
+    """Operands and params that an abstract-eval rule may take."""
+    parameters = _parameters(rule)
+    count = sum(p.kind in _POSITIONAL and p.default is p.empty for p in parameters)
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        count = max(count, 1)
+    needed = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
+    if not 0 < count <= 3:
+        return
+    for shape, value in itertools.product(((), (2,), (2, 2)), (0, None, ()) if needed else (0,)):
+        for dtypes in itertools.product((np.float32, np.int32, np.bool_), repeat=count):
+            yield tuple(ShapedArray(shape, dtype) for dtype in dtypes), dict.fromkeys(needed, value)
+
+
+jvp_rules.derivations.append(
+    Derivation("integer results", _zero_derivative, flags={"symbolic_zeros": True}),
+)
+
+__all__ = ["Nondifferentiable", "nondifferentiable", "why_not_differentiable"]

@@ -1,0 +1,58 @@
+"""An operand that is declared not differentiable: derivative checks check the others."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import corejax.numpy as jnp
+from corejax.extend import Example, Primitive, ShapedArray, defjvp, jvp_rules, nondifferentiable
+from corejax_testing.runner import verify
+
+CHECKS = ["programs", "repeatable", "jvp", "linearity", "zeros", "linearize", "vjp", "splits", "cost"]
+_numbers = itertools.count()
+
+
+def power_type(x: ShapedArray, n: ShapedArray) -> ShapedArray:
+    if x.dtype != n.dtype or x.dtype.kind != "f":
+        raise TypeError("power takes two operands of one floating-point dtype")
+    return x
+
+
+def power(rule: Any = None) -> Primitive:
+    p = Primitive(f"kit_test.power{next(_numbers)}", impl=np.power, abstract_eval=power_type)
+    if rule is not None:
+        defjvp(p, rule, nondifferentiable("the power is a count"))
+    return p
+
+
+def results(p: Primitive, checks: list[str]) -> dict[str, Any]:
+    operand = ShapedArray((3,), np.float32)
+    return {r.check: r for r in verify(p, [Example((operand, operand), low=0.5)], checks=checks, quick=True)}
+
+
+@pytest.mark.filterwarnings("ignore::corejax.errors.DerivedRuleWarning")
+def test_the_rest_is_checked() -> None:
+    found = results(power(lambda t, x, n: t * n * jnp.power(x, n - 1)), CHECKS)
+    assert {name: r.status for name, r in found.items()} == dict.fromkeys(CHECKS, "passed")
+
+
+def test_a_wrong_rule_of_the_other_operand_is_found() -> None:
+    found = results(power(lambda t, x, n: t * jnp.power(x, n - 1)), ["jvp"])
+    assert found["jvp"].status == "failed" and "tangent 0" in found["jvp"].message
+
+
+@pytest.mark.filterwarnings("ignore::corejax.errors.DerivedRuleWarning")
+def test_nests_leave_the_operand_alone() -> None:
+    p = power(lambda t, x, n: t * n * jnp.power(x, n - 1))
+    assert results(p, ["pairs"])["pairs"].status == "passed"
+
+
+def test_in_all_operands_says_why() -> None:
+    p = power()
+    jvp_rules.register(p, nondifferentiable("no derivative at all"))
+    for result in results(p, ["jvp", "vjp", "linearize"]).values():
+        assert result.status == "not applicable" and "no derivative at all" in result.message
