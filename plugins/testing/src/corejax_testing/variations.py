@@ -100,3 +100,12 @@ def shapes_of(primitive: Primitive, examples: list[Example]) -> st.SearchStrateg
         return _replaced(example, operands)
 
     return strategy()
+
+
+def at_small_integers(call: Call) -> Iterator[Call]:
+    """The application; then with each integer scalar 0, 1, 2, where the author did not give its number."""
+    yield call
+    for i, (x, given) in enumerate(zip(call.values, call.example.operands, strict=True)):
+        if isinstance(given, ShapedArray) and x.ndim == 0 and x.dtype.kind in "iu":
+            for number in (0, 1, 2):
+                yield call.at([x.dtype.type(number) if k == i else y for k, y in enumerate(call.values)])
