@@ -55,7 +55,7 @@ def _swapped(used: list[bool], eqn: JaxprEqn) -> Any:
 
 def _swap(variables: list[Any]) -> list[Any]:
     for i, v in enumerate(variables):
-        for k, w in enumerate(variables[:i]):
+        for w in variables[:i]:
             if v.aval is w.aval:
                 return [w if x is v else v if x is w else x for x in variables]
     return variables[::-1]

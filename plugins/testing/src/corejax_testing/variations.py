@@ -38,7 +38,7 @@ def with_dtype(example: Example, dtype: np.dtype[Any]) -> Example:
 
 
 def _replaced(example: Example, operands: list[Any]) -> Example:
-    fields = {name: getattr(example, name) for name in ("low", "high", "reference", "tolerance", "skip")}
+    fields = {name: getattr(example, name) for name in ("low", "high", "reference", "tolerance", "skip", "fails")}
     return Example(tuple(operands), example.params, **fields)
 
 

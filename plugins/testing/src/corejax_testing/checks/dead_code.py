@@ -66,5 +66,5 @@ def require_well_typed(program: ClosedJaxpr, what: str) -> None:
     try:
         check_jaxpr(program)
     except (TypeError, ValueError) as error:
-        raise CheckFailure(f"{what} is not well typed: {error}", RULE,
-                           "the flags of used operands say which operands the smaller equation has") from error  # fmt: skip
+        hint = "the flags of used operands say which operands the smaller equation has"
+        raise CheckFailure(f"{what} is not well typed: {error}", RULE, hint) from error
