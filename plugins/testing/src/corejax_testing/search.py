@@ -101,7 +101,7 @@ def _calls(primitive: Primitive, check: Check, examples: Sequence[Example], quic
         every += [other for e in source for other in in_other_dtypes(primitive, e) if check.name not in other.skip]
     if check.shapes:
         every += [other for e in examples[: 1 if quick else 3] for other in in_other_sizes(primitive, e)]
-    calls = [Call.of(primitive, e, rng) for e in every]
+    calls = [replace(Call.of(primitive, e, rng), others=tuple(examples)) for e in every]
     limit = check.limit
     if check.dtypes and limit and quick:
         limit = max(limit // 2, 1)
