@@ -119,9 +119,12 @@ def require_between(
     numbers = ""
     if is_free_elementwise(call):
         numbers = f" ({', '.join(repr(x[at].item()) for x in call.values)})"
-    right = f"{low[at].item()!r}" if low[at] == high[at] else f"between {low[at].item()!r} and {high[at].item()!r}"
-    raise CheckFailure(f"{what} is {tangent[at].item()!r} at {where or 'its only point'}{numbers}; {right} is right, by "
-                       "differences", "jvp", _HINT)  # fmt: skip
+    a, b = low[at].item(), high[at].item()
+    right = f"{a!r}" if a == b else f"between {a!r} and {b!r}"
+    message = (
+        f"{what} is {tangent[at].item()!r} at {where or 'its only point'}{numbers}; {right} is right, by differences"
+    )
+    raise CheckFailure(message, "jvp", _HINT)
 
 
 def compare_where_finite(got: Array, wanted: Array, what: str, rule: str) -> None:
