@@ -9,7 +9,7 @@ import numpy as np
 
 from corejax.extend import Example, ShapedArray, stage_closed
 from corejax_control_flow import custom_examples
-from corejax_control_flow.cond import cond
+from corejax_control_flow.cond import cond, switch
 from corejax_control_flow.progress import ProgressBar
 from corejax_control_flow.scan import scan
 from corejax_control_flow.while_loop import while_loop
@@ -38,8 +38,16 @@ def _cond() -> list[Example]:
     def pass_on(index: Any, x: Any, y: Any) -> list[Any]:
         return list(cond(lax.gt(index, 0), lambda a, b: (a, a * b), lambda a, b: (a, b), x, y))
 
+    def one_of_three(index: Any, x: Any, y: Any) -> list[Any]:
+        return list(
+            switch(index, [lambda a, b: (a * b, b), lambda a, b: (lax.sin(a), a), lambda a, b: (b, a * a)], x, y)
+        )
+
     index = _x(dtype=I32)
-    return [_traced(fun, index, _x(3), _x(3), first=(np.asarray(k, I32),)) for fun in (choose, pass_on) for k in (0, 1)]
+    return [
+        *(_traced(f, index, _x(3), _x(3), first=(np.asarray(k, I32),)) for f in (choose, pass_on) for k in (0, 1)),
+        _traced(one_of_three, index, _x(2), _x(2), low=(0, -2, -2), high=(2, 2, 2)),
+    ]
 
 
 def _scan() -> list[Example]:

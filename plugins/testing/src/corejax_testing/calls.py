@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,12 +25,14 @@ class Call:
         values: the operands, NumPy arrays.
         params: the static parameters.
         example: where it comes from.
+        others: the author's examples, among which are those with other numbers where this one has numbers.
     """
 
     primitive: Primitive
     values: tuple[Array, ...]
     params: dict[str, Any]
     example: Example = field(repr=False)
+    others: tuple[Example, ...] = field(default=(), repr=False)
 
     @classmethod
     def of(cls, primitive: Primitive, example: Example, rng: np.random.Generator) -> Call:
@@ -91,16 +93,18 @@ class Call:
 
     def at(self, values: Sequence[Any]) -> Call:
         """The same application of other numbers."""
-        return Call(self.primitive, tuple(np.asarray(x) for x in values), self.params, self.example)
+        return replace(self, values=tuple(np.asarray(x) for x in values))
 
     def again(self, rng: np.random.Generator, kept: Collection[int] = ()) -> Call:
-        """Other numbers as the author means them; operands given as numbers stay, and those at the positions `kept`.
+        """Other numbers as the author means them; those given stay, or are another example's.
 
-        Where none are found these are the same numbers.
+        Operands at the positions `kept` stay. Where no numbers are found these are the same.
         """
+        known = [self, *(() if kept else self.siblings())]
+        start = known[int(rng.integers(len(known)))] if len(known) > 1 else self
         shaped = replace(self.example, operands=tuple(
             ShapedArray(x.shape, x.dtype) if isinstance(given, ShapedArray) else x
-            for x, given in zip(self.values, self.example.operands, strict=True)
+            for x, given in zip(start.values, self.example.operands, strict=True)
         ))  # fmt: skip
         try:
             return self.at(drawn(shaped, rng, {i: self.values[i] for i in kept}))
@@ -114,6 +118,20 @@ class Call:
         except Exception:  # the author's function need not know them
             return None
         return call if admits(self.example, call.values) else None
+
+    def siblings(self) -> Iterator[Call]:
+        """The application with the numbers of other examples of the same types and parameters, for those given."""
+        fixed = [i for i, x in enumerate(self.example.operands) if not isinstance(x, ShapedArray)]
+        for other in self.others if fixed else ():
+            if other is self.example or len(other.operands) != len(self.values):
+                continue
+            given = {i: np.asarray(other.operands[i]) for i in fixed if not isinstance(other.operands[i], ShapedArray)}
+            same_types = all(
+                (x.shape, x.dtype) == (tuple(y.shape), np.dtype(y.dtype))
+                for x, y in zip(self.values, other.operands, strict=True)
+            )
+            if same_types and len(given) == len(fixed) and str(other.params) == str(self.example.params):
+                yield self.at([given.get(i, x) for i, x in enumerate(self.values)])
 
     def widened(self) -> Call:
         """The same with float64 and complex128 in place of narrower ones, where the primitive takes these."""

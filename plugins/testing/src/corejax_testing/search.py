@@ -102,7 +102,7 @@ def _calls(primitive: Primitive, check: Check, examples: Sequence[Example], quic
         every += [other for e in source for other in in_other_dtypes(primitive, e) if check.name not in other.skip]
     if check.shapes:
         every += [other for e in examples[: 1 if quick else 3] for other in in_other_sizes(primitive, e)]
-    calls = list(_applications(primitive, every, rng))
+    calls = [replace(call, others=tuple(examples)) for call in _applications(primitive, every, rng)]
     limit = check.limit
     if check.dtypes and limit and quick:
         limit = max(limit // 2, 1)

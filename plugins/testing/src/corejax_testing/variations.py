@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from corejax.extend import Example, Primitive, ShapedArray
 from corejax_testing.arrays import is_inexact
 from corejax_testing.calls import Call, accepts
+from corejax_testing.sizes import with_distinct_lengths
 
 DTYPES = tuple(
     np.dtype(t)
@@ -54,9 +55,9 @@ def in_other_dtypes(primitive: Primitive, example: Example) -> Iterator[Example]
 def in_other_sizes(primitive: Primitive, example: Example) -> Iterator[Example]:
     """The example with axes of other lengths, for primitives that are not elementwise.
 
-    Axes of one length stay of one length, and axes of length 1 stay. Once all others are one longer, so that what is
-    even becomes odd; once the longest are empty. What abstract eval does not take is left out, and so are primitives
-    with programs in them, which have lengths of their own.
+    Axes of length 1 stay. Once all others are one longer, so that what is even becomes odd, and axes of one length
+    stay of one; once the longest are empty; once as many lengths as possible differ. What abstract eval does not take
+    is left out, and so are primitives with programs in them, which have lengths of their own.
     """
     free = example.operands and all(isinstance(x, ShapedArray) for x in example.operands)
     lengths = {n for x in example.operands for n in x.shape if n > 1} if free else set()
@@ -69,6 +70,11 @@ def in_other_sizes(primitive: Primitive, example: Example) -> Iterator[Example]:
             other = replace(other, reference=None)
         if takes(primitive, other):
             yield other
+    distinct = with_distinct_lengths(
+        example, lambda operands: takes(primitive, replace(example, operands=tuple(operands)))
+    )
+    if distinct is not None:
+        yield replace(example, operands=tuple(distinct))
 
 
 def takes(primitive: Primitive, example: Example) -> bool:
@@ -96,3 +102,37 @@ def shapes_of(primitive: Primitive, examples: list[Example]) -> st.SearchStrateg
         return replace(example, operands=tuple(operands))
 
     return strategy()
+
+
+def at_small_integers(call: Call) -> Iterator[Call]:
+    """The application; then with other integers in its scalars and indices: see `integer_settings`."""
+    yield call
+    yield from (there for there in integer_settings(call) if all(abs(int(x)) < 3 for x in _changed(there, call)))
+
+
+def _changed(there: Call, call: Call) -> Iterator[Any]:
+    for x, y in zip(there.values, call.values, strict=True):
+        if x is not y and x.dtype.kind in "iu" and x.ndim == 0:
+            yield x
+
+
+def integer_settings(call: Call) -> list[Call]:
+    """The application with other numbers in its integer operands: choices of branches, starts, counts of turns.
+
+    Where the author gave types, all of an operand's elements are small, negative, at and beyond the operands'
+    lengths; in primitives with programs only small, for loops might be long. Where the author gave numbers, they are
+    those of other examples of the same types and parameters.
+    """
+    if "elementwise" in call.primitive.tags:
+        return []
+    found = list(call.siblings())
+    longest = max((n for x in call.values for n in x.shape), default=2)
+    beyond = () if "higher_order" in call.primitive.tags else (longest - 1, longest, longest + 1, 100, -100)
+    for i, (x, given) in enumerate(zip(call.values, call.example.operands, strict=True)):
+        if not isinstance(given, ShapedArray) or x.dtype.kind not in "iu" or not x.size:
+            continue
+        for number in dict.fromkeys((0, 1, 2, -1, *beyond)):
+            if number >= 0 or x.dtype.kind == "i":
+                there = call.at([np.full_like(x, number) if k == i else y for k, y in enumerate(call.values)])
+                found += [there] if accepts(there) else []
+    return found

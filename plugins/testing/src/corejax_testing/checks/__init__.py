@@ -7,22 +7,28 @@ from corejax_testing.checks import batching as batching
 from corejax_testing.checks import compiled as compiled
 from corejax_testing.checks import compositions as compositions
 from corejax_testing.checks import costs as costs
+from corejax_testing.checks import dead_code as dead_code
 from corejax_testing.checks import derivatives as derivatives
+from corejax_testing.checks import dtypes as dtypes
 from corejax_testing.checks import effects as effects
 from corejax_testing.checks import empties as empties
 from corejax_testing.checks import evaluation as evaluation
 from corejax_testing.checks import examples as examples
+from corejax_testing.checks import indices as indices
+from corejax_testing.checks import kept_effects as kept_effects
+from corejax_testing.checks import points as points
 from corejax_testing.checks import programs as programs
 from corejax_testing.checks import repeatable as repeatable
 from corejax_testing.checks import splits as splits
 from corejax_testing.checks import transposition as transposition
+from corejax_testing.checks import turns as turns
 from corejax_testing.checks.registry import CHECKS as _REGISTERED
 from corejax_testing.checks.registry import Check as Check
 
 # The order of a report's columns: what later checks rest on comes first.
 _ROOMS = (
-    *(examples, evaluation, programs, repeatable, derivatives, transposition, batching, splits, empties, effects),
-    *(compiled, compositions, costs),
+    *(examples, evaluation, programs, repeatable, derivatives, dtypes, points, transposition, batching, indices),
+    *(splits, dead_code, empties, effects, kept_effects, compiled, turns, compositions, costs),
 )
 CHECKS: dict[str, Check] = {
     name: check for room in _ROOMS for name, check in _REGISTERED.items() if check.run.__module__ == room.__name__

@@ -1,0 +1,138 @@
+"""Integer operands: starts beyond the ends, every branch, batches of indices only, loops without turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+import corejax
+from corejax.extend import jvp_rules, vmap_rules, xla_translations
+from corejax_testing.arrays import Array, compare, direction
+from corejax_testing.calls import Call, host
+from corejax_testing.checks.compiled import RULE as TRANSLATION
+from corejax_testing.checks.compiled import has_backend
+from corejax_testing.checks.derivatives import check_jvp
+from corejax_testing.checks.dtypes import differentiable
+from corejax_testing.checks.registry import check
+from corejax_testing.checks.transposition import check_vjp
+from corejax_testing.outcomes import NotApplicable
+from corejax_testing.variations import integer_settings
+
+
+@check("indices", "impl", limit=4)
+def check_indices(call: Call, rng: np.random.Generator) -> None:
+    """At starts beyond the ends and in each branch: compiled, batched by indices only, differentiated, it is impl's."""
+    settings = [there for there in integer_settings(call) if _is_taken(there)]
+    if not settings:
+        raise NotApplicable("no integer operand with other numbers")
+    _check_compiled(call, settings)
+    _check_batched(call, settings)
+    for there in settings:
+        for derivative in (check_jvp, check_vjp):
+            if _has(there, derivative):
+                derivative(there, rng)
+    _check_batched_gradient(call, settings, rng)
+
+
+def _is_taken(call: Call) -> bool:
+    """Whether impl takes these numbers; where it refuses them they are not of its domain."""
+    try:
+        host(call(*call.values))
+    except (ValueError, IndexError, ArithmeticError):
+        return False
+    return True
+
+
+def _has(call: Call, derivative: Any) -> bool:
+    name = "jvp" if derivative is check_jvp else "vjp"
+    if name in call.example.skip or name in call.example.fails or jvp_rules.find(call.primitive) is None:
+        return False
+    try:
+        differentiable(call)
+    except NotApplicable:
+        return False
+    return True
+
+
+def _check_compiled(call: Call, settings: Sequence[Call]) -> None:
+    if not has_backend() or xla_translations.find(call.primitive, corejax.default_backend()) is None:
+        return
+    compiled = corejax.jit(lambda *values: call(*values))
+    for there in settings:
+        for i, (got, right) in enumerate(zip(host(compiled(*there.values)), host(there(*there.values)), strict=True)):
+            compare(got, right, f"result {i} of the compiled program, {_named(there, call)}", TRANSLATION,
+                    scale=call.example.tolerance)  # fmt: skip
+
+
+def _named(there: Call, call: Call) -> str:
+    """Which integers it is about."""
+    changed = [
+        f"operand {i} = {x.ravel()[0].item()!r}"
+        for i, (x, y) in enumerate(zip(there.values, call.values, strict=True))
+        if x is not y and x.dtype.kind in "iu" and x.size
+    ]
+    return f"with {' and '.join(changed) or 'other numbers'},"
+
+
+# -- batches -------------------------------------------------------------------------------------------------------
+
+
+def _batches(call: Call, settings: Sequence[Call]) -> Iterator[tuple[tuple[int | None, ...], list[Array], list[Call]]]:
+    """Only the integer operands batched; then all of them: axes, operands, and the applications one by one."""
+    rows = [call, *settings]
+    integers = [x.dtype.kind in "iu" for x in call.values]
+    for every in (False, True):
+        axes = tuple(0 if every or integer else None for integer in integers)
+        if every and all(integers):
+            return
+        values = [
+            np.stack([_row(row, k, i, every) for k, row in enumerate(rows)]) if axis == 0 else call.values[i]
+            for i, axis in enumerate(axes)
+        ]
+        apart = [
+            call.at([v[k] if axis == 0 else v for v, axis in zip(values, axes, strict=True)]) for k in range(len(rows))
+        ]
+        yield axes, values, apart
+
+
+def _row(row: Call, k: int, operand: int, every: bool) -> Array:
+    x = row.values[operand]
+    return x[..., ::-1] if every and k % 2 and x.ndim and x.dtype.kind not in "iub" else x
+
+
+def _check_batched(call: Call, settings: Sequence[Call]) -> None:
+    if vmap_rules.find(call.primitive) is None:
+        return
+    for axes, values, apart in _batches(call, settings):
+        got = host(corejax.vmap(call.__call__, in_axes=axes)(*values))
+        for k, there in enumerate(apart):
+            for i, (out, right) in enumerate(zip(got, host(there(*there.values)), strict=True)):
+                compare(out[k], right, f"element {k} of result {i} with in_axes={axes}, {_named(there, call)}", "vmap",
+                        scale=4 * call.example.tolerance)  # fmt: skip
+
+
+def _check_batched_gradient(call: Call, settings: Sequence[Call], rng: np.random.Generator) -> None:
+    """Cotangents under vmap over the integers only are those one by one."""
+    if vmap_rules.find(call.primitive) is None or not _has(call, check_vjp):
+        return
+    _, _, outs = call.moving()
+    cts = [direction(rng, np.zeros(call.avals_out[k].shape, call.avals_out[k].dtype)) for k in outs]
+
+    def pulled(*values: Any) -> list[Any]:
+        def part(*moving: Any) -> list[Any]:
+            every = list(values)
+            for i, x in zip(call.inexact, moving, strict=True):
+                every[i] = x
+            results = call(*every)
+            return [results[k] for k in outs]
+
+        return list(corejax.vjp(part, *(values[i] for i in call.inexact))[1](cts))
+
+    axes, values, apart = next(_batches(call, settings))
+    got = host(corejax.vmap(pulled, in_axes=axes)(*values))
+    for k, there in enumerate(apart):
+        for i, (ct, right) in enumerate(zip(got, host(pulled(*there.values)), strict=True)):
+            compare(ct[k], right, f"cotangent {i}, element {k} of a batch with in_axes={axes}, {_named(there, call)}",
+                    "vmap", scale=8 * call.example.tolerance)  # fmt: skip

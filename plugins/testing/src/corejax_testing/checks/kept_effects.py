@@ -1,0 +1,159 @@
+"""Effects under partial evaluation and inside programs: none is lost, none happens twice.
+
+What a higher-order primitive does with effects of the programs in its parameters is seen by putting some there: a
+primitive without results that counts how often it is evaluated.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import (
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Primitive,
+    Var,
+    dce_jaxpr,
+    eval_jaxpr,
+    partial_eval_flat,
+    partial_eval_jaxpr,
+)
+from corejax_testing.calls import Call
+from corejax_testing.checks.dead_code import RULE as DCE
+from corejax_testing.checks.dead_code import choices_of_used
+from corejax_testing.checks.registry import check
+from corejax_testing.outcomes import CheckFailure, NotApplicable
+from corejax_testing.variations import at_small_integers
+
+_MOST = 4  # operands whose choices are all gone through
+_FIRST, _LAST = "at the beginning of", "at the end of"  # where effects are put in a program
+_counts: Counter[str] = Counter()
+
+
+def _count(*operands: Any, at: str) -> list[Any]:
+    _counts[at] += 1
+    return []
+
+
+probe_p = Primitive(
+    "corejax_testing.probe", multiple_results=True, effects=("corejax_testing.probe",), impl=_count,
+    abstract_eval=lambda *operands, at: [], jvp=lambda primals, tangents, at: (probe_p.bind(*primals, at=at), []),
+    doc="Counts how often it is evaluated.",
+)  # fmt: skip
+
+
+@check("kept_effects", "partial_eval_jaxpr", limit=6)
+def check_kept_effects(call: Call, rng: np.random.Generator) -> None:
+    """Partial evaluation keeps effects; so do it and dce for effects of programs in parameters, each as often."""
+    if call.primitive.effects:
+        _check_own_effects(call)
+        return
+    planted = with_probes(call)
+    if planted is None:
+        raise NotApplicable("it has no effects, and no programs in its parameters")
+    try:
+        program = planted.closed()
+        calls = list(at_small_integers(planted))
+        before = [_evaluated(program, each.values) for each in calls]
+    except NotImplementedError as error:
+        raise NotApplicable(f"its programs have no effects: {error}") from error
+    if not any(before):
+        raise NotApplicable("none of its programs is evaluated")
+    for each, counts in zip(calls, before, strict=True):
+        _check_dce(program, each, counts)
+        _check_splits(program, each, counts)
+
+
+# -- effects of the primitive itself -------------------------------------------------------------------------------
+
+
+def _masks(call: Call) -> Iterator[list[bool]]:
+    count = len(call.values)
+    for mask in itertools.product((False, True), repeat=min(count, _MOST)):
+        yield [*mask, *[False] * (count - len(mask))]
+
+
+def _check_own_effects(call: Call) -> None:
+    """Of the two halves of its program one has the effects, for every split."""
+    program, effects = call.closed(), call.primitive.effects
+    for unknowns in _masks(call):
+        known, unknown, _, _ = partial_eval_jaxpr(program, unknowns)
+        halves = [half for half in (known, unknown) if effects <= half.effects]
+        named = f"with operands {[k for k, u in enumerate(unknowns) if u]} unknown"
+        if len(halves) != 1:
+            times = "lost" if not halves else "in both halves, and would happen twice"
+            raise CheckFailure(f"{named}, its effects are {times}", "partial_eval_jaxpr",
+                               "one of the two equations has the effects of the whole")  # fmt: skip
+        if any(unknowns) and known.effects.isdisjoint(effects):
+            avals = [a if u else None for a, u in zip(call.avals, unknowns, strict=True)]
+            jaxpr = partial_eval_flat(call, call.values, avals)[0]
+            if not effects <= jaxpr.effects:
+                raise CheckFailure(f"{named}, its effects are lost", "partial_eval",
+                                   "record an equation with the same effects")  # fmt: skip
+
+
+# -- effects of programs in parameters -----------------------------------------------------------------------------
+
+
+def with_probes(call: Call) -> Call | None:
+    """The application with effects in each of the programs in its parameters; None where there are no programs."""
+    if "higher_order" not in call.primitive.tags:
+        return None
+    params = {name: _with_probes(value) for name, value in call.params.items()}
+    return None if all(params[k] is call.params[k] for k in params) else replace(call, params=params)
+
+
+def _with_probes(value: Any) -> Any:
+    if isinstance(value, ClosedJaxpr):
+        return ClosedJaxpr(_with_probes(value.jaxpr), value.consts)
+    if isinstance(value, Jaxpr):
+        variables = [v for v in (*value.outvars, *value.invars) if isinstance(v, Var)]
+        first = JaxprEqn(probe_p, [], [], {"at": _FIRST})
+        last = JaxprEqn(probe_p, variables[:1], [], {"at": _LAST})
+        eqns = [first, *value.eqns, last]
+        return Jaxpr(value.constvars, value.invars, eqns, value.outvars, value.debug_info)
+    if isinstance(value, tuple) and any(isinstance(item, ClosedJaxpr | Jaxpr) for item in value):
+        return tuple(_with_probes(item) for item in value)
+    return value
+
+
+def _evaluated(program: ClosedJaxpr, args: Sequence[Any]) -> dict[str, int]:
+    """How often effects happen, by where they are; a rule may run one of a primitive's programs for another."""
+    _counts.clear()
+    eval_jaxpr(program.jaxpr, program.consts, args)
+    return dict(_counts)
+
+
+def _check_dce(program: ClosedJaxpr, call: Call, before: dict[str, int]) -> None:
+    for used in choices_of_used(len(program.out_avals)):
+        small, used_inputs = dce_jaxpr(program, used)
+        after = _evaluated(small, [x for x, keep in zip(call.values, used_inputs, strict=True) if keep])
+        _compare(after, before, f"with results {[k for k, u in enumerate(used) if u]} used, after dce", DCE)
+
+
+def _check_splits(program: ClosedJaxpr, call: Call, before: dict[str, int]) -> None:
+    for unknowns in _masks(call):
+        known, unknown, _, count = partial_eval_jaxpr(program, unknowns)
+        given = [x for x, u in zip(call.values, unknowns, strict=True) if not u]
+        later = [x for x, u in zip(call.values, unknowns, strict=True) if u]
+        _counts.clear()
+        first = eval_jaxpr(known.jaxpr, known.consts, given)
+        eval_jaxpr(unknown.jaxpr, unknown.consts, [*first[len(first) - count :], *later])
+        named = f"split with operands {[k for k, u in enumerate(unknowns) if u]} unknown"
+        _compare(dict(_counts), before, named, "partial_eval_jaxpr")
+
+
+def _compare(after: dict[str, int], before: dict[str, int], what: str, rule: str) -> None:
+    for at in sorted({*before, *after}):
+        got, wanted = after.get(at, 0), before.get(at, 0)
+        if got != wanted:
+            hint = "an equation whose program has effects stays, and so does the program's equation with the effect"
+            raise CheckFailure(f"an effect {at} a program in its parameters happens {got} times {what}; {wanted} is "
+                               "right", rule, hint)  # fmt: skip

@@ -1,0 +1,151 @@
+"""Derivatives at special points: zeros, ties, negative bases, saturation, large arguments.
+
+Where a function has a derivative, the tangent is it. Where the slopes on the two sides differ, as at ties, it is
+between them, along every direction: so of two that are equal not both can have the whole of the tangent. Where one
+of the two is not finite the check says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+import corejax
+from corejax_testing.arrays import Array, compare, direction, is_inexact, wide
+from corejax_testing.calls import Call, host
+from corejax_testing.checks.derivatives import pushed
+from corejax_testing.checks.dtypes import differentiable
+from corejax_testing.checks.registry import check
+from corejax_testing.outcomes import CheckFailure, NotApplicable
+from corejax_testing.special_points import is_free_elementwise, special_grid, special_patterns
+
+# Step; slack in units of the slopes and of the function: rounding, and what one step leaves.
+_PRECISION = {"float64": (1e-5, 3e-4, 1e-5), "float32": (1e-2, 3e-2, 2e-3)}
+_HINT = "at ties share the tangent; at zeros and large arguments look for 0/0, 0 * inf, log(0), inf - inf"
+
+
+@check("points", "jvp", limit=4)
+def check_points(call: Call, rng: np.random.Generator) -> None:
+    """At zeros, ties, negative and large numbers tangents are between the slopes on the two sides; cotangents too."""
+    differentiable(call)
+    call = call.widened()
+    inexact = [*(call.avals[i] for i in call.inexact), *(a for a in call.avals_out if is_inexact(a.dtype))]
+    if len({a.dtype for a in inexact}) > 1 or inexact[0].dtype.name not in _PRECISION:
+        raise NotApplicable("an operand or result is neither float64 nor float32, or they differ")
+    tried = False
+    for name, there in _special(call):
+        try:
+            fun, xs, _ = there.moving()
+            outs = host(fun(*xs))
+        except (ValueError, ArithmeticError, np.linalg.LinAlgError):  # not of its domain
+            continue
+        _check_slopes(there, name, outs, rng)
+        tried = True
+    if not tried:
+        raise NotApplicable("no operand that may be any number")
+
+
+def _special(call: Call) -> Iterator[tuple[str, Call]]:
+    grid = special_grid(call) if is_free_elementwise(call) else None
+    if grid is not None:
+        yield "", grid
+    else:
+        yield from special_patterns(call)
+
+
+def _check_slopes(call: Call, name: str, outs: Sequence[Array], rng: np.random.Generator) -> None:
+    fun, xs, _ = call.moving()
+    found = []
+    for along, ts in _directions(xs, rng):
+        values, tangents = pushed(fun, xs, ts)
+        found.append(tangents)
+        slopes, finer = (_slopes(fun, xs, ts, outs, part) for part in (1.0, 0.25))
+        for i, (value, tangent) in enumerate(zip(outs, tangents, strict=True)):
+            compare_where_finite(values[i], value, f"result {i} of the jvp rule{_with(name)}", "jvp")
+            require_between(tangent, slopes[i], finer[i], value, f"tangent {i}{_with(name)}{along}", call)
+    _check_pullback(call, name, found)
+
+
+def _slopes(fun: Any, xs: Sequence[Array], ts: Sequence[Any], outs: Sequence[Array], part: float) -> list[list[Array]]:
+    """Of each result, the difference quotients on the two sides, for a part of the usual step."""
+    step = xs[0].dtype.type(_PRECISION[xs[0].dtype.name][0] * part)
+    after, before = (host(fun(*_moved(xs, ts, sign * step))) for sign in (1, -1))
+    with np.errstate(all="ignore"):
+        return [[(a - y) / step, (y - b) / step] for a, y, b in zip(after, outs, before, strict=True)]
+
+
+def _with(name: str) -> str:
+    return f", with {name}," if name else ""
+
+
+def _directions(xs: Sequence[Array], rng: np.random.Generator) -> Iterator[tuple[str, list[Any]]]:
+    """Each operand alone, all together, one against the others, and any."""
+    ones = [np.ones_like(x) for x in xs]
+    if len(xs) > 1:
+        for k in range(min(len(xs), 4)):
+            yield f" along operand {k} alone", [t if i == k else None for i, t in enumerate(ones)]
+        yield " along the difference", [-t if i else t for i, t in enumerate(ones)]
+    yield " along ones", list(ones)
+    yield "", [direction(rng, x) for x in xs]
+
+
+def _moved(xs: Sequence[Array], ts: Sequence[Any], step: float) -> list[Array]:
+    return [x if t is None else np.asarray(x + step * t, x.dtype) for x, t in zip(xs, ts, strict=True)]
+
+
+def require_between(
+    tangent: Array, slopes: Sequence[Array], finer: Sequence[Array], value: Array, what: str, call: Call
+) -> None:
+    """Require a tangent to be between two slopes, where all are finite and a finer step gives the same.
+
+    Raises:
+        CheckFailure: an element is not.
+    """
+    low, high = np.minimum(*slopes), np.maximum(*slopes)
+    _, relative, noise = _PRECISION[value.dtype.name]
+    with np.errstate(all="ignore"):
+        ok = np.isfinite(low) & np.isfinite(high) & np.isfinite(value)
+        size = np.maximum(np.abs(low), np.abs(high))
+        slack = (relative * size + noise * np.maximum(np.abs(value), 1.0)) * call.example.tolerance
+        for slope, again in zip(slopes, finer, strict=True):
+            ok &= np.abs(slope - again) <= 0.1 * size + slack
+        off = ok & ~((tangent >= low - slack) & (tangent <= high + slack))
+    if not off.any():
+        return
+    at = np.unravel_index(int(np.argmax(off)), off.shape)
+    where = f"[{', '.join(map(str, at))}]" if at else ""
+    numbers = ""
+    if is_free_elementwise(call):
+        numbers = f" ({', '.join(repr(x[at].item()) for x in call.values)})"
+    a, b = low[at].item(), high[at].item()
+    right = f"{a!r}" if a == b else f"between {a!r} and {b!r}"
+    message = (
+        f"{what} is {tangent[at].item()!r} at {where or 'its only point'}{numbers}; {right} is right, by differences"
+    )
+    raise CheckFailure(message, "jvp", _HINT)
+
+
+def compare_where_finite(got: Array, wanted: Array, what: str, rule: str) -> None:
+    """As `compare`, where the right numbers are finite."""
+    if got.shape == wanted.shape:
+        ok = np.isfinite(wide(wanted))
+        got, wanted = (np.where(ok, x, np.zeros((), x.dtype)) for x in (got, wanted))
+    compare(got, wanted, what, rule)
+
+
+def _check_pullback(call: Call, name: str, tangents: Sequence[Sequence[Array]]) -> None:
+    """Cotangents are finite where tangents are; of elementwise primitives they are those along each operand alone."""
+    if "vjp" in call.example.skip or "vjp" in call.example.fails:
+        return
+    fun, xs, _ = call.moving()
+    outs, pull = corejax.vjp(lambda *a: fun(*a), *xs)
+    back = host(pull([np.ones(y.shape, y.dtype) for y in outs]))
+    for k, ct in enumerate(back):
+        what = f"cotangent of operand {call.inexact[k]}{_with(name)}"
+        if is_free_elementwise(call) and len(tangents[0]) == 1:
+            alone = tangents[k][0]
+            compare_where_finite(ct, np.broadcast_to(alone, ct.shape), what, "transpose")
+        elif all(np.all(np.isfinite(t)) for ts in tangents for t in ts) and not np.all(np.isfinite(ct)):
+            raise CheckFailure(f"{what} is not finite, though tangents are", "transpose", _HINT)
