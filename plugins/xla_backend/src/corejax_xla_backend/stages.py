@@ -9,10 +9,30 @@ from corejax_xla_backend import _jaxlib, execution
 from corejax_xla_backend.locations import without_locations
 
 
-class CompiledFunction:
+class _Stage:
+    """A step of compilation: it is what it is for this process, so its copies are itself."""
+
+    name: str
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"{type(self).__name__} of {self.name} cannot be pickled: it belongs to this process. Pickle the function "
+            "(jit(f), where f can be pickled), and lower and compile it in the other one; lower(...).as_text() is its "
+            "StableHLO."
+        )
+
+
+class CompiledFunction(_Stage):
     """An executable for one signature; call it with arrays of that signature."""
 
     def __init__(self, lowered: Lowered) -> None:
+        self.name = lowered.name
         self._lowered = lowered
         self._compiled = execution.compiled(lowered.jaxpr, lowered.name, lowered.backend)
 
@@ -48,7 +68,7 @@ class CompiledFunction:
         return self._compiled.executable.memory_analysis()  # type: ignore[no-any-return]
 
 
-class Lowered:
+class Lowered(_Stage):
     """A function lowered to StableHLO for one signature.
 
     Attributes:

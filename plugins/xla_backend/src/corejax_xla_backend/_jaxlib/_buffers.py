@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from . import _client
 from ._client import Device, default_device, device_list, device_sharding
 from ._probe import core, xla_client
 
@@ -103,7 +104,20 @@ def start_copy_to_host(buffer: Buffer) -> None:
 
 def block_until_ready(buffers: Iterable[Buffer]) -> None:
     """Wait until all buffers hold their values; raises what went wrong in computing one."""
-    core.batched_block_until_ready(list(buffers))
+    waited = list(buffers)
+    for buffer in waited:
+        check_can_wait(buffer)
+    core.batched_block_until_ready(waited)
+
+
+def check_can_wait(buffer: Buffer) -> None:
+    """Nothing, unless the buffer's value is not there and nobody computes it in this process.
+
+    Raises:
+        BackendError: the process was forked meanwhile.
+    """
+    if _client.is_forked() and not buffer.is_deleted() and not buffer.is_ready():
+        _client.check_not_forked()
 
 
 def device_of(buffer: Buffer) -> Device:

@@ -7,7 +7,9 @@ loads the library by path.
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
+import os
 import threading
 from collections.abc import Sequence
 from functools import cache
@@ -16,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ._dispatch_state import clear_dispatchers
 from ._probe import core, xla_client
 
 Client = core.Client
@@ -32,6 +35,44 @@ _settings: dict[str, Any] = {"num_cpu_devices": None, "platform": None}
 class BackendError(RuntimeError):
     """A platform cannot be used, or its settings come too late."""
 
+
+_FORKED = (
+    "this process was forked from one in which XLA was running, and XLA's threads are not in it: it cannot compile, "
+    "run compiled programs, nor wait for their results. Start processes that do by 'spawn' "
+    "(multiprocessing.get_context('spawn')), or fork before the first compilation. Eager operations on values that "
+    "are computed go on working."
+)
+_forked = False
+
+
+def is_forked() -> bool:
+    """Whether the process was forked after a client was made."""
+    return _forked
+
+
+def check_not_forked() -> None:
+    """Nothing, unless the process was forked after a client was made.
+
+    Raises:
+        BackendError: it was.
+    """
+    if _forked:
+        raise BackendError(_FORKED)
+
+
+def _after_fork() -> None:
+    global _forked, _lock
+    _lock = threading.RLock()  # another thread of the parent's may have held it
+    _forked = _forked or bool(_clients)
+    if _forked:
+        _first_device.cache_clear()
+        clear_dispatchers()  # they would go on to run programs; what they call instead asks here
+        for client in _clients.values():  # its end would wait for its threads, or crash
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 Sharding = xla_client.SingleDeviceSharding
 
@@ -144,6 +185,7 @@ def client(platform: str | None = None) -> Client:
     Raises:
         BackendError: the platform is unknown or its plugin is missing or fails.
     """
+    check_not_forked()
     name = default_backend() if platform is None else _canonical(platform)
     found = _clients.get(name)
     if found is not None:

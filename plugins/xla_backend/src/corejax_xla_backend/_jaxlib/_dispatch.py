@@ -22,7 +22,7 @@ import ml_dtypes
 import numpy as np
 
 from ._buffers import Buffer, place
-from ._dispatch_state import ensure_dispatch_state
+from ._dispatch_state import make_dispatcher
 from ._executable import Executable, FastpathData
 from ._probe import core
 
@@ -175,7 +175,6 @@ def fast_dispatch(
         jaxlib's ``PjitFunction``: attributes can be set on it, it binds as a method, and it has
         ``_cache_size()`` and ``_clear_cache()``.
     """
-    ensure_dispatch_state()
 
     def on_miss(*args: Any, **kwargs: Any) -> tuple[Any, FastpathData | None, bool]:
         result, data = cache_miss(*args, **kwargs)
@@ -184,7 +183,7 @@ def fast_dispatch(
     def without_dispatcher(*args: Any, **kwargs: Any) -> Any:
         return cache_miss(*args, **kwargs)[0]
 
-    return core.pjit(
+    return make_dispatcher(
         name,
         without_dispatcher,
         on_miss,

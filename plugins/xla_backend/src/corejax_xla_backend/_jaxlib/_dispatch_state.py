@@ -19,6 +19,8 @@ import sys
 import threading
 from typing import Any
 
+from corejax_xla_backend.live import LiveSet
+
 from ._probe import core
 
 _lock = threading.Lock()
@@ -50,13 +52,35 @@ def ensure_dispatch_state() -> None:
 
 
 def _jax_has_set_it() -> bool:
-    """jax sets two of the three in ``jax._src.config`` and the hook in ``jax._src.api``."""
+    """jax sets two of the three in ``jax._src.config`` and the hook in ``jax._src.api``.
+
+    A module of that name without these is something else: a file ``jax.py`` of the user's, an empty folder.
+    """
     if "jax" not in sys.modules:
         return False
-    for name in ("jax", "jax._src.config", "jax._src.api"):
+    try:
         # Waits for an import that is going on in another thread; does nothing once it is over.
-        importlib.import_module(name)
-    return True
+        _, config, api = map(importlib.import_module, ("jax", "jax._src.config", "jax._src.api"))
+        return hasattr(config, "disable_jit") and hasattr(api, "jit")
+    except Exception:
+        return False
+
+
+_dispatchers: LiveSet[Any] = LiveSet()
+
+
+def make_dispatcher(*args: Any) -> Any:
+    """jaxlib's C++ dispatcher, made of what it takes; known to `clear_dispatchers` as long as it lives."""
+    ensure_dispatch_state()
+    dispatcher = core.pjit(*args)
+    _dispatchers.add(dispatcher)
+    return dispatcher
+
+
+def clear_dispatchers() -> None:
+    """Have all dispatchers forget their signatures, and the programs that they run."""
+    for dispatcher in _dispatchers:
+        dispatcher._clear_cache()
 
 
 class DispatchContext:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ._buffers import Aval, Buffer, place
-from ._client import Client, Device, compile_options, default_device, device_list, device_sharding
-from ._dispatch_state import ensure_dispatch_state
+from ._client import Client, Device, check_not_forked, compile_options, default_device, device_list, device_sharding
+from ._dispatch_state import make_dispatcher
 from ._mlir import ir
 from ._probe import FEATURES, core
 
@@ -69,16 +69,16 @@ class Executable:
 
         It makes output buffers with our avals, which no other call does on every version without jax.
         """
-        ensure_dispatch_state()
         registry = core.pytree.PyTreeRegistry()
         out_tree = registry.flatten([0] * len(self.out_avals))[1]
 
         def cache_miss(*buffers: Buffer) -> tuple[Any, FastpathData, bool]:
+            check_not_forked()
             kept = [True] * len(buffers)
             return _AGAIN, self.fastpath_data(out_tree, kept, ()), False
 
         # `fun` is what runs instead while jax.disable_jit() holds in this thread.
-        return core.pjit(
+        return make_dispatcher(
             self.name,
             self.execute_slowly,
             cache_miss,

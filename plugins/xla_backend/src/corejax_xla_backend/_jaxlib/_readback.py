@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._buffers import Buffer, device_of
+from ._buffers import Buffer, check_can_wait, device_of
 from ._client import Device
 from ._executable import Executable, compile_module
 from ._mlir import ModuleBuilder, ir
@@ -29,6 +29,7 @@ def to_numpy(buffer: Buffer) -> np.ndarray:
     Raises:
         RuntimeError: the buffer was deleted or donated, or the computation that makes it failed.
     """
+    check_can_wait(buffer)
     try:
         return np.asarray(memoryview(buffer))
     except BufferError:

@@ -1,0 +1,141 @@
+"""Forks, exits and modules called jax: in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("jaxlib")
+
+BEGIN = """
+import os, sys, threading
+import numpy as np
+import corejax
+import corejax.numpy as jnp
+X = np.arange(3, dtype=np.float32)
+"""
+
+
+def run(code: str, *, path: Path | None = None, seconds: int = 120) -> str:
+    """What a program prints; it has to end by itself, without an error, and with nothing on the other channel."""
+    environment = dict(os.environ, PYTHONPATH=str(path)) if path else None
+    done = subprocess.run(
+        # From 3.12 on, Python warns of every fork of a process that has threads.
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", BEGIN + code],
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+# -- forks -----------------------------------------------------------------------------------------
+
+FORKED = """
+def attempt(fun):
+    try:
+        return repr(fun())
+    except RuntimeError as error:
+        return f"{type(error).__name__}: {'spawn' in str(error)}"
+
+def in_fork(child):
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid == 0:
+        child()
+        sys.exit(0)  # everything is taken down as usual
+    assert os.waitpid(pid, 0)[1] == 0
+"""
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this platform")
+
+
+@needs_fork
+def test_a_fork_after_a_compilation_is_told_at_once() -> None:
+    code = """
+f, g = corejax.jit(lambda x: x * 2), corejax.jit(lambda x: x + 1)
+slow = corejax.jit(lambda x: x @ x)
+y = f(X)
+y = f(X).block_until_ready()
+compiled = f.lower(X).compile()
+pending = slow(jnp.ones((3000, 3000)))
+
+def child():
+    print("eager", attempt(lambda: np.asarray(jnp.sin(0 * y) + X + y).tolist()))
+    print("gradient", attempt(lambda: corejax.grad(lambda x: (x * x).sum())(y).tolist()))
+    print("traced", attempt(lambda: len(corejax.make_jaxpr(g)(X).eqns)))
+    print("same", attempt(lambda: f(X)))
+    print("again", attempt(lambda: f(X)))
+    print("other", attempt(lambda: g(X)))
+    print("compiled", attempt(lambda: compiled(X)))
+    print("vmapped", attempt(lambda: corejax.vmap(f)(np.ones((2, 3), np.float32))))
+    print("put", attempt(lambda: corejax.device_put(X)))
+    print("pending", attempt(lambda: np.asarray(pending)))
+    print("wait", attempt(lambda: pending.block_until_ready()))
+
+in_fork(child)
+print("parent", f(X), g(X), float(pending[0, 0]))
+"""
+    refused = [f"{what} BackendError: True" for what in ("same", "again", "other", "compiled", "vmapped", "put")]
+    wanted = ["eager [0.0, 3.0, 6.0]", "gradient [0.0, 4.0, 8.0]", "traced 1", *refused]
+    wanted += ["pending BackendError: True", "wait BackendError: True", "parent [0. 2. 4.] [1. 2. 3.] 3000.0"]
+    assert run(FORKED + code).splitlines() == wanted
+
+
+@needs_fork
+def test_a_fork_before_the_first_compilation_compiles() -> None:
+    code = """
+f = corejax.jit(lambda x: x * 2)
+in_fork(lambda: print("child", f(X)))
+print("parent", f(X))
+"""
+    assert run(FORKED + code) == "child [0. 2. 4.]\nparent [0. 2. 4.]\n"
+
+
+@needs_fork
+def test_a_pool_of_forked_processes() -> None:
+    code = """
+import multiprocessing
+print(corejax.jit(lambda x: x * 2)(X))
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    print(pool.map(abs, [-1, -2]))
+    print(pool.apply(attempt, (corejax.devices,)))
+"""
+    assert run(FORKED + code).splitlines() == ["[0. 2. 4.]", "[1, 2]", "BackendError: True"]
+
+
+# -- modules called jax ----------------------------------------------------------------------------
+
+NOT_JAX = {
+    "file": {"jax.py": "import_me = 1"},
+    "raises": {"jax.py": "def __getattr__(name):\n    raise RuntimeError(name)"},
+    "alike": {"jax/__init__.py": "", "jax/_src/__init__.py": "", "jax/_src/config.py": "", "jax/_src/api.py": ""},
+}
+CALLS = """
+f = corejax.jit(lambda x: x * 2)
+print(f(X), f(X), f(X), corejax.grad(lambda x: f(x).sum())(X), np.asarray(f(jnp.ones(1, "bfloat16"))))
+"""
+RESULTS = "[0. 2. 4.] [0. 2. 4.] [0. 2. 4.] [2. 2. 2.] [2]\n"
+
+
+@pytest.mark.parametrize("kind", NOT_JAX)
+def test_a_module_called_jax_that_is_not_jax(kind: str, tmp_path: Path) -> None:
+    for name, text in NOT_JAX[kind].items():
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    assert run("import jax\n" + CALLS, path=tmp_path) == RESULTS
+
+
+@pytest.mark.parametrize("entry", ["None", "object()", "namespace"])
+def test_an_entry_called_jax_that_is_no_module(entry: str) -> None:
+    """A namespace package: a folder without any Python, which another one on the path would win over."""
+    namespace = "import types\nnamespace = types.ModuleType('jax')\nnamespace.__path__ = ['/nowhere']\n"
+    assert run(f"{namespace}sys.modules['jax'] = {entry}\n{CALLS}") == RESULTS

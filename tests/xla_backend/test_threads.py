@@ -1,0 +1,133 @@
+"""Tracing and compiling in many threads at once: nobody waits for what waits for him."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import corejax
+import corejax.numpy as jnp
+from corejax import grad, jit
+
+pytest.importorskip("jaxlib")
+
+X = np.arange(3, dtype=np.float32)
+LONG = 60  # seconds after which a thread that should have ended counts as stuck
+
+
+def in_threads(*functions: Callable[[], Any]) -> list[Any]:
+    """Results of functions that run at the same time; an error is raised here."""
+    results: list[Any] = [None] * len(functions)
+
+    def run(i: int) -> None:
+        try:
+            results[i] = functions[i]()
+        except BaseException as error:
+            results[i] = error
+
+    threads = [threading.Thread(target=run, args=(i,), daemon=True) for i in range(len(functions))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LONG)
+        assert not thread.is_alive(), "a thread is stuck"
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return results
+
+
+@pytest.mark.parametrize("static", [{}, {"static_argnums": 1}])
+def test_a_thread_started_inside_a_trace_calls_the_same_function(static: dict[str, Any]) -> None:
+    inner: list[Any] = []
+
+    def fun(x: Any, n: int) -> Any:
+        if not inner:
+            inner.append(None)
+            inner[:] = in_threads(lambda: f(X, 2))
+        return x * n
+
+    f = jit(fun, **static)
+    np.testing.assert_array_equal(f(X, 2), 2 * X)
+    np.testing.assert_array_equal(inner[0], 2 * X)
+    np.testing.assert_array_equal(f(X, 2), 2 * X)
+
+
+def test_threads_that_trace_one_function_meet_in_it() -> None:
+    barrier = threading.Barrier(4, timeout=LONG)
+
+    def fun(x: Any) -> Any:
+        barrier.wait()
+        return x + 1
+
+    f = jit(fun)
+    for result in in_threads(*[lambda: f(X)] * 4):
+        np.testing.assert_array_equal(result, X + 1)
+    np.testing.assert_array_equal(f(X), X + 1)  # the barrier would break: it is traced no more
+
+
+def test_many_threads_compile_a_program_once() -> None:
+    from corejax_xla_backend import _jaxlib
+
+    def count() -> int:
+        return len(_jaxlib.client().live_executables())
+
+    f = jit(lambda x: jnp.sin(x) * 3 + 1)
+    before = count()
+    for result in in_threads(*[lambda: f(X)] * 100):
+        np.testing.assert_allclose(result, np.sin(X) * 3 + 1, rtol=1e-6)
+    assert count() <= before + 1
+
+
+def test_one_thread_compiles_while_another_traces() -> None:
+    traced, compiled = threading.Event(), threading.Event()
+
+    def waits(x: Any) -> Any:
+        traced.set()
+        assert compiled.wait(LONG)
+        return x - 1
+
+    def compiles() -> Any:
+        assert traced.wait(LONG)
+        result = jit(lambda x: jnp.cos(x))(X)
+        compiled.set()
+        return result
+
+    f = jit(waits)
+    first, second = in_threads(lambda: f(X), compiles)
+    np.testing.assert_array_equal(first, X - 1)
+    np.testing.assert_allclose(second, np.cos(X), rtol=1e-6)
+
+
+def test_caches_are_cleared_while_others_call() -> None:
+    shared = jit(lambda x: jnp.sum(x * x))
+    done = threading.Event()
+
+    def clears() -> None:
+        while not done.is_set():
+            corejax.clear_caches()
+
+    def calls(i: int) -> Any:
+        f = jit(lambda x: shared(x * i))
+        return [float(f(X)), float(f(X)), float(grad(shared)(X * i).sum())]
+
+    def all_calls() -> list[Any]:
+        try:
+            return in_threads(*[lambda i=i: calls(i) for i in range(6)])
+        finally:
+            done.set()
+
+    results = in_threads(clears, all_calls)[1]
+    assert results == [[5.0 * i * i, 5.0 * i * i, 6.0 * i] for i in range(6)]
+
+
+def test_a_function_that_calls_itself_while_it_is_traced() -> None:
+    f = jit(lambda x: f(x) + 1)
+    with pytest.raises(RecursionError):
+        f(X)
+    countdown = jit(lambda x, n: x if n == 0 else countdown(x, n - 1) + 1, static_argnums=1)
+    np.testing.assert_array_equal(countdown(X, 5), X + 5)
