@@ -13,6 +13,7 @@ import contextlib
 import contextvars
 import threading
 from collections.abc import Callable, Sequence
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from corejax.array import Array, as_array, host_value
 from corejax.avals import ShapedArray, get_aval
 from corejax.ir.interpret import last_uses, set_concrete_runner
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
+from corejax.ownership import SOLE, owned, settled
 from corejax.primitive import Primitive, results_of_body
 from corejax.rules import Derivation, impl_rules
 from corejax.trace import Trace, Tracer, escaped, set_bottom, state
@@ -108,9 +110,13 @@ class EvalTrace(Trace):
             out = _nested(error, rule, vals, params)
         if primitive.multiple_results:
             _check_results(primitive, out, avals_out)
-            return [_wrap(primitive, o, a) for o, a in zip(out, avals_out, strict=True)]
+            outs = list(out)
+            del out
+            return [_wrap(primitive, o, a) for o, a in zip(owned(outs, vals), avals_out, strict=True)]
         aval = avals_out[0]
         if type(out) is _ndarray and out.dtype is aval.dtype and out.shape == aval.shape:
+            if getrefcount(out) > SOLE or out.base is not None:
+                out = settled(out, vals, getrefcount(out) <= SOLE)
             return [Array(out, aval)]
         return [_wrap(primitive, out, aval)]
 
@@ -119,11 +125,11 @@ _PYTHON_NUMBERS = {bool: "b", int: "iuVfc", float: "Vfc", complex: "c"}  # type 
 
 
 def _from_python(x: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
-    """An impl rule's result that is no array: Python numbers take the promised dtype if that can hold them."""
+    """An impl rule's result that is no NumPy array: Python numbers take the promised dtype if that can hold them."""
     if type(x) in _PYTHON_NUMBERS and aval.dtype.kind in _PYTHON_NUMBERS[type(x)]:
         with contextlib.suppress(OverflowError, ValueError):
             return np.asarray(x, aval.dtype)
-    return np.asarray(x)
+    return np.array(x)
 
 
 def _wrap(primitive: Primitive, out: Any, aval: ShapedArray) -> Array:
@@ -165,7 +171,8 @@ def _convert(primitive: Primitive, x: Any) -> tuple[ShapedArray, Any]:
         raise TypeError(f"operand of primitive {primitive.name!r}: {error}") from None
     # Through `as_array`, for the result of a rule may be a view of its operand.
     host = as_array(x)._fetch() if isinstance(x, np.ndarray) else host_value(x)
-    return aval, (host if type(host) is np.ndarray else np.asarray(host, dtype=aval.dtype))
+    host.setflags(False)
+    return aval, host
 
 
 def _evaluate_on_arrays(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
@@ -189,9 +196,11 @@ def _evaluate_on_arrays(primitive: Primitive, args: Sequence[Any], params: dict[
         out = rule(*arrays, **params)
     finally:
         state.trace = previous
-    outs = out if primitive.multiple_results else [out]
-    _check_results(primitive, outs, avals_out)
-    return [_settle(primitive, o, aval) for o, aval in zip(outs, avals_out, strict=True)]
+    if primitive.multiple_results:
+        _check_results(primitive, out, avals_out)
+    outs = list(out) if primitive.multiple_results else [out]
+    del out
+    return [_settle(primitive, o, aval) for o, aval in zip(owned(outs, ()), avals_out, strict=True)]
 
 
 def _settle(primitive: Primitive, out: Any, aval: ShapedArray) -> Array:
@@ -215,14 +224,24 @@ def eval_jaxpr_on_host(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     Returns:
         NumPy arrays.
     """
-    return _run_program(closed.jaxpr, [*(host_value(c) for c in closed.consts), *args])
+    return _run_program(closed.jaxpr, [*(host_value(c) for c in closed.consts), *map(_read_only, args)])
+
+
+def _read_only(x: Any) -> Any:
+    """An argument that a rule of the program cannot write to; its owner still can."""
+    if type(x) is _ndarray and x.flags.writeable:
+        x = x.view()
+        x.setflags(False)
+    return x
 
 
 def _literals(jaxpr: Jaxpr) -> dict[Any, Any]:
     found = jaxpr.memo.get("host_literals")
     if found is None:
         atoms = [*jaxpr.outvars, *(v for eqn in jaxpr.eqns for v in eqn.invars)]
-        found = {v: np.asarray(host_value(v.val), dtype=v.aval.dtype) for v in atoms if type(v) is not Var}
+        found = {v: np.array(host_value(v.val), dtype=v.aval.dtype) for v in atoms if type(v) is not Var}
+        for value in found.values():
+            value.setflags(False)
         jaxpr.memo["host_literals"] = found
     return found
 
@@ -237,11 +256,13 @@ def _run_program(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
         if rule is None:
             arrays = [Array(x, v.aval) for x, v in zip(operands, eqn.invars, strict=True)]
             outs = [o._fetch() for o in _evaluate_on_arrays(primitive, arrays, eqn.params)]
+        elif primitive.multiple_results:
+            outs = owned(list(rule(*operands, **eqn.params)), operands)
         else:
-            out = rule(*operands, **eqn.params)
-            outs = out if primitive.multiple_results else [out]
+            outs = owned([rule(*operands, **eqn.params)], operands)
         for v, o in zip(eqn.outvars, outs, strict=True):
-            env[v] = o if type(o) is np.ndarray else np.asarray(o, dtype=v.aval.dtype)
+            env[v] = value = o if type(o) is _ndarray else np.array(o, dtype=v.aval.dtype)
+            value.setflags(False)
         for v in dead:
             del env[v]
     return [env[v] for v in jaxpr.outvars]

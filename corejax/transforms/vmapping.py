@@ -84,7 +84,7 @@ def _batched_out(fun: Any, axis_size: int, x: Any, dim: int | None, axis: int | 
         )
     if no_tangent:
         return np.repeat(np.expand_dims(x, axis % ndim), axis_size, axis % ndim)
-    return move_batch_axis(axis_size, dim, axis % ndim, x)
+    return as_array(move_batch_axis(axis_size, dim, axis % ndim, x))
 
 
 def vmap(

@@ -128,7 +128,7 @@ class custom_vmap:
                 f"{fun_name(self.fun)}.def_vmap"
             )
         plain = _nothing_batches(trace_state.trace)
-        if plain and not kwargs and all(isinstance(x, Array | Tracer) for x in args):
+        if plain and not kwargs and all(type(x) is Array or isinstance(x, Tracer) for x in args):
             return self.fun(*args)
         args = self._parameters.positional(args, kwargs)
         leaves, in_tree = tree.tree_flatten(args)

@@ -261,12 +261,12 @@ def device_put(x: Any, device: Any = None) -> Any:
 
 def device_get(x: Any) -> Any:
     """Arrays (in a pytree) as NumPy arrays on the host."""
-    return tree.tree_map(lambda leaf: np.asarray(leaf) if isinstance(leaf, Array) else leaf, x)
+    return tree.tree_map(lambda leaf: np.asarray(leaf) if type(leaf) is Array else leaf, x)
 
 
 def block_until_ready(x: Any) -> Any:
     """Wait until all arrays of a pytree hold their values; returns it."""
-    on_device = [leaf._buf for leaf in tree.tree_leaves(x) if isinstance(leaf, Array) and leaf._host is None]
+    on_device = [leaf._buf for leaf in tree.tree_leaves(x) if type(leaf) is Array and leaf._host is None]
     if on_device:
         _jaxlib.block_until_ready(on_device)
     return x
