@@ -16,7 +16,7 @@ _ndarray = np.ndarray
 
 def _of_a_local() -> int:
     out = np.empty(0)
-    return getrefcount(out)
+    return getrefcount(out)  # as the callers of `settled` do
 
 
 def _of_items(outs: list[Any]) -> list[int]:
@@ -40,13 +40,12 @@ def owned(outs: list[Any], operands: Sequence[Any]) -> list[Any]:
 
     Args:
         outs: what the rule gave, in a list that nobody else holds; what is not a NumPy array stays as it is.
-        operands: the rule's operands, whose memory is read-only.
+        operands: the rule's operands, NumPy arrays in memory that is read-only.
     """
+    soles = [getrefcount(o) <= _SOLE_ITEM for o in outs]
     return [
-        o
-        if type(o) is not _ndarray or (getrefcount(o) <= _SOLE_ITEM and o.base is None)
-        else settled(o, operands, getrefcount(o) <= _SOLE_ITEM)
-        for o in outs
+        o if type(o) is not _ndarray or (sole and o.base is None) else settled(o, operands, sole)
+        for o, sole in zip(outs, soles, strict=True)
     ]
 
 
@@ -58,15 +57,20 @@ def settled(out: np.ndarray[Any, Any], operands: Sequence[Any], sole: bool) -> n
         operands: the rule's operands.
         sole: whether nobody else holds `out` itself.
     """
-    if _is_of(operands, _root(out)):
+    if _is_of(operands, out, out.base):
         return out
     if sole and type(out.base) is _ndarray and out.base.flags.owndata and getrefcount(out.base) <= _SOLE_BASE:
         return out  # a view of what the rule made and let go
     return out.copy()
 
 
-def _is_of(operands: Sequence[Any], root: Any) -> bool:
-    return any(root is _root(x) for x in operands if type(x) is _ndarray)
+def _is_of(operands: Sequence[Any], out: np.ndarray[Any, Any], base: Any) -> bool:
+    """Whether a result is in the memory of an operand."""
+    for x in operands:
+        if x is out or x is base or (base is not None and x.base is base):
+            return True
+    root = _root(out)
+    return any(root is _root(x) for x in operands)
 
 
 def _root(x: Any) -> Any:

@@ -115,8 +115,9 @@ class EvalTrace(Trace):
             return [_wrap(primitive, o, a) for o, a in zip(owned(outs, vals), avals_out, strict=True)]
         aval = avals_out[0]
         if type(out) is _ndarray and out.dtype is aval.dtype and out.shape == aval.shape:
-            if getrefcount(out) > SOLE or out.base is not None:
-                out = settled(out, vals, getrefcount(out) <= SOLE)
+            sole = getrefcount(out) <= SOLE
+            if not sole or out.base is not None:
+                out = settled(out, vals, sole)
             return [Array(out, aval)]
         return [_wrap(primitive, out, aval)]
 
@@ -259,7 +260,12 @@ def _run_program(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
         elif primitive.multiple_results:
             outs = owned(list(rule(*operands, **eqn.params)), operands)
         else:
-            outs = owned([rule(*operands, **eqn.params)], operands)
+            out = rule(*operands, **eqn.params)
+            if type(out) is _ndarray:
+                sole = getrefcount(out) <= SOLE
+                if not sole or out.base is not None:
+                    out = settled(out, operands, sole)
+            outs = (out,)
         for v, o in zip(eqn.outvars, outs, strict=True):
             env[v] = value = o if type(o) is _ndarray else np.array(o, dtype=v.aval.dtype)
             value.setflags(False)
