@@ -83,7 +83,7 @@ class Array(ArrayMethods, metaclass=_ArrayType):
             if aval is None:
                 aval = ndarray_aval(_buf)
                 _buf = np.array(_buf)
-            _buf.setflags(False)
+            _buf.setflags(False)  # type: ignore[call-arg]  # by keyword it takes twice as long
             self._host = _buf
             self.aval = aval
         else:  # what a compiled function returns comes this way, so it does as little as it can
@@ -101,7 +101,7 @@ class Array(ArrayMethods, metaclass=_ArrayType):
                 return None
             del self._buf  # a NumPy scalar, or an instance of a subclass
             host = np.array(buffer)
-            host.setflags(False)
+            host.setflags(write=False)
             self._host = host
             return host
         if name == "aval":  # not read by who only passes the array from one compiled function to the next
@@ -241,7 +241,7 @@ def _device_buffer(array: Array) -> Any:
     return None if isinstance(buffer, (np.generic, np.ndarray)) else buffer
 
 
-def _sealed(host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _sealed(host: Any) -> np.ndarray[Any, Any]:
     """A view of an array's memory whose flag nobody can set back: to NumPy its base is a read-only buffer."""
     try:
         return np.asarray(memoryview(host).toreadonly())

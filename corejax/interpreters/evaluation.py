@@ -172,7 +172,7 @@ def _convert(primitive: Primitive, x: Any) -> tuple[ShapedArray, Any]:
         raise TypeError(f"operand of primitive {primitive.name!r}: {error}") from None
     # Through `as_array`, for the result of a rule may be a view of its operand.
     host = as_array(x)._fetch() if isinstance(x, np.ndarray) else host_value(x)
-    host.setflags(False)
+    host.setflags(write=False)
     return aval, host
 
 
@@ -232,7 +232,7 @@ def _read_only(x: Any) -> Any:
     """An argument that a rule of the program cannot write to; its owner still can."""
     if type(x) is _ndarray and x.flags.writeable:
         x = x.view()
-        x.setflags(False)
+        x.setflags(write=False)
     return x
 
 
@@ -242,7 +242,7 @@ def _literals(jaxpr: Jaxpr) -> dict[Any, Any]:
         atoms = [*jaxpr.outvars, *(v for eqn in jaxpr.eqns for v in eqn.invars)]
         found = {v: np.array(host_value(v.val), dtype=v.aval.dtype) for v in atoms if type(v) is not Var}
         for value in found.values():
-            value.setflags(False)
+            value.setflags(write=False)
         jaxpr.memo["host_literals"] = found
     return found
 
@@ -265,10 +265,11 @@ def _run_program(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
                 sole = getrefcount(out) <= SOLE
                 if not sole or out.base is not None:
                     out = settled(out, operands, sole)
-            outs = (out,)
+            outs = [out]
         for v, o in zip(eqn.outvars, outs, strict=True):
-            env[v] = value = o if type(o) is _ndarray else np.array(o, dtype=v.aval.dtype)
+            value: Any = o if type(o) is _ndarray else np.array(o, dtype=v.aval.dtype)
             value.setflags(False)
+            env[v] = value
         for v in dead:
             del env[v]
     return [env[v] for v in jaxpr.outvars]

@@ -123,6 +123,8 @@ SOURCES = {
     "array interface": lambda owner, path: np.asarray(Interface(owner)),
     "subclass": lambda owner, path: flagged(owner.view(np.matrix)),
 }
+
+
 @cj.custom_jvp
 def identity(x):
     return x
@@ -182,10 +184,11 @@ def test_a_memory_map(tmp_path):
 def test_residuals_are_as_they_were():
     for make in (lambda a: a, flagged):
         owner = X.copy()
-        _, pull = cj.vjp(lambda x, a=make(owner): x * a, jnp.ones(3))
-        _, push = cj.linearize(lambda x, a=make(owner): x * a, jnp.ones(3))
+        kept = make(owner)
+        _, pull = cj.vjp(lambda x, a=kept: x * a, jnp.ones(3))
+        _, push = cj.linearize(lambda x, a=kept: x * a, jnp.ones(3))
         f = cj.custom_vjp(lambda x: x)
-        f.defvjp(lambda x, a=make(owner): (x, a), lambda a, ct: (ct * a,))
+        f.defvjp(lambda x, a=kept: (x, a), lambda a, ct: (ct * a,))
         _, custom = cj.vjp(f, jnp.ones(3))
         owner[:] = -1
         for got in (pull(jnp.ones(3))[0], push(jnp.ones(3)), custom(jnp.ones(3))[0]):

@@ -19,6 +19,7 @@ from corejax.extend import (
     Trace,
     Tracer,
     abstract_eval_rules,
+    api_boundary,
     as_array,
     check_arguments,
     check_outputs,
@@ -114,6 +115,7 @@ class custom_vmap:
         self.vmap_rule = vmap_rule
         return vmap_rule
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result.
 

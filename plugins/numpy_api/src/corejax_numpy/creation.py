@@ -97,9 +97,8 @@ def _from_object(obj: Any, dtype: Any) -> Any:
 def _host_array(value: Any, dtype: Any) -> Array:
     """A NumPy array or Python numbers as an array, converted on the host."""
     with np.errstate(all="ignore"):
-        if isinstance(value, np.ndarray):
-            if dtypes.is_complex(value.dtype) and not dtypes.is_complex(dtype):
-                value = value.real
+        if isinstance(value, np.ndarray) and dtypes.is_complex(value.dtype) and not dtypes.is_complex(dtype):
+            value = value.real
         value = np.array(value, dtype)
         return Array(value, get_aval(value))
 
@@ -127,9 +126,7 @@ def _from_sequence(sequence: Sequence[Any], dtype: Any) -> Any:
 
 def _to_numpy(sequence: Sequence[Any]) -> Any:
     """Nested sequences with arrays in them replaced by NumPy's, which NumPy then stacks."""
-    return [
-        _to_numpy(x) if isinstance(x, list | tuple) else np.asarray(x) if type(x) is Array else x for x in sequence
-    ]
+    return [_to_numpy(x) if isinstance(x, list | tuple) else np.asarray(x) if type(x) is Array else x for x in sequence]
 
 
 def _stacked(sequence: Sequence[Any], dtype: Any) -> Any:

@@ -16,6 +16,7 @@ from corejax.extend import (
     ShapedArray,
     ShapeDtypeStruct,
     Tracer,
+    api_boundary,
     as_array,
     check_arguments,
     close_over_consts,
@@ -84,8 +85,10 @@ def _wrapped(jitted: _Jitted) -> Any:
         execution.dispatch_registry,
         static_argnums=jitted.static.numbers,
         static_argnames=jitted.static.names,
+        boundary=api_boundary,
     )
 
+    @api_boundary
     def checking_static_arguments(*args: Any, **kwargs: Any) -> Any:
         try:
             return dispatch(*args, **kwargs)
@@ -217,11 +220,13 @@ class _Jitted:
                 raise TypeError(f"jit of function {self.name}: argument {name}: {error}") from None
         return self.trace(avals, in_tree, static)
 
+    @api_boundary
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The StableHLO program for arguments (or `ShapeDtypeStruct`s) of one signature, not compiled yet."""
         traced = self._abstractly(args, kwargs)
         return Lowered(traced.closed, traced.consts, traced.in_tree, traced.out_tree, self.name, self.backend)
 
+    @api_boundary
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Shape and dtype of the result, without computing it."""
         traced = self._abstractly(args, kwargs)
