@@ -49,15 +49,25 @@ def _backend() -> BufferFunctions:
 _ndarray = np.ndarray
 
 
-class Array(ArrayMethods):
-    """An immutable n-dimensional array.
+class _ArrayType(type):
+    """Makes tracers instances of `Array`: code that asks for an array means them too.
+
+    Python asks here only about what is not an `Array` itself.
+    """
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tracer) or super().__instancecheck__(instance)
+
+
+class Array(ArrayMethods, metaclass=_ArrayType):
+    """An immutable n-dimensional array; tracers are instances too (`type(x) is Array` asks for a value).
 
     Holds a NumPy array, or a device buffer whose host view is made on first use and kept. Operators and most
     methods come from plugins (`corejax.array_methods`).
 
     Args:
-        buffer: a NumPy array (not copied: do not write to it afterwards), a NumPy scalar, or a device buffer with an
-            `aval`.
+        buffer: a NumPy array or scalar (copied unless an `aval` is given; with one it is the array's own from then
+            on, and read-only), or a device buffer.
         aval: its type; by default the buffer's own, strongly typed.
     """
 
@@ -70,8 +80,12 @@ class Array(ArrayMethods):
 
     def __init__(self, _buf: Any, aval: ShapedArray | None = None) -> None:
         if type(_buf) is _ndarray:
+            if aval is None:
+                aval = ndarray_aval(_buf)
+                _buf = np.array(_buf)
+            _buf.setflags(False)  # type: ignore[call-arg]  # by keyword it takes twice as long
             self._host = _buf
-            self.aval = ndarray_aval(_buf) if aval is None else aval
+            self.aval = aval
         else:  # what a compiled function returns comes this way, so it does as little as it can
             self._buf = _buf
             if aval is not None:
@@ -86,7 +100,9 @@ class Array(ArrayMethods):
             if not isinstance(buffer, (np.generic, np.ndarray)):
                 return None
             del self._buf  # a NumPy scalar, or an instance of a subclass
-            self._host = host = np.asarray(buffer)
+            host = np.array(buffer)
+            host.setflags(write=False)
+            self._host = host
             return host
         if name == "aval":  # not read by who only passes the array from one compiled function to the next
             known = self._host
@@ -130,11 +146,11 @@ class Array(ArrayMethods):
             return host.astype(dtype)
         if copy:
             return host.copy()
-        view = host.view()
-        view.flags.writeable = False
-        return view
+        return _sealed(host)
 
-    def __dlpack__(self, **options: Any) -> Any:
+    def __dlpack__(self, *, copy: bool | None = None, **options: Any) -> Any:
+        if copy is False:
+            raise BufferError("an array's memory is nobody else's to write to: it is exported as a copy only")
         return np.array(self._fetch()).__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -225,8 +241,17 @@ def _device_buffer(array: Array) -> Any:
     return None if isinstance(buffer, (np.generic, np.ndarray)) else buffer
 
 
+def _sealed(host: Any) -> np.ndarray[Any, Any]:
+    """A view of an array's memory whose flag nobody can set back: to NumPy its base is a read-only buffer."""
+    try:
+        return np.asarray(memoryview(host).toreadonly())
+    except ValueError:  # Python's buffers lack the type: bfloat16, say
+        bits = host.view(f"u{host.itemsize}")
+        return np.asarray(memoryview(bits).toreadonly()).view(host.dtype)
+
+
 def _rebuild(value: np.ndarray[Any, Any], aval: ShapedArray) -> Array:
-    return Array(value, aval)
+    return Array(np.array(value), aval)  # pickle may have given it a buffer of its caller's
 
 
 def host_value(x: Any) -> Any:
@@ -247,21 +272,10 @@ def host_value(x: Any) -> Any:
     return np.asarray(x, dtype=get_aval(x).dtype)
 
 
-def _unwritten(x: Any) -> np.ndarray[Any, Any]:
-    """A NumPy array (or scalar) in memory that nobody will write to: a copy where it is writeable."""
-    base = x
-    while isinstance(base, np.ndarray):
-        # Strides of 0 mean an overlapping view, whose flag NumPy warns about when it is read.
-        if 0 in base.strides or base.flags.writeable:
-            return np.array(x)
-        base = base.base
-    return np.asarray(x)
-
-
 def as_array(x: Any) -> Any:
     """`x` as an `Array` (tracers stay as they are); Python scalars become weakly typed ones.
 
-    A NumPy array that somebody may still write to is copied.
+    A NumPy array is copied: its owner may write to it, read-only or not.
 
     Raises:
         TypeError: `x` is not an array.
@@ -269,14 +283,14 @@ def as_array(x: Any) -> Any:
     if type(x) is Array or isinstance(x, Tracer):
         return x
     if isinstance(x, np.ndarray | np.generic):
-        return Array(_unwritten(x), ndarray_aval(x))
+        return Array(np.array(x), ndarray_aval(x))
     if hasattr(type(x), "__corejax_array__"):
         return as_array(x.__corejax_array__())
     if type(x) in (bool, int, float, complex):
         aval = python_scalar_aval(x)
         return Array(np.asarray(x, dtype=aval.dtype), aval)
     aval = get_aval(x)
-    return Array(np.asarray(x, dtype=aval.dtype), aval)
+    return Array(np.array(x, dtype=aval.dtype), aval)
 
 
 tree.mark_leaf_types(Array)

@@ -48,6 +48,13 @@ def _overrides(value: Any) -> bool | str:
     return _flag(words[0] if words else "")
 
 
+def _filtering(value: Any) -> str:
+    mode = str(value).strip().lower()
+    if mode not in ("auto", "off", "remove_frames"):
+        raise ValueError(f"traceback_filtering must be auto, off or remove_frames, got {value!r}")
+    return mode
+
+
 # name -> (default, parser of the environment's text, what it does)
 _SETTINGS: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
     "default_dtype_bits": (32, _bits, "width of dtypes made from Python scalars and by creation functions: 32 or 64"),
@@ -55,6 +62,7 @@ _SETTINGS: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
     "strict_plugins": (False, _flag, "raise when a plugin fails to load instead of recording the fault"),
     "strict_rules": (False, _flag, "refuse derived rules"),
     "rule_overrides": (True, _overrides, "rules that replace another plugin's: all, none, a,b only, -c all but"),
+    "traceback_filtering": ("auto", _filtering, "the library's frames in tracebacks: auto, off, remove_frames"),
     "x64_compat": (False, _flag, "as JAX with x64 off: explicit 64-bit types become 32-bit ones on creation"),
 }
 
@@ -69,6 +77,8 @@ class Config:
         strict_rules: refuse derived rules; `COREJAX_STRICT_RULES`.
         rule_overrides: whether rules with which plugins replace others' are in force: True, False, or names of
             plugins (`"a,b"` these only, `"-c"` all but that one); `COREJAX_RULE_OVERRIDES`.
+        traceback_filtering: "off" shows the library's own frames in tracebacks; "remove_frames" and "auto" (now the
+            same) show the user's and plugin authors' only; `COREJAX_TRACEBACK_FILTERING`.
         x64_compat: JAX's own x64-off behaviour; `COREJAX_X64_COMPAT`.
         trace_settings: names of the settings that traces depend on.
     """
@@ -80,6 +90,7 @@ class Config:
     strict_plugins: bool
     strict_rules: bool
     rule_overrides: bool | str
+    traceback_filtering: str
     x64_compat: bool
     _parsers: Table  # name -> parser
     on_change: list[Callable[[], None]]  # called after any setting changes
@@ -130,7 +141,8 @@ class Config:
         parser = self._parsers.get(name)
         if parser is None:
             raise AttributeError(f"no setting named {name!r}; there are {', '.join(sorted(self._parsers))}")
-        parsed = value if isinstance(value, bool) else parser(value)
+        flag = isinstance(value, bool) and isinstance(self.__dict__[name], bool)
+        parsed = value if flag else parser(value)
         self._parsers.touch(name)
         self.__dict__[name] = parsed
         self._changed()

@@ -157,6 +157,8 @@ from corejax.trace import run_with_trace as run_with_trace
 from corejax.trace import set_current_trace as set_current_trace
 from corejax.trace import state as trace_state
 from corejax.trace import trace_stack as trace_stack
+from corejax.tracebacks import api_boundary as api_boundary
+from corejax.tracebacks import frames_left_out as frames_left_out
 from corejax.transforms.flattening import FlatFunction as FlatFunction
 from corejax.transforms.flattening import ShapeDtypeStruct as ShapeDtypeStruct
 from corejax.transforms.flattening import arg_names as arg_names
@@ -293,10 +295,12 @@ __all__ = [  # noqa: RUF022  by section
     # user functions: pytrees, names for messages
     "DebugInfo",
     "FlatFunction",
+    "api_boundary",
     "arg_names",
     "check_arguments",
     "check_outputs",
     "describe_source",
+    "frames_left_out",
     "fun_name",
     "leaf_names",
     "leaves_like",

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.array import Array, host_value
+from corejax.array import Array, as_array, host_value
 from corejax.avals import ShapedArray, get_aval
 from corejax.errors import DuplicateRegistrationError, PluginMissingError
 from corejax.journal import Table
@@ -34,18 +34,23 @@ def _zeros(aval: ShapedArray) -> Any:
     return Array(np.broadcast_to(np.zeros((), aval.dtype), aval.shape), aval)
 
 
+def _known(x: Any) -> Any:
+    """The host value of a concrete operand of which the result may be a view: a NumPy array is copied."""
+    return host_value(as_array(x))
+
+
 def _broadcast_axis(x: Any, size: int, axis: int) -> Any:
-    value = np.expand_dims(host_value(x), axis)
+    value = np.expand_dims(_known(x), axis)
     shape = (*value.shape[:axis], size, *value.shape[axis + 1 :])
     return _array(np.broadcast_to(value, shape), get_aval(x))
 
 
 def _move_axis(x: Any, source: int, destination: int) -> Any:
-    return _array(np.moveaxis(host_value(x), source, destination), get_aval(x))
+    return _array(np.moveaxis(_known(x), source, destination), get_aval(x))
 
 
 def _reshape(x: Any, shape: tuple[int, ...]) -> Any:
-    return _array(np.reshape(host_value(x), shape), get_aval(x))
+    return _array(np.reshape(_known(x), shape), get_aval(x))
 
 
 def _astype(x: Any, dtype: Any) -> Any:
@@ -53,7 +58,7 @@ def _astype(x: Any, dtype: Any) -> Any:
 
 
 def _index_axis(x: Any, i: int, axis: int) -> Any:
-    return _array(np.moveaxis(host_value(x), axis, 0)[i, ...], get_aval(x))
+    return _array(np.moveaxis(_known(x), axis, 0)[i, ...], get_aval(x))
 
 
 def _stack(xs: Sequence[Any], axis: int) -> Any:

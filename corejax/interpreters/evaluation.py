@@ -13,6 +13,7 @@ import contextlib
 import contextvars
 import threading
 from collections.abc import Callable, Sequence
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,9 @@ from corejax.array import Array, as_array, host_value
 from corejax.avals import ShapedArray, get_aval
 from corejax.blame import blame, mark
 from corejax.ir.interpret import last_uses, set_concrete_runner
-from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
+from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from corejax.misfits import misfit, shown
+from corejax.ownership import SOLE, owned, settled
 from corejax.primitive import Primitive, promised, results_of_body
 from corejax.rules import Derivation, impl_rules
 from corejax.source_info import Source, describe, user_line
@@ -131,9 +133,14 @@ class EvalTrace(Trace):
             avals_out = _types_of(primitive, out)
         if primitive.multiple_results:
             _check_results(primitive, out, avals_out)
-            return [_wrap(primitive, o, a) for o, a in zip(out, avals_out, strict=True)]
+            outs = list(out)
+            del out
+            return [_wrap(primitive, o, a) for o, a in zip(owned(outs, vals), avals_out, strict=True)]
         aval = avals_out[0]
         if type(out) is _ndarray and out.dtype is aval.dtype and out.shape == aval.shape:
+            sole = getrefcount(out) <= SOLE
+            if not sole or out.base is not None:
+                out = settled(out, vals, sole)
             return [Array(out, aval)]
         return [_wrap(primitive, out, aval)]
 
@@ -142,11 +149,11 @@ _PYTHON_NUMBERS = {bool: "b", int: "iuVfc", float: "Vfc", complex: "c"}  # type 
 
 
 def _from_python(x: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
-    """An impl rule's result that is no array: Python numbers take the promised dtype if that can hold them."""
+    """An impl rule's result that is no NumPy array: Python numbers take the promised dtype if that can hold them."""
     if type(x) in _PYTHON_NUMBERS and aval.dtype.kind in _PYTHON_NUMBERS[type(x)]:
         with contextlib.suppress(OverflowError, ValueError):
             return np.asarray(x, aval.dtype)
-    return np.asarray(x)
+    return np.array(x)
 
 
 def _wrap(primitive: Primitive, out: Any, aval: ShapedArray) -> Array:
@@ -170,7 +177,7 @@ def _as_promised(
             raise escaped(given, f"the impl rule of primitive {primitive.name!r}")
         out = given._fetch() if type(given) is Array else _from_python(given, aval)
     if out.dtype == aval.dtype and out.shape == aval.shape:
-        return out  # type: ignore[no-any-return]
+        return out if out.dtype is aval.dtype else np.array(out, aval.dtype)  # type: ignore[no-any-return]
     got = f"{out.dtype.name}[{','.join(map(str, out.shape))}]"
     if out.dtype == object or out.dtype.kind in "US":
         got = "None" if given is None else f"{given!r} of type {type(given).__name__}"
@@ -224,7 +231,8 @@ def _convert(primitive: Primitive, x: Any) -> tuple[ShapedArray, Any]:
         raise TypeError(f"operand of primitive {primitive.name!r}: {error}") from None
     # Through `as_array`, for the result of a rule may be a view of its operand.
     host = as_array(x)._fetch() if isinstance(x, np.ndarray) else host_value(x)
-    return aval, (host if type(host) is np.ndarray else np.asarray(host, dtype=aval.dtype))
+    host.setflags(write=False)
+    return aval, host
 
 
 def _evaluate_on_arrays(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
@@ -253,9 +261,11 @@ def _evaluate_on_arrays(primitive: Primitive, args: Sequence[Any], params: dict[
         state.trace = previous
     if avals_out is None:
         avals_out = _types_of(primitive, out)
-    outs = out if primitive.multiple_results else [out]
-    _check_results(primitive, outs, avals_out)
-    return [_settle(primitive, o, aval) for o, aval in zip(outs, avals_out, strict=True)]
+    if primitive.multiple_results:
+        _check_results(primitive, out, avals_out)
+    outs = list(out) if primitive.multiple_results else [out]
+    del out
+    return [_settle(primitive, o, aval) for o, aval in zip(owned(outs, ()), avals_out, strict=True)]
 
 
 def _settle(primitive: Primitive, out: Any, aval: ShapedArray) -> Array:
@@ -279,15 +289,44 @@ def eval_jaxpr_on_host(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     Returns:
         NumPy arrays.
     """
-    return _run_program(closed.jaxpr, [*(host_value(c) for c in closed.consts), *args])
+    return _run_program(closed.jaxpr, [*(host_value(c) for c in closed.consts), *map(_read_only, args)])
+
+
+def _read_only(x: Any) -> Any:
+    """An argument that a rule of the program cannot write to; its owner still can."""
+    if type(x) is _ndarray and x.flags.writeable:
+        x = x.view()
+        x.setflags(write=False)
+    return x
 
 
 def _literals(jaxpr: Jaxpr) -> dict[Any, Any]:
     found = jaxpr.memo.get("host_literals")
     if found is None:
         atoms = [*jaxpr.outvars, *(v for eqn in jaxpr.eqns for v in eqn.invars)]
-        found = {v: np.asarray(host_value(v.val), dtype=v.aval.dtype) for v in atoms if type(v) is not Var}
+        found = {v: np.array(host_value(v.val), dtype=v.aval.dtype) for v in atoms if type(v) is not Var}
+        for value in found.values():
+            value.setflags(write=False)
         jaxpr.memo["host_literals"] = found
+    return found
+
+
+def _results(eqn: JaxprEqn, rule: Any, operands: list[Any]) -> list[Any]:
+    """Results of an equation whose rule gives several, or wants `Array`s (`rule` is None)."""
+    primitive = eqn.primitive
+    if rule is None:
+        arrays = [Array(x, v.aval) for x, v in zip(operands, eqn.invars, strict=True)]
+        return [o._fetch() for o in _evaluate_on_arrays(primitive, arrays, eqn.params)]
+    out = rule(*operands, **eqn.params)
+    _check_results(primitive, out, eqn.outvars, eqn.source_info)
+    outs = list(out)
+    del out
+    found = [
+        _as_promised(primitive, o, v.aval, eqn.source_info)
+        for o, v in zip(owned(outs, operands), eqn.outvars, strict=True)
+    ]
+    for value in found:
+        value.setflags(False)  # type: ignore[call-arg]
     return found
 
 
@@ -300,23 +339,20 @@ def _run_program(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
             primitive = eqn.primitive
             rule = rules.get(primitive)
             operands = [env[v] for v in eqn.invars]
-            if rule is None:
-                arrays = [Array(x, v.aval) for x, v in zip(operands, eqn.invars, strict=True)]
-                for v, o in zip(eqn.outvars, _evaluate_on_arrays(primitive, arrays, eqn.params), strict=True):
-                    env[v] = o._fetch()
-            elif primitive.multiple_results:
-                outs = rule(*operands, **eqn.params)
-                _check_results(primitive, outs, eqn.outvars, eqn.source_info)
-                for v, o in zip(eqn.outvars, outs, strict=True):
-                    env[v] = _as_promised(primitive, o, v.aval, eqn.source_info)
+            if rule is None or primitive.multiple_results:
+                env.update(zip(eqn.outvars, _results(eqn, rule, operands), strict=True))
             else:
                 out = rule(*operands, **eqn.params)
                 v = eqn.outvars[0]
                 aval = v.aval
                 if type(out) is _ndarray and out.dtype is aval.dtype and out.shape == aval.shape:
-                    env[v] = out
+                    sole = getrefcount(out) <= SOLE
+                    if not sole or out.base is not None:
+                        out = settled(out, operands, sole)
                 else:
-                    env[v] = _as_promised(primitive, out, aval, eqn.source_info)
+                    out = _as_promised(primitive, out, aval, eqn.source_info)
+                out.setflags(False)
+                env[v] = out
             for v in dead:
                 del env[v]
     except Exception as error:

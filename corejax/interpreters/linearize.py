@@ -104,7 +104,7 @@ def _report(tape: PartialEvalTrace, tangents_out: Sequence[Any]) -> Event:
             equations += 1
             live.update(x for x in eqn.invars if type(x) is Var)
             for x in eqn.invars:
-                if isinstance(x, Array | Tracer | np.ndarray):
+                if isinstance(x, Tracer | Array | np.ndarray):
                     residuals[id(x)] = _stored_bytes(x)
     facts = {
         "transform": tape.debug.transform if tape.debug is not None else "linearize",

@@ -114,11 +114,11 @@ class StagingTrace(Trace):
 
     def _constant(self, x: Any, aval: ShapedArray) -> Var:
         found = self.constants.get(id(x))
-        if type(x) is np.ndarray and found is not None and x.tobytes() != found[2].tobytes():
+        if isinstance(x, np.ndarray) and found is not None and x.tobytes() != found[2].tobytes():
             self.constants[len(self.constants)] = found  # written to since then: another constant from now on
             found = None
         if found is None:
-            value = x.copy() if type(x) is np.ndarray else x
+            value = as_array(x) if isinstance(x, np.ndarray) else x
             found = self.constants[id(x)] = (Var(aval), x, value)  # keeps x alive, so that its id stays its own
         return found[0]
 

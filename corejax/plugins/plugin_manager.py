@@ -12,7 +12,7 @@ from typing import Any
 
 import pluggy
 
-from corejax import array_methods, source_info
+from corejax import array_methods, source_info, tracebacks
 from corejax.config import config
 from corejax.deprecations import arguments_of, earlier_hooks
 from corejax.errors import DuplicateRegistrationError, PluginError
@@ -513,7 +513,12 @@ def _rule_fault(kind: str) -> OnFault:
 
 
 def _declare_internal(record: PluginRecord) -> None:
-    """Have frames in the plugin's package count as library code, not as the user's lines."""
+    """Have frames in the plugin's package count as library code, not as the user's lines.
+
+    Tracebacks show those of plugins that are not first-party: their rules are somebody's code.
+    """
     package = sys.modules.get(record.package) if record.entry_point is not None else None
     for directory in getattr(package, "__path__", ()):
         source_info.register_internal(os.fspath(directory))
+        if record.at_home:
+            tracebacks.leave_out(os.fspath(directory))

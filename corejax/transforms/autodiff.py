@@ -16,6 +16,7 @@ from corejax.interpreters.staging import stage
 from corejax.interpreters.transposition import UndefPrimal, backward_pass, zero_cotangent
 from corejax.source_info import JVP, TRANSPOSE
 from corejax.trace import in_scope
+from corejax.tracebacks import api_boundary
 from corejax.transforms.flattening import (
     Aux,
     FlatFunction,
@@ -41,6 +42,7 @@ def _check_callable(transform: str, fun: Any) -> None:
         raise TypeError(f"{transform} transforms a function, got {fun!r} of type {type(fun).__name__}")
 
 
+@api_boundary
 def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
     """Jacobian-vector product: `f(x)` and the derivative of `f` at `x` along a tangent.
 
@@ -110,6 +112,7 @@ class _AuxFunction:
         return [*outs, *self.aux.flatten(result[1])]
 
 
+@api_boundary
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """`f(x)` and the derivative of `f` at `x` as a linear function, whose residuals are computed once.
 
@@ -148,6 +151,7 @@ def _with_linear(kind: Any, fun: Any, flat: Any, inputs: tuple[Any, Any], outs: 
     return linear, _unflatten_outputs(flat, outs[:n]), aux
 
 
+@api_boundary
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Vector-Jacobian product: `f(x)` and the pullback of `f` at `x`.
 
@@ -173,6 +177,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     return (out, pullback, aux) if has_aux else (out, pullback)
 
 
+@api_boundary
 def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], tuple[Any, ...]]:
     """The transpose of a function that is linear in all of its arguments.
 
@@ -200,6 +205,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
     jaxpr, consts = stage(flat, avals, debug)
     out_tree = flat.out_tree
 
+    @api_boundary
     def transposed(ct: Any) -> tuple[Any, ...]:
         what = f"the transpose of {fun_name(fun)}"
         given = leaves_like(

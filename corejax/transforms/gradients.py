@@ -18,6 +18,7 @@ from corejax.interpreters.transposition import pull
 from corejax.source_info import JVP
 from corejax.structural import structural
 from corejax.trace import Tracer, escaped, in_scope
+from corejax.tracebacks import api_boundary
 from corejax.transforms.autodiff import _check_callable, jvp, vjp
 from corejax.transforms.flattening import Aux, arg_names, check_argument, check_outputs, float0
 from corejax.transforms.vmapping import vmap
@@ -234,6 +235,7 @@ def grad(
     """
     _check_callable("grad", fun)
 
+    @api_boundary
     @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"))
     def gradient(*args: Any, **kwargs: Any) -> Any:
         _, aux, out = _value_and_grad("grad", fun, argnums, has_aux, holomorphic, allow_int, args, kwargs)
@@ -255,6 +257,7 @@ def value_and_grad(
     """As `grad`; the result is `(value, gradient)`, or `((value, aux), gradient)` with `has_aux`."""
     _check_callable("value_and_grad", fun)
 
+    @api_boundary
     @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"))
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         value, aux, out = _value_and_grad("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int, args, kwargs)
@@ -348,6 +351,7 @@ def jacfwd(
     """
     _check_callable("jacfwd", fun)
 
+    @api_boundary
     @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"))
     def jacobian_forward(*args: Any, **kwargs: Any) -> Any:
         positions = _positions("jacfwd", fun, argnums, len(args))
@@ -383,6 +387,7 @@ def jacrev(
     """
     _check_callable("jacrev", fun)
 
+    @api_boundary
     @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"))
     def jacobian_reverse(*args: Any, **kwargs: Any) -> Any:
         positions = _positions("jacrev", fun, argnums, len(args))

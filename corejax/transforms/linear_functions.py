@@ -17,6 +17,7 @@ from corejax.interpreters.debug_info import fun_name
 from corejax.interpreters.jvp import as_tangent
 from corejax.interpreters.linear_program import LinearCall, LinearProgram, TapeCall
 from corejax.interpreters.transposition import zero_cotangent
+from corejax.tracebacks import api_boundary
 from corejax.transforms.flattening import arg_names, float0, leaf_names, leaves_like
 
 
@@ -101,6 +102,7 @@ class Pullback(_LinearFunction):
 
     __slots__ = ()
 
+    @api_boundary
     def __call__(self, ct: Any) -> tuple[Any, ...]:
         """Cotangents of the arguments.
 
@@ -126,6 +128,7 @@ class Pushforward(_LinearFunction):
 
     __slots__ = ()
 
+    @api_boundary
     def __call__(self, *tangents: Any) -> Any:
         """The output's tangent.
 

@@ -12,6 +12,7 @@ from corejax.interpreters.staging import stage
 from corejax.ir.jaxpr import ClosedJaxpr
 from corejax.restoring import run_within
 from corejax.trace import named_axes
+from corejax.tracebacks import api_boundary
 from corejax.transforms.flattening import FlatFunction, ShapeDtypeStruct, abstractified
 
 
@@ -53,6 +54,7 @@ def make_jaxpr(
     if not callable(fun):
         raise TypeError(f"make_jaxpr transforms a function, got {fun!r} of type {type(fun).__name__}")
 
+    @api_boundary
     @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"))
     def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
         axes = named_axes(tuple(axis_env or ()))
@@ -76,6 +78,7 @@ def _trace(transform: str, fun: Any, static_argnums: Any, args: Any, kwargs: Any
     return jaxpr, consts, flat.out_tree
 
 
+@api_boundary
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Shape and dtype of `fun(*args, **kwargs)`, without computing it.
 

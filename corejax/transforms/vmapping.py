@@ -16,6 +16,7 @@ from corejax.interpreters.batching import batch_flat, move_batch_axis
 from corejax.interpreters.debug_info import DebugInfo, fun_name
 from corejax.source_info import VMAP
 from corejax.trace import in_scope
+from corejax.tracebacks import api_boundary
 from corejax.transforms.flattening import FlatFunction, arg_names, check_arguments, float0, leaf_names
 
 
@@ -84,7 +85,7 @@ def _batched_out(fun: Any, axis_size: int, x: Any, dim: int | None, axis: int | 
         )
     if no_tangent:
         return np.repeat(np.expand_dims(x, axis % ndim), axis_size, axis % ndim)
-    return move_batch_axis(axis_size, dim, axis % ndim, x)
+    return as_array(move_batch_axis(axis_size, dim, axis % ndim, x))
 
 
 def vmap(
@@ -126,6 +127,7 @@ def vmap(
     _check_axes("in_axes", in_axes)
     _check_axes("out_axes", out_axes)
 
+    @api_boundary
     @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"))
     def batched(*args: Any, **kwargs: Any) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):

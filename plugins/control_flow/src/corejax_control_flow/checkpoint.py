@@ -14,6 +14,7 @@ from corejax.extend import (
     Policy,
     ShapedArray,
     Tracer,
+    api_boundary,
     check_arguments,
     close_over_consts,
     config,
@@ -69,6 +70,7 @@ def checkpoint(
     numbers = _integers(fun, static_argnums)
     traces: dict[Any, _Traced] = {}
 
+    @api_boundary
     @functools.wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         static = _static(fun, args, numbers)

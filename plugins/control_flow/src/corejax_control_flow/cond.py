@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ShapedArray, Tracer, as_array, dtypes, get_aval, host_value, leaf_names, tree
+from corejax.extend import ShapedArray, Tracer, api_boundary, as_array, dtypes, get_aval, host_value, leaf_names, tree
 from corejax_control_flow import recomputing as recomputing  # one more of the primitive's rules
 from corejax_control_flow.cond_rules import cond_p
 from corejax_control_flow.programs import appended
@@ -27,6 +27,7 @@ from corejax_control_flow.tracing import (
 _ABSENT = object()
 
 
+@api_boundary
 def cond(pred: Any, *args: Any, **kwargs: Any) -> Any:
     """One of two functions, chosen when the program runs.
 
@@ -102,6 +103,7 @@ def _cond_of_two_operands(
 _cond_of_operands.__qualname__ = _cond_of_two_operands.__qualname__ = "cond"  # Python's own errors name it
 
 
+@api_boundary
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _ABSENT) -> Any:
     """One of several functions, chosen by an index when the program runs.
 

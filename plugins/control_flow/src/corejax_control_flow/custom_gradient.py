@@ -13,6 +13,7 @@ from corejax.extend import (
     Jaxpr,
     ShapedArray,
     Tracer,
+    api_boundary,
     check_arguments,
     check_outputs,
     dtypes,
@@ -113,6 +114,7 @@ tree.register_pytree_node(
 )
 
 
+@api_boundary
 def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Any]]:
     """A function without closed-over traced values, and those values.
 

@@ -11,6 +11,7 @@ from corejax.extend import (
     ClosedJaxpr,
     ShapedArray,
     add_tangents,
+    api_boundary,
     as_array,
     check_outputs,
     fun_name,
@@ -132,6 +133,7 @@ class custom_jvp:
         given = unflattened_like(what, treedef, tangent, avals)
         return checked_linear(what, avals, given, lambda: leaf_names(treedef, "result"))
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result.
 

@@ -11,6 +11,7 @@ from corejax.extend import (
     ClosedJaxpr,
     DebugInfo,
     ShapedArray,
+    api_boundary,
     as_array,
     check_outputs,
     dtypes,
@@ -127,6 +128,7 @@ class custom_vjp:
         if symbolic_zeros and optimize_remat:
             raise NotImplementedError("defvjp takes symbolic_zeros=True or optimize_remat=True, not both")
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result.
 

@@ -19,6 +19,7 @@ from corejax.extend import (
     Trace,
     Tracer,
     abstract_eval_rules,
+    api_boundary,
     as_array,
     check_arguments,
     check_outputs,
@@ -114,6 +115,7 @@ class custom_vmap:
         self.vmap_rule = vmap_rule
         return vmap_rule
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result.
 
@@ -128,7 +130,7 @@ class custom_vmap:
                 f"{fun_name(self.fun)}.def_vmap"
             )
         plain = _nothing_batches(trace_state.trace)
-        if plain and not kwargs and all(isinstance(x, Array | Tracer) for x in args):
+        if plain and not kwargs and all(type(x) is Array or isinstance(x, Tracer) for x in args):
             return self.fun(*args)
         args = self._parameters.positional(args, kwargs)
         leaves, in_tree = tree.tree_flatten(args)

@@ -12,6 +12,7 @@ from corejax.extend import (
     ShapedArray,
     Tracer,
     Var,
+    api_boundary,
     as_array,
     dtypes,
     fun_name,
@@ -27,6 +28,7 @@ from corejax_control_flow.tracing import Traced, convert, shown, trace
 from corejax_control_flow.while_loop import while_traced
 
 
+@api_boundary
 def fori_loop(
     lower: Any,
     upper: Any,

@@ -14,6 +14,7 @@ from corejax.extend import (
     ShapedArray,
     abstract_eval_rules,
     add_tangents,
+    api_boundary,
     batch_jaxpr,
     check_arguments,
     eval_jaxpr_on_host,
@@ -48,6 +49,7 @@ linear_call_p = Primitive(
 )
 
 
+@api_boundary
 def linear_call(
     fun: Callable[[Any, Any], Any], fun_transpose: Callable[[Any, Any], Any], residual_args: Any, linear_args: Any
 ) -> Any:

@@ -16,6 +16,7 @@ from corejax.extend import (
     ShapedArray,
     abstract_eval_rules,
     add_tangents,
+    api_boundary,
     batch_jaxpr,
     check_arguments,
     close_over_consts,
@@ -57,6 +58,7 @@ custom_linear_solve_p = Primitive(
 )
 
 
+@api_boundary
 def custom_linear_solve(
     matvec: Callable[[Any], Any],
     b: Any,

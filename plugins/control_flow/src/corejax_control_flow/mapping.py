@@ -6,13 +6,14 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import FlatFunction, batch_flat, fun_name, get_aval, leaf_names, move_batch_axis, tree
+from corejax.extend import FlatFunction, api_boundary, batch_flat, fun_name, get_aval, leaf_names, move_batch_axis, tree
 from corejax_control_flow.carries import check_leaves, function_or_raise
 from corejax_control_flow.progress import Progress
 from corejax_control_flow.scan import scan
 from corejax_control_flow.tracing import shown
 
 
+@api_boundary
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None, progress: Progress = False) -> Any:
     """Apply a function to each element of arrays along their first axis, and stack the results.
 

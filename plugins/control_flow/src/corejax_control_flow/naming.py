@@ -15,6 +15,7 @@ import numpy as np
 from corejax.extend import (
     Primitive,
     ShapedArray,
+    api_boundary,
     check_arguments,
     defvectorized,
     fun_name,
@@ -136,4 +137,4 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[
     if not callable(fun):
         raise TypeError(f"named_call takes a function, got {fun!r} of type {type(fun).__name__}")
     scope = named_scope(fun_name(fun) if name is None else name)
-    return functools.wraps(fun)(scope(fun))
+    return functools.wraps(fun)(api_boundary(scope(fun)))

@@ -11,6 +11,7 @@ from typing import Any
 from corejax.extend import (
     ClosedJaxpr,
     ShapedArray,
+    api_boundary,
     check_arguments,
     close_over_consts,
     fun_name,
@@ -29,6 +30,7 @@ from corejax_control_flow.programs import cut
 from corejax_control_flow.tracing import trace, typed_tree
 
 
+@api_boundary
 def custom_root(
     f: Callable[[Any], Any],
     initial_guess: Any,

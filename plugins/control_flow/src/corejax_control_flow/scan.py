@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ClosedJaxpr, as_array, get_aval, leaf_names, mapped_aval, tree
+from corejax.extend import ClosedJaxpr, api_boundary, as_array, get_aval, leaf_names, mapped_aval, tree
 from corejax_control_flow import recomputing as recomputing  # the rest of the primitive's rules
 from corejax_control_flow import scan_linearity as scan_linearity
 from corejax_control_flow.carries import as_results, check_leaves, settle, unchanged, without_carries
@@ -18,6 +18,7 @@ from corejax_control_flow.scan_rules import scan_p
 from corejax_control_flow.tracing import Traced, place, result_type, shown, trace
 
 
+@api_boundary
 def scan(
     f: Callable[[Any, Any], tuple[Any, Any]],
     init: Any,

@@ -150,10 +150,12 @@ def recorded(fun: Callable[..., Any], key: tuple[Any, ...], record: Callable[[],
         key: what the recording depends on beside the function: how and for which types it is recorded.
         record: records it; its result has the attribute `consts`.
     """
-    parts = _Parts()
+    parts: _Parts | None = _Parts()
     try:
         parts.follow(fun)
     except _Changeable:
+        parts = None
+    if parts is None:
         return record()
     key = (getattr(fun, "__code__", None), *key, config.trace_key(), trace_state.axis_env)
     found = _kept.get(key)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ClosedJaxpr, Jaxpr, Var, close_over_consts, get_aval, inline_closed, tree
+from corejax.extend import ClosedJaxpr, Jaxpr, Var, api_boundary, close_over_consts, get_aval, inline_closed, tree
 from corejax_control_flow import while_partial as while_partial  # the rest of the primitive's rules
 from corejax_control_flow.carries import (
     as_results,
@@ -31,6 +31,7 @@ from corejax_control_flow.tracing import Traced, place, result_type, trace
 from corejax_control_flow.while_rules import while_p, with_more_arguments
 
 
+@api_boundary
 def while_loop(
     cond_fun: Callable[[Any], Any],
     body_fun: Callable[[Any], Any],

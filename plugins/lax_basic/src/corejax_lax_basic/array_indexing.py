@@ -17,7 +17,7 @@ from corejax_lax_basic.binary import add_p, max_p, min_p, mul_p
 from corejax_lax_basic.broadcasting import broadcast_shapes, broadcast_to
 from corejax_lax_basic.convert import convert_element_type
 from corejax_lax_basic.indexing import basic_index, from_front
-from corejax_lax_basic.promote import make_scalar
+from corejax_lax_basic.promote import is_array, make_scalar
 from corejax_lax_basic.shape import reshape, transpose
 
 _evaluation = trace_stack()[0]
@@ -33,7 +33,7 @@ def index_by_arrays(x: Any, entries: list[Any]) -> Any:
     """
     entries = _without_masks(x, entries)
     for e in entries:
-        if isinstance(e, Array | Tracer) and not dtypes.is_integer(e.aval.dtype):
+        if is_array(e) and not dtypes.is_integer(e.aval.dtype):
             raise TypeError(f"arrays are indexed by integer and boolean arrays, got one of type {e.aval.str_short()}")
     if _concrete(x, entries):
         return _by_numpy(x, entries)
@@ -48,7 +48,7 @@ def _without_masks(x: Any, entries: list[Any]) -> list[Any]:
         if entry is None:
             out.append(entry)
             continue
-        if not (isinstance(entry, Array | Tracer) and dtypes.is_bool(entry.aval.dtype)):
+        if not (is_array(entry) and dtypes.is_bool(entry.aval.dtype)):
             out.append(entry)
             axis += 1
             continue
@@ -94,9 +94,9 @@ def _by_numpy(x: Array, entries: list[Any]) -> Array:
     host = []
     for entry in entries:
         size = next(sizes) if entry is not None else 0
-        if isinstance(entry, Array) and not size and entry.aval.size:
+        if type(entry) is Array and not size and entry.aval.size:
             raise IndexError(f"an axis of {x.aval.str_short()} has size 0: it has no element to index")
-        host.append(_clipped(host_value(entry), size) if isinstance(entry, Array) else entry)
+        host.append(_clipped(host_value(entry), size) if type(entry) is Array else entry)
     out = np.asarray(host_value(x)[tuple(host)])
     return Array(out, x.aval.update(shape=out.shape))
 

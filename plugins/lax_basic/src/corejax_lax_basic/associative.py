@@ -8,6 +8,7 @@ from typing import Any
 from corejax.extend import (
     FlatFunction,
     Tracer,
+    api_boundary,
     as_array,
     check_arguments,
     fun_name,
@@ -25,6 +26,7 @@ Leaves = list[Any]
 Combine = Callable[[Leaves, Leaves], Leaves]
 
 
+@api_boundary
 def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
     """Combine each prefix of a sequence by an associative operation.
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, Tracer, as_array, dtypes
+from corejax.extend import Tracer, as_array, dtypes
 from corejax_lax_basic.binary import add_p
 from corejax_lax_basic.broadcasting import expand_dims
 from corejax_lax_basic.comparison import lt_p
 from corejax_lax_basic.convert import convert_element_type
 from corejax_lax_basic.dynamic_slicing import dynamic_slice_p
-from corejax_lax_basic.promote import make_scalar
+from corejax_lax_basic.promote import is_array, make_scalar
 from corejax_lax_basic.select import select_n_p
 from corejax_lax_basic.shape import rev_p, squeeze_p
 from corejax_lax_basic.slicing import canonical_index, slice_p
@@ -37,7 +37,7 @@ def _refusal(entry: Any) -> TypeError:
 
 def _normalised(entry: Any) -> Any:
     """An entry of an index as `int`, `slice`, None, Ellipsis, or an `Array` or tracer."""
-    if type(entry) is int or entry is None or entry is Ellipsis or isinstance(entry, slice | Array | Tracer):
+    if type(entry) is int or entry is None or entry is Ellipsis or isinstance(entry, slice) or is_array(entry):
         return entry
     if isinstance(entry, bool | np.bool_):
         raise NotImplementedError("an index that is one boolean is not supported; use an array of booleans, or where")
@@ -54,7 +54,7 @@ def consumed(entry: Any) -> int:
     """How many axes an entry takes: one, none for None, one for each axis of a boolean array."""
     if entry is None:
         return 0
-    if isinstance(entry, Array | Tracer) and dtypes.is_bool(entry.aval.dtype):
+    if is_array(entry) and dtypes.is_bool(entry.aval.dtype):
         return entry.aval.ndim
     return 1
 
@@ -93,7 +93,7 @@ def getitem(self: Any, index: Any) -> Any:
         TypeError: an entry is nothing that arrays are indexed by.
     """
     entries = complete(self, index)
-    if any(isinstance(e, Array | Tracer) and (e.aval.ndim or dtypes.is_bool(e.aval.dtype)) for e in entries):
+    if any(is_array(e) and (e.aval.ndim or dtypes.is_bool(e.aval.dtype)) for e in entries):
         from corejax_lax_basic.array_indexing import index_by_arrays
 
         return index_by_arrays(self, entries)
@@ -103,7 +103,7 @@ def getitem(self: Any, index: Any) -> Any:
 def basic_index(x: Any, entries: list[Any]) -> Any:
     """An index without arrays, applied."""
     x = _static_part(x, [e for e in entries if e is not None])
-    dynamic = {axis: e for axis, e in enumerate(e for e in entries if e is not None) if isinstance(e, Array | Tracer)}
+    dynamic = {axis: e for axis, e in enumerate(e for e in entries if e is not None) if is_array(e)}
     if dynamic:
         x = _dynamic_part(x, dynamic)
     dropped = tuple(i for i, e in enumerate(e for e in entries if e is not None) if not isinstance(e, slice))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, as_array, config, dtypes, trace_state
+from corejax.extend import Primitive, api_boundary, as_array, config, dtypes, frames_left_out, trace_state
 from corejax_lax_basic.binary import add_p, div_p, integer_pow_p, mul_p, pow_p, rem_p, sub_p
 from corejax_lax_basic.comparison import eq_p, ge_p, gt_p, le_p, lt_p, ne_p
 from corejax_lax_basic.convert import convert_element_type
@@ -166,6 +166,7 @@ def _power_of_arrays(x: Any, y: Any) -> Any:
 # -- operators ---------------------------------------------------------------------------------------------------
 
 
+@api_boundary
 def _pow(self: Any, other: Any) -> Any:
     if isinstance(other, np.integer):
         return power(self, int(other))
@@ -177,12 +178,18 @@ def _plain(name: str, apply: Binary) -> dict[str, Any]:
     """An operator and its reflected one."""
 
     def forward(self: Any, other: Any) -> Any:
-        other = operand(other)
-        return other if other is NotImplemented else apply(self, other)
+        try:
+            other = operand(other)
+            return other if other is NotImplemented else apply(self, other)
+        except frames_left_out():
+            raise
 
     def reflected(self: Any, other: Any) -> Any:
-        other = operand(other)
-        return other if other is NotImplemented else apply(other, self)
+        try:
+            other = operand(other)
+            return other if other is NotImplemented else apply(other, self)
+        except frames_left_out():
+            raise
 
     return {f"__{name}__": forward, f"__r{name}__": reflected}
 
@@ -224,10 +231,13 @@ def _direct(
         make = scalars.get((aval, type(other), config.default_dtype_bits))
         if make is not None:
             return trace_state.trace.process_primitive(primitive, (self, make(other)), {})[0]
-        other = operand(other)
-        if other is NotImplemented:
-            return other
-        out = apply(self, other)
+        try:
+            other = operand(other)
+            if other is NotImplemented:
+                return other
+            out = apply(self, other)
+        except frames_left_out():
+            raise
         learn(aval, other)
         return out
 
@@ -235,10 +245,13 @@ def _direct(
         make = scalars.get((self.aval, type(other), config.default_dtype_bits))
         if make is not None:
             return trace_state.trace.process_primitive(primitive, (make(other), self), {})[0]
-        other = operand(other)
-        if other is NotImplemented:
-            return other
-        out = apply(other, self)
+        try:
+            other = operand(other)
+            if other is NotImplemented:
+                return other
+            out = apply(other, self)
+        except frames_left_out():
+            raise
         learn(self.aval, other)
         return out
 

@@ -18,13 +18,18 @@ from corejax_lax_basic.convert import convert_element_type_p
 PYTHON_SCALARS = frozenset({bool, int, float, complex})
 
 
+def is_array(x: Any) -> bool:
+    """Whether a value is an array or a tracer."""
+    return type(x) is Array or isinstance(x, Tracer)
+
+
 def operand(x: Any) -> Any:
     """What an operator takes as it is: an array, a tracer or a Python scalar; NotImplemented for anything else.
 
     Raises:
         TypeError: a NumPy array of a dtype that is not supported.
     """
-    if type(x) in PYTHON_SCALARS or isinstance(x, Array | Tracer):
+    if type(x) in PYTHON_SCALARS or type(x) is Array or isinstance(x, Tracer):
         return x
     if isinstance(x, np.ndarray | np.generic) or hasattr(type(x), "__corejax_array__"):
         return asarray(x)

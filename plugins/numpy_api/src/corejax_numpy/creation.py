@@ -33,14 +33,15 @@ from corejax_numpy.arguments import (
 # -- out of values -----------------------------------------------------------------------------------------------
 
 
-def array(object: Any, dtype: Any = None, copy: bool = True, order: str | None = "K", *, ndmin: int = 0) -> Any:
+def array(object: Any, dtype: Any = None, copy: bool | None = True, order: str | None = "K", *, ndmin: int = 0) -> Any:
     """An array with the value of `object`.
 
     Args:
         object: an array, a NumPy array or scalar, a Python scalar, nested lists and tuples of these, or anything
             that NumPy makes an array of. A NumPy array's dtype is kept; Python's scalars give the default width.
         dtype: dtype of the result, if not the object's own.
-        copy: whether a NumPy array may be changed afterwards; without it the memory may be shared.
+        copy: True or None: whatever is not an array yet is copied, so that nobody else can write to the result.
+            False: a copy is an error.
         order: accepted as NumPy's; arrays have no memory layout.
         ndmin: least number of axes; new ones come first.
 
@@ -50,24 +51,35 @@ def array(object: Any, dtype: Any = None, copy: bool = True, order: str | None =
 
     Raises:
         TypeError: not something that arrays of numbers are made of.
-        ValueError: nested sequences of unequal lengths.
+        ValueError: nested sequences of unequal lengths; or with `copy=False`, `object` is not an array of that dtype.
         OverflowError: a Python int that the dtype does not hold.
     """
     if order not in (None, "K", "A", "C", "F"):
         raise ValueError(f"array: order is one of 'K', 'A', 'C' and 'F', got {order!r}")
-    out = _from_object(object, canonical_dtype(dtype), copy)
+    dtype = canonical_dtype(dtype)
+    if copy is False and _needs_copy(object, dtype):
+        what = f"{dtype.name} out of " if dtype is not None else ""
+        raise ValueError(
+            f"array: making {what}a {type(object).__name__} an array needs a copy, and copy=False was given; "
+            "leave `copy` out"
+        )
+    out = _from_object(object, dtype)
     if out.ndim < ndmin:
         out = lax.expand_dims(out, tuple(range(ndmin - out.ndim)))
     return _traced(out)
 
 
 def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None) -> Any:
-    """As `array`, without a copy where the memory can be shared: do not write to a NumPy array given to it."""
-    return array(a, dtype, bool(copy), order)
+    """As `array`: a NumPy array is copied, for its owner may write to it; `copy=False` refuses to."""
+    return array(a, dtype, copy, order)
 
 
-def _from_object(obj: Any, dtype: Any, copy: bool) -> Any:
-    if isinstance(obj, Array | Tracer):
+def _needs_copy(obj: Any, dtype: Any) -> bool:
+    return not isinstance(obj, Array) or dtype not in (None, obj.dtype)
+
+
+def _from_object(obj: Any, dtype: Any) -> Any:
+    if type(obj) is Array or isinstance(obj, Tracer):
         return obj if dtype is None else lax.convert_element_type(obj, dtype)
     if isinstance(obj, list | tuple | range):
         return _from_sequence(obj if type(obj) is not range else list(obj), dtype)
@@ -79,17 +91,16 @@ def _from_object(obj: Any, dtype: Any, copy: bool) -> Any:
         x = as_array(obj)
         return x if dtype is None else lax.convert_element_type(x, dtype)
     value = np.asarray(obj)
-    return _host_array(value.copy() if copy else value, canonical_dtype(value.dtype) if dtype is None else dtype)
+    return _host_array(value, canonical_dtype(value.dtype) if dtype is None else dtype)
 
 
 def _host_array(value: Any, dtype: Any) -> Array:
     """A NumPy array or Python numbers as an array, converted on the host."""
     with np.errstate(all="ignore"):
-        if isinstance(value, np.ndarray):
-            if dtypes.is_complex(value.dtype) and not dtypes.is_complex(dtype):
-                value = value.real
-            return Array(value if value.dtype == dtype else value.astype(dtype))
-        return Array(np.array(value, dtype))
+        if isinstance(value, np.ndarray) and dtypes.is_complex(value.dtype) and not dtypes.is_complex(dtype):
+            value = value.real
+        value = np.array(value, dtype)
+        return Array(value, get_aval(value))
 
 
 def _leaves(sequence: Sequence[Any]) -> Iterator[Any]:
@@ -115,9 +126,7 @@ def _from_sequence(sequence: Sequence[Any], dtype: Any) -> Any:
 
 def _to_numpy(sequence: Sequence[Any]) -> Any:
     """Nested sequences with arrays in them replaced by NumPy's, which NumPy then stacks."""
-    return [
-        _to_numpy(x) if isinstance(x, list | tuple) else np.asarray(x) if isinstance(x, Array) else x for x in sequence
-    ]
+    return [_to_numpy(x) if isinstance(x, list | tuple) else np.asarray(x) if type(x) is Array else x for x in sequence]
 
 
 def _stacked(sequence: Sequence[Any], dtype: Any) -> Any:
@@ -160,7 +169,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     dtype = canonical_dtype(dtype)
     if type(fill_value) in PYTHON_SCALARS and dtype is not None:
         return _filled(shape, _host_array(fill_value, dtype))
-    fill_value = _from_object(fill_value, dtype, copy=False)
+    fill_value = _from_object(fill_value, dtype)
     return _filled(shape, fill_value) if fill_value.ndim == 0 else broadcast_to(fill_value, canonical_shape(shape))
 
 
@@ -202,7 +211,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
     dtype = aval.dtype if dtype is None else canonical_dtype(dtype)
     if type(fill_value) in PYTHON_SCALARS:
         return _filled(shape, scalar(fill_value, dtype, weak))
-    return broadcast_to(lax.convert_element_type(_from_object(fill_value, None, False), dtype), shape)
+    return broadcast_to(lax.convert_element_type(_from_object(fill_value, None), dtype), shape)
 
 
 def _aval_of(a: Any) -> ShapedArray:

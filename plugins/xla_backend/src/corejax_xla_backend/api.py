@@ -17,6 +17,7 @@ from corejax.extend import (
     ShapedArray,
     ShapeDtypeStruct,
     Tracer,
+    api_boundary,
     as_array,
     check_arguments,
     clears_cache,
@@ -86,6 +87,7 @@ def _wrapped(jitted: _Jitted, options: Options) -> Any:
         execution.dispatch_registry,
         static_argnums=jitted.static.numbers,
         static_argnames=jitted.static.names,
+        boundary=api_boundary,
     )
     jitted.dispatcher = weakref.ref(dispatch)
     _live.add(jitted)
@@ -247,11 +249,13 @@ class _Jitted:
                 raise TypeError(f"jit of function {self.name}: argument {name}: {error}") from None
         return self.trace(avals, in_tree, static)
 
+    @api_boundary
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The StableHLO program for arguments (or `ShapeDtypeStruct`s) of one signature, not compiled yet."""
         traced = self._abstractly(args, kwargs)
         return Lowered(traced.closed, traced.consts, traced.in_tree, traced.out_tree, self.name, self.backend)
 
+    @api_boundary
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Shape and dtype of the result, without computing it."""
         traced = self._abstractly(args, kwargs)
@@ -291,12 +295,12 @@ def device_put(x: Any, device: Any = None) -> Any:
 
 def device_get(x: Any) -> Any:
     """Arrays (in a pytree) as NumPy arrays on the host."""
-    return tree.tree_map(lambda leaf: np.asarray(leaf) if isinstance(leaf, Array) else leaf, x)
+    return tree.tree_map(lambda leaf: np.asarray(leaf) if type(leaf) is Array else leaf, x)
 
 
 def block_until_ready(x: Any) -> Any:
     """Wait until all arrays of a pytree hold their values; returns it."""
-    on_device = [leaf._buf for leaf in tree.tree_leaves(x) if isinstance(leaf, Array) and leaf._host is None]
+    on_device = [leaf._buf for leaf in tree.tree_leaves(x) if type(leaf) is Array and leaf._host is None]
     if on_device:
         _jaxlib.block_until_ready(on_device)
     return x

@@ -9,6 +9,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from corejax.extend import api_boundary
+
 
 class Options(NamedTuple):
     """The keyword arguments of `jit`, as they were given."""
@@ -33,6 +35,7 @@ class CheckedCall:
         self._dispatch = dispatch
         self._check = check
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
             return self._dispatch(*args, **kwargs)

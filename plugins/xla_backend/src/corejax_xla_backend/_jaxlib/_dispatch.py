@@ -158,6 +158,7 @@ def fast_dispatch(
     static_argnums: Sequence[int] = (),
     static_argnames: Sequence[str] = (),
     capacity: int = 4096,
+    boundary: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda function: function,
 ) -> Any:
     """A callable that runs compiled programs by signature.
 
@@ -170,16 +171,19 @@ def fast_dispatch(
         static_argnums: positions of hashable arguments that are part of the signature; not negative.
         static_argnames: the same for keyword arguments.
         capacity: how many signatures to remember; the least recently used are dropped.
+        boundary: decorates the Python functions that the dispatcher calls, for what they raise goes to the caller.
 
     Returns:
         jaxlib's ``PjitFunction``: attributes can be set on it, it binds as a method, and it has
         ``_cache_size()`` and ``_clear_cache()``.
     """
 
+    @boundary
     def on_miss(*args: Any, **kwargs: Any) -> tuple[Any, FastpathData | None, bool]:
         result, data = cache_miss(*args, **kwargs)
         return result, data, False
 
+    @boundary
     def without_dispatcher(*args: Any, **kwargs: Any) -> Any:
         return cache_miss(*args, **kwargs)[0]
 
