@@ -11,7 +11,7 @@ from types import CodeType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from corejax import source_info
-from corejax.errors import CorejaxError
+from corejax.errors import CorejaxError, NotLinearError
 from corejax.rules import Rule, RuleRegistry, registries
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def blame(
         source: the user's line, if that is not the one that is running.
         kind: of the rule that ran, if the caller knows.
     """
-    if hasattr(error, _NOTED):
+    if hasattr(error, _NOTED) or isinstance(error, NotLinearError):
         return
     among = list(registries.values()) if kind is None else [registries[kind]]
     found = None if isinstance(error, CorejaxError) else _raised_by(error, primitive, among)
@@ -44,22 +44,28 @@ def blame(
     registry, rule = found
     if registry.kind == "abstract_eval" and isinstance(error, TypeError | ValueError):
         return
-    _note(error, primitive, source, f"This came out of the {registry.title}", rule.provenance)
+    _note(error, primitive, source, f"This came out of the {registry.title}", rule.provenance, registry.kind)
 
 
-def mark(error: BaseException, primitive: Primitive) -> None:
-    """Say that an exception names the rule itself: no note is added to it."""
+def mark(error: BaseException, primitive: Primitive, kind: str | None = None) -> None:
+    """Say that an exception names the rule itself, of this kind: no note is added to it."""
     with suppress(AttributeError):  # an exception with slots: a second note does no harm
-        setattr(error, _NOTED, primitive.name)
+        setattr(error, _NOTED, (primitive.name, kind))
+
+
+def blamed_rule(error: BaseException) -> tuple[str, str | None] | None:
+    """Name of the primitive and kind of the rule that an exception is blamed on, if it was blamed."""
+    found: tuple[str, str | None] | None = getattr(error, _NOTED, None)
+    return found
 
 
 def _note(
-    error: BaseException, primitive: Primitive, source: source_info.Source | None, what: str, origin: object
-) -> None:
-    mark(error, primitive)
-    line = source_info.describe(source) if source is not None else source_info.user_line()
+    error: BaseException, primitive: Primitive, source: source_info.Source | None, what: str, origin: object,
+    kind: str | None = None,
+) -> None:  # fmt: skip
+    mark(error, primitive, kind)
     error.add_note(
-        f"{what} of primitive {primitive.name!r}, from {origin}; it was needed at {line}. "
+        f"{what} of primitive {primitive.name!r}, from {origin}{source_info.needed('; it was needed at', source)}. "
         f"To check the rule: corejax verify {primitive.name}"
     )
 
@@ -73,7 +79,8 @@ def _blame_others(
             rule = registry.rule_of(primitive)
             name = getattr(rule and rule.fn, "__qualname__", None)
             if rule is not None and rule.derived is None and name and str(error).startswith(f"{name}() "):
-                _note(error, primitive, source, f"This was the call of the {registry.title}", rule.provenance)
+                what = f"This was the call of the {registry.title}"
+                _note(error, primitive, source, what, rule.provenance, registry.kind)
                 return
     written = getattr(primitive.decomposition, "__code__", None)
     if "higher_order" not in primitive.tags and written in set(_codes(error.__traceback__)):

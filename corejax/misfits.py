@@ -29,10 +29,10 @@ def misfit(registry: RuleRegistry, primitive: Primitive, problem: str) -> TypeEr
     rule = next(filter(None, (registry.rule_of(primitive, platform) for platform in platforms)), None)
     origin = f"from {rule.provenance}" if rule is not None and rule.derived is None else "derived"
     error = TypeError(
-        f"primitive {primitive.name!r}: its {registry.title} ({origin}) gives {problem}; "
-        f"it was needed at {source_info.user_line()}. To check the rule: corejax verify {primitive.name}"
+        f"primitive {primitive.name!r}: its {registry.title} ({origin}) gives {problem}"
+        f"{source_info.needed('; it was needed at')}. To check the rule: corejax verify {primitive.name}"
     )
-    mark(error, primitive)
+    mark(error, primitive, registry.kind)
     return error
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from corejax.array import Array, as_array, host_value
 from corejax.avals import ShapedArray, get_aval
+from corejax.blame import mark
 from corejax.ir.interpret import last_uses, set_concrete_runner
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from corejax.primitive import Primitive, results_of_body
@@ -139,10 +140,7 @@ def _wrap(primitive: Primitive, out: Any, aval: ShapedArray) -> Array:
             got = "None" if given is None else f"{given!r} of type {type(given).__name__}"
         elif type(given) in _PYTHON_NUMBERS:
             got = f"{given!r}, of type {type(given).__name__},"
-        raise TypeError(
-            f"primitive {primitive.name!r}: its impl rule gives {got} where its abstract-eval rule promises "
-            f"{aval.str_short(short_dtypes=False)}; one of the two (from {primitive.provenance.owner}) is wrong"
-        )
+        raise _broken_promise(primitive, got, aval.str_short(short_dtypes=False))
     return Array(out, aval)
 
 
@@ -150,10 +148,16 @@ def _check_results(primitive: Primitive, outs: Any, avals_out: Sequence[ShapedAr
     """Check that the impl rule of a primitive with several results gives as many as abstract evaluation promised."""
     if not isinstance(outs, tuple | list) or len(outs) != len(avals_out):
         got = f"{len(outs)} results" if isinstance(outs, tuple | list) else f"one value of type {type(outs).__name__}"
-        raise TypeError(
-            f"primitive {primitive.name!r}: its impl rule gives {got} where its abstract-eval rule promises a list of "
-            f"{len(avals_out)}; one of the two (from {primitive.provenance.owner}) is wrong"
-        )
+        raise _broken_promise(primitive, got, f"a list of {len(avals_out)}")
+
+
+def _broken_promise(primitive: Primitive, got: str, promised: str) -> TypeError:
+    error = TypeError(
+        f"primitive {primitive.name!r}: its impl rule gives {got} where its abstract-eval rule promises {promised}; "
+        f"one of the two (from {primitive.provenance.owner}) is wrong"
+    )
+    mark(error, primitive, "impl")
+    return error
 
 
 def _convert(primitive: Primitive, x: Any) -> tuple[ShapedArray, Any]:
