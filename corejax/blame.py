@@ -12,7 +12,7 @@ from types import CodeType, TracebackType
 from typing import TYPE_CHECKING
 
 from corejax import source_info
-from corejax.errors import CorejaxError
+from corejax.errors import CorejaxError, NotLinearError
 from corejax.rules import Rule, RuleRegistry, impl_rules, registries
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def blame(
         source: the user's line, if that is not the one that is running.
         kind: of the rule that ran, if the caller knows.
     """
-    if hasattr(error, _NOTED):
+    if hasattr(error, _NOTED) or isinstance(error, NotLinearError):
         return
     among = list(registries.values()) if kind is None else [registries[kind]]
     found = None if isinstance(error, CorejaxError) else _raised_by(error, primitive, among)
@@ -45,27 +45,33 @@ def blame(
     registry, rule = found
     if registry.kind == "abstract_eval" and isinstance(error, TypeError | ValueError):
         return
-    _note(error, primitive, source, f"This came out of the {registry.title}", rule.provenance)
+    _note(error, primitive, source, f"This came out of the {registry.title}", rule.provenance, registry.kind)
 
 
-def mark(error: BaseException, primitive: Primitive) -> None:
-    """Say that an exception names the rule itself: no note is added to it."""
+def mark(error: BaseException, primitive: Primitive, kind: str | None = None) -> None:
+    """Say that an exception names the rule itself, of this kind: no note is added to it."""
     with suppress(Exception):  # an exception with slots, say: a second note does no harm
-        setattr(error, _NOTED, primitive.name)
+        setattr(error, _NOTED, (primitive.name, kind))
+
+
+def blamed_rule(error: BaseException) -> tuple[str, str | None] | None:
+    """Name of the primitive and kind of the rule that an exception is blamed on, if it was blamed."""
+    found: tuple[str, str | None] | None = getattr(error, _NOTED, None)
+    return found
 
 
 def _note(
-    error: BaseException, primitive: Primitive, source: source_info.Source | None, what: str, origin: object
-) -> None:
+    error: BaseException, primitive: Primitive, source: source_info.Source | None, what: str, origin: object,
+    kind: str | None = None,
+) -> None:  # fmt: skip
     from corejax.texts import add_note  # needed for an error only
 
-    mark(error, primitive)
-    line = source_info.describe(source) if source is not None else source_info.user_line()
+    mark(error, primitive, kind)
     distribution = getattr(origin, "distribution", None)
     whose = f"{origin}, of the distribution {distribution}" if distribution else origin
     add_note(
         error,
-        f"{what} of primitive {primitive.name!r}, from {whose}; it was needed at {line}. "
+        f"{what} of primitive {primitive.name!r}, from {whose}{source_info.needed('; it was needed at', source)}. "
         f"To check the rule: corejax verify {primitive.name}",
     )
 
@@ -81,7 +87,8 @@ def _blame_others(
             rule = registry.rule_of(primitive)
             name = getattr(rule and rule.fn, "__qualname__", None)
             if rule is not None and rule.derived is None and name and message_of(error).startswith(f"{name}() "):
-                _note(error, primitive, source, f"This was the call of the {registry.title}", rule.provenance)
+                what = f"This was the call of the {registry.title}"
+                _note(error, primitive, source, what, rule.provenance, registry.kind)
                 return
     written = getattr(primitive.decomposition, "__code__", None)
     if "higher_order" not in primitive.tags and written in set(_codes(error.__traceback__)):

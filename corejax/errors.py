@@ -23,6 +23,13 @@ class NotDifferentiableError(CorejaxError, TypeError):
     """Something was differentiated that its author declared not to be differentiable; the message has the reason."""
 
 
+class NotLinearError(CorejaxError, TypeError):
+    """What has to be linear is not: tangents are multiplied by each other, say. It was found while transposing it.
+
+    Most often a JVP rule is wrong, of a primitive that is applied at the line in the message or by `custom_jvp`.
+    """
+
+
 class DerivedRuleWarning(UserWarning):
     """A derived rule ran that works and is slow; said once for each primitive and rule kind.
 

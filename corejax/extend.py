@@ -33,6 +33,7 @@ from corejax.avals import ShapedArray as ShapedArray
 from corejax.avals import get_aval as get_aval
 from corejax.avals import is_array_like as is_array_like
 from corejax.blame import blame as blame
+from corejax.blame import blamed_rule as blamed_rule
 from corejax.caches import clears_cache as clears_cache
 from corejax.config import config as config
 from corejax.deprecations import deprecated_name as _deprecated_name
@@ -42,6 +43,7 @@ from corejax.errors import DerivedRuleWarning as DerivedRuleWarning
 from corejax.errors import HostCallbackError as HostCallbackError
 from corejax.errors import MissingRuleError as MissingRuleError
 from corejax.errors import NotDifferentiableError as NotDifferentiableError
+from corejax.errors import NotLinearError as NotLinearError
 from corejax.errors import PluginError as PluginError
 from corejax.errors import UnexpectedTracerError as UnexpectedTracerError
 from corejax.interpreters.batching import BatchTrace as BatchTrace
@@ -144,6 +146,7 @@ from corejax.rules import vmap_rules as vmap_rules
 from corejax.rules import xla_translations as xla_translations
 from corejax.source_info import describe as describe_source
 from corejax.source_info import locate as locate_source
+from corejax.source_info import register_internal as register_internal
 from corejax.source_info import scope_of as scope_of
 from corejax.source_info import scope_text as scope_text
 from corejax.structural import structural as structural
@@ -330,9 +333,11 @@ __all__ = [  # noqa: RUF022  by section
     "HostCallbackError",
     "MissingRuleError",
     "NotDifferentiableError",
+    "NotLinearError",
     "PluginError",
     "UnexpectedTracerError",
     "blame",
+    "blamed_rule",
     "misfit",
 ]
 

@@ -31,15 +31,14 @@ def misfit(
         source: the user's line, if that is neither the one that is running nor of the equation that is replayed.
     """
     source = state.source if source is None else source
-    line = source_info.user_line() if source is None else source_info.describe(source)
     platforms = (None, *registry.platforms_of(primitive))
     rule = next(filter(None, (registry.rule_of(primitive, platform) for platform in platforms)), None)
     origin = f"from {rule.provenance}" if rule is not None and rule.derived is None else "derived"
     error = TypeError(
-        f"primitive {primitive.name!r}: its {registry.title} ({origin}) gives {problem}; "
-        f"it was needed at {line}. To check the rule: corejax verify {primitive.name}"
+        f"primitive {primitive.name!r}: its {registry.title} ({origin}) gives {problem}"
+        f"{source_info.needed('; it was needed at', source)}. To check the rule: corejax verify {primitive.name}"
     )
-    mark(error, primitive)
+    mark(error, primitive, registry.kind)
     return error
 
 

@@ -198,7 +198,7 @@ class RuleRegistry(Mapping["Primitive", RuleFn]):
             reason = f"there are {known}" if found is None else f"it needs {found.needs}"
             raise MissingRuleError(
                 f"primitive {primitive.name!r} (from {primitive.provenance.owner}) has a {self.title} by {by!r}, which "
-                f"cannot be made: {reason}. It was needed at {source_info.user_line()}.",
+                f"cannot be made: {reason}.{source_info.needed(' It was needed at')}",
                 primitive=primitive,
                 kind=self.kind,
             )
@@ -369,13 +369,23 @@ class RuleRegistry(Mapping["Primitive", RuleFn]):
 
     def _miss_message(self, primitive: Primitive, platform: str | None) -> str:
         where = f" for platform {platform!r}" if platform else ""
-        notes = "".join(f"Note: {fault}\n" for fault in _faults(self.kind))
+        notes = "".join(f"Note: {fault}\n" for fault in [*_faults(self.kind), *self._nonlinear(primitive)])
+        line = source_info.needed("It was needed at")
+        where_needed = f"{line}.\n" if line else ""
         return (
             f"primitive {primitive.name!r} (from {primitive.provenance.owner}) "
             f"has no {self.title}{where}{self._refused(primitive)}.\n"
-            f"It was needed at {source_info.user_line()}.\n"
-            f"{notes}Write one:\n\n{self.template_for(primitive)}{self._linear_way(primitive)}{self._other_ways()}"
+            f"{where_needed}{notes}Write one:\n\n"
+            f"{self.template_for(primitive)}{self._linear_way(primitive)}{self._other_ways()}"
         )
+
+    def _nonlinear(self, primitive: Primitive) -> list[str]:
+        if self.kind != "transpose" or primitive.linear_in or "linear" in primitive.tags:
+            return []
+        return [
+            f"{primitive.name} is not declared linear. If a JVP rule applies it to a tangent, that rule is what is "
+            "wrong: it has to be linear in the tangents."
+        ]
 
     def _linear_way(self, primitive: Primitive) -> str:
         if self.kind not in ("jvp", "transpose") or not primitive.linear_in:

@@ -23,6 +23,7 @@ Scope = tuple[str, ...]  # from the outside in
 JVP, TRANSPOSE, VMAP = Transform("jvp"), Transform("transpose"), Transform("vmap")
 
 _internal_prefixes: list[str] = [os.path.dirname(os.path.abspath(__file__)) + os.sep, "<frozen "]
+_callers: set[str] = set()  # files whose functions call the library, and are not the user's
 _internal_files: dict[str, bool] = {}
 
 
@@ -35,7 +36,8 @@ def register_internal(directory: str) -> None:
 
 
 def _is_internal(filename: str) -> bool:
-    internal = _internal_files[filename] = filename.startswith(tuple(_internal_prefixes))
+    internal = filename in _callers or filename.startswith(tuple(_internal_prefixes))
+    _internal_files[filename] = internal
     return internal
 
 
@@ -115,3 +117,21 @@ def describe(source: Source | None) -> str:
 def user_line() -> str:
     """The user's line that is running now, as text."""
     return describe(capture(2))
+
+
+def needed(words: str, source: Source | None = None) -> str:
+    """The words with a line, or with the one that is running now: nothing where no code of a user's is running.
+
+    A command has no such line, where it checks rules for example.
+    """
+    location = locate(source if source is not None else capture(2))
+    return f"{words} {location}" if location else ""
+
+
+def register_caller() -> None:
+    """Declare the files of all functions that are running library code: those that start a command."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        _callers.add(frame.f_code.co_filename)
+        frame = frame.f_back
+    _internal_files.clear()

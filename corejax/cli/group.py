@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
+from corejax import source_info
 from corejax.cli.list_primitives import list_primitives
 from corejax.cli.new_plugin import new_plugin
 from corejax.cli.plugins import plugins
@@ -76,6 +78,13 @@ def _owner(command: click.Command) -> str:
 
 class CommandLine(click.Group):
     """The built-in commands, then those of plugins."""
+
+    def main(self, args: Sequence[str] | None = None, *more: Any, **options: Any) -> Any:
+        """Run the command line; its own frames, and the script's that calls it, are no user's lines."""
+        source_info.register_internal(os.path.dirname(click.__file__))
+        if args is None:
+            source_info.register_caller()
+        return super().main(args, *more, **options)
 
     def _contributed(self, context: click.Context) -> dict[str, click.Command]:
         if _CONTRIBUTED not in context.meta:

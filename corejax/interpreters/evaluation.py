@@ -27,7 +27,7 @@ from corejax.misfits import misfit, shown
 from corejax.ownership import SOLE, owned, settled
 from corejax.primitive import Primitive, promised, results_of_body
 from corejax.rules import Derivation, impl_rules
-from corejax.source_info import Source, describe, user_line
+from corejax.source_info import Source, needed
 from corejax.trace import Trace, Tracer, escaped, set_bottom, state
 
 _ndarray = np.ndarray
@@ -196,14 +196,13 @@ def _check_results(
 
 
 def _broken_promise(primitive: Primitive, got: str, wanted: str, source: Source | None) -> TypeError:
-    source = state.source if source is None else source
-    line = user_line() if source is None else describe(source)
+    line = needed(". It was needed at", source or state.source)
     error = TypeError(
         f"primitive {primitive.name!r}: its impl rule gives {got} where its abstract-eval rule promises {wanted}; one "
-        f"of the two (from {primitive.provenance.owner}) is wrong. It was needed at {line}. To check the rules: "
-        f"corejax verify {primitive.name}"
+        f"of the two (from {primitive.provenance.owner}) is wrong{line}. "
+        f"To check the rules: corejax verify {primitive.name}"
     )
-    mark(error, primitive)
+    mark(error, primitive, "impl")
     return error
 
 

@@ -25,6 +25,8 @@ from corejax.primitive import Primitive, flat_decomposition
 from corejax.rules import Derivation, abstract_eval_rules
 from corejax.trace import Trace, Tracer, escaped, set_contexts, state
 
+_NUMBERS = (bool, int, float, complex, np.generic, np.ndarray)
+
 
 class JitTracer(Tracer):
     """An abstract value: a variable of the program being recorded."""
@@ -108,8 +110,10 @@ class StagingTrace(Trace):
             aval = get_aval(x)
         except TypeError as error:
             raise TypeError(f"operand of primitive {primitive.name!r}: {error}" if primitive else str(error)) from None
+        if not isinstance(x, _NUMBERS):  # has a type, and perhaps no value: converting it says so
+            return self.atom(as_array(x), primitive)
         if aval.ndim == 0 and not isinstance(x, np.ndarray):
-            return Literal(x, aval) if not hasattr(kind, "__corejax_array__") else self.atom(as_array(x), primitive)
+            return Literal(x, aval)
         return self._constant(x, aval)
 
     def _constant(self, x: Any, aval: ShapedArray) -> Var:

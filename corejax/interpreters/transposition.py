@@ -12,6 +12,7 @@ from typing import Any
 
 from corejax.avals import ShapedArray
 from corejax.blame import blame
+from corejax.errors import NotLinearError
 from corejax.interpreters.differentiability import Nondifferentiable, refusing_transposition
 from corejax.interpreters.jvp import tangent_aval
 from corejax.interpreters.linearize import LinearTape
@@ -21,7 +22,7 @@ from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
 from corejax.misfits import check_cotangents, misfit
 from corejax.primitive import Primitive
 from corejax.rules import Derivation, transpose_rules
-from corejax.source_info import TRANSPOSE, inside, scope_of
+from corejax.source_info import TRANSPOSE, inside, needed, scope_of
 from corejax.structural import structural
 from corejax.trace import in_scope, state
 
@@ -44,11 +45,11 @@ class UndefPrimal:
         return f"UndefPrimal({self.aval.str_short()})"
 
     def _no_value(self, *_: Any, **__: Any) -> Any:
-        raise TypeError(
+        raise NotLinearError(
             f"a function that has to be linear is not: a {self.aval.str_short(short_dtypes=False)} of the tangent's "
-            "side is multiplied by another such value, divides, or decides something. Linear have to be the rules of "
-            "custom_jvp (in the tangents), and the functions given to linear_transpose, linear_call and "
-            "custom_linear_solve"
+            "side is multiplied by another such value, divides, or decides something. Linear have to be JVP rules, of "
+            "primitives and of custom_jvp (in the tangents), and the functions given to linear_transpose, linear_call "
+            "and custom_linear_solve"
         )
 
     # What makes a value of it, NumPy included: a transpose rule that meets two linear operands where it has one.
@@ -101,6 +102,12 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
                         check_cotangents(primitive, cts_in, _linear_avals(eqn))
                     earlier = cotangents.get(x)
                     cotangents[x] = c if earlier is None else process(earlier, c)
+    except NotLinearError as error:
+        if not hasattr(error, "__notes__"):
+            where = needed(" at", eqn.source_info)
+            error.add_note(f"Its {primitive.name} was recorded by what is differentiated{where}. "
+                           "To check a primitive's JVP rule: corejax verify NAME --check linearity")  # fmt: skip
+        raise
     except Exception as error:
         blame(error, primitive, eqn.source_info, "transpose")
         raise

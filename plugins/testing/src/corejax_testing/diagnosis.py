@@ -16,7 +16,8 @@ _CLOSE = 1e-3  # of a ratio to a number: float32 results, and derivatives by dif
 ADVICE = {
     "impl": "impl gives NumPy arrays of exactly the shape and dtype that abstract eval says, and changes no operand",
     "abstract_eval": "abstract eval is a function of shapes, dtypes and parameters only; validate operands there",
-    "jvp": "the tangent is the sum, over operands, of (derivative by the operand) * (its tangent)",
+    "jvp": "the tangent is the sum, over operands, of (derivative by the operand) * (its tangent), which is linear in "
+    "the tangents",
     "transpose": "for a map f linear in x, give the ct_x with <ct_x, t> = <ct, f(t)> for every t; sum over broadcast "
     "axes, and give None for what is not an UndefPrimal",
     "vmap": "vals_in[i] has its batch at axis dims_in[i] (None: it has none); give the result with its batch at the "

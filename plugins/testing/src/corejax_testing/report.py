@@ -36,9 +36,9 @@ def print_report(results: Sequence[Result], faults: Sequence[str] = (), notes: S
     elif rows:
         _print_plain(checks, rows)
     for result in results:
-        if result.failed:
+        if result.failed and not result.after:
             click.echo(f"\n{printable(result.report())}")
-    for line in [*_missing(results), *(f"failed: {fault}" for fault in faults), *notes]:
+    for line in [*_following(results), *_missing(results), *(f"failed: {fault}" for fault in faults), *notes]:
         click.echo(f"\n{printable(line)}")
     for note in dict.fromkeys(result.note for result in results if result.note):
         names = dict.fromkeys(result.check for result in results if result.note == note)
@@ -62,6 +62,19 @@ def _print_single(results: Sequence[Result]) -> None:
             said += f" (a rule derived from {result.derived})"
         line = printable(f"  {mark} {result.check:<14}{said}")
         click.echo(click.style(line, dim=result.status == SKIPPED, bold=result.failed) if sys.stdout.isatty() else line)
+
+
+def _following(results: Sequence[Result]) -> list[str]:
+    """One line for the failures that another one may be the reason of."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for result in results:
+        if result.failed and result.after:
+            found.setdefault((result.primitive, result.after), []).append(result.check)
+    return [
+        f"{primitive}: {', '.join(names)} {'fail' if len(names) > 1 else 'fails'} too, perhaps for the same reason as "
+        f"{first}: mend that first"
+        for (primitive, first), names in found.items()
+    ]
 
 
 def _missing(results: Sequence[Result]) -> list[str]:

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from corejax.extend import DerivedRuleWarning, Example, MissingRuleError, Primitive, examples_of, registries
+from corejax.extend import (
+    DerivedRuleWarning,
+    Example,
+    MissingRuleError,
+    Primitive,
+    examples_of,
+    register_internal,
+    registries,
+)
 from corejax_testing.checks import Check, all_checks
 from corejax_testing.checks.examples import require_sense
+from corejax_testing.checks.registry import place_of
 from corejax_testing.outcomes import CheckFailure
 from corejax_testing.search import Tally, not_failing, search
+
+for _name in ("hypothesis", "_pytest", "pluggy"):  # they call checks: their lines are no user's
+    _found = importlib.util.find_spec(_name)
+    if _found is not None and _found.origin is not None:
+        register_internal(os.path.dirname(_found.origin))
 
 PASSED, FAILED, SKIPPED, MISSING = "passed", "failed", "not applicable", "missing rule"
 NO_EXAMPLES = "no plugin gives examples"
@@ -29,6 +45,7 @@ class Result:
         rule: kind of the rule to look at.
         where: where that rule is written.
         hint: what is probably wrong with it.
+        after: the earlier check that fails too and is to be mended first; empty where there is none.
         derived: how the rule that the check is about was derived ("decomposition"); None for an author's own.
         note: what the check left out ("while: not installed").
         applications: how many were tried.
@@ -43,6 +60,7 @@ class Result:
     rule: str | None = None
     where: str = ""
     hint: str = ""
+    after: str = ""
     derived: str | None = None
     note: str = ""
     applications: int = 0
@@ -86,8 +104,8 @@ def verify(
     earlier: list[Result] = []
     for name in known if checks is None else checks:
         result = run_check(primitive, known[name], given, quick=quick, examples_required=examples_required)
-        if result.failed and known[name].rule is None:
-            result = _after(earlier, result)
+        if result.failed:
+            result = _after(earlier, result, known[name])
         earlier.append(result)
         yield result
 
@@ -131,21 +149,36 @@ def run_check(
         status, message = SKIPPED, tally.reasons[0] if tally.reasons else "nothing to check"
     entry = registries[check.rule].rule_of(primitive) if check.rule in registries else None
     return Result(
-        primitive.name, check.name, status, message, call, rule, where=_place(primitive, rule) if call else "",
+        primitive.name, check.name, status, message, call, rule, where=place_of(primitive, rule) if call else "",
         hint=hint, derived=entry.derived if entry is not None else None,
         note=check.note() if status in (PASSED, FAILED) else "", applications=tally.tried,
         seconds=time.perf_counter() - start,
     )  # fmt: skip
 
 
-def _after(earlier: Sequence[Result], result: Result) -> Result:
-    """What a check of several rules together says where one of the rules was found wrong by itself."""
-    suspects = [r for r in earlier if r.failed and r.rule is not None]
-    if not suspects or result.rule in {r.rule for r in suspects}:
+def _after(earlier: Sequence[Result], result: Result, check: Check) -> Result:
+    """What fails where something else was found wrong before, which may be the reason.
+
+    All rests on impl and abstract eval, transposition on a jvp rule that is linear; and a check of several rules
+    together on each of these.
+    """
+    suspects = [r for r in earlier if r.failed and r.rule is not None and not r.after]
+    alike = [r for r in suspects if r.rule == result.rule and _first_line(r) == _first_line(result)]
+    basic = [r for r in suspects if r.check in _BASIC and (r.rule != result.rule or r.check != "values")]
+    bent = [r for r in suspects if r.check == "linearity" and result.rule == "transpose"]
+    others = suspects if check.rule is None and result.rule not in {r.rule for r in suspects} else []
+    first = next(iter([*basic, *alike, *bent, *others]), None)
+    if first is None:
         return result
-    first = suspects[0]
     hint = f"the check `{first.check}` fails by itself: mend that first"
-    return replace(result, rule=first.rule, where=first.where, hint=hint)
+    return replace(result, rule=first.rule, where=first.where, hint=hint, after=first.check)
+
+
+_BASIC = ("examples", "types", "values")
+
+
+def _first_line(result: Result) -> str:
+    return result.message.partition("\n")[0]
 
 
 def _senseless(example: Example) -> CheckFailure | None:
@@ -154,15 +187,6 @@ def _senseless(example: Example) -> CheckFailure | None:
     except CheckFailure as failure:
         return failure
     return None
-
-
-def _place(primitive: Primitive, rule: str | None) -> str:
-    entry = registries[rule].rule_of(primitive) if rule in registries else None
-    if entry is None:
-        return ""
-    where = entry.provenance
-    derived = f"derived from {entry.derived}, " if entry.derived else ""
-    return f"{derived}{where.file}:{where.line}" if where.file else derived + where.module
 
 
 def _without_examples(primitive: Primitive) -> str:

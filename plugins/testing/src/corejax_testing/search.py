@@ -14,6 +14,7 @@ import numpy as np
 from corejax.extend import Example, MissingRuleError, Primitive, ShapedArray
 from corejax_testing.calls import Call, accepts
 from corejax_testing.checks import Check
+from corejax_testing.checks.registry import rule_at_fault
 from corejax_testing.diagnosis import ADVICE
 from corejax_testing.outcomes import CheckFailure, NotApplicable
 from corejax_testing.variations import in_other_dtypes, in_other_sizes, shapes_of
@@ -63,16 +64,29 @@ def attempt(check: Check, call: Call, number: int, tally: Tally) -> Failure | No
         return None
     except CheckFailure as failure:
         tally.tried += 1
+        cause = failure.__cause__
+        rule = rule_at_fault(cause, call.primitive) if cause is not None else None
+        if rule is not None and rule != failure.rule:
+            return Failure(call, str(failure), rule, ADVICE.get(rule, ""), CheckFailure)
         hint = failure.hint or ADVICE.get(failure.rule or "", "")
         return Failure(call, str(failure), failure.rule, hint, CheckFailure)
-    except MissingRuleError:
-        raise
+    except MissingRuleError as error:
+        if error.kind != "transpose" or error.primitive is call.primitive:
+            raise
+        tally.tried += 1
+        return _not_linear(call, str(getattr(error.primitive, "name", error.primitive)))
     except Exception as error:
         tally.tried += 1
-        return Failure(call, f"{type(error).__name__}: {error}", check.rule, ADVICE.get(check.rule or "", ""),
-                       type(error))  # fmt: skip
+        rule = rule_at_fault(error, call.primitive) or check.rule
+        return Failure(call, f"{type(error).__name__}: {error}", rule, ADVICE.get(rule or "", ""), type(error))
     tally.tried += 1
     return None
+
+
+def _not_linear(call: Call, name: str) -> Failure:
+    message = f"the jvp rule computes its tangent with {name}, which has no transpose rule: there is no reverse mode"
+    hint = f"{name} is applied to a tangent: tangents are computed from tangents by what is linear in them, and by "
+    return Failure(call, message, "jvp", f"{hint}primitives that can be transposed", MissingRuleError)
 
 
 def not_failing(primitive: Primitive, check: Check, examples: Sequence[Example], tally: Tally) -> Failure | None:
@@ -131,7 +145,7 @@ def _explore(
     def run(example: Example) -> None:
         rng = np.random.default_rng(_seed(primitive.name, str(example.operands)))
         call = next(_applications(primitive, [example], rng), None)
-        if call is None or not accepts(call):
+        if call is None or not _may_be_tried(call):
             return
         failure = attempt(check, call, 0, tally)
         if failure is not None:
@@ -141,6 +155,13 @@ def _explore(
     costly = check.limit > 0
     _with_hypothesis(run, strategy, (4 if costly else 8) if quick else (10 if costly else 25))
     return last[-1] if last else None
+
+
+def _may_be_tried(call: Call) -> bool:
+    try:
+        return accepts(call)
+    except Exception:  # no refusal, but a fault: the check finds it
+        return True
 
 
 def _with_hypothesis(run: Callable[[Example], None], strategy: Any, count: int) -> None:

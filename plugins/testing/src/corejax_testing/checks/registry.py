@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
-from corejax.extend import MissingRuleError
+from corejax.extend import MissingRuleError, NotLinearError, Primitive, blamed_rule, registries
 from corejax_testing.calls import Call
 from corejax_testing.outcomes import CheckFailure, NotApplicable
 
@@ -79,3 +80,39 @@ def blamed(rule: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise CheckFailure(f"{type(error).__name__}: {error}", rule) from error
+
+
+def rule_at_fault(error: BaseException, primitive: Primitive) -> str | None:
+    """Kind of the primitive's rule that an exception comes from: what it is blamed on, else the innermost that ran.
+
+    What an abstract-eval rule refuses is the fault of whoever gave it such operands.
+    """
+    if isinstance(error, NotLinearError):
+        return "jvp"
+    name, kind = blamed_rule(error) or (None, None)
+    if name == primitive.name and kind is not None:
+        derived = kind == "impl" and _derived(primitive, "impl") and not _derived(primitive, "abstract_eval")
+        return "abstract_eval" if derived else kind
+    refused = isinstance(error, TypeError | ValueError)
+    written = {}
+    for registry in registries.values():
+        rule = registry.rule_of(primitive)
+        if rule is not None and rule.derived is None and not (refused and registry.kind == "abstract_eval"):
+            written[getattr(rule.fn, "__code__", None)] = registry.kind
+    ran = [written[frame.f_code] for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code in written]
+    return ran[-1] if ran else None
+
+
+def _derived(primitive: Primitive, kind: str) -> bool:
+    rule = registries[kind].rule_of(primitive)
+    return rule is None or rule.derived is not None
+
+
+def place_of(primitive: Primitive, rule: str | None) -> str:
+    """Where a primitive's rule is written, and what it is derived from; empty where there is none."""
+    entry = registries[rule].rule_of(primitive) if rule in registries else None
+    if entry is None:
+        return ""
+    where = entry.provenance
+    derived = f"derived from {entry.derived}, " if entry.derived else ""
+    return f"{derived}{where.file}:{where.line}" if where.file else derived + where.module

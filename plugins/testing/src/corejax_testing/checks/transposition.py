@@ -33,7 +33,9 @@ def check_transpose(call: Call, rng: np.random.Generator) -> None:
         raise NotApplicable("an operand or result is not a floating-point number")
     for i in set(declared) & set(call.inexact):
         if _can_be_anything(call, (i,), rng) and not _is_linear(call, (i,), rng):
-            raise CheckFailure(f"it is declared linear in operand {i}, but is not", "impl")
+            made = call.primitive.provenance
+            hint = f"take it out of linear_in, where the primitive is made ({made.file}:{made.line})"
+            raise CheckFailure(f"it is declared linear in operand {i}, but is not", None, hint)
     tried = False
     for count in range(1, min(len(call.inexact), 3) + 1):
         for chosen in itertools.combinations(call.inexact, count):
