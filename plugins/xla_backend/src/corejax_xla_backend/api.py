@@ -21,6 +21,7 @@ from corejax.extend import (
     check_arguments,
     close_over_consts,
     config,
+    frames_left_out,
     fun_name,
     get_aval,
     inline_closed,
@@ -88,12 +89,14 @@ def _wrapped(jitted: _Jitted) -> Any:
         boundary=api_boundary,
     )
 
-    @api_boundary
     def checking_static_arguments(*args: Any, **kwargs: Any) -> Any:
         try:
-            return dispatch(*args, **kwargs)
-        except ValueError:  # what the dispatcher says of an unhashable argument, or what the user's function raises
-            jitted.static.split(args, kwargs)
+            try:
+                return dispatch(*args, **kwargs)
+            except ValueError:  # what the dispatcher says of an unhashable argument, or what the user's function raises
+                jitted.static.split(args, kwargs)
+                raise
+        except frames_left_out():
             raise
 
     def clear_cache() -> None:
