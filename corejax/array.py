@@ -83,7 +83,7 @@ class Array(ArrayMethods, metaclass=_ArrayType):
             if aval is None:
                 aval = ndarray_aval(_buf)
                 _buf = np.array(_buf)
-            _buf.setflags(False)  # type: ignore[call-arg]  # by keyword it takes twice as long
+            _buf.setflags(False)  # by keyword it takes twice as long
             self._host = _buf
             self.aval = aval
         else:  # what a compiled function returns comes this way, so it does as little as it can

@@ -1,4 +1,4 @@
-"""Tracebacks without the library's own frames: the user's lines, and a note that says what was left out.
+"""Tracebacks without the library's own frames: the user's lines, and one line for what was left out.
 
 Frames of the kernel and of its first-party plugins are left out; those of other plugins, whose rules are somebody's
 code, stay. Nothing is done, and nothing costs anything, until there is an exception.
@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # Prefixes of file names. Of contextlib there are frames where a context manager decorates a function.
 _prefixes: list[str] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), ""), contextlib.__file__]
-_LEFT_OUT = "__corejax_left_out__"  # attribute of an exception: how many frames, and the note that says so
+_MARKER = "<corejax>"  # the file of the line that stands for what was left out
 
 
 def leave_out(directory: str) -> None:
@@ -60,26 +60,23 @@ def frames_left_out() -> tuple[()]:
 
 
 def _filter(error: Exception) -> None:
-    count, earlier = getattr(error, _LEFT_OUT, (0, None))
-    found = 0
     for each in _chain(error):
-        kept, dropped = _split(each.__traceback__)
+        entries, dropped, earlier = _split(each.__traceback__)
         if dropped:
-            each.__traceback__ = kept
-            found += dropped
-    if not found:
-        return
-    note = _note(count + found)
-    setattr(error, _LEFT_OUT, (count + found, note))
-    notes = getattr(error, "__notes__", [])
-    if earlier in notes:
-        notes.remove(earlier)
-    error.add_note(note)
+            each.__traceback__ = _joined([_marker(dropped + earlier), *entries])
 
 
-def _note(count: int) -> str:
-    frames = "1 frame" if count == 1 else f"{count} frames"
-    return f'corejax left out {frames} of its own; corejax.config.update("traceback_filtering", "off") shows them.'
+def _marker(count: int) -> TracebackType:
+    """A line of a traceback that stands for frames that were left out; pytest hides it."""
+    frames = "1 frame is" if count == 1 else f"{count} frames are"
+    text = f'{frames} left out here; corejax.config.update("traceback_filtering", "off") shows all'
+    code = compile("raise Exception", _MARKER, "exec").replace(co_name=text)
+    try:
+        exec(code, {"__tracebackhide__": True, "left_out": count})
+    except Exception as made:
+        assert made.__traceback__ is not None and made.__traceback__.tb_next is not None
+        return made.__traceback__.tb_next
+    raise AssertionError
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -94,17 +91,24 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
             left += [each.__cause__, each.__context__]
 
 
-def _split(traceback: TracebackType | None) -> tuple[TracebackType | None, int]:
-    """A traceback without the library's frames, and how many those are."""
+def _split(traceback: TracebackType | None) -> tuple[list[TracebackType], int, int]:
+    """The entries that are shown, how many are not, and how many were not shown before."""
     entries = []
-    dropped = 0
+    dropped = earlier = 0
     while traceback is not None:
-        if traceback.tb_frame.f_code.co_filename.startswith(tuple(_prefixes)):
+        frame = traceback.tb_frame
+        if frame.f_code.co_filename == _MARKER:
+            earlier += frame.f_globals["left_out"]
+        elif frame.f_code.co_filename.startswith(tuple(_prefixes)):
             dropped += 1
         else:
             entries.append(traceback)
         traceback = traceback.tb_next
-    kept: TracebackType | None = None
+    return entries, dropped, earlier
+
+
+def _joined(entries: list[TracebackType]) -> TracebackType | None:
+    joined: TracebackType | None = None
     for entry in reversed(entries):
-        kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-    return kept, dropped
+        joined = TracebackType(joined, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return joined

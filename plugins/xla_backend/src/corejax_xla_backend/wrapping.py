@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from corejax.extend import api_boundary
+from corejax.extend import frames_left_out
 
 
 class Options(NamedTuple):
@@ -35,12 +35,14 @@ class CheckedCall:
         self._dispatch = dispatch
         self._check = check
 
-    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            return self._dispatch(*args, **kwargs)
-        except ValueError:  # or it is what the user's function raises
-            self._check(args, kwargs)
+            try:
+                return self._dispatch(*args, **kwargs)
+            except ValueError:  # or it is what the user's function raises
+                self._check(args, kwargs)
+                raise
+        except frames_left_out():  # as `api_boundary`, without its call
             raise
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
