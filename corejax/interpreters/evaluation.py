@@ -128,7 +128,7 @@ class EvalTrace(Trace):
         if avals_out is None:
             avals_out = _types_of(primitive, out)
         if primitive.multiple_results:
-            _check_results(primitive, out, avals_out)
+            _check_results(primitive, out, len(avals_out))
             return [_wrap(primitive, o, a) for o, a in zip(out, avals_out, strict=True)]
         aval = avals_out[0]
         if type(out) is _ndarray and out.dtype is aval.dtype and out.shape == aval.shape:
@@ -177,13 +177,11 @@ def _as_promised(
     raise _broken_promise(primitive, got, aval.str_short(short_dtypes=False), source)
 
 
-def _check_results(
-    primitive: Primitive, outs: Any, avals_out: Sequence[ShapedArray], source: Source | None = None
-) -> None:
+def _check_results(primitive: Primitive, outs: Any, count: int, source: Source | None = None) -> None:
     """Check that the impl rule of a primitive with several results gives as many as abstract evaluation promised."""
-    if not isinstance(outs, tuple | list) or len(outs) != len(avals_out):
+    if not isinstance(outs, tuple | list) or len(outs) != count:
         got = f"{len(outs)} results" if isinstance(outs, tuple | list) else f"one value of type {type(outs).__name__}"
-        raise _broken_promise(primitive, got, f"a list of {len(avals_out)}", source)
+        raise _broken_promise(primitive, got, f"a list of {count}", source)
 
 
 def _broken_promise(primitive: Primitive, got: str, wanted: str, source: Source | None) -> TypeError:
@@ -198,7 +196,7 @@ def _broken_promise(primitive: Primitive, got: str, wanted: str, source: Source 
     return error
 
 
-def _types_of(primitive: Primitive, out: Any) -> list[ShapedArray]:
+def _types_of(primitive: Primitive, out: Any) -> tuple[ShapedArray, ...]:
     """Types of what an impl rule gave, where there is no abstract-eval rule to promise any.
 
     Raises:
@@ -208,7 +206,7 @@ def _types_of(primitive: Primitive, out: Any) -> list[ShapedArray]:
         wanted = "a list of arrays" if primitive.multiple_results else "an array"
         raise misfit(impl_rules, primitive, f"{shown(out)} where it has to give {wanted}")
     try:
-        return [get_aval(o).strip_weak_type() for o in (out if primitive.multiple_results else [out])]
+        return tuple(get_aval(o).strip_weak_type() for o in (out if primitive.multiple_results else [out]))
     except TypeError:
         raise misfit(impl_rules, primitive, f"{shown(out)} where it has to give arrays") from None
 
@@ -252,7 +250,7 @@ def _evaluate_on_arrays(primitive: Primitive, args: Sequence[Any], params: dict[
     if avals_out is None:
         avals_out = _types_of(primitive, out)
     outs = out if primitive.multiple_results else [out]
-    _check_results(primitive, outs, avals_out)
+    _check_results(primitive, outs, len(avals_out))
     return [_settle(primitive, o, aval) for o, aval in zip(outs, avals_out, strict=True)]
 
 
@@ -304,7 +302,7 @@ def _run_program(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
                     env[v] = o._fetch()
             elif primitive.multiple_results:
                 outs = rule(*operands, **eqn.params)
-                _check_results(primitive, outs, eqn.outvars, eqn.source_info)
+                _check_results(primitive, outs, len(eqn.outvars), eqn.source_info)
                 for v, o in zip(eqn.outvars, outs, strict=True):
                     env[v] = _as_promised(primitive, o, v.aval, eqn.source_info)
             else:
