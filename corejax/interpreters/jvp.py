@@ -84,7 +84,7 @@ def _check(primitive: Primitive, out: Any, tangent: Any, aval: ShapedArray | Non
         check_result(jvp_rules, primitive, out, aval)
     if tangent is not None:
         moving: Any = getattr(tangent, "aval", None)
-        if moving is None or moving is not found or not (_inexact.get(moving) or has_tangents(moving)):
+        if moving is not found or moving is None or not (_inexact.get(moving) or has_tangents(moving)):
             check_tangent(primitive, out, tangent)
 
 
