@@ -132,7 +132,7 @@ class EvalTrace(Trace):
         if avals_out is None:
             avals_out = _types_of(primitive, out)
         if primitive.multiple_results:
-            _check_results(primitive, out, avals_out)
+            _check_results(primitive, out, len(avals_out))
             outs = list(out)
             del out
             return [_wrap(primitive, o, a) for o, a in zip(owned(outs, vals), avals_out, strict=True)]
@@ -177,7 +177,7 @@ def _as_promised(
             raise escaped(given, f"the impl rule of primitive {primitive.name!r}")
         out = given._fetch() if type(given) is Array else _from_python(given, aval)
     if out.dtype == aval.dtype and out.shape == aval.shape:
-        return out if out.dtype is aval.dtype else np.array(out, aval.dtype)  # type: ignore[no-any-return]
+        return out if out.dtype is aval.dtype else np.array(out, aval.dtype)
     got = f"{out.dtype.name}[{','.join(map(str, out.shape))}]"
     if out.dtype == object or out.dtype.kind in "US":
         got = "None" if given is None else f"{given!r} of type {type(given).__name__}"
@@ -186,13 +186,11 @@ def _as_promised(
     raise _broken_promise(primitive, got, aval.str_short(short_dtypes=False), source)
 
 
-def _check_results(
-    primitive: Primitive, outs: Any, avals_out: Sequence[ShapedArray], source: Source | None = None
-) -> None:
+def _check_results(primitive: Primitive, outs: Any, count: int, source: Source | None = None) -> None:
     """Check that the impl rule of a primitive with several results gives as many as abstract evaluation promised."""
-    if not isinstance(outs, tuple | list) or len(outs) != len(avals_out):
+    if not isinstance(outs, tuple | list) or len(outs) != count:
         got = f"{len(outs)} results" if isinstance(outs, tuple | list) else f"one value of type {type(outs).__name__}"
-        raise _broken_promise(primitive, got, f"a list of {len(avals_out)}", source)
+        raise _broken_promise(primitive, got, f"a list of {count}", source)
 
 
 def _broken_promise(primitive: Primitive, got: str, wanted: str, source: Source | None) -> TypeError:
@@ -206,7 +204,7 @@ def _broken_promise(primitive: Primitive, got: str, wanted: str, source: Source 
     return error
 
 
-def _types_of(primitive: Primitive, out: Any) -> list[ShapedArray]:
+def _types_of(primitive: Primitive, out: Any) -> tuple[ShapedArray, ...]:
     """Types of what an impl rule gave, where there is no abstract-eval rule to promise any.
 
     Raises:
@@ -216,7 +214,7 @@ def _types_of(primitive: Primitive, out: Any) -> list[ShapedArray]:
         wanted = "a list of arrays" if primitive.multiple_results else "an array"
         raise misfit(impl_rules, primitive, f"{shown(out)} where it has to give {wanted}")
     try:
-        return [get_aval(o).strip_weak_type() for o in (out if primitive.multiple_results else [out])]
+        return tuple(get_aval(o).strip_weak_type() for o in (out if primitive.multiple_results else [out]))
     except TypeError:
         raise misfit(impl_rules, primitive, f"{shown(out)} where it has to give arrays") from None
 
@@ -261,7 +259,7 @@ def _evaluate_on_arrays(primitive: Primitive, args: Sequence[Any], params: dict[
     if avals_out is None:
         avals_out = _types_of(primitive, out)
     if primitive.multiple_results:
-        _check_results(primitive, out, avals_out)
+        _check_results(primitive, out, len(avals_out))
     outs = list(out) if primitive.multiple_results else [out]
     del out
     return [_settle(primitive, o, aval) for o, aval in zip(owned(outs, ()), avals_out, strict=True)]
@@ -317,7 +315,7 @@ def _results(eqn: JaxprEqn, rule: Any, operands: list[Any]) -> list[Any]:
         arrays = [Array(x, v.aval) for x, v in zip(operands, eqn.invars, strict=True)]
         return [o._fetch() for o in _evaluate_on_arrays(primitive, arrays, eqn.params)]
     out = rule(*operands, **eqn.params)
-    _check_results(primitive, out, eqn.outvars, eqn.source_info)
+    _check_results(primitive, out, len(eqn.outvars), eqn.source_info)
     outs = list(out)
     del out
     found = [
@@ -350,7 +348,7 @@ def _run_program(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
                         out = settled(out, operands, sole)
                 else:
                     out = _as_promised(primitive, out, aval, eqn.source_info)
-                out.setflags(False)
+                out.setflags(False)  # type: ignore[call-arg]
                 env[v] = out
             for v in dead:
                 del env[v]

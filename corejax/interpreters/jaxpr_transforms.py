@@ -20,6 +20,7 @@ from corejax.interpreters.staging import stage_closed
 from corejax.interpreters.transposition import UndefPrimal, backward_pass, zero_cotangent
 from corejax.ir.check import check_partial_eval
 from corejax.ir.dce import dce_jaxpr as dce_open_jaxpr
+from corejax.ir.dce import misfit_of_equations
 from corejax.ir.interpret import eval_jaxpr, jaxpr_as_fun
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from corejax.misfits import misfit, shown
@@ -223,21 +224,12 @@ def _check_split(
     """
     if not isinstance(unks_out, list | tuple) or len(unks_out) != len(eqn.outvars):
         raise _bad_split(eqn, f"{shown(unks_out)} as unknowns_out, for {len(eqn.outvars)} results")
-    at_hand = {v for v in eqn.invars if type(v) is Var}
-    for e in (*known, *unknown):
-        which = "eqn_unknown" if e in unknown else "eqn_known"
-        for v in e.invars:
-            if type(v) is Var and (v not in at_hand or (which == "eqn_known" and v in unknown_vars)):
-                what = "unknown there" if v in at_hand else "neither an operand nor a residual"
-                raise _bad_split(eqn, f"an {which} that uses a variable of type {v.aval.str_short()} that is {what}")
-        at_hand.update(e.outvars)
-        types = e.primitive.abstract(tuple(v.aval for v in e.invars), e.params)
-        if len(types) != len(e.outvars) or not all(
-            a is v.aval or (a.shape, a.dtype) == (v.aval.shape, v.aval.dtype)
-            for a, v in zip(types, e.outvars, strict=True)
-        ):
-            given, bound = (", ".join(a.str_short() for a in avals) for avals in (types, (v.aval for v in e.outvars)))
-            raise _bad_split(eqn, f"an equation of {e.primitive.name!r} with results ({given}) that binds ({bound})")
+    for v in (v for e in known for v in e.invars):
+        if v in unknown_vars:
+            raise _bad_split(eqn, f"an eqn_known that uses an unknown operand of type {v.aval.str_short()}")
+    problem = misfit_of_equations([*known, *unknown], eqn.invars, ())
+    if problem is not None:
+        raise _bad_split(eqn, problem)
     bound_in = [{v for e in eqns for v in e.outvars} for eqns in (known, unknown)]
     for i, (v, unk) in enumerate(zip(eqn.outvars, unks_out, strict=True)):
         if v not in bound_in[bool(unk)]:

@@ -83,8 +83,8 @@ def _check(primitive: Primitive, out: Any, tangent: Any, aval: ShapedArray | Non
     if found is not aval and aval is not None:
         check_result(jvp_rules, primitive, out, aval)
     if tangent is not None:
-        moving = getattr(tangent, "aval", None)
-        if moving is None or moving is not found or not (_inexact.get(moving) or has_tangents(moving)):
+        moving: Any = getattr(tangent, "aval", None)
+        if moving is not found or moving is None or not (_inexact.get(moving) or has_tangents(moving)):
             check_tangent(primitive, out, tangent)
 
 
@@ -302,7 +302,7 @@ def defjvp_with_result(primitive: Primitive, *rules: Callable[..., Any] | None) 
 
 def _register_by_operand(primitive: Primitive, jvp: Any, rules: Sequence[Any], refused: dict[int, str]) -> None:
     jvp.__name__ = f"{primitive.name}_jvp"
-    flags = {"nondifferentiable": refused} if refused else {}
+    flags: dict[str, Any] = {"nondifferentiable": refused} if refused else {}
     jvp_rules.register(primitive, _as_written(jvp, rules), symbolic_zeros=True, **flags)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from corejax.ir.dce import dce_rules
+from corejax.ir.dce import bad_equations, dce_rules, misfit_of_equations
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from corejax.journal import Table
 
@@ -57,7 +57,7 @@ def recompute(
             first.append(eqn)
             continue
         rule = recompute_rules.get(eqn.primitive)
-        inside = rule(policy, eqn) if rule is not None else None
+        inside = _checked(eqn, rule, rule(policy, eqn)) if rule is not None else None
         whole, copy, saved = inside if inside is not None else (eqn, eqn, [])
         copy = _trimmed(copy, needed)
         first.append(whole)
@@ -66,6 +66,24 @@ def recompute(
         needed.update(v for v in copy.invars if type(v) is Var)
         needed.difference_update(saved)
     return first[::-1], again[::-1], kept[::-1]
+
+
+def _checked(eqn: JaxprEqn, rule: Any, result: Any) -> Recomputed | None:
+    """What a rule makes of an equation: two that each bind its results, the second from what the first saves too.
+
+    Raises:
+        TypeError: the rule gives something else; names it.
+    """
+    if result is None:
+        return None
+    if not isinstance(result, list | tuple) or len(result) != 3:
+        raise bad_equations("recompute", eqn, rule, f"{result!r} where it has to give (eqn, copy, saved)")
+    whole, copy, saved = result
+    problem = misfit_of_equations([whole], eqn.invars, [*eqn.outvars, *saved])
+    problem = problem or misfit_of_equations([copy], [*eqn.invars, *saved], eqn.outvars)
+    if problem is not None:
+        raise bad_equations("recompute", eqn, rule, problem)
+    return whole, copy, saved
 
 
 def _trimmed(eqn: JaxprEqn, needed: set[Var]) -> JaxprEqn:

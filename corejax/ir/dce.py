@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from corejax.blame import mark
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
 from corejax.journal import Table
+from corejax.provenance import Provenance
+from corejax.source_info import describe
 
 DceRule = Callable[[list[bool], JaxprEqn], tuple[list[bool], JaxprEqn | None]]
 
@@ -38,7 +41,7 @@ def dce_jaxpr(
         kept: JaxprEqn | None = eqn
         rule = dce_rules.get(eqn.primitive)
         if rule is not None and not all(used):
-            used_inputs, kept = rule(used, eqn)
+            kept = _checked(eqn, used, rule, rule(used, eqn))
         elif not any(used) and not eqn.effects:
             kept = None
         if kept is not None:
@@ -47,6 +50,61 @@ def dce_jaxpr(
     used_inputs = [v in live or k for v, k in zip(jaxpr.invars, keep, strict=True)]
     invars = [v for v, used in zip(jaxpr.invars, used_inputs, strict=True) if used]
     return Jaxpr(jaxpr.constvars, invars, eqns[::-1], outvars, jaxpr.debug_info), used_inputs
+
+
+def _checked(eqn: JaxprEqn, used: Sequence[bool], rule: DceRule, result: Any) -> JaxprEqn | None:
+    """The equation that a rule leaves, which has to bind the results that are used.
+
+    Raises:
+        TypeError: the rule gives something else; names it.
+    """
+    if not isinstance(result, list | tuple) or len(result) != 2:
+        raise bad_equations("dce", eqn, rule, f"{result!r} where it has to give (used_inputs, eqn or None)")
+    used_inputs, kept = result
+    if not isinstance(used_inputs, list | tuple) or len(used_inputs) != len(eqn.invars):
+        raise bad_equations("dce", eqn, rule, f"{used_inputs!r} as used_inputs, for {len(eqn.invars)} operands")
+    wanted = {v for v, flag in zip(eqn.outvars, used, strict=True) if flag}
+    problem = misfit_of_equations([] if kept is None else [kept], eqn.invars, wanted)
+    if problem is None and kept is None and eqn.effects:
+        problem = "no equation, for one with effects"
+    if problem is not None:
+        raise bad_equations("dce", eqn, rule, problem)
+    return kept  # type: ignore[no-any-return]
+
+
+def misfit_of_equations(eqns: Sequence[JaxprEqn], at_hand: Sequence[Any], wanted: Iterable[Var]) -> str | None:
+    """What is wrong with equations that a rule made of one; None if nothing is.
+
+    Args:
+        eqns: the equations.
+        at_hand: atoms that they may use.
+        wanted: variables that they have to bind.
+    """
+    bound = {v for v in at_hand if type(v) is Var}
+    made: set[Var] = set()
+    for eqn in eqns:
+        for v in eqn.invars:
+            if type(v) is Var and v not in bound:
+                return f"an equation that uses a variable of type {v.aval.str_short()} which is not at hand there"
+        types = eqn.primitive.abstract(tuple(v.aval for v in eqn.invars), eqn.params)
+        if [(a.shape, a.dtype) for a in types] != [(v.aval.shape, v.aval.dtype) for v in eqn.outvars]:
+            given, binds = (", ".join(a.str_short() for a in each) for each in (types, [v.aval for v in eqn.outvars]))
+            return f"an equation of {eqn.primitive.name!r} with results ({given}) that binds ({binds})"
+        bound.update(eqn.outvars)
+        made.update(eqn.outvars)
+    missing = [v for v in wanted if v not in made]
+    return f"no equation that binds a result of type {missing[0].aval.str_short()} which is needed" if missing else None
+
+
+def bad_equations(kind: str, eqn: JaxprEqn, rule: Any, problem: str) -> TypeError:
+    """The error for what a rule made of an equation."""
+    name = eqn.primitive.name
+    error = TypeError(
+        f"primitive {name!r}: its {kind} rule (from {Provenance.of(rule)}) gives {problem}; it was needed for the "
+        f"equation from {describe(eqn.source_info)}"
+    )
+    mark(error, eqn.primitive)
+    return error
 
 
 def dce(jaxpr: Jaxpr) -> Jaxpr:

@@ -14,6 +14,7 @@ import corejax.numpy as jnp
 from corejax import lax
 from corejax.extend import (
     Primitive,
+    Var,
     partial_eval_flat,
     partial_eval_rules,
     trace_stack,
@@ -260,4 +261,79 @@ def test_partial_eval(given: str) -> None:
         lambda: partial_eval_flat(lambda x: p.bind(x, program=program), [None], [corejax.extend.get_aval(X)]),
         "partial-eval rule",
         word,
+    )
+
+
+def calling(f: Callable[[Any], Any], **rules: Any) -> Callable[[Any], Any]:
+    """A call of f's program, through a primitive with rules for programs."""
+    p = call_primitive()
+    for table, rule in rules.items():
+        getattr(corejax.extend, table)[p] = rule
+    program = corejax.make_jaxpr(f)(X)
+    return lambda x: p.bind(x, program=program)
+
+
+def halves(x: Any) -> list[Any]:
+    return [x * 2, jnp.sum(x)]
+
+
+DCE = {
+    "nothing": (lambda used, eqn: None, "None where"),
+    "no equation": (lambda used, eqn: ([False], None), "no equation that binds a result of type f32[3]"),
+    "flags of another number": (lambda used, eqn: ([], eqn), "as used_inputs, for 1 operands"),
+    "too few results": (lambda used, eqn: ([True], eqn.replace(outvars=eqn.outvars[:1])), "that binds (f32[3])"),
+    "another program": (
+        lambda used, eqn: ([True], eqn.replace(outvars=eqn.outvars[::-1])),
+        "that binds (f32[], f32[3])",
+    ),
+    "a stranger": (lambda used, eqn: ([True], eqn.replace(invars=[Var(eqn.invars[0].aval)])), "not at hand"),
+}
+
+
+@pytest.mark.parametrize("given", DCE)
+def test_dce(given: str) -> None:
+    rule, word = DCE[given]
+    f = calling(halves, dce_rules=rule)
+    program = corejax.make_jaxpr(f)(X)
+    refused(lambda: corejax.extend.dce_jaxpr(program, [True, False]), "dce rule (from module tests", word)
+
+
+RECOMPUTE = {
+    "nothing much": (lambda policy, eqn: (eqn,), "where it has to give (eqn, copy, saved)"),
+    "unsaved": (lambda policy, eqn: (eqn, eqn, [Var(eqn.invars[0].aval)]), "no equation that binds"),
+    "no results": (lambda policy, eqn: (eqn, eqn.replace(outvars=[]), []), "that binds ()"),
+}
+
+
+@pytest.mark.parametrize("given", RECOMPUTE)
+def test_recompute(given: str) -> None:
+    rule, word = RECOMPUTE[given]
+    f = calling(jnp.sin, recompute_rules=rule)
+    program = corejax.make_jaxpr(lambda x: f(x)[0])(X)
+    refused(
+        lambda: corejax.extend.recompute_jaxpr(program, lambda p, *a, **k: False), "recompute rule (from module", word
+    )
+
+
+SPLITS = {
+    "nothing": (lambda unknowns, eqn: None, "None where it has to give (eqn_known"),
+    "too few flags": (lambda unknowns, eqn: (None, eqn, [], []), "as unknowns_out, for 2 results"),
+    "known of unknown": (lambda unknowns, eqn: (eqn, None, [False, False], []), "eqn_known that uses an unknown"),
+    "unbound": (lambda unknowns, eqn: (None, None, [True, True], []), "no eqn_unknown that binds result 0"),
+    "known and unbound": (lambda unknowns, eqn: (None, eqn, [True, False], []), "no eqn_known that binds result 1"),
+    "a stranger": (
+        lambda unknowns, eqn: (None, eqn.replace(invars=[Var(eqn.invars[0].aval)]), [True, True], []),
+        "not at hand",
+    ),
+    "another type": (lambda unknowns, eqn: (None, eqn.replace(outvars=eqn.outvars[::-1]), [True, True], []), "binds"),
+}
+
+
+@pytest.mark.parametrize("given", SPLITS)
+def test_partial_eval_of_equations(given: str) -> None:
+    rule, word = SPLITS[given]
+    f = calling(halves, partial_eval_jaxpr_rules=rule)
+    program = corejax.make_jaxpr(f)(X)
+    refused(
+        lambda: corejax.extend.partial_eval_jaxpr(program, [True]), "partial-eval rule for equations (from module", word
     )
