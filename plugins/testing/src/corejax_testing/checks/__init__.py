@@ -6,6 +6,7 @@ from corejax.extend import PluginError, provided_checks
 from corejax_testing.checks import batching as batching
 from corejax_testing.checks import compiled as compiled
 from corejax_testing.checks import compositions as compositions
+from corejax_testing.checks import conversions as conversions
 from corejax_testing.checks import costs as costs
 from corejax_testing.checks import dead_code as dead_code
 from corejax_testing.checks import derivatives as derivatives
@@ -28,7 +29,7 @@ from corejax_testing.checks.registry import Check as Check
 # The order of a report's columns: what later checks rest on comes first.
 _ROOMS = (
     *(examples, evaluation, programs, repeatable, derivatives, dtypes, points, transposition, batching, indices),
-    *(splits, dead_code, empties, effects, kept_effects, compiled, turns, compositions, costs),
+    *(splits, dead_code, empties, effects, kept_effects, compiled, conversions, turns, compositions, costs),
 )
 CHECKS: dict[str, Check] = {
     name: check for room in _ROOMS for name, check in _REGISTERED.items() if check.run.__module__ == room.__name__
