@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from corejax.extend import PluginError, provided_checks
+from corejax_testing.checks import bad_types as bad_types
 from corejax_testing.checks import batching as batching
 from corejax_testing.checks import compiled as compiled
 from corejax_testing.checks import compositions as compositions
@@ -28,7 +29,19 @@ from corejax_testing.checks.registry import Check as Check
 
 # The order of a report's columns: what later checks rest on comes first.
 _ROOMS = (
-    *(examples, evaluation, programs, repeatable, derivatives, dtypes, points, transposition, batching, indices),
+    *(
+        examples,
+        evaluation,
+        bad_types,
+        programs,
+        repeatable,
+        derivatives,
+        dtypes,
+        points,
+        transposition,
+        batching,
+        indices,
+    ),
     *(splits, dead_code, empties, effects, kept_effects, compiled, conversions, turns, compositions, costs),
 )
 CHECKS: dict[str, Check] = {
