@@ -22,6 +22,7 @@ from corejax.extend import (
 from corejax_lax_basic.arity import takes
 from corejax_lax_basic.axes import canonical_axis, canonical_shape, ints
 from corejax_lax_basic.broadcasting import broadcast_in_dim_p
+from corejax_lax_basic.convert import as_weak_as
 
 # -- concatenate -------------------------------------------------------------------------------------------------
 
@@ -208,7 +209,7 @@ def _pad_vmap(axis_size: int, vals: Any, dims: Any, *, padding_config: PaddingCo
     mask = pad_p.bind(mask, np.True_, padding_config=config)
     padded = pad_p.bind(x, np.zeros((), get_aval(x).dtype)[()], padding_config=config)
     spread = broadcast_in_dim_p.bind(value, shape=get_aval(padded).shape, broadcast_dimensions=(0,))
-    return select_n_p.bind(mask, padded, spread), 0
+    return as_weak_as(select_n_p.bind(mask, padded, spread), x, value), 0
 
 
 def _pad_jvp(primals: Any, tangents: Any, *, padding_config: PaddingConfig) -> Any:

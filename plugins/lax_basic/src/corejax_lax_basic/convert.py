@@ -48,6 +48,13 @@ def convert_element_type(x: Any, new_dtype: Any) -> Any:
     return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=False)
 
 
+def as_weak_as(x: Any, *others: Any) -> Any:
+    """`x` weakly typed where all the others are: what a rule makes in place of a result that would be."""
+    if get_aval(x).weak_type or not all(get_aval(other).weak_type for other in others):
+        return x
+    return convert_element_type_p.bind(x, new_dtype=get_aval(x).dtype, weak_type=True)
+
+
 def convert(x: np.ndarray[Any, Any], *, new_dtype: np.dtype[Any], weak_type: bool = False) -> np.ndarray[Any, Any]:
     """The elements in another dtype, as StableHLO's `convert`."""
     if dtypes.is_complex(x.dtype) and not dtypes.is_complex(new_dtype):

@@ -26,7 +26,7 @@ from corejax_lax_basic.arity import takes
 from corejax_lax_basic.axes import Ints, canonical_axis, canonical_shape
 from corejax_lax_basic.binary import add_p
 from corejax_lax_basic.comparison import lt_p
-from corejax_lax_basic.convert import convert_element_type
+from corejax_lax_basic.convert import as_weak_as, convert_element_type
 from corejax_lax_basic.select import select_n_p
 from corejax_lax_basic.shape import squeeze_p
 
@@ -188,7 +188,8 @@ def _slice_vmap(axis_size: int, vals: Any, dims: Any, *, slice_sizes: Ints) -> A
 
     (x, *starts), (d, *start_dims) = vals, dims
     if any(b is not None for b in start_dims):
-        return take_blocks(axis_size, move_batch_axis(axis_size, d, 0, x), starts, start_dims, slice_sizes), 0
+        blocks = take_blocks(axis_size, move_batch_axis(axis_size, d, 0, x), starts, start_dims, slice_sizes)
+        return as_weak_as(blocks, x), 0
     starts.insert(d, np.zeros((), get_aval(starts[0]).dtype)[()] if starts else np.int32(0))
     sizes = (*slice_sizes[:d], axis_size, *slice_sizes[d:])
     return dynamic_slice_p.bind(x, *starts, slice_sizes=sizes), d
@@ -252,7 +253,7 @@ def _update_vmap(axis_size: int, vals: Any, dims: Any) -> Any:
     (x, update, *starts), (d, d_update, *start_dims) = vals, dims
     x, update = move_batch_axis(axis_size, d, 0, x), move_batch_axis(axis_size, d_update, 0, update)
     if any(b is not None for b in start_dims):
-        return put_blocks(axis_size, x, update, starts, start_dims), 0
+        return as_weak_as(put_blocks(axis_size, x, update, starts, start_dims), x, update), 0
     starts.insert(0, np.zeros((), get_aval(starts[0]).dtype)[()] if starts else np.int32(0))
     return dynamic_update_slice_p.bind(x, update, *starts), 0
 

@@ -123,6 +123,21 @@ def require_close(a: float, b: float, size: float, dtype: Any, what: str, rule: 
         raise CheckFailure(f"{what}: {a!r} and {b!r}", rule, ratio(a, b))
 
 
+def require_zeros(got: Array, right: Array, what: str, rule: str | None) -> None:
+    """Require zeros of the same sign.
+
+    Raises:
+        CheckFailure: one is negative, the other not.
+    """
+    if not is_inexact(right.dtype) or got.shape != right.shape or right.dtype.kind == "c":
+        return
+    off = (got == 0) & (right == 0) & (np.signbit(got) != np.signbit(right))
+    if off.any():
+        sign = "-0.0" if np.signbit(right)[off].ravel()[0] else "0.0"
+        hint = "0 - x and x * 0 lose or make a sign: negate x, or copy it"
+        raise CheckFailure(f"{what} is a zero of the wrong sign, {sign} is right", rule, hint)
+
+
 def _complain(a: Array, b: Array, off: Array, what: str, rule: str | None) -> None:
     with np.errstate(all="ignore"):
         distance = np.where(off, np.nan_to_num(np.abs(wide(a) - wide(b)) if a.dtype != bool else 1.0, nan=np.inf), -1.0)

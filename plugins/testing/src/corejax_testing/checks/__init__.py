@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from corejax.extend import PluginError, provided_checks
+from corejax_testing.checks import bad_types as bad_types
 from corejax_testing.checks import batching as batching
 from corejax_testing.checks import compiled as compiled
 from corejax_testing.checks import compositions as compositions
+from corejax_testing.checks import conversions as conversions
 from corejax_testing.checks import costs as costs
 from corejax_testing.checks import dead_code as dead_code
 from corejax_testing.checks import derivatives as derivatives
@@ -22,13 +24,15 @@ from corejax_testing.checks import repeatable as repeatable
 from corejax_testing.checks import splits as splits
 from corejax_testing.checks import transposition as transposition
 from corejax_testing.checks import turns as turns
+from corejax_testing.checks import weak as weak
 from corejax_testing.checks.registry import CHECKS as _REGISTERED
 from corejax_testing.checks.registry import Check as Check
 
 # The order of a report's columns: what later checks rest on comes first.
 _ROOMS = (
-    *(examples, evaluation, programs, repeatable, derivatives, dtypes, points, transposition, batching, indices),
-    *(splits, dead_code, empties, effects, kept_effects, compiled, turns, compositions, costs),
+    *(examples, evaluation, bad_types, weak, programs, repeatable, derivatives, dtypes, points, transposition),
+    *(batching, indices, splits, dead_code, empties, effects, kept_effects, compiled, conversions, turns),
+    *(compositions, costs),
 )
 CHECKS: dict[str, Check] = {
     name: check for room in _ROOMS for name, check in _REGISTERED.items() if check.run.__module__ == room.__name__

@@ -6,11 +6,12 @@ import importlib.util
 from collections.abc import Iterator
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 import corejax
 from corejax.extend import get_aval, jvp_flat, jvp_rules, vmap_rules, xla_translations
-from corejax_testing.arrays import Array, compare, is_inexact
+from corejax_testing.arrays import Array, compare, is_inexact, require_zeros, tolerance, wide
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.registry import check
 from corejax_testing.outcomes import CheckFailure, NotApplicable
@@ -75,9 +76,47 @@ def check_special(call: Call, rng: np.random.Generator) -> None:
     wanted = host(there(*there.values))
     for name, rule, outs in _elsewhere(there):
         for i, (got, right) in enumerate(zip(outs, wanted, strict=True)):
-            for k in range(len(right)):
+            for k in _suspects(there, got, right):
                 at = ", ".join(repr(v[k].item()) for v in there.values)
                 compare(got[k], right[k], f"result {i} at ({at}), {name},", rule, scale=call.example.tolerance)
+                require_zeros(got[k], right[k], f"result {i} at ({at}), {name},", rule)
+            if rule == RULE:
+                _require_precision(there, got, right, i)
+
+
+def _suspects(call: Call, got: Array, right: Array) -> list[int]:
+    """Elements that are not the same number, or not zeros of one sign where the operands' zeros have one sign."""
+    if got.shape != right.shape or got.dtype != right.dtype:
+        return list(range(len(right)))
+    same = (got == right) | ((got != got) & (right != right))
+    if is_inexact(right.dtype) and right.dtype.kind != "c":
+        zeros = [(x == 0) & np.signbit(x) for x in call.values if is_inexact(x.dtype)]
+        others = [(x == 0) & ~np.signbit(x) for x in call.values if is_inexact(x.dtype)]
+        either = np.any(zeros, axis=0) & np.any(others, axis=0)  # which of them max gives, say, is open
+        same &= either | (right != 0) | (np.signbit(got) == np.signbit(right))
+    return [int(k) for k in np.flatnonzero(~same)]
+
+
+def _require_precision(call: Call, got: Array, right: Array, result: int) -> None:
+    """Small results to their last digits, where impl gives them so.
+
+    Raises:
+        CheckFailure: compiled, one has lost digits that wider numbers and impl agree on.
+    """
+    wider = call.widened()
+    if not is_inexact(right.dtype) or wider is call:
+        return
+    exact = host(wider(*wider.values))[result]
+    with np.errstate(all="ignore"):
+        size = tolerance(right.dtype) * np.abs(exact) * call.example.tolerance
+        normal = np.abs(exact) > float(ml_dtypes.finfo(right.dtype).smallest_normal)  # type: ignore[no-untyped-call]
+        known = normal & np.isfinite(exact) & (np.abs(wide(right) - exact) <= size)
+        off = known & ~(np.abs(wide(got) - exact) <= 2 * size)
+    if off.any():
+        k = int(np.argmax(off))
+        at = ", ".join(repr(v[k].item()) for v in call.values)
+        message = f"result {result} at ({at}), compiled, is {got[k].item()!r}, but {right[k].item()!r} is right"
+        raise CheckFailure(message, RULE, "digits are lost on the way: in a difference, or in a narrower dtype")
 
 
 def _elsewhere(call: Call) -> Iterator[tuple[str, str, list[Array]]]:
@@ -94,6 +133,8 @@ def _elsewhere(call: Call) -> Iterator[tuple[str, str, list[Array]]]:
 def _special(dtype: np.dtype[Any]) -> Array:
     """The numbers of a dtype where functions go wrong."""
     if is_inexact(dtype):
-        return np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 2.5, 1e30, -1e30]).astype(dtype)
+        few = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 2.5, 1e30, -1e30, 1e-3, -1e-3]
+        return np.array(few).astype(dtype)
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
-    return np.array([0, 1, 2, high, high - 1, low, low + 1, *([-1, -2] if low else [])], dtype)
+    rounded = [n for n in (2**24 + 1, 2**53 + 1) if n < high]  # in floating-point numbers
+    return np.array([0, 1, 2, high, high - 1, low, low + 1, *([-1, -2] if low else []), *rounded], dtype)

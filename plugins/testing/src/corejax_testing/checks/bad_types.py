@@ -1,0 +1,106 @@
+"""Types that abstract eval should refuse, or mean: mixed dtypes, negative axes. What it takes has to work."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import corejax
+from corejax.extend import MissingRuleError, vmap_rules, xla_translations
+from corejax_testing.arrays import compare, is_inexact
+from corejax_testing.calls import Call, accepts, host
+from corejax_testing.checks.compiled import RULE as TRANSLATION
+from corejax_testing.checks.compiled import has_backend
+from corejax_testing.checks.evaluation import check_types
+from corejax_testing.checks.programs import check_programs
+from corejax_testing.checks.registry import check
+from corejax_testing.checks.transposition import check_vjp
+from corejax_testing.outcomes import CheckFailure, NotApplicable
+
+_HINT = "refuse it in abstract eval (TypeError, ValueError), or make every rule right for it"
+_DTYPES = tuple(np.dtype(t) for t in (np.float64, np.float16, np.int32, np.complex64))
+
+
+@check("bad_types", "abstract_eval", limit=2)
+def check_bad_types(call: Call, rng: np.random.Generator) -> None:
+    """Mixed dtypes and negative axes are refused by abstract eval, or every rule is right for them."""
+    tried = False
+    for name, there in (*_mixed(call), *_negative_axes(call)):
+        tried = True
+        if not accepts(there):
+            continue
+        for rule, run in _WAYS:
+            try:
+                run(there, rng)
+            except (NotApplicable, MissingRuleError):
+                continue
+            except Exception as error:
+                about = f"abstract eval takes {name}, but {rule} fails: {error}"
+                raise CheckFailure(about, "abstract_eval", _HINT) from error
+    if not tried:
+        raise NotApplicable("no two operands of one dtype, and no parameter that names axes")
+
+
+def _mixed(call: Call) -> Iterator[tuple[str, Call]]:
+    """One of several operands of a dtype in another one."""
+    if "higher_order" in call.primitive.tags:
+        return
+    for i, x in enumerate(call.values[:4]):
+        alike = sum(y.dtype == x.dtype for y in call.values)
+        for dtype in _DTYPES if alike > 1 and is_inexact(x.dtype) else ():
+            if dtype != x.dtype and (x.dtype.kind != "c" or dtype.kind == "c"):
+                values = [y.astype(dtype) if k == i else y for k, y in enumerate(call.values)]
+                yield f"mixed dtypes ({', '.join(v.dtype.name for v in values)})", call.at(values)
+
+
+def _negative_axes(call: Call) -> Iterator[tuple[str, Call]]:
+    """Each axis in the parameters counted from the end; one axis twice; one that is not there."""
+    most = max((x.ndim for x in call.values), default=0)
+    for name, value in call.params.items():
+        if not most or not re.search(r"ax[ie]s|dim|perm", name):
+            continue
+        axes = value if isinstance(value, tuple) else (value,)
+        if not axes or any(type(a) is not int for a in axes):
+            continue
+        others = [tuple(a - most for a in axes), (axes[0] - most, *axes[1:]), (*axes[:-1], most)]
+        others += [(axes[0],) * len(axes)] if len(axes) > 1 else []
+        for other in dict.fromkeys(others):
+            new = other if isinstance(value, tuple) else other[0]
+            yield f"{name}={new!r}", replace(call, params={**call.params, name: new})
+
+
+# -- every rule ----------------------------------------------------------------------------------------------------
+
+
+def _vmap(call: Call, rng: np.random.Generator) -> None:
+    """A batch of two in front, and at the end."""
+    if vmap_rules.find(call.primitive) is None:
+        raise NotApplicable("no vmap rule")
+    for axis in (0, -1):
+        other = call.again(rng)
+        batch = [np.stack([x, y], axis) for x, y in zip(call.values, other.values, strict=True)]
+        got = host(corejax.vmap(call.__call__, in_axes=axis)(*batch))
+        for k, one in enumerate((call, other)):
+            for out, right in zip(got, host(one(*one.values)), strict=True):
+                compare(out[k], right, f"element {k} of a batch", "vmap", scale=4 * call.example.tolerance)
+
+
+def _compiled(call: Call, rng: np.random.Generator) -> None:
+    if not has_backend() or xla_translations.find(call.primitive, corejax.default_backend()) is None:
+        raise NotApplicable("no translation")
+    outs = host(corejax.jit(lambda *values: call(*values))(*call.values))
+    for out, right in zip(outs, host(call(*call.values)), strict=True):
+        compare(out, right, "what is compiled", TRANSLATION, scale=call.example.tolerance)
+
+
+_WAYS: tuple[tuple[str, Any], ...] = (
+    ("evaluating", check_types),
+    ("tracing", check_programs),
+    ("vmap", _vmap),
+    ("vjp", check_vjp),
+    ("compiling", _compiled),
+)

@@ -1,0 +1,54 @@
+"""Weak types under transformations: what a rule gives is as weakly typed as what it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from corejax.extend import ClosedJaxpr, batch_jaxpr, jvp_jaxpr, jvp_rules, stage_closed, vmap_rules
+from corejax_testing.arrays import is_inexact
+from corejax_testing.calls import Call
+from corejax_testing.checks.registry import check
+from corejax_testing.outcomes import CheckFailure, NotApplicable
+
+_HINT = "numbers in the rule are strongly typed if they come from NumPy, weakly if from Python"
+
+
+@check("weak_results", "jvp", limit=2)
+def check_weak_results(call: Call, rng: np.random.Generator) -> None:
+    """With weakly typed operands, batched and differentiated, results are as weakly typed as abstract eval says."""
+    if not call.values or "higher_order" in call.primitive.tags:
+        raise NotApplicable("its types are those of its program, or it has no operands")
+    for flags in _choices(len(call.values)):
+        avals = tuple(a.update(weak_type=weak) for a, weak in zip(call.avals, flags, strict=True))
+        closed = stage_closed(call.__call__, avals)
+        said = [a.weak_type for a in call.primitive.abstract(avals, call.params)]
+        for name, rule, program in _programs(call, closed):
+            got = [a.weak_type for a in program.out_avals[: len(said)]]
+            if got != said:
+                shown = ", ".join(a.str_short() for a in avals)
+                message = f"{name} of ({shown}) gives results of which {_words(got)}; abstract eval says {_words(said)}"
+                raise CheckFailure(message, rule, _HINT)
+
+
+def _choices(count: int) -> Iterator[list[bool]]:
+    """None weakly typed, all, and each alone."""
+    yield [False] * count
+    yield [True] * count
+    if 1 < count <= 4:
+        yield from ([k == one for k in range(count)] for one in range(count))
+
+
+def _programs(call: Call, closed: ClosedJaxpr) -> Iterator[tuple[str, str, ClosedJaxpr]]:
+    yield "the program", "abstract_eval", closed
+    nonzeros = [is_inexact(a.dtype) for a in call.avals]
+    if any(nonzeros) and jvp_rules.find(call.primitive) is not None:
+        yield "the jvp rule", "jvp", jvp_jaxpr(closed, nonzeros)[0]
+    if vmap_rules.find(call.primitive) is not None:
+        yield "the vmap rule", "vmap", batch_jaxpr(closed, 3, [0] * len(call.values))[0]
+
+
+def _words(flags: list[bool]) -> str:
+    weak = [k for k, flag in enumerate(flags) if flag]
+    return f"{weak} are weakly typed" if weak else "none is weakly typed"
