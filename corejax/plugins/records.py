@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -115,6 +115,11 @@ class PluginRecord:
             if kind in (None, each):
                 found.append(f"plugin {self.title} failed to load its {each} rules: {causes(fault)[0]}")
         return found
+
+
+def named(records: Mapping[str, PluginRecord], name: str) -> list[PluginRecord]:
+    """The plugin of a name, else those of the distribution of that name, however it is spelt."""
+    return [records[name]] if name in records else [r for r in records.values() if r.comes_from(name)]
 
 
 def _canonical(distribution: str) -> str:
