@@ -21,6 +21,7 @@ from corejax.rules import (
     registries,
     transpose_rules,
     vmap_rules,
+    whose_primitive,
 )
 from corejax.trace import state
 
@@ -247,8 +248,10 @@ def _by_name(name: str, distribution: str | None = None, version: str | None = N
         return primitives[name]
     home = "a module that is not imported here"
     if distribution is not None:
+        whose = whose_primitive(name, distribution)
         pin = f"=={version}" if version else ""
-        home = f"{distribution} {version or ''}".rstrip() + f" (pip install {distribution}{pin})"
+        advice = f"pip install {distribution}{pin}" if "pip install" in whose else whose
+        home = f"{distribution} {version or ''}".rstrip() + f" ({advice})"
     notes = "".join(f"; note: {problem}" for problem in problems("primitives"))
     raise PluginMissingError(f"there is no primitive {name!r}: what is unpickled was made with {home}{notes}")
 

@@ -466,6 +466,10 @@ def _follow_settings() -> None:
 config.on_change.append(_follow_settings)
 
 
+def _nobody(primitive: str, distribution: str | None) -> str:
+    return "is the plugin that has it installed?"
+
+
 def _no_faults(kind: str) -> Sequence[str]:
     return ()
 
@@ -474,12 +478,17 @@ def _no_faults(kind: str) -> Sequence[str]:
 # loaded; and the plugins that failed, or could not load their rules of a kind, one sentence each.
 _rule_loader: Callable[[str], bool] | None = None
 _faults: Callable[[str], Sequence[str]] = _no_faults
+_whose: Callable[[str, str | None], str] = _nobody
 
 
-def set_rule_loader(loader: Callable[[str], bool], faults: Callable[[str], Sequence[str]] = _no_faults) -> None:
-    """Install the function that imports lazily loaded rules of a kind, and the one that says which failed."""
-    global _rule_loader, _faults
-    _rule_loader, _faults = loader, faults
+def set_rule_loader(
+    loader: Callable[[str], bool],
+    faults: Callable[[str], Sequence[str]] = _no_faults,
+    whose: Callable[[str, str | None], str] = _nobody,
+) -> None:
+    """Install what imports lazily loaded rules of a kind, what says which failed, and whose a primitive is."""
+    global _rule_loader, _faults, _whose
+    _rule_loader, _faults, _whose = loader, faults, whose
 
 
 def load_rules(kind: str) -> bool:
@@ -495,6 +504,11 @@ def load_rule_kinds() -> bool:
 def problems(kind: str) -> Sequence[str]:
     """Why rules of a kind (or "primitives") may be missing: plugins that failed or are off, one sentence each."""
     return _faults(kind)
+
+
+def whose_primitive(name: str, distribution: str | None = None) -> str:
+    """Where a primitive is that is not here, or what to install, in half a sentence."""
+    return _whose(name, distribution)
 
 
 impl_rules = RuleRegistry(

@@ -15,12 +15,15 @@ from corejax.cli.output import Column, mark, print_json, print_table
 from corejax.plugins import manager
 from corejax.plugins.catalog import Catalog, Row, catalog
 from corejax.plugins.coverage import STATUSES, Status
+from corejax.plugins.records import PluginRecord, named
 
 MARKS: dict[Status, str] = {"own": "✓", "platform": "p", "derived": "d", "missing": "·", "not_required": "–"}
 
 
 @click.command("list-primitives")
-@click.option("--plugin", "plugins", multiple=True, metavar="NAME", help="Only primitives of this plugin.")
+@click.option(
+    "--plugin", "plugins", multiple=True, metavar="NAME", help="Only primitives of this plugin, or distribution."
+)
 @click.option("--rule", "present", multiple=True, metavar="KIND", help="Only those with such a rule, own or derived.")
 @click.option("--missing", multiple=True, metavar="KIND", help="Only those without; exit code 1 if there are any.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -41,11 +44,12 @@ def list_primitives(plugins: Sequence[str], present: Sequence[str], missing: Seq
     found = catalog(load=bool(missing) or as_json)
     present = [_kind(k, "--rule", found) for k in present]
     missing = [_kind(k, "--missing", found) for k in missing]
-    usable = [_is_usable(name) for name in plugins]
+    records = [record for name in plugins for record in _named(name)]
+    wanted = {record.name for record in records}
     chosen = [
         row
         for row in found.rows
-        if (not plugins or row.plugin in plugins)
+        if (not plugins or row.plugin in wanted)
         and all(row.rules[kind].present for kind in present)
         and not any(row.rules[kind].present for kind in missing)
     ]
@@ -54,7 +58,7 @@ def list_primitives(plugins: Sequence[str], present: Sequence[str], missing: Seq
     else:
         _print_text(chosen, found)
     report_faults()
-    if (missing and chosen) or not all(usable):
+    if (missing and chosen) or not all(record.status in ("loaded", "found") for record in records):
         click.get_current_context().exit(1)
 
 
@@ -65,11 +69,11 @@ def _kind(text: str, option: str, found: Catalog) -> str:
     return kind
 
 
-def _is_usable(name: str) -> bool:
-    records = manager().records
-    if name not in records:
-        raise click.UsageError(f"--plugin: {no_such('plugin', name, records)}")
-    return records[name].status in ("loaded", "found")
+def _named(name: str) -> list[PluginRecord]:
+    found = named(manager().records, name)
+    if not found:
+        raise click.UsageError(f"--plugin: {no_such('plugin', name, manager().records)}")
+    return found
 
 
 def no_such(what: str, name: str, known: Iterable[str]) -> str:

@@ -29,7 +29,7 @@ _LICENSES = ("apache-2.0", "mit", "bsd-3-clause", "none")
 @click.option("--license", type=click.Choice(_LICENSES), default="apache-2.0", show_default=True, help="Its licence.")
 @click.option("--author", metavar="AUTHOR", help="'Name' or 'Name <mail>'.")
 def new_plugin(name: str, directory: Path, **options: Any) -> None:
-    """Write a distribution with one primitive: rules, tests, README, workflow, licence.
+    """Write a distribution with one primitive: rules, tests, README, workflow, licence, manifest.
 
     It is called corejax-NAME and is written to a new directory of that name. It can be installed and passes its
     tests as it is.
@@ -42,7 +42,7 @@ def new_plugin(name: str, directory: Path, **options: Any) -> None:
 
     Exit codes: 0; 1 if the directory exists and is not empty; 2 for a name that will not do.
     """
-    from corejax.cli.scaffold import Plan, write
+    from corejax.cli.scaffold import Plan, write, write_manifest
 
     try:
         plan = Plan.of(name, options.pop("namespace"), _taken_names(), function=options.pop("primitive"), **options)
@@ -54,9 +54,14 @@ def new_plugin(name: str, directory: Path, **options: Any) -> None:
         raise click.ClickException(str(error)) from None
     for path in written:
         click.echo(f"wrote {path}")
+    try:
+        click.echo(f"wrote {write_manifest(plan, target)}")
+        later = ""
+    except ValueError as error:
+        click.echo(f"no manifest was written: {error}", err=True)
+        later = f"  corejax write-manifest {plan.plugin}\n"
     click.echo(
-        f"\nNext:\n  cd {target}\n  pip install -e '.[test]'\n  pytest\n"
-        f"  corejax write-manifest {plan.plugin}\n"
+        f"\nNext:\n  cd {target}\n  pip install -e '.[test]'\n{later}  pytest\n"
         f"  corejax list-primitives --plugin {plan.plugin}"
     )
 

@@ -9,18 +9,22 @@ from typing import Any
 import click
 
 from corejax.cli.faults import report_selection
+from corejax.cli.list_primitives import no_such
 from corejax.cli.output import Column, print_json, print_table
 from corejax.plugins import load_everything, manager
-from corejax.plugins.records import PluginRecord, causes
+from corejax.plugins.records import PluginRecord, causes, named
 from corejax.primitive import primitives
 
 
 @click.command("plugins")
+@click.argument("names", nargs=-1, metavar="[PLUGIN]...")
 @click.option("--load", is_flag=True, help="Load all plugins, to see whether they work.")
 @click.option("--no-load", is_flag=True, help="Import no plugin, whether its manifest is good or not.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def plugins(load: bool, no_load: bool, as_json: bool) -> None:
+def plugins(names: Sequence[str], load: bool, no_load: bool, as_json: bool) -> None:
     """List plugins: distribution, version, status, manifest, number of primitives.
+
+    All of them, or those of these names; a distribution's name stands for its plugins.
 
     A manifest is a file in the plugin's package that says what it offers (`corejax write-manifest`). Where all are
     good, nothing is imported; otherwise plugins are loaded.
@@ -37,14 +41,15 @@ def plugins(load: bool, no_load: bool, as_json: bool) -> None:
       stale    of another version, or of other sources
       unknown  of a manifest version that this corejax does not read
 
-    Exit codes: 0; 1 if a plugin failed; 2 for --load with --no-load.
+    Exit codes: 0; 1 if a plugin of these failed; 2 for a name that does not exist, and --load with --no-load.
     """
     if load and no_load:
         raise click.UsageError("--load and --no-load exclude each other")
     if load or (not no_load and manager().manifests() is None):
         load_everything()
     counts = Counter(primitive.provenance.plugin for primitive in list(primitives.values()))
-    entries = [_entry(record, counts) for record in manager().discover().values()]
+    records = list(manager().discover().values()) if not names else [r for name in names for r in _named(name)]
+    entries = [_entry(record, counts) for record in dict.fromkeys(records)]
     entries.sort(key=lambda entry: entry["name"])
     if as_json:
         print_json({"plugins": entries})
@@ -53,6 +58,13 @@ def plugins(load: bool, no_load: bool, as_json: bool) -> None:
     report_selection()
     if any(entry["causes"] for entry in entries):
         click.get_current_context().exit(1)
+
+
+def _named(name: str) -> list[PluginRecord]:
+    found = named(manager().discover(), name)
+    if not found:
+        raise click.UsageError(no_such("plugin", name, manager().records))
+    return found
 
 
 def _entry(record: PluginRecord, counts: Counter[str | None]) -> dict[str, Any]:

@@ -11,34 +11,42 @@ import click
 
 from corejax.cli.faults import report_faults
 from corejax.cli.list_primitives import no_such
-from corejax.cli.output import print_json
+from corejax.cli.output import complain, print_json
 from corejax.config import config
-from corejax.plugins import load_everything
+from corejax.plugins import load_everything, manager
 from corejax.plugins.coverage import Coverage, coverage_of
+from corejax.plugins.records import named
 from corejax.primitive import Primitive, primitives
 from corejax.provenance import Provenance
 from corejax.rules import Rule, abstract_eval_rules, impl_rules, registries
 
 
 @click.command("show")
-@click.argument("primitive")
+@click.argument("name", metavar="PRIMITIVE")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def show(primitive: str, as_json: bool) -> None:
+def show(name: str, as_json: bool) -> None:
     """Show one primitive: its doc, its signature, and where each rule is written.
 
-    Exit codes: 0; 2 if there is no such primitive.
+    The name of a plugin or a distribution stands for its primitives; JSON is then a list.
+
+    Exit codes: 0; 1 if the plugin has no primitives here; 2 if there is nothing of that name.
     """
     load_everything()
-    found = primitives.get(primitive)
-    if found is None:
+    plugins = [] if name in primitives else named(manager().records, name)
+    if name not in primitives and not plugins:
         report_faults()
-        raise click.UsageError(no_such("primitive", primitive, primitives))
-    described = describe(found)
+        raise click.UsageError(no_such("primitive", name, [*primitives, *manager().records]))
+    owners = {record.name for record in plugins}
+    found = [p for key, p in sorted(primitives.items()) if key == name or p.provenance.plugin in owners]
+    described = [describe(primitive) for primitive in found]
     if as_json:
-        print_json(described)
-    else:
-        click.echo("\n".join(_text(found, described)))
-        report_faults()
+        print_json(described if plugins else described[0])
+        return
+    click.echo("\n\n".join("\n".join(_text(p, each)) for p, each in zip(found, described, strict=True)))
+    report_faults()
+    if not found:
+        complain(f"{' and '.join(f'plugin {record.title}' for record in plugins)} has no primitives here")
+        click.get_current_context().exit(1)
 
 
 def describe(primitive: Primitive) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import click
 
 from corejax.cli.list_primitives import no_such
 from corejax.plugins import load_everything, manager
+from corejax.plugins.records import PluginRecord, named
 
 
 @click.command("write-manifest")
@@ -21,7 +22,7 @@ from corejax.plugins import load_everything, manager
     help="Where to write; by default corejax_manifest.json in the plugin's package.",
 )
 def write_manifest(plugins: tuple[str, ...], check: bool, output: Path | None) -> None:
-    """Write the manifest of a plugin: what it offers, to be listed without importing it.
+    """Write the manifest of a plugin, or of a distribution's plugins: what it offers, listed without importing it.
 
     It belongs into the distribution (package data). One that is missing, of another version of the plugin, or in
     an editable install of other sources is not used: the plugin is loaded instead.
@@ -32,18 +33,22 @@ def write_manifest(plugins: tuple[str, ...], check: bool, output: Path | None) -
     from corejax.plugins import manifests
 
     load_everything()
-    if output is not None and (len(plugins) > 1 or check):
+    records: list[PluginRecord] = []
+    for name in plugins:
+        found = named(manager().records, name)
+        if not found:
+            raise click.UsageError(no_such("plugin", name, manager().records))
+        records += found
+    if output is not None and (len(records) > 1 or check):
         raise click.UsageError("--output is for writing one plugin's manifest")
     differ = False
-    for name in plugins:
-        record = manager().records.get(name)
-        if record is None:
-            raise click.UsageError(no_such("plugin", name, manager().records))
+    for record in records:
+        name = record.name
         try:
             if check:
-                found = manifests.differences(record)
-                differ = differ or bool(found)
-                for line in found:
+                lines = manifests.differences(record)
+                differ = differ or bool(lines)
+                for line in lines:
                     click.echo(f"{name}: {line}")
             else:
                 click.echo(f"wrote {os.fspath(manifests.write(record, output))}")

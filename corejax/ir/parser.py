@@ -30,7 +30,7 @@ from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from corejax.ir.printer import BARE_PRIMITIVE, RESERVED
 from corejax.ir.reader import NAME, SCALAR, STRING, ValueReader
 from corejax.primitive import Primitive, find_primitive, primitives
-from corejax.rules import problems
+from corejax.rules import problems, whose_primitive
 
 _SAME_LINE = re.compile(r"[ \t]*")
 _BINDER = re.compile(r"([A-Za-z_]\w*)[ \t]*:")
@@ -205,7 +205,8 @@ class _Parser(ValueReader):
         home = next((m for m in _REQUIRES.finditer(self.text) if name in _names(m["primitives"])), None)
         if home is None:
             close = [repr(other) for other in difflib.get_close_matches(name, primitives, 3, cutoff=0.75)]
-            advice = f"did you mean {' or '.join(close)}?" if close else "is the plugin that has it installed?"
+            advice = whose_primitive(name)
+            advice = f"did you mean {' or '.join(close)}?" if close and advice.endswith("?") else advice
         else:
             version = "" if home["version"] == "?" else f"=={home['version']}"
             advice = (

@@ -89,7 +89,7 @@ def wire(kernel_directory: str, lazy_names: Iterable[str] = ()) -> None:
     _reserved.update(kernel_modules, facade, lazy_names)
     array_methods.set_loader(lambda: manager().load())
     structural.loader = lambda: manager().load()
-    rules.set_rule_loader(_load_for, _problems)
+    rules.set_rule_loader(_load_for, _problems, _whose)
     provenance.set_resolver(lambda module: manager().owner_of(module))
     finder.install(manager, kernel_modules)
 
@@ -106,6 +106,12 @@ def _problems(kind: str) -> list[str]:
     if kind == "primitives" and off:
         found.append(f"COREJAX_PLUGINS={manager().selection.text} switches off {', '.join(off)}")
     return found
+
+
+def _whose(primitive: str, distribution: str | None) -> str:
+    from corejax.plugins import missing
+
+    return missing.whose_primitive(manager(), primitive, distribution)
 
 
 def is_import_from(frame: FrameType) -> bool:

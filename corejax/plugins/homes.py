@@ -20,6 +20,24 @@ _NAMES = {
 # Names of the facade and its namespaces whose plugin may not be installed: name -> distribution that has it.
 KNOWN_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
+_PRIMITIVES = {
+    "corejax-lax-basic": (
+        "abs add and argmax argmin broadcast_in_dim ceil clamp complex concatenate conj convert_element_type cos "
+        "cumlogsumexp cummax cummin cumprod cumsum div dot_general dynamic_slice dynamic_update_slice eq exp expm1 "
+        "floor ge gt imag integer_pow iota is_finite le log log1p logistic lt max min mul ne neg not or pad pow real "
+        "reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_sum rem reshape rev rsqrt select_n sign sin "
+        "slice sqrt squeeze stop_gradient sub tan tanh transpose xor"
+    ),
+    "corejax-control-flow": (
+        "cond custom_jvp_call custom_lin custom_linear_solve custom_vjp_call custom_vmap_call linear_call name "
+        "optimization_barrier progress progress_report remat2 remat_opt scan while"
+    ),
+    "corejax-xla-backend": ("effectful_ffi_call ffi_call xla_call"),
+}
+
+# Primitives, likewise: name -> distribution.
+KNOWN_PRIMITIVES = {name: home for home, names in _PRIMITIVES.items() for name in names.split()}
+
 # Commands of `corejax`, likewise.
 KNOWN_COMMANDS = {"verify": "corejax-testing", "fuzz": "corejax-testing"}
 

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from corejax.errors import PluginError, PluginMissingError, PluginMissingImportError
-from corejax.plugins.homes import KNOWN_HOMES
+from corejax.plugins.homes import KNOWN_HOMES, KNOWN_PRIMITIVES
 from corejax.plugins.records import VARIABLE, PluginRecord
 
 if TYPE_CHECKING:
@@ -51,18 +51,46 @@ def missing_name(manager: PluginManager, name: str, *, importing: bool) -> Excep
     return (PluginMissingImportError if importing else PluginMissingError)(message)
 
 
+def whose_primitive(manager: PluginManager, name: str, distribution: str | None = None) -> str:
+    """Where a primitive is that is not here, in half a sentence: a plugin that is off or failed, or what to install.
+
+    Args:
+        manager: the manager.
+        name: the primitive's.
+        distribution: that it was from, if somebody knows.
+    """
+    absent = [r for r in manager.discover().values() if r.status in ("off", "failed")]
+    prefix = name.partition(".")[0] if "." in name else None
+    home = distribution or KNOWN_PRIMITIVES.get(name)
+    for record in absent:
+        manifest = manager.manifest(record).manifest
+        known = manifest is not None and name in manifest.primitives
+        if known or record.comes_from(home) or (home is None and prefix == record.name):
+            what = f"is switched off by {_variable()}" if record.fault is None else "failed"
+            return f"it is of plugin {record.title}, which {what}"
+    if home is not None:
+        return f"it comes with the plugin distribution {home} (pip install {home})"
+    return "is the plugin that has it installed" + (f", corejax-{prefix.replace('_', '-')} perhaps?" if prefix else "?")
+
+
 def is_expected(manager: PluginManager, name: str) -> bool:
     """Whether a name that nobody exports is known to belong to some plugin."""
-    return name in KNOWN_HOMES or _home_of(manager, name, None) is not None
+    return name in KNOWN_HOMES or _home_of(manager, name, None) is not None or bool(_silent(manager))
 
 
 def _home_of(manager: PluginManager, name: str, home: str | None) -> PluginRecord | None:
     records = list(manager.discover().values())
     for record in records:
-        if record.status in ("found", "off"):
+        if record.status in ("found", "off", "failed"):
             manager.manifest(record)  # tells what it offers
     offering = [r for r in records if name in r.offers]
-    return next(iter([*offering, *(r for r in records if r.comes_from(home))]), None)
+    namesakes = [r for r in _silent(manager) if r.name == name.partition(".")[0]]
+    return next(iter([*offering, *(r for r in records if r.comes_from(home)), *namesakes]), None)
+
+
+def _silent(manager: PluginManager) -> list[PluginRecord]:
+    """Plugins that are off or failed before they said what they offer: any name may be theirs."""
+    return [r for r in manager.discover().values() if r.status in ("off", "failed") and not r.offers]
 
 
 def _guesses(manager: PluginManager, name: str) -> str:

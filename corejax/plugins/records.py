@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -142,6 +142,11 @@ def _mentions(path: str, word: str) -> bool:
             return word.encode() in file.read()
     except OSError:
         return False
+
+
+def named(records: Mapping[str, PluginRecord], name: str) -> list[PluginRecord]:
+    """The plugin of a name, else those of the distribution of that name, however it is spelt."""
+    return [records[name]] if name in records else [r for r in records.values() if r.comes_from(name)]
 
 
 def _canonical(distribution: str) -> str:

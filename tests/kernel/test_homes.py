@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from corejax.cli import main
-from corejax.plugins.homes import HOMES, KNOWN_COMMANDS, KNOWN_HOMES
+from corejax.plugins.homes import HOMES, KNOWN_COMMANDS, KNOWN_HOMES, KNOWN_PRIMITIVES
 from corejax.plugins.plugin_manager import PluginManager, installed_entry_points
 from tests.kernel.plugin_sites import Site
 
@@ -26,6 +26,8 @@ def test_homes_are_those_of_manifests(file: Path) -> None:
     assert home in HOMES
     for name in (*offers["names"], *offers["namespaces"]):
         assert KNOWN_HOMES.get(name) == home, f"corejax.{name} is not in KNOWN_HOMES"
+    for name in offers["primitives"]:
+        assert KNOWN_PRIMITIVES.get(name) == home, f"{name} is not in KNOWN_PRIMITIVES"
     for name in offers["commands"]:
         assert KNOWN_COMMANDS.get(name) == home, f"corejax {name} is not in KNOWN_COMMANDS"
 

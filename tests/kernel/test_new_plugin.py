@@ -113,6 +113,21 @@ def test_its_manifest_can_be_written_and_is_as_good_as_the_code(installed: Insta
     assert python(*listing, cwd=installed.path, path=installed.path) == loaded
 
 
+def test_its_manifest_is_there_from_the_start_and_its_tests_say_when_it_is_stale(installed: Installed) -> None:
+    pytest.importorskip("corejax_testing")
+    source = installed.source("elementwise")
+    test = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_conformance.py", "-k", "manifest"]
+    manifest = installed.path / "corejax_new_elementwise" / "corejax_manifest.json"
+    shipped = manifest.read_text()
+    assert manifest.exists() and "1 passed" in python(*test, cwd=source, path=installed.path)
+    try:
+        manifest.write_text(shipped.replace("softsign", "hardsign"))
+        with pytest.raises(AssertionError, match="corejax write-manifest new_elementwise"):
+            python(*test, cwd=source, path=installed.path)
+    finally:
+        manifest.write_text(shipped)
+
+
 def test_a_translation_added_later_is_found(installed: Installed) -> None:
     """As somebody writes it who starts from an impl."""
     module = installed.path / "corejax_new_impl_only" / "translations.py"
@@ -268,5 +283,7 @@ def test_never_overwrites(tmp_path: Path) -> None:
 def test_output_says_what_to_do_next(tmp_path: Path) -> None:
     lines = run("acme", "--directory", str(tmp_path / "new")).output.splitlines()
     assert f"wrote {tmp_path / 'new' / 'corejax-acme' / 'pyproject.toml'}" in lines
-    assert lines[-2].strip() == "corejax write-manifest acme"
+    assert lines[-2].strip() == "pytest"
+    manifest = tmp_path / "new" / "corejax-acme" / "src" / "corejax_acme" / "corejax_manifest.json"
+    assert f"wrote {manifest}" in lines and json.loads(manifest.read_text())["plugins"]["acme"]["version"] == "0.1.0"
     assert lines[-1].strip() == "corejax list-primitives --plugin acme"

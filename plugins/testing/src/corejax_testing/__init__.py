@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from corejax_testing.calls import Call as Call
     from corejax_testing.checks import CHECKS as CHECKS
     from corejax_testing.checks import Check as Check
+    from corejax_testing.manifests import verify_manifest as verify_manifest
     from corejax_testing.outcomes import CheckFailure as CheckFailure
     from corejax_testing.outcomes import NotApplicable as NotApplicable
     from corejax_testing.runner import Result as Result
@@ -27,6 +28,7 @@ _LAZY = {
     "Result": "runner",
     "tests_for": "authors",
     "verify": "runner",
+    "verify_manifest": "manifests",
 }
 
 

@@ -17,7 +17,7 @@ JSON_VERSION = 1
 
 
 @click.command("verify")
-@click.argument("names", nargs=-1, metavar="[PLUGIN | PRIMITIVE]...")
+@click.argument("names", nargs=-1, metavar="[PLUGIN | DISTRIBUTION | PRIMITIVE]...")
 @click.option("--quick", is_flag=True, help="Fewer variations of the examples.")
 @click.option("--check", "checks", multiple=True, metavar="CHECK", help="Only this check; may be repeated.")
 @click.option("--list-checks", is_flag=True, help="Say what the checks check, and exit.")

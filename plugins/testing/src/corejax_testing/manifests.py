@@ -9,6 +9,7 @@ import click
 
 from corejax.extend import manifest_differences, plugin_records
 from corejax_testing.runner import FAILED, PASSED, SKIPPED, Result
+from corejax_testing.selection import resolved
 
 NAME = "manifest"
 DOC = "the plugin's manifest says what its code does (corejax write-manifest PLUGIN)"
@@ -39,6 +40,7 @@ def verify_manifest(plugin: str) -> Result:
 
 def verify_manifests(names: Sequence[str]) -> Iterator[Result]:
     """The check for those of the names that are plugins; for no names, for all plugins."""
+    names = resolved(names)
     loaded = {record.name for record in plugin_records() if record.status == "loaded"}
     for plugin in sorted(name for name in loaded if not names or name in names):
         yield verify_manifest(plugin)

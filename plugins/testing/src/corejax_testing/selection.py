@@ -10,8 +10,18 @@ from corejax.extend import Primitive, plugin_records, primitives, registries
 from corejax_testing.checks import all_checks, checks_of
 
 
+def resolved(names: Sequence[str]) -> list[str]:
+    """The names with plugins' in the place of distributions'; other names stay as they are."""
+    records = _records()
+    found: list[str] = []
+    for name in names:
+        own = [plugin for plugin, record in records.items() if record.comes_from(name)]
+        found += [name] if name in primitives or name in records or not own else own
+    return found
+
+
 def chosen(names: Sequence[str]) -> list[Primitive]:
-    """The primitives of these plugins and of these names, sorted by name; all that there are for no name.
+    """The primitives of these plugins, distributions and names, sorted by name; all that there are for no name.
 
     Of a plugin that failed, is off, or has no primitives there are none: `faults` and `notes` say so.
 
@@ -24,7 +34,7 @@ def chosen(names: Sequence[str]) -> list[Primitive]:
             by_plugin.setdefault(primitive.provenance.plugin, []).append(primitive)
     records = _records()
     found: dict[str, Primitive] = {}
-    for name in names or sorted(by_plugin):
+    for name in resolved(names) or sorted(by_plugin):
         if name not in primitives and name not in by_plugin and name not in records:
             raise KeyError(_unknown(name, [*primitives, *by_plugin, *records]))
         for primitive in [primitives[name]] if name in primitives else by_plugin.get(name, []):
@@ -42,7 +52,7 @@ def planned(names: Sequence[str], checks: Sequence[str] = ()) -> list[tuple[Prim
     """
     found = {p: list(checks) or list(all_checks()) for p in chosen(names)}
     owners = {p.provenance.plugin for p in list(primitives.values())}
-    for plugin in names:
+    for plugin in resolved(names):
         its = [name for name in checks_of(plugin) if not checks or name in checks]
         if plugin in primitives or plugin in owners or not its:
             continue
@@ -58,7 +68,7 @@ def _rule_owners(primitive: Primitive) -> set[str | None]:
 
 def faults(names: Sequence[str]) -> list[str]:
     """What went wrong in the plugins meant by these names, one sentence each; in all plugins for no name."""
-    records = _records()
+    names, records = resolved(names), _records()
     owners = {primitives[name].provenance.plugin for name in names if name in primitives}
     meant = [record for name, record in records.items() if not names or name in names or name in owners]
     found = [problem for record in meant for problem in record.problems()]
@@ -72,7 +82,7 @@ def notes(names: Sequence[str]) -> list[str]:
     records = _records()
     return [
         f"plugin {records[name].title} has no primitives{_instead(name)}"
-        for name in names
+        for name in resolved(names)
         if name in records and name not in primitives and name not in with_primitives
         if records[name].status == "loaded"
     ]
