@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
+import re
 import sys
 import warnings
 from collections.abc import Mapping
@@ -11,13 +15,15 @@ import click
 
 from corejax.cli.list_primitives import list_primitives
 from corejax.cli.new_plugin import new_plugin
+from corejax.cli.output import complain
 from corejax.cli.plugins import plugins
 from corejax.cli.show import show
 from corejax.cli.write_manifest import write_manifest
-from corejax.errors import CorejaxDeprecationWarning, CorejaxError, DuplicateRegistrationError
+from corejax.errors import CorejaxDeprecationWarning, CorejaxError, DuplicateRegistrationError, PluginError
 from corejax.plugins import manager
 from corejax.plugins.homes import KNOWN_COMMANDS
 from corejax.provenance import Provenance
+from corejax.texts import error_text, one_line, shown
 
 _CONTRIBUTED = "corejax.cli.contributed"
 
@@ -59,15 +65,24 @@ class ContributedCommands(click.Group):
         """Add a command.
 
         Raises:
+            PluginError: it is no name for a command.
             DuplicateRegistrationError: there is one of that name, built in or another plugin's.
         """
         name = name or cmd.name or ""
+        if not re.fullmatch(r"[a-z0-9][\w-]*", name):
+            raise PluginError(f"a command's name is lower-case words with dashes between them, got {name!r}")
         earlier = self.taken.get(name) or self.commands.get(name)
         if earlier is not None:
             raise DuplicateRegistrationError(
                 f"the command {name!r} is from {_owner(earlier)}; {_owner(cmd)} adds a second one"
             )
         super().add_command(cmd, name)
+
+
+def _give_up_output() -> None:
+    """Have Python not try once more, when it ends, to write what could not be written."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _owner(command: click.Command) -> str:
@@ -109,13 +124,11 @@ class CommandLine(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, with the help that manifests give; a plugin is loaded when its command runs."""
         promised = self._promised(ctx)
-        if promised is None:
-            super().format_commands(ctx, formatter)
-            return
-        commands = [*sorted(self.commands.items()), *sorted(promised.items())]
+        others = {n: c for n, c in self._contributed(ctx).items() if not c.hidden} if promised is None else promised
+        commands = [*sorted(self.commands.items()), *sorted(others.items())]
         limit = formatter.width - 6 - max(len(name) for name, _ in commands)
         with formatter.section("Commands"):
-            formatter.write_dl([(name, command.get_short_help_str(limit)) for name, command in commands])
+            formatter.write_dl([(one_line(n), shown(command.get_short_help_str(limit))) for n, command in commands])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; corejax's own errors are messages, not tracebacks, and what plugins should mend is shown."""
@@ -123,8 +136,29 @@ class CommandLine(click.Group):
             warnings.simplefilter("default", CorejaxDeprecationWarning)
         try:
             return super().invoke(ctx)
+        except click.ClickException as error:
+            error.message = shown(error.message)
+            raise
         except CorejaxError as error:
-            raise click.ClickException(f"{type(error).__name__}: {error}") from error
+            raise click.ClickException(shown(error_text(error))) from error
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the command line. Where its output cannot be written, it says so in a sentence and exits with 1."""
+        for name in ("stdout", "stderr"):
+            if getattr(sys, name) is None:  # closed by whoever started the command
+                setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  (kept till the end)
+        try:
+            try:
+                return super().main(*args, **kwargs)
+            finally:
+                sys.stdout.flush()
+        except OSError as error:
+            if error.filename is not None:
+                raise
+            _give_up_output()
+            if error.errno != errno.EPIPE:  # a reader that has read enough is no news
+                complain(f"cannot write to standard output: {error.strerror}")
+            sys.exit(1)
 
 
 @click.group(cls=CommandLine, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

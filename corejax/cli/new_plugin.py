@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from corejax.cli.output import say
 from corejax.plugins import manager
 
 # What `corejax.cli.scaffold` offers, written out so that no command but this one imports it.
@@ -53,8 +54,8 @@ def new_plugin(name: str, directory: Path, **options: Any) -> None:
     except OSError as error:
         raise click.ClickException(str(error)) from None
     for path in written:
-        click.echo(f"wrote {path}")
-    click.echo(
+        say(f"wrote {path}")
+    say(
         f"\nNext:\n  cd {target}\n  pip install -e '.[test]'\n  pytest\n"
         f"  corejax write-manifest {plan.plugin}\n"
         f"  corejax list-primitives --plugin {plan.plugin}"

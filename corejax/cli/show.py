@@ -11,7 +11,7 @@ import click
 
 from corejax.cli.faults import report_faults
 from corejax.cli.list_primitives import no_such
-from corejax.cli.output import print_json
+from corejax.cli.output import print_json, say
 from corejax.config import config
 from corejax.plugins import load_everything
 from corejax.plugins.coverage import Coverage, coverage_of
@@ -37,7 +37,7 @@ def show(primitive: str, as_json: bool) -> None:
     if as_json:
         print_json(described)
     else:
-        click.echo("\n".join(_text(found, described)))
+        say("\n".join(_text(found, described)))
         report_faults()
 
 
