@@ -150,6 +150,8 @@ from corejax.source_info import register_internal as register_internal
 from corejax.source_info import scope_of as scope_of
 from corejax.source_info import scope_text as scope_text
 from corejax.structural import structural as structural
+from corejax.texts import json_text as json_text
+from corejax.texts import shown as shown
 from corejax.trace import Trace as Trace
 from corejax.trace import Tracer as Tracer
 from corejax.trace import bottom_trace as bottom_trace
@@ -322,6 +324,9 @@ __all__ = [  # noqa: RUF022  by section
     "missing_name",
     "plugin_records",
     "provided_checks",
+    # texts of others, for commands
+    "json_text",
+    "shown",
     # backends
     "BufferFunctions",
     "clears_cache",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from typing import Any
 
 _KEPT = "\n\t"
@@ -20,6 +21,11 @@ def shown(text: Any) -> str:
     if text.isprintable():
         return str(text)
     return "".join(c if c.isprintable() or c in _KEPT else c.encode("unicode_escape").decode() for c in text)
+
+
+def one_line(text: Any) -> str:
+    """As `shown`, with line breaks and tabs escaped too: a cell of a table."""
+    return shown(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def described(value: Any) -> str:
@@ -60,9 +66,10 @@ def add_note(error: BaseException, note: str) -> None:
 def json_text(value: Any) -> str:
     """A value as JSON on several lines, keys in the order given; what JSON does not have is described.
 
-    Characters that are not printable are escaped.
+    Characters that are not printable, or that are not in the encoding of standard output, are escaped.
     """
-    text = json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    text = json.dumps(_plain(value), indent=2, ensure_ascii=not encoding.lower().startswith("utf"), allow_nan=False)
     return _HIDDEN.sub(lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], text)
 
 

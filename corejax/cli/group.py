@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
+import re
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -13,13 +16,15 @@ import click
 from corejax import source_info
 from corejax.cli.list_primitives import list_primitives
 from corejax.cli.new_plugin import new_plugin
+from corejax.cli.output import complain
 from corejax.cli.plugins import plugins
 from corejax.cli.show import show
 from corejax.cli.write_manifest import write_manifest
-from corejax.errors import CorejaxDeprecationWarning, CorejaxError, DuplicateRegistrationError
+from corejax.errors import CorejaxDeprecationWarning, CorejaxError, DuplicateRegistrationError, PluginError
 from corejax.plugins import manager
 from corejax.plugins.homes import KNOWN_COMMANDS
 from corejax.provenance import Provenance
+from corejax.texts import error_text, one_line, shown
 
 _CONTRIBUTED = "corejax.cli.contributed"
 
@@ -61,9 +66,12 @@ class ContributedCommands(click.Group):
         """Add a command.
 
         Raises:
+            PluginError: it is no name for a command.
             DuplicateRegistrationError: there is one of that name, built in or another plugin's.
         """
         name = name or cmd.name or ""
+        if not re.fullmatch(r"[a-z0-9][\w-]*", name):
+            raise PluginError(f"a command's name is lower-case words with dashes between them, got {name!r}")
         earlier = self.taken.get(name) or self.commands.get(name)
         if earlier is not None:
             raise DuplicateRegistrationError(
@@ -72,19 +80,18 @@ class ContributedCommands(click.Group):
         super().add_command(cmd, name)
 
 
+def _give_up_output() -> None:
+    """Have Python not try once more, when it ends, to write what could not be written."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _owner(command: click.Command) -> str:
     return str(Provenance.of(command.callback)) if command.callback else f"{command!r}"
 
 
 class CommandLine(click.Group):
     """The built-in commands, then those of plugins."""
-
-    def main(self, args: Sequence[str] | None = None, *more: Any, **options: Any) -> Any:
-        """Run the command line; its own frames, and the script's that calls it, are no user's lines."""
-        source_info.register_internal(os.path.dirname(click.__file__))
-        if args is None:
-            source_info.register_caller()
-        return super().main(args, *more, **options)
 
     def _contributed(self, context: click.Context) -> dict[str, click.Command]:
         if _CONTRIBUTED not in context.meta:
@@ -118,13 +125,11 @@ class CommandLine(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, with the help that manifests give; a plugin is loaded when its command runs."""
         promised = self._promised(ctx)
-        if promised is None:
-            super().format_commands(ctx, formatter)
-            return
-        commands = [*sorted(self.commands.items()), *sorted(promised.items())]
+        others = {n: c for n, c in self._contributed(ctx).items() if not c.hidden} if promised is None else promised
+        commands = [*sorted(self.commands.items()), *sorted(others.items())]
         limit = formatter.width - 6 - max(len(name) for name, _ in commands)
         with formatter.section("Commands"):
-            formatter.write_dl([(name, command.get_short_help_str(limit)) for name, command in commands])
+            formatter.write_dl([(one_line(n), shown(command.get_short_help_str(limit))) for n, command in commands])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; corejax's own errors are messages, not tracebacks, and what plugins should mend is shown."""
@@ -132,8 +137,35 @@ class CommandLine(click.Group):
             warnings.simplefilter("default", CorejaxDeprecationWarning)
         try:
             return super().invoke(ctx)
+        except click.ClickException as error:
+            error.message = shown(error.message)  # type: ignore[misc]
+            raise
         except CorejaxError as error:
-            raise click.ClickException(f"{type(error).__name__}: {error}") from error
+            raise click.ClickException(shown(error_text(error))) from error
+
+    def main(self, args: Sequence[str] | None = None, *more: Any, **options: Any) -> Any:
+        """Run the command line; its own frames, and the script's that calls it, are no user's lines.
+
+        Where its output cannot be written, it says so in a sentence and exits with 1.
+        """
+        source_info.register_internal(os.path.dirname(click.__file__))
+        if args is None:
+            source_info.register_caller()
+        for name in ("stdout", "stderr"):
+            if getattr(sys, name) is None:  # closed by whoever started the command
+                setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  (kept till the end)
+        try:
+            try:
+                return super().main(args, *more, **options)
+            finally:
+                sys.stdout.flush()
+        except OSError as error:
+            if error.filename is not None:
+                raise
+            _give_up_output()
+            if error.errno != errno.EPIPE:  # a reader that has read enough is no news
+                complain(f"cannot write to standard output: {error.strerror}")
+            sys.exit(1)
 
 
 @click.group(cls=CommandLine, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

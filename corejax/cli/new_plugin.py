@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from corejax.cli.output import complain, say
 from corejax.plugins import manager
 
 # What `corejax.cli.scaffold` offers, written out so that no command but this one imports it.
@@ -53,14 +54,14 @@ def new_plugin(name: str, directory: Path, **options: Any) -> None:
     except OSError as error:
         raise click.ClickException(str(error)) from None
     for path in written:
-        click.echo(f"wrote {path}")
+        say(f"wrote {path}")
     try:
-        click.echo(f"wrote {write_manifest(plan, target)}")
+        say(f"wrote {write_manifest(plan, target)}")
         later = ""
     except ValueError as error:
-        click.echo(f"no manifest was written: {error}", err=True)
+        complain(f"no manifest was written: {error}")
         later = f"  corejax write-manifest {plan.plugin}\n"
-    click.echo(
+    say(
         f"\nNext:\n  cd {target}\n  pip install -e '.[test]'\n{later}  pytest\n"
         f"  corejax list-primitives --plugin {plan.plugin}"
     )

@@ -1,8 +1,10 @@
-"""Tables for eyes and for pipes: rich on a terminal, plain aligned text elsewhere, JSON on request."""
+"""Tables for eyes and for pipes: rich on a terminal, plain aligned text elsewhere, JSON on request.
+
+Names, docs and errors are others' texts: control characters in them are shown, and nothing obeys them.
+"""
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -10,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import click
+
+from corejax.texts import json_text, one_line, shown
 
 
 @dataclass(frozen=True)
@@ -56,9 +60,16 @@ def mark(text: str) -> str:
     return text
 
 
+def say(text: str, *, err: bool = False) -> None:
+    """Print a text as far as the stream's encoding has its characters; the others are escaped."""
+    stream = sys.stderr if err else sys.stdout
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    click.echo(shown(text).encode(encoding, "backslashreplace").decode(encoding), err=err)
+
+
 def print_json(value: Any) -> None:
     """Print a value as JSON, keys in the order given."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    say(json_text(value))
 
 
 def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> None:
@@ -67,6 +78,7 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], notes:
     Elsewhere than on a terminal: a line of headings, a line for each row, cells without spaces in aligned
     columns two spaces apart, and the remarks after `# `.
     """
+    rows, notes = [[one_line(cell) for cell in row] for row in rows], [shown(note) for note in notes]
     if is_terminal():
         _print_rich(columns, rows, notes)
     else:
@@ -77,9 +89,9 @@ def _print_plain(columns: Sequence[Column], rows: Sequence[Sequence[str]], notes
     table = [[column.heading for column in columns], *rows]
     widths = [max(len(row[i]) for row in table) for i in range(len(columns))]
     for row in table:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
     for note in notes:
-        click.echo(f"# {note}")
+        say(f"# {note}")
 
 
 def _print_rich(columns: Sequence[Column], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> None:
@@ -113,4 +125,4 @@ def _headings(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: i
 
 def complain(text: str) -> None:
     """One line on standard error."""
-    click.echo(f"corejax: {text}", err=True)
+    say(f"corejax: {text}", err=True)

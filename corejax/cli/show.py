@@ -11,7 +11,7 @@ import click
 
 from corejax.cli.faults import report_faults
 from corejax.cli.list_primitives import no_such
-from corejax.cli.output import complain, print_json
+from corejax.cli.output import complain, print_json, say
 from corejax.config import config
 from corejax.plugins import load_everything, manager
 from corejax.plugins.coverage import Coverage, coverage_of
@@ -42,7 +42,7 @@ def show(name: str, as_json: bool) -> None:
     if as_json:
         print_json(described if plugins else described[0])
         return
-    click.echo("\n\n".join("\n".join(_text(p, each)) for p, each in zip(found, described, strict=True)))
+    say("\n\n".join("\n".join(_text(p, each)) for p, each in zip(found, described, strict=True)))
     report_faults()
     if not found:
         complain(f"{' and '.join(f'plugin {record.title}' for record in plugins)} has no primitives here")

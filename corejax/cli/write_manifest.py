@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from corejax.cli.list_primitives import no_such
+from corejax.cli.output import say
 from corejax.plugins import load_everything, manager
 from corejax.plugins.records import PluginRecord, named
 
@@ -49,11 +50,11 @@ def write_manifest(plugins: tuple[str, ...], check: bool, output: Path | None) -
                 lines = manifests.differences(record)
                 differ = differ or bool(lines)
                 for line in lines:
-                    click.echo(f"{name}: {line}")
+                    say(f"{name}: {line}")
             else:
-                click.echo(f"wrote {os.fspath(manifests.write(record, output))}")
+                say(f"wrote {os.fspath(manifests.write(record, output))}")
         except (ValueError, OSError) as error:
             raise click.ClickException(f"{name}: {error}") from None
     if differ:
-        click.echo(f"to write what the code says: corejax write-manifest {' '.join(plugins)}", err=True)
+        say(f"to write what the code says: corejax write-manifest {' '.join(plugins)}", err=True)
         click.get_current_context().exit(1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -48,16 +47,17 @@ def verify(
       1  a check fails, a primitive has no examples (unless allowed), or a plugin that is meant did not load
       2  wrong usage: a name or check that does not exist
     """
-    from corejax.extend import load_everything
+    from corejax.extend import json_text, load_everything
     from corejax_testing import manifests
     from corejax_testing.checks import all_checks
+    from corejax_testing.report import printable
     from corejax_testing.selection import faults, notes, planned
 
     load_everything()
     known = all_checks()
     if list_checks:
         for check in known.values():
-            click.echo(f"{check.name:<14}{check.doc}")
+            click.echo(printable(f"{check.name:<14}{check.doc}"))
         click.echo(f"{manifests.NAME:<14}{manifests.DOC}")
         return
     for name in checks:
@@ -73,14 +73,14 @@ def verify(
     problems = faults(names)
     status = 1 if problems or any(result.failed for result in [*results, *of_plugins]) else 0
     if as_json:
-        click.echo(json.dumps(_as_json([*results, *of_plugins], problems, status, quick), indent=2, ensure_ascii=False))
+        click.echo(json_text(_as_json([*results, *of_plugins], problems, status, quick)))
     else:
         from corejax_testing.report import print_report
 
         if results or problems:
             print_report(results, problems, notes(names))
         else:
-            click.echo("".join(f"{note}\n" for note in notes(names)), nl=False)
+            click.echo(printable("".join(f"{note}\n" for note in notes(names))), nl=False)
         manifests.print_results(of_plugins)
     click.get_current_context().exit(status)
 

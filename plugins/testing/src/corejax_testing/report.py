@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import click
 
+from corejax.extend import shown
 from corejax_testing.runner import FAILED, MISSING, PASSED, SKIPPED, Result
 
 DERIVED = "○"
@@ -42,7 +43,7 @@ def print_report(results: Sequence[Result], faults: Sequence[str] = (), notes: S
         click.echo(f"\n{printable(line)}")
     for note in dict.fromkeys(result.note for result in results if result.note):
         names = dict.fromkeys(result.check for result in results if result.note == note)
-        click.echo(f"\n# {', '.join(names)}: {note}")
+        click.echo(printable(f"\n# {', '.join(names)}: {note}"))
     click.echo(printable(f"\n# {_totals(results)}"))
 
 
@@ -53,7 +54,7 @@ def _print_single(results: Sequence[Result]) -> None:
     from corejax_testing.checks import all_checks
 
     checks = all_checks()
-    click.echo(results[0].primitive)
+    click.echo(printable(results[0].primitive))
     for result in results:
         mark, said = mark_of(result), checks[result.check].doc
         if result.status in (SKIPPED, MISSING):
@@ -98,7 +99,8 @@ def _totals(results: Sequence[Result]) -> str:
 
 
 def printable(text: str) -> str:
-    """The text in what standard output can show."""
+    """The text in what standard output can show; control characters in it are shown, not obeyed."""
+    text = shown(text)
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except UnicodeEncodeError:
@@ -129,6 +131,7 @@ def _print_rich(checks: Sequence[str], rows: dict[str, dict[str, str]]) -> None:
         table.add_column(check.replace("_", "\n"), justify="center", overflow="fold")
     for name, marks in rows.items():
         table.add_row(
-            name, *(Text(mark, style=_STYLES.get(mark, "")) for mark in (marks.get(check, "") for check in checks))
+            Text(printable(name)),
+            *(Text(mark, style=_STYLES.get(mark, "")) for mark in (marks.get(check, "") for check in checks)),
         )
     Console().print(table)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -41,7 +40,7 @@ def fuzz(
 
     Exit codes: 0; 1 if something fails; 2 for a name that does not exist.
     """
-    from corejax.extend import load_everything
+    from corejax.extend import json_text, load_everything
     from corejax_testing.fuzzing.nests import NESTS
     from corejax_testing.fuzzing.relations import RELATIONS, known
     from corejax_testing.fuzzing.session import as_json as described
@@ -77,7 +76,7 @@ def fuzz(
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if as_json:
-        click.echo(json.dumps(described(summary), indent=2, ensure_ascii=False))
+        click.echo(json_text(described(summary)))
     else:
         _print(summary)
     if summary.failures:
@@ -85,8 +84,10 @@ def fuzz(
 
 
 def _print(summary: Any) -> None:
+    from corejax_testing.report import printable
+
     for failure in summary.failures:
-        click.echo(f"{failure.report()}\n")
+        click.echo(printable(f"{failure.report()}\n"))
     rare = summary.primitives.most_common()[::-1][:8]
     asked: dict[str, int] = {}
     for name, count in summary.asked.items():
@@ -103,7 +104,7 @@ def _print(summary: Any) -> None:
     if summary.without:
         rows.append(("left out", f"{', '.join(summary.without)}: no examples on arrays, or effects"))
     for name, text in rows:
-        click.echo(f"{name:<12}{text}")
+        click.echo(printable(f"{name:<12}{text}"))
     repeated = f", and {summary.repeated} more programs that fail like these" if summary.repeated else ""
     click.echo(f"\n# {len(summary.failures)} failures{repeated}")
 
