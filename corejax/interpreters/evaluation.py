@@ -21,8 +21,10 @@ from corejax.array import Array, as_array, host_value
 from corejax.avals import ShapedArray, get_aval
 from corejax.ir.interpret import last_uses, set_concrete_runner
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
+from corejax.memory import LARGE, check_memory
 from corejax.primitive import Primitive, results_of_body
 from corejax.rules import Derivation, impl_rules
+from corejax.source_info import describe, user_line
 from corejax.trace import Trace, Tracer, escaped, set_bottom, state
 
 _ndarray = np.ndarray
@@ -101,6 +103,9 @@ class EvalTrace(Trace):
         avals_out = None if params else primitive._memo.get(key)
         if avals_out is None:
             avals_out = primitive.abstract(key, params)
+            for aval in avals_out:
+                if aval.nbytes > LARGE:
+                    _check_size(primitive, aval)
         run = _quiet.run or _new_context()
         try:
             out = run(rule, *vals, **params)
@@ -113,6 +118,13 @@ class EvalTrace(Trace):
         if type(out) is _ndarray and out.dtype is aval.dtype and out.shape == aval.shape:
             return [Array(out, aval)]
         return [_wrap(primitive, out, aval)]
+
+
+def _check_size(primitive: Primitive, aval: ShapedArray, place: Any = None) -> None:
+    if aval.nbytes > LARGE:
+        line = user_line() if place is None else describe(place)
+        result = f"the result of primitive {primitive.name!r} at {line}, an array of shape {aval.shape} and dtype"
+        check_memory(aval.nbytes, f"{result} {aval.dtype.name},")
 
 
 _PYTHON_NUMBERS = {bool: "b", int: "iuVfc", float: "Vfc", complex: "c"}  # type -> kinds of dtypes that take it
@@ -183,6 +195,8 @@ def _evaluate_on_arrays(primitive: Primitive, args: Sequence[Any], params: dict[
         rule = _device_rules[primitive]
     arrays = [as_array(x) for x in args]
     avals_out = primitive.abstract(tuple(x.aval for x in arrays), params)
+    for aval in avals_out:
+        _check_size(primitive, aval)
     previous = state.trace
     state.trace = _bottom
     try:
@@ -221,6 +235,9 @@ def eval_jaxpr_on_host(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 def _literals(jaxpr: Jaxpr) -> dict[Any, Any]:
     found = jaxpr.memo.get("host_literals")
     if found is None:
+        for eqn in jaxpr.eqns:  # once for each program, too
+            for v in eqn.outvars:
+                _check_size(eqn.primitive, v.aval, eqn.source_info)
         atoms = [*jaxpr.outvars, *(v for eqn in jaxpr.eqns for v in eqn.invars)]
         found = {v: np.asarray(host_value(v.val), dtype=v.aval.dtype) for v in atoms if type(v) is not Var}
         jaxpr.memo["host_literals"] = found

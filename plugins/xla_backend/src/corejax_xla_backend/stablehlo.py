@@ -19,6 +19,7 @@ from corejax.extend import (
     ShapedArray,
     Var,
     blame,
+    bytes_text,
     clears_cache,
     describe_source,
     dtypes,
@@ -50,6 +51,7 @@ _ELEMENT_TYPES = {
     **{f"uint{n}": f"ui{n}" for n in (2, 4, 8, 16, 32, 64)},
 }
 
+_ADDRESSABLE = 1 << 48  # bytes; XLA's sums of a program's sizes would overflow for larger values
 _types: dict[tuple[tuple[int, ...], Any], str] = {}
 clears_cache(_types.clear)
 
@@ -72,6 +74,9 @@ def tensor_type(aval: ShapedArray) -> str:
     key = (aval.shape, aval.dtype)
     text = _types.get(key)
     if text is None:
+        if aval.nbytes > _ADDRESSABLE:
+            takes = f"an array of shape {aval.shape} and dtype {aval.dtype.name} takes {bytes_text(aval.nbytes)}"
+            raise MemoryError(f"{takes}, which no program addresses")
         dims = "".join(f"{d}x" for d in aval.shape)
         text = _types[key] = f"tensor<{dims}{element_type(aval.dtype)}>"
     return text

@@ -140,6 +140,11 @@ class Executable:
         sizes["peak"] = int(stats.peak_memory_in_bytes)
         return sizes
 
+    def nbytes(self) -> int:
+        """Bytes that results and temporaries take together."""
+        stats = self.loaded.get_compiled_memory_stats()
+        return int(stats.output_size_in_bytes) + int(stats.temp_size_in_bytes)
+
     def optimized_hlo(self) -> str:
         """The program as XLA runs it, in HLO text."""
         return self.loaded.get_hlo_text()
