@@ -51,6 +51,7 @@ _ELEMENT_TYPES = {
     **{f"uint{n}": f"ui{n}" for n in (2, 4, 8, 16, 32, 64)},
 }
 
+_MAIN = "main"
 _ADDRESSABLE = 1 << 48  # bytes; XLA's sums of a program's sizes would overflow for larger values
 _types: dict[tuple[tuple[int, ...], Any], str] = {}
 clears_cache(_types.clear)
@@ -119,11 +120,11 @@ class ModuleBuilder:
         self.callbacks: list[Callable[..., Any]] = []
         self._callback_indices: dict[Any, int] = {}
         self._private: dict[int, tuple[str, ClosedJaxpr]] = {}
-        self._names: dict[str, int] = {}
+        self._names = {_MAIN: 1}  # whatever else is called so: XLA starts there
 
     def fresh_name(self, wanted: str) -> str:
         """A function name that is not taken."""
-        wanted = "".join(c if c.isalnum() or c == "_" else "_" for c in wanted) or "f"
+        wanted = "".join(c if (c.isascii() and c.isalnum()) or c == "_" else "_" for c in wanted) or "f"
         if wanted[0].isdigit():
             wanted = "_" + wanted
         count = self._names.get(wanted, 0)
@@ -162,7 +163,7 @@ class ModuleBuilder:
         outs = ctx.inline_jaxpr(closed.jaxpr, vals)
         self._write(
             "public",
-            self.fresh_name("main"),
+            _MAIN,
             [v for v, keep in zip(vals, kept, strict=True) if keep],
             ctx,
             outs,

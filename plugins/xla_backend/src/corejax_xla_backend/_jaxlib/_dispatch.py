@@ -184,7 +184,7 @@ def fast_dispatch(
         return cache_miss(*args, **kwargs)[0]
 
     return make_dispatcher(
-        name,
+        name.encode("utf-8", "replace").decode(),
         without_dispatcher,
         on_miss,
         list(static_argnums),
