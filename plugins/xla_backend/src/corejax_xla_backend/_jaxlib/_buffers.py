@@ -11,11 +11,12 @@ is reading buffers of other devices than the CPU.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import get_ident
 from typing import Any, Protocol
 
 import numpy as np
 
-from . import _client
+from . import _client, _exit
 from ._client import Device, default_device, device_list, device_sharding
 from ._probe import core, xla_client
 
@@ -120,6 +121,9 @@ def block_until_ready(buffers: Sequence[Buffer]) -> None:
     """
     if _client.is_forked() and not all(b.is_deleted() or b.is_ready() for b in buffers):
         _client.check_not_forked()
+    _exit.stop_at_exit()
+    thread = get_ident()
+    _exit.busy.add(thread)
     try:
         core.batched_block_until_ready(list(buffers))
     except RuntimeError as error:
@@ -127,6 +131,8 @@ def block_until_ready(buffers: Sequence[Buffer]) -> None:
             raise
         awaited = ", ".join(f"{np.dtype(b.aval.dtype).name}{list(b.aval.shape)}" for b in buffers)
         raise MemoryError(f"while [{awaited}] was computed: {error}") from None
+    finally:
+        _exit.busy.discard(thread)
 
 
 def device_of(buffer: Buffer) -> Device:

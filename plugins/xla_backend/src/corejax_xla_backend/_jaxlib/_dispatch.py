@@ -24,6 +24,7 @@ import numpy as np
 from ._buffers import Buffer, place
 from ._dispatch_state import make_dispatcher
 from ._executable import Executable, FastpathData
+from ._exit import stop_at_exit
 from ._probe import core
 
 _SCALARS: tuple[type, ...] = (bool, int, float, complex)
@@ -177,6 +178,7 @@ def fast_dispatch(
     """
 
     def on_miss(*args: Any, **kwargs: Any) -> tuple[Any, FastpathData | None, bool]:
+        stop_at_exit()
         result, data = cache_miss(*args, **kwargs)
         return result, data, False
 
