@@ -9,7 +9,9 @@ import numpy as np
 
 from corejax import dtypes
 from corejax.config import config
+from corejax.memory import bytes_text
 
+_MAX = (1 << 63) - 1
 _interned: dict[tuple[Any, ...], ShapedArray] = {}
 
 
@@ -20,14 +22,20 @@ class ShapedArray:
         shape: tuple of int.
         dtype: NumPy dtype (ml_dtypes included).
         weak_type: whether the dtype came from a Python scalar and yields to other dtypes.
+        nbytes: bytes that an array of the type takes.
+
+    Raises:
+        ValueError: a negative dimension.
+        OverflowError: more bytes than 64-bit integers count.
     """
 
-    __slots__ = ("_size", "dtype", "ndim", "shape", "weak_type")
+    __slots__ = ("_size", "dtype", "nbytes", "ndim", "shape", "weak_type")
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     weak_type: bool
     ndim: int
+    nbytes: int
     _size: int
 
     def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = False) -> ShapedArray:
@@ -92,7 +100,14 @@ def _intern(cls: type[ShapedArray], shape: Sequence[int], dtype: Any, weak_type:
         size = 1
         for d in shape:
             size *= d
-        fields = {"shape": shape, "dtype": dtype, "weak_type": weak_type, "ndim": len(shape), "_size": size}
+        nbytes = size * dtype.itemsize
+        if nbytes > _MAX or any(d > _MAX for d in shape):
+            takes = f"takes {bytes_text(nbytes)}" if nbytes else f"has an axis of size {max(shape)}"
+            raise OverflowError(
+                f"an array of shape {shape} and dtype {dtype.name} {takes}: sizes are counted in 64-bit integers"
+            )
+        fields = {"shape": shape, "dtype": dtype, "weak_type": weak_type, "ndim": len(shape)}
+        fields |= {"_size": size, "nbytes": nbytes}
         for name, value in fields.items():
             object.__setattr__(new, name, value)
         found = _interned.setdefault(key, new)  # atomic: two threads agree on one object

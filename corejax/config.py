@@ -40,6 +40,13 @@ def _bits(value: Any) -> int:
     return bits
 
 
+def _bytes(value: Any) -> int:
+    count = int(value)
+    if count < 0:
+        raise ValueError(f"memory_limit is a number of bytes, or 0, got {value!r}")
+    return count
+
+
 def _overrides(value: Any) -> bool | str:
     """All, none, or the selection's text, its words in one order: `"acme,-other"`."""
     words = sorted(filter(None, (word.strip() for word in str(value).split(","))))
@@ -62,6 +69,7 @@ _SETTINGS: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
     "strict_plugins": (False, _flag, "raise when a plugin fails to load instead of recording the fault"),
     "strict_rules": (False, _flag, "refuse derived rules"),
     "rule_overrides": (True, _overrides, "rules that replace another plugin's: all, none, a,b only, -c all but"),
+    "memory_limit": (0, _bytes, "bytes that one value or program may take; 0: what the machine has"),
     "traceback_filtering": ("auto", _filtering, "the library's frames in tracebacks: auto, off, remove_frames"),
     "x64_compat": (False, _flag, "as JAX with x64 off: explicit 64-bit types become 32-bit ones on creation"),
 }
@@ -77,6 +85,8 @@ class Config:
         strict_rules: refuse derived rules; `COREJAX_STRICT_RULES`.
         rule_overrides: whether rules with which plugins replace others' are in force: True, False, or names of
             plugins (`"a,b"` these only, `"-c"` all but that one); `COREJAX_RULE_OVERRIDES`.
+        memory_limit: bytes that one value, or the results and temporaries of one compiled program, may take; 0
+            (default): as many as the machine has. Less than a gibibyte is never refused. `COREJAX_MEMORY_LIMIT`.
         traceback_filtering: "off" shows the library's own frames in tracebacks; "remove_frames" and "auto" (now the
             same) show the user's and plugin authors' only; `COREJAX_TRACEBACK_FILTERING`.
         x64_compat: JAX's own x64-off behaviour; `COREJAX_X64_COMPAT`.
@@ -90,6 +100,7 @@ class Config:
     strict_plugins: bool
     strict_rules: bool
     rule_overrides: bool | str
+    memory_limit: int
     traceback_filtering: str
     x64_compat: bool
     _parsers: Table  # name -> parser

@@ -117,6 +117,8 @@ from corejax.ir import parse_jaxpr as parse_jaxpr
 from corejax.ir import register_param_type as register_param_type
 from corejax.ir import same_jaxpr as same_jaxpr
 from corejax.ir import subjaxprs as subjaxprs
+from corejax.memory import bytes_text as bytes_text
+from corejax.memory import check_memory as check_memory
 from corejax.misfits import misfit as misfit
 from corejax.plugins import examples_of as examples_of
 from corejax.plugins import exported as exported
@@ -329,6 +331,8 @@ __all__ = [  # noqa: RUF022  by section
     "shown",
     # backends
     "BufferFunctions",
+    "bytes_text",
+    "check_memory",
     "clears_cache",
     "config",
     "observe",

@@ -11,6 +11,7 @@ from corejax.blame import blame
 from corejax.caches import clears_cache
 from corejax.errors import DuplicateRegistrationError, PluginMissingError
 from corejax.journal import Table
+from corejax.memory import LARGE
 from corejax.provenance import Provenance
 from corejax.rules import (
     abstract_eval_rules,
@@ -158,12 +159,16 @@ class Primitive:
         except TypeError as error:
             blame(error, self, kind="abstract_eval")
             raise
+        except OverflowError as error:  # a result that no machine holds
+            raise OverflowError(f"primitive {self.name!r} at {source_info.user_line()}: {error}") from None
         outs = tuple(out) if self.multiple_results else (out,)
         for aval in outs:
             if not isinstance(aval, ShapedArray):
                 expected = "a sequence of avals" if self.multiple_results else "one aval"
                 raise TypeError(f"abstract-eval rule of primitive {self.name!r} gives {expected}, got {out!r}")
-        if "higher_order" not in self.tags and not _holds_function(params.values()):
+        # Who evaluates looks at the sizes of what is not in the memo.
+        large = any(aval.nbytes > LARGE for aval in outs)
+        if not large and "higher_order" not in self.tags and not _holds_function(params.values()):
             if len(self._memo) >= _MEMO_LIMIT:
                 self._memo.clear()
             self._memo[key] = outs

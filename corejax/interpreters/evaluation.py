@@ -23,11 +23,12 @@ from corejax.avals import ShapedArray, get_aval
 from corejax.blame import blame, mark
 from corejax.ir.interpret import last_uses, set_concrete_runner
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from corejax.memory import LARGE, check_memory
 from corejax.misfits import misfit, shown
 from corejax.ownership import SOLE, owned, settled
 from corejax.primitive import Primitive, promised, results_of_body
 from corejax.rules import Derivation, impl_rules
-from corejax.source_info import Source, needed
+from corejax.source_info import Source, describe, needed, user_line
 from corejax.trace import Trace, Tracer, escaped, set_bottom, state
 
 _ndarray = np.ndarray
@@ -120,6 +121,9 @@ class EvalTrace(Trace):
         avals_out = None if params else primitive._memo.get(key)
         if avals_out is None:
             avals_out = promised(primitive, key, params)
+            for aval in avals_out or ():
+                if aval.nbytes > LARGE:
+                    _check_size(primitive, aval)
         run = _quiet.run or _new_context()
         try:
             try:
@@ -143,6 +147,13 @@ class EvalTrace(Trace):
                 out = settled(out, vals, sole)
             return [Array(out, aval)]
         return [_wrap(primitive, out, aval)]
+
+
+def _check_size(primitive: Primitive, aval: ShapedArray, place: Any = None) -> None:
+    if aval.nbytes > LARGE:
+        line = user_line() if place is None else describe(place)
+        result = f"the result of primitive {primitive.name!r} at {line}, an array of shape {aval.shape} and dtype"
+        check_memory(aval.nbytes, f"{result} {aval.dtype.name},")
 
 
 _PYTHON_NUMBERS = {bool: "b", int: "iuVfc", float: "Vfc", complex: "c"}  # type -> kinds of dtypes that take it
@@ -247,6 +258,8 @@ def _evaluate_on_arrays(primitive: Primitive, args: Sequence[Any], params: dict[
         rule = _device_rules[primitive]
     arrays = [as_array(x) for x in args]
     avals_out = promised(primitive, tuple(x.aval for x in arrays), params)
+    for aval in avals_out or ():
+        _check_size(primitive, aval)
     previous = state.trace
     try:
         state.trace = _bottom
@@ -300,6 +313,9 @@ def _read_only(x: Any) -> Any:
 def _literals(jaxpr: Jaxpr) -> dict[Any, Any]:
     found = jaxpr.memo.get("host_literals")
     if found is None:
+        for eqn in jaxpr.eqns:  # once for each program, too
+            for v in eqn.outvars:
+                _check_size(eqn.primitive, v.aval, eqn.source_info)
         atoms = [*jaxpr.outvars, *(v for eqn in jaxpr.eqns for v in eqn.invars)]
         found = {v: np.array(host_value(v.val), dtype=v.aval.dtype) for v in atoms if type(v) is not Var}
         for value in found.values():

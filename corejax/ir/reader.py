@@ -126,7 +126,7 @@ def _aval(weak: str, name: str, shape: str) -> ShapedArray | str:
         return f"{name!r} is no dtype; dtypes are written f32, float32, i64, bool, ..."
     try:
         return ShapedArray(tuple(int(d) for d in shape.split(",")) if shape.strip() else (), dtype, weak == "~")
-    except ValueError:
+    except (ValueError, OverflowError):
         return f"`[{shape}]` is no shape; shapes are written `[]`, `[3]`, `[3,4]`"
 
 

@@ -139,3 +139,57 @@ def test_an_entry_called_jax_that_is_no_module(entry: str) -> None:
     """A namespace package: a folder without any Python, which another one on the path would win over."""
     namespace = "import types\nnamespace = types.ModuleType('jax')\nnamespace.__path__ = ['/nowhere']\n"
     assert run(f"{namespace}sys.modules['jax'] = {entry}\n{CALLS}") == RESULTS
+
+
+# -- the end of the process, with daemon threads ---------------------------------------------------
+
+THREADS = """
+from corejax.extend import Primitive, ShapedArray
+
+def in_thread(fun):
+    threading.Thread(target=fun, daemon=True).start()
+
+def deep(x, after=lambda: None):
+    for i in range(400):
+        x = jnp.sin(x) @ jnp.cos(x) if i % 2 else x * 1.01
+    after()
+    return x
+
+def repeated(fun, *args):
+    started = threading.Event()
+    def loop():
+        while True:
+            fun(*args)
+            started.set()
+    in_thread(loop)
+    started.wait()
+
+def hold(x):
+    entered.set()
+    never.wait()
+    return x
+
+entered, never = threading.Event(), threading.Event()
+hold_p = Primitive("acme.hold", impl=hold, abstract_eval=lambda x: ShapedArray(x.shape, x.dtype))
+double = corejax.jit(lambda x: x * 2)
+square = corejax.jit(lambda x: x @ x)
+M = jnp.ones((200, 200))
+"""
+AT_EXIT = {
+    "compiling": "in_thread(lambda: corejax.jit(lambda x: deep(x, entered.set))(M)); entered.wait()",
+    "calling": "repeated(double, X)",
+    "waiting": "repeated(lambda: np.asarray(square(M)))",
+    "tracing": "in_thread(lambda: corejax.jit(hold)(X)); entered.wait()",
+    "computing": "square(square(jnp.ones((2000, 2000))))",
+    "hooks": "import atexit; atexit.register(lambda: double(X)); repeated(double, X)",
+}
+
+
+@pytest.mark.parametrize("case", AT_EXIT)
+def test_the_process_ends_in_peace(case: str) -> None:
+    assert run(THREADS + AT_EXIT[case] + "\nprint('end')") == "end\n"
+
+
+def test_hooks_at_exit_compile() -> None:
+    code = "import atexit\natexit.register(lambda: print(corejax.jit(lambda x: x * 2)(X)))"
+    assert run(code) == "[0. 2. 4.]\n"

@@ -13,8 +13,11 @@ from corejax.extend import (
     Array,
     BufferFunctions,
     ClosedJaxpr,
+    ShapedArray,
     Var,
     as_array,
+    bytes_text,
+    check_memory,
     clears_cache,
     config,
     context_hooks,
@@ -30,7 +33,18 @@ from corejax_xla_backend.stablehlo import ModuleBuilder
 
 
 def _to_device(array: Array) -> Any:
-    return _jaxlib.put(array._fetch(), array.aval, alias=True)
+    return _put(array._fetch(), array.aval, alias=True)
+
+
+def _put(value: np.ndarray[Any, Any], aval: ShapedArray, *, alias: bool) -> Any:
+    """A buffer on the default device.
+
+    Raises:
+        MemoryError: there is no place for it. A broadcast array is written out, and may be larger than the memory.
+    """
+    if value.nbytes > _LARGE:
+        check_memory(value.nbytes, f"a buffer for an array of shape {aval.shape} and dtype {aval.dtype.name}")
+    return _jaxlib.put(value, aval, alias=alias)
 
 
 set_buffer_functions(
@@ -43,6 +57,7 @@ set_buffer_functions(
 )
 
 
+_LARGE = 1 << 30  # bytes of a program below which nothing is checked
 _NOT_AN_ARRAY = object()
 
 
@@ -54,7 +69,7 @@ def _host_to_buffer(value: Any) -> Any:
     """
     try:
         if type(value) is np.ndarray:
-            return _jaxlib.put(value, get_aval(value), alias=False)
+            return _put(value, get_aval(value), alias=False)
         return as_array(value)._buf
     except TypeError:
         return _NOT_AN_ARRAY
@@ -114,19 +129,40 @@ class Compiled(NamedTuple):
         kept: which of (constants, arguments) those are.
         consts: buffers of the constants.
         callbacks: Python functions that it calls.
+        name: the program's, for messages.
+        nbytes: bytes of the machine's memory that its results and temporaries take.
     """
 
     executable: Any
     kept: tuple[bool, ...]
     consts: list[Any]
     callbacks: list[Callable[..., Any]]
+    name: str
+    nbytes: int
 
     def run(self, args: Sequence[Array]) -> list[Array]:
-        """Run on arrays; the results are computed when they are read."""
+        """Run on arrays; the results are computed when they are read.
+
+        Raises:
+            MemoryError: the results and temporaries are larger than the machine's memory.
+        """
+        if self.nbytes > _LARGE:
+            check_memory(self.nbytes, f"{self._program()} (results and temporaries)")
         buffers = [*self.consts, *(x._buf for x in args)]
         used = [b for b, keep in zip(buffers, self.kept, strict=True) if keep]
-        outs = _run_with_callbacks(self.executable, used) if self.callbacks else self.executable(*used)
+        try:
+            outs = _run_with_callbacks(self.executable, used) if self.callbacks else self.executable(*used)
+        except (RuntimeError, ValueError) as error:
+            if not _jaxlib.is_out_of_memory(error):
+                raise
+            raise MemoryError(
+                f"{self._program()} takes {bytes_text(self.nbytes)} beside its arguments: {error}"
+            ) from None
         return [Array(b) for b in outs]
+
+    def _program(self) -> str:
+        results = ", ".join(aval.str_short(short_dtypes=False) for aval in self.executable.out_avals)
+        return f"the compiled program {self.name!r}, with results [{results}],"
 
 
 def _run_with_callbacks(executable: Any, buffers: list[Any]) -> list[Any]:
@@ -200,7 +236,8 @@ def _compile(closed: ClosedJaxpr, name: str, device: Any) -> Compiled:
     consts = [as_array(c)._buf for c in closed.consts]
     if observe.observed():
         _report(closed, name, device.platform, 1000 * (time.perf_counter() - started))
-    return Compiled(executable, kept, consts, callbacks)
+    nbytes = executable.nbytes() if device.platform == "cpu" else 0
+    return Compiled(executable, kept, consts, callbacks, name, nbytes)
 
 
 _programs: LiveSet[ClosedJaxpr] = LiveSet()  # those with an executable in their memo

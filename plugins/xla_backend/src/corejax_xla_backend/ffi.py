@@ -92,8 +92,13 @@ def ffi_call(
 
     Raises:
         TypeError: a result type lacks shape or dtype, or an attribute is of another type.
-        ValueError: the method is not one of these.
+        ValueError: the method is not one of these, or the target is no kernel's name.
     """
+    if not isinstance(target, str) or not target or "\0" in target or target.startswith("xla_ffi_python_"):
+        raise ValueError(
+            f"ffi_call: a target is the name given to register_ffi_target, got {target!r} (names that begin with "
+            "'xla_ffi_python_' are XLA's own, for callbacks that only it makes)"
+        )
     if vmap_method not in VMAP_METHODS:
         raise ValueError(f"ffi_call of {target!r}: vmap_method is one of {VMAP_METHODS}, got {vmap_method!r}")
     several = isinstance(result_types, list | tuple)

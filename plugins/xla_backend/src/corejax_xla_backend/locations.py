@@ -49,6 +49,7 @@ def _label(eqn: JaxprEqn) -> str:
 
 
 def _string(text: str) -> str:
+    text = text.encode("utf-8", "replace").decode()  # a surrogate alone is no character
     escaped = _SPECIAL.sub(lambda found: f"\\{ord(found.group()):02X}", text)
     return f'"{escaped}"'
 

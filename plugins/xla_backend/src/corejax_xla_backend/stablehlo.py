@@ -19,6 +19,7 @@ from corejax.extend import (
     ShapedArray,
     Var,
     blame,
+    bytes_text,
     clears_cache,
     describe_source,
     dtypes,
@@ -50,6 +51,8 @@ _ELEMENT_TYPES = {
     **{f"uint{n}": f"ui{n}" for n in (2, 4, 8, 16, 32, 64)},
 }
 
+_MAIN = "main"
+_ADDRESSABLE = 1 << 48  # bytes; XLA's sums of a program's sizes would overflow for larger values
 _types: dict[tuple[tuple[int, ...], Any], str] = {}
 clears_cache(_types.clear)
 
@@ -72,6 +75,9 @@ def tensor_type(aval: ShapedArray) -> str:
     key = (aval.shape, aval.dtype)
     text = _types.get(key)
     if text is None:
+        if aval.nbytes > _ADDRESSABLE:
+            takes = f"an array of shape {aval.shape} and dtype {aval.dtype.name} takes {bytes_text(aval.nbytes)}"
+            raise MemoryError(f"{takes}, which no program addresses")
         dims = "".join(f"{d}x" for d in aval.shape)
         text = _types[key] = f"tensor<{dims}{element_type(aval.dtype)}>"
     return text
@@ -114,11 +120,11 @@ class ModuleBuilder:
         self.callbacks: list[Callable[..., Any]] = []
         self._callback_indices: dict[Any, int] = {}
         self._private: dict[int, tuple[str, ClosedJaxpr]] = {}
-        self._names: dict[str, int] = {}
+        self._names = {_MAIN: 1}  # whatever else is called so: XLA starts there
 
     def fresh_name(self, wanted: str) -> str:
         """A function name that is not taken."""
-        wanted = "".join(c if c.isalnum() or c == "_" else "_" for c in wanted) or "f"
+        wanted = "".join(c if (c.isascii() and c.isalnum()) or c == "_" else "_" for c in wanted) or "f"
         if wanted[0].isdigit():
             wanted = "_" + wanted
         count = self._names.get(wanted, 0)
@@ -157,7 +163,7 @@ class ModuleBuilder:
         outs = ctx.inline_jaxpr(closed.jaxpr, vals)
         self._write(
             "public",
-            self.fresh_name("main"),
+            _MAIN,
             [v for v, keep in zip(vals, kept, strict=True) if keep],
             ctx,
             outs,

@@ -15,6 +15,7 @@ from ._buffers import copy_to as copy_to
 from ._buffers import device_of as device_of
 from ._buffers import is_committed as is_committed
 from ._buffers import is_immutable as is_immutable
+from ._buffers import is_out_of_memory as is_out_of_memory
 from ._buffers import put as put
 from ._buffers import start_copy_to_host as start_copy_to_host
 from ._client import BackendError as BackendError

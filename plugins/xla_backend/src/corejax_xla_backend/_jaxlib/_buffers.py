@@ -10,12 +10,13 @@ is reading buffers of other devices than the CPU.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from threading import get_ident
 from typing import Any, Protocol
 
 import numpy as np
 
-from . import _client
+from . import _client, _exit
 from ._client import Device, default_device, device_list, device_sharding
 from ._probe import core, xla_client
 
@@ -86,7 +87,15 @@ def put(
     except RuntimeError as error:
         if "NumPy dtype" in str(error):
             raise TypeError(f"values of dtype {value.dtype} cannot be put on a device.") from error
+        if is_out_of_memory(error):
+            what = f"an array of shape {value.shape} and dtype {value.dtype} ({value.nbytes} bytes)"
+            raise MemoryError(f"{what} cannot be put on {target}: {error}") from None
         raise
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether XLA found no memory."""
+    return str(error).startswith("RESOURCE_EXHAUSTED")
 
 
 def copy_to(buffer: Buffer, device: Device, *, always_copy: bool = False) -> Buffer:
@@ -102,22 +111,28 @@ def start_copy_to_host(buffer: Buffer) -> None:
     buffer._copy_single_device_array_to_host_async()
 
 
-def block_until_ready(buffers: Iterable[Buffer]) -> None:
-    """Wait until all buffers hold their values; raises what went wrong in computing one."""
-    waited = list(buffers)
-    for buffer in waited:
-        check_can_wait(buffer)
-    core.batched_block_until_ready(waited)
-
-
-def check_can_wait(buffer: Buffer) -> None:
-    """Nothing, unless the buffer's value is not there and nobody computes it in this process.
+def block_until_ready(buffers: Sequence[Buffer]) -> None:
+    """Wait until all buffers hold their values.
 
     Raises:
-        BackendError: the process was forked meanwhile.
+        RuntimeError: one was deleted, or what went wrong in computing it.
+        MemoryError: there was no place for its value.
+        BackendError: nobody computes it: the process was forked meanwhile.
     """
-    if _client.is_forked() and not buffer.is_deleted() and not buffer.is_ready():
+    if _client.is_forked() and not all(b.is_deleted() or b.is_ready() for b in buffers):
         _client.check_not_forked()
+    _exit.stop_at_exit()
+    thread = get_ident()
+    _exit.busy.add(thread)
+    try:
+        core.batched_block_until_ready(list(buffers))
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+        awaited = ", ".join(f"{np.dtype(b.aval.dtype).name}{list(b.aval.shape)}" for b in buffers)
+        raise MemoryError(f"while [{awaited}] was computed: {error}") from None
+    finally:
+        _exit.busy.discard(thread)
 
 
 def device_of(buffer: Buffer) -> Device:

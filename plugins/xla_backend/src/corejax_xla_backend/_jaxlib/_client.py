@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ._dispatch_state import clear_dispatchers
+from ._exit import busy, watch_exit
 from ._probe import core, xla_client
 
 Client = core.Client
@@ -64,6 +65,7 @@ def _after_fork() -> None:
     global _forked, _lock
     _lock = threading.RLock()  # another thread of the parent's may have held it
     _forked = _forked or bool(_clients)
+    busy.clear()  # those are the parent's threads
     if _forked:
         _first_device.cache_clear()
         clear_dispatchers()  # they would go on to run programs; what they call instead asks here
@@ -194,6 +196,7 @@ def client(platform: str | None = None) -> Client:
         if name not in _clients:
             try:
                 _clients[name] = _make_client(name)
+                watch_exit()
             except BackendError:
                 raise
             except Exception as error:

@@ -24,6 +24,7 @@ import numpy as np
 from ._buffers import Buffer, place
 from ._dispatch_state import make_dispatcher
 from ._executable import Executable, FastpathData
+from ._exit import stop_at_exit
 from ._probe import core
 
 _SCALARS: tuple[type, ...] = (bool, int, float, complex)
@@ -180,6 +181,7 @@ def fast_dispatch(
 
     @boundary
     def on_miss(*args: Any, **kwargs: Any) -> tuple[Any, FastpathData | None, bool]:
+        stop_at_exit()
         result, data = cache_miss(*args, **kwargs)
         return result, data, False
 
@@ -188,7 +190,7 @@ def fast_dispatch(
         return cache_miss(*args, **kwargs)[0]
 
     return make_dispatcher(
-        name,
+        name.encode("utf-8", "replace").decode(),
         without_dispatcher,
         on_miss,
         list(static_argnums),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ._buffers import Aval, Buffer, place
 from ._client import Client, Device, check_not_forked, compile_options, default_device, device_list, device_sharding
 from ._dispatch_state import make_dispatcher
+from ._exit import busy, stop_at_exit
 from ._mlir import ir
 from ._probe import FEATURES, core
 
@@ -74,6 +76,7 @@ class Executable:
 
         def cache_miss(*buffers: Buffer) -> tuple[Any, FastpathData, bool]:
             check_not_forked()
+            stop_at_exit()
             kept = [True] * len(buffers)
             return _AGAIN, self.fastpath_data(out_tree, kept, ()), False
 
@@ -140,6 +143,11 @@ class Executable:
         sizes["peak"] = int(stats.peak_memory_in_bytes)
         return sizes
 
+    def nbytes(self) -> int:
+        """Bytes that results and temporaries take together."""
+        stats = self.loaded.get_compiled_memory_stats()
+        return int(stats.output_size_in_bytes) + int(stats.temp_size_in_bytes)
+
     def optimized_hlo(self) -> str:
         """The program as XLA runs it, in HLO text."""
         return self.loaded.get_hlo_text()
@@ -187,9 +195,14 @@ def load_program(
 ) -> Any:
     """jaxlib's ``LoadedExecutable`` for any number of devices."""
     options = compile_options(devices, num_replicas=num_replicas, overrides=overrides)
-    if callbacks:
-        return client.compile_and_load(module, device_list(*devices), options, host_callbacks=list(callbacks))
-    return client.compile_and_load(module, device_list(*devices), options)
+    more = {"host_callbacks": list(callbacks)} if callbacks else {}
+    stop_at_exit()
+    thread = threading.get_ident()
+    busy.add(thread)
+    try:
+        return client.compile_and_load(module, device_list(*devices), options, **more)
+    finally:
+        busy.discard(thread)
 
 
 def load(

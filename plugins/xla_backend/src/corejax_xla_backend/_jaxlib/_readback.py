@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._buffers import Buffer, check_can_wait, device_of
+from ._buffers import Buffer, block_until_ready, device_of
 from ._client import Device
 from ._executable import Executable, compile_module
 from ._mlir import ModuleBuilder, ir
@@ -29,7 +29,8 @@ def to_numpy(buffer: Buffer) -> np.ndarray:
     Raises:
         RuntimeError: the buffer was deleted or donated, or the computation that makes it failed.
     """
-    check_can_wait(buffer)
+    if not buffer.is_deleted():
+        block_until_ready((buffer,))  # the buffer protocol ends the process where the computation failed
     try:
         return np.asarray(memoryview(buffer))
     except BufferError:
