@@ -149,12 +149,13 @@ def provide(name: str, value: Any, *, override: bool = False) -> None:
         ValueError: `name` is none that arrays could have.
         DuplicateRegistrationError: another plugin provides `name` and `override` is not given, or the kernel does.
     """
-    if not isinstance(name, str) or not name.isidentifier() or (name.startswith("_") and name not in OPERATORS):
-        raise ValueError(f"an array method's name is a public word or one of Python's binary operators', got {name!r}")
     owner = Provenance.of(value.fget if isinstance(value, property) else value)
-    earlier = provenance.get(name)
-    if earlier is None and name in vars(ArrayMethods) and name not in OPERATORS:
+    word = isinstance(name, str) and name.isidentifier()
+    earlier = provenance.get(name) if word else None
+    if word and earlier is None and name in vars(ArrayMethods) and name not in OPERATORS:
         raise DuplicateRegistrationError(f"array attribute {name!r} is the kernel's own; {owner} cannot provide it")
+    if not word or (name.startswith("_") and name not in OPERATORS):
+        raise ValueError(f"an array method's name is a public word or one of Python's binary operators', got {name!r}")
     if earlier is not None and not override and not owner.redefines(earlier):
         raise DuplicateRegistrationError(
             f"array method {name!r} is provided by {earlier}; {owner} provides a second one"

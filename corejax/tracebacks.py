@@ -43,6 +43,7 @@ def api_boundary(fun: F) -> F:
         except frames_left_out():
             raise
 
+    call.__wrapped__ = getattr(fun, "__wrapped__", fun)  # a transformed function is one layer around the user's
     return cast(F, call)
 
 

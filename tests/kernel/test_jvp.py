@@ -61,26 +61,15 @@ def test_an_output_that_does_not_depend_on_the_input_has_no_tangent():
     assert tangents[:2] == [None, None] and outs[1] == 3.0 and tangents[2] is X
 
 
-def test_primals_stay_concrete():
+def test_primals_steer_control_flow():
     def f(x):
-        assert float(x) == 0.5 and bool(x) and x.item() == 0.5 and x.tolist() == 0.5
-        assert np.asarray(x) == np.float32(0.5) and np.array(x, np.float64).dtype == np.float64
-        assert x.shape == () and x.dtype == np.float32 and len(np.asarray(x)[None]) == 1
+        assert bool(x) and int(x) == 0 and x.shape == () and x.dtype == np.float32
         return sin(x) if x > 0.0 else cos(x)
 
     np.testing.assert_allclose(cj.jvp(f, (np.float32(0.5),), (1.0,))[1], np.cos(0.5), rtol=1e-6)
     np.testing.assert_allclose(cj.jvp(f, (0.5,), (1.0,))[1], np.cos(0.5), rtol=1e-6)  # a Python number
     indexed = lambda i, x: mul(x, [10.0, 20.0][i])
     assert float(cj.jvp(indexed, (np.int32(1), 2.0), (None, 1.0))[1]) == 20.0
-
-
-def test_array_of_a_tracer_is_a_copy_when_asked_for():
-    def f(x):
-        a = np.array(x)
-        a[0] = 7.0
-        return x
-
-    np.testing.assert_array_equal(cj.jvp(f, (X,), (X,))[0], X)
 
 
 def test_multiple_results():
