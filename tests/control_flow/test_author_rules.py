@@ -92,3 +92,17 @@ def test_a_vmap_rule_that_hands_on(loop: str) -> None:
     right = LOOPS[loop](jnp.cumsum)
     for axis, x in ((0, M), (1, M.T)):
         np.testing.assert_allclose(corejax.vmap(f, in_axes=axis)(x), corejax.vmap(right)(M), rtol=1e-6)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_in_defjvps(loop: str) -> None:
+    @corejax.custom_jvp
+    def scaled(x: Any, weights: Any) -> Any:
+        return x * weights
+
+    scaled.defjvps(lambda t, out, x, weights: t * weights, nondifferentiable("weights are data"))
+    weights = np.array([1.0, 2.0, 3.0], np.float32)
+    got = corejax.jvp(LOOPS[loop](lambda x: scaled(x, weights)), (X,), (X,))[1]
+    np.testing.assert_allclose(got, corejax.jvp(LOOPS[loop](lambda x: x * weights), (X,), (X,))[1])
+    with pytest.raises(NotDifferentiableError, match=r"custom_jvp function scaled .* argument 1: weights are data"):
+        corejax.jvp(LOOPS[loop](lambda x: scaled(x, x)), (X,), (X,))
