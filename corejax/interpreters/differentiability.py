@@ -24,28 +24,7 @@ from corejax.rules import Derivation, abstract_eval_rules, impl_rules, jvp_rules
 from corejax.trace import state
 
 
-class Nondifferentiable:
-    """Stands in the place of a rule where there is no derivative; made by `nondifferentiable`.
-
-    Attributes:
-        reason: the author's.
-    """
-
-    __slots__ = ("__provenance__", "reason")
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-        self.__provenance__ = Provenance.of_caller()
-
-    def __call__(self, *args: Any, **params: Any) -> Any:
-        """Where nobody looked what it is: as a rule, it refuses."""
-        raise NotDifferentiableError(self.reason)
-
-    def __repr__(self) -> str:
-        return f"nondifferentiable({self.reason!r})"
-
-
-def nondifferentiable(reason: str) -> Nondifferentiable:
+class nondifferentiable:
     """What to give in the place of a rule, to say that there is no derivative and why.
 
     A nonzero tangent that comes there is a `NotDifferentiableError` with the reason; a symbolic zero passes.
@@ -53,15 +32,27 @@ def nondifferentiable(reason: str) -> Nondifferentiable:
         defjvp(hist_p, nondifferentiable("counts jump"), weights_rule)      # in one operand
         jvp_rules.register(sort_key_p, nondifferentiable("keys are bits"))  # in all of them
 
-    Args:
+    Attributes:
         reason: for the user who differentiates, a sentence or a part of one.
 
     Raises:
         TypeError: the reason is not a text.
     """
-    if not isinstance(reason, str) or not reason:
-        raise TypeError(f"nondifferentiable takes the reason, a text, got {reason!r}")
-    return Nondifferentiable(reason)
+
+    __slots__ = ("__provenance__", "reason")
+
+    def __init__(self, reason: str) -> None:
+        if not isinstance(reason, str) or not reason:
+            raise TypeError(f"nondifferentiable takes the reason, a text, got {reason!r}")
+        self.reason = reason
+        self.__provenance__ = Provenance.of_caller()
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        """Where nobody looked what it is: as a rule, it refuses."""
+        raise NotDifferentiableError(f"not differentiable: {self.reason}")
+
+    def __repr__(self) -> str:
+        return f"nondifferentiable({self.reason!r})"
 
 
 def why_not_differentiable(primitive: Primitive, operand: int) -> str | None:
@@ -69,7 +60,7 @@ def why_not_differentiable(primitive: Primitive, operand: int) -> str | None:
     rule = jvp_rules.rule_of(primitive)
     if rule is None:
         return None
-    if isinstance(rule.fn, Nondifferentiable):
+    if isinstance(rule.fn, nondifferentiable):
         return rule.fn.reason
     declared: Mapping[int, str] = rule.flags.get("nondifferentiable") or {}
     return declared.get(operand)
@@ -81,7 +72,7 @@ def refusing(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, A
     Raises:
         TypeError: the flag is not a mapping from operands' positions to reasons.
     """
-    if isinstance(fn, Nondifferentiable):
+    if isinstance(fn, nondifferentiable):
         whole = fn.reason
 
         def refuse(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
@@ -110,7 +101,7 @@ def refusing(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, A
     return rule
 
 
-def refusing_transposition(primitive: Primitive, fn: Nondifferentiable) -> Callable[..., Any]:
+def refusing_transposition(primitive: Primitive, fn: nondifferentiable) -> Callable[..., Any]:
     """The transpose rule of a primitive that is declared to have no transpose."""
 
     def refuse(ct: Any, *operands: Any, **params: Any) -> Any:
@@ -154,7 +145,7 @@ def checked_rules(helper: str, primitive: Primitive, rules: Sequence[Any]) -> di
     if not least <= len(rules) <= most:
         exact = f"{least}" if least == most else f"at least {least}" if len(rules) < least else f"at most {most}"
         raise wrong_count(helper, primitive, len(rules), exact)
-    return {i: rule.reason for i, rule in enumerate(rules) if isinstance(rule, Nondifferentiable)}
+    return {i: rule.reason for i, rule in enumerate(rules) if isinstance(rule, nondifferentiable)}
 
 
 def wrong_count(helper: str, primitive: Primitive, given: int, wanted: Any) -> TypeError:
@@ -265,4 +256,4 @@ jvp_rules.derivations.append(
     Derivation("integer results", _zero_derivative, flags={"symbolic_zeros": True}),
 )
 
-__all__ = ["Nondifferentiable", "nondifferentiable", "why_not_differentiable"]
+__all__ = ["nondifferentiable", "why_not_differentiable"]

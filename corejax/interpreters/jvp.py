@@ -20,8 +20,8 @@ from corejax.blame import blame
 from corejax.config import config
 from corejax.dtypes import is_inexact
 from corejax.interpreters.differentiability import (
-    Nondifferentiable,
     checked_rules,
+    nondifferentiable,
     note_discrete,
     refusing,
     wrong_count,
@@ -227,7 +227,7 @@ def add_tangents(x: Any, y: Any) -> Any:
 
 
 def _ready(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, Any]) -> Callable[..., Any]:
-    if flags.get("symbolic_zeros") or isinstance(fn, Nondifferentiable):
+    if flags.get("symbolic_zeros") or isinstance(fn, nondifferentiable):
         return refusing(primitive, fn, flags)
 
     def rule(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 from corejax.avals import ShapedArray
 from corejax.blame import blame
 from corejax.errors import NotLinearError
-from corejax.interpreters.differentiability import Nondifferentiable, refusing_transposition
+from corejax.interpreters.differentiability import nondifferentiable, refusing_transposition
 from corejax.interpreters.jvp import tangent_aval
 from corejax.interpreters.linearize import LinearTape
 from corejax.interpreters.staging import decomposed
@@ -205,7 +205,7 @@ def zero_cotangent(aval: ShapedArray) -> Any:
 
 
 def _with_real_zeros(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, Any]) -> Callable[..., Any]:
-    if isinstance(fn, Nondifferentiable):
+    if isinstance(fn, nondifferentiable):
         return refusing_transposition(primitive, fn)
     if flags.get("symbolic_zeros") or not primitive.multiple_results:
         return fn

@@ -9,6 +9,7 @@ from typing import Any
 from corejax.extend import (
     BatchTrace,
     ClosedJaxpr,
+    NotDifferentiableError,
     ShapedArray,
     add_tangents,
     api_boundary,
@@ -17,6 +18,7 @@ from corejax.extend import (
     fun_name,
     get_aval,
     leaf_names,
+    nondifferentiable,
     tree,
 )
 from corejax_control_flow.custom_arguments import Arguments, Parameters
@@ -96,7 +98,8 @@ class custom_jvp:
         """Give a rule for each argument; their tangents are added up.
 
         Args:
-            jvps: `(tangent, out, *primals) -> tangent_out`, one for each argument; None where the derivative is zero.
+            jvps: `(tangent, out, *primals) -> tangent_out`, one for each argument; None where the derivative is zero,
+                `corejax.extend.nondifferentiable(reason)` where there is none.
 
         Raises:
             TypeError: the function has arguments that are not differentiated.
@@ -113,14 +116,17 @@ class custom_jvp:
                 )
             out = self(*primals)
             total: list[Any] = [None] * tree.tree_structure(out).num_leaves
-            for rule, x, t in zip(jvps, primals, tangents, strict=True):
+            for i, (rule, t) in enumerate(zip(jvps, tangents, strict=True)):
                 leaves = tree.tree_leaves(t)
                 if rule is None or all(isinstance(leaf, SymbolicZero) for leaf in leaves):
                     continue
+                if isinstance(rule, nondifferentiable):
+                    raise NotDifferentiableError(
+                        f"custom_jvp function {place(self.fun)} is not differentiable in argument {i}: {rule.reason}"
+                    )
                 real = tree.tree_map(lambda leaf: leaf.instantiate() if isinstance(leaf, SymbolicZero) else leaf, t)
                 part = self._leaves(rule(real, out, *primals), out)
                 total = [add_tangents(a, b) for a, b in zip(total, part, strict=True)]
-                del x
             return out, tree.tree_unflatten(tree.tree_structure(out), total)
 
         jvp.__name__ = f"{fun_name(self.fun)}_jvp"
