@@ -318,11 +318,11 @@ def complex_dtype_of(d: Any) -> DType:
 
 
 def inexact_dtype_of(d: Any) -> DType:
-    """Dtype of `sin(x)`: an inexact dtype is its own; float64 of 64-bit integers, else the default float."""
+    """Dtype of `sin(x)`: an inexact dtype is its own; float64 of 64-bit integers, float32 of narrower ones and bool."""
     found = dtype(d)
     if _KINDS[found] in "fc":
         return found
-    return _DEFAULTS["f"][64 if found in _WIDE else config.default_dtype_bits]
+    return canonicalize_dtype(_DEFAULTS["f"][64 if found in _WIDE else 32])
 
 
 # Promotion ----------------------------------------------------------------------------------------
@@ -367,7 +367,8 @@ def _node(d: DType, weak: bool) -> str:
 
 
 @functools.lru_cache(maxsize=4096)
-def _promote(bits: int, pairs: tuple[tuple[DType, bool], ...]) -> tuple[DType, bool]:
+def _promote(bits: int, narrow: bool, pairs: tuple[tuple[DType, bool], ...]) -> tuple[DType, bool]:
+    """The least upper bound; `narrow` makes 64-bit types that no operand has 32 bits wide."""
     dtypes = [d for d, _ in pairs]
     all_weak = all(weak for _, weak in pairs)
     if len(set(dtypes)) == 1:
@@ -382,6 +383,8 @@ def _promote(bits: int, pairs: tuple[tuple[DType, bool], ...]) -> tuple[DType, b
             out = _DEFAULTS[bound[0]][64 if any(d in _WIDE for d in dtypes) else bits]
         else:
             out = _FROM_SHORT_NAMES[bound]
+        if narrow and out in _WIDE and not any(d in _WIDE for d in dtypes):
+            out = _DEFAULTS[_KINDS[out]][32]
     return out, weak and out is not bool_
 
 
@@ -413,7 +416,8 @@ def lattice_result_type(*pairs: tuple[DType, bool]) -> tuple[DType, bool]:
     """
     if not pairs:
         raise ValueError("lattice_result_type needs at least one (dtype, weak_type) pair")
-    return _promote(config.default_dtype_bits, pairs)
+    bits = config.default_dtype_bits
+    return _promote(bits, config.x64_compat and bits == 32, pairs)
 
 
 def promote_types(a: Any, b: Any) -> DType:

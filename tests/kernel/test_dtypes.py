@@ -121,7 +121,8 @@ def test_scalars_among_themselves_have_the_default_width(bits):
         assert dtypes.result_type(True, False, return_weak_type_flag=True) == (np.dtype(bool), False)
         assert dtypes.dtype(1.5) == dtypes.dtype(float) == dtypes.default_float_dtype() == np.dtype(f"float{bits}")
         assert dtypes.finfo(float).bits == bits
-        assert dtypes.inexact_dtype_of("int32") == np.dtype(f"float{bits}")
+        assert dtypes.inexact_dtype_of(int) == np.dtype(f"float{bits}")
+        assert dtypes.inexact_dtype_of("int8") == dtypes.inexact_dtype_of(bool) == np.dtype("float32")
     assert dtypes.default_int_dtype(bits) == np.dtype(f"int{bits}")
     assert dtypes.default_uint_dtype(bits) == np.dtype(f"uint{bits}")
     assert dtypes.default_complex_dtype(bits) == np.dtype(f"complex{2 * bits}")

@@ -177,7 +177,10 @@ def _extremum(of_real: Any, first_wins: Any) -> Any:
 
 def _pow(x: Any, y: Any) -> Any:
     if dtypes.is_inexact(x.dtype):
-        return np.power(x, y.astype(x.dtype))
+        y = y.astype(x.dtype)
+        if y.size == 1 and dtypes.is_float(x.dtype) and y == 0.5:  # NumPy's square root, which has other special cases
+            x = np.where(x == -np.inf, x.dtype.type(np.inf), x + x.dtype.type(0))
+        return np.power(x, y)
     if dtypes.is_unsigned(x.dtype):
         return np.power(x, y)
     # With a negative exponent only 1 and -1 have an integer inverse, which is their power by the parity.

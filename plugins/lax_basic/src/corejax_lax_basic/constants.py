@@ -7,7 +7,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from corejax.extend import Array, as_array, get_aval, host_value, trace_stack, trace_state
+from corejax.extend import Array, as_array, config, dtypes, get_aval, host_value, trace_stack, trace_state
 
 _evaluation = trace_stack()[0]
 # id of a NumPy array -> the constant made of it, as long as some program or trace holds that.
@@ -17,12 +17,14 @@ _copies: WeakValueDictionary[int, Array] = WeakValueDictionary()
 def asarray(x: Any) -> Any:
     """`x` as an array; tracers stay as they are, Python scalars become weakly typed arrays.
 
-    A NumPy array is copied, since it may be written to later. While a program is recorded, the same one gives the
+    A NumPy array is copied (and made 32 bits wide under `config.x64_compat`), since it may be written to later. While a program is recorded, the same one gives the
     same array again (unless it was written to in between), so that it is one constant of the program.
 
     Raises:
         TypeError: `x` is not an array.
     """
+    if config.x64_compat and isinstance(x, np.ndarray | np.generic):
+        x = x.astype(dtypes.canonicalize_dtype(x.dtype), copy=False)
     if type(x) is not np.ndarray:
         return as_array(x)
     trace: Any = trace_state.trace

@@ -3,7 +3,7 @@
     convert_element_type : a[*s] -> b[*s]
 
 As StableHLO's `convert` on XLA: floats become integers by truncation, saturating, NaN becoming 0; integers wrap;
-a complex number becomes a real one by its real part; everything but zero (NaN included) becomes True.
+a complex number becomes a real one by its real part; everything but zero (NaN, and i, included) becomes True.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ def as_weak_as(x: Any, *others: Any) -> Any:
 
 def convert(x: np.ndarray[Any, Any], *, new_dtype: np.dtype[Any], weak_type: bool = False) -> np.ndarray[Any, Any]:
     """The elements in another dtype, as StableHLO's `convert`."""
-    if dtypes.is_complex(x.dtype) and not dtypes.is_complex(new_dtype):
-        x = x.real
     if dtypes.is_bool(new_dtype):
         return np.asarray(x != np.zeros((), x.dtype))
+    if dtypes.is_complex(x.dtype) and not dtypes.is_complex(new_dtype):
+        x = x.real
     if dtypes.is_integer(new_dtype) and dtypes.is_float(x.dtype):
         return _saturated(x, new_dtype)
     return x.astype(new_dtype)

@@ -14,7 +14,7 @@ import numpy as np
 from corejax.extend import Primitive, api_boundary, as_array, config, dtypes, frames_left_out, trace_state
 from corejax_lax_basic.binary import add_p, div_p, integer_pow_p, mul_p, pow_p, rem_p, sub_p
 from corejax_lax_basic.comparison import eq_p, ge_p, gt_p, le_p, lt_p, ne_p
-from corejax_lax_basic.convert import convert_element_type
+from corejax_lax_basic.convert import convert_element_type, stop_gradient
 from corejax_lax_basic.dot import matmul
 from corejax_lax_basic.logical import and_p, not_p, or_p, xor_p
 from corejax_lax_basic.promote import (
@@ -22,7 +22,6 @@ from corejax_lax_basic.promote import (
     broadcast_together,
     operand,
     promote,
-    promote_dtypes,
     scalar_maker,
 )
 from corejax_lax_basic.select import select_n_p
@@ -77,7 +76,12 @@ def _numbers(x: Any, y: Any, symbol: str) -> list[Any]:
     dtype = dtypes.result_type(x, y)
     if dtypes.is_complex(dtype):
         raise TypeError(f"operator {symbol} is not defined for complex numbers; these operands are {dtype.name}")
-    return promote(symbol, x, y, 0)[:2] if dtype == _bool else promote(symbol, x, y)
+    return promote(symbol, *_as_integers(x, y)) if dtype == _bool else promote(symbol, x, y)
+
+
+def _as_integers(*booleans: Any) -> list[Any]:
+    """Booleans as strongly typed default integers, since no operand is weakly typed."""
+    return [convert_element_type(x, dtypes.default_int_dtype()) for x in booleans]
 
 
 def _constant(x: Any, value: float) -> Any:
@@ -122,13 +126,15 @@ def floor_divide(x: Any, y: Any) -> Any:
 
 
 def _floor_divide_floats(x: Any, y: Any) -> Any:
+    """As NumPy's: infinite (NaN for 0) where `y` is 0, NaN where `x` is infinite."""
     rest = rem_p.bind(x, y)
     quotient = div_p.bind(sub_p.bind(x, rest), y)  # an integer but for rounding
     one = _constant(quotient, 1)
     quotient = select_n_p.bind(_needs_correction(rest, y), quotient, sub_p.bind(quotient, one))
     whole = floor_p.bind(quotient)
     rounds_up = gt_p.bind(sub_p.bind(quotient, whole), _constant(quotient, 0.5))
-    return select_n_p.bind(rounds_up, whole, add_p.bind(whole, one))
+    whole = select_n_p.bind(rounds_up, whole, add_p.bind(whole, one))
+    return select_n_p.bind(eq_p.bind(y, _constant(y, 0)), whole, stop_gradient(div_p.bind(x, y)))
 
 
 def divmod_(x: Any, y: Any) -> tuple[Any, Any]:
@@ -159,7 +165,7 @@ def _power_of_arrays(x: Any, y: Any) -> Any:
     if arrays and dtypes.is_inexact(x.aval.dtype) and dtypes.is_integer(y.aval.dtype):
         return pow_p.bind(*broadcast_together("pow", [x, y]))  # an integer exponent stays one
     if dtypes.result_type(x, y) == _bool:
-        x = promote_dtypes(x, 0)[0]
+        x, y = _as_integers(x, y)
     return pow_p.bind(*promote("pow", x, y))
 
 

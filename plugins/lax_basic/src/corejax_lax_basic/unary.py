@@ -126,6 +126,12 @@ def _sign(x: Any) -> Any:
     return np.copysign(np.sign(x), x) if dtypes.is_float(x.dtype) else np.sign(x)
 
 
+def _sqrt(x: Any) -> Any:
+    if dtypes.is_complex(x.dtype):
+        x = x + x.dtype.type(0)  # as XLA: on the branch cut the sign of a zero does not count
+    return np.sqrt(x)
+
+
 @through_float32
 def _rsqrt(x: Any) -> Any:
     return np.reciprocal(np.sqrt(x))
@@ -149,7 +155,7 @@ exp_p       = Primitive(**row("exp",       np.exp,      INEXACT, exp))
 expm1_p     = Primitive(**row("expm1",     np.expm1,    INEXACT, expm1))
 log_p       = Primitive(**row("log",       np.log,      INEXACT, log))
 log1p_p     = Primitive(**row("log1p",     np.log1p,    INEXACT, log1p))
-sqrt_p      = Primitive(**row("sqrt",      np.sqrt,     INEXACT, sqrt))
+sqrt_p      = Primitive(**row("sqrt",      _sqrt,       INEXACT, sqrt))
 rsqrt_p     = Primitive(**row("rsqrt",     _rsqrt,      INEXACT, rsqrt))
 sin_p       = Primitive(**row("sin",       np.sin,      INEXACT, sin))
 cos_p       = Primitive(**row("cos",       np.cos,      INEXACT, cos))

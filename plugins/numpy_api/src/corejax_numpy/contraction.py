@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from corejax.extend import dtypes
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import like
 
@@ -66,7 +67,12 @@ def sum_out(x: Any, labels: Labels, gone: Sequence[Hashable]) -> tuple[Any, Labe
     if not gone:
         return x, labels
     axes = tuple(i for i, a in enumerate(labels) if a in gone)
-    return lax.reduce_sum(x, axes), [a for a in labels if a not in gone]
+    return _sum(x, axes), [a for a in labels if a not in gone]
+
+
+def _sum(x: Any, axes: tuple[int, ...]) -> Any:
+    """The sum, which of booleans is whether any is true."""
+    return lax.reduce_or(x, axes) if dtypes.is_bool(x.dtype) else lax.reduce_sum(x, axes)
 
 
 def in_order(x: Any, labels: Labels, wanted: Sequence[Hashable]) -> Any:
@@ -89,6 +95,6 @@ def without_repeated_labels(x: Any, labels: Labels) -> tuple[Any, Labels]:
                 )
             rows = lax.broadcasted_iota("int32", x.shape, first)
             columns = lax.broadcasted_iota("int32", x.shape, second)
-            x = lax.reduce_sum(lax.select(lax.eq(rows, columns), x, like(x, 0)), (second,))
+            x = _sum(lax.select(lax.eq(rows, columns), x, like(x, 0)), (second,))
             del labels[second]
     return x, labels

@@ -75,6 +75,12 @@ def _logical(name: str, apply: Binary, doc: str) -> Binary:
     return function
 
 
+def _rem(x: Any, y: Any) -> Any:
+    if dtypes.is_bool(x.aval.dtype):  # as of integers
+        x, y = (lax.convert_element_type(v, dtypes.default_int_dtype()) for v in (x, y))
+    return lax.rem(x, y)
+
+
 def _rounded(name: str, apply: Unary, doc: str) -> Unary:
     """A function of real floating-point numbers; integers and booleans are as they should be."""
 
@@ -91,7 +97,15 @@ def _truncated(x: Any) -> Any:
 
 
 def _logarithm(base: float) -> Unary:
-    return lambda x: lax.div(lax.log(x), like(x, math.log(base)))
+    """Part by part for complex numbers: an infinite one divided by a complex constant would be NaN."""
+
+    def logarithm(x: Any) -> Any:
+        out = lax.log(x)
+        parts = (lax.real(out), lax.imag(out)) if dtypes.is_complex(x.aval.dtype) else (out,)
+        scaled = [lax.div(part, like(part, math.log(base))) for part in parts]
+        return lax.complex(*scaled) if len(scaled) > 1 else scaled[0]
+
+    return logarithm
 
 
 # fmt: off
@@ -134,7 +148,7 @@ greater_equal = _operator("greater_equal", operator.ge, "Whether `x >= y`; False
 
 maximum     = _promoted("maximum",     lax.max, "The larger one of `x` and `y`; NaN where either is.")
 minimum     = _promoted("minimum",     lax.min, "The smaller one of `x` and `y`; NaN where either is.")
-fmod        = _promoted("fmod",        lax.rem, "Remainder of the division rounded towards zero, of the sign of `x`.")
+fmod        = _promoted("fmod",        _rem, "Remainder of the division rounded towards zero, of the sign of `x`.")
 float_power = _promoted("float_power", lax.pow, "`x ** y` in floating point.", inexact=True)
 
 logical_and = _logical("logical_and", lax.bitwise_and, "Whether `x` and `y` are both nonzero.")
@@ -213,6 +227,8 @@ def isinf(x: Any, /) -> Any:
     x = array_argument("isinf", x)
     if not dtypes.is_inexact(x.dtype):
         return _everywhere(x, False)
+    if dtypes.is_complex(x.dtype):
+        return lax.bitwise_or(isinf(lax.real(x)), isinf(lax.imag(x)))
     size = abs(x)
     return lax.eq(size, like(size, math.inf))
 

@@ -54,6 +54,8 @@ def _inexact(name: str, x: Any) -> Any:
 def relu(x: Any) -> Any:
     """`max(x, 0)`, elementwise; NaN stays NaN, and the derivative at 0 is 0."""
     x = array_argument("relu", x)
+    if dtypes.is_bool(x.dtype):
+        (x, _) = promote_dtypes("relu", x, 0)
     zero = like(x, 0)
     return lax.select(lax.le(x, zero), zero, x)
 

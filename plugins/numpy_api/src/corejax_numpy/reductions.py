@@ -82,10 +82,23 @@ def _accumulated(
     where: Any,
 ) -> Any:
     x = array_argument(name, a)
+    if dtype is not None and dtypes.is_bool(canonical_dtype(dtype)):
+        return _of_truth_values(name, combine, x, axis, keepdims, initial, where)
     if dtype is not None or x.aval.weak_type or not dtypes.is_inexact(x.aval.dtype):
         x = lax.convert_element_type(x, canonical_dtype(dtype) or _sum_dtype(x.dtype))
     out = _reduce(fold, _masked(x, where, neutral), axis, keepdims)
     return out if initial is None else combine(out, lax.convert_element_type(initial, x.dtype))
+
+
+def _of_truth_values(name: str, combine: Any, x: Any, axis: Axis, keepdims: bool, initial: Any, where: Any) -> Any:
+    """A sum of booleans is whether any is true, a product whether all are."""
+    if initial is not None:
+        initial = to_bool(array_argument("initial", initial))
+    if combine is lax.add:
+        out = any(x, axis, keepdims, where=where)
+        return out if initial is None else lax.bitwise_or(out, initial)
+    out = all(x, axis, keepdims, where=where)
+    return out if initial is None else lax.bitwise_and(out, initial)
 
 
 def sum(

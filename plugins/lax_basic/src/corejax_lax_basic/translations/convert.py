@@ -13,10 +13,10 @@ from corejax_lax_basic.translations.complex_numbers import part
 @xla_translations.register(convert_element_type_p)
 def _convert_element_type(ctx: Any, in_avals: Any, in_vals: Any, *, new_dtype: Any, weak_type: bool) -> Any:
     (x,) = in_vals
-    if dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(new_dtype):
-        x = part(ctx, "real", x)
     if dtypes.is_bool(new_dtype) and not dtypes.is_bool(x.aval.dtype):
         return compare(ctx, "NE", x, ctx.full(x.aval, 0))  # XLA's convert to i1 would take the lowest bit
+    if dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(new_dtype):
+        x = part(ctx, "real", x)
     return ctx.convert(x, new_dtype)
 
 
