@@ -33,6 +33,7 @@ from corejax_xla_backend import _jaxlib, execution
 from corejax_xla_backend.retracing import Signature, reasons, report_trace
 from corejax_xla_backend.stages import Lowered
 from corejax_xla_backend.static_args import StaticArguments, StaticKey
+from corejax_xla_backend.traces import shared_traces
 from corejax_xla_backend.xla_call import xla_call_p
 
 
@@ -141,6 +142,10 @@ class _Jitted:
         return self._traced(key) if found is None else found
 
     def _traced(self, key: Signature) -> _Traced:
+        shared = shared_traces(self.fun)
+        if key in shared:
+            self.traces[key] = shared[key]
+            return self.traces[key]
         started = time.perf_counter()
         debug = self.static.debug_info(key.in_tree, key.static)
         why = reasons(key, self.traces, debug.arg_names, self.static.name_of) if observe.observed() else ()
@@ -149,7 +154,7 @@ class _Jitted:
         found = _Traced(close_over_consts(jaxpr), consts, key.in_tree, flat.out_tree)
         kept = not any(isinstance(c, Tracer) for c in consts)  # those belong to one trace of a function around
         if kept:
-            self.traces[key] = found
+            self.traces[key] = shared[key] = found
         if why:
             report_trace(self.name, why, 1000 * (time.perf_counter() - started), key, kept=kept)
         return found
