@@ -42,7 +42,7 @@ class Trace:
         debug: what is being transformed (`DebugInfo`), for messages.
     """
 
-    __slots__ = ("__weakref__", "alive", "debug", "parent")
+    __slots__ = ("__weakref__", "_kept", "alive", "debug", "parent")
 
     interpreter: ClassVar[str] = ""
 
@@ -54,6 +54,14 @@ class Trace:
     def process_primitive(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Interpret one application; always gives a list of outputs."""
         raise NotImplementedError(f"{type(self).__name__}.process_primitive")
+
+    def kept(self) -> dict[Any, Any]:
+        """What is remembered as long as the trace lives, by keys of whoever does; made when first asked for."""
+        try:
+            return self._kept
+        except AttributeError:
+            self._kept: dict[Any, Any] = {}
+            return self._kept
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}{'' if self.alive else ', ended'}>"

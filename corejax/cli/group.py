@@ -138,7 +138,7 @@ class CommandLine(click.Group):
         try:
             return super().invoke(ctx)
         except click.ClickException as error:
-            error.message = shown(error.message)  # type: ignore[misc]
+            object.__setattr__(error, "message", shown(error.message))  # final for its readers
             raise
         except CorejaxError as error:
             raise click.ClickException(shown(error_text(error))) from error

@@ -27,6 +27,13 @@ def check_jaxpr(program: Jaxpr | ClosedJaxpr) -> tuple[list[ShapedArray], list[S
     Raises:
         JaxprTypeError: an invariant is broken; shows the equation among its neighbours and the user's line.
     """
+    return _check(program, {})
+
+
+_Checked = dict[int, Any]  # programs that have been checked, by identity: one in many equations is checked once
+
+
+def _check(program: Jaxpr | ClosedJaxpr, checked: _Checked) -> tuple[list[ShapedArray], list[ShapedArray]]:
     jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
     if isinstance(program, ClosedJaxpr):
         for v, const in zip(jaxpr.constvars, program.consts, strict=True):
@@ -39,7 +46,7 @@ def check_jaxpr(program: Jaxpr | ClosedJaxpr) -> tuple[list[ShapedArray], list[S
         bound.add(v)
     for index, eqn in enumerate(jaxpr.eqns):
         try:
-            _check_eqn(eqn, bound)
+            _check_eqn(eqn, bound, checked)
         except JaxprTypeError as error:
             located = JaxprTypeError(f"{error}\n{_context(jaxpr, index)}")
             located.eqn = eqn
@@ -48,14 +55,17 @@ def check_jaxpr(program: Jaxpr | ClosedJaxpr) -> tuple[list[ShapedArray], list[S
     return jaxpr.in_avals, out_avals
 
 
-def _check_eqn(eqn: JaxprEqn, bound: set[Var]) -> None:
+def _check_eqn(eqn: JaxprEqn, bound: set[Var], checked: _Checked) -> None:
     name = eqn.primitive.name
     in_avals = tuple(_check_atom(v, bound, f"by primitive {name!r}") for v in eqn.invars)
     for sub in subjaxprs(eqn.params):
+        if id(sub) in checked:
+            continue
         try:
-            check_jaxpr(sub)
+            _check(sub, checked)
         except JaxprTypeError as error:
             raise JaxprTypeError(f"in a program of primitive {name!r}: {error}") from error.__cause__
+        checked[id(sub)] = sub
     try:
         out_avals = eqn.primitive.abstract(in_avals, eqn.params)
     except CorejaxError:

@@ -37,6 +37,7 @@ from corejax_xla_backend.live import LiveSet
 from corejax_xla_backend.retracing import Signature, reasons, report_trace
 from corejax_xla_backend.stages import Lowered
 from corejax_xla_backend.static_args import StaticArguments, StaticKey
+from corejax_xla_backend.traces import shared_traces
 from corejax_xla_backend.wrapping import CheckedCall, Options, completed
 from corejax_xla_backend.xla_call import xla_call_p
 
@@ -164,6 +165,10 @@ class _Jitted:
         return Signature(in_tree, tuple(avals), static, config.trace_key(), trace_state.axis_env)
 
     def _traced(self, key: Signature) -> _Traced:
+        shared = shared_traces(self.fun)
+        if key in shared:
+            self.traces[key] = shared[key]
+            return self.traces[key]
         started = time.perf_counter()
         debug = self.static.debug_info(key.in_tree, key.static)
         why = reasons(key, self.traces, debug.arg_names, self.static.name_of) if observe.observed() else ()
@@ -172,7 +177,7 @@ class _Jitted:
         found = _Traced(close_over_consts(jaxpr), consts, key.in_tree, flat.out_tree)
         kept = not any(isinstance(c, Tracer) for c in consts)  # those belong to one trace of a function around
         if kept:
-            found = self.traces.setdefault(key, found)  # another thread's, so that it is compiled once
+            found = shared[key] = self.traces.setdefault(key, found)  # another thread's, so that it is compiled once
             while len(self.traces) > _MAX_TRACES:
                 self.traces.pop(next(iter(self.traces), key), None)
         if why:
