@@ -95,7 +95,7 @@ class UnexpectedTracerError(CorejaxError, TypeError):
 
 
 class ConcretizationTypeError(CorejaxError, TypeError):
-    """An abstract tracer was used where a concrete value is needed."""
+    """A tracer was used where a concrete value is needed: it is abstract, or its tangent would be lost."""
 
 
 class TracerBoolConversionError(ConcretizationTypeError):
@@ -113,7 +113,7 @@ class TracerIntegerConversionError(ConcretizationTypeError):
 
 
 class TracerArrayConversionError(ConcretizationTypeError):
-    """`numpy.asarray` of an abstract tracer: a NumPy function was called on a traced value.
+    """`numpy.asarray` of a tracer, abstract or with a tangent: a NumPy function was called on a traced value.
 
     Use the corresponding `corejax.numpy` function.
     """
