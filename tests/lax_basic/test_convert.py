@@ -42,6 +42,8 @@ def test_every_pair_of_dtypes(source: Any, jax: Any) -> None:
     eager, through_xla = to_all(convert_element_type)(x), compiled(to_all(convert_element_type))(x)
     for target, wanted, *got in zip(ALL, expected, eager, through_xla, strict=True):
         assert np.asarray(wanted).dtype == target
+        if target == np.bool_:
+            wanted = x != 0  # jax drops the imaginary part, though not in `astype`
         for value in got:
             assert_same(value, wanted)
 

@@ -17,8 +17,9 @@ _copies: WeakValueDictionary[int, Array] = WeakValueDictionary()
 def asarray(x: Any) -> Any:
     """`x` as an array; tracers stay as they are, Python scalars become weakly typed arrays.
 
-    A NumPy array is copied (and made 32 bits wide under `config.x64_compat`), since it may be written to later. While a program is recorded, the same one gives the
-    same array again (unless it was written to in between), so that it is one constant of the program.
+    A NumPy array is copied, since it may be written to later, and 32 bits wide under `config.x64_compat`. While a
+    program is recorded, the same one gives the same array again (unless it was written to in between), so that it is
+    one constant of the program.
 
     Raises:
         TypeError: `x` is not an array.

@@ -48,7 +48,7 @@ def promoted(*operands: Any) -> Sequence[Any]:
 
 def _promoted(operands: Sequence[Any]) -> list[Any]:
     types = tuple([type(x) if type(x) in _PYTHON_SCALARS else get_aval(x) for x in operands])
-    key = (types, config.default_dtype_bits)
+    key = (types, config.default_dtype_bits, config.x64_compat)
     targets = _decisions.get(key)
     if targets is None:
         if len(_decisions) >= _MEMO_LIMIT:

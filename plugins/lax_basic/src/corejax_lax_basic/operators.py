@@ -14,7 +14,7 @@ import numpy as np
 from corejax.extend import Primitive, api_boundary, as_array, config, dtypes, frames_left_out, trace_state
 from corejax_lax_basic.binary import add_p, div_p, integer_pow_p, mul_p, pow_p, rem_p, sub_p
 from corejax_lax_basic.comparison import eq_p, ge_p, gt_p, le_p, lt_p, ne_p
-from corejax_lax_basic.convert import convert_element_type, stop_gradient
+from corejax_lax_basic.convert import convert_element_type
 from corejax_lax_basic.dot import matmul
 from corejax_lax_basic.logical import and_p, not_p, or_p, xor_p
 from corejax_lax_basic.promote import (
@@ -128,13 +128,13 @@ def floor_divide(x: Any, y: Any) -> Any:
 def _floor_divide_floats(x: Any, y: Any) -> Any:
     """As NumPy's: infinite (NaN for 0) where `y` is 0, NaN where `x` is infinite."""
     rest = rem_p.bind(x, y)
+    rest = select_n_p.bind(eq_p.bind(y, _constant(y, 0)), rest, _constant(rest, 0))
     quotient = div_p.bind(sub_p.bind(x, rest), y)  # an integer but for rounding
     one = _constant(quotient, 1)
     quotient = select_n_p.bind(_needs_correction(rest, y), quotient, sub_p.bind(quotient, one))
     whole = floor_p.bind(quotient)
     rounds_up = gt_p.bind(sub_p.bind(quotient, whole), _constant(quotient, 0.5))
-    whole = select_n_p.bind(rounds_up, whole, add_p.bind(whole, one))
-    return select_n_p.bind(eq_p.bind(y, _constant(y, 0)), whole, stop_gradient(div_p.bind(x, y)))
+    return select_n_p.bind(rounds_up, whole, add_p.bind(whole, one))
 
 
 def divmod_(x: Any, y: Any) -> tuple[Any, Any]:
