@@ -1,4 +1,4 @@
-"""The kit finds rules that are wrong for operands that examples do not show: lengths, indices, branches, dtypes, axes."""
+"""The kit finds rules that are wrong for what examples do not show: lengths, indices, branches, dtypes, axes."""
 
 from __future__ import annotations
 
