@@ -109,7 +109,6 @@ MISTAKES: dict[str, tuple[str, Any]] = {
     "bytes saturate: cumsum": ("cumsum", _clamped_to_int8),
     "conversion by way of float32": ("convert_element_type", _by_way_of(np.float32)),
     "conversion by way of int32": ("convert_element_type", _by_way_of(np.int32)),
-    "conversion by way of float64": ("convert_element_type", _by_way_of(np.float64)),
     "conversion by way of int8": ("convert_element_type", _by_way_of(np.int8)),
 }
 
