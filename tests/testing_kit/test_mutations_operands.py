@@ -1,4 +1,4 @@
-"""The kit finds rules that are wrong for operands that examples do not show: lengths, indices, branches, dtypes, axes."""
+"""The kit finds rules that are wrong for what examples do not show: lengths, indices, branches, dtypes, axes."""
 
 from __future__ import annotations
 
@@ -286,7 +286,11 @@ def _rowsum_unchecked(x: ShapedArray, *, axis: int) -> ShapedArray:
     return toys.same(x).update(shape=x.shape[1:] if axis == 0 else x.shape[:-1])
 
 
-@pytest.mark.parametrize("rule", [_rowsum_of_any, _rowsum_unchecked, toys.rowsum_aval])
+def _rowsum_of_others(x: ShapedArray, *, axis: int) -> ShapedArray:
+    return toys.same(x).update(shape=tuple(d for i, d in enumerate(x.shape) if i != axis))
+
+
+@pytest.mark.parametrize("rule", [_rowsum_of_any, _rowsum_unchecked, _rowsum_of_others])
 def test_negative_axes_are_refused_or_right(rule: Any) -> None:
     def impl(x: Any, *, axis: int) -> Any:
         return np.multiply(np.sum(x, axis, dtype=x.dtype), 3, dtype=x.dtype)
@@ -296,13 +300,7 @@ def test_negative_axes_are_refused_or_right(rule: Any) -> None:
     assert result.rule == "abstract_eval" and "axis=" in result.message
 
 
-def _strict(x: ShapedArray, *, axis: int) -> ShapedArray:
-    if not 0 <= axis < x.ndim:
-        raise ValueError(f"toy.rowsum: axis {axis} of {x.ndim}")
-    return toys.rowsum_aval(x, axis=axis)
-
-
 def test_what_is_refused_is_no_failure() -> None:
-    with toy("toy.rowsum", {"abstract_eval": _strict}) as primitive:
+    with toy("toy.rowsum") as primitive:
         (result,) = verify(primitive, EXAMPLES["toy.rowsum"], checks=["bad_types"])
     assert result.status == "passed", result.report()

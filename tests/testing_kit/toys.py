@@ -82,6 +82,8 @@ def mulsin_xla(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
 
 
 def rowsum_aval(x: ShapedArray, *, axis: int) -> ShapedArray:
+    if not 0 <= axis < x.ndim:
+        raise ValueError(f"toy.rowsum: axis {axis} of {x.str_short()}")
     return same(x).update(shape=tuple(d for i, d in enumerate(x.shape) if i != axis))
 
 
