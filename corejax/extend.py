@@ -312,6 +312,7 @@ __all__ = [  # noqa: RUF022  by section
     "leaf_names",
     "leaves_like",
     "locate_source",
+    "register_internal",
     "scope_of",
     "scope_text",
     "tree",

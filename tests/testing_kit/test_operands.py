@@ -177,6 +177,7 @@ def _cube() -> Primitive:
     [({"requires": lambda x: False}, "none of 200 draws"),
      ({"requires": lambda x, y: True}, "`prepare` or `requires` raises TypeError"),
      ({"prepare": lambda x: (x[1:],)}, "shapes (2,), but (3,) is right"),
+     ({"prepare": np.sort}, "gives ndarray, but a tuple of operands is right"),
      ({"prepare": lambda x: (x, x)}, "shapes (3,), (3,), but (3,) is right")],
 )  # fmt: skip
 def test_words_that_make_no_sense(words: Any, said: str) -> None:
@@ -246,3 +247,11 @@ def test_python_numbers_in_a_decomposition_are_no_weak_types_of_its_own() -> Non
         _nothing_fails(p, [Example((ShapedArray((3,), F32),))], checks=["types", "weak_types", "transpose"])
     p = Primitive("toy.ramp", decomposition=lambda x, y: jnp.where(x > 0, y, 0.0), tags=("elementwise",))
     _nothing_fails(p, [Example((ShapedArray((3,), F32),) * 2, low=0.2)], checks=["types", "weak_types", "transpose"])
+
+
+def test_decompositions_that_are_linear_in_places_only() -> None:
+    """Clipped numbers add up where all or none are clipped; a mean of nothing is no number."""
+    p = Primitive("toy.clip", decomposition=lambda x: jnp.clip(x, -1, 1), tags=("elementwise",))
+    _nothing_fails(p, [Example((ShapedArray((3,), F32),), low=-0.9, high=0.9)], checks=["transpose"])
+    p = Primitive("toy.norm", decomposition=lambda x: jnp.sqrt(jnp.sum(x * x)))
+    _nothing_fails(p, [Example((ShapedArray((3,), F32),), low=0.5)], checks=["jvp", "zeros", "vjp"], quick=True)

@@ -57,7 +57,10 @@ def prepared(example: Example, values: Sequence[Array]) -> list[Array]:
     """
     if example.prepare is None:
         return list(values)
-    made = [np.asarray(x) for x in example.prepare(*(x.copy() for x in values), **example.params)]
+    found = example.prepare(*(x.copy() for x in values), **example.params)
+    if not isinstance(found, list | tuple):
+        raise Misfit(f"the example's `prepare` gives {type(found).__name__}, but a tuple of operands is right")
+    made = [np.asarray(x) for x in found]
     if [x.shape for x in made] != [x.shape for x in values]:
         shapes = (", ".join(str(x.shape) for x in xs) for xs in (made, values))
         raise Misfit("the example's `prepare` gives operands of shapes {}, but {} is right".format(*shapes))

@@ -14,6 +14,7 @@ from corejax_testing.arrays import Array, compare, direction, require_close, tol
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.registry import check
 from corejax_testing.finite import difference, inner, magnitude, step_and_tolerance
+from corejax_testing.outcomes import NotApplicable
 
 
 def pushed(fun: Any, xs: Sequence[Any], ts: Sequence[Any]) -> tuple[list[Array], list[Array]]:
@@ -24,8 +25,10 @@ def pushed(fun: Any, xs: Sequence[Any], ts: Sequence[Any]) -> tuple[list[Array],
 
 
 def needs_jvp(call: Call) -> None:
-    """Require a jvp rule, own or derived."""
-    call.moving()
+    """Require a jvp rule, own or derived, and something to differentiate by: a sum of nothing has no derivative."""
+    _, xs, outs = call.moving()
+    if not any(x.size for x in xs) and any(call.avals_out[i].size for i in outs):
+        raise NotApplicable("the operands are empty")
     jvp_rules.lookup(call.primitive)
 
 

@@ -73,7 +73,8 @@ def _can_be_anything(call: Call, chosen: Sequence[int], rng: np.random.Generator
 def _is_linear(call: Call, chosen: Sequence[int], rng: np.random.Generator) -> bool:
     s, t = ([direction(rng, call.values[i]) for i in chosen] for _ in range(2))
     opposite = [np.asarray(-a).astype(a.dtype) for a in s]  # a step is linear on each side of it
-    return _is_additive(call, chosen, s, t) and _is_additive(call, chosen, s, opposite)
+    small = [np.asarray(a / 8).astype(a.dtype) for a in s]
+    return all(_is_additive(call, chosen, *pair) for pair in ((s, t), (s, opposite), (small, t)))
 
 
 def _is_additive(call: Call, chosen: Sequence[int], s: Sequence[Array], t: Sequence[Array]) -> bool:
@@ -101,7 +102,9 @@ def _check_transposed(call: Call, rule: Any, chosen: tuple[int, ...], rng: np.ra
     try:
         found = rule(given, *args, **call.params)
     except (TypeError, MissingRuleError):
-        if "higher_order" in call.primitive.tags:
+        entry = transpose_rules.rule_of(call.primitive)
+        derived = entry is None or entry.derived is not None
+        if "higher_order" in call.primitive.tags or (derived and not set(chosen) <= set(call.primitive.linear_in)):
             return False  # its program is linear at these operands, but not written so
         raise
     if len(found) != len(args):
