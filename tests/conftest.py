@@ -88,6 +88,14 @@ def same_settings() -> Iterator[None]:
         vars(module.config).update(before or _settings(module.config.__class__()))
 
 
+@pytest.fixture(autouse=True, scope="module")
+def small_process() -> Iterator[None]:
+    """Drop what corejax keeps when a module's tests are done, so that a test process does not grow."""
+    yield
+    if (module := sys.modules.get("corejax.caches")) is not None:
+        module.clear_caches()
+
+
 def _settings(config: object = None) -> dict[str, object]:
     """Values of all settings (of the process's, where none is given); empty if corejax was not imported."""
     if config is None and "corejax.config" in sys.modules:

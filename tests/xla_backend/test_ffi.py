@@ -172,3 +172,22 @@ def test_a_target_that_nobody_registered() -> None:
 def test_bad_input(call: Callable[[], Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+@pytest.mark.parametrize("target", ["", "a\0b", "xla_ffi_python_cpu_callback", 3])
+def test_names_that_are_no_kernels(target: Any) -> None:
+    """The last but one is XLA's own, and would read a list that is not there."""
+    with pytest.raises(ValueError, match="a target is the name given to register_ffi_target"):
+        ffi.ffi_call(target, ShapedArray((3,), F32))
+
+
+def test_kernels_that_refuse_a_call() -> None:
+    from corejax_xla_backend import _jaxlib
+
+    x = jnp.ones((3, 3))
+    _jaxlib.register_lapack()
+    for target, message in (("test.unknown", "No FFI handler registered"), ("lapack_spotrf_ffi", "Wrong number")):
+        call = ffi.ffi_call(target, x.aval)
+        for fun in (call, corejax.jit(call), corejax.jit(lambda x, call=call: call(x) + 1)):
+            with pytest.raises((RuntimeError, ValueError), match=message):
+                np.asarray(fun(x))
