@@ -60,8 +60,8 @@ def _mixed(call: Call) -> Iterator[tuple[str, Call]]:
 def _negative_axes(call: Call) -> Iterator[tuple[str, Call]]:
     """Each axis in the parameters counted from the end; one axis twice; one that is not there."""
     most = max((x.ndim for x in call.values), default=0)
-    for name, value in call.params.items():
-        if not most or not re.search(r"ax[ie]s|dim|perm", name):
+    for name, value in call.params.items() if "higher_order" not in call.primitive.tags else ():
+        if not most or not re.search(r"ax[ie]s|(?<!n)dim|perm", name):
             continue
         axes = value if isinstance(value, tuple) else (value,)
         if not axes or any(type(a) is not int for a in axes):
