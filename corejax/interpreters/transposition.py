@@ -19,7 +19,7 @@ from corejax.interpreters.linearize import LinearTape
 from corejax.interpreters.staging import decomposed
 from corejax.ir.interpret import literal_value
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
-from corejax.misfits import check_cotangents, misfit
+from corejax.misfits import check_cotangents
 from corejax.primitive import Primitive
 from corejax.rules import Derivation, transpose_rules
 from corejax.source_info import TRANSPOSE, inside, needed, scope_of
@@ -45,12 +45,7 @@ class UndefPrimal:
         return f"UndefPrimal({self.aval.str_short()})"
 
     def _no_value(self, *_: Any, **__: Any) -> Any:
-        raise NotLinearError(
-            f"a function that has to be linear is not: a {self.aval.str_short(short_dtypes=False)} of the tangent's "
-            "side is multiplied by another such value, divides, or decides something. Linear have to be JVP rules, of "
-            "primitives and of custom_jvp (in the tangents), and the functions given to linear_transpose, linear_call "
-            "and custom_linear_solve"
-        )
+        raise NotLinearError(_not_linear(self.aval))
 
     # What makes a value of it, NumPy included: a transpose rule that meets two linear operands where it has one.
     __array__ = __float__ = __int__ = __index__ = __complex__ = __bool__ = __len__ = __iter__ = _no_value
@@ -122,17 +117,24 @@ def check_linear(primitive: Primitive, invars: Sequence[Any]) -> None:
     A derived rule finds out by itself.
 
     Raises:
-        TypeError: it does not.
+        NotLinearError: it does not.
     """
     others = [i for i, x in enumerate(invars) if type(x) is Var and i not in primitive.linear_in]
     if not others or not transpose_rules.is_written(primitive):
         return
-    raise misfit(
-        transpose_rules,
-        primitive,
-        f"no cotangent of operand {others[0]}: the primitive is declared linear in {list(primitive.linear_in)} "
-        f"(linear_in), and is needed transposed in {others}. Either it is linear there too and has to say so, or what "
-        "used it is not linear where it has to be: a JVP rule in the tangents, a function given to linear_transpose",
+    aval = invars[others[0]].aval
+    raise NotLinearError(
+        f"{_not_linear(aval)} It is operand {others[0]} of primitive {primitive.name!r}, from "
+        f"{primitive.provenance.owner}, which is declared linear in {list(primitive.linear_in)} only (linear_in)"
+    )
+
+
+def _not_linear(aval: ShapedArray) -> str:
+    return (
+        f"a function that has to be linear is not: a {aval.str_short(short_dtypes=False)} of the tangent's side is "
+        "multiplied by another such value, divides, or decides something. Linear have to be JVP rules, of primitives "
+        "and of custom_jvp (in the tangents), and the functions given to linear_transpose, linear_call and "
+        "custom_linear_solve."
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,6 @@ from corejax.extend import (
     partial_eval_rules,
     primitives,
 )
-from corejax.plugins.contributions import Snapshot, undo
 from corejax_testing import verify
 from tests.testing_kit import toys
 from tests.testing_kit.toys import same, toy
@@ -33,11 +32,7 @@ Rule = Callable[[list[bool], JaxprEqn], Any]
 F32 = np.dtype(np.float32)
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    before = Snapshot()
-    yield
-    undo(before.changes())
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 
 def _results(primitive: Primitive, *checks: str, examples: Any = None) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -13,17 +13,11 @@ import corejax
 import corejax.lax as lax
 import corejax.numpy as jnp
 from corejax.extend import Example, Primitive, ShapedArray, jvp_rules, primitives, transpose_rules
-from corejax.plugins.contributions import Snapshot, undo
 from corejax_testing import verify
 from tests.testing_kit import toys
 from tests.testing_kit.toys import EXAMPLES, toy
 
-
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    before = Snapshot()
-    yield
-    undo(before.changes())
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 
 def _failed(primitive: Primitive, check: str, examples: Any = None, quick: bool = True) -> Any:

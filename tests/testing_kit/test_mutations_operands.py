@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from corejax.extend import (
     vmap_rules,
     xla_translations,
 )
-from corejax.plugins.contributions import Snapshot, undo
 from corejax_testing import verify
 from corejax_testing.variations import in_other_sizes
 from tests.testing_kit import toys
@@ -32,11 +30,7 @@ from tests.testing_kit.toys import EXAMPLES, toy
 F32, I32 = np.dtype(np.float32), np.dtype(np.int32)
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    before = Snapshot()
-    yield
-    undo(before.changes())
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 
 def _x(*shape: int, dtype: Any = F32) -> ShapedArray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,17 +9,11 @@ import pytest
 
 import corejax.lax as lax
 from corejax.extend import primitives, xla_translations
-from corejax.plugins.contributions import Snapshot, undo
 from corejax_testing import verify
 from tests.testing_kit import toys
 from tests.testing_kit.toys import EXAMPLES, toy
 
-
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    before = Snapshot()
-    yield
-    undo(before.changes())
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 
 def _through(dtype: Any, kinds: str) -> Any:

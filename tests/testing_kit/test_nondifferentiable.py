@@ -12,6 +12,8 @@ import corejax.numpy as jnp
 from corejax.extend import Example, Primitive, ShapedArray, defjvp, jvp_rules, nondifferentiable
 from corejax_testing.runner import verify
 
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
+
 CHECKS = ["programs", "repeatable", "jvp", "linearity", "zeros", "linearize", "vjp", "splits", "cost"]
 _numbers = itertools.count()
 

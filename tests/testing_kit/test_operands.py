@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 import corejax.lax as lax
 import corejax.numpy as jnp
 from corejax.extend import Example, Primitive, ShapedArray, defvectorized, is_undef_primal, load_everything
-from corejax.plugins.contributions import Snapshot, undo
 from corejax_testing import verify
 from corejax_testing.fuzzing import fuzz, replay
 
@@ -20,11 +18,7 @@ load_everything()
 F32, I32 = np.dtype(np.float32), np.dtype(np.int32)
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    before = Snapshot()
-    yield
-    undo(before.changes())
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 
 # -- rows of a sparse matrix: data and column indices, cut by an index pointer ---------------------------------------
@@ -48,6 +42,8 @@ def _sparse() -> Primitive:
     def typed(x: ShapedArray, data: ShapedArray, indices: ShapedArray, indptr: ShapedArray) -> ShapedArray:
         if x.dtype != data.dtype or x.dtype.kind != "f" or indices.dtype.kind != "i" or indptr.dtype.kind != "i":
             raise TypeError("sparse takes two arrays of one floating-point dtype and two of integers")
+        if data.shape != indices.shape:
+            raise TypeError("each number has a column index")
         return data.update(shape=(indptr.shape[0] - 1,), weak_type=False)
 
     def jvp(primals: Any, tangents: Any) -> Any:

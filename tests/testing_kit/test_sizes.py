@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 
 import corejax.numpy as jnp
 from corejax.extend import Example, Primitive, ShapedArray, deflinear, primitives, vmap_rules, xla_translations
-from corejax.plugins.contributions import Snapshot, undo
 from corejax_testing import verify
 from corejax_testing.variations import in_other_sizes
 from tests.testing_kit.toys import same
@@ -18,11 +16,7 @@ from tests.testing_kit.toys import same
 F3 = ShapedArray((3,), np.dtype(np.float32))
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    before = Snapshot()
-    yield
-    undo(before.changes())
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 
 def reverse(transpose: Any = None, **rules: Any) -> Primitive:

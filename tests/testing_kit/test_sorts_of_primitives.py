@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
 import corejax
 import corejax.lax as lax
 from corejax.extend import Example, Primitive, ShapedArray, defvectorized
-from corejax.plugins.contributions import Snapshot, undo
 from corejax_testing import verify
 from corejax_testing.checks import compositions
 from corejax_testing.transformations import COND, GRAD, JIT, JVP, SCAN, VMAP, WHILE, is_installed
@@ -19,11 +16,7 @@ from tests.testing_kit.toys import same
 EXAMPLES = [Example((ShapedArray((3,), np.dtype(np.float32)),), low=0.5)]
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    before = Snapshot()
-    yield
-    undo(before.changes())
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 
 def test_derived_rules_only() -> None:

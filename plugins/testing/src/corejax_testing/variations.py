@@ -71,16 +71,21 @@ def in_other_sizes(primitive: Primitive, example: Example) -> Iterator[Example]:
         if takes(primitive, other):
             yield other
     distinct = with_distinct_lengths(
-        example, lambda operands: takes(primitive, replace(example, operands=tuple(operands)))
+        example, lambda operands: takes(primitive, replace(example, operands=tuple(operands)), run=True)
     )
     if distinct is not None:
         yield replace(example, operands=tuple(distinct))
 
 
-def takes(primitive: Primitive, example: Example) -> bool:
-    """Whether a variation of an example is one."""
+def takes(primitive: Primitive, example: Example, run: bool = False) -> bool:
+    """Whether a variation of an example is one: abstract eval accepts it, and the primitive runs if that is asked."""
     try:
-        return accepts(Call.of(primitive, example, np.random.default_rng(0)))
+        call = Call.of(primitive, example, np.random.default_rng(0))
+        if not accepts(call):
+            return False
+        if run:  # abstract eval need not refuse lengths that do not go together
+            call(*call.values)
+        return True
     except Exception:  # an example's lengths may be in its parameters: what fails on others says nothing
         return False
 

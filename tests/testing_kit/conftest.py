@@ -1,0 +1,17 @@
+"""What tests of the kit share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from corejax.plugins.contributions import Snapshot, undo
+
+
+@pytest.fixture
+def nothing_is_left() -> Iterator[None]:
+    """Primitives, rules and whatever else a test registers are taken back after it."""
+    before = Snapshot()
+    yield
+    undo(before.changes())
