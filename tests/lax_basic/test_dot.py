@@ -191,3 +191,10 @@ def test_a_real_result_of_complex_operands_is_refused() -> None:
     z = np.ones((2, 2), np.complex64)
     with pytest.raises(TypeError, match=r"preferred_element_type float32 drops the imaginary parts .* c64\[2,2\]"):
         lax.dot_general(z, z, (((1,), (0,)), ((), ())), preferred_element_type=np.float32)
+
+
+@pytest.mark.parametrize("preferred", ["int32", "bool", "uint8"])
+def test_an_integer_type_of_sums_is_refused_for_fractions(preferred):
+    x = np.ones((2, 2), np.float32)
+    with pytest.raises(TypeError, match=f"preferred_element_type {preferred} drops the fractions"):
+        lax.dot(x, x, preferred_element_type=preferred)

@@ -152,6 +152,11 @@ def _abstract_eval(
             f"dot_general: preferred_element_type {preferred_element_type} drops the imaginary parts of products of "
             f"lhs {lhs.str_short()} and rhs {rhs.str_short()}; take the real part of the result"
         )
+    if dtypes.is_inexact(lhs.dtype) and not dtypes.is_inexact(preferred_element_type):
+        raise TypeError(
+            f"dot_general: preferred_element_type {preferred_element_type} drops the fractions of lhs "
+            f"{lhs.str_short()} and rhs {rhs.str_short()}; convert the operands, or the result"
+        )
     _check_axes("lhs", lhs, lhs_batch, lhs_contract)
     _check_axes("rhs", rhs, rhs_batch, rhs_contract)
     for word, ours, theirs in (("contracting", lhs_contract, rhs_contract), ("batch", lhs_batch, rhs_batch)):
