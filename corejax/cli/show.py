@@ -35,7 +35,7 @@ def show(name: str, as_json: bool) -> None:
     plugins = [] if name in primitives else named(manager().records, name)
     if name not in primitives and not plugins:
         report_faults()
-        raise click.UsageError(no_such("primitive", name, [*primitives, *manager().records]))
+        raise click.UsageError(no_such("plugin and no primitive", name, [*primitives, *manager().records]))
     owners = {record.name for record in plugins}
     found = [p for key, p in sorted(primitives.items()) if key == name or p.provenance.plugin in owners]
     described = [describe(primitive) for primitive in found]

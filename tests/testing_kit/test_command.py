@@ -100,8 +100,15 @@ def test_single_primitive_is_shown_in_words(monkeypatch: pytest.MonkeyPatch) -> 
     names = ("types", "jvp", "transpose", "text", "params", "examples", "effects")
     done = run("sin", "--quick", *(word for name in names for word in ("--check", name)))
     assert done.exit_code == 0
-    assert "  ✓ jvp           Tangents are those of finite differences" in done.output
-    assert "  – effects       not applicable: it has no effects" in done.output
+    assert "  ✓ jvp        Tangents are those of finite differences" in done.output
+    assert "  – effects    not applicable: it has no effects" in done.output
+
+
+def test_long_names_of_checks_have_their_column() -> None:
+    names = ("types", "jvp", "transpose", "text", "params", "examples", "derivative_dtypes")
+    done = run("sin", "--quick", *(word for name in names for word in ("--check", name)))
+    assert "  ✓ derivative_dtypes  In each dtype" in done.output
+    assert "  ✓ types              What is" in done.output
 
 
 @contextmanager

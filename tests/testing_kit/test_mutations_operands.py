@@ -206,6 +206,20 @@ def test_third_branch(kind: Any) -> None:
     _failed(_replaced(kind, "cond", _third_branch), "jvp", "vjp", "vmap", "xla", "indices")
 
 
+def _beyond_is_the_first(rule: Any) -> Any:
+    """Batched choices beyond the last branch take the first."""
+
+    def wrong(axis_size: int, vals: Any, dims: Any, *, branches: Any, **params: Any) -> Any:
+        index = vals[0] if dims[0] is None else jnp.where(vals[0] < len(branches), vals[0], 0)
+        return rule(axis_size, [index, *vals[1:]], dims, branches=branches, **params)
+
+    return wrong
+
+
+def test_beyond_the_last_branch() -> None:
+    assert _failed(_replaced(vmap_rules, "cond", _beyond_is_the_first), "vmap", "indices").rule == "vmap"
+
+
 # -- loops without turns ----------------------------------------------------------------------------------------------
 
 

@@ -19,13 +19,14 @@ from corejax_control_flow.while_rules import while_p
 def cond_translation(
     ctx: Any, in_avals: Any, in_vals: Sequence[Any], *, branches: tuple[ClosedJaxpr, ...], linear: Any
 ) -> list[Any]:
-    """`case`: its regions see the operands around them."""
+    """`case`: its regions see the operands around them. By itself it takes the last branch for negative indices."""
     index, *operands = in_vals
     out = joined_out_avals(branches)
     if not out and not any(branch.effects for branch in branches):
         return []
     regions = [ctx.region((), lambda inner, b=branch: inner.inline(b, operands)) for branch in branches]
-    return ctx.op("case", index, out=out, regions=regions)  # type: ignore[no-any-return]
+    first = ctx.op("maximum", index, ctx.full(in_avals[0], 0), out=in_avals[0])
+    return ctx.op("case", first, out=out, regions=regions)  # type: ignore[no-any-return]
 
 
 @xla_translations.register(while_p)

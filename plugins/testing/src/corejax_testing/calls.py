@@ -199,6 +199,15 @@ def accepts(call: Call) -> bool:
     return True
 
 
+def runs(call: Call) -> bool:
+    """Whether impl takes the operands: abstract eval may leave some refusals to whoever runs it."""
+    try:
+        host(call(*call.values))
+    except (TypeError, ValueError, IndexError):
+        return False
+    return True
+
+
 def host(values: Sequence[Any]) -> list[Array]:
     """Results as NumPy arrays."""
     return [np.asarray(x) for x in values]

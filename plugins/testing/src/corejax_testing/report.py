@@ -55,13 +55,14 @@ def _print_single(results: Sequence[Result]) -> None:
 
     checks = all_checks()
     click.echo(printable(results[0].primitive))
+    width = max(len(result.check) for result in results)
     for result in results:
         mark, said = mark_of(result), checks[result.check].doc
         if result.status in (SKIPPED, MISSING):
             said = f"{result.status}: {result.message}"
         elif mark == DERIVED:
             said += f" (a rule derived from {result.derived})"
-        line = printable(f"  {mark} {result.check:<14}{said}")
+        line = printable(f"  {mark} {result.check:<{width}}  {said}")
         click.echo(click.style(line, dim=result.status == SKIPPED, bold=result.failed) if sys.stdout.isatty() else line)
 
 

@@ -44,8 +44,14 @@ class Failure:
 def search(
     primitive: Primitive, check: Check, examples: Sequence[Example], tally: Tally, quick: bool
 ) -> Failure | None:
-    """The first failure among applications sorted by size, else among hypothesis's; made small."""
-    for number, call in enumerate(_calls(primitive, check, examples, quick)):
+    """The first failure among applications sorted by size, else among hypothesis's; made small.
+
+    Where a check is limited, those of which it says nothing do not count.
+    """
+    calls, limit = _calls(primitive, check, examples, quick)
+    for number, call in enumerate(calls):
+        if limit and tally.tried >= limit:
+            break
         failure = attempt(check, call, number, tally)
         if failure is not None:
             return shrink(check, failure, number)
@@ -108,7 +114,8 @@ def _seed(*names: str) -> int:
     return zlib.crc32("/".join(names).encode())
 
 
-def _calls(primitive: Primitive, check: Check, examples: Sequence[Example], quick: bool) -> list[Call]:
+def _calls(primitive: Primitive, check: Check, examples: Sequence[Example], quick: bool) -> tuple[list[Call], int]:
+    """Applications, and how many of them are enough (0: all); those that are tried first by size."""
     rng = np.random.default_rng(_seed(primitive.name))
     every = list(examples)
     if check.dtypes:
@@ -120,10 +127,17 @@ def _calls(primitive: Primitive, check: Check, examples: Sequence[Example], quic
     limit = check.limit
     if check.dtypes and limit and quick:
         limit = max(limit // 2, 1)
-    if check.limit and not check.dtypes:  # the smallest that say something: not scalars, not empty
-        calls.sort(key=lambda call: (call.size < 2 * len(call.values), call.size))
-    calls = calls[:limit] if limit else calls
-    return sorted(calls, key=lambda call: call.size)
+    if check.limit and not check.dtypes:  # the smallest that say something: not like others, not scalars, not empty
+        again = _seen_before([(call.avals, str(call.params)) for call in calls])
+        order = [(seen, call.size < 2 * len(call.values), call.size) for seen, call in zip(again, calls, strict=True)]
+        calls = [calls[k] for k in sorted(range(len(calls)), key=order.__getitem__)]
+    first = limit or len(calls)
+    return [*sorted(calls[:first], key=lambda call: call.size), *calls[first:]], limit
+
+
+def _seen_before(items: Sequence[Any]) -> list[bool]:
+    """Which items are equal to an earlier one."""
+    return [item in items[:k] for k, item in enumerate(items)]
 
 
 def _applications(primitive: Primitive, examples: Sequence[Example], rng: np.random.Generator) -> Iterator[Call]:

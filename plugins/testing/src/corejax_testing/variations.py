@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,9 +10,9 @@ import ml_dtypes
 import numpy as np
 from hypothesis import strategies as st
 
-from corejax.extend import Example, Primitive, ShapedArray
+from corejax.extend import ClosedJaxpr, Example, Primitive, ShapedArray
 from corejax_testing.arrays import is_inexact
-from corejax_testing.calls import Call, accepts
+from corejax_testing.calls import Call, accepts, runs
 from corejax_testing.sizes import with_distinct_lengths
 
 DTYPES = tuple(
@@ -56,8 +56,8 @@ def in_other_sizes(primitive: Primitive, example: Example) -> Iterator[Example]:
     """The example with axes of other lengths, for primitives that are not elementwise.
 
     Axes of length 1 stay. Once all others are one longer, so that what is even becomes odd, and axes of one length
-    stay of one; once the longest are empty; once as many lengths as possible differ. What abstract eval does not take
-    is left out, and so are primitives with programs in them, which have lengths of their own.
+    stay of one; once the longest are empty; once as many lengths as possible differ, as far as impl takes them. What
+    abstract eval does not take is left out, and so are primitives with programs in them: their lengths are their own.
     """
     free = example.operands and all(isinstance(x, ShapedArray) for x in example.operands)
     lengths = {n for x in example.operands for n in x.shape if n > 1} if free else set()
@@ -71,21 +71,17 @@ def in_other_sizes(primitive: Primitive, example: Example) -> Iterator[Example]:
         if takes(primitive, other):
             yield other
     distinct = with_distinct_lengths(
-        example, lambda operands: takes(primitive, replace(example, operands=tuple(operands)), run=True)
+        example, lambda operands: takes(primitive, replace(example, operands=tuple(operands)), runs)
     )
     if distinct is not None:
         yield replace(example, operands=tuple(distinct))
 
 
-def takes(primitive: Primitive, example: Example, run: bool = False) -> bool:
-    """Whether a variation of an example is one: abstract eval accepts it, and the primitive runs if that is asked."""
+def takes(primitive: Primitive, example: Example, also: Callable[[Call], bool] = lambda call: True) -> bool:
+    """Whether a variation of an example is one, of which something else holds as well."""
     try:
         call = Call.of(primitive, example, np.random.default_rng(0))
-        if not accepts(call):
-            return False
-        if run:  # abstract eval need not refuse lengths that do not go together
-            call(*call.values)
-        return True
+        return accepts(call) and also(call)
     except Exception:  # an example's lengths may be in its parameters: what fails on others says nothing
         return False
 
@@ -125,14 +121,15 @@ def integer_settings(call: Call) -> list[Call]:
     """The application with other numbers in its integer operands: choices of branches, starts, counts of turns.
 
     Where the author gave types, all of an operand's elements are small, negative, at and beyond the operands'
-    lengths; in primitives with programs only small, for loops might be long. Where the author gave numbers, they are
-    those of other examples of the same types and parameters.
+    lengths; in primitives with programs, where loops might be long, small, each branch's and the one after the
+    last. Where the author gave numbers, they are those of other examples of the same types and parameters.
     """
     if "elementwise" in call.primitive.tags:
         return []
     found = list(call.siblings())
     longest = max((n for x in call.values for n in x.shape), default=2)
-    beyond = () if "higher_order" in call.primitive.tags else (longest - 1, longest, longest + 1, 100, -100)
+    programs = "higher_order" in call.primitive.tags
+    beyond = range(_branches(call) + 1) if programs else (longest - 1, longest, longest + 1, 100, -100)
     for i, (x, given) in enumerate(zip(call.values, call.example.operands, strict=True)):
         if not isinstance(given, ShapedArray) or x.dtype.kind not in "iu" or not x.size:
             continue
@@ -141,3 +138,9 @@ def integer_settings(call: Call) -> list[Call]:
                 there = call.at([np.full_like(x, number) if k == i else y for k, y in enumerate(call.values)])
                 found += [there] if accepts(there) else []
     return found
+
+
+def _branches(call: Call) -> int:
+    """How many programs the longest tuple of programs has among the parameters."""
+    tuples = [v for v in call.params.values() if isinstance(v, tuple) and all(isinstance(p, ClosedJaxpr) for p in v)]
+    return max(map(len, tuples), default=0)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import ClosedJaxpr, check_jaxpr, dce_jaxpr, dce_rules, eval_jaxpr, jvp_jaxpr, jvp_rules
-from corejax_testing.arrays import compare, direction, is_inexact
+from corejax_testing.arrays import compare, direction
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.registry import check
 from corejax_testing.outcomes import CheckFailure, NotApplicable
@@ -39,9 +39,9 @@ def check_dce(call: Call, rng: np.random.Generator) -> None:
     with_jvp = jvp_rules.find(call.primitive) is not None
     for number, there in enumerate(at_small_integers(call)):
         _check_pruned(closed, there.values, "")
-        nonzeros = [is_inexact(x.dtype) for x in there.values]
+        nonzeros = there.moves
         if with_jvp and any(nonzeros) and not number:
-            ts = [direction(rng, x) for x in there.values if is_inexact(x.dtype)]
+            ts = [direction(rng, there.values[i]) for i in there.inexact]
             _check_pruned(jvp_jaxpr(closed, nonzeros)[0], [*there.values, *ts], " of its jvp program")
 
 

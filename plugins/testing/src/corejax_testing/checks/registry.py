@@ -28,7 +28,7 @@ class Check:
         rule: kind of the rule that is to blame for what raises.
         dtypes: whether it runs on the examples in other dtypes too.
         shapes: whether hypothesis makes further operands, of elementwise primitives.
-        limit: at most so many applications, the smallest first; 0 for all of them.
+        limit: at most so many applications of which it says something, the smallest first; 0 for all of them.
         note: says what the check leaves out here, if anything.
         shrinks: whether what fails is made small; not where the numbers do not matter.
     """

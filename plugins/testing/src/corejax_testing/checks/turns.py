@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import MissingRuleError, ShapedArray
-from corejax_testing.calls import Call, accepts, host
+from corejax_testing.calls import Call, accepts, runs
 from corejax_testing.checks.batching import check_vmap
 from corejax_testing.checks.compiled import check_xla
 from corejax_testing.checks.dead_code import check_dce
@@ -78,15 +78,6 @@ def _shortened(call: Call, name: str, length: int, looped: list[int]) -> Call | 
                 for i, (v, x) in enumerate(zip(values, call.example.operands, strict=True))
             ))  # fmt: skip
             there = replace(call, params=params, example=example).at(values)
-            if accepts(there) and _runs(there):
+            if accepts(there) and runs(there):
                 return there
     return None
-
-
-def _runs(call: Call) -> bool:
-    """Whether it is a loop over these operands: abstract eval may leave that to whoever runs it."""
-    try:
-        host(call(*call.values))
-    except (TypeError, ValueError, IndexError):
-        return False
-    return True

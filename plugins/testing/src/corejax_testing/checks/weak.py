@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from corejax.extend import ClosedJaxpr, batch_jaxpr, jvp_jaxpr, jvp_rules, stage_closed, vmap_rules
-from corejax_testing.arrays import is_inexact
 from corejax_testing.calls import Call
 from corejax_testing.checks.registry import check
 from corejax_testing.outcomes import CheckFailure, NotApplicable
@@ -42,7 +41,7 @@ def _choices(count: int) -> Iterator[list[bool]]:
 
 def _programs(call: Call, closed: ClosedJaxpr) -> Iterator[tuple[str, str, ClosedJaxpr]]:
     yield "the program", "abstract_eval", closed
-    nonzeros = [is_inexact(a.dtype) for a in call.avals]
+    nonzeros = call.moves
     if any(nonzeros) and jvp_rules.find(call.primitive) is not None:
         yield "the jvp rule", "jvp", jvp_jaxpr(closed, nonzeros)[0]
     if vmap_rules.find(call.primitive) is not None:

@@ -27,6 +27,7 @@ from corejax.extend import (
     eval_jaxpr,
     impl_rules,
     primitives,
+    why_not_differentiable,
 )
 from corejax_testing.arrays import Array, epsilon, is_inexact, tolerance, wide
 from corejax_testing.calls import host
@@ -129,6 +130,18 @@ def every_eqn(program: ClosedJaxpr | Jaxpr) -> Iterator[JaxprEqn]:
             yield from every_eqn(sub)
 
 
+def _refused(program: ClosedJaxpr | Jaxpr) -> frozenset[int]:
+    """Positions of the operands on which an operand depends that is declared not differentiable."""
+    jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
+    refused: set[Var] = set()
+    for eqn in reversed(jaxpr.eqns):
+        every = not refused.isdisjoint(eqn.outvars) or any(_refused(sub) for sub in nested(eqn.params))
+        for i, v in enumerate(eqn.invars):
+            if isinstance(v, Var) and (every or why_not_differentiable(eqn.primitive, i) is not None):
+                refused.add(v)
+    return frozenset(i for i, v in enumerate(jaxpr.invars) if v in refused)
+
+
 def size_of(program: ClosedJaxpr | Jaxpr) -> int:
     """How many equations there are."""
     return sum(1 for _ in every_eqn(program))
@@ -227,7 +240,10 @@ class Case:
     @property
     def smooth(self) -> list[int]:
         """Positions of the operands that are differentiated by: those that have derivatives, or by the salt some."""
-        every = [i for i, a in enumerate(self.program.in_avals) if is_inexact(a.dtype)]
+        refused = self.program.memo.get("fuzz_refused")
+        if refused is None:
+            refused = self.program.memo["fuzz_refused"] = _refused(self.program)
+        every = [i for i, a in enumerate(self.program.in_avals) if is_inexact(a.dtype) and i not in refused]
         some = [i for i in every if self.rng(4, i).random() < 0.7] if self.salt % 2 else every
         return some or every
 

@@ -274,12 +274,12 @@ _ONE_MODE = re.compile(r"(reverse|forward)[- ]mode")
 
 
 class undefined_is_not_applicable:
-    """A missing rule is no failure here; neither is a derivative that is refused because there is no such mode."""
+    """A missing rule is no failure here; neither is a derivative that its author refuses, in one mode or at all."""
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         refused = isinstance(error, ValueError | TypeError) and _ONE_MODE.search(str(error)) is not None
-        if refused or isinstance(error, NotImplementedError):
+        if refused or isinstance(error, NotImplementedError | corejax.errors.NotDifferentiableError):
             raise NotApplicable(str(error).splitlines()[0]) from error
