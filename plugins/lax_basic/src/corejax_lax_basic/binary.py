@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import (
+    Array,
     Primitive,
     ShapedArray,
     as_array,
@@ -177,9 +178,10 @@ def _extremum(of_real: Any, first_wins: Any) -> Any:
 
 def _pow(x: Any, y: Any) -> Any:
     if dtypes.is_inexact(x.dtype):
-        y = y.astype(x.dtype)
-        if y.size == 1 and dtypes.is_float(x.dtype) and y == 0.5:  # NumPy's square root, which has other special cases
-            x = np.where(x == -np.inf, x.dtype.type(np.inf), x + x.dtype.type(0))
+        if y.dtype is not x.dtype:
+            y = y.astype(x.dtype)
+        if y.size == 1 and y.item() == 0.5 and dtypes.is_float(x.dtype):
+            x = _as_base_of_roots(x)
         return np.power(x, y)
     if dtypes.is_unsigned(x.dtype):
         return np.power(x, y)
@@ -188,16 +190,24 @@ def _pow(x: Any, y: Any) -> Any:
     return np.where((y < 0) & ~unit, x.dtype.type(0), np.power(x, np.where(y < 0, y & 1, y)))
 
 
+def _as_base_of_roots(x: Any) -> Any:
+    """A base for which NumPy's square root is the power 1/2, which is infinite at -inf and 0.0 at -0.0."""
+    lowest = x == -np.inf
+    return (np.where(lowest, x.dtype.type(np.inf), x) if lowest.any() else x) + x.dtype.type(0)
+
+
 @through_float32
 def _integer_pow(x: Any, *, y: int) -> Any:
-    power, base, left = np.ones_like(x), x, abs(y)
+    power, base, left = None, x, abs(y)
     while left:
         if left & 1:
-            power = power * base
+            power = base if power is None else power * base
         left >>= 1
         if left:
             base = base * base
-    return np.ones_like(x) / power if y < 0 else power
+    if power is None:
+        return np.ones_like(x)
+    return _div(np.ones_like(x), power) if y < 0 else power
 
 
 # -- abstract-eval rules that are not the common one -------------------------------------------------------
@@ -323,6 +333,9 @@ def _by_base(t: Any, out: Any, x: Any, y: Any) -> Any:
     if not dtypes.is_inexact(get_aval(y).dtype):
         lowered = pow(x, sub(_unless_zero(y), constant(y, 1)))
         return mul(t, mul(convert_element_type(y, get_aval(x).dtype), lowered))
+    if type(y) is Array:  # a constant: nothing is differentiated by it
+        lowered = pow(x, sub(y if y.ndim == 0 and y.item() else _unless_zero(y), constant(y, 1)))
+        return mul(t, mul(y, lowered))
     at_zero = eq(x, constant(x, 0))
     y = select_n(at_zero, y, stop_gradient(y))
     constant_power = bitwise_and(at_zero, eq(y, constant(y, 0)))
