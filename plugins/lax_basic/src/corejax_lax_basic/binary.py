@@ -30,6 +30,7 @@ from corejax.extend import (
     jvp_rules,
     transpose_rules,
 )
+from corejax_lax_basic import complex_values
 from corejax_lax_basic.arity import takes
 from corejax_lax_basic.common import (
     ANY,
@@ -155,7 +156,7 @@ def square(x: Any) -> Any:
 
 def _div(x: Any, y: Any) -> Any:
     if dtypes.is_inexact(x.dtype):
-        return np.divide(x, y)
+        return complex_values.divide(x, y)
     quotient = (x - _rem(x, y)) // np.where(y == 0, y.dtype.type(1), y)
     return np.where(y == 0, np.invert(np.zeros_like(y)), quotient)
 
@@ -182,7 +183,7 @@ def _pow(x: Any, y: Any) -> Any:
             y = y.astype(x.dtype)
         if y.size == 1 and y.item() == 0.5 and dtypes.is_float(x.dtype):
             x = _as_base_of_roots(x)
-        return np.power(x, y)
+        return complex_values.power(x, y)
     if dtypes.is_unsigned(x.dtype):
         return np.power(x, y)
     # With a negative exponent only 1 and -1 have an integer inverse, which is their power by the parity.
