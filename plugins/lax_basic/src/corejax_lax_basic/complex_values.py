@@ -14,10 +14,6 @@ import numpy as np
 _NAN = complex(np.nan, np.nan)
 
 
-def _is_complex(x: Any) -> bool:
-    return bool(x.dtype.kind == "c")
-
-
 def _of_parts(re: Any, im: Any, dtype: Any) -> Any:
     out = np.empty(np.broadcast_shapes(re.shape, im.shape), dtype)
     out.real, out.imag = re, im
@@ -30,8 +26,7 @@ def _mended(f: Any, mend: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
     def impl(x: Any) -> Any:
         out = f(x)
         if x.dtype.kind == "c" and not np.isfinite(out).all():
-            with np.errstate(all="ignore"):
-                return mend(x, out)
+            return mend(x, out)
         return out
 
     return impl
@@ -39,7 +34,7 @@ def _mended(f: Any, mend: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
 
 def _nan_of_nan(x: Any, out: Any) -> Any:
     """A NaN in either part is one in both, also beside an infinite one."""
-    return np.where(np.isnan(x), out.dtype.type(_NAN if _is_complex(out) else np.nan), out)
+    return np.where(np.isnan(x), out.dtype.type(_NAN if out.dtype.kind == "c" else np.nan), out)
 
 
 def _tan_mended(x: Any, out: Any) -> Any:
@@ -79,12 +74,12 @@ _square_root = _mended(np.sqrt, _nan_of_nan)
 
 def sqrt(x: Any) -> Any:
     """On the branch cut the sign of a zero does not count."""
-    return _square_root(x + x.dtype.type(0) if _is_complex(x) else x)
+    return _square_root(x + x.dtype.type(0)) if x.dtype.kind == "c" else np.sqrt(x)
 
 
 def log1p(x: Any) -> Any:
     """Accurate near 0, and finite for the largest numbers, which NumPy's is not for complex ones."""
-    if not _is_complex(x):
+    if x.dtype.kind != "c":
         return np.log1p(x)
     a, b = x.real, x.imag
     small = (abs(a) < 0.5) & (abs(b) < 0.5)
@@ -95,7 +90,7 @@ def log1p(x: Any) -> Any:
 def rsqrt(x: Any) -> Any:
     """Zero of infinite numbers, and infinite only in the real part of zero."""
     out = np.reciprocal(np.sqrt(x))
-    if _is_complex(x) and not np.isfinite(out).all():
+    if x.dtype.kind == "c" and not np.isfinite(out).all():
         out = np.where(np.isinf(x), x.dtype.type(0), out)
         return np.where(x == 0, x.dtype.type(complex(np.inf, np.nan)), out)
     return out
@@ -104,7 +99,7 @@ def rsqrt(x: Any) -> Any:
 def exp(x: Any) -> Any:
     """NaN where the angle is not finite, for zero too."""
     out = np.exp(x)
-    if _is_complex(x) and not np.isfinite(x.imag).all():
+    if x.dtype.kind == "c" and not np.isfinite(x.imag).all():
         return np.where(np.isfinite(x.imag), out, out.dtype.type(_NAN))
     return out
 
@@ -119,19 +114,18 @@ def sign(x: Any) -> Any:
 def divide(x: Any, y: Any) -> Any:
     """`x / y`; complex quotients that are not finite as C's Annex G recommends."""
     out = np.divide(x, y)
-    if _is_complex(x) and not np.isfinite(out).all():
-        with np.errstate(all="ignore"):
-            return np.where(np.isfinite(out), out, _quotient(*np.broadcast_arrays(x, y)))
+    if x.dtype.kind == "c" and not np.isfinite(out).all():
+        return np.where(np.isfinite(out), out, _quotient(*np.broadcast_arrays(x, y)))
     return out
 
 
 def _quotient(x: Any, y: Any) -> Any:
     """Smith's algorithm, and what Annex G says of infinite operands and zero divisors where that gives NaN only."""
     a, b, c, d = x.real, x.imag, y.real, y.imag
-    small, large = np.where(abs(c) < abs(d), (c, d), (d, c))
+    first = abs(c) < abs(d)
+    small, large = np.where(first, (c, d), (d, c))
     ratio = small / large
     scale = large + small * ratio
-    first = abs(c) < abs(d)
     re = np.where(first, a * ratio + b, a + b * ratio) / scale
     im = np.where(first, b * ratio - a, b - a * ratio) / scale
     of_zero, of_infinite, by_infinite = (y == 0) & ~(np.isnan(a) & np.isnan(b)), np.isinf(x), np.isinf(y)
@@ -147,14 +141,14 @@ def _quotient(x: Any, y: Any) -> Any:
 def power(x: Any, y: Any) -> Any:
     """`x ** y`; in polar coordinates where a complex power is not finite."""
     out = np.power(x, y)
-    if _is_complex(x) and not (np.isfinite(out) & np.isfinite(x) & np.isfinite(y)).all():
-        with np.errstate(all="ignore"):
-            regular = np.isfinite(out) & np.isfinite(x) & np.isfinite(y)
-            return np.where(regular, out, _polar_power(*np.broadcast_arrays(x, y)))
-    return out
+    if x.dtype.kind != "c":
+        return out
+    regular = np.isfinite(out) & np.isfinite(x) & np.isfinite(y)
+    return out if regular.all() else np.where(regular, out, _polar_power(*np.broadcast_arrays(x, y)))
 
 
 def _polar_power(x: Any, y: Any) -> Any:
+    """`|x|**c exp(-d angle)`, turned by `c angle + d log|x|`, for `y = c + di`; exact at 1**y, x**0 and inf**c."""
     a, b, c, d = x.real, x.imag, y.real, y.imag
     modulus, angle = np.hypot(a, b), np.arctan2(b, a)
     modulus = np.where(np.isnan(x), a.dtype.type(np.nan), modulus)
