@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax import tree
+from corejax import dtypes, tree
 from corejax.array_methods import ArrayMethods
 from corejax.avals import ShapedArray, get_aval, ndarray_aval, python_scalar_aval
+from corejax.config import config
 from corejax.errors import PluginMissingError
 from corejax.trace import Tracer, escaped
 
@@ -264,7 +265,7 @@ def host_value(x: Any) -> Any:
     if type(x) is Array:
         return x._fetch()
     if isinstance(x, np.ndarray):
-        return x
+        return narrowed(x) if config.x64_compat else x
     if isinstance(x, Tracer):
         raise escaped(x, "an operation on concrete values")
     if hasattr(type(x), "__corejax_array__"):
@@ -272,10 +273,20 @@ def host_value(x: Any) -> Any:
     return np.asarray(x, dtype=get_aval(x).dtype)
 
 
+def narrowed(x: Any) -> Any:
+    """A NumPy array or scalar, 32 bits wide under `config.x64_compat`; wrapped around or infinite if too large."""
+    dtype = dtypes.canonicalize_dtype(ndarray_aval(x).dtype)
+    if dtype == x.dtype:
+        return x
+    with np.errstate(all="ignore"):
+        return x.astype(dtype)
+
+
 def as_array(x: Any) -> Any:
     """`x` as an `Array` (tracers stay as they are); Python scalars become weakly typed ones.
 
-    A NumPy array is copied: its owner may write to it, read-only or not.
+    A NumPy array is copied: its owner may write to it, read-only or not. Under `config.x64_compat` it becomes 32 bits
+    wide.
 
     Raises:
         TypeError: `x` is not an array.
@@ -283,6 +294,8 @@ def as_array(x: Any) -> Any:
     if type(x) is Array or isinstance(x, Tracer):
         return x
     if isinstance(x, np.ndarray | np.generic):
+        if config.x64_compat:
+            x = narrowed(x)
         return Array(np.array(x), ndarray_aval(x))
     if hasattr(type(x), "__corejax_array__"):
         return as_array(x.__corejax_array__())

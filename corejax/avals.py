@@ -159,6 +159,8 @@ def ndarray_aval(x: np.ndarray[Any, Any] | np.generic) -> ShapedArray:
 def get_aval(x: Any) -> ShapedArray:
     """Aval of anything that a primitive takes: arrays, tracers, NumPy arrays and scalars, Python scalars.
 
+    NumPy's are 32 bits wide under `config.x64_compat`.
+
     Raises:
         TypeError: `x` is not an array.
     """
@@ -168,7 +170,8 @@ def get_aval(x: Any) -> ShapedArray:
     if type(x) in _scalar_types:
         return python_scalar_aval(x)
     if isinstance(x, np.ndarray | np.generic):
-        return ndarray_aval(x)
+        aval = ndarray_aval(x)
+        return aval.update(dtype=dtypes.canonicalize_dtype(aval.dtype)) if config.x64_compat else aval
     if hasattr(type(x), "__corejax_array__"):
         return get_aval(x.__corejax_array__())
     if isinstance(x, bool | int | float | complex):  # a subclass, an IntEnum say

@@ -71,7 +71,7 @@ _SETTINGS: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
     "rule_overrides": (True, _overrides, "rules that replace another plugin's: all, none, a,b only, -c all but"),
     "memory_limit": (0, _bytes, "bytes that one value or program may take; 0: what the machine has"),
     "traceback_filtering": ("auto", _filtering, "the library's frames in tracebacks: auto, off, remove_frames"),
-    "x64_compat": (False, _flag, "as JAX with x64 off: explicit 64-bit types become 32-bit ones on creation"),
+    "x64_compat": (False, _flag, "as JAX with x64 off: explicit 64-bit types, and NumPy's arrays, become 32 bits wide"),
 }
 
 
@@ -89,7 +89,8 @@ class Config:
             (default): as many as the machine has. Less than a gibibyte is never refused. `COREJAX_MEMORY_LIMIT`.
         traceback_filtering: "off" shows the library's own frames in tracebacks; "remove_frames" and "auto" (now the
             same) show the user's and plugin authors' only; `COREJAX_TRACEBACK_FILTERING`.
-        x64_compat: JAX's own x64-off behaviour; `COREJAX_X64_COMPAT`.
+        x64_compat: JAX's own x64-off behaviour: what is made with an explicit 64-bit type, and NumPy's arrays and
+            scalars wherever they enter, become 32 bits wide; `COREJAX_X64_COMPAT`.
         trace_settings: names of the settings that traces depend on.
     """
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from corejax.array import Array, as_array, host_value
-from corejax.avals import ShapedArray, get_aval
+from corejax.avals import ShapedArray, get_aval, ndarray_aval
 from corejax.blame import blame, mark
 from corejax.ir.interpret import last_uses, set_concrete_runner
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
@@ -225,9 +225,14 @@ def _types_of(primitive: Primitive, out: Any) -> tuple[ShapedArray, ...]:
         wanted = "a list of arrays" if primitive.multiple_results else "an array"
         raise misfit(impl_rules, primitive, f"{shown(out)} where it has to give {wanted}")
     try:
-        return tuple(get_aval(o).strip_weak_type() for o in (out if primitive.multiple_results else [out]))
+        return tuple(_type_of(o).strip_weak_type() for o in (out if primitive.multiple_results else [out]))
     except TypeError:
         raise misfit(impl_rules, primitive, f"{shown(out)} where it has to give arrays") from None
+
+
+def _type_of(out: Any) -> ShapedArray:
+    """Type of what a rule gave, which is not an argument that `config.x64_compat` makes narrow."""
+    return ndarray_aval(out) if isinstance(out, np.ndarray | np.generic) else get_aval(out)
 
 
 def _convert(primitive: Primitive, x: Any) -> tuple[ShapedArray, Any]:

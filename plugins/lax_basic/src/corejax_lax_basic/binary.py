@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import (
+    Array,
     Primitive,
     ShapedArray,
     as_array,
@@ -29,6 +30,7 @@ from corejax.extend import (
     jvp_rules,
     transpose_rules,
 )
+from corejax_lax_basic import complex_values
 from corejax_lax_basic.arity import takes
 from corejax_lax_basic.common import (
     ANY,
@@ -154,7 +156,7 @@ def square(x: Any) -> Any:
 
 def _div(x: Any, y: Any) -> Any:
     if dtypes.is_inexact(x.dtype):
-        return np.divide(x, y)
+        return complex_values.divide(x, y)
     quotient = (x - _rem(x, y)) // np.where(y == 0, y.dtype.type(1), y)
     return np.where(y == 0, np.invert(np.zeros_like(y)), quotient)
 
@@ -177,10 +179,11 @@ def _extremum(of_real: Any, first_wins: Any) -> Any:
 
 def _pow(x: Any, y: Any) -> Any:
     if dtypes.is_inexact(x.dtype):
-        y = y.astype(x.dtype)
-        if y.size == 1 and dtypes.is_float(x.dtype) and y == 0.5:  # NumPy's square root, which has other special cases
-            x = np.where(x == -np.inf, x.dtype.type(np.inf), x + x.dtype.type(0))
-        return np.power(x, y)
+        if y.dtype is not x.dtype:
+            y = y.astype(x.dtype)
+        if y.size == 1 and y.item() == 0.5 and dtypes.is_float(x.dtype):
+            x = _as_base_of_roots(x)
+        return complex_values.power(x, y)
     if dtypes.is_unsigned(x.dtype):
         return np.power(x, y)
     # With a negative exponent only 1 and -1 have an integer inverse, which is their power by the parity.
@@ -188,16 +191,24 @@ def _pow(x: Any, y: Any) -> Any:
     return np.where((y < 0) & ~unit, x.dtype.type(0), np.power(x, np.where(y < 0, y & 1, y)))
 
 
+def _as_base_of_roots(x: Any) -> Any:
+    """A base for which NumPy's square root is the power 1/2, which is infinite at -inf and 0.0 at -0.0."""
+    lowest = x == -np.inf
+    return (np.where(lowest, x.dtype.type(np.inf), x) if lowest.any() else x) + x.dtype.type(0)
+
+
 @through_float32
 def _integer_pow(x: Any, *, y: int) -> Any:
-    power, base, left = np.ones_like(x), x, abs(y)
+    power, base, left = None, x, abs(y)
     while left:
         if left & 1:
-            power = power * base
+            power = base if power is None else power * base
         left >>= 1
         if left:
             base = base * base
-    return np.ones_like(x) / power if y < 0 else power
+    if power is None:
+        return np.ones_like(x)
+    return _div(np.ones_like(x), power) if y < 0 else power
 
 
 # -- abstract-eval rules that are not the common one -------------------------------------------------------
@@ -323,6 +334,9 @@ def _by_base(t: Any, out: Any, x: Any, y: Any) -> Any:
     if not dtypes.is_inexact(get_aval(y).dtype):
         lowered = pow(x, sub(_unless_zero(y), constant(y, 1)))
         return mul(t, mul(convert_element_type(y, get_aval(x).dtype), lowered))
+    if type(y) is Array:  # a constant: nothing is differentiated by it
+        lowered = pow(x, sub(y if y.ndim == 0 and y.item() else _unless_zero(y), constant(y, 1)))
+        return mul(t, mul(y, lowered))
     at_zero = eq(x, constant(x, 0))
     y = select_n(at_zero, y, stop_gradient(y))
     constant_power = bitwise_and(at_zero, eq(y, constant(y, 0)))

@@ -7,7 +7,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from corejax.extend import Array, as_array, config, dtypes, get_aval, host_value, trace_stack, trace_state
+from corejax.extend import Array, as_array, config, get_aval, host_value, trace_stack, trace_state
 
 _evaluation = trace_stack()[0]
 # id of a NumPy array -> the constant made of it, as long as some program or trace holds that.
@@ -24,10 +24,10 @@ def asarray(x: Any) -> Any:
     Raises:
         TypeError: `x` is not an array.
     """
-    if config.x64_compat and isinstance(x, np.ndarray | np.generic):
-        x = x.astype(dtypes.canonicalize_dtype(x.dtype), copy=False)
     if type(x) is not np.ndarray:
         return as_array(x)
+    if config.x64_compat:
+        x = host_value(x)
     trace: Any = trace_state.trace
     while trace.parent is not None:
         trace = trace.parent

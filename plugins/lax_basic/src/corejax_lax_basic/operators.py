@@ -25,7 +25,7 @@ from corejax_lax_basic.promote import (
     scalar_maker,
 )
 from corejax_lax_basic.select import select_n_p
-from corejax_lax_basic.unary import abs_p, floor_p, neg_p
+from corejax_lax_basic.unary import abs_p, floor_p, neg_p, sign_p
 
 Binary = Callable[[Any, Any], Any]
 
@@ -90,8 +90,10 @@ def _constant(x: Any, value: float) -> Any:
 
 
 def _needs_correction(remainder: Any, divisor: Any) -> Any:
-    """Where truncated division differs from floored division."""
+    """Where truncated division differs from floored division: signs differ, and something is left."""
     zero = _constant(remainder, 0)
+    if dtypes.is_inexact(remainder.aval.dtype):
+        return lt_p.bind(mul_p.bind(sign_p.bind(remainder), divisor), zero)
     differs = ne_p.bind(lt_p.bind(remainder, zero), lt_p.bind(divisor, zero))
     return and_p.bind(differs, ne_p.bind(remainder, zero))
 

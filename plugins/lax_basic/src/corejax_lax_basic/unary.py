@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import Primitive, defjvp, defjvp_with_result, defvectorized, defzero, dtypes, get_aval
+from corejax_lax_basic import complex_values
 from corejax_lax_basic.binary import add, div, mul, sub
 from corejax_lax_basic.binary import integer_pow as integer_pow
 from corejax_lax_basic.binary import integer_pow_p as integer_pow_p
@@ -121,46 +122,34 @@ def logistic(x: Any) -> Any:
 
 def _sign(x: Any) -> Any:
     if dtypes.is_complex(x.dtype):
-        size = np.absolute(x)
-        return np.where(size == 0, x.dtype.type(0), x / np.where(size == 0, size.dtype.type(1), size))
+        return complex_values.sign(x)
     return np.copysign(np.sign(x), x) if dtypes.is_float(x.dtype) else np.sign(x)
-
-
-def _sqrt(x: Any) -> Any:
-    if dtypes.is_complex(x.dtype):
-        x = x + x.dtype.type(0)  # as XLA: on the branch cut the sign of a zero does not count
-    return np.sqrt(x)
-
-
-@through_float32
-def _rsqrt(x: Any) -> Any:
-    return np.reciprocal(np.sqrt(x))
 
 
 @through_float32
 def _logistic(x: Any) -> Any:
     one = x.dtype.type(1)
-    return one / (one + np.exp(-x))
+    return complex_values.divide(one, one + complex_values.exp(-x))
 
 
 # -- primitives --------------------------------------------------------------------------------------------
 
 # fmt: off
-abs_p       = Primitive(**row("abs",       np.absolute, NUMERIC, abs, dtypes.real_dtype_of))
+abs_p       = Primitive(**row("abs",       complex_values.absolute, NUMERIC, abs, dtypes.real_dtype_of))
 sign_p      = Primitive(**row("sign",      _sign,       NUMERIC, sign))
 floor_p     = Primitive(**row("floor",     np.floor,    FLOAT,   floor))
 ceil_p      = Primitive(**row("ceil",      np.ceil,     FLOAT,   ceil))
 is_finite_p = Primitive(**row("is_finite", np.isfinite, FLOAT,   is_finite, to_bool))
-exp_p       = Primitive(**row("exp",       np.exp,      INEXACT, exp))
-expm1_p     = Primitive(**row("expm1",     np.expm1,    INEXACT, expm1))
-log_p       = Primitive(**row("log",       np.log,      INEXACT, log))
-log1p_p     = Primitive(**row("log1p",     np.log1p,    INEXACT, log1p))
-sqrt_p      = Primitive(**row("sqrt",      _sqrt,       INEXACT, sqrt))
-rsqrt_p     = Primitive(**row("rsqrt",     _rsqrt,      INEXACT, rsqrt))
-sin_p       = Primitive(**row("sin",       np.sin,      INEXACT, sin))
-cos_p       = Primitive(**row("cos",       np.cos,      INEXACT, cos))
-tan_p       = Primitive(**row("tan",       np.tan,      INEXACT, tan))
-tanh_p      = Primitive(**row("tanh",      np.tanh,     INEXACT, tanh))
+exp_p       = Primitive(**row("exp",       complex_values.exp,      INEXACT, exp))
+expm1_p     = Primitive(**row("expm1",     complex_values.expm1,    INEXACT, expm1))
+log_p       = Primitive(**row("log",       complex_values.log,      INEXACT, log))
+log1p_p     = Primitive(**row("log1p",     complex_values.log1p,    INEXACT, log1p))
+sqrt_p      = Primitive(**row("sqrt",      complex_values.sqrt,       INEXACT, sqrt))
+rsqrt_p     = Primitive(**row("rsqrt",     through_float32(complex_values.rsqrt),      INEXACT, rsqrt))
+sin_p       = Primitive(**row("sin",       complex_values.sin,      INEXACT, sin))
+cos_p       = Primitive(**row("cos",       complex_values.cos,      INEXACT, cos))
+tan_p       = Primitive(**row("tan",       complex_values.tan,      INEXACT, tan))
+tanh_p      = Primitive(**row("tanh",      complex_values.tanh,     INEXACT, tanh))
 logistic_p  = Primitive(**row("logistic",  _logistic,   INEXACT, logistic))
 # fmt: on
 

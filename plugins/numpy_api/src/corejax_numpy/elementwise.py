@@ -96,16 +96,15 @@ def _truncated(x: Any) -> Any:
     return where(x < 0, lax.ceil(x), lax.floor(x))
 
 
+def _scaled(x: Any, scale: Binary, factor: float) -> Any:
+    """Part by part for complex numbers: an infinite one scaled by a complex constant would be NaN."""
+    parts = (lax.real(x), lax.imag(x)) if dtypes.is_complex(x.aval.dtype) else (x,)
+    scaled = [scale(part, like(part, factor)) for part in parts]
+    return lax.complex(*scaled) if len(scaled) > 1 else scaled[0]
+
+
 def _logarithm(base: float) -> Unary:
-    """Part by part for complex numbers: an infinite one divided by a complex constant would be NaN."""
-
-    def logarithm(x: Any) -> Any:
-        out = lax.log(x)
-        parts = (lax.real(out), lax.imag(out)) if dtypes.is_complex(x.aval.dtype) else (out,)
-        scaled = [lax.div(part, like(part, math.log(base))) for part in parts]
-        return lax.complex(*scaled) if len(scaled) > 1 else scaled[0]
-
-    return logarithm
+    return lambda x: _scaled(lax.log(x), lax.div, math.log(base))
 
 
 # fmt: off
@@ -114,7 +113,7 @@ cos      = _inexact("cos",      lax.cos,      "Cosine, of radians.")
 tan      = _inexact("tan",      lax.tan,      "Tangent, of radians.")
 tanh     = _inexact("tanh",     lax.tanh,     "Hyperbolic tangent.")
 exp      = _inexact("exp",      lax.exp,      "Exponential.")
-exp2     = _inexact("exp2",     lambda x: lax.exp(lax.mul(x, like(x, math.log(2)))), "2 to the power `x`.")
+exp2     = _inexact("exp2",     lambda x: lax.exp(_scaled(x, lax.mul, math.log(2))), "2 to the power `x`.")
 expm1    = _inexact("expm1",    lax.expm1,    "`exp(x) - 1`, accurate near 0.")
 log      = _inexact("log",      lax.log,      "Natural logarithm, NaN below 0.")
 log2     = _inexact("log2",     _logarithm(2), "Logarithm to base 2, NaN below 0.")

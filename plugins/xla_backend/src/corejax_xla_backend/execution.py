@@ -22,6 +22,7 @@ from corejax.extend import (
     config,
     context_hooks,
     get_aval,
+    host_value,
     observe,
     set_buffer_functions,
     trace_state,
@@ -69,7 +70,10 @@ def _host_to_buffer(value: Any) -> Any:
     """
     try:
         if type(value) is np.ndarray:
-            return _put(value, get_aval(value), alias=False)
+            aval = get_aval(value)
+            if aval.dtype is not value.dtype:  # under `config.x64_compat`
+                value = host_value(value)
+            return _put(value, aval, alias=False)
         return as_array(value)._buf
     except TypeError:
         return _NOT_AN_ARRAY

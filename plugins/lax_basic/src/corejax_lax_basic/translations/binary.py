@@ -7,6 +7,7 @@ from typing import Any
 
 from corejax.extend import ShapedArray, dtypes, xla_translations
 from corejax_lax_basic import binary
+from corejax_lax_basic.translations.complex_numbers import part
 
 
 def expanded(ctx: Any, vals: Sequence[Any]) -> list[Any]:
@@ -53,8 +54,20 @@ def _extremum(name: str) -> Callable[..., Any]:
 def _pow(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
     x, y = expanded(ctx, in_vals)
     if dtypes.is_inexact(x.aval.dtype):
-        return ctx.op("power", x, ctx.convert(y, x.aval.dtype), out=x.aval)
+        y = ctx.convert(y, x.aval.dtype)
+        power = ctx.op("power", x, y, out=x.aval)
+        return _unless_zero(ctx, x, y, power) if dtypes.is_complex(x.aval.dtype) else power
     return _pow_of_integers(ctx, x, y)
+
+
+def _unless_zero(ctx: Any, x: Any, y: Any, power: Any) -> Any:
+    """A complex power, and 0 where the base is 0 and the exponent's real part positive: XLA says NaN."""
+    zero = ctx.full(x.aval, 0)
+    re, im = part(ctx, "real", y), part(ctx, "imag", y)
+    is_zero, grows = compare(ctx, "EQ", x, zero), compare(ctx, "GT", re, ctx.full(re.aval, 0))
+    finite = ctx.op("is_finite", im, out=grows.aval)
+    vanishes = ctx.op("and", is_zero, ctx.op("and", grows, finite, out=grows.aval), out=grows.aval)
+    return ctx.op("select", vanishes, zero, power, out=x.aval)
 
 
 def _pow_of_integers(ctx: Any, x: Any, y: Any) -> Any:
