@@ -15,6 +15,7 @@ from corejax import tree
 from corejax.array import Array
 from corejax.avals import ShapedArray, get_aval
 from corejax.blame import blame
+from corejax.caches import clears_cache
 from corejax.misfits import check_result, refuse_batch, refuse_count, refuse_pair
 from corejax.primitive import Primitive, flat_decomposition, promised
 from corejax.restoring import run_within
@@ -108,7 +109,10 @@ class BatchTrace(Trace):
         if type(pair) is not tuple or len(pair) != 2:
             pair = _as_pair(primitive, pair)
         out, dim = pair
-        types = promised(primitive, tuple(avals), params)
+        key = tuple(avals)
+        types = None if params else primitive._memo.get(key)
+        if types is None:
+            types = promised(primitive, key, params)
         if not primitive.multiple_results:
             return [self._result(primitive, out, dim, None if types is None else types[0])]
         if not isinstance(out, _SEQUENCE) or not isinstance(dim, _SEQUENCE) or len(out) != len(dim):
@@ -180,12 +184,20 @@ def batch_flat(
 # -- helpers for rules -------------------------------------------------------------------------------------------
 
 
+_elements: dict[tuple[ShapedArray, int], ShapedArray] = {}
+clears_cache(_elements.clear)
+
+
 def mapped_aval(aval: ShapedArray, dim: int | None) -> ShapedArray:
     """Type of one element of a batch: without the axis `dim`."""
     if dim is None:
         return aval
-    shape = aval.shape
-    return ShapedArray(shape[:dim] + shape[dim + 1 :], aval.dtype, aval.weak_type)
+    found = _elements.get((aval, dim))
+    if found is None:
+        shape = aval.shape
+        found = ShapedArray(shape[:dim] + shape[dim + 1 :], aval.dtype, aval.weak_type)
+        _elements[aval, dim] = found
+    return found
 
 
 def unmapped_aval(axis_size: int, dim: int | None, aval: ShapedArray) -> ShapedArray:
@@ -271,6 +283,19 @@ def align_batch_axes(axis_size: int, vals: Sequence[Any], dims: Sequence[int | N
     Returns:
         The operands, and the position of the batching axis.
     """
+    common: tuple[int, int] | None = None
+    for x, d in zip(vals, dims, strict=True):
+        ndim = get_aval(x).ndim
+        if d is None:
+            if ndim:
+                break
+        elif common is None:
+            common = (d, ndim)
+        elif common != (d, ndim):
+            break
+    else:
+        if common is not None:  # batches alike, and scalars: nothing to do
+            return list(vals), common[0]
     ranks = [get_aval(x).ndim - (d is not None) for x, d in zip(vals, dims, strict=True)]
     rank = max(ranks)
     if any(0 < r < rank for r in ranks):
