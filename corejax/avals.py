@@ -183,6 +183,18 @@ def get_aval(x: Any) -> ShapedArray:
     )
 
 
+def avals_of(values: Sequence[Any]) -> tuple[ShapedArray, ...]:
+    """Avals of several values.
+
+    Raises:
+        TypeError: one of them is not an array.
+    """
+    try:
+        return tuple([x.aval for x in values])
+    except AttributeError:  # NumPy's arrays and Python's numbers have types, and say them otherwise
+        return tuple([get_aval(x) for x in values])
+
+
 def conversion_hint(x: Any) -> str:
     """What to do with another library's array, for messages."""
     return "; convert it with numpy.asarray" if hasattr(type(x), "__array__") else ""

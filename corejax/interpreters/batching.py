@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from corejax import tree
-from corejax.array import Array
-from corejax.avals import ShapedArray, get_aval
+from corejax.avals import ShapedArray, avals_of, get_aval
 from corejax.blame import blame
 from corejax.caches import clears_cache
 from corejax.misfits import check_result, refuse_batch, refuse_count, refuse_pair
@@ -81,18 +80,15 @@ class BatchTrace(Trace):
         """Run the vmap rule one level down; without a mapped operand, just the primitive."""
         vals = []
         dims = []
-        avals = []
         mapped = False
         for x in args:
             if type(x) is BatchTracer and x._trace is self:
                 vals.append(x.val)
                 dims.append(x.batch_dim)
-                avals.append(x.aval)
                 mapped = True
             else:
                 vals.append(x)
                 dims.append(None)  # type: ignore[arg-type]
-                avals.append(x.aval if type(x) is Array else get_aval(x))
         parent = self.parent
         if not mapped and not (self.axis_name is not None and "collective" in primitive.tags):
             return parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
@@ -109,7 +105,7 @@ class BatchTrace(Trace):
         if type(pair) is not tuple or len(pair) != 2:
             pair = _as_pair(primitive, pair)
         out, dim = pair
-        key = tuple(avals)
+        key = avals_of(args)
         types = None if params else primitive._memo.get(key)
         if types is None:
             types = promised(primitive, key, params)

@@ -15,7 +15,7 @@ import numpy as np
 
 from corejax import tree
 from corejax.array import Array, as_array
-from corejax.avals import ShapedArray, get_aval
+from corejax.avals import ShapedArray, avals_of, get_aval
 from corejax.blame import blame
 from corejax.config import config
 from corejax.dtypes import is_inexact
@@ -102,12 +102,11 @@ def _rule(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, 
     return found
 
 
-def _types(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> Any:
+def _types(primitive: Primitive, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
     """Types of the results, or None. Of programs too: a call of a function with rules of its own may have none yet."""
-    key = tuple(avals)
-    types = None if params else primitive._memo.get(key)
+    types = None if params else primitive._memo.get(avals)
     if types is None and "higher_order" not in primitive.tags:
-        types = promised(primitive, key, params)
+        types = promised(primitive, avals, params)
     return types
 
 
@@ -126,20 +125,19 @@ class JVPTrace(Trace):
         """Run the JVP rule one level down; without a nonzero tangent, just the primitive."""
         primals = []
         tangents = []
-        avals = []
         moves = False
         for x in args:
             if type(x) is JVPTracer and x._trace is self:
+                primals.append(x.primal)
                 tangents.append(x.tangent)
-                x = x.primal
                 moves = True
             else:
+                primals.append(x)
                 tangents.append(None)
-            primals.append(x)
-            avals.append(x.aval if type(x) is Array else get_aval(x))
         parent = self.parent
         if not moves:
             return parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
+        avals = avals_of(primals)  # before the rule, which is given the list
         rule = jvp_rules.table.get(primitive) or _rule(primitive, avals, params)
         previous = state.trace
         try:
