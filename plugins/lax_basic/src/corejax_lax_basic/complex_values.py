@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from corejax_lax_basic.common import through_float32
+
 _NAN = complex(np.nan, np.nan)
 
 
@@ -87,6 +89,7 @@ def log1p(x: Any) -> Any:
     return _of_parts(np.where(small, np.log1p(a * (a + 2) + b * b) / 2, out.real), out.imag, x.dtype)
 
 
+@through_float32
 def rsqrt(x: Any) -> Any:
     """Zero of infinite numbers, and infinite only in the real part of zero."""
     out = np.reciprocal(np.sqrt(x))

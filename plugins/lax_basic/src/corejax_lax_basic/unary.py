@@ -136,21 +136,21 @@ def _logistic(x: Any) -> Any:
 
 # fmt: off
 abs_p       = Primitive(**row("abs",       complex_values.absolute, NUMERIC, abs, dtypes.real_dtype_of))
-sign_p      = Primitive(**row("sign",      _sign,       NUMERIC, sign))
-floor_p     = Primitive(**row("floor",     np.floor,    FLOAT,   floor))
-ceil_p      = Primitive(**row("ceil",      np.ceil,     FLOAT,   ceil))
-is_finite_p = Primitive(**row("is_finite", np.isfinite, FLOAT,   is_finite, to_bool))
+sign_p      = Primitive(**row("sign",      _sign,                   NUMERIC, sign))
+floor_p     = Primitive(**row("floor",     np.floor,                FLOAT,   floor))
+ceil_p      = Primitive(**row("ceil",      np.ceil,                 FLOAT,   ceil))
+is_finite_p = Primitive(**row("is_finite", np.isfinite,             FLOAT,   is_finite, to_bool))
 exp_p       = Primitive(**row("exp",       complex_values.exp,      INEXACT, exp))
 expm1_p     = Primitive(**row("expm1",     complex_values.expm1,    INEXACT, expm1))
 log_p       = Primitive(**row("log",       complex_values.log,      INEXACT, log))
 log1p_p     = Primitive(**row("log1p",     complex_values.log1p,    INEXACT, log1p))
-sqrt_p      = Primitive(**row("sqrt",      complex_values.sqrt,       INEXACT, sqrt))
-rsqrt_p     = Primitive(**row("rsqrt",     through_float32(complex_values.rsqrt),      INEXACT, rsqrt))
+sqrt_p      = Primitive(**row("sqrt",      complex_values.sqrt,     INEXACT, sqrt))
+rsqrt_p     = Primitive(**row("rsqrt",     complex_values.rsqrt,    INEXACT, rsqrt))
 sin_p       = Primitive(**row("sin",       complex_values.sin,      INEXACT, sin))
 cos_p       = Primitive(**row("cos",       complex_values.cos,      INEXACT, cos))
 tan_p       = Primitive(**row("tan",       complex_values.tan,      INEXACT, tan))
 tanh_p      = Primitive(**row("tanh",      complex_values.tanh,     INEXACT, tanh))
-logistic_p  = Primitive(**row("logistic",  _logistic,   INEXACT, logistic))
+logistic_p  = Primitive(**row("logistic",  _logistic,               INEXACT, logistic))
 # fmt: on
 
 defvectorized(
