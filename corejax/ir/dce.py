@@ -103,7 +103,7 @@ def bad_equations(kind: str, eqn: JaxprEqn, rule: Any, problem: str) -> TypeErro
         f"primitive {name!r}: its {kind} rule (from {Provenance.of(rule)}) gives {problem}; it was needed for the "
         f"equation from {describe(eqn.source_info)}"
     )
-    mark(error, eqn.primitive)
+    mark(error, eqn.primitive, kind)
     return error
 
 
