@@ -34,20 +34,18 @@ from corejax.trace import Trace, Tracer, run_with_trace, state
 
 
 class JVPTracer(Tracer):
-    """A primal with its (nonzero) tangent."""
+    """A primal with its (nonzero) tangent; its type is the primal's."""
 
-    __slots__ = ("primal", "tangent")
+    __slots__ = ("aval", "primal", "tangent")
 
     def __init__(self, trace: Trace, primal: Any, tangent: Any) -> None:
         self._trace = trace
         self.primal = primal
         self.tangent = tangent
-
-    @property
-    def aval(self) -> ShapedArray:  # type: ignore[override]
-        """Type of the primal."""
-        primal = self.primal
-        return primal.aval if type(primal) is Array else get_aval(primal)
+        try:
+            self.aval = primal.aval
+        except AttributeError:  # a NumPy array, a number
+            self.aval = get_aval(primal)
 
     def steering(self) -> Any:
         """The primal, where it is known: Python control flow on it works."""
