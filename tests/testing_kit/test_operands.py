@@ -238,7 +238,11 @@ def test_wrong_derivatives_are_found_though_they_bend() -> None:
 
 
 def test_python_numbers_in_a_decomposition_are_no_weak_types_of_its_own() -> None:
-    for name, fun in (("toy.half", lambda x: x / 2), ("toy.one", lambda x: x * 2 + 1.0), ("toy.flat", jnp.ones_like)):
+    for name, fun in (
+        ("toy.halved", lambda x: x / 2),
+        ("toy.raised", lambda x: x * 2 + 1.0),
+        ("toy.ones", jnp.ones_like),
+    ):
         p = Primitive(name, decomposition=fun, tags=("elementwise",))
         _nothing_fails(p, [Example((ShapedArray((3,), F32),))], checks=["types", "weak_types", "transpose"])
     p = Primitive("toy.ramp", decomposition=lambda x, y: jnp.where(x > 0, y, 0.0), tags=("elementwise",))

@@ -69,7 +69,7 @@ def test_wrong_batch_and_translation_at_other_lengths() -> None:
 def test_lengths_that_belong_together_stay_together() -> None:
     m, v = ShapedArray((2, 3), np.dtype(np.float32)), ShapedArray((3,), np.dtype(np.float32))
     p = primitives["dot_general"]
-    example = Example([m, v], {"dimension_numbers": (((1,), (0,)), ((), ())), "preferred_element_type": None})
+    example = Example([m, v], {"dimension_numbers": (((1,), (0,)), ((), ())), "preferred_element_type": m.dtype})
     shapes = [[x.shape for x in other.operands] for other in in_other_sizes(p, example)]
     assert shapes == [[(3, 4), (4,)], [(2, 0), (0,)]]
     fixed = Example([F3], {"shape": (3,), "broadcast_dimensions": (0,)})

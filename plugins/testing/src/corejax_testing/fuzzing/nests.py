@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import close_over_consts, exported, get_aval, host_value, stage_closed
+from corejax.extend import NotDifferentiableError, close_over_consts, exported, get_aval, host_value, stage_closed
 from corejax_testing.arrays import Array, direction, is_inexact
 from corejax_testing.fuzzing.case import Case
 from corejax_testing.outcomes import NotApplicable
@@ -281,5 +281,5 @@ class undefined_is_not_applicable:
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         refused = isinstance(error, ValueError | TypeError) and _ONE_MODE.search(str(error)) is not None
-        if refused or isinstance(error, NotImplementedError | corejax.errors.NotDifferentiableError):
+        if refused or isinstance(error, NotImplementedError | NotDifferentiableError):
             raise NotApplicable(str(error).splitlines()[0]) from error
