@@ -62,8 +62,12 @@ def run(program: Program, x: Any, y: Any) -> Any:
     return values[-1]
 
 
+# Bounds of products allow for rounding, not for what underflows: sizes are zero, or far from that.
+SIZES = st.just(0.0) | st.floats(1e-3, 3.0)
+
+
 @settings(max_examples=60, deadline=None)
-@given(programs, st.integers(0, 2**32 - 1), st.floats(0.0, 3.0))
+@given(programs, st.integers(0, 2**32 - 1), SIZES)
 def test_random_programs(program: Program, seed: int, size: float) -> None:
     rng = np.random.default_rng(seed)
     x, y = box(rng, (N,), -size, size), box(rng, (N,), -size, size)

@@ -103,6 +103,6 @@ def _unknown(name: str, known: list[str]) -> str:
     close = difflib.get_close_matches(name, known, 1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     failed = [problem for record in _records().values() for problem in record.problems()]
-    perhaps = f". It may be of a plugin that failed: {'; '.join(failed)}" if failed else ""
+    perhaps = f"; it may be of a plugin that failed: {'; '.join(failed)}" if failed else ""
     absent = ", and no installed distribution of that name has a plugin" if "-" in name else ""
     return f"there is no plugin and no primitive named {name!r}{absent}{hint}{perhaps}"
