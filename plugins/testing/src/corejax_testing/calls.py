@@ -200,10 +200,13 @@ def accepts(call: Call) -> bool:
 
 
 def runs(call: Call) -> bool:
-    """Whether impl takes the operands: abstract eval may leave some refusals to whoever runs it."""
+    """Whether impl takes the operands: those that it refuses are not of its domain, whatever abstract eval says.
+
+    A result of the wrong type is no refusal: that TypeError passes through.
+    """
     try:
         host(call(*call.values))
-    except (TypeError, ValueError, IndexError):
+    except (ValueError, IndexError, ArithmeticError):
         return False
     return True
 
