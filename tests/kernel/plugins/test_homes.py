@@ -15,7 +15,7 @@ from corejax.plugins.homes import HOMES, KNOWN_COMMANDS, KNOWN_HOMES, KNOWN_PRIM
 from corejax.plugins.plugin_manager import PluginManager, installed_entry_points
 from tests.kernel.plugin_sites import Site
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 MANIFESTS = sorted(ROOT.glob("plugins/*/src/*/corejax_manifest.json"))
 
 

@@ -23,7 +23,7 @@ from corejax.plugins.manifest import FILE
 from corejax.plugins.plugin_manager import PluginManager
 from corejax.primitive import primitives
 from tests.kernel.plugin_sites import DISTRIBUTIONS, Site
-from tests.kernel.test_cli import COMMAND, TABLE
+from tests.kernel.cli.test_cli import COMMAND, TABLE
 
 Run = Callable[..., Result]
 
