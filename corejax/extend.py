@@ -156,11 +156,18 @@ from corejax.texts import json_text as json_text
 from corejax.texts import shown as shown
 from corejax.trace import Trace as Trace
 from corejax.trace import Tracer as Tracer
+from corejax.trace import axes_in_scope as axes_in_scope
 from corejax.trace import bottom_trace as bottom_trace
-from corejax.trace import context_hooks as context_hooks
+from corejax.trace import current_trace as current_trace
+from corejax.trace import in_context as in_context
 from corejax.trace import named_axes as named_axes
 from corejax.trace import new_main as new_main
+from corejax.trace import on_context as on_context
+from corejax.trace import recording_trace as recording_trace
+from corejax.trace import replayed_source as replayed_source
+from corejax.trace import replaying as replaying
 from corejax.trace import run_with_trace as run_with_trace
+from corejax.trace import scope as scope
 from corejax.trace import set_current_trace as set_current_trace
 from corejax.trace import state as trace_state
 from corejax.trace import trace_stack as trace_stack
@@ -285,16 +292,23 @@ __all__ = [  # noqa: RUF022  by section
     "PartialEvalTracer",
     "Trace",
     "Tracer",
+    "axes_in_scope",
     "backward_pass",
     "batch_flat",
     "bottom_trace",
-    "context_hooks",
+    "current_trace",
+    "in_context",
     "jvp_flat",
     "linearize_flat",
     "named_axes",
     "new_main",
+    "on_context",
     "partial_eval_flat",
+    "recording_trace",
+    "replayed_source",
+    "replaying",
     "run_with_trace",
+    "scope",
     "set_current_trace",
     "structural",
     "trace_stack",

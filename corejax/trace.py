@@ -86,9 +86,27 @@ def set_bottom(trace: Trace) -> None:
     _State.trace = trace
 
 
-# Called with True when the thread enters a context in which concrete operands do not mean "compute now" (staging, a
-# named axis), with False when it leaves the last one. A backend's dispatcher keeps its fast path to the outside.
-context_hooks: list[Callable[[bool], None]] = []
+_context_hooks: list[Callable[[bool], None]] = []
+
+
+def in_context() -> bool:
+    """Whether a staging trace or a named axis is in force: concrete operands do not mean "compute now"."""
+    return state.contexts > 0
+
+
+def on_context(hook: Callable[[bool], None]) -> Callable[[bool], None]:
+    """Have `hook` called with True where a thread enters its first context, with False where it leaves its last one.
+
+    A context is what `in_context` says. A backend's dispatcher keeps its fast path to the outside. The hook is called
+    at once where this thread is in a context already.
+
+    Returns:
+        The hook.
+    """
+    _context_hooks.append(hook)
+    if in_context():
+        hook(True)
+    return hook
 
 
 def set_contexts(count: int) -> None:
@@ -97,7 +115,7 @@ def set_contexts(count: int) -> None:
     inside = count > 0
     if state.told is not inside:
         state.told = None  # if what follows is interrupted, it is repeated
-        for hook in context_hooks:
+        for hook in _context_hooks:
             hook(inside)
         state.told = inside
 
@@ -125,6 +143,61 @@ def named_axes(axes: Sequence[tuple[Any, int]]) -> Restoring:
     return _NamedAxes(axes)
 
 
+def axes_in_scope() -> tuple[tuple[Any, int], ...]:
+    """Names and sizes of the named axes in force, outermost first: a program traced under them depends on them."""
+    return state.axis_env
+
+
+class _Scope(Restoring):
+    __slots__ = ("earlier", "name")
+
+    def __init__(self, name: Any) -> None:
+        self.name = name
+        self.earlier = state.scope
+
+    def _recreate_cm(self) -> _Scope:
+        return _Scope(self.name)
+
+    def __enter__(self) -> None:
+        self.earlier = state.scope
+        state.scope = (*self.earlier, self.name)
+
+    def restore(self) -> None:
+        """As it was before."""
+        state.scope = self.earlier
+
+
+def scope(name: str) -> Restoring:
+    """One more name that equations are recorded under, for a `with` block or, as a decorator, for each call."""
+    return _Scope(name)
+
+
+class _Source(Restoring):
+    __slots__ = ("earlier", "source")
+
+    def __init__(self, source: Any) -> None:
+        self.source = source
+        self.earlier = state.source
+
+    def __enter__(self) -> None:
+        self.earlier = state.source
+        state.source = self.source
+
+    def restore(self) -> None:
+        """As it was before."""
+        state.source = self.earlier
+
+
+def replaying(source: Any) -> Restoring:
+    """Errors name the user's line `source` (of an equation: `eqn.source_info`), for a `with` block."""
+    return _Source(source)
+
+
+def replayed_source() -> Any:
+    """The source of the equation that is being evaluated again, as `replaying` set it; None where none is."""
+    return state.source
+
+
 def in_scope(name: str, fun: Callable[..., R]) -> Callable[..., R]:
     """`fun`, what it binds being inside one more scope: a name, or a `source_info.Transform`."""
 
@@ -145,6 +218,19 @@ def in_scope(name: str, fun: Callable[..., R]) -> Callable[..., R]:
 def bottom_trace() -> Trace:
     """The trace at the bottom of every thread's stack."""
     return _State.trace
+
+
+def current_trace() -> Trace:
+    """The trace on top, which interprets the next `bind`."""
+    return state.trace
+
+
+def recording_trace() -> Trace | None:
+    """The staging trace that what is bound now ends in, whatever transforms it before; None where it is evaluated."""
+    trace = state.trace
+    while trace.parent is not None:
+        trace = trace.parent
+    return None if trace is _State.trace else trace
 
 
 def trace_stack() -> list[Trace]:

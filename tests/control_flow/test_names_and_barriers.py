@@ -11,7 +11,8 @@ import corejax
 import corejax.numpy as jnp
 from corejax import lax, named_call, named_scope
 from corejax.ad_checkpoint import checkpoint_name
-from corejax.extend import check_jaxpr, trace_state
+from corejax.extend import check_jaxpr
+from corejax.trace import state as trace_state
 
 F = np.float32
 X = np.array([0.5, -1.0, 2.0], F)

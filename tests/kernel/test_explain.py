@@ -22,10 +22,10 @@ from corejax.extend import (
     new_main,
     registries,
     set_current_trace,
-    trace_state,
 )
 from corejax.interpreters import evaluation, recording
 from corejax.interpreters.jvp import JVPTrace
+from corejax.trace import state as trace_state
 from tests.kernel.toys import add, call, mul, sin, sum_
 
 pytestmark = pytest.mark.usefixtures("toys")

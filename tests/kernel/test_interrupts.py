@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import corejax as cj
-from corejax.extend import config, named_axes, new_main, run_with_trace, set_current_trace, trace_state
+from corejax.extend import config, named_axes, new_main, run_with_trace, set_current_trace
 from corejax.interpreters.batching import BatchTrace
 from corejax.restoring import run_within
-from corejax.trace import context_hooks
+from corejax.trace import _context_hooks
+from corejax.trace import state as trace_state
 from tests.kernel.interrupting import interrupt_everywhere, thread_state
 from tests.kernel.toys import call, mul, sin, sum_
 
@@ -46,11 +47,11 @@ ONE_RUN_IS_LONG = {"vmap of grad", "make_jaxpr of grad of vmap", "grad of a call
 def as_before():
     before = thread_state()
     heard: list[bool] = []
-    context_hooks.append(heard.append)
+    _context_hooks.append(heard.append)
     try:
         yield heard
     finally:
-        context_hooks.remove(heard.append)
+        _context_hooks.remove(heard.append)
     assert thread_state() == before and gc.isenabled()
 
 

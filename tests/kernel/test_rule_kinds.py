@@ -42,7 +42,7 @@ INTERPRETER = """
 import functools
 from corejax.extend import (
     DebugInfo, Derivation, FlatFunction, RuleRegistry, Trace, Tracer, flat_decomposition, get_aval, new_main,
-    set_current_trace, trace_state, tree,
+    set_current_trace, current_trace, tree,
 )
 
 depth_rules = RuleRegistry(
@@ -84,7 +84,7 @@ class DepthTrace(Trace):
 
 
 def depth_flat(fun, vals, depths, debug=None):
-    trace = DepthTrace(trace_state.trace, debug)
+    trace = DepthTrace(current_trace(), debug)
     with new_main(trace):
         outs = fun(*(DepthTracer(trace, x, d) for x, d in zip(vals, depths)))
     return max((x.depth for x in outs if type(x) is DepthTracer and x._trace is trace), default=0)

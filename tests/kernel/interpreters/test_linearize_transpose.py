@@ -15,13 +15,13 @@ from corejax.extend import (
     check_jaxpr,
     is_undef_primal,
     stage,
-    trace_state,
     transpose_rules,
     tree,
     zero_cotangent,
 )
 from corejax.interpreters.linearize import linearize_flat
 from corejax.interpreters.transposition import pull
+from corejax.trace import state as trace_state
 from tests.kernel.toys import (
     add,
     call,

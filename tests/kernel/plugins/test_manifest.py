@@ -22,8 +22,8 @@ from corejax.plugins.catalog import catalog
 from corejax.plugins.manifest import FILE
 from corejax.plugins.plugin_manager import PluginManager
 from corejax.primitive import primitives
-from tests.kernel.plugin_sites import DISTRIBUTIONS, Site
 from tests.kernel.cli.test_cli import COMMAND, TABLE
+from tests.kernel.plugin_sites import DISTRIBUTIONS, Site
 
 Run = Callable[..., Result]
 
