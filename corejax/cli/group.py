@@ -15,11 +15,9 @@ import click
 
 from corejax import source_info
 from corejax.cli.list_primitives import list_primitives
-from corejax.cli.new_plugin import new_plugin
 from corejax.cli.output import complain
 from corejax.cli.plugins import plugins
 from corejax.cli.show import show
-from corejax.cli.write_manifest import write_manifest
 from corejax.errors import CorejaxDeprecationWarning, CorejaxError, DuplicateRegistrationError, PluginError
 from corejax.plugins import manager
 from corejax.plugins.homes import KNOWN_COMMANDS
@@ -196,5 +194,5 @@ def main() -> None:
     """
 
 
-for _command in (list_primitives, new_plugin, plugins, show, write_manifest):
+for _command in (list_primitives, plugins, show):
     main.add_command(_command)

@@ -1,66 +1,36 @@
-"""Manifests and code: writing the one from the other, and comparing them."""
+"""Files of manifests: writing them, and comparing them to the code."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from corejax import plugins
-from corejax.plugins import describing
-from corejax.plugins.hookspecs import API_VERSION
-from corejax.plugins.manifest import FILE, MANIFEST_VERSION, Found, digest
-from corejax.plugins.records import PluginRecord
-from corejax.texts import error_text
+from corejax.extend import API_VERSION, load_everything, manifest, plugin_records
+from corejax_testing.manifests.describing import describe
 
 
-def describe(record: PluginRecord) -> dict[str, Any]:
-    """What a loaded plugin offers, as a manifest says it.
-
-    Raises:
-        ValueError: the plugin failed or is off; some of its rules could not be loaded.
-    """
-    problems = record.problems()
-    if record.status != "loaded" or problems:
-        raise ValueError(
-            f"the plugin is {record.status}; {'; '.join(problems) or 'only a loaded one can be described'}"
-        )
-    found = plugins.manager().manifest(record)
-    sources = digest(os.path.dirname(found.path)) if found.path is not None else ""
-    call = plugins.manager().call
-    made_for = call(record, "corejax_declare_api_version") or API_VERSION
-    return describing.as_data(
-        describing.describe(
-            record.name,
-            record.distribution,
-            record.version,
-            made_for,
-            sources,
-            lambda hook, **arguments: call(record, hook, **arguments),
-        )
-    )
-
-
-def write(record: PluginRecord, output: Path | None = None) -> Path:
+def write(record: Any, output: Path | None = None) -> Path:
     """Write a plugin's manifest; those of other plugins in the same file stay.
 
     Args:
-        record: the plugin, loaded.
+        record: of the plugin, loaded.
         output: where to; by default the plugin's package, if it is installed editable.
 
     Raises:
         ValueError: as `describe`; or the package is no place to write to.
     """
     data = describe(record)
-    path = _place(record, plugins.manager().manifest(record)) if output is None else output
+    path = _place(record) if output is None else output
     others = {name: other for name, other in _plugins_in(path).items() if name != record.name}
-    path.write_text(describing.text_of({**others, record.name: data}), encoding="utf-8", newline="\n")
+    path.write_text(_text_of({**others, record.name: data}), encoding="utf-8", newline="\n")
     return path
 
 
-def _place(record: PluginRecord, found: Found) -> Path:
+def _place(record: Any) -> Path:
+    found = manifest.find(record, API_VERSION)
     if found.path is None:
         raise ValueError(
             f"the plugin is the single module {record.module}: a manifest needs a package to be in. Make it a package "
@@ -68,8 +38,8 @@ def _place(record: PluginRecord, found: Found) -> Path:
         )
     if not found.editable:
         raise ValueError(
-            f"{record.distribution} is not installed editable, so {FILE} would be written into the installation. "
-            "Install it with pip install -e, or say where to write with --output"
+            f"{record.distribution} is not installed editable, so {manifest.FILE} would be written into the "
+            "installation. Install it with pip install -e, or say where to write with --output"
         )
     return Path(found.path)
 
@@ -77,29 +47,40 @@ def _place(record: PluginRecord, found: Found) -> Path:
 def _plugins_in(path: Path) -> Mapping[str, Any]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        return data["plugins"] if data["manifest_version"] == MANIFEST_VERSION else {}
+        return data["plugins"] if data["manifest_version"] == manifest.MANIFEST_VERSION else {}
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return {}
 
 
-def differences(record: PluginRecord) -> list[str]:
-    """What is wrong with a plugin's manifest, compared to its code, a line each; empty if nothing is.
+def _text_of(manifests: Mapping[str, Mapping[str, Any]]) -> str:
+    """A file's text: an entry to a line, so that differences are easy to read."""
+    lines = ["{", f'"manifest_version": {manifest.MANIFEST_VERSION},', '"plugins": {']
+    for plugin, data in sorted(manifests.items()):
+        lines.append(f"{json.dumps(plugin)}: {{")
+        for key, value in data.items():
+            lines += _value_lines(key, value)
+        lines[-1] = lines[-1].removesuffix(",")
+        lines.append("},")
+    lines[-1] = lines[-1].removesuffix(",")
+    return "\n".join([*lines, "}", "}", ""])
 
-    Raises:
-        ValueError: as `describe`.
-    """
-    data, found = describe(record), plugins.manager().manifest(record)
-    shipped = _plugins_in(Path(found.path)).get(record.name) if found.path is not None else None
-    if shipped is None:
-        return [f"there is no manifest to use ({found.problem})"]
-    try:
-        return describing.differences(shipped, json.loads(json.dumps(data)))
-    except (TypeError, KeyError, AttributeError, ValueError) as error:
-        return [f"the manifest is malformed: {error_text(error)}"]
+
+def _value_lines(key: str, value: Any) -> Iterator[str]:
+    if isinstance(value, dict) and value:
+        yield f" {json.dumps(key)}: {{"
+        rows = [f"  {json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in value.items()]
+        yield from (f"{row}," for row in rows[:-1])
+        yield rows[-1]
+        yield " },"
+    else:
+        yield f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)},"
+
+
+# -- comparing ---------------------------------------------------------------------------------------------------------
 
 
 def manifest_differences(plugin: str) -> list[str] | None:
-    """What a plugin's manifest says that its code does not, and the other way round; for checks of plugins.
+    """What a plugin's manifest says that its code does not, and the other way round.
 
     Args:
         plugin: its name.
@@ -111,7 +92,71 @@ def manifest_differences(plugin: str) -> list[str] | None:
         KeyError: there is no such plugin.
         ValueError: the plugin cannot be loaded.
     """
-    plugins.load_everything()
-    record = plugins.manager().records[plugin]
-    path = plugins.manager().manifest(record).path
+    load_everything()
+    record = {record.name: record for record in plugin_records()}[plugin]
+    path = manifest.find(record, API_VERSION).path
     return differences(record) if path is not None and os.path.exists(path) else None
+
+
+def differences(record: Any) -> list[str]:
+    """What is wrong with a plugin's manifest, compared to its code, a line each; empty if nothing is.
+
+    Raises:
+        ValueError: as `describe`.
+    """
+    data, found = describe(record), manifest.find(record, API_VERSION)
+    shipped = _plugins_in(Path(found.path)).get(record.name) if found.path is not None else None
+    if shipped is None:
+        return [f"there is no manifest to use ({found.problem})"]
+    try:
+        return _compared(shipped, json.loads(json.dumps(data)))
+    except (TypeError, KeyError, AttributeError, ValueError) as error:
+        return [f"the manifest is malformed: {type(error).__name__}: {error}"]
+
+
+def _compared(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """What differs between two manifests' data, a line each.
+
+    The digest of the sources does not count, nor what depends on which other plugins were installed.
+    """
+    old, new = _by_itself(old, new), _by_itself(new, old)
+    found = []
+    for key in [*new, *(k for k in old if k not in new)]:
+        before, now = old.get(key), new.get(key)
+        if before == now:
+            continue
+        if isinstance(before, dict) and isinstance(now, dict):
+            for name in sorted({*before, *now}):
+                if before.get(name) != now.get(name):
+                    found.append(_line(f"{key} {name}", name in before, before.get(name), name in now, now.get(name)))
+        else:
+            found.append(_line(key, key in old, before, key in new, now))
+    return found
+
+
+def _by_itself(data: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """A manifest's data without what other plugins have to do with it, but for derivations known to both."""
+    known = [tuple(d) for d in data["derivations_known"]]
+    others = {tuple(d) for d in other["derivations_known"]}
+    common = {d for d in known if d in others or d[2] in (None, data["plugin"])}
+    primitives = {}
+    for name, entry in data["primitives"].items():
+        derivable = {
+            kind: kept
+            for kind, found in entry.get("derivable", {}).items()
+            if (kept := [[d, owner] for d, owner in found if (kind, d, owner) in common])
+        }
+        primitives[name] = {k: v for k, v in entry.items() if k not in ("derivable", "rules_of")}
+        if derivable:
+            primitives[name]["derivable"] = derivable
+    kernels = sorted([kind, name] for kind, name, owner in known if owner is None)
+    rest = {key: value for key, value in data.items() if key not in ("sources", "derivations_known")}
+    return {**rest, "primitives": primitives, "derivations of the kernel": kernels}
+
+
+def _line(what: str, was: bool, before: Any, has: bool, now: Any) -> str:
+    if not was:
+        return f"{what}: not in the manifest, the code has {json.dumps(now)}"
+    if not has:
+        return f"{what}: in the manifest, not in the code"
+    return f"{what}: the manifest says {json.dumps(before)}, the code {json.dumps(now)}"

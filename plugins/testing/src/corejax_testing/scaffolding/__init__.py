@@ -1,8 +1,5 @@
-"""What `corejax new-plugin` writes: templates, and the names that are put into them."""
+"""`corejax new-plugin`: a complete distribution to start from.
 
-from corejax.cli.scaffold.manifest import write_manifest as write_manifest
-from corejax.cli.scaffold.names import KINDS as KINDS
-from corejax.cli.scaffold.names import LICENSES as LICENSES
-from corejax.cli.scaffold.names import Plan as Plan
-from corejax.cli.scaffold.writing import files as files
-from corejax.cli.scaffold.writing import write as write
+`names` are those of the new distribution, checked; `writing` makes files of the templates; `first_manifest` has another
+Python describe what was written.
+"""
