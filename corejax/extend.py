@@ -111,7 +111,6 @@ from corejax.ir import close_over_consts as close_over_consts
 from corejax.ir import dce as dce
 from corejax.ir import dce_rules as dce_rules
 from corejax.ir import eval_jaxpr as eval_jaxpr
-from corejax.ir import hoist_consts as hoist_consts
 from corejax.ir import jaxpr_as_fun as jaxpr_as_fun
 from corejax.ir import parse_jaxpr as parse_jaxpr
 from corejax.ir import register_param_type as register_param_type
@@ -252,7 +251,6 @@ __all__ = [  # noqa: RUF022  by section
     "eval_jaxpr",
     "eval_jaxpr_on_host",
     "flat_decomposition",
-    "hoist_consts",
     "inline_closed",
     "inline_equations",
     "jaxpr_as_fun",
