@@ -50,7 +50,9 @@ def _absent(command: str) -> str:
         return f"the command {command!r} comes with the plugin distribution {home} (pip install {home})"
     if record.status == "off":
         return f"the command {command!r} comes with plugin {record.title}, which is switched off by COREJAX_PLUGINS"
-    return f"the command {command!r} comes with plugin {record.title}, which failed; to see why: corejax plugins"
+    if record.fault is not None:
+        return f"the command {command!r} comes with plugin {record.title}, which failed; to see why: corejax plugins"
+    return f"the command {command!r} comes with {home}, but the installed plugin {record.title} does not have it"
 
 
 class ContributedCommands(click.Group):
