@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from corejax.provenance import Provenance
+
 
 @dataclass(frozen=True)
 class Derivation:
@@ -26,3 +28,8 @@ class Derivation:
     needs: str = ""
     flags: Mapping[str, Any] = field(default_factory=dict)
     slow: str = ""
+
+    @property
+    def provenance(self) -> Provenance:
+        """Who contributed it: the module of `make`."""
+        return Provenance(self.make.__module__)

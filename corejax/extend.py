@@ -111,7 +111,6 @@ from corejax.ir import close_over_consts as close_over_consts
 from corejax.ir import dce as dce
 from corejax.ir import dce_rules as dce_rules
 from corejax.ir import eval_jaxpr as eval_jaxpr
-from corejax.ir import hoist_consts as hoist_consts
 from corejax.ir import jaxpr_as_fun as jaxpr_as_fun
 from corejax.ir import parse_jaxpr as parse_jaxpr
 from corejax.ir import register_param_type as register_param_type
@@ -120,10 +119,12 @@ from corejax.ir import subjaxprs as subjaxprs
 from corejax.memory import bytes_text as bytes_text
 from corejax.memory import check_memory as check_memory
 from corejax.misfits import misfit as misfit
+from corejax.plugins import call_hook as call_hook
 from corejax.plugins import examples_of as examples_of
 from corejax.plugins import exported as exported
 from corejax.plugins import is_import_from as is_import_from
 from corejax.plugins import load_everything as load_everything
+from corejax.plugins import manifest as manifest
 from corejax.plugins import missing_name as missing_name
 from corejax.plugins import plugins as plugin_records
 from corejax.plugins import provided_checks as provided_checks
@@ -131,7 +132,6 @@ from corejax.plugins.examples import Example as Example
 from corejax.plugins.hookspecs import API_VERSION as API_VERSION
 from corejax.plugins.hookspecs import hookimpl as hookimpl
 from corejax.plugins.isolation import isolated_plugins as isolated_plugins
-from corejax.plugins.manifests import manifest_differences as manifest_differences
 from corejax.primitive import Primitive as Primitive
 from corejax.primitive import find_primitive as find_primitive
 from corejax.primitive import flat_decomposition as flat_decomposition
@@ -258,7 +258,6 @@ __all__ = [  # noqa: RUF022  by section
     "eval_jaxpr",
     "eval_jaxpr_on_host",
     "flat_decomposition",
-    "hoist_consts",
     "inline_closed",
     "inline_equations",
     "jaxpr_as_fun",
@@ -332,12 +331,13 @@ __all__ = [  # noqa: RUF022  by section
     "tree",
     # plugins
     "Example",
+    "call_hook",
     "examples_of",
     "exported",
     "is_import_from",
     "isolated_plugins",
     "load_everything",
-    "manifest_differences",
+    "manifest",
     "missing_name",
     "plugin_records",
     "provided_checks",

@@ -15,11 +15,9 @@ import click
 
 from corejax import source_info
 from corejax.cli.list_primitives import list_primitives
-from corejax.cli.new_plugin import new_plugin
 from corejax.cli.output import complain
 from corejax.cli.plugins import plugins
 from corejax.cli.show import show
-from corejax.cli.write_manifest import write_manifest
 from corejax.errors import CorejaxDeprecationWarning, CorejaxError, DuplicateRegistrationError, PluginError
 from corejax.plugins import manager
 from corejax.plugins.homes import KNOWN_COMMANDS
@@ -52,7 +50,9 @@ def _absent(command: str) -> str:
         return f"the command {command!r} comes with the plugin distribution {home} (pip install {home})"
     if record.status == "off":
         return f"the command {command!r} comes with plugin {record.title}, which is switched off by COREJAX_PLUGINS"
-    return f"the command {command!r} comes with plugin {record.title}, which failed; to see why: corejax plugins"
+    if record.fault is not None:
+        return f"the command {command!r} comes with plugin {record.title}, which failed; to see why: corejax plugins"
+    return f"the command {command!r} comes with {home}, but the installed plugin {record.title} does not have it"
 
 
 class ContributedCommands(click.Group):
@@ -196,5 +196,5 @@ def main() -> None:
     """
 
 
-for _command in (list_primitives, new_plugin, plugins, show, write_manifest):
+for _command in (list_primitives, plugins, show):
     main.add_command(_command)

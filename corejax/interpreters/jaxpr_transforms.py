@@ -2,8 +2,8 @@
 
 All are memoised on the program that they are given, by their other arguments and the settings that a trace depends
 on: the same program object asked for the same thing gives the same object again, whose own results are remembered in
-turn. They never change their arguments. Constants of a program stay constants of what is made of it; `hoist_consts`
-and `bind_consts` make arguments of them and back.
+turn. They never change their arguments. Constants of a program stay constants of what is made of it;
+`close_over_consts` and `bind_consts` make arguments of them and back.
 """
 
 from __future__ import annotations

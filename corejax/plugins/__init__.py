@@ -70,6 +70,17 @@ def examples_of(primitive: str) -> list[Example]:
     return manager().examples(primitive)
 
 
+def call_hook(record: PluginRecord, hook: str, **arguments: Any) -> Any:
+    """What one plugin's implementation of a hook gives; None where it has none, or is not loaded.
+
+    Args:
+        record: of the plugin.
+        hook: name of the hook.
+        arguments: the hook's.
+    """
+    return manager().call(record, hook, **arguments)
+
+
 def provided_checks() -> dict[str, tuple[Any, str]]:
     """Checks of rules that plugins provide, by name: the object, and the name of the plugin."""
     return manager().checks()

@@ -6,16 +6,15 @@ plugins with one name) has the plugins loaded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from corejax import plugins
 from corejax.config import config
 from corejax.plugins.coverage import Coverage, Status, coverage_of
-from corejax.plugins.describing import written
 from corejax.plugins.manifest import ANY, Manifest, PrimitiveEntry
 from corejax.primitive import Primitive, primitives
-from corejax.rules import registries
+from corejax.rules import Rule, RuleRegistry, registries
 
 
 @dataclass(frozen=True)
@@ -120,11 +119,17 @@ def _overrides_in_force(kinds: list[str]) -> list[Override]:
     found = []
     for name, primitive in sorted(primitives.items()):
         for kind in kinds:
-            for platform, rule in written(registries[kind], primitive):
+            for platform, rule in _written(registries[kind], primitive):
                 if rule.overriding:
                     owner = rule.provenance.plugin or f"({rule.provenance.module})"
                     found.append(Override(name, kind, platform, owner, config.overrides_are_on(rule.provenance.plugin)))
     return sorted(set(found), key=lambda o: (o.primitive, kinds.index(o.kind), o.platform, o.plugin))
+
+
+def _written(registry: RuleRegistry, primitive: Primitive) -> Iterator[tuple[str, Rule]]:
+    """Every rule that somebody wrote, replaced ones too, with its platform (`*`: all)."""
+    for platform in (None, *registry.platforms_registered(primitive)):
+        yield from ((platform or ANY, rule) for rule in registry.registered(primitive, platform))
 
 
 # -- from manifests ----------------------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ _PRIMITIVES = {
 KNOWN_PRIMITIVES = {name: home for home, names in _PRIMITIVES.items() for name in names.split()}
 
 # Commands of `corejax`, likewise.
-KNOWN_COMMANDS = {"verify": "corejax-testing", "fuzz": "corejax-testing"}
+KNOWN_COMMANDS = dict.fromkeys(("fuzz", "new-plugin", "verify", "write-manifest"), "corejax-testing")
 
 # The distributions themselves.
 HOMES = frozenset(_NAMES)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from corejax.config import config
-from corejax.plugins.describing import known_derivations
 from corejax.plugins.manifest import Found, Manifest
 from corejax.plugins.records import PluginRecord
 from corejax.rules import registries
@@ -50,7 +49,7 @@ def _fit_together(manifests: Mapping[str, Manifest], reserved: Iterable[str]) ->
         if len(set(offered)) < len(offered) or not taken.isdisjoint(offered):
             return False
         taken.update(offered)
-    derivations = set(known_derivations())
+    derivations = {(kind, d.name, d.provenance.plugin) for kind, table in registries.items() for d in table.derivations}
     derivations |= {(kind, name, plugin) for plugin, m in manifests.items() for kind, name in m.derivations}
     if any(derivations - {tuple(d) for d in m.derivations_known} for m in manifests.values()):
         return False

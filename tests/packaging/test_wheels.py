@@ -74,6 +74,8 @@ def test_everything_works_from_wheels(wheels: Wheels, tmp_path: Path) -> None:
     listing = environment.run("corejax", "list-primitives")
     for text in ("sin", "dot_general", "xla_call", "scan", "lax_basic", "control_flow", "xla_backend"):
         assert text in listing
+    # Templates are data of the kit's wheel.
+    assert "pyproject.toml" in environment.run("corejax", "new-plugin", "acme")
 
 
 def test_kernel_alone(wheels: Wheels, tmp_path: Path) -> None:
@@ -81,5 +83,3 @@ def test_kernel_alone(wheels: Wheels, tmp_path: Path) -> None:
     assert environment.run("python", "-c", KERNEL_PROGRAM).split() == ["works"]
     environment.run("corejax", "list-primitives")
     environment.run("corejax", "plugins")
-    # Its templates are data of the wheel.
-    assert "pyproject.toml" in environment.run("corejax", "new-plugin", "acme")

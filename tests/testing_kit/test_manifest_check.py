@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 import corejax
-import corejax_testing.manifests as manifests
 from corejax.cli import main
-from corejax.extend import manifest_differences
+from corejax_testing.manifests import check as manifests
+from corejax_testing.manifests.files import manifest_differences
 
 ROOT = Path(__file__).parents[2]
 FIRST_PARTY = sorted(

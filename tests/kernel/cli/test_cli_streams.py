@@ -63,9 +63,6 @@ def run(site: Site, fresh: PluginManager) -> Run:
         ["show", "\x1b[2J"],
         ["--help"],
         ["no-such\x1b[2J"],
-        ["write-manifest", "acme"],
-        ["write-manifest", "acme\x1b[2J"],
-        ["new-plugin", "a\x1b[2J"],
     ],
 )
 def test_escape_sequences_are_shown(arguments: list[str], run: Run) -> None:

@@ -10,8 +10,8 @@ from corejax.extend import (
     ShapedArray,
     bind_consts,
     check_jaxpr,
+    close_over_consts,
     defrecompute,
-    hoist_consts,
     inline_closed,
     merge_lists,
     partial_eval_jaxpr,
@@ -157,10 +157,9 @@ def test_recompute_jaxpr():
 
 def test_constants_out_and_in():
     closed = stage_closed(lambda x, y: [mul(x, CONST), y], [VEC, VEC])
-    opened, consts = hoist_consts(closed)
-    assert opened.consts == [] and len(opened.in_avals) == 3 and consts[0] is closed.consts[0]
-    assert hoist_consts(closed)[0] is opened and hoist_consts(opened) == (opened, [])
-    back = bind_consts(opened, consts)
+    opened = close_over_consts(closed.jaxpr)
+    assert opened.consts == [] and len(opened.in_avals) == 3
+    back = bind_consts(opened, closed.consts)
     assert str(back) == str(closed)
     check_jaxpr(bind_consts(opened, [CONST, X]))
     np.testing.assert_array_equal(np.asarray(inline_closed(bind_consts(opened, [Y, X]), [X])[0]), X * Y)

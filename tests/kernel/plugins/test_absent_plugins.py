@@ -61,8 +61,12 @@ def test_every_way_to_ask_for_it_says_what_became_of_it(state: str, manifest: bo
     Site(tmp_path).add_package("acme", plugin=FINE, rules=RULES)
     source = tmp_path / "acme_plugin" / "plugin.py"
     if manifest:
+        pytest.importorskip("corejax_testing")
         to = os.fspath(tmp_path / "acme_plugin" / FILE)
-        (said,) = ask(tmp_path, f"from corejax.cli import main; main(['write-manifest', 'acme', '--output', {to!r}])")
+        arguments = ["acme", "--output", to]
+        (said,) = ask(
+            tmp_path, f"from corejax_testing.manifests.command import write_manifest; write_manifest({arguments!r})"
+        )
         assert "SystemExit 0" in said, said
     if state == "failed":
         source.write_text("raise ValueError('broken')")
@@ -93,8 +97,8 @@ def test_the_command_takes_distributions_names() -> None:
         result = CliRunner().invoke(main, arguments)
         assert result.exit_code == 0 and "lax_basic" in result.output, result.output
     assert CliRunner().invoke(main, ["plugins", "corejax-acme"]).exit_code == 2
+    pytest.importorskip("corejax_testing")
     result = CliRunner().invoke(main, ["write-manifest", "--check", "corejax-acme"])
     assert result.exit_code == 2 and "there is no plugin named 'corejax-acme'" in result.output
-    pytest.importorskip("corejax_testing")
     result = CliRunner().invoke(main, ["verify", "corejax-lax-basic", "--check", "params", "--quick", "--json"])
     assert result.exit_code == 0 and '"neg"' in result.output

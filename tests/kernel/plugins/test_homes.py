@@ -56,13 +56,6 @@ def test_commands_of_absent_plugins(command: str, site: Site, fresh: PluginManag
     assert f"{command!r} comes with the plugin distribution {KNOWN_COMMANDS[command]} (pip install" in result.output
 
 
-def test_new_plugin_takes_no_name_of_the_house(tmp_path: Path) -> None:
-    for name in ("numpy", "corejax-testing", "lax_basic"):
-        result = CliRunner().invoke(main, ["new-plugin", name, "--namespace", "my_own", "--directory", str(tmp_path)])
-        assert result.exit_code == 2 and "one of corejax's own distributions" in result.output
-    assert not list(tmp_path.iterdir())
-
-
 def test_methods_of_arrays_without_the_plugin_that_has_them(site: Site) -> None:
     program = """
         import numpy as np

@@ -22,10 +22,16 @@ from corejax.plugins.catalog import catalog
 from corejax.plugins.manifest import FILE
 from corejax.plugins.plugin_manager import PluginManager
 from corejax.primitive import primitives
-from tests.kernel.cli.test_cli import COMMAND, TABLE
+from corejax.rules import registries
+from tests.kernel.cli.test_cli import TABLE
 from tests.kernel.plugin_sites import DISTRIBUTIONS, Site
 
+pytest.importorskip("corejax_testing")  # it writes them
+
 Run = Callable[..., Result]
+
+# A program that writes a manifest, with the arguments that it was given; `corejax` itself sees the site's plugins only.
+WRITE = "from corejax_testing.manifests.command import write_manifest; write_manifest()"
 
 
 @pytest.fixture
@@ -54,7 +60,7 @@ def install(site: Site, *, editable: bool = False) -> Path:
         (info / "direct_url.json").write_text('{"url": "file:///somewhere", "dir_info": {"editable": true}}')
     path = site.path / "corejax_toy" / FILE
     if not _written:  # by a process of its own, once
-        done = site.run(COMMAND, "write-manifest", "toy_ops", "--output", str(path))
+        done = site.run(WRITE, "toy_ops", "--output", str(path))
         assert (done.stderr, done.returncode) == ("", 0)
         _written.append(path.read_text())
     path.write_text(_written[0])
@@ -217,7 +223,7 @@ def add_acme(site: Site, body: str) -> None:
     (package / "plugin.py").write_text(ACME + f"    {body}\n")
     site.packages.add("corejax_acme")
     site._describe("corejax-acme", "1.0", {"acme": "corejax_acme.plugin"})
-    done = site.run(COMMAND, "write-manifest", "acme", "--output", str(package / FILE))
+    done = site.run(WRITE, "acme", "--output", str(package / FILE))
     assert done.returncode == 0, done.stderr
 
 
@@ -250,7 +256,7 @@ def test_manifests_that_know_of_each_other_are_used(site: Site, run: Run) -> Non
     """Written while both are installed, and read while one of them is off."""
     path = install(site)
     add_acme(site, LATE.format("extend.impl_rules.register(extend.primitives['toy_ops.scale'], abs, override=True)"))
-    done = site.run(COMMAND, "write-manifest", "toy_ops", "--output", str(path))
+    done = site.run(WRITE, "toy_ops", "--output", str(path))
     assert done.returncode == 0, done.stderr
     assert catalog().loaded is False
     listed = run("list-primitives").stdout
@@ -279,7 +285,7 @@ def test_two_plugins_in_one_package(site: Site, run: Run) -> None:
     site.packages.add("corejax_two")
     site._describe("corejax-two", "1.0", {name: f"corejax_two.{name}" for name in ("one", "other")})
     for name in ("one", "other"):
-        assert site.run(COMMAND, "write-manifest", name, "--output", str(package / FILE)).returncode == 0
+        assert site.run(WRITE, name, "--output", str(package / FILE)).returncode == 0
     assert sorted(json.loads((package / FILE).read_text())["plugins"]) == ["one", "other"]
     assert catalog().loaded is False
 
@@ -295,7 +301,7 @@ def test_inside_a_namespace_package_and_without_running_any_of_it(site: Site, ru
     site._describe("acme-thing", "1.0", {"thing": "acme_space.corejax_thing.plugin"})
     record = plugins.manager().discover()["thing"]
     empty = {"plugin": "thing", "distribution": "acme-thing", "version": "1.0", "api_version": 1, "sources": ""}
-    known = [[kind, d, owner] for kind, d, owner in __import__("corejax").plugins.describing.known_derivations()]
+    known = [[kind, d.name, d.provenance.plugin] for kind, table in registries.items() for d in table.derivations]
     data = {**empty, "primitives": {"thing.p": {"module": "m"}}, "derivations_known": known}
     (inner / FILE).write_text(json.dumps({"manifest_version": 1, "plugins": {"thing": data}}))
     assert manifest.find(record, 1).word == "good"
@@ -303,61 +309,7 @@ def test_inside_a_namespace_package_and_without_running_any_of_it(site: Site, ru
     assert not any(name.startswith("acme_space") for name in sys.modules)
 
 
-def test_a_single_module_has_no_place_for_one(site: Site, run: Run) -> None:
-    site.add("acme", "@hookimpl\ndef corejax_register_primitives(): extend.Primitive('acme.p')")
-    result = run("write-manifest", "acme")
-    assert result.exit_code == 1 and "single module acme_plugin: a manifest needs a package" in result.stderr
-    assert "acme.p" in run("list-primitives").stdout
-
-
 def test_a_package_that_is_not_there(site: Site, run: Run) -> None:
     site._describe("corejax-gone", "1.0", {"gone": "corejax_gone.plugin"})
     assert manifest.find(plugins.manager().discover()["gone"], 1).problem == "none"
     assert run("plugins").exit_code == 1
-
-
-# -- the command -----------------------------------------------------------------------------------------------------
-
-
-def test_check_prints_what_differs(site: Site, run: Run) -> None:
-    path = install(site, editable=True)
-    assert (run("write-manifest", "--check", "toy_ops").exit_code, path.exists()) == (0, True)
-    good = path.read_text()
-    edit(path, settings={}, names={"toy_thrice": "corejax_toy.ops:twice"}, primitives={})
-    result = run("write-manifest", "--check", "toy_ops")
-    assert result.exit_code == 1
-    lines = result.stdout.splitlines()
-    assert 'toy_ops: settings toy_level: not in the manifest, the code has "1"' in lines
-    assert "toy_ops: names toy_thrice: in the manifest, not in the code" in lines
-    assert sum(line.startswith("toy_ops: primitives toy_ops.") for line in lines) == 3
-    assert "corejax write-manifest toy_ops" in result.stderr
-    assert run("write-manifest", "toy_ops").exit_code == 0 and path.read_text() == good
-    path.unlink()
-    plugins.manager()._manifests.clear()
-    assert "there is no manifest" in run("write-manifest", "--check", "toy_ops").stdout
-
-
-def test_what_cannot_be_written(site: Site, run: Run) -> None:
-    install(site)
-    site.install("broken_ops")
-    result = run("write-manifest", "toy_ops")
-    assert result.exit_code == 1 and "not installed editable" in result.stderr
-    result = run("write-manifest", "broken_ops")
-    assert result.exit_code == 1 and "the plugin is failed; plugin 'broken_ops'" in result.stderr
-    assert run("write-manifest", "toy_opps").exit_code == 2
-    assert run("write-manifest").exit_code == 2
-    assert run("write-manifest", "--check", "--output", "x", "toy_ops").exit_code == 2
-
-
-def test_a_text_an_entry_to_a_line(site: Site) -> None:
-    lines = install(site).read_text().splitlines()
-    [scale] = [line for line in lines if '"toy_ops.scale": {' in line]
-    assert json.loads("{" + scale.strip().rstrip(",") + "}")["toy_ops.scale"] == {
-        "module": "corejax_toy.ops",
-        "linear_in": [0],
-        "tags": ["elementwise"],
-        "rules": {kind: ["*"] for kind in [*TABLE.split()[2:7], "xla_translation", "toy_cost"]},
-    }
-    assert any('"toy_ops.bare"' in line and '"xla_translation": ["cuda"]' in line for line in lines)
-    assert any('"toy-hello": "Greet."' in line for line in lines)
-    assert any('"toy_cost": {"title": "cost rule", "required": false}' in line for line in lines)

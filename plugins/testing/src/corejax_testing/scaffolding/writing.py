@@ -10,7 +10,7 @@ import re
 from importlib.resources import files as package_files
 from pathlib import Path
 
-from corejax.cli.scaffold.names import KINDS, Plan
+from corejax_testing.scaffolding.names import KINDS, Plan
 
 _TOKEN = re.compile(r"@([a-z_]+)@")
 
@@ -91,5 +91,5 @@ def write(plan: Plan, version: str, target: Path) -> list[Path]:
 
 
 def _filled(template: str, tokens: dict[str, str]) -> str:
-    found = package_files("corejax.cli.scaffold").joinpath("templates", f"{template}.tmpl")
+    found = package_files("corejax_testing.scaffolding").joinpath("templates", f"{template}.tmpl")
     return _TOKEN.sub(lambda match: tokens[match[1]], found.read_text(encoding="utf-8"))

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from corejax.plugins.homes import HOMES
-
 _NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 _AUTHOR = re.compile(r"\s*(?P<name>[^<>]*[^<>\s])\s*(<(?P<email>[^<>@\s]+@[^<>@\s]+)>)?\s*")
 
@@ -35,6 +33,8 @@ KINDS = {
     "higher-order": Kind("higher_order", "named_call", "Calls of functions as one equation that bears a name"),
     "impl-only": Kind("impl_only", "running_max", "The largest number so far along an axis"),
 }
+# corejax's own distributions, behind the `corejax-`.
+_OURS = ("control-flow", "explain", "lax-basic", "numpy", "testing", "xla-backend")
 _MODULES = ("plugin", "examples", "translations")  # the others of the package
 
 # Option -> SPDX expression.
@@ -81,7 +81,7 @@ class Plan:
                 "first. For example: corejax new-plugin acme-special"
             )
         plugin = plain.replace("-", "_")
-        if f"corejax-{plain.replace('_', '-')}" in HOMES:
+        if plain.replace("_", "-") in _OURS:
             raise ValueError(
                 f"corejax-{plain.replace('_', '-')} is one of corejax's own distributions. Choose another name, for "
                 f"example: corejax new-plugin my-{plain}"

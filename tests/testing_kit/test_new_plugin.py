@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from corejax.cli import main, new_plugin
-from corejax.cli.scaffold import KINDS, LICENSES, Plan, files
+from corejax.cli import main
+from corejax_testing.scaffolding.names import KINDS, LICENSES, Plan
+from corejax_testing.scaffolding.writing import files
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,7 +77,6 @@ def test_its_own_tests_pass(installed: Installed, kind: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_conforms(installed: Installed, kind: str) -> None:
-    pytest.importorskip("corejax_testing")
     options = ["-q", "-p", "no:cacheprovider", "tests/test_conformance.py"]
     assert "passed" in python("-m", "pytest", *options, cwd=installed.source(kind), path=installed.path)
 
@@ -114,7 +114,6 @@ def test_its_manifest_can_be_written_and_is_as_good_as_the_code(installed: Insta
 
 
 def test_its_manifest_is_there_from_the_start_and_its_tests_say_when_it_is_stale(installed: Installed) -> None:
-    pytest.importorskip("corejax_testing")
     source = installed.source("elementwise")
     test = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_conformance.py", "-k", "manifest"]
     manifest = installed.path / "corejax_new_elementwise" / "corejax_manifest.json"
@@ -223,11 +222,16 @@ def test_project_file(license: str) -> None:
     assert '{"acme": "corejax_acme_special.softsign"}' in written["src/corejax_acme_special/plugin.py"]
 
 
-def test_options_of_the_command_are_those_of_the_scaffold() -> None:
-    assert tuple(KINDS) == new_plugin._KINDS and tuple(LICENSES) == new_plugin._LICENSES
-
-
 # -- what is refused ------------------------------------------------------------------------------------------------
+
+HOUSE = [tomllib.loads(file.read_text())["project"]["name"] for file in ROOT.glob("plugins/*/pyproject.toml")]
+
+
+@pytest.mark.parametrize("name", [*HOUSE, "numpy", "lax_basic"])
+def test_names_of_the_house(name: str, tmp_path: Path) -> None:
+    result = run(name, "--namespace", "my_own", "--directory", str(tmp_path))
+    assert result.exit_code == 2 and "one of corejax's own distributions" in result.output
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", ["Acme", "3d", "acme--x", "acme.x", "acme x", "-acme", "corejax-", "", "acme/x", "é"])
@@ -245,7 +249,7 @@ def test_bad_names(name: str, tmp_path: Path) -> None:
         (["acme", "--namespace", "my-acme"], "'my-acme' is no name for a namespace"),
         (["acme", "--namespace", "grad"], "corejax.grad is taken, by the kernel. Choose another namespace"),
         (["extend"], "corejax new-plugin extend --namespace my_extend"),
-        (["explain"], "corejax.explain is taken, by the kernel"),
+        (["acme", "--namespace", "explain"], "corejax.explain is taken, by"),
         (["acme", "--author", "a@b <>"], "an author is 'Name' or 'Name <name@example.org>'"),
         (["acme", "--kind", "linear"], "'linear' is not one of"),
         (["acme", "--primitive", "acme.cube"], "new-plugin acme --primitive my_function"),

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import pkgutil
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import click
 
-from corejax.cli.output import complain, say
-from corejax.plugins import manager
-
-# What `corejax.cli.scaffold` offers, written out so that no command but this one imports it.
-_KINDS = ("elementwise", "higher-order", "impl-only")
-_LICENSES = ("apache-2.0", "mit", "bsd-3-clause", "none")
+import corejax
+from corejax.extend import plugin_records
+from corejax_testing.scaffolding.names import KINDS, LICENSES, Plan
 
 
 @click.command("new-plugin")
@@ -24,10 +23,12 @@ _LICENSES = ("apache-2.0", "mit", "bsd-3-clause", "none")
     metavar="DIR",
     help="Where to make the distribution's directory; here by default.",
 )
-@click.option("--kind", type=click.Choice(_KINDS), default="elementwise", show_default=True, help="What to start from.")
+@click.option(
+    "--kind", type=click.Choice([*KINDS]), default="elementwise", show_default=True, help="What to start from."
+)
 @click.option("--namespace", metavar="NS", help="Users find it as corejax.NS; by default the plugin's name.")
 @click.option("--primitive", metavar="FUNC", help="Its function and, as NAME.FUNC, its primitive are called so.")
-@click.option("--license", type=click.Choice(_LICENSES), default="apache-2.0", show_default=True, help="Its licence.")
+@click.option("--license", type=click.Choice([*LICENSES]), default="apache-2.0", show_default=True, help="Its licence.")
 @click.option("--author", metavar="AUTHOR", help="'Name' or 'Name <mail>'.")
 def new_plugin(name: str, directory: Path, **options: Any) -> None:
     """Write a distribution with one primitive: rules, tests, README, workflow, licence, manifest.
@@ -43,7 +44,9 @@ def new_plugin(name: str, directory: Path, **options: Any) -> None:
 
     Exit codes: 0; 1 if the directory exists and is not empty; 2 for a name that will not do.
     """
-    from corejax.cli.scaffold import Plan, write, write_manifest
+    from corejax_testing.report import printable
+    from corejax_testing.scaffolding.first_manifest import write_manifest
+    from corejax_testing.scaffolding.writing import write
 
     try:
         plan = Plan.of(name, options.pop("namespace"), _taken_names(), function=options.pop("primitive"), **options)
@@ -54,31 +57,25 @@ def new_plugin(name: str, directory: Path, **options: Any) -> None:
     except OSError as error:
         raise click.ClickException(str(error)) from None
     for path in written:
-        say(f"wrote {path}")
+        click.echo(printable(f"wrote {path}"))
     try:
-        say(f"wrote {write_manifest(plan, target)}")
+        click.echo(printable(f"wrote {write_manifest(plan, target)}"))
         later = ""
     except ValueError as error:
-        complain(f"no manifest was written: {error}")
+        click.echo(printable(f"corejax: no manifest was written: {error}"), err=True)
         later = f"  corejax write-manifest {plan.plugin}\n"
-    say(
-        f"\nNext:\n  cd {target}\n  pip install -e '.[test]'\n{later}  pytest\n"
-        f"  corejax list-primitives --plugin {plan.plugin}"
-    )
+    steps = f"  cd {target}\n  pip install -e '.[test]'\n{later}  pytest\n"
+    click.echo(printable(f"\nNext:\n{steps}  corejax list-primitives --plugin {plan.plugin}"))
 
 
 def _taken_names() -> dict[str, str]:
     """Names of the facade that are not free -> whose they are."""
-    plugins = manager()
-    return {
-        **{name: f"plugin {plugin}" for name, plugin in plugins.offered().items()},
-        **dict.fromkeys(plugins.reserved, "the kernel"),
-    }
+    kernel = {module.name for module in pkgutil.iter_modules(corejax.__path__)} | set(dir(corejax))
+    offered = {name: f"plugin {record.name}" for record in plugin_records() for name in record.offers}
+    return {**dict.fromkeys(kernel, "the kernel"), **offered}
 
 
 def _kernel_version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
     try:
         return version("corejax")
     except PackageNotFoundError:  # run from its sources

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from pathlib import Path
+from typing import Any
 
 import click
-
-from corejax.cli.list_primitives import no_such
-from corejax.cli.output import say
-from corejax.plugins import load_everything, manager
-from corejax.plugins.records import PluginRecord, named
 
 
 @click.command("write-manifest")
@@ -31,15 +28,12 @@ def write_manifest(plugins: tuple[str, ...], check: bool, output: Path | None) -
     Exit codes: 0; 1 if the plugin failed or is off, its package cannot be written to, or --check finds differences;
     2 for a plugin that does not exist.
     """
-    from corejax.plugins import manifests
+    from corejax.extend import load_everything
+    from corejax_testing.manifests import files
+    from corejax_testing.report import printable
 
     load_everything()
-    records: list[PluginRecord] = []
-    for name in plugins:
-        found = named(manager().records, name)
-        if not found:
-            raise click.UsageError(no_such("plugin", name, manager().records))
-        records += found
+    records = [record for name in plugins for record in _named(name)]
     if output is not None and (len(records) > 1 or check):
         raise click.UsageError("--output is for writing one plugin's manifest")
     differ = False
@@ -47,14 +41,27 @@ def write_manifest(plugins: tuple[str, ...], check: bool, output: Path | None) -
         name = record.name
         try:
             if check:
-                lines = manifests.differences(record)
+                lines = files.differences(record)
                 differ = differ or bool(lines)
                 for line in lines:
-                    say(f"{name}: {line}")
+                    click.echo(printable(f"{name}: {line}"))
             else:
-                say(f"wrote {os.fspath(manifests.write(record, output))}")
+                click.echo(printable(f"wrote {os.fspath(files.write(record, output))}"))
         except (ValueError, OSError) as error:
             raise click.ClickException(f"{name}: {error}") from None
     if differ:
-        say(f"to write what the code says: corejax write-manifest {' '.join(plugins)}", err=True)
+        click.echo(printable(f"to write what the code says: corejax write-manifest {' '.join(plugins)}"), err=True)
         click.get_current_context().exit(1)
+
+
+def _named(name: str) -> list[Any]:
+    """The plugin of a name, else those of the distribution of that name."""
+    from corejax.extend import plugin_records
+
+    records = {record.name: record for record in plugin_records()}
+    found = [records[name]] if name in records else [r for r in records.values() if r.comes_from(name)]
+    if not found:
+        close = difflib.get_close_matches(name, sorted(records), 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(sorted(records)) or 'none'}."
+        raise click.UsageError(f"there is no plugin named {name!r}; {hint}")
+    return found

@@ -8,8 +8,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from corejax.cli.scaffold.names import Plan
-from corejax.plugins.manifest import FILE
+from corejax.extend import manifest
+from corejax_testing.scaffolding.names import Plan
 
 VERSION = "0.1.0"  # as in the template of pyproject.toml
 _SECONDS = 120
@@ -28,7 +28,7 @@ def write_manifest(plan: Plan, target: Path) -> Path:
         ValueError: it cannot be loaded here; with what the other Python says.
     """
     source = target.resolve() / "src"
-    path = source / plan.package / FILE
+    path = source / plan.package / manifest.FILE
     clean = {name: value for name, value in os.environ.items() if not name.startswith("COREJAX")}
     clean["PYTHONDONTWRITEBYTECODE"] = "1"
     with tempfile.TemporaryDirectory() as directory:
@@ -47,4 +47,4 @@ def write_manifest(plan: Plan, target: Path) -> Path:
     if done.returncode or not path.exists():
         said = [line for line in done.stderr.splitlines() if line.strip()] or [f"exit status {done.returncode}"]
         raise ValueError(said[-1].removeprefix("Error: "))
-    return target / "src" / plan.package / FILE
+    return target / "src" / plan.package / manifest.FILE
