@@ -115,8 +115,8 @@ LOAD = """
 import importlib.metadata, sys, time
 sys.path.insert(0, {root!r})
 from corejax import extend, plugins
-from corejax.plugins.plugin_manager import PluginManager
-from corejax.plugins.records import PluginRecord
+from corejax.plugins._plugin_manager import PluginManager
+from corejax.plugins._records import PluginRecord
 def find():
     for dist in importlib.metadata.distributions(path=[{root!r}]):
         yield from (PluginRecord.of_entry_point(entry) for entry in dist.entry_points)

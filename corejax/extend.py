@@ -127,11 +127,11 @@ from corejax.plugins import load_everything as load_everything
 from corejax.plugins import missing_name as missing_name
 from corejax.plugins import plugins as plugin_records
 from corejax.plugins import provided_checks as provided_checks
-from corejax.plugins.examples import Example as Example
+from corejax.plugins._example import Example as Example
+from corejax.plugins._isolation import isolated_plugins as isolated_plugins
+from corejax.plugins._manifest_writing import manifest_differences as manifest_differences
 from corejax.plugins.hookspecs import API_VERSION as API_VERSION
 from corejax.plugins.hookspecs import hookimpl as hookimpl
-from corejax.plugins.isolation import isolated_plugins as isolated_plugins
-from corejax.plugins.manifests import manifest_differences as manifest_differences
 from corejax.primitive import Primitive as Primitive
 from corejax.primitive import find_primitive as find_primitive
 from corejax.primitive import flat_decomposition as flat_decomposition

@@ -22,7 +22,7 @@ from corejax.cli.show import show
 from corejax.cli.write_manifest import write_manifest
 from corejax.errors import CorejaxDeprecationWarning, CorejaxError, DuplicateRegistrationError, PluginError
 from corejax.plugins import manager
-from corejax.plugins.homes import KNOWN_COMMANDS
+from corejax.plugins._first_party import KNOWN_COMMANDS
 from corejax.provenance import Provenance
 from corejax.texts import error_text, one_line, shown
 

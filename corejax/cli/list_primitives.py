@@ -13,9 +13,9 @@ import click
 from corejax.cli.faults import report_faults
 from corejax.cli.output import Column, mark, print_json, print_table
 from corejax.plugins import manager
-from corejax.plugins.catalog import Catalog, Row, catalog
-from corejax.plugins.coverage import STATUSES, Status
-from corejax.plugins.records import PluginRecord, named
+from corejax.plugins._primitive_table import Catalog, Row, catalog
+from corejax.plugins._records import PluginRecord, named
+from corejax.plugins._rule_status import STATUSES, Status
 
 MARKS: dict[Status, str] = {"own": "✓", "platform": "p", "derived": "d", "missing": "·", "not_required": "–"}
 

@@ -14,8 +14,8 @@ from corejax.cli.list_primitives import no_such
 from corejax.cli.output import complain, print_json, say
 from corejax.config import config
 from corejax.plugins import load_everything, manager
-from corejax.plugins.coverage import Coverage, coverage_of
-from corejax.plugins.records import named
+from corejax.plugins._records import named
+from corejax.plugins._rule_status import Coverage, coverage_of
 from corejax.primitive import Primitive, primitives
 from corejax.provenance import Provenance
 from corejax.rules import Rule, abstract_eval_rules, impl_rules, registries

@@ -10,7 +10,7 @@ import click
 from corejax.cli.list_primitives import no_such
 from corejax.cli.output import say
 from corejax.plugins import load_everything, manager
-from corejax.plugins.records import PluginRecord, named
+from corejax.plugins._records import PluginRecord, named
 
 
 @click.command("write-manifest")
@@ -31,7 +31,7 @@ def write_manifest(plugins: tuple[str, ...], check: bool, output: Path | None) -
     Exit codes: 0; 1 if the plugin failed or is off, its package cannot be written to, or --check finds differences;
     2 for a plugin that does not exist.
     """
-    from corejax.plugins import manifests
+    from corejax.plugins import _manifest_writing as manifests
 
     load_everything()
     records: list[PluginRecord] = []

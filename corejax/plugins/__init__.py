@@ -17,9 +17,9 @@ from corejax import array_methods, provenance, rules
 from corejax.structural import structural
 
 if TYPE_CHECKING:
-    from corejax.plugins.examples import Example
-    from corejax.plugins.plugin_manager import PluginManager
-    from corejax.plugins.records import PluginRecord
+    from corejax.plugins._example import Example
+    from corejax.plugins._plugin_manager import PluginManager
+    from corejax.plugins._records import PluginRecord
 
 _manager: PluginManager | None = None
 _making = threading.Lock()
@@ -30,7 +30,7 @@ def manager() -> PluginManager:
     """The process's plugin manager."""
     global _manager
     if _manager is None:
-        from corejax.plugins.plugin_manager import PluginManager
+        from corejax.plugins._plugin_manager import PluginManager
 
         with _making:
             if _manager is None:
@@ -82,7 +82,7 @@ def wire(kernel_directory: str, lazy_names: Iterable[str] = ()) -> None:
         kernel_directory: the kernel's package.
         lazy_names: names of the facade's own that it has not imported yet.
     """
-    from corejax.plugins import finder
+    from corejax.plugins import _finder as finder
 
     kernel_modules = {name.partition(".")[0] for name in os.listdir(os.path.abspath(kernel_directory))}
     facade = {name for name in vars(sys.modules["corejax"]) if not name.startswith("_")}
@@ -109,7 +109,7 @@ def _problems(kind: str) -> list[str]:
 
 
 def _whose(primitive: str, distribution: str | None) -> str:
-    from corejax.plugins import missing
+    from corejax.plugins import _missing_names as missing
 
     return missing.whose_primitive(manager(), primitive, distribution)
 
@@ -123,7 +123,7 @@ def is_import_from(frame: FrameType) -> bool:
 
 def missing_name(name: str, *, importing: bool) -> Exception:
     """The error for a facade name that nobody exports: what failed, what to install, or what was meant."""
-    from corejax.plugins import missing
+    from corejax.plugins import _missing_names as missing
 
     return missing.missing_name(manager(), name, importing=importing)
 

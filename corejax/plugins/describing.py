@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from corejax.plugins.manifest import ANY, MANIFEST_VERSION, Manifest, PrimitiveEntry
+from corejax.plugins._manifest import ANY, MANIFEST_VERSION, Manifest, PrimitiveEntry
 from corejax.primitive import Primitive, primitives
 from corejax.provenance import Provenance
 from corejax.rules import Derivation, Rule, RuleRegistry, registries

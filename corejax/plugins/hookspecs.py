@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import pluggy
 
 from corejax.deprecations import hook_warning, hook_warnings
-from corejax.plugins.examples import Example
+from corejax.plugins._example import Example
 
 API_VERSION = 1
 

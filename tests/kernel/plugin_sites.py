@@ -17,9 +17,9 @@ import pytest
 
 import corejax
 from corejax import plugins
+from corejax.plugins._plugin_manager import GROUP, PluginManager
+from corejax.plugins._records import PluginRecord
 from corejax.plugins.contributions import Snapshot, undo
-from corejax.plugins.plugin_manager import GROUP, PluginManager
-from corejax.plugins.records import PluginRecord
 from corejax.rules import registries
 
 DISTRIBUTIONS = Path(__file__).parents[1] / "distributions"

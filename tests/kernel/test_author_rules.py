@@ -24,7 +24,7 @@ from corejax.extend import (
     vmap_rules,
     why_not_differentiable,
 )
-from corejax.plugins.coverage import coverage_of
+from corejax.plugins._rule_status import coverage_of
 from tests.kernel.toys import cos, mul, sin, sum_
 
 pytestmark = pytest.mark.usefixtures("toys")

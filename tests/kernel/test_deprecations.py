@@ -17,7 +17,8 @@ from corejax import deprecations
 from corejax.deprecations import Deprecation, renamed_arguments
 from corejax.errors import CorejaxDeprecationWarning, PluginError, RemovedArgumentError
 from corejax.extend import hookimpl
-from corejax.plugins import hooks, hookspecs
+from corejax.plugins import _hooks as hooks
+from corejax.plugins import hookspecs
 
 OLD_NAME = Deprecation("old_defjvp", "0.4", "corejax.extend.defjvp", target="corejax.interpreters.jvp:defjvp")
 ENTRIES = [

@@ -26,7 +26,7 @@ from corejax.extend import (
     transpose_rules,
     vmap_rules,
 )
-from corejax.plugins.coverage import coverage_of
+from corejax.plugins._rule_status import coverage_of
 from corejax.structural import OperationTable, unrolled_loop
 
 ignored = pytest.mark.filterwarnings("ignore::corejax.errors.DerivedRuleWarning")

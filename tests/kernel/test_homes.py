@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from corejax.cli import main
-from corejax.plugins.homes import HOMES, KNOWN_COMMANDS, KNOWN_HOMES, KNOWN_PRIMITIVES
-from corejax.plugins.plugin_manager import PluginManager, installed_entry_points
+from corejax.plugins._first_party import HOMES, KNOWN_COMMANDS, KNOWN_HOMES, KNOWN_PRIMITIVES
+from corejax.plugins._plugin_manager import PluginManager, installed_entry_points
 from tests.kernel.plugin_sites import Site
 
 ROOT = Path(__file__).parents[2]

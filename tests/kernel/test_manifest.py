@@ -17,10 +17,10 @@ from corejax import plugins
 from corejax.cli import main
 from corejax.config import config
 from corejax.errors import PluginMissingError
-from corejax.plugins import manifest
-from corejax.plugins.catalog import catalog
-from corejax.plugins.manifest import FILE
-from corejax.plugins.plugin_manager import PluginManager
+from corejax.plugins import _manifest as manifest
+from corejax.plugins._manifest import FILE
+from corejax.plugins._plugin_manager import PluginManager
+from corejax.plugins._primitive_table import catalog
 from corejax.primitive import primitives
 from tests.kernel.plugin_sites import DISTRIBUTIONS, Site
 from tests.kernel.test_cli import COMMAND, TABLE

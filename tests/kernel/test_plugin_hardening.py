@@ -11,11 +11,11 @@ import corejax
 from corejax import plugins
 from corejax.config import config
 from corejax.errors import PluginError
-from corejax.plugins import manifest
+from corejax.plugins import _manifest as manifest
+from corejax.plugins._load_lock import LoadLock
+from corejax.plugins._plugin_manager import PluginManager
+from corejax.plugins._records import causes
 from corejax.plugins.contributions import entries
-from corejax.plugins.locking import LoadLock
-from corejax.plugins.plugin_manager import PluginManager
-from corejax.plugins.records import causes
 from corejax.primitive import primitives
 from corejax.rules import impl_rules
 from tests.kernel.interrupting import At

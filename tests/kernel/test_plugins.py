@@ -20,9 +20,9 @@ from corejax.errors import (
     PluginMissingError,
 )
 from corejax.extend import hookimpl
+from corejax.plugins._plugin_manager import PluginManager
+from corejax.plugins._records import Selection
 from corejax.plugins.contributions import entries
-from corejax.plugins.plugin_manager import PluginManager
-from corejax.plugins.records import Selection
 from corejax.primitive import primitives
 from corejax.rules import registries
 from corejax.structural import structural

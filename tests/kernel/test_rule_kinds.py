@@ -15,9 +15,9 @@ from corejax import extend, plugins
 from corejax.config import config
 from corejax.errors import DuplicateRegistrationError, MissingRuleError, PluginError
 from corejax.extend import find_primitive, flat_decomposition, isolated_plugins, memoised, stage_closed, trace_stack
+from corejax.plugins._plugin_manager import PluginManager
+from corejax.plugins._rule_status import coverage_of
 from corejax.plugins.contributions import entries
-from corejax.plugins.coverage import coverage_of
-from corejax.plugins.plugin_manager import PluginManager
 from corejax.primitive import Primitive, primitives
 from corejax.rules import registries
 from tests.kernel.plugin_sites import Site

@@ -19,8 +19,8 @@ from corejax.config import config
 from corejax.errors import DuplicateRegistrationError, MissingRuleError
 from corejax.interpreters import evaluation
 from corejax.interpreters.jvp import defjvp
+from corejax.plugins._rule_status import coverage, coverage_of, is_required
 from corejax.plugins.contributions import Snapshot, undo
-from corejax.plugins.coverage import coverage, coverage_of, is_required
 from corejax.primitive import Primitive, primitives
 from corejax.provenance import Provenance
 from corejax.rules import (

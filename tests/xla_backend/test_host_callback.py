@@ -18,7 +18,7 @@ import corejax as cj
 from corejax import config, jit, lax, vmap
 from corejax.errors import DerivedRuleWarning, MissingRuleError
 from corejax.extend import Primitive, ShapedArray, impl_rules, trace_stack, xla_translations
-from corejax.plugins.coverage import coverage_of
+from corejax.plugins._rule_status import coverage_of
 
 pytest.importorskip("jaxlib")
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from corejax import plugins
 from corejax.config import config
-from corejax.plugins.coverage import Coverage, Status, coverage_of
+from corejax.plugins._manifest import ANY, Manifest, PrimitiveEntry
+from corejax.plugins._rule_status import Coverage, Status, coverage_of
 from corejax.plugins.describing import written
-from corejax.plugins.manifest import ANY, Manifest, PrimitiveEntry
 from corejax.primitive import Primitive, primitives
 from corejax.rules import registries
 
@@ -160,7 +160,7 @@ def _of_manifests(manifests: Mapping[str, Manifest]) -> Catalog:
 def _coverage(
     name: str, entry: PrimitiveEntry, kind: str, plugin: str, required: bool, manifests: Mapping[str, Manifest]
 ) -> Coverage:
-    """As `corejax.plugins.coverage.coverage`, of what manifests say."""
+    """As `corejax.plugins._rule_status.coverage`, of what manifests say."""
     platforms = set(entry.rules.get(kind, ()))
     for other, m in manifests.items():
         given = set(m.rules.get(name, {}).get(kind, ())) if other != plugin else platforms

@@ -10,9 +10,9 @@ from typing import Any
 
 from corejax import plugins
 from corejax.plugins import describing
+from corejax.plugins._manifest import FILE, MANIFEST_VERSION, Found, digest
+from corejax.plugins._records import PluginRecord
 from corejax.plugins.hookspecs import API_VERSION
-from corejax.plugins.manifest import FILE, MANIFEST_VERSION, Found, digest
-from corejax.plugins.records import PluginRecord
 from corejax.texts import error_text
 
 

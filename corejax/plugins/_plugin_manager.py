@@ -17,15 +17,17 @@ from corejax.config import config
 from corejax.deprecations import arguments_of, earlier_hooks
 from corejax.errors import DuplicateRegistrationError, PluginError
 from corejax.journal import Change, Table
-from corejax.plugins import hooks, hookspecs, offers
+from corejax.plugins import _hooks as hooks
+from corejax.plugins import _usable_manifests as offers
+from corejax.plugins import hookspecs
+from corejax.plugins._example import Example
+from corejax.plugins._load_lock import LoadLock
+from corejax.plugins._manifest import Found, Manifest, find
+from corejax.plugins._missing_names import failure
+from corejax.plugins._records import PluginRecord, Selection, readable
+from corejax.plugins._requirements import unmet
+from corejax.plugins._rule_kinds import check_rule_kinds, import_registry
 from corejax.plugins.contributions import PlainStore, Snapshot, is_of_whole_module, table_store, undo
-from corejax.plugins.examples import Example
-from corejax.plugins.locking import LoadLock
-from corejax.plugins.manifest import Found, Manifest, find
-from corejax.plugins.missing import failure
-from corejax.plugins.records import PluginRecord, Selection, readable
-from corejax.plugins.requirements import unmet
-from corejax.plugins.rule_kinds import check_rule_kinds, import_registry
 from corejax.structural import structural
 from corejax.texts import error_text
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from corejax.plugins.homes import HOMES
+from corejax.plugins._first_party import HOMES
 from corejax.texts import message_of
 
 VARIABLE = "COREJAX_PLUGINS"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from corejax.config import config
+from corejax.plugins._manifest import Found, Manifest
+from corejax.plugins._records import PluginRecord
 from corejax.plugins.describing import known_derivations
-from corejax.plugins.manifest import Found, Manifest
-from corejax.plugins.records import PluginRecord
 from corejax.rules import registries
 
 
