@@ -9,8 +9,9 @@ frozen in `tests/packaging/extend_surface.txt`; a test prints what differs. What
 
 - Names, optional arguments, hooks, hook arguments and attributes are added in any minor version of corejax. A plugin
   that needs one asks for that version: `corejax>=0.2`.
-- A name or argument is removed or renamed only after two minor versions in which using it gives a
-  `CorejaxDeprecationWarning` that names the replacement; then an error names it. `corejax.deprecations` has the table.
+- A name is removed or renamed only after two minor versions in which using it gives a `CorejaxDeprecationWarning` that
+  names the replacement; then an error names it. `corejax/deprecations.py` has the table. Arguments are not renamed or
+  removed: a function whose arguments change gets a new name.
 - `API_VERSION` counts what neither of these can carry: a rule signature or a hook that means something else. A plugin
   declares the one that it was made for (hook `corejax_declare_api_version`) and is refused by any other.
 """
@@ -36,7 +37,7 @@ from corejax.blame import blame as blame
 from corejax.blame import blamed_rule as blamed_rule
 from corejax.caches import clears_cache as clears_cache
 from corejax.config import config as config
-from corejax.deprecations import deprecated_name as _deprecated_name
+from corejax.deprecations import retired as _retired
 from corejax.derivation import Derivation as Derivation
 from corejax.errors import CorejaxDeprecationWarning as CorejaxDeprecationWarning
 from corejax.errors import DerivedRuleWarning as DerivedRuleWarning
@@ -354,5 +355,4 @@ __all__ = [  # noqa: RUF022  by section
 if not _TYPE_CHECKING:  # a type checker would take it for every name that there is not
 
     def __getattr__(name: str) -> _Any:
-        importing = is_import_from(_sys._getframe(1))
-        return _deprecated_name(__name__, name, importing=importing)
+        return _retired(name, importing=is_import_from(_sys._getframe(1)))

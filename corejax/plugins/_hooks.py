@@ -1,31 +1,44 @@
-"""Reading a plugin object: the version that it was made for, and whether its hooks are what they should be."""
+"""A plugin object becomes hooks to call: pluggy registers and calls them; what it lets pass is refused here."""
 
 from __future__ import annotations
 
 import difflib
 import inspect
-import keyword
-import re
-from collections.abc import Mapping
 from typing import Any
 
 import pluggy
 
-from corejax.deprecations import arguments_of, find
+from corejax.deprecations import TABLE
 from corejax.errors import PluginError
 from corejax.plugins import hookspecs
 
 HOOKS = tuple(name for name in dir(hookspecs) if name.startswith("corejax_"))
 
 
-def check_version(plugin: Any) -> None:
-    """Refuse a plugin that was made for another version of the plugin API.
+def hooks_of(plugin: Any, name: str) -> Any:
+    """The hooks of one plugin, to be called as `hooks.corejax_register_rules(kind=kind)`.
+
+    A call gives what the plugin's implementation returns, None where it has none. Each plugin has a pluggy manager
+    of its own: one that raises takes nothing from the others, and whose answer it is needs no asking.
 
     Raises:
-        PluginError: saying which of the two to upgrade.
+        PluginError: it was made for another API version, or has hooks that nobody would ever call.
     """
-    declare = getattr(plugin, "corejax_declare_api_version", None)
-    version = hookspecs.API_VERSION if declare is None else declare()
+    manager = pluggy.PluginManager("corejax")
+    manager.register(plugin, name)
+    _check_version(manager)  # before pluggy looks at arguments: another version's hooks may have others
+    try:
+        manager.add_hookspecs(hookspecs)
+    except pluggy.PluginValidationError as error:
+        raise PluginError(" ".join(str(error).split())) from None
+    _check_hooks(plugin, manager)
+    return manager.hook
+
+
+def _check_version(manager: pluggy.PluginManager) -> None:
+    """Refuse a plugin that was made for another version of the plugin API: says which of the two to upgrade."""
+    declare = getattr(manager.hook, "corejax_declare_api_version", list)
+    [version] = declare() or [hookspecs.API_VERSION]
     if type(version) is not int:
         raise PluginError(f"corejax_declare_api_version gives an int, this one gave {version!r}")
     if version != hookspecs.API_VERSION:
@@ -35,86 +48,24 @@ def check_version(plugin: Any) -> None:
         )
 
 
-def check_hooks(plugin: Any, manager: pluggy.PluginManager) -> None:
-    """Refuse hooks that nobody would ever call.
-
-    Raises:
-        PluginError: naming the hook and the one that was probably meant.
-    """
-    marked = 0
-    for name in dir(plugin):
-        options = manager.parse_hookimpl_opts(plugin, name)
-        if options is None:
-            if name in HOOKS and inspect.isroutine(getattr(plugin, name)):
-                raise PluginError(f"{name} is not marked as a hook: put @corejax.extend.hookimpl above it")
-            continue
-        marked += 1
-        hook = options.get("specname") or name
-        if hook not in HOOKS:
-            entry = find(hook)
-            if entry is not None:
-                raise PluginError(entry.message(f"hook {hook}"))
-            close = difflib.get_close_matches(hook, HOOKS, 1)
-            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(HOOKS)}"
-            raise PluginError(f"there is no hook named {hook}; {hint}")
-        if options.get("wrapper") or options.get("hookwrapper"):
-            raise PluginError(f"{hook} is declared as a wrapper; plugins answer for themselves only")
-    if not marked:
+def _check_hooks(plugin: Any, manager: pluggy.PluginManager) -> None:
+    """Refuse hooks that nobody would ever call: unknown ones, wrappers, and functions without the mark."""
+    callers = manager.get_hookcallers(plugin) or []
+    for caller in callers:
+        if not caller.has_spec():
+            raise PluginError(_no_such_hook(caller.name))
+        if any(implementation.wrapper or implementation.hookwrapper for implementation in caller.get_hookimpls()):
+            raise PluginError(f"{caller.name} is declared as a wrapper; plugins answer for themselves only")
+    for name in HOOKS:
+        if inspect.isroutine(getattr(plugin, name, None)) and manager.parse_hookimpl_opts(plugin, name) is None:
+            raise PluginError(f"{name} is not marked as a hook: put @corejax.extend.hookimpl above it")
+    if not callers:
         raise PluginError(f"{plugin!r} has no hooks: mark functions named corejax_... with @hookimpl")
 
 
-def check_arguments(plugin: Any, manager: pluggy.PluginManager) -> None:
-    """Refuse arguments that a hook does not have (any more).
-
-    Raises:
-        PluginError: naming the argument, and its replacement or the arguments that there are.
-    """
-    for name in dir(plugin):
-        options = manager.parse_hookimpl_opts(plugin, name)
-        if options is None:
-            continue
-        hook = options.get("specname") or name
-        known = inspect.signature(getattr(hookspecs, hook)).parameters
-        for argument in _argument_names(getattr(plugin, name)):
-            if argument not in known and argument != "self":
-                gone = arguments_of(hook).get(argument)
-                if gone is not None:
-                    raise PluginError(gone.message(f"argument {argument!r} of hook {hook}"))
-                takes = f"it takes any of {', '.join(known)}" if known else "it takes none"
-                raise PluginError(f"hook {hook} has no argument {argument!r}; {takes}")
-
-
-def _argument_names(implementation: Any) -> list[str]:
-    """What pluggy passes: positional arguments without a default."""
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    parameters = inspect.signature(implementation).parameters.values()
-    return [p.name for p in parameters if p.kind in positional and p.default is p.empty]
-
-
-_WORD = "a word, or several with dots between them, none of Python's own and none that begins with an underscore"
-
-
-def _is_word(text: str) -> bool:
-    return text.isidentifier() and not keyword.iskeyword(text)
-
-
-def check_exports(hook: str, exports: Any) -> dict[str, str]:
-    """What an export hook returned, validated.
-
-    Raises:
-        PluginError: naming the entry and the form that is wanted.
-    """
-    colons = 1 if hook == "corejax_export_names" else 0
-    example = '{"jit": "acme_corejax.api:jit"}' if colons else '{"lax": "acme_corejax.lax"}'
-    if exports is None:
-        return {}
-    if not isinstance(exports, Mapping):
-        raise PluginError(f"{hook} gives a mapping such as {example}, this one gave {exports!r}")
-    for name, target in exports.items():
-        if not (isinstance(name, str) and isinstance(target, str) and target.count(":") == colons):
-            raise PluginError(f"{hook} gives entries such as {example}, got {name!r}: {target!r}")
-        if not all(_is_word(word) and not word.startswith("_") for word in name.split(".")):
-            raise PluginError(f"{hook}: nobody could write a name such as {name!r}; it is {_WORD}")
-        if not all(map(_is_word, re.split("[.:]", target))):
-            raise PluginError(f"{hook}: {name!r} is to be found at {target!r}, which is no place for an object")
-    return dict(exports)
+def _no_such_hook(name: str) -> str:
+    if name in TABLE:
+        return TABLE[name].message(f"hook {name}")
+    close = difflib.get_close_matches(name, HOOKS, 1)
+    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(HOOKS)}"
+    return f"there is no hook named {name}; {hint}"

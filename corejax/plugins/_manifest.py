@@ -2,7 +2,7 @@
 
 A manifest is a promise about code that is not looked at, so it is used only where it certainly is of that code:
 same distribution and version, same plugin API; in an editable install, also the same sources. Otherwise the plugin
-is loaded, as if there were no manifest. `corejax write-manifest` writes them (`corejax.plugins.describing`).
+is loaded, as if there were no manifest. `corejax write-manifest` writes them (`corejax.plugins._manifest_writing`).
 """
 
 from __future__ import annotations

@@ -1,55 +1,22 @@
-"""Discovery and lazy loading of plugins, one by one: a plugin that fails contributes nothing and is recorded."""
+"""`PluginManager`: finds the plugins of this process, has them loaded at first need, and answers for all of them."""
 
 from __future__ import annotations
 
 import importlib
-import os
-import sys
-import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-import pluggy
-
-from corejax import array_methods, source_info, tracebacks
-from corejax.config import config
-from corejax.deprecations import arguments_of, earlier_hooks
-from corejax.errors import DuplicateRegistrationError, PluginError
-from corejax.journal import Change, Table
-from corejax.plugins import _hooks as hooks
-from corejax.plugins import _usable_manifests as offers
-from corejax.plugins import hookspecs
+from corejax.errors import PluginError
+from corejax.plugins import _lazy_rules, _usable_manifests, hookspecs
+from corejax.plugins._discovery import by_name, installed_entry_points
 from corejax.plugins._example import Example
-from corejax.plugins._load_lock import LoadLock
+from corejax.plugins._loading import Loader, withdraw
 from corejax.plugins._manifest import Found, Manifest, find
 from corejax.plugins._missing_names import failure
-from corejax.plugins._records import PluginRecord, Selection, readable
-from corejax.plugins._requirements import unmet
-from corejax.plugins._rule_kinds import check_rule_kinds, import_registry
-from corejax.plugins.contributions import PlainStore, Snapshot, is_of_whole_module, table_store, undo
-from corejax.structural import structural
+from corejax.plugins._records import PluginRecord
+from corejax.plugins._selection import Selection
 from corejax.texts import error_text
-
-GROUP = "corejax.plugins"
-
-OnFault = Callable[[PluginRecord, BaseException], None]
-
-
-def installed_entry_points() -> Iterator[PluginRecord]:
-    """Entry points of the group in installed distributions; the first of a name on the path counts once.
-
-    Of two plugins that offer the same, the later one is refused. So that this does not hang on the order in which
-    a file system lists directories: first the distributions that names of the facade belong to (`KNOWN_HOMES`),
-    then the others by name.
-    """
-    from importlib.metadata import entry_points
-
-    try:
-        records = [PluginRecord.of_entry_point(entry) for entry in entry_points(group=GROUP)]
-    except Exception:  # one distribution's metadata is enough
-        records = list(readable(GROUP))
-    return iter(sorted(records, key=lambda record: (not record.at_home, record.name)))
 
 
 class PluginManager:
@@ -61,9 +28,7 @@ class PluginManager:
 
     Attributes:
         records: what was found, by entry point name.
-        names: facade name -> (target, record).
-        namespaces: facade namespace -> (module, record).
-        rule_kinds: rule kind that a plugin adds -> (`module:registry`, record).
+        names, namespaces, rule_kinds, reserved: what the loaded ones export and declare, as in `Exports`.
         selection: what `COREJAX_PLUGINS` selects, read at discovery.
     """
 
@@ -73,55 +38,95 @@ class PluginManager:
         reserved: Collection[str] = (),
     ) -> None:
         self.records: dict[str, PluginRecord] = {}
-        self.names: dict[str, tuple[str, PluginRecord]] = Table("names")
-        self.namespaces: dict[str, tuple[str, PluginRecord]] = Table("namespaces")
-        self.rule_kinds: dict[str, tuple[str, PluginRecord]] = Table("rule kinds")
-        self.reserved = frozenset(reserved)
         self.selection = Selection(None)
         self._find = find
-        self._pluggy = pluggy.PluginManager("corejax")
-        self._pluggy.add_hookspecs(hookspecs)
-        self._lock = LoadLock()
-        self._open: list[Snapshot] = []  # of the plugin calls that are running, outermost first
+        self._loader = Loader(reserved)
+        exports = self._loader.exports
+        self.names, self.namespaces = exports.names, exports.namespaces
+        self.rule_kinds, self.reserved = exports.rule_kinds, exports.reserved
         self._manifests: dict[str, Found] = {}
         self._usable: dict[str, Manifest] | None = None
         self._usable_known = False
         self._discovered = False
         self._loaded = False
-        self._primitives_done: set[str] = set()
-        self._rules_done: set[tuple[str, str]] = set()
         self._kinds_done: set[str] = set()
-        self._registries_done: set[tuple[str, str]] = set()
 
-    # -- discovery and loading -----------------------------------------------------------------------------
+    # -- found and loaded --------------------------------------------------------------------------------------
 
     def discover(self) -> dict[str, PluginRecord]:
         """Find entry points; nothing is imported."""
         if not self._discovered:
-            with self._lock:
+            with self._loader.lock:
                 if not self._discovered:
                     self.selection = Selection.from_environment()
-                    for record in self._find():
-                        self._add(record)
+                    self.records = by_name(self._find(), self.selection)
                     self._discovered = True
         return self.records
 
-    def _add(self, record: PluginRecord) -> None:
-        if record.name not in self.selection:
-            record.status = "off"
-        earlier = self.records.get(record.name)
-        if earlier is None:
-            self.records[record.name] = record
+    def load(self) -> None:
+        """Load every selected plugin's entry point: its hooks, not yet its primitives.
+
+        A plugin that, while it is loaded, asks for something of another one has that one loaded first.
+
+        Raises:
+            PluginError: strict plugins are set and one fails.
+        """
+        if self._loaded:
             return
-        if earlier.value == record.value and earlier.distribution == record.distribution:
-            return  # the same distribution, seen twice on the path
-        if record.status != "off":
-            record.status = "failed"
-            record.fault = PluginError(
-                f"two distributions have a plugin named {record.name!r}: {earlier.title} and {record.title}; "
-                "uninstall one"
-            )
-        self.records[f"{record.name} ({record.distribution})"] = record
+        with self._loader.lock:
+            for record in list(self.discover().values()):
+                if record.status == "found":
+                    self._load(record)
+            self._loaded = not self._loader.open
+
+    def _load(self, record: PluginRecord) -> None:
+        self._usable, self._usable_known = None, True  # from now on the tables tell more
+        self._loader.load(record)
+        self._kinds_done.clear()
+
+    def register(self, plugin: Any, name: str, version: str | None = None) -> PluginRecord:
+        """Add a plugin object without an entry point (in tests and notebooks).
+
+        Raises:
+            PluginError: there is a plugin of that name; or strict plugins are set and it fails.
+        """
+        self.load()
+        with self._loader.lock:
+            earlier = self.records.get(name)
+            if earlier is not None and (earlier.status != "failed" or earlier.entry_point is not None):
+                raise PluginError(f"a plugin named {name!r} exists: {earlier.title}")
+            record = self.records[name] = PluginRecord.of_object(plugin, name, version)
+            self._load(record)
+        return record
+
+    def unregister(self, name: str) -> None:
+        """Take back what a plugin object contributed; modules that were imported stay imported.
+
+        Raises:
+            KeyError: there is no plugin of that name.
+        """
+        with self._loader.lock:
+            withdraw(self.records.pop(name))
+
+    def faults(self) -> list[PluginRecord]:
+        """Plugins that failed."""
+        return [record for record in self.records.values() if record.status == "failed"]
+
+    def problems(self, kind: str | None = None) -> list[str]:
+        """Everything that went wrong so far, one sentence each; of rule kinds, only `kind` if given."""
+        return [problem for record in list(self.records.values()) for problem in record.problems(kind)]
+
+    def owner_of(self, module: str) -> tuple[str, str | None, str | None] | None:
+        """Name, version and distribution of the plugin that a module belongs to."""
+        best: tuple[int, PluginRecord] | None = None
+        for record in self.discover().values():
+            for root in (record.module, record.package):
+                inside = module == root or module.startswith(root + ".")
+                if inside and (best is None or len(root) > best[0]):
+                    best = len(root), record
+        return None if best is None else (best[1].name, best[1].version, best[1].distribution)
+
+    # -- what they offer, told by manifests where these will do ------------------------------------------------
 
     def manifest(self, record: PluginRecord) -> Found:
         """A plugin's manifest, or why there is none to use; nothing of it is imported."""
@@ -135,7 +140,8 @@ class PluginManager:
     def manifests(self) -> dict[str, Manifest] | None:
         """Manifests of all selected plugins, by name, where none is loaded yet and they tell all that loading would."""
         if not self._usable_known:
-            self._usable = offers.usable(self.discover().values(), self.manifest, self.reserved)
+            records = self.discover().values()
+            self._usable = _usable_manifests.usable(records, self.manifest, self.reserved)
             self._usable_known = True
         return self._usable
 
@@ -156,322 +162,6 @@ class PluginManager:
         around = [".".join(parts[:i]) for i in range(1, len(parts) + 1)]
         return any(n in m.names or n in m.namespaces for m in manifests.values() for n in around)
 
-    def load(self) -> None:
-        """Load every selected plugin's entry point: its hooks, not yet its primitives.
-
-        A plugin that, while it is loaded, asks for something of another one has that one loaded first.
-
-        Raises:
-            PluginError: strict plugins are set and one fails.
-        """
-        if self._loaded:
-            return
-        with self._lock:
-            for record in list(self.discover().values()):
-                if record.status == "found":
-                    self._activate(record)
-            self._loaded = not self._open
-
-    def register(self, plugin: Any, name: str, version: str | None = None) -> PluginRecord:
-        """Add a plugin object without an entry point (in tests and notebooks).
-
-        Raises:
-            PluginError: there is a plugin of that name; or strict plugins are set and it fails.
-        """
-        self.load()
-        with self._lock:
-            earlier = self.records.get(name)
-            if earlier is not None and (earlier.status != "failed" or earlier.entry_point is not None):
-                raise PluginError(f"a plugin named {name!r} exists: {earlier.title}")
-            record = self.records[name] = PluginRecord.of_object(plugin, name, version)
-            self._activate(record)
-        return record
-
-    def unregister(self, name: str) -> None:
-        """Take back what a plugin object contributed; modules that were imported stay imported.
-
-        Raises:
-            KeyError: there is no plugin of that name.
-        """
-        with self._lock:
-            self._withdraw(self.records.pop(name))
-
-    def _activate(self, record: PluginRecord) -> None:
-        def load() -> None:
-            if self._pluggy.has_plugin(record.name):  # an interrupt came after it was registered
-                self._pluggy.unregister(name=record.name)
-            if record.plugin is None:
-                record.plugin = record.entry_point.load()
-            hooks.check_version(record.plugin)
-            hooks.check_hooks(record.plugin, self._pluggy)
-            try:
-                self._pluggy.register(record.plugin, record.name)
-            except pluggy.PluginValidationError:
-                hooks.check_arguments(record.plugin, self._pluggy)  # says it better, if that is what is wrong
-                raise
-            for caller in self._pluggy.get_hookcallers(record.plugin) or ():
-                [record.hooks[caller.name]] = (i for i in caller.get_hookimpls() if i.plugin is record.plugin)
-            _declare_internal(record)
-            self._collect(record)
-
-        record.status = "loading"
-        self._usable, self._usable_known = None, True  # from now on the tables tell more
-        try:
-            if self._guarded(record, load):
-                record.status = "loaded"
-                self._kinds_done.clear()
-        finally:
-            if record.status == "loading":  # interrupted
-                given, record.contributions, record.hooks = record.contributions, [], {}
-                self._begin_again(record, given)
-                record.status = "found"
-
-    def _collect(self, record: PluginRecord) -> None:
-        """Take the plugin's exports, settings and structural operations."""
-        for table, hook in (
-            (self.names, "corejax_export_names"),
-            (self.namespaces, "corejax_export_namespaces"),
-        ):
-            exports = hooks.check_exports(hook, self.call(record, hook))
-            record.offers |= exports
-            for name, target in exports.items():
-                self._check_free(name, record)
-                table[name] = (target, record)
-        for kind, target in check_rule_kinds(self.call(record, "corejax_declare_rule_kinds")).items():
-            if kind in self.rule_kinds:
-                owner = self.rule_kinds[kind][1].title
-                raise DuplicateRegistrationError(
-                    f"rule kind {kind!r} is declared by plugin {owner}; plugin {record.title} declares a second one"
-                )
-            self.rule_kinds[kind] = (target, record)
-        for name, (default, parser) in (self.call(record, "corejax_declare_settings") or {}).items():
-            config.add_setting(name, default, parser)
-        for name, operation in (self.call(record, "corejax_provide_operations") or {}).items():
-            structural.provide(name, operation)
-        for name, method in (self.call(record, "corejax_provide_array_methods") or {}).items():
-            array_methods.provide(name, method)
-
-    def _check_free(self, name: str, record: PluginRecord) -> None:
-        found = self.names.get(name) or self.namespaces.get(name)
-        if found is None and name.partition(".")[0] not in self.reserved:
-            return
-        owner = f"plugin {found[1].title}" if found else "the kernel"
-        raise DuplicateRegistrationError(
-            f"corejax.{name} is exported by {owner}; plugin {record.title} exports a second one"
-        )
-
-    def call(self, record: PluginRecord, hook: str, **arguments: Any) -> Any:
-        """What one plugin's implementation of a hook gives, None where it has none."""
-        found = self._hook(record, hook, **arguments)
-        return None if found is None else found()
-
-    def _hook(self, record: PluginRecord, hook: str, **arguments: Any) -> Callable[[], Any] | None:
-        """One plugin's implementation of a hook, with the arguments that it takes."""
-        impl = next((record.hooks[name] for name in (hook, *earlier_hooks(hook)) if name in record.hooks), None)
-        if impl is None:
-            return None
-        for old, entry in arguments_of(hook).items():
-            arguments.setdefault(old, arguments.get(entry.use))
-        return partial(impl.function, *(arguments[name] for name in impl.argnames))
-
-    # -- faults --------------------------------------------------------------------------------------------
-
-    def _guarded(
-        self, record: PluginRecord, action: Callable[[], Any], *extra: PlainStore, on_fault: OnFault | None = None
-    ) -> bool:
-        """Run a plugin's code; when it fails, what it has registered is taken back and the fault is kept.
-
-        Args:
-            record: the plugin.
-            action: what to run; the lock is held.
-            extra: tables that the action fills, besides the kernel's.
-            on_fault: what to do then; by default the plugin counts as failed.
-
-        Returns:
-            Whether it succeeded.
-        """
-        snapshot = Snapshot(extra, threading.get_ident())
-        touched = list(record.contributions)
-        try:
-            try:
-                self._open.append(snapshot)
-                return self._attempt(record, action, snapshot, on_fault or self._fail)
-            finally:
-                self._close(snapshot, record, touched)
-        finally:  # again, for an interrupt may have come in between
-            self._close(snapshot, record, touched)
-
-    def _attempt(self, record: PluginRecord, action: Callable[[], Any], snapshot: Snapshot, on_fault: OnFault) -> bool:
-        try:
-            action()
-            record.contributions += snapshot.changes()
-        except KeyboardInterrupt:
-            self._begin_again(record, snapshot.changes())
-            raise
-        except BaseException as error:
-            undo(snapshot.changes())
-            on_fault(record, error)
-            if config.strict_plugins:
-                raise PluginError(f"plugin {record.title} failed to load: {error_text(error)}") from error
-            return False
-        return True
-
-    def _close(self, snapshot: Snapshot, record: PluginRecord, touched: Sequence[Change]) -> None:
-        """The plugin's code has run: what it contributed is nothing that the calls around it have to answer for."""
-        if snapshot in self._open:
-            self._open.remove(snapshot)
-        snapshot.close()
-        for outer in self._open:
-            outer.absorb([*touched, *record.contributions])
-
-    def _once(
-        self, done: set[Any], key: Any, record: PluginRecord, action: Callable[[], Any], on_fault: OnFault | None = None
-    ) -> None:
-        """Run a plugin's code, the only time unless it is interrupted."""
-        finished = False
-        try:
-            done.add(key)  # at once, for the code may ask for itself
-            self._guarded(record, action, on_fault=on_fault)
-            finished = True
-        except Exception:
-            finished = True  # strict plugins: a fault is raised once
-            raise
-        finally:
-            if not finished:
-                done.discard(key)
-
-    def _begin_again(self, record: PluginRecord, changes: Sequence[Change]) -> None:
-        """After an interrupt: what the plugin's hooks gave is taken back, and so is what half a module registered.
-
-        What whole modules registered stays: Python keeps them, and will not run them again.
-        """
-        kept = [change for change in changes if is_of_whole_module(change)]
-        undo([change for change in changes if not is_of_whole_module(change)])
-        record.contributions += kept
-
-    def _fail(self, record: PluginRecord, error: BaseException) -> None:
-        self._withdraw(record)
-        record.status = "failed"
-        record.fault, record.unmet = error, unmet(record.entry_point)
-
-    def _withdraw(self, record: PluginRecord) -> None:
-        undo(record.contributions)
-        record.contributions = []
-        record.hooks = {}
-        self._primitives_done.discard(record.name)
-        self._rules_done = {done for done in self._rules_done if done[0] != record.name}
-        self._registries_done = {done for done in self._registries_done if done[0] != record.name}
-        if self._pluggy.has_plugin(record.name):
-            self._pluggy.unregister(name=record.name)
-
-    def faults(self) -> list[PluginRecord]:
-        """Plugins that failed."""
-        return [record for record in self.records.values() if record.status == "failed"]
-
-    def problems(self, kind: str | None = None) -> list[str]:
-        """Everything that went wrong so far, one sentence each; of rule kinds, only `kind` if given."""
-        return [problem for record in list(self.records.values()) for problem in record.problems(kind)]
-
-    # -- what is needed ------------------------------------------------------------------------------------
-
-    def load_primitives(self) -> bool:
-        """Have every plugin register its primitives; True when something was loaded."""
-        done = not self._loaded
-        self.load()
-        with self._lock:
-            for record in list(self.records.values()):
-                if record.status == "loaded" and record.name not in self._primitives_done:
-                    hook = self._hook(record, "corejax_register_primitives")
-                    if hook is not None:
-                        self._once(self._primitives_done, record.name, record, hook)
-                        done = True
-        return done
-
-    def load_rule_kinds(self) -> bool:
-        """Import the registries of the rule kinds that plugins add; True when something was loaded.
-
-        A plugin whose registry cannot be imported keeps what it contributed before.
-        """
-        self.load()
-        done = False
-        with self._lock:
-            for kind, (target, record) in list(self.rule_kinds.items()):
-                if (record.name, kind) not in self._registries_done:
-                    take = partial(import_registry, kind, target)
-                    self._once(self._registries_done, (record.name, kind), record, take, _rule_fault(kind))
-                    done = True
-        return done
-
-    def load_rules(self, kind: str) -> bool:
-        """Have every plugin register its lazily loaded rules of a kind; True when something was loaded.
-
-        A plugin whose rules of the kind cannot be loaded keeps what it contributed before.
-        """
-        if kind in self._kinds_done:
-            return False
-        done = not self._loaded
-        self.load()
-        with self._lock:
-            for record in list(self.records.values()):
-                if record.status == "loaded" and (record.name, kind) not in self._rules_done:
-                    hook = self._hook(record, "corejax_register_rules", kind=kind)
-                    if hook is not None:
-                        self._once(self._rules_done, (record.name, kind), record, hook, _rule_fault(kind))
-                        done = True
-            if self._loaded:
-                self._kinds_done.add(kind)
-        return done
-
-    def add_cli_commands(self, group: Any) -> None:
-        """Have every plugin add its commands to a click group."""
-        self.load()
-        with self._lock:
-            for record in list(self.records.values()):
-                hook = self._hook(record, "corejax_add_cli_commands", group=group)
-                if record.status == "loaded" and hook:
-                    self._guarded(record, hook, table_store("commands", group.commands))
-
-    def examples(self, primitive: str) -> list[Example]:
-        """What the plugins give as applications of a primitive.
-
-        Raises:
-            PluginError: a plugin fails to give them.
-        """
-        self.load()
-        found: list[Example] = []
-        for record in list(self.records.values()):
-            if record.status == "loaded":
-                try:
-                    found += self.call(record, "corejax_provide_examples", primitive=primitive) or ()
-                except KeyboardInterrupt:
-                    raise
-                except BaseException as error:
-                    raise PluginError(
-                        f"plugin {record.title} fails to give examples of {primitive!r}: {error_text(error)}"
-                    ) from error
-        return found
-
-    def checks(self) -> dict[str, tuple[Any, str]]:
-        """Checks that plugins provide: name -> the object, and whose it is.
-
-        Raises:
-            PluginError: a plugin fails to give them, or two give one of the same name.
-        """
-        self.load()
-        found: dict[str, tuple[Any, str]] = {}
-        for record in [r for r in list(self.records.values()) if r.status == "loaded"]:
-            try:
-                for name, target in (self.call(record, "corejax_provide_checks") or {}).items():
-                    module, _, attribute = target.partition(":")
-                    if name in found:
-                        raise PluginError(f"plugin {found[name][1]} has a check {name!r} too")
-                    found[name] = getattr(importlib.import_module(module), attribute), record.name
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:
-                raise PluginError(f"plugin {record.title} fails to give checks: {error_text(error)}") from error
-        return found
-
     def exported(self, name: str) -> Any:
         """The object behind `corejax.NAME`, or None if no plugin exports it.
 
@@ -481,9 +171,10 @@ class PluginManager:
         if not self.may_export(name):
             return None
         self.load()
-        target, record = self.names.get(name) or self.namespaces.get(name) or (None, None)
-        if target is None or record is None:
+        found = self._loader.exports.target(name)
+        if found is None:
             return None
+        target, record = found
         module, _, attribute = target.partition(":")
         try:
             if not attribute:
@@ -494,33 +185,80 @@ class PluginManager:
         except BaseException as error:
             raise failure(record, name, error) from error
 
-    def owner_of(self, module: str) -> tuple[str, str | None, str | None] | None:
-        """Name, version and distribution of the plugin that a module belongs to."""
-        best: tuple[int, PluginRecord] | None = None
-        for record in self.discover().values():
-            for root in (record.module, record.package):
-                inside = module == root or module.startswith(root + ".")
-                if inside and (best is None or len(root) > best[0]):
-                    best = len(root), record
-        return None if best is None else (best[1].name, best[1].version, best[1].distribution)
+    # -- what they register late -------------------------------------------------------------------------------
+
+    def load_primitives(self) -> bool:
+        """Have every plugin register its primitives; True when something was loaded."""
+        first = not self._loaded
+        self.load()
+        return _lazy_rules.register_primitives(self._loader, self.records.values()) or first
+
+    def load_rule_kinds(self) -> bool:
+        """Import the registries of the rule kinds that plugins add; True when something was loaded."""
+        self.load()
+        return _lazy_rules.import_registries(self._loader)
+
+    def load_rules(self, kind: str) -> bool:
+        """Have every plugin register its lazily loaded rules of a kind; True when something was loaded."""
+        if kind in self._kinds_done:
+            return False
+        first = not self._loaded
+        self.load()
+        with self._loader.lock:
+            done = _lazy_rules.register_rules(self._loader, self.records.values(), kind)
+            if self._loaded:
+                self._kinds_done.add(kind)
+        return done or first
+
+    # -- what commands and checks ask for ----------------------------------------------------------------------
+
+    def add_cli_commands(self, group: Any) -> None:
+        """Have every plugin add its commands to a click group."""
+        self.load()
+        with self._loader.lock:
+            for record in list(self.records.values()):
+                if record.status == "loaded":
+                    self._loader.add_commands(record, group)
+
+    def examples(self, primitive: str) -> list[Example]:
+        """What the plugins give as applications of a primitive.
+
+        Raises:
+            PluginError: a plugin fails to give them.
+        """
+        found: list[Example] = []
+        for record in self._loaded_records():
+            with _asking(record, f"examples of {primitive!r}"):
+                found += record.hook.corejax_provide_examples(primitive=primitive) or ()
+        return found
+
+    def checks(self) -> dict[str, tuple[Any, str]]:
+        """Checks that plugins provide: name -> the object, and whose it is.
+
+        Raises:
+            PluginError: a plugin fails to give them, or two give one of the same name.
+        """
+        found: dict[str, tuple[Any, str]] = {}
+        for record in self._loaded_records():
+            with _asking(record, "checks"):
+                for name, target in (record.hook.corejax_provide_checks() or {}).items():
+                    module, _, attribute = target.partition(":")
+                    if name in found:
+                        raise PluginError(f"plugin {found[name][1]} has a check {name!r} too")
+                    found[name] = getattr(importlib.import_module(module), attribute), record.name
+        return found
+
+    def _loaded_records(self) -> list[PluginRecord]:
+        self.load()
+        return [record for record in list(self.records.values()) if record.status == "loaded"]
 
 
-def _rule_fault(kind: str) -> OnFault:
-    """Record a fault in the rules of one kind; what the plugin contributed before stays."""
-
-    def on_fault(record: PluginRecord, error: BaseException) -> None:
-        record.rule_faults[kind] = error
-
-    return on_fault
-
-
-def _declare_internal(record: PluginRecord) -> None:
-    """Have frames in the plugin's package count as library code, not as the user's lines.
-
-    Tracebacks show those of plugins that are not first-party: their rules are somebody's code.
-    """
-    package = sys.modules.get(record.package) if record.entry_point is not None else None
-    for directory in getattr(package, "__path__", ()):
-        source_info.register_internal(os.fspath(directory))
-        if record.at_home:
-            tracebacks.leave_out(os.fspath(directory))
+@contextmanager
+def _asking(record: PluginRecord, what: str) -> Iterator[None]:
+    """Whatever a plugin raises that is asked for something is a PluginError that names it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise PluginError(f"plugin {record.title} fails to give {what}: {error_text(error)}") from error
