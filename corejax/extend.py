@@ -9,8 +9,9 @@ frozen in `tests/packaging/extend_surface.txt`; a test prints what differs. What
 
 - Names, optional arguments, hooks, hook arguments and attributes are added in any minor version of corejax. A plugin
   that needs one asks for that version: `corejax>=0.2`.
-- A name or argument is removed or renamed only after two minor versions in which using it gives a
-  `CorejaxDeprecationWarning` that names the replacement; then an error names it. `corejax.deprecations` has the table.
+- A name is removed or renamed only after two minor versions in which using it gives a `CorejaxDeprecationWarning` that
+  names the replacement; then an error names it. `corejax/deprecations.py` has the table. Arguments are not renamed or
+  removed: a function whose arguments change gets a new name.
 - `API_VERSION` counts what neither of these can carry: a rule signature or a hook that means something else. A plugin
   declares the one that it was made for (hook `corejax_declare_api_version`) and is refused by any other.
 """
@@ -36,7 +37,7 @@ from corejax.blame import blame as blame
 from corejax.blame import blamed_rule as blamed_rule
 from corejax.caches import clears_cache as clears_cache
 from corejax.config import config as config
-from corejax.deprecations import deprecated_name as _deprecated_name
+from corejax.deprecations import retired as _retired
 from corejax.derivation import Derivation as Derivation
 from corejax.errors import CorejaxDeprecationWarning as CorejaxDeprecationWarning
 from corejax.errors import DerivedRuleWarning as DerivedRuleWarning
@@ -119,19 +120,18 @@ from corejax.ir import subjaxprs as subjaxprs
 from corejax.memory import bytes_text as bytes_text
 from corejax.memory import check_memory as check_memory
 from corejax.misfits import misfit as misfit
-from corejax.plugins import call_hook as call_hook
+from corejax.plugins import _manifest as manifest
 from corejax.plugins import examples_of as examples_of
 from corejax.plugins import exported as exported
 from corejax.plugins import is_import_from as is_import_from
 from corejax.plugins import load_everything as load_everything
-from corejax.plugins import manifest as manifest
 from corejax.plugins import missing_name as missing_name
 from corejax.plugins import plugins as plugin_records
 from corejax.plugins import provided_checks as provided_checks
-from corejax.plugins.examples import Example as Example
+from corejax.plugins._example import Example as Example
+from corejax.plugins._isolation import isolated_plugins as isolated_plugins
 from corejax.plugins.hookspecs import API_VERSION as API_VERSION
 from corejax.plugins.hookspecs import hookimpl as hookimpl
-from corejax.plugins.isolation import isolated_plugins as isolated_plugins
 from corejax.primitive import Primitive as Primitive
 from corejax.primitive import find_primitive as find_primitive
 from corejax.primitive import flat_decomposition as flat_decomposition
@@ -331,7 +331,6 @@ __all__ = [  # noqa: RUF022  by section
     "tree",
     # plugins
     "Example",
-    "call_hook",
     "examples_of",
     "exported",
     "is_import_from",
@@ -368,5 +367,4 @@ __all__ = [  # noqa: RUF022  by section
 if not _TYPE_CHECKING:  # a type checker would take it for every name that there is not
 
     def __getattr__(name: str) -> _Any:
-        importing = is_import_from(_sys._getframe(1))
-        return _deprecated_name(__name__, name, importing=importing)
+        return _retired(name, importing=is_import_from(_sys._getframe(1)))

@@ -19,8 +19,7 @@ from corejax.cli.output import complain
 from corejax.cli.plugins import plugins
 from corejax.cli.show import show
 from corejax.errors import CorejaxDeprecationWarning, CorejaxError, DuplicateRegistrationError, PluginError
-from corejax.plugins import manager
-from corejax.plugins.homes import KNOWN_COMMANDS
+from corejax.plugins import KNOWN_COMMANDS, manager
 from corejax.provenance import Provenance
 from corejax.texts import error_text, one_line, shown
 
@@ -28,7 +27,7 @@ _CONTRIBUTED = "corejax.cli.contributed"
 
 
 def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
+    from importlib_metadata import PackageNotFoundError, version
 
     try:
         return version("corejax")

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.kernel.test_manifest import edit, install
+from tests.kernel.plugins.test_manifest import edit, install
 
 from corejax.cli import main
-from corejax.plugins.plugin_manager import PluginManager
+from corejax.plugins._plugin_manager import PluginManager
 from corejax.primitive import primitives
 from corejax_testing.manifests.command import write_manifest
 from tests.kernel.cli.test_cli import TABLE

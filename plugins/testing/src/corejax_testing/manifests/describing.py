@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from corejax.extend import API_VERSION, Primitive, RuleRegistry, call_hook, manifest, primitives, registries
+from corejax.extend import API_VERSION, Primitive, RuleRegistry, manifest, primitives, registries
 
 
 def describe(record: Any) -> dict[str, Any]:
@@ -36,13 +36,13 @@ def _manifest(record: Any) -> manifest.Manifest:
     ]
 
     def said(hook: str) -> Any:
-        return call_hook(record, hook) or {}
+        return getattr(record.hook, hook)() or {}
 
     return manifest.Manifest(
         plugin=plugin,
         distribution=record.distribution,
         version=record.version,
-        api_version=call_hook(record, "corejax_declare_api_version") or API_VERSION,
+        api_version=record.hook.corejax_declare_api_version() or API_VERSION,
         sources="" if path is None else manifest.digest(os.path.dirname(path)),
         names=dict(said("corejax_export_names")),
         namespaces=dict(said("corejax_export_namespaces")),
@@ -63,7 +63,7 @@ def _commands(record: Any) -> dict[str, str]:
     import click
 
     group = click.Group()
-    call_hook(record, "corejax_add_cli_commands", group=group)
+    record.hook.corejax_add_cli_commands(group=group)
     return {name: command.get_short_help_str(200) for name, command in sorted(group.commands.items())}
 
 
