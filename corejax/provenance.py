@@ -106,6 +106,7 @@ class Provenance:
 # Whose frames are not the registering code.
 _MACHINERY = {
     "corejax.provenance",
+    "corejax.tables",
     "corejax.rules",
     "corejax.primitive",
     "corejax.interpreters.differentiability",
