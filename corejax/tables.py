@@ -8,12 +8,13 @@ were given for the key, so that an override can be taken back, in whichever orde
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from corejax.errors import DuplicateRegistrationError
 from corejax.provenance import Provenance
@@ -36,7 +37,7 @@ class Owner(Restoring):
         self.name = name
         self.dropped = False
         self._outer: Owner | None = None
-        self._undo: list[Callable[[], None]] = []
+        self._undo: list[Callable[[], object]] = []
 
     def __enter__(self) -> Owner:
         self._outer = _thread.owner
@@ -59,10 +60,15 @@ class _Thread(threading.local):
 _thread = _Thread()
 _lock = threading.Lock()
 _serial = itertools.count()
-_tables: list[weakref.ref[Table]] = []
+_tables: list[weakref.ref[Table[Any, Any]]] = []
 
 
-def when_dropped(undo: Callable[[], None]) -> None:
+def running() -> Owner | None:
+    """Whose code is running in this thread."""
+    return _thread.owner
+
+
+def when_dropped(undo: Callable[[], object]) -> None:
     """Have something done, besides, when what the running owner wrote is dropped; nothing where nobody's code runs."""
     if _thread.owner is not None:
         _thread.owner._undo.append(undo)
@@ -91,7 +97,11 @@ Entries = tuple[Entry, ...]  # of one key: overrides, the latest first, then the
 Refusal = Callable[[Any, Entry, Entry], str]
 
 
-class Table(dict[Any, Any]):
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Table(dict[K, V], Generic[K, V]):
     """A dict of what plugins contribute.
 
     `table[key] = value` is `register(key, value)`; `del table[key]` takes back everything that was given for the key.
@@ -108,7 +118,7 @@ class Table(dict[Any, Any]):
     def __init__(
         self,
         name: str,
-        initial: Mapping[Any, Any] | None = None,
+        initial: Mapping[K, V] | None = None,
         *,
         changed: Callable[[Any, Any], None] | None = None,
         refusal: Refusal | None = None,
@@ -119,7 +129,7 @@ class Table(dict[Any, Any]):
         self.of_hooks = of_hooks
         self._changed = changed
         self._refusal = refusal or self._refused
-        where = Provenance.of_caller()
+        where = Provenance.of_frame(sys._getframe(1))
         self._entries: dict[Any, Entries] = {key: (Entry(value, where),) for key, value in self.items()}
         _tables.append(weakref.ref(self, _tables.remove))
 
@@ -147,7 +157,12 @@ class Table(dict[Any, Any]):
                 self._write(key, there, now)
         if now is None:
             raise DuplicateRegistrationError(self._refusal(key, there[-1], given))
-        self.follow(key)
+        try:
+            self.follow(key)
+        except BaseException:  # what follows the table refuses it
+            self._put(key, there)
+            self.follow(key)
+            raise
 
     def remove(self, key: Any) -> None:
         """Take back the entry in force; the one that it had replaced, if any, is in force again.
@@ -190,6 +205,11 @@ class Table(dict[Any, Any]):
             now = _with(there, entry) if free and not (entry.owner and entry.owner.dropped) else None
             if now is not None:
                 self._put(key, now)
+        self.follow(key)
+
+    def _leave_out(self, key: Any, gone: set[Entry]) -> None:
+        with _lock:
+            self._put(key, tuple(entry for entry in self._entries.get(key, ()) if entry not in gone))
         self.follow(key)
 
     def _refused(self, key: Any, earlier: Entry, given: Entry) -> str:
@@ -293,32 +313,25 @@ def drop(*owners: Owner, keep: Callable[[Table, Entry], bool] = _nothing) -> Non
         owner.dropped = True
     for table in all_tables():
         for key, there in list(table._entries.items()):
-            if any(entry.owner in owners and not keep(table, entry) for entry in there):
-                _rewrite(table, key, lambda entry, table=table: entry.owner not in owners or keep(table, entry))
+            gone = {entry for entry in there if entry.owner in owners and not keep(table, entry)}
+            if gone:
+                table._leave_out(key, gone)
     for owner in reversed(owners):
         while owner._undo:
             owner._undo.pop()()
 
 
-def _rewrite(table: Table, key: Any, stays: Callable[[Entry], bool]) -> None:
-    with _lock:
-        table._put(key, tuple(entry for entry in table._entries.get(key, ()) if stays(entry)))
-    table.follow(key)
+Snapshot = list[tuple[Table[Any, Any], dict[Any, Entries]]]
 
 
-Snapshot = list[tuple[Table, dict[Any, Entries]]]
-
-
-def snapshot() -> Snapshot:
-    """What is in every table."""
-    return [(table, dict(table._entries)) for table in all_tables()]
+def snapshot(*tables: Table[Any, Any]) -> Snapshot:
+    """What is in some tables, by default in all of them."""
+    return [(table, dict(table._entries)) for table in tables or all_tables()]
 
 
 def restore(before: Snapshot) -> None:
-    """Put every table back as it was; tables made since then are emptied."""
-    then = {id(table): entries for table, entries in before}
-    for table in all_tables():
-        entries = then.get(id(table), {})
+    """Put tables back as they were."""
+    for table, entries in before:
         for key in {**entries, **table._entries}:
             if entries.get(key) != table._entries.get(key):
                 with _lock:
