@@ -10,10 +10,11 @@ from typing import Any
 from corejax import array_methods
 from corejax.config import config
 from corejax.errors import DuplicateRegistrationError, PluginError
-from corejax.journal import Table
 from corejax.plugins._records import PluginRecord
 from corejax.plugins._rule_kinds import check_rule_kinds
+from corejax.provenance import Provenance
 from corejax.structural import structural
+from corejax.tables import Table
 
 
 class Exports:
@@ -29,9 +30,9 @@ class Exports:
     """
 
     def __init__(self, reserved: Collection[str]) -> None:
-        self.names: dict[str, tuple[str, PluginRecord]] = Table("names")
-        self.namespaces: dict[str, tuple[str, PluginRecord]] = Table("namespaces")
-        self.rule_kinds: dict[str, tuple[str, PluginRecord]] = Table("rule kinds")
+        self.names: Table[str, tuple[str, PluginRecord]] = Table("name", of_hooks=True)
+        self.namespaces: Table[str, tuple[str, PluginRecord]] = Table("namespace", of_hooks=True)
+        self.rule_kinds: Table[str, tuple[str, PluginRecord]] = Table("declared rule kind", of_hooks=True)
         self.reserved = frozenset(reserved)
 
     def take(self, record: PluginRecord) -> None:
@@ -41,7 +42,7 @@ class Exports:
             PluginError: it is not of the form that the hook wants.
             DuplicateRegistrationError: a name is taken.
         """
-        hook = record.hook
+        hook, by = record.hook, Provenance(record.module)
         self._take_names(record, self.names, check_names(hook.corejax_export_names()))
         self._take_names(record, self.namespaces, check_namespaces(hook.corejax_export_namespaces()))
         for kind, target in check_rule_kinds(hook.corejax_declare_rule_kinds()).items():
@@ -50,15 +51,15 @@ class Exports:
                 raise DuplicateRegistrationError(
                     f"rule kind {kind!r} is declared by plugin {owner}; plugin {record.title} declares a second one"
                 )
-            self.rule_kinds[kind] = (target, record)
+            self.rule_kinds.register(kind, (target, record), provenance=by)
         for name, (default, parser) in (hook.corejax_declare_settings() or {}).items():
-            config.add_setting(name, default, parser)
+            config.add_setting(name, default, parser, by=by)
         for name, operation in (hook.corejax_provide_operations() or {}).items():
-            structural.provide(name, operation)
+            structural.provide(name, operation, by=by)
         for name, method in (hook.corejax_provide_array_methods() or {}).items():
-            array_methods.provide(name, method)
+            array_methods.provide(name, method, by=by)
 
-    def _take_names(self, record: PluginRecord, table: dict[str, Any], exports: Mapping[str, str]) -> None:
+    def _take_names(self, record: PluginRecord, table: Table[str, Any], exports: Mapping[str, str]) -> None:
         record.offers |= exports
         for name, target in exports.items():
             found = self.target(name)
@@ -67,7 +68,7 @@ class Exports:
                 raise DuplicateRegistrationError(
                     f"corejax.{name} is exported by {owner}; plugin {record.title} exports a second one"
                 )
-            table[name] = (target, record)
+            table.register(name, (target, record), provenance=Provenance(record.module))
 
     def target(self, name: str) -> tuple[str, PluginRecord] | None:
         """Where the object of a facade name or the module of a namespace is, and whose it is."""

@@ -1,25 +1,25 @@
 """Running plugins' code, one plugin at a time: what one that raises has registered is taken back.
 
-All that is undone is undone here; other modules of this room never look at journals and snapshots.
+What a plugin's code writes into tables while it runs has an `Owner`; dropping that owner takes all of it back.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any
 
-from corejax import source_info, tracebacks
+from corejax import source_info, tables, tracebacks
 from corejax.config import config
 from corejax.errors import PluginError
-from corejax.journal import Change
 from corejax.plugins._exports import Exports
 from corejax.plugins._hooks import hooks_of
 from corejax.plugins._load_lock import LoadLock
 from corejax.plugins._records import PluginRecord
-from corejax.plugins.contributions import PlainStore, Snapshot, is_of_whole_module, table_store, undo
+from corejax.restoring import run_within
+from corejax.tables import Entry, Owner, Table
 from corejax.texts import error_text
 
 OnFault = Callable[[PluginRecord, BaseException], None]
@@ -34,13 +34,11 @@ class Loader:
     Attributes:
         lock: held while a plugin's code runs.
         exports: what loaded plugins export and declare.
-        open: of the plugin calls that are running, what they change; outermost first.
     """
 
     def __init__(self, reserved: Collection[str]) -> None:
         self.lock = LoadLock()
         self.exports = Exports(reserved)
-        self.open: list[Snapshot] = []
 
     def load(self, record: PluginRecord) -> None:
         """Import a plugin and take what its hooks give at once; the lock is held."""
@@ -58,19 +56,15 @@ class Loader:
                 record.status = "loaded"
         finally:
             if record.status == "loading":  # interrupted
-                given, record.contributions, record.hook = record.contributions, [], None
-                _begin_again(record, given)
-                record.status = "found"
+                _begin_again(*record.contributions)
+                record.hook, record.status = None, "found"
 
-    def run(
-        self, record: PluginRecord, action: Callable[[], Any], *extra: PlainStore, on_fault: OnFault | None = None
-    ) -> bool:
+    def run(self, record: PluginRecord, action: Callable[[], Any], on_fault: OnFault | None = None) -> bool:
         """Run a plugin's code; when it fails, what it has registered is taken back and the fault is kept.
 
         Args:
             record: the plugin.
             action: what to run; the lock is held.
-            extra: tables that the action fills, besides the kernel's.
             on_fault: what to do then; by default the plugin counts as failed.
 
         Returns:
@@ -79,39 +73,20 @@ class Loader:
         Raises:
             PluginError: it failed, and strict plugins are set.
         """
-        snapshot = Snapshot(extra, threading.get_ident())
-        touched = list(record.contributions)
+        owner = Owner(record.name)
+        record.contributions.append(owner)
         try:
-            try:
-                self.open.append(snapshot)
-                return self._attempt(record, action, snapshot, on_fault or fail)
-            finally:
-                self._close(snapshot, record, touched)
-        finally:  # again, for an interrupt may have come in between
-            self._close(snapshot, record, touched)
-
-    def _attempt(self, record: PluginRecord, action: Callable[[], Any], snapshot: Snapshot, on_fault: OnFault) -> bool:
-        try:
-            action()
-            record.contributions += snapshot.changes()
+            run_within([owner], action)
         except KeyboardInterrupt:
-            _begin_again(record, snapshot.changes())
+            _begin_again(owner)
             raise
         except BaseException as error:
-            undo(snapshot.changes())
-            on_fault(record, error)
+            _drop(record, owner)
+            (on_fault or fail)(record, error)
             if config.strict_plugins:
                 raise PluginError(f"plugin {record.title} failed to load: {error_text(error)}") from error
             return False
         return True
-
-    def _close(self, snapshot: Snapshot, record: PluginRecord, touched: Sequence[Change]) -> None:
-        """The plugin's code has run: what it contributed is nothing that the calls around it have to answer for."""
-        if snapshot in self.open:
-            self.open.remove(snapshot)
-        snapshot.close()
-        for outer in self.open:
-            outer.absorb([*touched, *record.contributions])
 
     def run_once(
         self, record: PluginRecord, what: Any, action: Callable[[], Any], on_fault: OnFault | None = None
@@ -126,7 +101,7 @@ class Loader:
         finished = False
         try:
             record.done.add(what)  # at once, for the code may ask for itself
-            self.run(record, action, on_fault=on_fault)
+            self.run(record, action, on_fault)
             finished = True
         except Exception:
             finished = True  # strict plugins: a fault is raised once
@@ -138,18 +113,40 @@ class Loader:
 
     def add_commands(self, record: PluginRecord, group: Any) -> None:
         """Have a plugin add its commands to a click group; the lock is held."""
-        commands = table_store("commands", group.commands)
-        self.run(record, lambda: record.hook.corejax_add_cli_commands(group=group), commands)
+
+        def action() -> None:
+            before, added = set(group.commands), set[str]()
+            tables.when_dropped(lambda: [group.commands.pop(name, None) for name in added])
+            try:
+                record.hook.corejax_add_cli_commands(group=group)
+            finally:
+                added |= group.commands.keys() - before
+
+        self.run(record, action)
 
 
-def _begin_again(record: PluginRecord, changes: Sequence[Change]) -> None:
+def _begin_again(*owners: Owner) -> None:
     """After an interrupt: what the plugin's hooks gave is taken back, and so is what half a module registered.
 
     What whole modules registered stays: Python keeps them, and will not run them again.
     """
-    kept = [change for change in changes if is_of_whole_module(change)]
-    undo([change for change in changes if not is_of_whole_module(change)])
-    record.contributions += kept
+    tables.drop(*owners, keep=_is_of_whole_module)
+
+
+def _drop(record: PluginRecord, *owners: Owner) -> None:
+    """Take back what a plugin contributed, but not what modules of other plugins did that it was first to import."""
+    tables.drop(*owners, keep=partial(_is_of_another, record.name))
+
+
+def _is_of_whole_module(table: Table, entry: Entry) -> bool:
+    """Whether a module registered it that has been imported to its end, so that it will not be registered again."""
+    found = None if table.of_hooks else sys.modules.get(entry.provenance.module)
+    return found is not None and not getattr(found.__spec__, "_initializing", False)
+
+
+def _is_of_another(plugin: str, table: Table, entry: Entry) -> bool:
+    """Whether it is from a whole module of another plugin."""
+    return _is_of_whole_module(table, entry) and entry.provenance.plugin not in (None, plugin)
 
 
 def fail(record: PluginRecord, error: BaseException) -> None:
@@ -172,8 +169,8 @@ def fail_rules(kind: str) -> OnFault:
 
 def withdraw(record: PluginRecord) -> None:
     """Take back what a plugin contributed; modules that were imported stay imported."""
-    undo(record.contributions)
-    record.contributions = []
+    _drop(record, *record.contributions)
+    record.contributions.clear()
     record.hook = None
     record.done = set()
 

@@ -77,7 +77,7 @@ class PluginManager:
             for record in list(self.discover().values()):
                 if record.status == "found":
                     self._load(record)
-            self._loaded = not self._loader.open
+            self._loaded = all(record.status != "loading" for record in list(self.records.values()))
 
     def _load(self, record: PluginRecord) -> None:
         self._usable, self._usable_known = None, True  # from now on the tables tell more

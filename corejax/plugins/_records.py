@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from corejax.plugins._first_party import HOMES
+from corejax.tables import Owner
 from corejax.texts import message_of
 
 
@@ -45,7 +46,7 @@ class PluginRecord:
         plugin: the loaded object.
         hook: calls the hooks of a plugin that is loaded: `record.hook.corejax_register_rules(kind=kind)`.
         done: what it has registered of what is asked for once.
-        contributions: what it has put into the tables.
+        contributions: the owners of what it has written into tables, one for each call of its code.
     """
 
     name: str
@@ -61,7 +62,7 @@ class PluginRecord:
     plugin: Any = field(default=None, repr=False)
     hook: Any = field(default=None, repr=False)
     done: set[Any] = field(default_factory=set, repr=False)
-    contributions: list[Any] = field(default_factory=list, repr=False)
+    contributions: list[Owner] = field(default_factory=list, repr=False)
 
     @classmethod
     def of_entry_point(cls, entry: Any) -> PluginRecord:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from corejax.config import config
 from corejax.plugins._manifest import Found, Manifest
 from corejax.plugins._records import PluginRecord
-from corejax.provenance import Provenance
-from corejax.rules import Derivation, registries
+from corejax.rules import registries
 
 
 def usable(
@@ -35,7 +34,7 @@ def usable(
 def _fit_together(manifests: Mapping[str, Manifest], reserved: Iterable[str]) -> bool:
     """Whether no name is taken twice, and each manifest knows what the others would do to its primitives."""
     taken = {("facade", name) for name in reserved}
-    taken |= {("setting", name) for name in config._parsers} | {("rule kind", kind) for kind in registries}
+    taken |= {("setting", name) for name in config._settings} | {("rule kind", kind) for kind in registries}
     for m in manifests.values():
         tables = {
             "facade": [*m.names, *m.namespaces],
@@ -50,7 +49,7 @@ def _fit_together(manifests: Mapping[str, Manifest], reserved: Iterable[str]) ->
         if len(set(offered)) < len(offered) or not taken.isdisjoint(offered):
             return False
         taken.update(offered)
-    derivations = {(kind, d.name, d.provenance.plugin) for kind, table in registries.items() for d in table.derivations}
+    derivations = set(known_derivations())
     derivations |= {(kind, name, plugin) for plugin, m in manifests.items() for kind, name in m.derivations}
     if any(derivations - {tuple(d) for d in m.derivations_known} for m in manifests.values()):
         return False
@@ -70,9 +69,4 @@ def known_derivations() -> Iterator[tuple[str, str, str | None]]:
     """Rule kind, name and plugin (None: the kernel) of every derivation there is."""
     for kind, registry in registries.items():
         for derivation in registry.derivations:
-            yield kind, derivation.name, owner_of(derivation)
-
-
-def owner_of(derivation: Derivation) -> str | None:
-    """The plugin that a derivation belongs to; None: the kernel."""
-    return Provenance(derivation.make.__module__).plugin
+            yield kind, derivation.name, derivation.provenance.plugin

@@ -17,9 +17,9 @@ from corejax.errors import DuplicateRegistrationError, MissingRuleError, PluginE
 from corejax.extend import find_primitive, flat_decomposition, isolated_plugins, memoised, stage_closed, trace_stack
 from corejax.plugins._plugin_manager import PluginManager
 from corejax.plugins._rule_status import rule_statuses
-from corejax.plugins.contributions import entries
 from corejax.primitive import Primitive, primitives
 from corejax.rules import registries
+from corejax.tables import contents
 from tests.kernel.plugin_sites import Site
 
 PLUGIN = """
@@ -146,7 +146,7 @@ def bind(name: str, *args: Any, **params: Any) -> Any:
 
 
 def tables() -> Any:
-    return entries()
+    return contents()
 
 
 # -- a plugin's rule kind beside the kernel's ----------------------------------------------------------------------

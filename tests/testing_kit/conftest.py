@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from corejax.plugins.contributions import Snapshot, undo
+from corejax.tables import restore, snapshot
 from tests.kernel.plugin_sites import fresh, site  # noqa: F401  # fixtures
 
 
 @pytest.fixture
 def nothing_is_left() -> Iterator[None]:
     """Primitives, rules and whatever else a test registers are taken back after it."""
-    before = Snapshot()
+    before = snapshot()
     yield
-    undo(before.changes())
+    restore(before)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.kernel.plugins.test_manifest import edit, install
 
 from corejax.cli import main
 from corejax.plugins._plugin_manager import PluginManager
@@ -15,6 +14,7 @@ from corejax.primitive import primitives
 from corejax_testing.manifests.command import write_manifest
 from tests.kernel.cli.test_cli import TABLE
 from tests.kernel.plugin_sites import Site
+from tests.kernel.plugins.test_manifest import edit, install
 
 Run = Callable[..., Result]
 

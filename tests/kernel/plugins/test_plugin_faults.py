@@ -21,9 +21,9 @@ from corejax.errors import (
 )
 from corejax.plugins._plugin_manager import PluginManager
 from corejax.plugins._records import causes
-from corejax.plugins.contributions import entries
 from corejax.primitive import Primitive, primitives
 from corejax.rules import impl_rules, jvp_rules, registries
+from corejax.tables import contents
 from tests.kernel.plugin_sites import Site
 
 
@@ -37,7 +37,7 @@ def fault_of(manager: PluginManager, name: str) -> BaseException:
 
 def tables() -> list[Any]:
     """Everything a plugin can contribute to, to compare."""
-    return [entries()]
+    return [contents()]
 
 
 # -- faults --------------------------------------------------------------------------------------------------------
