@@ -14,9 +14,9 @@ from corejax.extend import (
     recompute_jaxpr,
     recompute_rules,
 )
-from corejax_control_flow.cond_rules import cond_p, joined_out_avals
-from corejax_control_flow.programs import rearranged, with_outputs
-from corejax_control_flow.scan_rules import scan_p, stacked
+from corejax_control_flow.branches.cond_rules import cond_p, joined_out_avals
+from corejax_control_flow.loops.scan_rules import scan_p, stacked
+from corejax_control_flow.programs.rewriting import rearranged, with_outputs
 
 
 def scan_recompute(policy: Policy, eqn: JaxprEqn) -> tuple[JaxprEqn, JaxprEqn, list[Var]] | None:

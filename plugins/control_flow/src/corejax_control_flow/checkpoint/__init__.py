@@ -1,0 +1,1 @@
+"""`checkpoint`: inner values of a function computed again in the backward pass instead of kept."""

@@ -1,0 +1,254 @@
+"""`custom_jvp`: a function whose derivative its author gives."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from corejax.extend import (
+    BatchTrace,
+    ClosedJaxpr,
+    NotDifferentiableError,
+    ShapedArray,
+    add_tangents,
+    api_boundary,
+    as_array,
+    check_outputs,
+    fun_name,
+    get_aval,
+    leaf_names,
+    nondifferentiable,
+    tree,
+)
+from corejax_control_flow.custom._arguments import Arguments, Parameters
+from corejax_control_flow.custom.calls import Call, Closed, bind_call, is_plain, staged
+from corejax_control_flow.custom.custom_jvp_rules import BatchedJvpCall, custom_jvp_call_p
+from corejax_control_flow.custom.symbolic_zeros import (
+    SymbolicZero,
+    check_primals,
+    checked_linear,
+    for_rule,
+    unflattened_like,
+)
+from corejax_control_flow.programs.tracing import place
+
+
+class custom_jvp:
+    """A function with a rule for its Jacobian-vector product; a decorator.
+
+        @custom_jvp
+        def f(x, y):
+            return sin(x) * y
+
+        @f.defjvp
+        def f_jvp(primals, tangents):
+            x, y = primals
+            x_dot, y_dot = tangents
+            return f(x, y), cos(x) * x_dot * y + sin(x) * y_dot
+
+    The rule serves forward and reverse mode, for which it has to be linear in the tangents; it is itself
+    differentiated for higher derivatives. It runs only where `f` is differentiated, on the values at hand: under
+    eager `grad` and `jvp` Python control flow on primals works in it as it does in `f`.
+
+    Args:
+        fun: the function, of pytrees of arrays. Arguments by keyword are resolved to positions.
+        nondiff_argnums: positions of arguments that are passed on as they are (functions, strings, also arrays, which
+            then count as constants); the rule takes them before primals and tangents.
+        nondiff_argnames: the same by name.
+
+    Raises:
+        TypeError: `fun` is not a function, or a position is not an integer.
+        ValueError: there is no argument of such a position or name.
+    """
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None:
+        if not callable(fun):
+            raise TypeError(f"custom_jvp takes a function, got {fun!r} of type {type(fun).__name__}")
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.jvp: Callable[..., Any] | None = None
+        self.symbolic_zeros = False
+        self._parameters = Parameters(fun, nondiff_argnums, nondiff_argnames)
+        self.nondiff_argnums = self._parameters.nondiff
+
+    def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
+        """Give the rule; a decorator.
+
+        Args:
+            jvp: `(*nondiff, primals, tangents) -> (out, tangent_out)`: primals and tangents are tuples with an entry
+                for each other argument, results of the function's own structure, shapes and dtypes. Tangents of
+                integers are `float0` zeros. A tangent that is returned may have None in place of any leaf, for zero;
+                for integer results it is None or `float0` zeros.
+            symbolic_zeros: give tangents that are known to be zero as `SymbolicZero` (with `shape`, `dtype`,
+                `instantiate()`), not as arrays; the rule may return them too.
+
+        Returns:
+            The rule.
+
+        Raises:
+            TypeError: `jvp` is not a function.
+        """
+        if not callable(jvp):
+            raise TypeError(f"defjvp of {fun_name(self.fun)} takes a function, got {jvp!r}")
+        self.jvp = jvp
+        self.symbolic_zeros = bool(symbolic_zeros)
+        return jvp
+
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+        """Give a rule for each argument; their tangents are added up.
+
+        Args:
+            jvps: `(tangent, out, *primals) -> tangent_out`, one for each argument; None where the derivative is zero,
+                `corejax.extend.nondifferentiable(reason)` where there is none.
+
+        Raises:
+            TypeError: the function has arguments that are not differentiated.
+        """
+        if self.nondiff_argnums:
+            raise TypeError(
+                f"defjvps of {fun_name(self.fun)}: with nondiff_argnums give one rule for all arguments, with defjvp"
+            )
+
+        def jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
+            if len(primals) != len(jvps):
+                raise TypeError(
+                    f"defjvps of {fun_name(self.fun)} gave {len(jvps)} rules, the call has {len(primals)} arguments"
+                )
+            out = self(*primals)
+            total: list[Any] = [None] * tree.tree_structure(out).num_leaves
+            for i, (rule, t) in enumerate(zip(jvps, tangents, strict=True)):
+                leaves = tree.tree_leaves(t)
+                if rule is None or all(isinstance(leaf, SymbolicZero) for leaf in leaves):
+                    continue
+                if isinstance(rule, nondifferentiable):
+                    raise NotDifferentiableError(
+                        f"custom_jvp function {place(self.fun)} is not differentiable in argument {i}: {rule.reason}"
+                    )
+                real = tree.tree_map(lambda leaf: leaf.instantiate() if isinstance(leaf, SymbolicZero) else leaf, t)
+                part = self._leaves(rule(real, out, *primals), out)
+                total = [add_tangents(a, b) for a, b in zip(total, part, strict=True)]
+            return out, tree.tree_unflatten(tree.tree_structure(out), total)
+
+        jvp.__name__ = f"{fun_name(self.fun)}_jvp"
+        self.defjvp(jvp, symbolic_zeros=True)
+
+    def _leaves(self, tangent: Any, out: Any) -> list[Any]:
+        leaves, treedef = tree.tree_flatten(out)
+        avals = [get_aval(x) for x in leaves]
+        what = f"defjvps of {fun_name(self.fun)}: the tangent of a rule"
+        given = unflattened_like(what, treedef, tangent, avals)
+        return checked_linear(what, avals, given, lambda: leaf_names(treedef, "result"))
+
+    @api_boundary
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function's result.
+
+        Raises:
+            AttributeError: `defjvp` was never called.
+            TypeError: the arguments do not fit the function's signature, or one is not an array; in differentiation,
+                the rule's result or tangent has another structure, shape or dtype than the function's result.
+            ClosedOverError: the function or its rule closes over what is being differentiated.
+        """
+        if self.jvp is None:
+            raise AttributeError(
+                f"no JVP rule is defined for custom_jvp function {place(self.fun)}: give it one with "
+                f"{fun_name(self.fun)}.defjvp"
+            )
+        if is_plain(args, kwargs):
+            return self.fun(*args)
+        args = self._parameters.positional(args, kwargs)
+        leaves: list[Any] = []
+        arguments = Arguments(args, self.nondiff_argnums, leaves)
+        arguments.check("custom_jvp", self.fun, leaves)
+        call = _JvpCall(self.fun, self.jvp, self.symbolic_zeros, arguments)
+        outs = bind_call(call, leaves)
+        return tree.tree_unflatten(call.out_tree, outs)
+
+    def __repr__(self) -> str:
+        return f"<custom_jvp {fun_name(self.fun)}>"
+
+
+class _JvpCall(Call):
+    """One call of a function with a JVP rule.
+
+    Attributes:
+        out_tree: structure of the result, once the function or the rule has run.
+        avals_out: types of the result, where the function was staged.
+    """
+
+    primitive = custom_jvp_call_p
+    transform = "custom_jvp"
+
+    def __init__(self, fun: Any, rule: Any, symbolic_zeros: bool, arguments: Arguments) -> None:
+        self.fun = fun
+        self.rule = rule
+        self.symbolic_zeros = symbolic_zeros
+        self.arguments = arguments
+        self.out_tree: Any = None
+        self.avals_out: list[ShapedArray] | None = None
+        self.__name__ = fun_name(rule)
+
+    def run(self, *leaves: Any) -> list[Any]:
+        """The function."""
+        outs, self.out_tree = tree.tree_flatten(self.fun(*self.arguments.whole(leaves)))
+        check_outputs(self.fun, outs, self.out_tree)
+        return outs
+
+    def close(self, avals: Sequence[ShapedArray]) -> Closed:
+        """The staged function; the rule runs when the equation is differentiated."""
+        program, consts = staged(self, avals)
+        self.avals_out = program.out_avals
+        return Closed(program, consts, self)
+
+    def params(self, program: ClosedJaxpr | None, rule: Any, num_consts: int) -> dict[str, Any]:
+        """Of `custom_jvp_call`."""
+        return {
+            "call_jaxpr": program,
+            "jvp": rule,
+            "name": fun_name(self.fun),
+            "num_consts": num_consts,
+            "symbolic_zeros": self.symbolic_zeros,
+        }
+
+    def batched(self, trace: BatchTrace, dims: list[int | None]) -> BatchedJvpCall:
+        """The call on batches."""
+        return BatchedJvpCall(self, trace, dims)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """The user's rule on leaves, checked."""
+        arguments = self.arguments
+        moving = tangents[arguments.num_static :]
+        if all(t is None for t in moving):  # only what is not differentiated moves
+            outs = bind_call(self, primals)
+            return outs, [None] * len(outs)
+        shown = [
+            for_rule(t, get_aval(x), self.symbolic_zeros)
+            for t, x in zip(moving, primals[arguments.num_static :], strict=True)
+        ]
+        primals = [as_array(x) for x in primals]
+        statics, args = arguments.statics(primals), arguments.primals(primals)
+        return self._checked(self.rule(*statics, args, tree.tree_unflatten(arguments.in_tree, shown)))
+
+    def _checked(self, result: Any) -> tuple[list[Any], list[Any]]:
+        what = f"the JVP rule {place(self.rule)} of custom_jvp function {fun_name(self.fun)}"
+        if not isinstance(result, tuple | list) or len(result) != 2:
+            raise TypeError(f"{what} returns a pair (out, tangent_out), got {result!r}")
+        outs, out_tree = tree.tree_flatten(result[0])
+        check_outputs(self.rule, outs, out_tree)
+        if self.avals_out is not None:
+            check_primals(what, self.out_tree, self.avals_out, out_tree, outs)
+        self.out_tree = out_tree
+        outs = [as_array(x) for x in outs]
+        avals = [get_aval(x) for x in outs]
+        given = unflattened_like(f"{what}: the tangent", out_tree, result[1], avals)
+        names = functools.partial(leaf_names, out_tree, "result")
+        return outs, checked_linear(f"{what}: the tangent", avals, given, names)
+
+
+__all__ = ["custom_jvp"]

@@ -1,0 +1,320 @@
+"""`custom_vmap`: a function whose batching its author gives, and its primitive `custom_vmap_call`.
+
+custom_vmap_call : a -> b        given a program a -> b and a rule for n a -> n b
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from corejax.extend import (
+    Array,
+    BatchTrace,
+    ClosedJaxpr,
+    PartialEvalTrace,
+    Primitive,
+    ShapedArray,
+    Trace,
+    Tracer,
+    abstract_eval_rules,
+    api_boundary,
+    as_array,
+    check_arguments,
+    check_outputs,
+    close_over_consts,
+    eval_jaxpr_on_host,
+    fun_name,
+    get_aval,
+    impl_rules,
+    inline_closed,
+    instantiate,
+    jvp_flat,
+    jvp_jaxpr,
+    jvp_rules,
+    leaf_names,
+    move_batch_axis,
+    partial_eval_rules,
+    set_current_trace,
+    trace_state,
+    transpose_rules,
+    tree,
+    unmapped_aval,
+    vmap_rules,
+)
+from corejax_control_flow.custom._arguments import Parameters
+from corejax_control_flow.custom.calls import ClosedOverError, evaluates
+from corejax_control_flow.custom.custom_jvp_rules import checked_out_avals, transposed_call
+from corejax_control_flow.programs.rewriting import chosen, inlining, merged, rearranged
+from corejax_control_flow.programs.tracing import place, shown, trace, typed_tree
+
+custom_vmap_call_p = Primitive(
+    "custom_vmap_call",
+    multiple_results=True,
+    tags=("higher_order",),
+    decomposition=inlining("call_jaxpr"),
+    doc="Call a program that has a vmap rule of its own. Params: call_jaxpr, name, num_consts, rule.",
+)
+
+
+class VmapRule(Protocol):
+    """What the parameter `rule` holds."""
+
+    def vmap(self, axis_size: int, batched: Sequence[bool], args: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+        """Results and which of them are batched; batches are along axis 0."""
+
+
+class custom_vmap:
+    """A function with a rule for `vmap`; a decorator.
+
+        @custom_vmap
+        def f(x, y):
+            return x @ y
+
+        @f.def_vmap
+        def f_vmap(axis_size, in_batched, x, y):
+            x_batched, y_batched = in_batched
+            ...
+            return out, out_batched
+
+    The rule is differentiated where `vmap` is inside `grad` or `jvp`; in forward mode inside `vmap` its derivative is
+    used too. In reverse mode inside `vmap` results come from the rule and cotangents from the function itself.
+
+    Args:
+        fun: the function, of pytrees of arrays. Arguments by keyword are resolved to positions.
+
+    Raises:
+        TypeError: `fun` is not a function.
+    """
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        if not callable(fun):
+            raise TypeError(f"custom_vmap takes a function, got {fun!r} of type {type(fun).__name__}")
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.vmap_rule: Callable[..., Any] | None = None
+        self._parameters = Parameters(fun, ())
+
+    def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Give the rule; a decorator.
+
+        Args:
+            vmap_rule: `(axis_size, in_batched, *args) -> (out, out_batched)`: `in_batched` has the structure of the
+                arguments (a list of them) and says which leaves are batched, always along axis 0; `out_batched` says so
+                of the result, as a pytree of its structure or a prefix of it.
+
+        Returns:
+            The rule.
+
+        Raises:
+            TypeError: `vmap_rule` is not a function.
+        """
+        if not callable(vmap_rule):
+            raise TypeError(f"def_vmap of {fun_name(self.fun)} takes a function, got {vmap_rule!r}")
+        self.vmap_rule = vmap_rule
+        return vmap_rule
+
+    @api_boundary
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function's result.
+
+        Raises:
+            AttributeError: `def_vmap` was never called.
+            TypeError: the arguments do not fit the function's signature, or one is not an array; under
+                `vmap`, the rule's result has not the function's structure, or not the type that `out_batched` says.
+        """
+        if self.vmap_rule is None:
+            raise AttributeError(
+                f"no vmap rule is defined for custom_vmap function {place(self.fun)}: give it one with "
+                f"{fun_name(self.fun)}.def_vmap"
+            )
+        plain = _nothing_batches(trace_state.trace)
+        if plain and not kwargs and all(type(x) is Array or isinstance(x, Tracer) for x in args):
+            return self.fun(*args)
+        args = self._parameters.positional(args, kwargs)
+        leaves, in_tree = tree.tree_flatten(args)
+        check_arguments("custom_vmap", self.fun, leaves, lambda: leaf_names(in_tree, "args"))
+        if plain:
+            arrays = tree.tree_unflatten(in_tree, [as_array(x) for x in leaves])
+            return tree.tree_map(as_array, self.fun(*arrays))
+        jaxpr, consts, out_tree = trace("custom_vmap", self.fun, in_tree, [get_aval(x) for x in leaves])
+        program = close_over_consts(jaxpr)
+        outs = custom_vmap_call_p.bind(
+            *consts,
+            *leaves,
+            call_jaxpr=program,
+            name=fun_name(self.fun),
+            num_consts=len(consts),
+            rule=_UserRule(self.fun, self.vmap_rule, in_tree, out_tree, program.out_avals),
+        )
+        return tree.tree_unflatten(out_tree, outs)
+
+    def __repr__(self) -> str:
+        return f"<custom_vmap {fun_name(self.fun)}>"
+
+
+def _nothing_batches(trace: Trace | None) -> bool:
+    if not evaluates(trace):  # type: ignore[arg-type]
+        return False
+    while trace is not None:
+        if isinstance(trace, BatchTrace):
+            return False
+        trace = trace.parent
+    return True
+
+
+class _UserRule:
+    """A user's rule on leaves, checked."""
+
+    def __init__(self, fun: Any, rule: Any, in_tree: Any, out_tree: Any, avals_out: list[ShapedArray]) -> None:
+        self.fun = fun
+        self.rule = rule
+        self.in_tree = in_tree
+        self.out_tree = out_tree
+        self.avals_out = avals_out
+        self.__name__ = fun_name(rule)
+
+    def vmap(self, axis_size: int, batched: Sequence[bool], args: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+        """Results and which of them are batched."""
+        in_batched = list(tree.tree_unflatten(self.in_tree, batched))
+        arrays = tree.tree_unflatten(self.in_tree, [as_array(x) for x in args])
+        result = self.rule(axis_size, in_batched, *arrays)
+        what = f"the vmap rule {place(self.rule)} of custom_vmap function {fun_name(self.fun)}"
+        if not isinstance(result, tuple | list) or len(result) != 2:
+            raise TypeError(f"{what} returns a pair (out, out_batched), got {result!r}")
+        outs, out_tree = tree.tree_flatten(result[0])
+        check_outputs(self.rule, outs, out_tree)
+        if out_tree != self.out_tree:
+            raise TypeError(
+                f"{what} returns a result of another structure than the function:\n"
+                f"  rule:     {typed_tree(out_tree, [get_aval(x) for x in outs])}\n"
+                f"  function: {typed_tree(self.out_tree, self.avals_out)}"
+            )
+        try:
+            flags = [bool(b) for b in tree.broadcast_prefix(result[1], result[0])]
+        except ValueError as error:
+            raise TypeError(f"{what}: out_batched has not the structure of the result: {error}") from None
+        for name, x, b, aval in zip(leaf_names(out_tree, "result"), outs, flags, self.avals_out, strict=True):
+            expected, got = unmapped_aval(axis_size, 0 if b else None, aval), get_aval(x)
+            if got.shape != expected.shape or got.dtype != expected.dtype:
+                kind = f"batched (axis size {axis_size})" if b else "not batched"
+                raise TypeError(f"{what} returns {name} of type {shown(got)}; {kind}, it has to be {shown(expected)}")
+        return [as_array(x) for x in outs], flags
+
+
+# -- the primitive's rules -----------------------------------------------------------------------------------
+
+
+@impl_rules.register(custom_vmap_call_p)
+def custom_vmap_call_impl(*args: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
+    """The program on NumPy arrays."""
+    return eval_jaxpr_on_host(call_jaxpr, args)
+
+
+@abstract_eval_rules.register(custom_vmap_call_p)
+def custom_vmap_call_abstract_eval(*avals: ShapedArray, call_jaxpr: ClosedJaxpr, **params: Any) -> list[ShapedArray]:
+    """The program's own type."""
+    return checked_out_avals("custom_vmap_call", call_jaxpr, avals)
+
+
+@vmap_rules.register(custom_vmap_call_p)
+def custom_vmap_call_vmap(
+    axis_size: int, vals: Any, dims: Any, *, rule: VmapRule, name: str, num_consts: int, **params: Any
+) -> Any:
+    """The user's rule, run here and now."""
+    if any(d is not None for d in dims[:num_consts]):
+        raise _closed_over(name, "a batched value")
+    batched = [d is not None for d in dims[num_consts:]]
+    args = [
+        x if d is None else move_batch_axis(axis_size, d, 0, x)
+        for x, d in zip(vals[num_consts:], dims[num_consts:], strict=True)
+    ]
+    outs, flags = rule.vmap(axis_size, batched, args)
+    return outs, [0 if b else None for b in flags]
+
+
+def _closed_over(name: str, what: str) -> ClosedOverError:
+    return ClosedOverError(
+        f"custom_vmap function {name} closes over {what}, which its rule is not told of. Pass the value as an argument."
+    )
+
+
+@jvp_rules.register(custom_vmap_call_p, symbolic_zeros=True)
+def custom_vmap_call_jvp(
+    primals: Any, tangents: Any, *, call_jaxpr: ClosedJaxpr, rule: VmapRule, name: str, num_consts: int
+) -> Any:
+    """Results by the call as it is; their tangents by a call of the derivative, with the rule's derivative."""
+    params = {"call_jaxpr": call_jaxpr, "rule": rule, "name": name, "num_consts": num_consts}
+    outs = custom_vmap_call_p.bind(*primals, **params)
+    nonzeros = [t is not None for t in tangents]
+    pushed, nonzeros_out = jvp_jaxpr(call_jaxpr, nonzeros)
+    count = len(outs)
+    derivative = rearranged(pushed, range(len(pushed.in_avals)), range(count, len(pushed.out_avals)))
+    tangents_out = custom_vmap_call_p.bind(
+        *primals,
+        *chosen(tangents, nonzeros),
+        call_jaxpr=derivative,
+        rule=_PushedRule(rule, name, num_consts, nonzeros, nonzeros_out),
+        name=f"jvp({name})",
+        num_consts=0,
+    )
+    return outs, merged(nonzeros_out, tangents_out, [None] * nonzeros_out.count(False))
+
+
+class _PushedRule:
+    """The derivative of a rule; a value and its tangent are batched together."""
+
+    def __init__(
+        self, rule: VmapRule, name: str, num_consts: int, nonzeros: Sequence[bool], nonzeros_out: Sequence[bool]
+    ) -> None:
+        self.rule = rule
+        self.name = name
+        self.num_consts = num_consts
+        self.nonzeros = nonzeros
+        self.nonzeros_out = nonzeros_out
+        self.__name__ = f"jvp({getattr(rule, '__name__', 'rule')})"
+
+    def vmap(self, axis_size: int, batched: Sequence[bool], args: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+        """Tangents of results, and which of them are batched."""
+        count, consts = len(self.nonzeros), self.num_consts
+        none = [None] * self.nonzeros.count(False)
+        tangents = merged(self.nonzeros, args[count:], none)
+        of_tangents = merged(self.nonzeros, batched[count:], [False] * len(none))
+        either = [a or b for a, b in zip(batched[:count], of_tangents, strict=True)]
+        if any(either[:consts]) or any(self.nonzeros[:consts]):
+            raise _closed_over(self.name, "a value that is batched or differentiated")
+
+        def full(x: Any, is_batched: bool, wanted: bool) -> Any:
+            return move_batch_axis(axis_size, None, 0, x) if wanted and not is_batched and x is not None else x
+
+        primals = [full(x, b, w) for x, b, w in zip(args[:count], batched[:count], either, strict=True)]
+        tangents = [full(t, b, w) for t, b, w in zip(tangents, of_tangents, either, strict=True)]
+        flags: list[bool] = []
+
+        def flat(*values: Any) -> list[Any]:
+            outs, out_batched = self.rule.vmap(axis_size, either[consts:], values)
+            flags.extend(out_batched)
+            return outs
+
+        outs, tangents_out = jvp_flat(flat, primals[consts:], tangents[consts:])
+        real = [instantiate(t, x) for t, x in zip(tangents_out, outs, strict=True)]
+        return chosen(real, self.nonzeros_out), chosen(flags, self.nonzeros_out)
+
+
+@partial_eval_rules.register(custom_vmap_call_p)
+def custom_vmap_call_partial_eval(
+    trace: PartialEvalTrace, args: Sequence[Any], *, call_jaxpr: ClosedJaxpr, **params: Any
+) -> list[Any]:
+    """In place: what is known of the program is computed, the rest is recorded."""
+    with set_current_trace(trace):
+        return inline_closed(call_jaxpr, args)
+
+
+@transpose_rules.register(custom_vmap_call_p, symbolic_zeros=True)
+def custom_vmap_call_transpose(cts: Sequence[Any], *operands: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
+    """The transposed program."""
+    return transposed_call(call_jaxpr, cts, operands)
+
+
+__all__ = ["custom_vmap", "custom_vmap_call_p"]

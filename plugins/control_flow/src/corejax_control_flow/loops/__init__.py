@@ -1,0 +1,1 @@
+"""Loops: `scan`, `while_loop`, `fori_loop`, `map`, and the progress bars of loops."""

@@ -1,0 +1,162 @@
+"""From the functions that users give to programs: what is closed over becomes leading operands."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from corejax.extend import (
+    ClosedJaxpr,
+    DebugInfo,
+    FlatFunction,
+    Jaxpr,
+    ShapedArray,
+    Tracer,
+    Var,
+    arg_names,
+    as_array,
+    check_arguments,
+    dtypes,
+    fun_name,
+    get_aval,
+    host_value,
+    stage,
+    tree,
+)
+from corejax_control_flow.programs._trace_cache import recorded
+
+
+class Traced(NamedTuple):
+    """A function as recorded: `consts` are the values of the program's constvars."""
+
+    jaxpr: Jaxpr
+    consts: list[Any]
+    out_tree: Any
+
+
+def trace(transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray]) -> Traced:
+    """Record a function of arguments with this structure (of the tuple of positional arguments) and types."""
+
+    def record() -> Traced:
+        flat = FlatFunction(fun, in_tree)
+        debug = DebugInfo(fun, transform, tree.treedef_tuple([in_tree, tree.tree_structure({})]))
+        try:
+            jaxpr, consts = stage(flat, avals, debug)
+        except TypeError as error:
+            _explain_arity(error, transform, fun, in_tree)
+            raise
+        return Traced(jaxpr, consts, flat.out_tree)
+
+    return recorded(fun, (transform, in_tree, tuple(avals)), record)  # type: ignore[no-any-return]
+
+
+def _explain_arity(error: TypeError, transform: str, fun: Callable[..., Any], in_tree: Any) -> None:
+    """Add to Python's own error what the function was called with, if it cannot be called so."""
+    count = len(in_tree.children())
+    try:
+        inspect.signature(fun).bind(*range(count))
+    except TypeError:
+        error.add_note(f"{transform} calls {place(fun)} with {count} argument{'' if count == 1 else 's'}.")
+    except ValueError:  # a builtin without a signature
+        pass
+
+
+def flatten_operands(transform: str, fun: Callable[..., Any], operands: tuple[Any, ...]) -> tuple[list[Any], Any]:
+    """Leaves and structure of positional arguments.
+
+    Raises:
+        TypeError: a leaf is not an array; names the argument.
+    """
+    leaves, in_tree = tree.tree_flatten(operands)
+    check_arguments(transform, fun, leaves, lambda: arg_names(fun, in_tree))
+    return leaves, in_tree
+
+
+def with_common_consts(traced: Sequence[Traced]) -> tuple[list[ClosedJaxpr], list[Any]]:
+    """Programs whose leading arguments are the constants of all of them, each once, and those constants."""
+    consts: dict[int, Any] = {}
+    for t in traced:
+        consts.update((id(c), c) for c in t.consts)
+    programs = []
+    for jaxpr, own, _ in traced:
+        if not consts:  # kept with the recording, so that transformations of it are made once
+            programs.append(jaxpr.memo.setdefault(("closed",), ClosedJaxpr(jaxpr, ())))
+            continue
+        binder = dict(zip(map(id, own), jaxpr.constvars, strict=True))
+        leading = [binder.get(key) or Var(get_aval(c)) for key, c in consts.items()]
+        opened = Jaxpr((), [*leading, *jaxpr.invars], jaxpr.eqns, jaxpr.outvars, jaxpr.debug_info)
+        programs.append(ClosedJaxpr(opened, ()))
+    return programs, list(consts.values())
+
+
+def place(fun: Any) -> str:
+    """`f at file.py:3`."""
+    location = DebugInfo(fun, "").location
+    return f"{fun_name(fun)} at {location}" if location else fun_name(fun)
+
+
+def convert(x: Any, dtype: Any) -> Any:
+    """`x` in a dtype, strongly typed; a concrete scalar stays one, so that it is written in place."""
+    if isinstance(x, Tracer) or get_aval(x).ndim:
+        from corejax_lax_basic import lax
+
+        return lax.convert_element_type(x, dtype)
+    return as_array(host_value(x).astype(dtype))
+
+
+def common_dtype(avals: Sequence[ShapedArray]) -> Any:
+    """The dtype that weak types among these take beside others; None where strong ones or shapes differ."""
+    first = avals[0]
+    if any(a.shape != first.shape for a in avals):
+        return None
+    if all(a.dtype == first.dtype for a in avals):
+        return first.dtype
+    try:
+        dtype = dtypes.result_type(*avals)
+    except TypeError:
+        return None
+    return dtype if all(a.weak_type or a.dtype == dtype for a in avals) else None
+
+
+def shown(aval: ShapedArray) -> str:
+    """A type as messages write it: `float32[3]`."""
+    return aval.str_short(short_dtypes=False)
+
+
+class _Type:
+    """A leaf's type, written as it is inside a printed pytree."""
+
+    def __init__(self, aval: ShapedArray | None, text: str = "") -> None:
+        self.text = text if aval is None else shown(aval)
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def typed_tree(treedef: Any, avals: Sequence[ShapedArray]) -> str:
+    """A pytree with types for leaves: `(float32[3], {'n': int32[]})`."""
+    return repr(tree.tree_unflatten(treedef, [_Type(a) for a in avals]))
+
+
+def typed_value(value: Any) -> str:
+    """A pytree as `typed_tree` shows it; what is not an array is shown by the name of its class."""
+
+    def typed(x: Any) -> _Type:
+        try:
+            return _Type(get_aval(x))
+        except TypeError:
+            return _Type(None, type(x).__name__)
+
+    return repr(tree.tree_map(typed, value))
+
+
+def structural_difference(name: str, first: Any, second: Any) -> str:
+    """The first place where two structures differ: `at carry['a']: tuple of 2 against list of 2`."""
+    found = tree.equality_errors(first, second, name=name)
+    return found[0] if found else ""
+
+
+def result_type(traced: Traced) -> str:
+    """A recorded function's result as a pytree with types for leaves."""
+    return typed_tree(traced.out_tree, traced.jaxpr.out_avals)

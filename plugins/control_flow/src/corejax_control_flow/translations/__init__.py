@@ -1,0 +1,1 @@
+"""StableHLO of every primitive here; imported when something is first compiled."""

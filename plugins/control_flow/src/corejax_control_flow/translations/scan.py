@@ -1,0 +1,167 @@
+"""StableHLO of `cond` (`case`), the loops (`while`), and progress (calls to the host)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import ClosedJaxpr, ShapedArray, xla_translations
+from corejax_control_flow.branches.cond_rules import cond_p, joined_out_avals
+from corejax_control_flow.loops.progress import ProgressBar, progress_p, report, report_p
+from corejax_control_flow.loops.scan_rules import scan_p
+from corejax_control_flow.loops.while_rules import while_p
+from corejax_control_flow.programs.rewriting import cut
+
+
+@xla_translations.register(cond_p)
+def cond_translation(
+    ctx: Any, in_avals: Any, in_vals: Sequence[Any], *, branches: tuple[ClosedJaxpr, ...], linear: Any
+) -> list[Any]:
+    """`case`: its regions see the operands around them. By itself it takes the last branch for negative indices."""
+    index, *operands = in_vals
+    out = joined_out_avals(branches)
+    if not out and not any(branch.effects for branch in branches):
+        return []
+    regions = [ctx.region((), lambda inner, b=branch: inner.inline(b, operands)) for branch in branches]
+    first = ctx.op("maximum", index, ctx.full(in_avals[0], 0), out=in_avals[0])
+    return ctx.op("case", first, out=out, regions=regions)  # type: ignore[no-any-return]
+
+
+@xla_translations.register(while_p)
+def while_translation(
+    ctx: Any,
+    in_avals: Any,
+    in_vals: Sequence[Any],
+    *,
+    body_jaxpr: ClosedJaxpr,
+    body_nconsts: int,
+    cond_jaxpr: ClosedJaxpr,
+    cond_nconsts: int,
+) -> list[Any]:
+    """`while`: its regions see the constants around them."""
+    cond_consts, body_consts, carry = cut(in_vals, cond_nconsts, body_nconsts)
+    avals = [x.aval for x in carry]
+    regions = [
+        ctx.region(avals, lambda inner, *values: inner.inline(cond_jaxpr, [*cond_consts, *values])),
+        ctx.region(avals, lambda inner, *values: inner.inline(body_jaxpr, [*body_consts, *values])),
+    ]
+    return ctx.op("while", *carry, out=avals, regions=regions)  # type: ignore[no-any-return]
+
+
+@xla_translations.register(progress_p)
+def progress_translation(
+    ctx: Any, in_avals: Any, in_vals: Sequence[Any], *, bar: ProgressBar, total: int | None
+) -> Any:
+    """A call to the host, made only when it is time to draw."""
+    count, going = in_vals
+    flag = ShapedArray((), np.dtype(np.bool_))
+    rest = ctx.op("remainder", count, ctx.constant(np.asarray(bar.period(total), np.int32)), out=count.aval)
+    attrs = "comparison_direction = #stablehlo<comparison_direction EQ>"
+    due = ctx.op("compare", rest, ctx.constant(np.zeros((), np.int32)), out=flag, attrs=attrs)
+    due = ctx.op("or", due, ctx.op("not", going, out=flag), out=flag)
+    program = report(bar, total)
+    regions = [
+        ctx.region((), lambda inner: [count]),
+        ctx.region((), lambda inner: inner.inline(program, in_vals)),
+    ]
+    return ctx.op("case", ctx.convert(due, np.dtype(np.int32)), out=count.aval, regions=regions)
+
+
+xla_translations.register(report_p, by="host callback")  # which is what this primitive is for
+
+
+@xla_translations.register(scan_p)
+def scan_translation(
+    ctx: Any,
+    in_avals: Any,
+    in_vals: Sequence[Any],
+    *,
+    jaxpr: ClosedJaxpr,
+    length: int,
+    linear: Any,
+    num_carry: int,
+    num_consts: int,
+    reverse: bool,
+    unroll: int,
+) -> list[Any]:
+    """`while` over a counter, the carries and the stacked results; `unroll` steps at once, the rest after it.
+
+    Constants and scanned arrays are seen by the loop's regions, not carried.
+    """
+    consts, carry, xs = cut(in_vals, num_consts, num_carry)
+    ys = [ctx.full(ShapedArray((length, *a.shape), a.dtype), 0) for a in jaxpr.out_avals[num_carry:]]
+    counter = np.dtype(np.int32 if length < 2**31 else np.int64)
+    loop = _Loop(jaxpr, consts, xs, num_carry, length, reverse)
+    iterations = length // unroll
+    in_loop = iterations * unroll if iterations > 1 else 0
+    state = [*carry, *ys]
+    if in_loop:
+        state = _while(ctx, loop, state, counter, in_loop, unroll)
+    for step in range(in_loop, length):
+        position = length - 1 - step if reverse else step
+        state = loop.step(ctx, ctx.constant(np.asarray(position, counter)), state)
+    return state
+
+
+def _while(ctx: Any, loop: _Loop, state: list[Any], counter: Any, stop: int, unroll: int) -> list[Any]:
+    scalar = ShapedArray((), counter)
+    avals = [scalar, *(x.aval for x in state)]
+
+    def unfinished(inner: Any, i: Any, *_: Any) -> Any:
+        return inner.compare("LT", i, inner.constant(np.asarray(stop, counter)))
+
+    def body(inner: Any, i: Any, *values: Any) -> list[Any]:
+        one = inner.constant(np.asarray(1, counter))
+        state = list(values)
+        for _ in range(unroll):
+            position = i
+            if loop.reverse:
+                last = inner.constant(np.asarray(loop.length - 1, counter))
+                position = inner.op("subtract", last, i, out=scalar)
+            state = loop.step(inner, position, state)
+            i = inner.op("add", i, one, out=scalar)
+        return [i, *state]
+
+    start = ctx.constant(np.asarray(0, counter))
+    regions = [ctx.region(avals, unfinished), ctx.region(avals, body)]
+    return ctx.op("while", start, *state, out=avals, regions=regions)[1:]  # type: ignore[no-any-return]
+
+
+class _Loop:
+    """What does not change between iterations."""
+
+    def __init__(
+        self, jaxpr: ClosedJaxpr, consts: list[Any], xs: list[Any], num_carry: int, length: int, reverse: bool
+    ) -> None:
+        self.jaxpr = jaxpr
+        self.consts = consts
+        self.xs = xs
+        self.num_carry = num_carry
+        self.length = length
+        self.reverse = reverse
+
+    def step(self, ctx: Any, position: Any, state: Sequence[Any]) -> list[Any]:
+        """The body at one position of the scanned arrays."""
+        carry, ys = cut(state, self.num_carry)
+        zero = ctx.constant(np.zeros((), position.aval.dtype))
+        elements = [_element(ctx, x, position, zero) for x in self.xs]
+        outs = ctx.inline(self.jaxpr, [*self.consts, *carry, *elements])
+        new, results = cut(outs, self.num_carry)
+        return [*new, *(_written(ctx, y, r, position, zero) for y, r in zip(ys, results, strict=True))]
+
+
+def _element(ctx: Any, x: Any, position: Any, zero: Any) -> Any:
+    shape = x.aval.shape[1:]
+    attrs = f"slice_sizes = {ctx.i64((1, *shape))}"
+    start = [position, *(zero for _ in shape)]
+    return ctx.reshape(
+        ctx.op("dynamic_slice", x, *start, out=ShapedArray((1, *shape), x.aval.dtype), attrs=attrs), shape
+    )
+
+
+def _written(ctx: Any, stack: Any, element: Any, position: Any, zero: Any) -> Any:
+    shape = stack.aval.shape[1:]
+    update = ctx.reshape(element, (1, *shape))
+    return ctx.op("dynamic_update_slice", stack, update, position, *(zero for _ in shape), out=stack.aval)
