@@ -18,12 +18,11 @@ def corejax_declare_api_version() -> int:
 def corejax_register_primitives() -> None:
     """Import the modules that define primitives, and the rules beside them."""
     import corejax_control_flow.branches.cond
-    import corejax_control_flow.checkpoint.checkpoint_rules
-    import corejax_control_flow.custom.custom_jvp_rules
-    import corejax_control_flow.custom.custom_vjp_rules
+    import corejax_control_flow.checkpoint.checkpoint
+    import corejax_control_flow.custom.custom_jvp
+    import corejax_control_flow.custom.custom_vjp
     import corejax_control_flow.custom.custom_vmap
     import corejax_control_flow.custom.linear_call
-    import corejax_control_flow.custom.remat_opt
     import corejax_control_flow.loops.progress
     import corejax_control_flow.loops.scan
     import corejax_control_flow.loops.while_loop
@@ -37,8 +36,14 @@ def corejax_register_rules(kind: str) -> None:
     """Translations live apart: nothing needs them until something is compiled."""
     if kind == "xla_translation":
         import corejax_control_flow.translations.checkpoint
+        import corejax_control_flow.translations.cond
         import corejax_control_flow.translations.custom
-        import corejax_control_flow.translations.scan  # noqa: F401
+        import corejax_control_flow.translations.custom_linear_solve
+        import corejax_control_flow.translations.name
+        import corejax_control_flow.translations.optimization_barrier
+        import corejax_control_flow.translations.progress
+        import corejax_control_flow.translations.scan
+        import corejax_control_flow.translations.while_loop  # noqa: F401
 
 
 @hookimpl
@@ -48,8 +53,8 @@ def corejax_export_names() -> dict[str, str]:
         "checkpoint": "corejax_control_flow.checkpoint.checkpoint:checkpoint",
         "remat": "corejax_control_flow.checkpoint.checkpoint:remat",
         "checkpoint_name": "corejax_control_flow.markers.name:checkpoint_name",
-        "named_call": "corejax_control_flow.markers.name:named_call",
-        "named_scope": "corejax_control_flow.markers.name:named_scope",
+        "named_call": "corejax_control_flow.markers.named_scope:named_call",
+        "named_scope": "corejax_control_flow.markers.named_scope:named_scope",
         "lax.optimization_barrier": "corejax_control_flow.markers.optimization_barrier:optimization_barrier",
         "closure_convert": "corejax_control_flow.custom.custom_gradient:closure_convert",
         "custom_gradient": "corejax_control_flow.custom.custom_gradient:custom_gradient",

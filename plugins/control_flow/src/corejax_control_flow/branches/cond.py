@@ -8,21 +8,18 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import ShapedArray, Tracer, api_boundary, as_array, dtypes, get_aval, host_value, leaf_names, tree
-from corejax_control_flow import recomputing as recomputing  # one more of the primitive's rules
+from corejax_control_flow.branches import cond_partial_eval as cond_partial_eval  # the rest of the primitive's rules
 from corejax_control_flow.branches.cond_rules import cond_p
+from corejax_control_flow.programs.messages import place, shown, structural_difference
 from corejax_control_flow.programs.rewriting import appended
 from corejax_control_flow.programs.tracing import (
     Traced,
-    common_dtype,
-    convert,
     flatten_operands,
-    place,
     result_type,
-    shown,
-    structural_difference,
     trace,
     with_common_consts,
 )
+from corejax_control_flow.programs.weak_types import common_dtype, convert
 
 _ABSENT = object()
 

@@ -27,8 +27,9 @@ from corejax.extend import (
     tree,
 )
 from corejax_control_flow.custom.custom_vjp import custom_vjp
+from corejax_control_flow.programs.messages import shown, typed_tree
 from corejax_control_flow.programs.rewriting import chosen, merged
-from corejax_control_flow.programs.tracing import shown, trace, typed_tree
+from corejax_control_flow.programs.tracing import trace
 
 
 def custom_gradient(fun: Callable[..., Any]) -> custom_vjp:

@@ -31,7 +31,7 @@ from corejax_control_flow.custom.symbolic_zeros import (
     for_rule,
     unflattened_like,
 )
-from corejax_control_flow.programs.tracing import place
+from corejax_control_flow.programs.messages import place
 
 
 class custom_jvp:

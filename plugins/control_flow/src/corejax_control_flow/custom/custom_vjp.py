@@ -28,7 +28,8 @@ from corejax_control_flow.custom.calls import Call, Closed, bind_call, evaluates
 from corejax_control_flow.custom.custom_vjp_rules import BatchedVjpCall, Forward, custom_vjp_call_p
 from corejax_control_flow.custom.remat_opt import remat_opt_p
 from corejax_control_flow.custom.symbolic_zeros import check_primals, checked_linear, for_rule, is_zero
-from corejax_control_flow.programs.tracing import Traced, place, typed_tree, typed_value, with_common_consts
+from corejax_control_flow.programs.messages import place, typed_tree, typed_value
+from corejax_control_flow.programs.tracing import Traced, with_common_consts
 
 
 class CustomVJPPrimal:

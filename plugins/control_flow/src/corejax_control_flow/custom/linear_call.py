@@ -37,8 +37,9 @@ from corejax.extend import (
     zero_cotangent,
 )
 from corejax_control_flow.custom.custom_jvp_rules import checked_out_avals
+from corejax_control_flow.programs.messages import typed_tree
 from corejax_control_flow.programs.rewriting import cut, inlining, memoised, merged
-from corejax_control_flow.programs.tracing import trace, typed_tree, with_common_consts
+from corejax_control_flow.programs.tracing import trace, with_common_consts
 
 linear_call_p = Primitive(
     "linear_call",

@@ -18,7 +18,7 @@ from corejax.extend import (
     leaves_like,
     structural,
 )
-from corejax_control_flow.programs.tracing import shown, typed_tree, typed_value
+from corejax_control_flow.programs.messages import shown, typed_tree, typed_value
 
 
 class SymbolicZero:

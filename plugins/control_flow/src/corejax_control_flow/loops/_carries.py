@@ -19,16 +19,10 @@ from corejax.extend import (
     tree,
 )
 from corejax_control_flow.loops._strong_carries import retyped
+from corejax_control_flow.programs.messages import place, shown, structural_difference, typed_tree
 from corejax_control_flow.programs.rewriting import chosen, others
-from corejax_control_flow.programs.tracing import (
-    Traced,
-    common_dtype,
-    convert,
-    place,
-    shown,
-    structural_difference,
-    typed_tree,
-)
+from corejax_control_flow.programs.tracing import Traced
+from corejax_control_flow.programs.weak_types import common_dtype, convert
 
 
 def settle(

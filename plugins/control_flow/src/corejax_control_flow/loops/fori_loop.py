@@ -25,7 +25,9 @@ from corejax_control_flow.loops._carries import check_leaves, function_or_raise,
 from corejax_control_flow.loops.progress import Progress, as_progress_bar
 from corejax_control_flow.loops.scan import checked_unroll, scan_traced
 from corejax_control_flow.loops.while_loop import while_traced
-from corejax_control_flow.programs.tracing import Traced, convert, shown, trace
+from corejax_control_flow.programs.messages import shown
+from corejax_control_flow.programs.tracing import Traced, trace
+from corejax_control_flow.programs.weak_types import convert
 
 
 @api_boundary

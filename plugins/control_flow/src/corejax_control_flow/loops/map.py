@@ -10,7 +10,7 @@ from corejax.extend import FlatFunction, api_boundary, batch_flat, fun_name, get
 from corejax_control_flow.loops._carries import check_leaves, function_or_raise
 from corejax_control_flow.loops.progress import Progress
 from corejax_control_flow.loops.scan import scan
-from corejax_control_flow.programs.tracing import shown
+from corejax_control_flow.programs.messages import shown
 
 
 @api_boundary

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import ClosedJaxpr, api_boundary, as_array, get_aval, leaf_names, mapped_aval, tree
-from corejax_control_flow import recomputing as recomputing  # the rest of the primitive's rules
-from corejax_control_flow.loops import scan_linearity as scan_linearity
+from corejax_control_flow.loops import scan_partial_eval as scan_partial_eval  # the rest of the primitive's rules
+from corejax_control_flow.loops import scan_transpose as scan_transpose
 from corejax_control_flow.loops._carries import as_results, check_leaves, settle, unchanged, without_carries
 from corejax_control_flow.loops.progress import Progress, ProgressBar, as_progress_bar, counted, first_count
 from corejax_control_flow.loops.scan_rules import scan_p
+from corejax_control_flow.programs.messages import place, shown
 from corejax_control_flow.programs.rewriting import chosen, cut, merged, others
-from corejax_control_flow.programs.tracing import Traced, place, result_type, shown, trace
+from corejax_control_flow.programs.tracing import Traced, result_type, trace
 
 
 @api_boundary

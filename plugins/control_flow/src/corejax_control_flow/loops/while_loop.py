@@ -27,8 +27,9 @@ from corejax_control_flow.loops.progress import (
     first_count,
 )
 from corejax_control_flow.loops.while_rules import while_p, with_more_arguments
+from corejax_control_flow.programs.messages import place
 from corejax_control_flow.programs.rewriting import chosen, merged, others, rearranged, without_effects
-from corejax_control_flow.programs.tracing import Traced, place, result_type, trace
+from corejax_control_flow.programs.tracing import Traced, result_type, trace
 
 
 @api_boundary

@@ -12,19 +12,15 @@ from corejax.extend import (
     FlatFunction,
     Jaxpr,
     ShapedArray,
-    Tracer,
     Var,
     arg_names,
-    as_array,
     check_arguments,
-    dtypes,
-    fun_name,
     get_aval,
-    host_value,
     stage,
     tree,
 )
 from corejax_control_flow.programs._trace_cache import recorded
+from corejax_control_flow.programs.messages import place, typed_tree
 
 
 class Traced(NamedTuple):
@@ -88,73 +84,6 @@ def with_common_consts(traced: Sequence[Traced]) -> tuple[list[ClosedJaxpr], lis
         opened = Jaxpr((), [*leading, *jaxpr.invars], jaxpr.eqns, jaxpr.outvars, jaxpr.debug_info)
         programs.append(ClosedJaxpr(opened, ()))
     return programs, list(consts.values())
-
-
-def place(fun: Any) -> str:
-    """`f at file.py:3`."""
-    location = DebugInfo(fun, "").location
-    return f"{fun_name(fun)} at {location}" if location else fun_name(fun)
-
-
-def convert(x: Any, dtype: Any) -> Any:
-    """`x` in a dtype, strongly typed; a concrete scalar stays one, so that it is written in place."""
-    if isinstance(x, Tracer) or get_aval(x).ndim:
-        from corejax_lax_basic import lax
-
-        return lax.convert_element_type(x, dtype)
-    return as_array(host_value(x).astype(dtype))
-
-
-def common_dtype(avals: Sequence[ShapedArray]) -> Any:
-    """The dtype that weak types among these take beside others; None where strong ones or shapes differ."""
-    first = avals[0]
-    if any(a.shape != first.shape for a in avals):
-        return None
-    if all(a.dtype == first.dtype for a in avals):
-        return first.dtype
-    try:
-        dtype = dtypes.result_type(*avals)
-    except TypeError:
-        return None
-    return dtype if all(a.weak_type or a.dtype == dtype for a in avals) else None
-
-
-def shown(aval: ShapedArray) -> str:
-    """A type as messages write it: `float32[3]`."""
-    return aval.str_short(short_dtypes=False)
-
-
-class _Type:
-    """A leaf's type, written as it is inside a printed pytree."""
-
-    def __init__(self, aval: ShapedArray | None, text: str = "") -> None:
-        self.text = text if aval is None else shown(aval)
-
-    def __repr__(self) -> str:
-        return self.text
-
-
-def typed_tree(treedef: Any, avals: Sequence[ShapedArray]) -> str:
-    """A pytree with types for leaves: `(float32[3], {'n': int32[]})`."""
-    return repr(tree.tree_unflatten(treedef, [_Type(a) for a in avals]))
-
-
-def typed_value(value: Any) -> str:
-    """A pytree as `typed_tree` shows it; what is not an array is shown by the name of its class."""
-
-    def typed(x: Any) -> _Type:
-        try:
-            return _Type(get_aval(x))
-        except TypeError:
-            return _Type(None, type(x).__name__)
-
-    return repr(tree.tree_map(typed, value))
-
-
-def structural_difference(name: str, first: Any, second: Any) -> str:
-    """The first place where two structures differ: `at carry['a']: tuple of 2 against list of 2`."""
-    found = tree.equality_errors(first, second, name=name)
-    return found[0] if found else ""
 
 
 def result_type(traced: Traced) -> str:

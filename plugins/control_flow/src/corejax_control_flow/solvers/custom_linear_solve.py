@@ -38,8 +38,9 @@ from corejax.extend import (
     zero_cotangent,
 )
 from corejax_control_flow.custom.custom_jvp_rules import checked_out_avals
+from corejax_control_flow.programs.messages import typed_tree
 from corejax_control_flow.programs.rewriting import cut, merged, with_outputs
-from corejax_control_flow.programs.tracing import result_type, trace, typed_tree
+from corejax_control_flow.programs.tracing import result_type, trace
 
 
 def _solved(*args: Any, const_lengths: Any, solve: ClosedJaxpr, **params: Any) -> list[Any]:

@@ -26,8 +26,9 @@ from corejax.extend import (
 )
 from corejax_control_flow.custom.custom_jvp import custom_jvp
 from corejax_control_flow.custom.symbolic_zeros import SymbolicZero
+from corejax_control_flow.programs.messages import typed_tree
 from corejax_control_flow.programs.rewriting import cut
-from corejax_control_flow.programs.tracing import trace, typed_tree
+from corejax_control_flow.programs.tracing import trace
 
 
 @api_boundary

@@ -1,4 +1,4 @@
-"""StableHLO of `remat2`, `optimization_barrier` and `name`."""
+"""StableHLO of `remat2`: its program, fenced off in the backward pass."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import numpy as np
 
 from corejax.extend import ClosedJaxpr, ShapedArray, xla_translations
 from corejax_control_flow.checkpoint.checkpoint_rules import remat_p
-from corejax_control_flow.markers.name import name_p
-from corejax_control_flow.markers.optimization_barrier import optimization_barrier_p
 
 
 @xla_translations.register(remat_p)
@@ -70,15 +68,3 @@ def _bits(ctx: Any, x: Any) -> Any:
     if dtype.kind not in "biu":
         x = ctx.op("bitcast_convert", x, out=ShapedArray((), np.dtype(_WORDS[dtype.name])))
     return ctx.convert(x, _INDEX.dtype)
-
-
-@xla_translations.register(optimization_barrier_p)
-def optimization_barrier_translation(ctx: Any, in_avals: Any, in_vals: Sequence[Any]) -> list[Any]:
-    """The StableHLO operation of that name."""
-    return ctx.op("optimization_barrier", *in_vals, out=list(in_avals)) if in_vals else []
-
-
-@xla_translations.register(name_p)
-def name_translation(ctx: Any, in_avals: Any, in_vals: Sequence[Any], *, name: str) -> Any:
-    """The operand."""
-    return in_vals[0]

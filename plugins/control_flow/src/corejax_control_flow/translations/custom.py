@@ -11,8 +11,6 @@ from corejax_control_flow.custom.custom_vjp_rules import custom_lin_p, custom_vj
 from corejax_control_flow.custom.custom_vmap import custom_vmap_call_p
 from corejax_control_flow.custom.linear_call import linear_call_p
 from corejax_control_flow.custom.remat_opt import remat_opt_p
-from corejax_control_flow.programs.rewriting import cut
-from corejax_control_flow.solvers.custom_linear_solve import custom_linear_solve_p
 
 
 def _inlined(primitive: Primitive, param: str) -> None:
@@ -31,15 +29,6 @@ _inlined(custom_vjp_call_p, "call_jaxpr")
 _inlined(custom_vmap_call_p, "call_jaxpr")
 _inlined(linear_call_p, "callee")
 _inlined(remat_opt_p, "fwd_jaxpr")
-
-
-@xla_translations.register(custom_linear_solve_p)
-def custom_linear_solve_translation(
-    ctx: Any, in_avals: Any, in_vals: Sequence[Any], *, const_lengths: Any, solve: ClosedJaxpr, **params: Any
-) -> list[Any]:
-    """The solver."""
-    _, _, consts, _, b = cut(in_vals, *const_lengths)
-    return ctx.inline(solve, [*consts, *b])  # type: ignore[no-any-return]
 
 
 @xla_translations.register(custom_lin_p)

@@ -1,4 +1,4 @@
-"""StableHLO of `cond` (`case`), the loops (`while`), and progress (calls to the host)."""
+"""StableHLO of `scan`: `while` over a counter."""
 
 from __future__ import annotations
 
@@ -8,68 +8,8 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import ClosedJaxpr, ShapedArray, xla_translations
-from corejax_control_flow.branches.cond_rules import cond_p, joined_out_avals
-from corejax_control_flow.loops.progress import ProgressBar, progress_p, report, report_p
 from corejax_control_flow.loops.scan_rules import scan_p
-from corejax_control_flow.loops.while_rules import while_p
 from corejax_control_flow.programs.rewriting import cut
-
-
-@xla_translations.register(cond_p)
-def cond_translation(
-    ctx: Any, in_avals: Any, in_vals: Sequence[Any], *, branches: tuple[ClosedJaxpr, ...], linear: Any
-) -> list[Any]:
-    """`case`: its regions see the operands around them. By itself it takes the last branch for negative indices."""
-    index, *operands = in_vals
-    out = joined_out_avals(branches)
-    if not out and not any(branch.effects for branch in branches):
-        return []
-    regions = [ctx.region((), lambda inner, b=branch: inner.inline(b, operands)) for branch in branches]
-    first = ctx.op("maximum", index, ctx.full(in_avals[0], 0), out=in_avals[0])
-    return ctx.op("case", first, out=out, regions=regions)  # type: ignore[no-any-return]
-
-
-@xla_translations.register(while_p)
-def while_translation(
-    ctx: Any,
-    in_avals: Any,
-    in_vals: Sequence[Any],
-    *,
-    body_jaxpr: ClosedJaxpr,
-    body_nconsts: int,
-    cond_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-) -> list[Any]:
-    """`while`: its regions see the constants around them."""
-    cond_consts, body_consts, carry = cut(in_vals, cond_nconsts, body_nconsts)
-    avals = [x.aval for x in carry]
-    regions = [
-        ctx.region(avals, lambda inner, *values: inner.inline(cond_jaxpr, [*cond_consts, *values])),
-        ctx.region(avals, lambda inner, *values: inner.inline(body_jaxpr, [*body_consts, *values])),
-    ]
-    return ctx.op("while", *carry, out=avals, regions=regions)  # type: ignore[no-any-return]
-
-
-@xla_translations.register(progress_p)
-def progress_translation(
-    ctx: Any, in_avals: Any, in_vals: Sequence[Any], *, bar: ProgressBar, total: int | None
-) -> Any:
-    """A call to the host, made only when it is time to draw."""
-    count, going = in_vals
-    flag = ShapedArray((), np.dtype(np.bool_))
-    rest = ctx.op("remainder", count, ctx.constant(np.asarray(bar.period(total), np.int32)), out=count.aval)
-    attrs = "comparison_direction = #stablehlo<comparison_direction EQ>"
-    due = ctx.op("compare", rest, ctx.constant(np.zeros((), np.int32)), out=flag, attrs=attrs)
-    due = ctx.op("or", due, ctx.op("not", going, out=flag), out=flag)
-    program = report(bar, total)
-    regions = [
-        ctx.region((), lambda inner: [count]),
-        ctx.region((), lambda inner: inner.inline(program, in_vals)),
-    ]
-    return ctx.op("case", ctx.convert(due, np.dtype(np.int32)), out=count.aval, regions=regions)
-
-
-xla_translations.register(report_p, by="host callback")  # which is what this primitive is for
 
 
 @xla_translations.register(scan_p)

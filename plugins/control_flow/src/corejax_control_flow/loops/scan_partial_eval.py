@@ -1,4 +1,4 @@
-"""`scan` taken apart: partial evaluation of both kinds, and transposition."""
+"""`scan` taken apart: partial evaluation of both kinds, and what policies of `checkpoint` keep of it."""
 
 from __future__ import annotations
 
@@ -9,24 +9,20 @@ from corejax.extend import (
     ClosedJaxpr,
     JaxprEqn,
     PartialEvalTrace,
+    Policy,
     Var,
-    add_tangents,
     dce_jaxpr,
     inline_closed,
     inline_equations,
-    is_undef_primal,
     memoised,
     partial_eval_jaxpr,
     partial_eval_jaxpr_rules,
     partial_eval_rules,
-    tangent_aval,
-    transpose_jaxpr,
-    transpose_rules,
-    zero_cotangent,
+    recompute_jaxpr,
+    recompute_rules,
 )
 from corejax_control_flow.loops.scan_rules import scan_p, stacked
 from corejax_control_flow.programs.rewriting import (
-    appended,
     chosen,
     cut,
     depends,
@@ -37,10 +33,8 @@ from corejax_control_flow.programs.rewriting import (
     without_effects,
 )
 
-# -- partial evaluation --------------------------------------------------------------------------------------
 
-
-class _Halves(NamedTuple):
+class ScanHalves(NamedTuple):
     """A body unzipped.
 
     The unknown half's constants are `hoisted`, then the unknown ones; its scanned arrays are `scanned`, then
@@ -66,12 +60,12 @@ class _Halves(NamedTuple):
     scanned: list[tuple[str, int]]
 
 
-def _unzip(
+def unzip(
     jaxpr: ClosedJaxpr, unknowns: Sequence[bool], num_consts: int, num_carry: int, *, hoist: bool = True
-) -> _Halves:
+) -> ScanHalves:
     """Split the body; a carry is unknown if it becomes so in any iteration."""
 
-    def make() -> _Halves:
+    def make() -> ScanHalves:
         consts, carry, xs = cut(unknowns, num_consts, num_carry)
         ys = [False] * (len(jaxpr.out_avals) - num_carry)
         while True:
@@ -86,7 +80,7 @@ def _unzip(
 
 def _with_sources(
     known: ClosedJaxpr, unknown: ClosedJaxpr, num_res: int, unknowns: tuple[list[bool], ...], hoist: bool
-) -> _Halves:
+) -> ScanHalves:
     """Find where each residual comes from, so that only those that differ between iterations are stacked.
 
     `unknowns` says which constants, carries and stacked results are unknown.
@@ -121,10 +115,10 @@ def _with_sources(
     front, rest = cut(range(num_res, len(unknown.in_avals)), consts.count(True) + carry.count(True))
     order = [*chosen(residuals, once), *front, *others(residuals, once), *rest]
     unknown = rearranged(unknown, order, range(len(unknown.out_avals)))
-    return _Halves(body, unknown, apart, carry, ys, chosen(of_residuals, once), others(of_residuals, once))
+    return ScanHalves(body, unknown, apart, carry, ys, chosen(of_residuals, once), others(of_residuals, once))
 
 
-class _Parts(NamedTuple):
+class SplitOperands(NamedTuple):
     """Operands and params of the two scans that a scan is split into."""
 
     known_consts: list[Any]
@@ -137,7 +131,9 @@ class _Parts(NamedTuple):
     unknown_params: dict[str, Any]
 
 
-def _parts(halves: _Halves, operands: Sequence[Any], unknowns: Sequence[bool], params: dict[str, Any]) -> _Parts:
+def split_operands(
+    halves: ScanHalves, operands: Sequence[Any], unknowns: Sequence[bool], params: dict[str, Any]
+) -> SplitOperands:
     num_consts, num_carry = params["num_consts"], params["num_carry"]
     consts, carry, xs = cut(operands, num_consts, num_carry)
     linear = cut(params["linear"], num_consts, num_carry)
@@ -168,15 +164,15 @@ def _parts(halves: _Halves, operands: Sequence[Any], unknowns: Sequence[bool], p
         "num_carry": len(unknown[1]),
         "num_consts": len(halves.hoisted) + len(unknown[0]),
     }
-    return _Parts(*known, known_params, *unknown, unknown_params)
+    return SplitOperands(*known, known_params, *unknown, unknown_params)
 
 
 def _runs(jaxpr: ClosedJaxpr) -> bool:
     return bool(jaxpr.out_avals) or bool(jaxpr.effects)
 
 
-def _residual_values(
-    halves: _Halves, parts: _Parts, invariant: Sequence[Any], ys: Sequence[Any]
+def residual_values(
+    halves: ScanHalves, parts: SplitOperands, invariant: Sequence[Any], ys: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
     where = {"const": parts.known_consts, "invariant": invariant, "xs": parts.known_xs, "ys": ys}
     return [where[kind][i] for kind, i in halves.hoisted], [where[kind][i] for kind, i in halves.scanned]
@@ -186,14 +182,14 @@ def _residual_values(
 def scan_partial_eval(trace: PartialEvalTrace, args: Sequence[Any], **params: Any) -> list[Any]:
     """Scan the known half now, record a scan of the unknown half."""
     unknowns = [trace.is_unknown(x) for x in args]
-    halves = _unzip(params["jaxpr"], unknowns, params["num_consts"], params["num_carry"])
-    parts = _parts(halves, args, unknowns, params)
+    halves = unzip(params["jaxpr"], unknowns, params["num_consts"], params["num_carry"])
+    parts = split_operands(halves, args, unknowns, params)
     outs: list[Any] = []
     if _runs(halves.known):
         outs = scan_p.bind(*parts.known_consts, *parts.known_carry, *parts.known_xs, **parts.known_params)
     carry_out, ys = cut(outs, len(parts.known_carry))
     invariant = inline_closed(halves.invariant, parts.known_consts) if halves.invariant.out_avals else []
-    hoisted, scanned = _residual_values(halves, parts, invariant, ys)
+    hoisted, scanned = residual_values(halves, parts, invariant, ys)
     recorded: list[Any] = []
     if _runs(halves.unknown):
         operands = [*hoisted, *parts.unknown_consts, *parts.unknown_carry, *scanned, *parts.unknown_xs]
@@ -207,16 +203,16 @@ def scan_partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
     """Split one equation: what is the same in every iteration, a scan of each half."""
     params = eqn.params
     counts = params["num_consts"], params["num_carry"]
-    halves = _unzip(params["jaxpr"], unknowns, *counts)
+    halves = unzip(params["jaxpr"], unknowns, *counts)
     if halves.invariant.consts:  # the program that the equation is in has no binders for them
-        halves = _unzip(params["jaxpr"], unknowns, *counts, hoist=False)
-    parts = _parts(halves, eqn.invars, unknowns, params)
+        halves = unzip(params["jaxpr"], unknowns, *counts, hoist=False)
+    parts = split_operands(halves, eqn.invars, unknowns, params)
     unknowns_out = [*halves.unknown_carry, *halves.unknown_ys]
     known_out = others(eqn.outvars, unknowns_out)
     num_carry = len(parts.known_carry)
     extra = [Var(a) for a in stacked(params["length"], halves.known.out_avals[len(known_out) :])]
     before, invariant = inline_equations(halves.invariant, parts.known_consts)
-    hoisted, scanned = _residual_values(halves, parts, invariant, [*known_out[num_carry:], *extra])
+    hoisted, scanned = residual_values(halves, parts, invariant, [*known_out[num_carry:], *extra])
     known_eqn = eqn.replace(
         invars=[*parts.known_consts, *parts.known_carry, *parts.known_xs],
         outvars=[*known_out, *extra],
@@ -235,121 +231,24 @@ def scan_partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
     )
 
 
-# -- transposition -------------------------------------------------------------------------------------------
+# -- policies of `checkpoint` ---------------------------------------------------------------------------------
 
 
-@transpose_rules.register(scan_p, symbolic_zeros=True)
-def scan_transpose(cts: Sequence[Any], *operands: Any, **params: Any) -> list[Any]:
-    """A scan of the transposed body from the other end; carries without linear operands are run first."""
-    jaxpr, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
-    undef = [is_undef_primal(x) for x in operands]
-    consts, carry, xs = cut(undef, num_consts, num_carry)
-    while True:
-        moved = either(carry, depends(jaxpr.jaxpr, [*consts, *carry, *xs])[:num_carry])
-        if moved == carry:
-            break
-        carry = moved
-    if all(carry):
-        return _pull(cts, operands, undef, params)
-    halves = _unzip(jaxpr, undef, num_consts, num_carry)
-    parts = _parts(halves, operands, undef, params)
-    outs = scan_p.bind(*parts.known_consts, *parts.known_carry, *parts.known_xs, **parts.known_params)
-    invariant = inline_closed(halves.invariant, parts.known_consts)
-    hoisted, scanned = _residual_values(halves, parts, invariant, outs[len(parts.known_carry) :])
-    linear = [*hoisted, *parts.unknown_consts, *parts.unknown_carry, *scanned, *parts.unknown_xs]
-    unknown_cts = chosen(cts, [*halves.unknown_carry, *halves.unknown_ys])
-    pulled = _pull(unknown_cts, linear, [is_undef_primal(x) for x in linear], parts.unknown_params)
-    sizes = (len(hoisted), len(parts.unknown_consts), len(parts.unknown_carry), len(scanned))
-    _, ct_consts, ct_carry, _, ct_xs = cut(pulled, *sizes)
-    unknown = [*consts, *halves.unknown_carry, *xs]
-    return merged(unknown, [*ct_consts, *ct_carry, *ct_xs], [None] * unknown.count(False))
+def scan_recompute(policy: Policy, eqn: JaxprEqn) -> tuple[JaxprEqn, JaxprEqn, list[Var]] | None:
+    """What the body may keep is stacked, and scanned when it is run again."""
+    params = eqn.params
+    first, again, count = recompute_jaxpr(params["jaxpr"], policy)
+    if not count:
+        return None
+    saved = [Var(a) for a in stacked(params["length"], first.out_avals[len(eqn.outvars) :])]
+    order = [*range(count, len(again.in_avals)), *range(count)]
+    again = rearranged(again, order, range(len(again.out_avals)))
+    linear = (*params["linear"], *(False for _ in saved))
+    return (
+        eqn.replace(outvars=[*eqn.outvars, *saved], params={**params, "jaxpr": first}),
+        eqn.replace(invars=[*eqn.invars, *saved], params={**params, "jaxpr": again, "linear": linear}),
+        saved,
+    )
 
 
-class _Transposed(NamedTuple):
-    """A transposed body and which cotangents there are.
-
-    The body is `(residuals, ct carries, sums, ct ys, scanned residuals) -> (ct carries, sums, ct xs)`, where
-    the sums are those of the constants' cotangents.
-
-    Attributes:
-        body: the program.
-        carry: which carries have cotangents, in any iteration.
-        consts, xs: which linear constants and scanned arrays get cotangents.
-    """
-
-    body: ClosedJaxpr
-    carry: list[bool]
-    consts: list[bool]
-    xs: list[bool]
-
-
-def _transposed(
-    jaxpr: ClosedJaxpr, linear: Sequence[bool], num_consts: int, num_carry: int, nonzero_cts: Sequence[bool]
-) -> _Transposed:
-    def make() -> _Transposed:
-        carry, ys = cut(nonzero_cts, num_carry)
-        consts_linear, _, xs_linear = cut(linear, num_consts, num_carry)
-        while True:
-            pulled, own = transpose_jaxpr(jaxpr, linear, [*carry, *ys])
-            consts, own_carry, xs = cut(own, sum(consts_linear), num_carry)
-            if either(carry, own_carry) == carry:
-                break
-            carry = either(carry, own_carry)
-        avals = [tangent_aval(a) for a in jaxpr.in_avals]
-        const_avals, carry_avals, _ = cut(avals, num_consts, num_carry)
-        sum_avals = chosen(chosen(const_avals, consts_linear), consts)
-
-        def tail(outs: Sequence[Any], sums: Sequence[Any]) -> list[Any]:
-            ct_consts, ct_carry, ct_xs = cut(outs, sum(consts), sum(own_carry))
-            pulled_carry = merged(own_carry, ct_carry, [None] * own_carry.count(False))
-            carries = [
-                zero_cotangent(a) if ct is None else ct
-                for ct, a, nz in zip(pulled_carry, carry_avals, carry, strict=True)
-                if nz
-            ]
-            return [*carries, *map(add_tangents, sums, ct_consts), *ct_xs]
-
-        body = appended(pulled, tail, sum_avals)
-        sizes = (consts_linear.count(False), xs_linear.count(False), sum(carry), sum(ys))
-        res_consts, res_xs, ct_carry, ct_ys, sums = cut(range(len(body.in_avals)), *sizes)
-        order = [*res_consts, *ct_carry, *sums, *ct_ys, *res_xs]
-        return _Transposed(rearranged(body, order, range(len(body.out_avals))), carry, consts, xs)
-
-    key = ("scan transposed", tuple(linear), num_consts, num_carry, tuple(nonzero_cts))
-    return memoised(jaxpr, key, make)  # type: ignore[no-any-return]
-
-
-def _pull(cts: Sequence[Any], operands: Sequence[Any], undef: Sequence[bool], params: dict[str, Any]) -> list[Any]:
-    """Transpose a scan all of whose carries are linear; an initial carry that is known gets none."""
-    jaxpr, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
-    consts, init, xs = cut(undef, num_consts, num_carry)
-    linear = [*consts, *(True for _ in init), *xs]
-    t = _transposed(jaxpr, linear, num_consts, num_carry, [ct is not None for ct in cts])
-    const_operands, _, x_operands = cut(operands, num_consts, num_carry)
-    res_consts, res_xs = others(const_operands, consts), others(x_operands, xs)
-    const_avals, carry_avals, _ = cut(jaxpr.in_avals, num_consts, num_carry)
-    ct_carry, ct_ys = cut(cts, num_carry)
-    ct_carry = [
-        zero_cotangent(a) if ct is None else ct for ct, a, nz in zip(ct_carry, carry_avals, t.carry, strict=True) if nz
-    ]
-    sums = [zero_cotangent(a) for a in chosen(chosen(const_avals, consts), t.consts)]
-    ct_ys = [ct for ct in ct_ys if ct is not None]
-    flags = [False] * len(res_consts) + [True] * (len(ct_carry) + len(sums) + len(ct_ys)) + [False] * len(res_xs)
-    new_params = {
-        **params,
-        "jaxpr": t.body,
-        "linear": tuple(flags),
-        "num_carry": len(ct_carry) + len(sums),
-        "num_consts": len(res_consts),
-        "reverse": not params["reverse"],
-    }
-    outs = scan_p.bind(*res_consts, *ct_carry, *sums, *ct_ys, *res_xs, **new_params)
-    out_carry, out_consts, out_xs = cut(outs, len(ct_carry), len(sums))
-    ct_init = merged(t.carry, out_carry, [None] * t.carry.count(False))
-    ct_consts = merged(t.consts, out_consts, [None] * t.consts.count(False))
-    ct_xs = merged(t.xs, out_xs, [None] * t.xs.count(False))
-    return [
-        *merged(consts, ct_consts, [None] * len(res_consts)),
-        *(ct if u else None for ct, u in zip(ct_init, init, strict=True)),
-        *merged(xs, ct_xs, [None] * len(res_xs)),
-    ]
+recompute_rules[scan_p] = scan_recompute

@@ -1,0 +1,38 @@
+"""The dtype that values of weak types take where programs meet, and the conversion to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from corejax.extend import (
+    ShapedArray,
+    Tracer,
+    as_array,
+    dtypes,
+    get_aval,
+    host_value,
+)
+
+
+def convert(x: Any, dtype: Any) -> Any:
+    """`x` in a dtype, strongly typed; a concrete scalar stays one, so that it is written in place."""
+    if isinstance(x, Tracer) or get_aval(x).ndim:
+        from corejax_lax_basic import lax
+
+        return lax.convert_element_type(x, dtype)
+    return as_array(host_value(x).astype(dtype))
+
+
+def common_dtype(avals: Sequence[ShapedArray]) -> Any:
+    """The dtype that weak types among these take beside others; None where strong ones or shapes differ."""
+    first = avals[0]
+    if any(a.shape != first.shape for a in avals):
+        return None
+    if all(a.dtype == first.dtype for a in avals):
+        return first.dtype
+    try:
+        dtype = dtypes.result_type(*avals)
+    except TypeError:
+        return None
+    return dtype if all(a.weak_type or a.dtype == dtype for a in avals) else None
