@@ -28,13 +28,8 @@ from corejax.extend import (
     transpose_rules,
     vmap_rules,
 )
-from corejax_control_flow.custom.calls import (
-    BatchedCall,
-    boxed,
-    explained,
-    refuse_closed_over,
-    refuse_closed_over_results,
-)
+from corejax_control_flow.custom.closed_over import explained, refuse_closed_over, refuse_closed_over_results
+from corejax_control_flow.custom.open_calls import BatchedCall, boxed
 from corejax_control_flow.custom.symbolic_zeros import with_types
 from corejax_control_flow.programs.rewriting import inlining, merged
 

@@ -33,15 +33,9 @@ from corejax.extend import (
     unmapped_aval,
     vmap_rules,
 )
-from corejax_control_flow.custom.calls import (
-    BatchedCall,
-    boxed,
-    explained,
-    refuse_closed_over,
-    refuse_closed_over_results,
-    unboxed,
-)
+from corejax_control_flow.custom.closed_over import explained, refuse_closed_over, refuse_closed_over_results
 from corejax_control_flow.custom.custom_jvp_rules import checked_out_avals, transposed_call
+from corejax_control_flow.custom.open_calls import BatchedCall, boxed, unboxed
 from corejax_control_flow.custom.symbolic_zeros import with_types
 from corejax_control_flow.programs.rewriting import chosen, cut, inlining, merged
 

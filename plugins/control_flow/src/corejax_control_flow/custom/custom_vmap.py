@@ -25,8 +25,8 @@ from corejax.extend import (
     unmapped_aval,
 )
 from corejax_control_flow.custom._arguments import Parameters
-from corejax_control_flow.custom.calls import evaluates
 from corejax_control_flow.custom.custom_vmap_rules import custom_vmap_call_p
+from corejax_control_flow.custom.open_calls import evaluates
 from corejax_control_flow.programs.messages import place, shown, typed_tree
 from corejax_control_flow.programs.tracing import trace
 

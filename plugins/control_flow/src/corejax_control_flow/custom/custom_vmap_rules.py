@@ -27,7 +27,7 @@ from corejax.extend import (
     transpose_rules,
     vmap_rules,
 )
-from corejax_control_flow.custom.calls import ClosedOverError
+from corejax_control_flow.custom.closed_over import ClosedOverError
 from corejax_control_flow.custom.custom_jvp_rules import checked_out_avals, transposed_call
 from corejax_control_flow.programs.rewriting import chosen, inlining, merged, rearranged
 

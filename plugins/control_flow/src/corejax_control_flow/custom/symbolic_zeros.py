@@ -56,6 +56,24 @@ class SymbolicZero:
         return f"SymbolicZero({shown(self._aval)})"
 
 
+class CustomVJPPrimal:
+    """An argument as the forward pass of a rule with `symbolic_zeros=True` gets it.
+
+    Attributes:
+        value: the value.
+        perturbed: whether anything is differentiated with respect to it.
+    """
+
+    __slots__ = ("perturbed", "value")
+
+    def __init__(self, value: Any, perturbed: bool) -> None:
+        self.value = value
+        self.perturbed = perturbed
+
+    def __repr__(self) -> str:
+        return f"CustomVJPPrimal(value={self.value!r}, perturbed={self.perturbed})"
+
+
 def real_zero(aval: ShapedArray) -> Any:
     """Zeros as users see them: `float0` for what has no tangents."""
     if not dtypes.is_inexact(aval.dtype):
