@@ -95,6 +95,6 @@ def corejax_provide_operations() -> Mapping[str, Callable[..., Any]]:
 @hookimpl
 def corejax_provide_examples(primitive: str) -> list[Example]:
     """Made when somebody checks the rules."""
-    from corejax_control_flow.examples.control_flow import examples_of
+    from corejax_control_flow.examples.by_primitive import EXAMPLES
 
-    return examples_of(primitive)
+    return EXAMPLES[primitive]() if primitive in EXAMPLES else []

@@ -69,24 +69,42 @@ def _unzip(branches: Branches, unknowns: Sequence[bool]) -> _Halves:
     return memoised(branches[0], ("cond halves", branches, tuple(unknowns)), make)  # type: ignore[no-any-return]
 
 
-def _residual_sources(known: Jaxpr, num_known: int, forwarded: dict[int, None], slots: list[Any]) -> list[Any]:
+def _residual_sources(
+    known: Jaxpr, num_known: int, forwarded: dict[int, None], slots: list[ShapedArray]
+) -> list[tuple[str, int]]:
+    """Where one branch's residuals are found; operands and slots that are not there yet are added."""
     position = {v: i for i, v in enumerate(known.invars)}
-    free = list(enumerate(slots))
-    sources: list[Any] = []
-    for v in known.outvars[num_known:]:
+    residuals = known.outvars[num_known:]
+    places = iter(_places([v.aval for v in residuals if v not in position], slots))
+    sources = []
+    for v in residuals:
         if v in position:
             forwarded[position[v]] = None
             sources.append(("operand", position[v]))
-            continue
-        aval = v.aval.strip_weak_type()
-        slot = next((i for i, a in free if a is aval), None)
+        else:
+            sources.append(("slot", next(places)))
+    return sources
+
+
+def _places(avals: Sequence[ShapedArray], slots: list[ShapedArray]) -> list[int]:
+    """A slot of its own for each value of one branch; slots that are missing are added."""
+    free = list(range(len(slots)))
+    places = []
+    for aval in avals:
+        wanted = aval.strip_weak_type()
+        slot = next((i for i in free if slots[i] is wanted), None)
         if slot is None:
             slot = len(slots)
-            slots.append(aval)
+            slots.append(wanted)
         else:
-            free.remove((slot, aval))
-        sources.append(("slot", slot))
-    return sources
+            free.remove(slot)
+        places.append(slot)
+    return places
+
+
+def _with_slots(branch: ClosedJaxpr, num_out: int, filled: dict[int, int], slots: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """A branch with all slots after its first outputs: `filled` maps slots to its outputs, the others are zeros."""
+    return with_outputs(branch, [*range(num_out), *(filled.get(i, aval) for i, aval in enumerate(slots))])
 
 
 def _joined_halves(
@@ -99,15 +117,14 @@ def _joined_halves(
 ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
     """One branch's halves with the slots and forwarded operands of all branches."""
     num_res = len(sources)
-    filled = {s: num_known + i for i, s in enumerate(sources)}
-    plan = [*range(num_known), *(filled.get(("slot", i), aval) for i, aval in enumerate(slots))]
+    filled = {place: num_known + i for i, (kind, place) in enumerate(sources) if kind == "slot"}
     old = unknown.jaxpr
     binder = dict(zip(sources, old.invars[:num_res], strict=True))
     taken = [binder.get(("slot", i)) or Var(aval) for i, aval in enumerate(slots)]
     passed = [binder.get(("operand", i)) or Var(known.in_avals[i]) for i in forwarded]
     invars = [*taken, *passed, *old.invars[num_res:]]
     joined = Jaxpr(old.constvars, invars, old.eqns, old.outvars, old.debug_info)
-    return with_outputs(known, plan), ClosedJaxpr(joined, unknown.consts)
+    return _with_slots(known, num_known, filled, slots), ClosedJaxpr(joined, unknown.consts)
 
 
 def _runs(branches: Branches) -> bool:
@@ -183,7 +200,10 @@ def cond_recompute(policy: Policy, eqn: JaxprEqn) -> tuple[JaxprEqn, JaxprEqn, l
     places = [_places(first.out_avals[num_out:], slots) for first, _, _ in pairs]
     if not slots:
         return None
-    firsts = tuple(_with_slots(first, num_out, own, slots) for (first, _, _), own in zip(pairs, places, strict=True))
+    firsts = tuple(
+        _with_slots(first, num_out, {slot: num_out + i for i, slot in enumerate(own)}, slots)
+        for (first, _, _), own in zip(pairs, places, strict=True)
+    )
     agains = tuple(_from_slots(again, own, slots) for (_, again, _), own in zip(pairs, places, strict=True))
     saved = [Var(a) for a in joined_out_avals(firsts)[num_out:]]
     linear = (*eqn.params["linear"], *(False for _ in saved))
@@ -192,28 +212,6 @@ def cond_recompute(policy: Policy, eqn: JaxprEqn) -> tuple[JaxprEqn, JaxprEqn, l
         eqn.replace(invars=[*eqn.invars, *saved], params={"branches": agains, "linear": linear}),
         saved,
     )
-
-
-def _places(avals: Sequence[ShapedArray], slots: list[ShapedArray]) -> list[int]:
-    """A slot for each value of one branch; missing slots are added."""
-    free = list(range(len(slots)))
-    places = []
-    for aval in avals:
-        wanted = aval.strip_weak_type()
-        slot = next((i for i in free if slots[i] is wanted), None)
-        if slot is None:
-            slot = len(slots)
-            slots.append(wanted)
-        else:
-            free.remove(slot)
-        places.append(slot)
-    return places
-
-
-def _with_slots(first: ClosedJaxpr, num_out: int, own: list[int], slots: list[ShapedArray]) -> ClosedJaxpr:
-    """A branch that fills its own slots, and the others with zeros."""
-    filled = {slot: num_out + i for i, slot in enumerate(own)}
-    return with_outputs(first, [*range(num_out), *(filled.get(i, aval) for i, aval in enumerate(slots))])
 
 
 def _from_slots(again: ClosedJaxpr, own: list[int], slots: list[ShapedArray]) -> ClosedJaxpr:

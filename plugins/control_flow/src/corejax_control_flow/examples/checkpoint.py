@@ -1,27 +1,14 @@
-"""Applications of `remat2`, `name` and `optimization_barrier`, for whoever checks their rules."""
+"""Applications of `remat2`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from corejax.extend import Example, ShapedArray, stage_closed
+from corejax.extend import Example
 from corejax_control_flow.checkpoint import policies
 from corejax_control_flow.checkpoint.checkpoint import checkpoint
+from corejax_control_flow.examples._equations import example, of_type
 from corejax_control_flow.markers.name import checkpoint_name
-
-F32 = np.dtype(np.float32)
-
-
-def _x(*shape: int) -> ShapedArray:
-    return ShapedArray(shape, F32)
-
-
-def _traced(fun: Callable[..., list[Any]], *avals: ShapedArray) -> Example:
-    eqn = stage_closed(fun, avals).jaxpr.eqns[-1]
-    return Example([atom.aval for atom in eqn.invars], eqn.params)
 
 
 def remat() -> list[Example]:
@@ -39,19 +26,9 @@ def remat() -> list[Example]:
         checkpoint(body, policy=policies.save_only_these_names("product")),
         checkpoint(body, policy=policies.everything_saveable, prevent_cse=False),
     )
-    plain = [_traced(lambda x, y, f=f: [f(x, y)], _x(3), _x(3)) for f in wraps]
-    linear = _traced(lambda x, y: [checkpoint(lambda x, y: x * 2.0 + y)(x, y)], _x(3), _x(3))
-    return [*plain, _traced(several, _x(2), _x(2)), linear]
+    plain = [example("remat2", lambda x, y, f=f: [f(x, y)], of_type(3), of_type(3)) for f in wraps]
+    linear = example("remat2", lambda x, y: [checkpoint(lambda x, y: x * 2.0 + y)(x, y)], of_type(3), of_type(3))
+    return [*plain, example("remat2", several, of_type(2), of_type(2)), linear]
 
 
-def name() -> list[Example]:
-    """A vector, a scalar."""
-    return [Example([_x(*shape)], {"name": "activation"}, reference=lambda x, name: x) for shape in ((3,), ())]
-
-
-def barrier() -> list[Example]:
-    """One operand, two of different shapes."""
-    return [
-        Example(operands, {}, reference=lambda *xs: list(xs))
-        for operands in ([_x(3)], [_x(2, 2), _x()], [_x(0), _x(2)])
-    ]
+EXAMPLES = {"remat2": remat}

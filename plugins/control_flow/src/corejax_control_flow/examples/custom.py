@@ -1,34 +1,17 @@
-"""Applications of functions with rules of their own, for whoever checks the rules of their primitives."""
+"""Applications of functions with rules of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from corejax.extend import Example, JaxprEqn, ShapedArray, jvp_flat, stage_closed
+from corejax.extend import Example, jvp_flat
 from corejax_control_flow.custom.custom_jvp import custom_jvp
 from corejax_control_flow.custom.custom_vjp import custom_vjp
 from corejax_control_flow.custom.custom_vmap import custom_vmap
 from corejax_control_flow.custom.linear_call import linear_call
-from corejax_control_flow.solvers.custom_linear_solve import custom_linear_solve
+from corejax_control_flow.examples._equations import example, of_type
 
-F32 = np.dtype(np.float32)
 _OPAQUE = {"text": "rules are Python functions, which do not print as text that parses"}
-
-
-def _x(*shape: int) -> ShapedArray:
-    return ShapedArray(shape, F32)
-
-
-def _equation(fun: Callable[..., list[Any]], avals: Sequence[ShapedArray], name: str) -> JaxprEqn:
-    return next(e for e in stage_closed(fun, avals).jaxpr.eqns if e.primitive.name == name)
-
-
-def _example(fun: Callable[..., list[Any]], avals: Sequence[ShapedArray], name: str, **fields: Any) -> Example:
-    eqn = _equation(fun, avals, name)
-    return Example(tuple(v.aval for v in eqn.invars), eqn.params, **fields)
 
 
 def jvp_calls() -> list[Example]:
@@ -47,8 +30,8 @@ def jvp_calls() -> list[Example]:
     g.defjvps(lambda t, out, x: t * out)
     name = "custom_jvp_call"
     return [
-        _example(lambda x, y: list(f(x, y)), (_x(3), _x(3)), name, skip=_OPAQUE),
-        _example(lambda x: [g(x)], (_x(2, 2),), name, skip=_OPAQUE),
+        example(name, lambda x, y: list(f(x, y)), of_type(3), of_type(3), skip=_OPAQUE),
+        example(name, lambda x: [g(x)], of_type(2, 2), skip=_OPAQUE),
     ]
 
 
@@ -67,7 +50,7 @@ def vjp_calls() -> list[Example]:
     fails = dict.fromkeys(
         ("untouched", "jvp", "linearity", "zeros", "linearize", "second_order", "vjp", "splits"), _REVERSE_ONLY
     )
-    return [_example(lambda x, y: [f(x, y)], (_x(3), _x(3)), "custom_vjp_call", skip=_OPAQUE, fails=fails)]
+    return [example("custom_vjp_call", lambda x, y: [f(x, y)], of_type(3), of_type(3), skip=_OPAQUE, fails=fails)]
 
 
 def forward_passes(primitive: str) -> list[Example]:
@@ -84,9 +67,9 @@ def forward_passes(primitive: str) -> list[Example]:
         return [*outs, *tangents]
 
     if primitive == "remat_opt":
-        return [_example(pushed, (_x(3), _x(3)), primitive)]
+        return [example(primitive, pushed, of_type(3), of_type(3))]
     unevaluated = dict.fromkeys(_EVALUATES, _REVERSE_ONLY)
-    return [_example(pushed, (_x(3), _x(3)), primitive, skip=_OPAQUE, fails=unevaluated)]
+    return [example(primitive, pushed, of_type(3), of_type(3), skip=_OPAQUE, fails=unevaluated)]
 
 
 # What evaluates the derivative of a call, which only transposition can make sense of.
@@ -122,8 +105,8 @@ def vmap_calls() -> list[Example]:
     both.def_vmap(lambda size, batched, x: (lax.sin(x), batched[0]))
     name = "custom_vmap_call"
     return [
-        _example(lambda x, y: [f(x, y)], (_x(), _x()), name, skip=_OPAQUE),
-        _example(lambda x: [both(x)], (_x(3),), name, skip=_OPAQUE),
+        example(name, lambda x, y: [f(x, y)], of_type(), of_type(), skip=_OPAQUE),
+        example(name, lambda x: [both(x)], of_type(3), skip=_OPAQUE),
     ]
 
 
@@ -133,40 +116,14 @@ def linear_calls() -> list[Example]:
     def scaled(r: Any, x: Any) -> list[Any]:
         return [linear_call(lambda r, x: x * r, lambda r, ct: ct * r, r, x)]
 
-    return [_example(scaled, (_x(3), _x(3)), "linear_call")]
+    return [example("linear_call", scaled, of_type(3), of_type(3))]
 
 
-def linear_solves() -> list[Example]:
-    """Of `custom_linear_solve`, with the coefficients in the programs: as operands they would belong together."""
-    from corejax_lax_basic import lax
-
-    def symmetric(b: Any) -> list[Any]:
-        def matvec(x: Any) -> Any:
-            return x * 2.0 + lax.rev(x, (0,)) * 0.5
-
-        return [custom_linear_solve(matvec, b, lambda mv, b: (b * 2.0 - lax.rev(b, (0,)) * 0.5) / 3.75, symmetric=True)]
-
-    def first_in_all(b: Any) -> list[Any]:
-        def solve(matvec: Any, b: Any) -> Any:
-            return (b - b[0] / 3.0) / 2.0
-
-        def transpose_solve(vecmat: Any, b: Any) -> Any:
-            return lax.concatenate([(b[:1] - b[1:].sum() / 2.0) / 3.0, b[1:] / 2.0], 0)
-
-        return [custom_linear_solve(lambda x: x * 2.0 + x[0], b, solve, transpose_solve)]
-
-    return [_example(fun, (_x(3),), "custom_linear_solve") for fun in (symmetric, first_in_all)]
-
-
-def examples_of(primitive: str) -> list[Example]:
-    """Applications of one primitive; none for a name that is not of this module."""
-    made = {
-        "custom_jvp_call": jvp_calls,
-        "custom_linear_solve": linear_solves,
-        "custom_vjp_call": vjp_calls,
-        "custom_vmap_call": vmap_calls,
-        "linear_call": linear_calls,
-    }
-    if primitive in ("custom_lin", "remat_opt"):
-        return forward_passes(primitive)
-    return made[primitive]() if primitive in made else []
+EXAMPLES = {
+    "custom_jvp_call": jvp_calls,
+    "custom_lin": lambda: forward_passes("custom_lin"),
+    "custom_vjp_call": vjp_calls,
+    "custom_vmap_call": vmap_calls,
+    "linear_call": linear_calls,
+    "remat_opt": lambda: forward_passes("remat_opt"),
+}

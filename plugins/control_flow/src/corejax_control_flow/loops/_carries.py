@@ -1,4 +1,4 @@
-"""The carry of a loop, as the functions that users call see it: its types, and what the body does to them."""
+"""The carry of a loop: a fixed point of its types, the carries that a body does not change, and checks of arguments."""
 
 from __future__ import annotations
 
@@ -18,39 +18,42 @@ from corejax.extend import (
     leaf_names,
     tree,
 )
-from corejax_control_flow.loops._strong_carries import retyped
+from corejax_control_flow.loops._strong_carries import with_strong_carries
 from corejax_control_flow.programs.messages import place, shown, structural_difference, typed_tree
 from corejax_control_flow.programs.rewriting import chosen, others
 from corejax_control_flow.programs.tracing import Traced
 from corejax_control_flow.programs.weak_types import common_dtype, convert
 
 
-def settle(
+def carry_fixed_point(
     transform: str,
     fun: Callable[..., Any],
     init: list[Any],
     init_tree: Any,
-    record: Callable[[list[ShapedArray]], Traced],
+    trace_body: Callable[[list[ShapedArray]], Traced],
     carry_tree: Callable[[Traced], Any],
 ) -> tuple[list[Any], Traced]:
-    """Record a body on carries of the types that it gives back; weakly typed ones are converted to them.
+    """Find a fixed point of the carry's types, and trace the body on it.
+
+    The body is traced on the types of the first carry. Where it returns a weakly typed leaf in another dtype, the first
+    carry is converted to that dtype, and the body is traced again.
 
     Args:
         transform: the function that was called, for messages.
         fun: the body.
         init: leaves of the first carry.
         init_tree: their structure.
-        record: records the body for carries of these types; its first outputs are the next carry's leaves.
-        carry_tree: structure of the carry that the recorded body gives.
+        trace_body: traces the body on carries of these types; its first outputs are the next carry's leaves.
+        carry_tree: structure of the carry that the traced body returns.
 
     Returns:
-        The leaves of the first carry, and the recorded body.
+        The leaves of the first carry, and the traced body.
 
     Raises:
         TypeError: the body changes the structure or a type; names the leaf.
     """
     avals = [get_aval(x) for x in init]
-    traced = record(avals)
+    traced = trace_body(avals)
     while True:
         given_tree = carry_tree(traced)
         if given_tree != init_tree:
@@ -70,11 +73,11 @@ def settle(
         init = [x if dtype is None else convert(x, dtype) for x, dtype in zip(init, wanted, strict=True)]
         earlier, avals = avals, [get_aval(x) for x in init]
         same = all(a.dtype == b.dtype for a, b in zip(earlier, avals, strict=True))
-        traced = (retyped(traced, avals) if same else None) or record(avals)
+        traced = (with_strong_carries(traced, avals) if same else None) or trace_body(avals)
 
 
 def _promoted(taken: ShapedArray, given: ShapedArray) -> Any:
-    """The dtype that a weakly typed first carry takes to be what the body gives; None to leave it."""
+    """The dtype to which a weakly typed first carry is converted, that of what the body returns; None to leave it."""
     if not taken.weak_type or given is taken:
         return None
     dtype = common_dtype((taken, given))
@@ -117,7 +120,7 @@ def _reshaped(name: str, taken: ShapedArray, given: ShapedArray) -> str:
 
 
 def unchanged(invars: Sequence[Any], outvars: Sequence[Any]) -> list[bool]:
-    """Which carries a body gives back as it took them."""
+    """Which carries a body returns as it took them."""
     return [v is w for v, w in zip(invars, outvars, strict=True)]
 
 
@@ -135,7 +138,7 @@ def without_carries(traced: Traced, num_carry: int, gone: Sequence[bool]) -> Clo
 
 
 def kept_with(jaxpr: Jaxpr, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-    """What `make` gives, kept with a recording, so that transformations of it are made once too."""
+    """What `make` returns, kept with the jaxpr: it is made once, and so are transformations of it."""
     found = jaxpr.memo.get(key)
     if found is None:
         found = jaxpr.memo[key] = make()
@@ -143,7 +146,7 @@ def kept_with(jaxpr: Jaxpr, key: tuple[Any, ...], make: Callable[[], Any]) -> An
 
 
 def as_results(leaves: Sequence[Any]) -> list[Any]:
-    """First carries that are results as they are: arrays, whatever the caller passed."""
+    """First carries that are results too, as arrays: the caller may have passed numbers."""
     return [x if isinstance(x, Tracer) else as_array(x) for x in leaves]
 
 

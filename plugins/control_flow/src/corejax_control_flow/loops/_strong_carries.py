@@ -1,8 +1,8 @@
-"""Recorded bodies for strongly typed carries, made from recordings for weakly typed ones instead of recorded anew.
+"""Conversion of a traced body from weakly typed to strongly typed carries, without tracing it again.
 
-A loop whose first carry is a Python number is recorded before it is known what the body makes of that. To record the
-body twice would double the time to trace it at each level of a nest of loops. Most often only the weak type differs,
-and the recording is what it would have been but for the types of variables.
+A loop's first carry may be a Python number, which is weakly typed. Its body is traced on that type first, and only then
+is it known whether the body returns a strong type. Tracing it a second time would double the time for each level of a
+nest of loops. Mostly the second trace would differ from the first in the weak types of variables only.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from corejax.extend import Jaxpr, JaxprEqn, Literal, ShapedArray, Var, subjaxprs
 from corejax_control_flow.programs.tracing import Traced
 
 
-def retyped(traced: Traced, avals: Sequence[ShapedArray]) -> Traced | None:
-    """The recording for first arguments of types that differ from its own in weak type only.
+def with_strong_carries(traced: Traced, avals: Sequence[ShapedArray]) -> Traced | None:
+    """The traced body with first arguments of other types, which differ from its own in weak type only.
 
     Returns:
-        It, or None where the types decide something: a weakly typed value was converted to another's dtype, or a
-        primitive does not take the operand.
+        The body. None where the weak type mattered: a weakly typed value was converted to another dtype, or a primitive
+        does not take the strong type.
     """
     old = traced.jaxpr
-    key = ("retyped", tuple(avals))
-    if key not in old.memo:  # kept with the recording, so that transformations of it are made once
-        old.memo[key] = _retyped(old, [*avals, *(v.aval for v in old.invars[len(avals) :])])
+    key = ("strong carries", tuple(avals))
+    if key not in old.memo:  # kept with the jaxpr, so that transformations of it are made once
+        old.memo[key] = _strong(old, [*avals, *(v.aval for v in old.invars[len(avals) :])])
     found = old.memo[key]
     return None if found is None else traced._replace(jaxpr=found)
 
 
-def _retyped(old: Jaxpr, avals: Sequence[ShapedArray]) -> Jaxpr | None:
+def _strong(old: Jaxpr, avals: Sequence[ShapedArray]) -> Jaxpr | None:
     new: dict[Var, Any] = {}
     invars = [_bound(v, aval, new) for v, aval in zip(old.invars, avals, strict=True)]
     eqns: list[JaxprEqn] = []
@@ -62,7 +62,7 @@ def _bound(v: Var, aval: ShapedArray, new: dict[Var, Any]) -> Var:
 
 
 def _literal(eqn: JaxprEqn, literal: Literal) -> Literal:
-    """Python scalars take the type of the arrays that they meet; operands of programs keep their own."""
+    """A literal beside a strongly typed operand is strongly typed; operands of higher-order primitives stay weak."""
     if "higher_order" in eqn.primitive.tags:
         return literal
     return Literal(literal.val, literal.aval.strip_weak_type())

@@ -21,7 +21,7 @@ from corejax.extend import (
     stage,
     tree,
 )
-from corejax_control_flow.loops._carries import check_leaves, function_or_raise, kept_with, settle
+from corejax_control_flow.loops._carries import carry_fixed_point, check_leaves, function_or_raise, kept_with
 from corejax_control_flow.loops.progress import Progress, as_progress_bar
 from corejax_control_flow.loops.scan import checked_unroll, scan_traced
 from corejax_control_flow.loops.while_loop import while_traced
@@ -75,7 +75,7 @@ def fori_loop(
     init, init_tree = check_leaves("fori_loop", body_fun, init_val, "init_val")
     bar = as_progress_bar("fori_loop", progress)
     in_tree = tree.treedef_tuple([tree.tree_structure(0), init_tree])
-    init, body = settle(
+    init, body = carry_fixed_point(
         "fori_loop",
         body_fun,
         init,
@@ -83,22 +83,22 @@ def fori_loop(
         lambda avals: _without_index(trace("fori_loop", body_fun, in_tree, [index, *avals])),
         lambda traced: traced.out_tree,
     )
-    recorded = body.jaxpr
-    body = body._replace(jaxpr=kept_with(recorded, ("with index",), lambda: _with_index(recorded)))
-    if isinstance(lower, Tracer) or isinstance(upper, Tracer):
-        if unroll is not None:
-            raise ValueError(
-                f"fori_loop of {fun_name(body_fun)}: unroll={unroll!r} needs bounds that are known while tracing, "
-                f"got lower={lower!r} and upper={upper!r}"
-            )
-        between, compare = kept_with(body.jaxpr, ("with bound",), lambda: _with_bound(body.jaxpr, get_aval(upper)))
-        cond = Traced(compare, [], tree.tree_structure(0))
-        outs = while_traced(cond, body._replace(jaxpr=between), [lower, upper, *init], bar)
-        return tree.tree_unflatten(init_tree, outs[2:])
-    length = max(int(host_value(upper)) - int(host_value(lower)), 0)
-    steps = checked_unroll("fori_loop", 1 if unroll is None else unroll, length)
-    outs = scan_traced(body, [lower, *init], [], length, False, steps, bar)
-    return tree.tree_unflatten(init_tree, outs[1:])
+    without_index = body.jaxpr
+    body = body._replace(jaxpr=kept_with(without_index, ("with index",), lambda: _with_index(without_index)))
+    if not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
+        length = max(int(host_value(upper)) - int(host_value(lower)), 0)
+        steps = checked_unroll("fori_loop", 1 if unroll is None else unroll, length)
+        outs = scan_traced(body, [lower, *init], [], length, False, steps, bar)
+        return tree.tree_unflatten(init_tree, outs[1:])
+    if unroll is not None:
+        raise ValueError(
+            f"fori_loop of {fun_name(body_fun)}: unroll={unroll!r} needs bounds that are known while tracing, "
+            f"got lower={lower!r} and upper={upper!r}"
+        )
+    between, compare = kept_with(body.jaxpr, ("with bound",), lambda: _with_bound(body.jaxpr, get_aval(upper)))
+    cond = Traced(compare, [], tree.tree_structure(0))
+    outs = while_traced(cond, body._replace(jaxpr=between), [lower, upper, *init], bar)
+    return tree.tree_unflatten(init_tree, outs[2:])
 
 
 def _bounds(body_fun: Any, lower: Any, upper: Any) -> tuple[Any, Any, ShapedArray]:

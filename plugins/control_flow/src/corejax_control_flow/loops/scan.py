@@ -11,7 +11,7 @@ import numpy as np
 from corejax.extend import ClosedJaxpr, api_boundary, as_array, get_aval, leaf_names, mapped_aval, tree
 from corejax_control_flow.loops import scan_partial_eval as scan_partial_eval  # the rest of the primitive's rules
 from corejax_control_flow.loops import scan_transpose as scan_transpose
-from corejax_control_flow.loops._carries import as_results, check_leaves, settle, unchanged, without_carries
+from corejax_control_flow.loops._carries import as_results, carry_fixed_point, check_leaves, unchanged, without_carries
 from corejax_control_flow.loops.progress import Progress, ProgressBar, as_progress_bar, counted, first_count
 from corejax_control_flow.loops.scan_rules import scan_p
 from corejax_control_flow.programs.messages import place, shown
@@ -73,7 +73,7 @@ def scan(
     bar = as_progress_bar("scan", progress)
     x_avals = [mapped_aval(get_aval(x), 0) for x in x_leaves]
     in_tree = tree.treedef_tuple([init_tree, x_tree])
-    init_leaves, traced = settle(
+    init_leaves, traced = carry_fixed_point(
         "scan",
         f,
         init_leaves,

@@ -11,10 +11,10 @@ from corejax.extend import ClosedJaxpr, Jaxpr, Var, api_boundary, close_over_con
 from corejax_control_flow.loops import while_partial_eval as while_partial_eval  # the rest of the primitive's rules
 from corejax_control_flow.loops._carries import (
     as_results,
+    carry_fixed_point,
     check_leaves,
     function_or_raise,
     kept_with,
-    settle,
     unchanged,
     without_carries,
 )
@@ -74,7 +74,7 @@ def while_loop(
     init, init_tree = check_leaves("while_loop", body_fun, init_val, "init_val")
     bar = as_progress_bar("while_loop", progress)
     in_tree = tree.treedef_tuple([init_tree])
-    init, body = settle(
+    init, body = carry_fixed_point(
         "while_loop",
         body_fun,
         init,
