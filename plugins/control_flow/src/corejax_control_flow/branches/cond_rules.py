@@ -36,6 +36,7 @@ from corejax.extend import (
     transpose_rules,
     vmap_rules,
 )
+from corejax_control_flow.programs.messages import shown_types
 from corejax_control_flow.programs.rewriting import (
     chosen,
     either,
@@ -44,6 +45,7 @@ from corejax_control_flow.programs.rewriting import (
     refuse_effects,
     with_outputs,
 )
+from corejax_control_flow.programs.weak_types import same_but_weak_type
 
 Branches = tuple[ClosedJaxpr, ...]
 Linear = tuple[bool, ...]
@@ -74,24 +76,18 @@ def cond_abstract_eval(index: ShapedArray, *operands: ShapedArray, branches: Bra
     for i, branch in enumerate(branches):
         if not _agree(branch.in_avals, operands):
             raise TypeError(
-                f"cond: branch {i} takes operands of types {_types(branch.in_avals)}, got {_types(operands)}"
+                f"cond: branch {i} takes operands of types {shown_types(branch.in_avals)}, got {shown_types(operands)}"
             )
         if not _agree(branch.out_avals, branches[0].out_avals):
             raise TypeError(
-                f"cond: branch 0 gives results of types {_types(branches[0].out_avals)}, branch {i} of types "
-                f"{_types(branch.out_avals)}"
+                f"cond: branch 0 gives results of types {shown_types(branches[0].out_avals)}, branch {i} of types "
+                f"{shown_types(branch.out_avals)}"
             )
     return joined_out_avals(branches)
 
 
 def _agree(avals: Sequence[ShapedArray], expected: Sequence[ShapedArray]) -> bool:
-    return len(avals) == len(expected) and all(
-        a is b or (a.shape == b.shape and a.dtype == b.dtype) for a, b in zip(avals, expected, strict=True)
-    )
-
-
-def _types(avals: Sequence[ShapedArray]) -> str:
-    return f"({', '.join(a.str_short() for a in avals)})"
+    return len(avals) == len(expected) and all(map(same_but_weak_type, avals, expected))
 
 
 def joined_out_avals(branches: Branches) -> list[ShapedArray]:

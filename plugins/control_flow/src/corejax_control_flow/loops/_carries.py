@@ -22,7 +22,7 @@ from corejax_control_flow.loops._strong_carries import with_strong_carries
 from corejax_control_flow.programs.messages import place, shown, structural_difference, typed_tree
 from corejax_control_flow.programs.rewriting import chosen, others
 from corejax_control_flow.programs.tracing import Traced
-from corejax_control_flow.programs.weak_types import common_dtype, convert
+from corejax_control_flow.programs.weak_types import common_dtype, convert, same_but_weak_type
 
 
 def carry_fixed_point(
@@ -89,7 +89,7 @@ def _check_types(
 ) -> None:
     lines = []
     for name, a, b in zip(leaf_names(init_tree, "carry"), taken, given, strict=True):
-        if a.shape == b.shape and a.dtype == b.dtype:
+        if same_but_weak_type(a, b):
             continue
         types = f"{name} is {shown(a)} when taken and {shown(b)} when returned"
         if a.shape != b.shape:

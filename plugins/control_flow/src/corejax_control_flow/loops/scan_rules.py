@@ -33,6 +33,7 @@ from corejax.extend import (
     vmap_rules,
 )
 from corejax_control_flow.programs.rewriting import chosen, cut, either, rearranged
+from corejax_control_flow.programs.weak_types import same_but_weak_type
 
 scan_p = Primitive(
     "scan",
@@ -97,10 +98,10 @@ def scan_abstract_eval(
     expected = [*consts, *carry, *stacked(length, xs)]
     kinds = ["a constant"] * num_consts + ["an initial carry"] * num_carry + ["a scanned array"] * len(xs)
     for i, (got, want, kind) in enumerate(zip(avals, expected, kinds, strict=True)):
-        if got is not want and (got.shape != want.shape or got.dtype != want.dtype):
+        if not same_but_weak_type(got, want):
             raise TypeError(f"scan: operand {i}, {kind}, is {got.str_short()}, the body takes {want.str_short()}")
     for i, (taken, given) in enumerate(zip(carry, jaxpr.out_avals[:num_carry], strict=True)):
-        if taken is not given and (taken.shape != given.shape or taken.dtype != given.dtype):
+        if not same_but_weak_type(taken, given):
             raise TypeError(
                 f"scan: the body takes carry {i} as {taken.str_short()} and gives it as {given.str_short()}"
             )

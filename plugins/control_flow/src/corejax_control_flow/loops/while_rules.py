@@ -35,6 +35,7 @@ from corejax.extend import (
     tangent_aval,
     vmap_rules,
 )
+from corejax_control_flow.programs.messages import shown_types
 from corejax_control_flow.programs.rewriting import (
     chosen,
     cut,
@@ -45,6 +46,7 @@ from corejax_control_flow.programs.rewriting import (
     rearranged,
     refuse_effects,
 )
+from corejax_control_flow.programs.weak_types import same_but_weak_type
 
 while_p = Primitive(
     "while",
@@ -81,22 +83,14 @@ def while_abstract_eval(
     kinds = ["a constant of the condition"] * cond_nconsts + ["a constant of the body"] * body_nconsts
     kinds += ["an initial carry"] * len(carry)
     for i, (got, want, kind) in enumerate(zip(avals, expected, kinds, strict=True)):
-        if not _same(got, want):
+        if not same_but_weak_type(got, want):
             raise TypeError(f"while: operand {i}, {kind}, is {got.str_short()}, the program takes {want.str_short()}")
     for name, types in (("the body gives", body_jaxpr.out_avals), ("the condition takes", cond_carry)):
-        if len(types) != len(carry) or not all(map(_same, types, carry)):
-            raise TypeError(f"while: the body takes carries {_types(carry)}, {name} {_types(types)}")
+        if len(types) != len(carry) or not all(map(same_but_weak_type, types, carry)):
+            raise TypeError(f"while: the body takes carries {shown_types(carry)}, {name} {shown_types(types)}")
     if [(a.shape, a.dtype) for a in cond_jaxpr.out_avals] != [((), np.dtype(np.bool_))]:
-        raise TypeError(f"while: the condition gives one bool[], this one {_types(cond_jaxpr.out_avals)}")
+        raise TypeError(f"while: the condition gives one bool[], this one {shown_types(cond_jaxpr.out_avals)}")
     return carry
-
-
-def _same(a: ShapedArray, b: ShapedArray) -> bool:
-    return a is b or (a.shape == b.shape and a.dtype == b.dtype)
-
-
-def _types(avals: Sequence[ShapedArray]) -> str:
-    return f"({', '.join(a.str_short() for a in avals)})"
 
 
 # -- carries that the body does not change ---------------------------------------------------------------------

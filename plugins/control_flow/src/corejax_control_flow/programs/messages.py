@@ -25,6 +25,11 @@ def shown(aval: ShapedArray) -> str:
     return aval.str_short(short_dtypes=False)
 
 
+def shown_types(avals: Sequence[ShapedArray]) -> str:
+    """Types as errors about an equation write them: `(f32[3], i32[])`."""
+    return f"({', '.join(a.str_short() for a in avals)})"
+
+
 class _Type:
     """A leaf's type, written as it is inside a printed pytree."""
 

@@ -1,4 +1,4 @@
-"""The dtype that values of weak types take where programs meet, and the conversion to it."""
+"""Weak types where programs meet: what differs in them only, the dtype that they take, and the conversion to it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ from corejax.extend import (
     get_aval,
     host_value,
 )
+
+
+def same_but_weak_type(a: ShapedArray, b: ShapedArray) -> bool:
+    """Whether two types are equal, or differ in weak type only."""
+    return a is b or (a.shape == b.shape and a.dtype == b.dtype)
 
 
 def convert(x: Any, dtype: Any) -> Any:
