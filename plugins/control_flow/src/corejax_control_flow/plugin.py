@@ -33,7 +33,7 @@ def corejax_register_primitives() -> None:
 
 @hookimpl
 def corejax_register_rules(kind: str) -> None:
-    """Translations live apart: nothing needs them until something is compiled."""
+    """Translations lie apart, for nothing needs them until something is compiled."""
     if kind == "xla_translation":
         import corejax_control_flow.translations.checkpoint
         import corejax_control_flow.translations.cond
@@ -94,7 +94,7 @@ def corejax_provide_operations() -> Mapping[str, Callable[..., Any]]:
 
 @hookimpl
 def corejax_provide_examples(primitive: str) -> list[Example]:
-    """Made when somebody checks the rules."""
+    """Applications of one primitive, for checks of its rules."""
     from corejax_control_flow.examples.by_primitive import EXAMPLES
 
     return EXAMPLES[primitive]() if primitive in EXAMPLES else []

@@ -1,4 +1,4 @@
-"""`cond` taken apart: partial evaluation of both kinds, and what policies of `checkpoint` keep of it."""
+"""`cond` split in two: partial evaluation of both kinds, and what policies of `checkpoint` keep of it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ from corejax_control_flow.programs.rewriting import (
 
 
 class _Halves(NamedTuple):
-    """Branches unzipped together.
+    """Branches, each split in two.
+
+    All known branches return the same slots: values that unknown branches need. Only one branch runs, so values of one
+    type share a slot, which a branch without such a value fills with zeros.
 
     Attributes:
         known: branches `known operands -> (known outputs, slots)`.
@@ -49,7 +52,7 @@ class _Halves(NamedTuple):
 
 
 def _unzip(branches: Branches, unknowns: Sequence[bool]) -> _Halves:
-    """Split every branch; residuals of one type share a slot, so that all branches leave the same types."""
+    """Split every branch, so that all known halves return the same types."""
 
     def make() -> _Halves:
         none = [False] * len(branches[0].out_avals)
@@ -72,7 +75,7 @@ def _unzip(branches: Branches, unknowns: Sequence[bool]) -> _Halves:
 def _residual_sources(
     known: Jaxpr, num_known: int, forwarded: dict[int, None], slots: list[ShapedArray]
 ) -> list[tuple[str, int]]:
-    """Where one branch's residuals are found; operands and slots that are not there yet are added."""
+    """Where to find each residual of one branch. Adds operands to `forwarded` and missing slots to `slots`."""
     position = {v: i for i, v in enumerate(known.invars)}
     residuals = known.outvars[num_known:]
     places = iter(_places([v.aval for v in residuals if v not in position], slots))
@@ -87,7 +90,7 @@ def _residual_sources(
 
 
 def _places(avals: Sequence[ShapedArray], slots: list[ShapedArray]) -> list[int]:
-    """A slot of its own for each value of one branch; slots that are missing are added."""
+    """A slot of its own for each value of one branch. Adds missing ones to `slots`."""
     free = list(range(len(slots)))
     places = []
     for aval in avals:
@@ -133,7 +136,7 @@ def _runs(branches: Branches) -> bool:
 
 @partial_eval_rules.register(cond_p)
 def cond_partial_eval(trace: PartialEvalTrace, args: Sequence[Any], *, branches: Branches, linear: Linear) -> list[Any]:
-    """With a known index the known halves run now; with an unknown one nothing does."""
+    """With a known index the known halves run now. With an unknown index nothing does."""
     index, *operands = args
     if trace.is_unknown(index):
         return trace.record(cond_p, args, {"branches": branches, "linear": linear})
@@ -192,7 +195,7 @@ def cond_partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
 
 
 def cond_recompute(policy: Policy, eqn: JaxprEqn) -> tuple[JaxprEqn, JaxprEqn, list[Var]] | None:
-    """Values of one type that different branches keep share a slot, for only one branch runs."""
+    """Values that the policy keeps are returned in slots, and taken when the branches run again."""
     branches: tuple[ClosedJaxpr, ...] = eqn.params["branches"]
     pairs = [recompute_jaxpr(b, policy) for b in branches]
     num_out = len(eqn.outvars)

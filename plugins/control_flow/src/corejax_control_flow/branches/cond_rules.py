@@ -3,7 +3,8 @@
     cond : i32[] -> a -> b        given branches, each a -> b
 
 The index counts from 0 and is in range: the public functions clamp it. Operands and outputs of the branches
-agree in shape and dtype; an output is weakly typed where it is in every branch.
+agree in shape and dtype. An output is weakly typed where it is in every branch. Partial evaluation is in
+`cond_partial_eval`.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def joined_out_avals(branches: Branches) -> list[ShapedArray]:
 
 @jvp_rules.register(cond_p, symbolic_zeros=True)
 def cond_jvp(primals: Any, tangents: Any, *, branches: Branches, linear: Linear) -> Any:
-    """One conditional between the programs that push tangents forward."""
+    """One conditional between the branches' jvps."""
     index, *operands = primals
     nonzeros = [t is not None for t in tangents[1:]]
     nonzeros_out = either(*(jvp_jaxpr(b, nonzeros)[1] for b in branches))
@@ -111,7 +112,7 @@ def cond_jvp(primals: Any, tangents: Any, *, branches: Branches, linear: Linear)
 
 @vmap_rules.register(cond_p)
 def cond_vmap(axis_size: int, vals: Any, dims: Any, *, branches: Branches, linear: Linear) -> Any:
-    """A conditional between the batched branches; only a batched index needs them all."""
+    """One conditional between the batched branches. With a batched index all of them run."""
     index, *operands = vals
     index_dim, *dims_in = dims
     if index_dim is not None:
@@ -123,7 +124,7 @@ def cond_vmap(axis_size: int, vals: Any, dims: Any, *, branches: Branches, linea
 
 
 def _select_outputs(axis_size: int, index: Any, operands: Any, dims_in: Any, branches: Branches) -> Any:
-    """Elements of the batch go different ways: run every branch, then choose, unless the branches agree."""
+    """Run every branch, then select for each element. What is the same operand in all branches is passed on."""
     from corejax_lax_basic import lax
 
     refuse_effects(
@@ -162,7 +163,7 @@ def _same_operand(programs: Sequence[Jaxpr], i: int) -> bool:
 
 @transpose_rules.register(cond_p, symbolic_zeros=True)
 def cond_transpose(cts: Sequence[Any], index: Any, *operands: Any, branches: Branches, linear: Linear) -> list[Any]:
-    """One conditional between the transposed branches; a branch without some cotangent gives zeros."""
+    """One conditional between the transposed branches. A branch that lacks a cotangent returns zeros."""
     undef = [is_undef_primal(x) for x in operands]
     avals = [tangent_aval(x.aval) for x in chosen(operands, undef)]
     pulled = [transpose_jaxpr(b, undef, [ct is not None for ct in cts]) for b in branches]
@@ -183,7 +184,7 @@ def cond_transpose(cts: Sequence[Any], index: Any, *operands: Any, branches: Bra
 
 
 def cond_dce(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
-    """Drop outputs that nobody uses, and operands that no branch then uses."""
+    """Drop outputs that are not used, and operands that no branch then uses."""
     if not any(used_outputs) and not eqn.effects:
         return [False] * len(eqn.invars), None
     branches = eqn.params["branches"]

@@ -127,7 +127,7 @@ def _static(fun: Any, args: Sequence[Any], numbers: Sequence[int]) -> dict[int, 
 
 
 class _Traced(NamedTuple):
-    """A function as recorded; `consts` are the values of the program's leading arguments."""
+    """A traced function; `consts` are the values of the program's leading arguments."""
 
     closed: ClosedJaxpr
     consts: list[Any]
@@ -135,7 +135,7 @@ class _Traced(NamedTuple):
 
 
 class _Call(NamedTuple):
-    """What of a call is not array data."""
+    """The parts of a call that are not arrays."""
 
     fun: Callable[..., Any]
     count: int
@@ -161,7 +161,7 @@ class _Call(NamedTuple):
 
 
 def _trace(call: _Call, avals: Sequence[ShapedArray], traces: dict[Any, _Traced]) -> _Traced:
-    """The program for a call; kept, so that equal layers share one and what is derived from it."""
+    """The program for a call. It is kept, so that equal layers share it and its transformations."""
     static = tuple((i, type(x), x) for i, x in sorted(call.static.items()))
     key = (call.in_tree, tuple(avals), static, call.count, config.trace_key(), trace_state.axis_env)
     found = traces.get(key)
@@ -170,6 +170,6 @@ def _trace(call: _Call, avals: Sequence[ShapedArray], traces: dict[Any, _Traced]
         flat = FlatFunction(fun, call.in_tree, with_kwargs=True)
         jaxpr, consts = stage(flat, avals, call.debug_info())
         found = _Traced(close_over_consts(jaxpr), consts, flat.out_tree)
-        if not any(isinstance(c, Tracer) for c in consts):  # those belong to one trace of a function around
+        if not any(isinstance(c, Tracer) for c in consts):  # tracers belong to a trace around the call
             traces[key] = found
     return found

@@ -2,9 +2,9 @@
 
     remat2 : a -> b        given a program a -> b
 
-It is the program itself wherever nothing is differentiated. Partial evaluation runs the known half and leaves it
-open what that half keeps: its arguments, and what the policy allows; the unknown half starts from those.
-`differentiated` says of an equation that it is such an unknown half.
+Where nothing is differentiated it is the program itself. Partial evaluation splits the program in two. The known half
+keeps its arguments and the values that the policy allows. The unknown half computes the rest again from those; its
+equation has `differentiated=True`.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def remat_transpose(cts: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, **pa
 
 
 def remat_dce(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
-    """Drop outputs that nobody uses, and operands that are then not needed."""
+    """Drop outputs that are not used, and operands that are then not needed."""
     if not any(used_outputs) and not eqn.effects:
         return [False] * len(eqn.invars), None
     smaller, used = dce_jaxpr(eqn.params["jaxpr"], used_outputs)

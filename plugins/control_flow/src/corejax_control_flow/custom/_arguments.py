@@ -1,4 +1,4 @@
-"""Arguments of functions with rules of their own: by position, taken apart into leaves, and put together again."""
+"""Arguments of functions with rules of their own: by position, flattened to leaves, and put together again."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ class Parameters:
 class Arguments:
     """Where the leaves of one call's arguments belong.
 
-    What is traced inside arguments that are not differentiated becomes a leaf too, before all others: so every
-    transformation around the call sees it, and only derivatives pass it by.
+    A tracer inside an argument that is not differentiated is a leaf too, before all others. So every transformation
+    around the call sees it, and only rules for derivatives do not.
 
     Attributes:
         num_static: number of traced leaves of the static arguments.

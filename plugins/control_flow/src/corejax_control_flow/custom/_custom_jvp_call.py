@@ -79,7 +79,7 @@ class JvpCall(Call):
         """The user's rule on leaves, checked."""
         arguments = self.arguments
         moving = tangents[arguments.num_static :]
-        if all(t is None for t in moving):  # only what is not differentiated moves
+        if all(t is None for t in moving):  # only arguments that are not differentiated have tangents
             outs = bind_call(self, primals)
             return outs, [None] * len(outs)
         shown = [

@@ -107,7 +107,7 @@ class VjpCall(Call):
         )
 
     def _staged_fwd(self, primals: Sequence[Any]) -> Forward:
-        """The forward pass as an equation that turns into the function where residuals are not used."""
+        """The forward pass as an equation. Without uses of residuals, dead code elimination makes it the function."""
         made: list[Forward] = []
 
         def flat(*leaves: Any) -> list[Any]:
@@ -169,7 +169,7 @@ class _Pullback:
             own = avals[start : start + child.num_leaves]
             start += child.num_leaves
             leaves += [None] * child.num_leaves if is_zero(ct) else _like(what, i, child, ct, own)
-        # The cotangent of an integer is nothing, whatever a rule says.
+        # Integers have no cotangents: what a rule returns for them is dropped.
         leaves = [x if dtypes.is_inexact(a.dtype) else None for x, a in zip(leaves, avals, strict=True)]
         return checked_linear(f"{what}: the cotangent", avals, leaves, lambda: leaf_names(in_tree, "args"))
 

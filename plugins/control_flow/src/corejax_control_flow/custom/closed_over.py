@@ -1,4 +1,4 @@
-"""Values that a function with rules of its own closes over and cannot use: what is said of them."""
+"""Errors for values that a function with rules of its own closes over and cannot use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ from corejax.extend import (
 
 @contextmanager
 def explained(transform: str, name: str) -> Iterator[None]:
-    """A value that the function or a rule closes over, and cannot, is named as what it is."""
+    """An escaped tracer inside is reported as a value that the function or a rule closes over.
+
+    Raises:
+        ClosedOverError: in place of the `UnexpectedTracerError`.
+    """
     try:
         yield
     except UnexpectedTracerError as error:
@@ -50,7 +54,7 @@ def refuse_closed_over(transform: str, name: str, tangents: Sequence[Any]) -> No
 
 
 def refuse_closed_over_results(transform: str, name: str, results: Sequence[Any]) -> None:
-    """Refuse what a rule returns without having computed with it: values of traces that are gone or above the rule's.
+    """Refuse results that a rule did not compute: values of traces that have ended or are above the rule's.
 
     Raises:
         ClosedOverError: there is one.

@@ -78,7 +78,7 @@ def _pair(fun: Any, result: Any) -> Any:
 
 
 class _Staged:
-    """A closure as residuals: its program, and what it closes over as the leaves."""
+    """A backward pass as a pytree: its program, with the values that it closes over as leaves."""
 
     def __init__(self, jaxpr: Jaxpr, out_tree: Any, consts: Any) -> None:
         self.jaxpr = jaxpr
@@ -87,7 +87,7 @@ class _Staged:
 
     @classmethod
     def of(cls, pull: Callable[..., Any], out: Any) -> _Staged:
-        """Record a function of one cotangent."""
+        """Trace a function of one cotangent."""
         outs, treedef = tree.tree_flatten(out)
         avals = [get_aval(x) for x in outs]
         moves = [dtypes.is_inexact(a.dtype) for a in avals]

@@ -57,7 +57,7 @@ def linear_call(
     """Call a function that is linear in its second argument and has a transpose of its own.
 
     Args:
-        fun: `(residuals, x) -> y`, linear in `x` (which nobody checks).
+        fun: `(residuals, x) -> y`, linear in `x` (this is not checked).
         fun_transpose: `(residuals, ct of y) -> ct of x`, linear in the cotangent; called where `fun` is transposed, and
             transposed it is `fun` again.
         residual_args: first argument, a pytree of arrays. It may be differentiated: through `fun`.

@@ -1,8 +1,8 @@
-"""Calls of functions with rules of their own, and which interpreter they go to.
+"""Calls of functions with rules of their own, and the interpreter that each goes to.
 
-A call is *open* while everything around it evaluates: the user's function and rules run on the values that the
-transformations at hand see, so Python control flow on them works, and a rule runs only if it is needed. It is
-*closed*, an equation whose program is a parameter, where something stages: one more operand for each value that the
+Where everything around a call evaluates, the call is *open*: the user's function and its rules run on the values of the
+transformations around it. So Python control flow on them works, and a rule runs only if it is needed. Where something
+stages, the call is *closed*: an equation whose program is a parameter, and whose first operands are the values that the
 function closes over.
 """
 
@@ -77,7 +77,7 @@ class Call:
 
 
 class BatchedCall(Call):
-    """A call below a batching trace that is alive: what the function closes over may be a batch of that trace.
+    """A call on batches, below the batching trace. The function may close over batches, for the trace is still alive.
 
     Attributes:
         dims_in, dims_out: batching dimensions of operands and results; the latter once it has run.
@@ -93,8 +93,8 @@ class BatchedCall(Call):
     def on_trace(self, fun: Callable[..., R], *args: Any) -> R:
         """`fun(*args)` with the batching trace on top of the current one.
 
-        It may have been made on top of another, one that differentiates: below that the function is only evaluated, or
-        its rule is run, and what it closes over of that trace is nothing that it can use.
+        The batching trace may have been made on top of a trace that differentiates. Here the function or its rule runs
+        below that trace, and cannot use what it closes over of it.
         """
         trace, parent = self.trace, self.trace.parent
         try:
@@ -148,14 +148,14 @@ def bind_call(call: Call, leaves: Sequence[Any]) -> list[Any]:
         return boxed(trace, outs, inner.dims_out)
     if trace is not bottom_trace():
         return _bind_closed(call, leaves, trace)
-    if any(isinstance(x, Tracer) for x in leaves):  # one that is gone: whatever uses it says so
+    if any(isinstance(x, Tracer) for x in leaves):  # its trace has ended: what uses it raises the error
         return call.run(*leaves)
     with set_current_trace(trace), explained(call.transform, fun_name(call.fun)):
         return [as_array(x) for x in call.run(*map(as_array, leaves))]
 
 
 def is_plain(args: Sequence[Any], kwargs: Any) -> bool:
-    """Whether nothing transforms and all that is passed are arrays: the function may be called as it is."""
+    """Whether nothing transforms and all arguments are arrays, so that the function may be called as it is."""
     return trace_state.trace is bottom_trace() and not kwargs and all(type(x) is Array for x in args)
 
 

@@ -1,4 +1,4 @@
-"""Zeros as users' rules get and give them, and what rules return, checked."""
+"""Zeros as users' rules get and return them, and checks of what rules return."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress bars as text on standard error: one line, on which the bars that are at work stand side by side."""
+"""Progress bars as text on standard error: all bars of running loops, side by side on one line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PAUSE = 0.05  # seconds between two drawings: a terminal shows no more, and dra
 
 
 class _Run:
-    """One loop at work."""
+    """One running loop."""
 
     __slots__ = ("count", "reported", "started")
 
@@ -23,7 +23,7 @@ class _Run:
 
 
 class Display:
-    """The bars at work. Loops of one label and length that run at the same time share a bar."""
+    """The bars of running loops. Loops of one label and length that run at the same time share a bar."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -31,7 +31,7 @@ class Display:
         self._drawn = 0.0
 
     def update(self, label: str, total: int | None, count: int, *, last: bool, force: bool) -> None:
-        """Show that `count` iterations are done. What goes wrong in showing it is nobody's concern."""
+        """Show that `count` iterations are done. Errors of the stream are ignored."""
         stream = sys.stderr
         try:
             if stream is None or not (force or stream.isatty()):

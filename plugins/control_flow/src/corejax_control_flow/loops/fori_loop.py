@@ -1,4 +1,4 @@
-"""`fori_loop`: a counted loop; a scan where the bounds are known while tracing, else a while loop."""
+"""`fori_loop`: a `scan` where the bounds are known while tracing, else a `while_loop`."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _as_index(bound: Any, index: ShapedArray) -> Any:
 
 
 def _without_index(traced: Traced) -> Traced:
-    """The body as a program of the carry, with the index as its first constant for the time being."""
+    """The body as a program of the carry, whose first constant is the index until `_with_index` makes it a carry."""
     old = traced.jaxpr
     constvars = [*old.invars[:1], *old.constvars]
     make = lambda: Jaxpr(constvars, old.invars[1:], old.eqns, old.outvars, old.debug_info)  # noqa: E731

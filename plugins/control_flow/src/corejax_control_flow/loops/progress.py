@@ -3,8 +3,8 @@
     progress : i32[] -> bool[] -> i32[]        the number of iterations that are done, and whether there is one more
 
 Every so many iterations, and at the last, the program calls back to the host, which draws. The result is the first
-operand; as the loop carries it on, each call waits for the one before. Under `vmap` there is one bar, under `grad`
-it shows the forward pass.
+operand. The loop carries it, so each call waits for the one before. Under `vmap` there is one bar. Under `grad` it
+shows the forward pass.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _checked(count: ShapedArray, going: ShapedArray, *, bar: ProgressBar, total:
 
 
 def _of_batch(axis_size: int, vals: Any, dims: Any, *, primitive: Primitive, **params: Any) -> Any:
-    """One bar for the batch, which is as far as the element that is furthest."""
+    """One bar for the batch. It shows the element that is furthest."""
     from corejax_lax_basic import lax
 
     count, going = vals
@@ -167,7 +167,7 @@ def counted(
     going: Callable[..., Any],
     extra: Sequence[ShapedArray] = (),
 ) -> ClosedJaxpr:
-    """A loop's body with one more carry, the first: the number of iterations, which it reports.
+    """A loop's body that counts and reports its iterations; the count is its first carry.
 
     Args:
         body: the body, whose first `num_consts` arguments are constants.

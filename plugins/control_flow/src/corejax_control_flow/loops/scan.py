@@ -95,7 +95,7 @@ def scan_traced(
     unroll: int,
     bar: ProgressBar | None,
 ) -> list[Any]:
-    """Bind `scan` to a recorded body; carries that it does not change are constants of the loop.
+    """Bind `scan` to a traced body. Carries that it returns unchanged are constants of the loop.
 
     Returns:
         The last carries and the stacked results.

@@ -1,4 +1,4 @@
-"""`scan` taken apart: partial evaluation of both kinds, and what policies of `checkpoint` keep of it."""
+"""`scan` split in two: partial evaluation of both kinds, and what policies of `checkpoint` keep of it."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from corejax_control_flow.programs.rewriting import (
 
 
 class ScanHalves(NamedTuple):
-    """A body unzipped.
+    """A body, split in two.
 
-    The unknown half's constants are `hoisted`, then the unknown ones; its scanned arrays are `scanned`, then
-    the unknown ones.
+    The unknown half takes residuals: those of `hoisted` before its own constants, those of `scanned` before its own
+    scanned arrays.
 
     Attributes:
-        known: the known body; after its own results it gives residuals to stack.
+        known: the known body; after its own results it returns residuals to stack.
         unknown: the unknown body.
         invariant: `known constants -> residuals that are the same in every iteration`.
         unknown_carry, unknown_ys: which carries and stacked results are unknown.
@@ -63,7 +63,7 @@ class ScanHalves(NamedTuple):
 def unzip(
     jaxpr: ClosedJaxpr, unknowns: Sequence[bool], num_consts: int, num_carry: int, *, hoist: bool = True
 ) -> ScanHalves:
-    """Split the body; a carry is unknown if it becomes so in any iteration."""
+    """Split the body. A carry is unknown if it becomes so in any iteration."""
 
     def make() -> ScanHalves:
         consts, carry, xs = cut(unknowns, num_consts, num_carry)
@@ -200,7 +200,7 @@ def scan_partial_eval(trace: PartialEvalTrace, args: Sequence[Any], **params: An
 
 @partial_eval_jaxpr_rules.register(scan_p)
 def scan_partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
-    """Split one equation: what is the same in every iteration, a scan of each half."""
+    """Split one equation into those that run once, a scan of the known half, and a scan of the unknown half."""
     params = eqn.params
     counts = params["num_consts"], params["num_carry"]
     halves = unzip(params["jaxpr"], unknowns, *counts)
@@ -235,7 +235,7 @@ def scan_partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
 
 
 def scan_recompute(policy: Policy, eqn: JaxprEqn) -> tuple[JaxprEqn, JaxprEqn, list[Var]] | None:
-    """What the body may keep is stacked, and scanned when it is run again."""
+    """Values that the policy keeps are stacked, and scanned when the body runs again."""
     params = eqn.params
     first, again, count = recompute_jaxpr(params["jaxpr"], policy)
     if not count:

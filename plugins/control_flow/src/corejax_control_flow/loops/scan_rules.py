@@ -1,10 +1,11 @@
-"""`scan`: a program applied to each element of arrays in turn, with a carry; see also `scan_linearity`.
+"""`scan`: a program applied to each element of arrays in turn, with a carry.
 
     scan : c -> h -> [x] -> (h, [y])        given a body (c, h, x) -> (h, y)
 
 Operands are `num_consts` constants c, `num_carry` initial carries h, then the arrays x with a leading axis of
 `length`. Results are the last carries and the stacked y. A carry has the type that the body takes; what the
-body gives and what the operand has may differ from it in weak type only.
+body returns and what the operand has may differ from it in weak type only. Partial evaluation and transposition are in
+`scan_partial_eval` and `scan_transpose`.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def scan_impl(
     reverse: bool,
     unroll: int,
 ) -> list[Any]:
-    """A Python loop over NumPy arrays; results are written into arrays made beforehand."""
+    """A Python loop over NumPy arrays. Results are written into arrays that are allocated before it."""
     consts, carry, xs = cut(args, num_consts, num_carry)
     ys = [np.empty((length, *a.shape), a.dtype) for a in jaxpr.out_avals[num_carry:]]
     for i in reversed(range(length)) if reverse else range(length):
@@ -119,7 +120,7 @@ def scan_jvp(
     num_consts: int,
     **params: Any,
 ) -> Any:
-    """One scan of the program that pushes tangents forward; a carry has one if any iteration gives it one."""
+    """One scan of the body's jvp. A carry has a tangent if it gets one in any iteration."""
     num_ys = len(jaxpr.out_avals) - num_carry
     nz_consts, nz_carry, nz_xs = cut([t is not None for t in tangents], num_consts, num_carry)
     while True:
@@ -163,7 +164,7 @@ def scan_vmap(
     num_consts: int,
     **params: Any,
 ) -> Any:
-    """One scan of the batched body; a carry is batched if it becomes so in any iteration."""
+    """One scan of the batched body. A carry is batched if it becomes so in any iteration."""
     num_ys = len(jaxpr.out_avals) - num_carry
     consts, carry, xs = cut(vals, num_consts, num_carry)
     const_dims, carry_dims, x_dims = cut(dims, num_consts, num_carry)
@@ -186,7 +187,7 @@ def scan_vmap(
 
 
 def scan_dce(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
-    """Drop results that nobody uses, and carries that nothing used depends on."""
+    """Drop results that are not used, and carries on which no used result depends."""
     if not any(used_outputs) and not eqn.effects:
         return [False] * len(eqn.invars), None
     params = eqn.params
@@ -206,7 +207,7 @@ def scan_dce(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], Jaxpr
         "num_consts": sum(used_inputs[:num_consts]),
         "num_carry": sum(used_carry),
     }
-    # A carry may be needed inside although nobody uses its last value: its binder stays and is not read.
+    # A carry may be needed inside although its last value is not used. Its binder stays and is not read.
     outvars = chosen(eqn.outvars, [*used_carry, *used_ys])
     return used_inputs, eqn.replace(invars=chosen(eqn.invars, used_inputs), outvars=outvars, params=new_params)
 

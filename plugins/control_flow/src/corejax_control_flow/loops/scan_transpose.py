@@ -32,7 +32,7 @@ from corejax_control_flow.programs.rewriting import (
 
 @transpose_rules.register(scan_p, symbolic_zeros=True)
 def scan_transpose(cts: Sequence[Any], *operands: Any, **params: Any) -> list[Any]:
-    """A scan of the transposed body from the other end; carries without linear operands are run first."""
+    """A scan of the transposed body from the other end. Carries that depend on no linear operand are computed first."""
     jaxpr, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
     undef = [is_undef_primal(x) for x in operands]
     consts, carry, xs = cut(undef, num_consts, num_carry)
@@ -112,7 +112,7 @@ def _transposed(
 
 
 def _pull(cts: Sequence[Any], operands: Sequence[Any], undef: Sequence[bool], params: dict[str, Any]) -> list[Any]:
-    """Transpose a scan all of whose carries are linear; an initial carry that is known gets none."""
+    """Transpose a scan whose carries are all linear. An initial carry that is known gets no cotangent."""
     jaxpr, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
     consts, init, xs = cut(undef, num_consts, num_carry)
     linear = [*consts, *(True for _ in init), *xs]

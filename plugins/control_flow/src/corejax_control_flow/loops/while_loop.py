@@ -100,7 +100,7 @@ def _check_condition(cond_fun: Any, traced: Traced) -> None:
 
 
 def while_traced(cond: Traced, body: Traced, init: Sequence[Any], bar: ProgressBar | None = None) -> list[Any]:
-    """Bind `while` to a recorded condition and body.
+    """Bind `while` to a traced condition and body.
 
     Carries that the body does not change and the condition does not read are constants of the body.
     """
@@ -151,7 +151,7 @@ def _condition(old: Jaxpr, gone: Sequence[bool]) -> ClosedJaxpr:
 
 
 def _with_count(cond: ClosedJaxpr, num_consts: int) -> ClosedJaxpr:
-    """A condition that is given a number of iterations before the other carries, and does not read it."""
+    """A condition that takes the number of iterations before the other carries, and does not read it."""
     last = len(cond.in_avals)
     order = [*range(num_consts), last, *range(num_consts, last)]
     return rearranged(with_more_arguments(cond, [COUNT]), order, [0])

@@ -1,7 +1,7 @@
-"""`while` taken apart: partial evaluation of both kinds, dead code, and why there is no transposition.
+"""`while`: partial evaluation of both kinds, dead code, and the refusal of transposition.
 
-Residuals of a loop of unknown length have no place to be kept in. So the unknown half is a loop that computes again
-what it needs of the known half.
+A loop of unknown length cannot keep residuals of each iteration. So the unknown half computes again what it needs of
+the known half.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from corejax_control_flow.programs.rewriting import (
 
 
 class Pruned(NamedTuple):
-    """A loop without what some of its results do not need.
+    """A loop without what its used results do not need.
 
     Attributes:
         params: of the smaller loop.
@@ -84,7 +84,7 @@ def pruned(params: dict[str, Any], used: Flags) -> Pruned:
 
 
 def while_dce(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
-    """Drop carries that nothing used depends on; the whole loop, if nothing is used."""
+    """Drop carries on which nothing used depends, and the whole loop if nothing is used."""
     if not any(used_outputs) and not eqn.effects:
         return [False] * len(eqn.invars), None
     small = pruned(eqn.params, used_outputs)
@@ -100,7 +100,7 @@ dce_rules[while_p] = while_dce
 
 
 class _Halves(NamedTuple):
-    """A loop unzipped.
+    """A loop, split in two.
 
     Attributes:
         known: params of the loop that runs now, for the known carries; all of its operands are the known ones.
@@ -116,7 +116,7 @@ class _Halves(NamedTuple):
 
 
 def _unzip(params: dict[str, Any], unknowns: Flags) -> _Halves | None:
-    """Split a loop; a carry is unknown if it becomes so in any iteration. None: how long it runs is unknown."""
+    """Split a loop. A carry is unknown if it becomes so in any iteration. None: the number of iterations is unknown."""
     body, body_nconsts = params["body_jaxpr"], params["body_nconsts"]
     cond, cond_nconsts = params["cond_jaxpr"], params["cond_nconsts"]
 
@@ -156,7 +156,7 @@ def _unzip(params: dict[str, Any], unknowns: Flags) -> _Halves | None:
 
 
 def without_unread(closed: ClosedJaxpr, kept: Flags) -> ClosedJaxpr:
-    """A program without the equations that read arguments which are not kept, none of which its outputs need."""
+    """A program without the equations that read arguments which are not kept. Its outputs need none of them."""
     old = closed.jaxpr
     gone = set(others(old.invars, kept))
     eqns = []
@@ -235,7 +235,7 @@ def while_partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
 
 @transpose_rules.register(while_p, symbolic_zeros=True)
 def while_transpose(cts: Sequence[Any], *operands: Any, **params: Any) -> list[Any]:
-    """There is none.
+    """Refuses, for the number of iterations to undo is not known.
 
     Raises:
         ValueError: says what to use instead.

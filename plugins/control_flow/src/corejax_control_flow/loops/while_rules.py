@@ -3,8 +3,8 @@
     while : c -> d -> h -> h        given a condition (c, h) -> bool and a body (d, h) -> h
 
 Operands are `cond_nconsts` constants c of the condition, `body_nconsts` constants d of the body, then the initial
-carries h. A carry has the type that the body takes; what the body gives and what the operand has may differ from it in
-weak type only. The rules of partial evaluation, transposition and dead code are in `while_partial`.
+carries h. A carry has the type that the body takes. What the body returns and what the operand has may differ from it
+in weak type only. The rules of partial evaluation, transposition and dead code are in `while_partial_eval`.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def unchanging(
     cond_jaxpr: ClosedJaxpr,
     cond_nconsts: int,
 ) -> tuple[list[bool], list[Any], dict[str, Any]]:
-    """The loop with those carries as constants that its body gives back as it takes them.
+    """The loop with the carries that its body returns unchanged as constants.
 
     Args:
         args: operands of the loop, or batches of them.
@@ -153,7 +153,7 @@ def while_jvp(
     cond_jaxpr: ClosedJaxpr,
     cond_nconsts: int,
 ) -> Any:
-    """One loop that carries tangents along; a carry has one if any iteration gives it one."""
+    """One loop that carries tangents too. A carry has a tangent if it gets one in any iteration."""
     cond_consts, body_consts, init = cut(primals, cond_nconsts, body_nconsts)
     _, const_dots, init_dots = cut(tangents, cond_nconsts, body_nconsts)
     nz_consts, nz_carry = ([t is not None for t in ts] for ts in (const_dots, init_dots))
@@ -243,7 +243,7 @@ def while_vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> Any:
 def _per_element(
     body: ClosedJaxpr, cond: ClosedJaxpr, body_nconsts: int, cond_nconsts: int
 ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
-    """Body and condition of a loop that goes on as long as any element does, and keeps those that have ended.
+    """Body and condition of a loop that runs as long as any element does. Elements that have ended keep their value.
 
     The body takes the condition's constants before its own.
     """

@@ -1,4 +1,4 @@
-"""`checkpoint_name`, the primitive `name` behind it, and names of parts of a program: `named_scope`, `named_call`.
+"""`checkpoint_name`, and the primitive `name` behind it.
 
 name : a -> a
 """

@@ -38,7 +38,8 @@ def named_scope(name: str) -> ContextDecorator:
 class _Scope(ContextDecorator):
     """What `named_scope` returns.
 
-    It is no generator: one that an interrupt leaves suspended runs its last part whenever it is collected.
+    A class and not a generator: an interrupt can leave a generator suspended, and its last part would then run at any
+    time, when it is collected.
     """
 
     def __init__(self, name: str) -> None:

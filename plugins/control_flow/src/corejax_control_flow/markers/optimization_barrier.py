@@ -1,4 +1,4 @@
-"""`optimization_barrier`: its operands, which the compiler takes for unknown and computes all before any is used.
+"""`optimization_barrier`: the identity on several operands, across which the compiler moves nothing.
 
 optimization_barrier : [a] -> [a]
 """

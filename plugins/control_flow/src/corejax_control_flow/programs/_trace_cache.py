@@ -1,10 +1,10 @@
-"""Recorded functions kept for the next time: one that is called again with the same types is not recorded again.
+"""Traced functions, kept for the next time: a function that is called again on the same types is not traced again.
 
-A recording stands for a function only as long as everything that the function refers to is what it was: its code, its
-defaults, what it closes over, the globals that its code names, and so on through the functions among these. A function
-that refers to anything which may have changed behind our back (a list, an array, an object with attributes, a module
-that is not a library) is recorded anew each time, and so is one whose recording has constants: those are arrays, or
-tracers of transformations at work.
+A kept program stands for its function as long as everything that the function refers to is unchanged: its code, its
+defaults, what it closes over, the globals that its code names, and so on through the functions among these. Two kinds
+of functions are traced each time. One refers to something that can be changed in place: a list, an array, an object
+with attributes, a module that is not a library's. The other has a program with constants, which are arrays, or tracers
+of a transformation around the call.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 from corejax.extend import Array, Primitive, clears_cache, config, host_value, trace_state
 
-_LIMIT = 256  # recordings kept
+_LIMIT = 256  # programs kept
 _MAX_PARTS = 200  # references followed before a function counts as too much to look at
 _LIBRARIES = frozenset({"builtins", "corejax", "math", "numpy", "operator", "functools", "ml_dtypes"})
 _ATOMS = frozenset({bool, int, str, bytes, type(None), type(...)})
@@ -33,7 +33,7 @@ clears_cache(_kept.clear)
 
 
 class _Changeable(Exception):
-    """A function refers to what may have changed."""
+    """A function refers to something that can be changed in place."""
 
 
 class _Parts:
@@ -51,7 +51,7 @@ class _Parts:
         self._random = False
 
     def follow(self, fun: Any) -> None:
-        """Follow everything from a function on; numpy.random gives something else each time."""
+        """Follow all references from a function on. What uses numpy.random is different each time."""
         self.add(fun)
         if self._random and any(x is np for x in self.objects):
             raise _Changeable
@@ -134,7 +134,7 @@ def _root(module: Any) -> str:
 
 
 def _of_library(x: Any) -> bool:
-    """A module, class or builtin function of a library, which nobody changes."""
+    """A module, class or builtin function of a library. It is taken to be unchanged."""
     if isinstance(x, types.BuiltinFunctionType):  # a method of an object is one too
         return x.__self__ is None or (isinstance(x.__self__, types.ModuleType) and _of_library(x.__self__))
     if isinstance(x, types.ModuleType):
@@ -143,12 +143,12 @@ def _of_library(x: Any) -> bool:
 
 
 def recorded(fun: Callable[..., Any], key: tuple[Any, ...], record: Callable[[], Any]) -> Any:
-    """What `record` gives, or gave the last time for the same function and key.
+    """The result of `record`, or its earlier result for the same function and key.
 
     Args:
-        fun: the function that is recorded.
-        key: what the recording depends on beside the function: how and for which types it is recorded.
-        record: records it; its result has the attribute `consts`.
+        fun: the function that is traced.
+        key: what the program depends on beside the function: how it is traced, and on which types.
+        record: traces it; its result has the attribute `consts`.
     """
     parts: _Parts | None = _Parts()
     try:

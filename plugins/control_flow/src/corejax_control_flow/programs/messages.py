@@ -15,7 +15,7 @@ from corejax.extend import (
 
 
 def place(fun: Any) -> str:
-    """`f at file.py:3`."""
+    """A function with the line of its definition: `f at file.py:3`."""
     location = DebugInfo(fun, "").location
     return f"{fun_name(fun)} at {location}" if location else fun_name(fun)
 

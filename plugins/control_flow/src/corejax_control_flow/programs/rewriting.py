@@ -1,6 +1,6 @@
-"""Surgery on programs that the rules share: reordering, appending, dependence, pruned partial evaluation.
+"""Programs made of programs: arguments and outputs in another order, more equations, fewer effects.
 
-Nothing here retraces a program: equations are shared between the old program and the new one.
+Nothing is traced again. The old program and the new one share equations.
 """
 
 from __future__ import annotations
@@ -124,13 +124,13 @@ def depends(jaxpr: Jaxpr, inputs: Flags) -> list[bool]:
     return [v in touched for v in jaxpr.outvars]
 
 
-HARMLESS = frozenset({"progress"})  # effects that may happen more often than they should: they change no result
+HARMLESS = frozenset({"progress"})  # effects that may happen twice: they change no result
 
 
 def inlining(param: str) -> Callable[..., list[Any]]:
     """A decomposition: the program that a parameter holds, applied to the operands.
 
-    Rules of the kinds that the kernel knows are the primitives' own; this is for interpreters of other plugins.
+    The kernel's interpreters use the primitive's own rules. A decomposition is for interpreters of other plugins.
     """
 
     def inlined(*args: Any, **params: Any) -> list[Any]:
@@ -159,9 +159,10 @@ passes_on: dict[Any, int] = {}
 
 
 def without_effects(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program without equations that only have an effect: of no output that is used, or that pass an operand on.
+    """The program without the effects that its outputs do not need.
 
-    For a program that runs a second time for its outputs. Effects of other equations stay.
+    It is for a program that runs a second time for its outputs. An equation with effects is dropped if no output needs
+    its results, or if its result is one of its operands. Effects of other equations stay.
     """
     if not closed.effects:
         return closed

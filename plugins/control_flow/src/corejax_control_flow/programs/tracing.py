@@ -1,4 +1,4 @@
-"""From the functions that users give to programs: what is closed over becomes leading operands."""
+"""From users' functions to programs. What a function closes over becomes leading operands."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from corejax_control_flow.programs.messages import place, typed_tree
 
 
 class Traced(NamedTuple):
-    """A function as recorded: `consts` are the values of the program's constvars."""
+    """A traced function; `consts` are the values of its constvars."""
 
     jaxpr: Jaxpr
     consts: list[Any]
@@ -32,7 +32,7 @@ class Traced(NamedTuple):
 
 
 def trace(transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray]) -> Traced:
-    """Record a function of arguments with this structure (of the tuple of positional arguments) and types."""
+    """Trace a function on arguments of these types; `in_tree` is the structure of the tuple of its arguments."""
 
     def record() -> Traced:
         flat = FlatFunction(fun, in_tree)
@@ -70,13 +70,13 @@ def flatten_operands(transform: str, fun: Callable[..., Any], operands: tuple[An
 
 
 def with_common_consts(traced: Sequence[Traced]) -> tuple[list[ClosedJaxpr], list[Any]]:
-    """Programs whose leading arguments are the constants of all of them, each once, and those constants."""
+    """Programs that all take the same leading arguments, the constants of all of them; and those constants."""
     consts: dict[int, Any] = {}
     for t in traced:
         consts.update((id(c), c) for c in t.consts)
     programs = []
     for jaxpr, own, _ in traced:
-        if not consts:  # kept with the recording, so that transformations of it are made once
+        if not consts:  # kept with the jaxpr, so that transformations of it are made once
             programs.append(jaxpr.memo.setdefault(("closed",), ClosedJaxpr(jaxpr, ())))
             continue
         binder = dict(zip(map(id, own), jaxpr.constvars, strict=True))
@@ -87,5 +87,5 @@ def with_common_consts(traced: Sequence[Traced]) -> tuple[list[ClosedJaxpr], lis
 
 
 def result_type(traced: Traced) -> str:
-    """A recorded function's result as a pytree with types for leaves."""
+    """The result of a traced function, as a pytree with types for leaves."""
     return typed_tree(traced.out_tree, traced.jaxpr.out_avals)

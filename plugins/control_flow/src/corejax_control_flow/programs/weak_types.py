@@ -21,7 +21,7 @@ def same_but_weak_type(a: ShapedArray, b: ShapedArray) -> bool:
 
 
 def convert(x: Any, dtype: Any) -> Any:
-    """`x` in a dtype, strongly typed; a concrete scalar stays one, so that it is written in place."""
+    """`x` in a dtype, strongly typed. A concrete scalar stays concrete, so that it becomes a literal of the program."""
     if isinstance(x, Tracer) or get_aval(x).ndim:
         from corejax_lax_basic import lax
 
@@ -30,7 +30,7 @@ def convert(x: Any, dtype: Any) -> Any:
 
 
 def common_dtype(avals: Sequence[ShapedArray]) -> Any:
-    """The dtype that weak types among these take beside others; None where strong ones or shapes differ."""
+    """The dtype of all these types, where weak ones take that of strong ones; None if there is none or shapes differ."""
     first = avals[0]
     if any(a.shape != first.shape for a in avals):
         return None

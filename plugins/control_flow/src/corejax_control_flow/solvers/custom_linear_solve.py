@@ -44,7 +44,7 @@ from corejax_control_flow.programs.tracing import result_type, trace
 
 
 def _solved(*args: Any, const_lengths: Any, solve: ClosedJaxpr, **params: Any) -> list[Any]:
-    """The solver's program here."""
+    """A decomposition: the solver's program, in place."""
     _, _, consts, _, b = cut(args, *const_lengths)
     return inline_closed(solve, [*consts, *b])
 
@@ -74,7 +74,7 @@ def custom_linear_solve(
     `solve` is not differentiated, so it may iterate.
 
     Args:
-        matvec: linear function (which nobody checks) from the structure and types of `b` to themselves; it may close
+        matvec: linear function (this is not checked) from the structure and types of `b` to themselves; it may close
             over arrays and tracers.
         b: right-hand side, a pytree of arrays.
         solve: `(matvec, b) -> x`, or `(x, aux)` with `has_aux`.
@@ -147,7 +147,7 @@ def _transposed(program: ClosedJaxpr, num_consts: int) -> ClosedJaxpr:
 def _solver(
     solve: Any, program: ClosedJaxpr | None, consts: Sequence[Any], in_tree: Any, avals: Any, has_aux: bool
 ) -> tuple[ClosedJaxpr, list[Any], Any]:
-    """A solver recorded as a program of what it closes over and the right-hand side."""
+    """A solver as a program of what it closes over and the right-hand side."""
     assert program is not None
 
     def matvec(x: Any) -> Any:

@@ -108,7 +108,7 @@ def _check(what: str, fun: Any, in_tree: Any, avals: Sequence[ShapedArray], out_
 def _solver(
     solve: Any, program: ClosedJaxpr, consts: Sequence[Any], in_tree: Any, avals: Any, has_aux: bool
 ) -> tuple[ClosedJaxpr, list[Any], Any]:
-    """The solver recorded as a program of what it closes over and the guess."""
+    """The solver as a program of what it closes over and the guess."""
 
     def solution(guess: Any) -> Any:
         out = solve(_on_trees(program, consts, in_tree), guess)
@@ -135,7 +135,7 @@ def _on_trees(program: ClosedJaxpr, leading: Sequence[Any], in_tree: Any) -> Cal
 
 
 def _linearised(program: ClosedJaxpr, consts: Sequence[Any], x: Sequence[Any], in_tree: Any) -> Callable[[Any], Any]:
-    """The derivative of a program by its last arguments, at a point; what does not depend on tangents is computed."""
+    """The derivative of a program by its last arguments, at a point. What needs no tangent is computed once."""
     count = len(x)
     pushed, _ = jvp_jaxpr(program, [False] * len(consts) + [True] * count, True)
     unknown = [False] * len(program.in_avals) + [True] * count

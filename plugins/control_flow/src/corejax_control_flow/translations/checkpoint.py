@@ -22,7 +22,7 @@ def remat_translation(
     policy: Any,
     prevent_cse: bool,
 ) -> list[Any]:
-    """The program in place; in the backward pass fenced off, lest it be merged with the forward pass."""
+    """The program in place. In the backward pass it is fenced off, so that it is not merged with the forward pass."""
     if not (differentiated and prevent_cse and in_vals):
         return ctx.inline(jaxpr, in_vals)  # type: ignore[no-any-return]
     fenced = ctx.op("optimization_barrier", *in_vals, out=[v.aval for v in in_vals])
@@ -44,11 +44,11 @@ _INDEX = ShapedArray((), np.dtype(np.int32))
 
 
 def _zero_unknown_to_xla(ctx: Any, x: Any, ct: Any) -> Any:
-    """The last bit of n (n + 1), n being made of an element's bits of each: 0, when both are known.
+    """The last bit of n (n + 1), which is 0, where n is the sum of bits of `x` and of `ct`.
 
-    XLA drops barriers for CPUs before it decides in which order to run, and would then compute everything again as
-    early as possible, which needs more memory than not to checkpoint at all. A branch waits for its index. Either
-    of the two may be a constant, the other then keeps XLA from folding.
+    XLA for CPUs drops barriers before it orders the operations. It would then compute everything again as early as
+    possible, which needs more memory than no checkpoint at all. A branch waits for its index, and XLA cannot fold this
+    index as long as one of `x` and `ct` is not a constant.
     """
     n = ctx.op("add", _bits(ctx, x), _bits(ctx, ct), out=_INDEX)
     one = ctx.constant(np.ones((), np.int32))

@@ -13,7 +13,7 @@ from corejax_control_flow.branches.cond_rules import cond_p, joined_out_avals
 def cond_translation(
     ctx: Any, in_avals: Any, in_vals: Sequence[Any], *, branches: tuple[ClosedJaxpr, ...], linear: Any
 ) -> list[Any]:
-    """`case`: its regions see the operands around them. By itself it takes the last branch for negative indices."""
+    """`case`, whose regions see the operands around them. It would take the last branch for a negative index."""
     index, *operands = in_vals
     out = joined_out_avals(branches)
     if not out and not any(branch.effects for branch in branches):

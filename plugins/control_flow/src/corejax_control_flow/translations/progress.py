@@ -30,4 +30,4 @@ def progress_translation(
     return ctx.op("case", ctx.convert(due, np.dtype(np.int32)), out=count.aval, regions=regions)
 
 
-xla_translations.register(report_p, by="host callback")  # which is what this primitive is for
+xla_translations.register(report_p, by="host callback")  # calls the primitive's impl

@@ -26,9 +26,9 @@ def scan_translation(
     reverse: bool,
     unroll: int,
 ) -> list[Any]:
-    """`while` over a counter, the carries and the stacked results; `unroll` steps at once, the rest after it.
+    """`while` over a counter, the carries and the stacked results. One iteration takes `unroll` steps.
 
-    Constants and scanned arrays are seen by the loop's regions, not carried.
+    The loop's regions see constants and scanned arrays around them; these are not carried.
     """
     consts, carry, xs = cut(in_vals, num_consts, num_carry)
     ys = [ctx.full(ShapedArray((length, *a.shape), a.dtype), 0) for a in jaxpr.out_avals[num_carry:]]

@@ -21,7 +21,7 @@ def while_translation(
     cond_jaxpr: ClosedJaxpr,
     cond_nconsts: int,
 ) -> list[Any]:
-    """`while`: its regions see the constants around them."""
+    """`while`, whose regions see the constants around them."""
     cond_consts, body_consts, carry = cut(in_vals, cond_nconsts, body_nconsts)
     avals = [x.aval for x in carry]
     regions = [
