@@ -30,7 +30,7 @@ def convert(x: Any, dtype: Any) -> Any:
 
 
 def common_dtype(avals: Sequence[ShapedArray]) -> Any:
-    """The dtype of all these types, where weak ones take that of strong ones; None if there is none or shapes differ."""
+    """The dtype of all these types, where weak ones take that of strong ones; None if none fits or shapes differ."""
     first = avals[0]
     if any(a.shape != first.shape for a in avals):
         return None
