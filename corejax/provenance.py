@@ -108,6 +108,7 @@ _MACHINERY = {
     "corejax.provenance",
     "corejax.rules",
     "corejax.primitive",
+    "corejax.interpreters.call",
     "corejax.interpreters.differentiability",
     "corejax.interpreters.jvp",
     "corejax.interpreters.batching",

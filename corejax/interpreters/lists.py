@@ -1,11 +1,12 @@
-"""Flat lists in two parts: what the rules of higher-order primitives do with operands all day."""
+"""Flat lists in parts, and flags that grow until nothing changes: what rules of higher-order primitives do all day."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 def partition_list(flags: Sequence[bool], items: Sequence[T]) -> tuple[list[T], list[T]]:
@@ -36,6 +37,24 @@ def merge_lists(flags: Sequence[bool], without: Iterable[T], flagged: Iterable[T
     return [next(second) if flag else next(first) for flag in flags]
 
 
+def select_list(flags: Iterable[bool], items: Iterable[T]) -> list[T]:
+    """The items with the flag; `spread_list` undoes it.
+
+    Raises:
+        ValueError: the numbers of flags and items differ.
+    """
+    return [item for flag, item in zip(flags, items, strict=True) if flag]
+
+
+def spread_list(flags: Sequence[bool], flagged: Iterable[T]) -> list[T | None]:
+    """One item for each flag: the next of `flagged` where it is set, None elsewhere.
+
+    Raises:
+        ValueError: there are too few or too many items.
+    """
+    return merge_lists(flags, [None] * (len(flags) - sum(map(bool, flags))), flagged)
+
+
 def split_list(items: Sequence[T], lengths: Sequence[int]) -> list[list[T]]:
     """Consecutive pieces of the given lengths, and what is left as one more.
 
@@ -52,4 +71,33 @@ def split_list(items: Sequence[T], lengths: Sequence[int]) -> list[list[T]]:
     return [*pieces, list(items[start:])]
 
 
-__all__ = ["merge_lists", "partition_list", "split_list"]
+def fixpoint(step: Callable[[list[bool]], tuple[Sequence[bool], R]], flags: Iterable[bool]) -> tuple[list[bool], R]:
+    """Set flags until nothing changes: which carries of a loop have a tangent, are batched, are unknown.
+
+        def push(nonzeros):
+            pushed, nonzeros_out = jvp_jaxpr(body, nonzeros, instantiate=nonzeros)
+            return nonzeros_out, pushed
+
+        nonzeros, pushed = fixpoint(push, nonzeros)
+
+    Args:
+        step: from the flags so far to the flags that follow from them, and whatever it made. Flags that it does not
+            give back stay set, so there are at most as many rounds as flags, and one more.
+        flags: the first flags.
+
+    Returns:
+        The flags from which no more follow, and what `step` made of them.
+
+    Raises:
+        ValueError: `step` gives more or fewer flags than it takes.
+    """
+    flags = list(map(bool, flags))
+    while True:
+        found, made = step(list(flags))
+        grown = [a or bool(b) for a, b in zip(flags, found, strict=True)]
+        if grown == flags:
+            return flags, made
+        flags = grown
+
+
+__all__ = ["fixpoint", "merge_lists", "partition_list", "select_list", "split_list", "spread_list"]
