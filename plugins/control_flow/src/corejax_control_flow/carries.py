@@ -16,9 +16,9 @@ from corejax.extend import (
     check_arguments,
     get_aval,
     leaf_names,
+    partition_list,
     tree,
 )
-from corejax_control_flow.programs import chosen, others
 from corejax_control_flow.retyping import retyped
 from corejax_control_flow.tracing import Traced, common_dtype, convert, place, shown, structural_difference, typed_tree
 
@@ -125,8 +125,9 @@ def without_carries(traced: Traced, num_carry: int, gone: Sequence[bool]) -> Clo
 
     def make() -> ClosedJaxpr:
         binders = jaxpr.invars[:num_carry]
-        invars = [*chosen(binders, gone), *jaxpr.constvars, *others(binders, gone), *jaxpr.invars[num_carry:]]
-        outvars = [*others(jaxpr.outvars[:num_carry], gone), *jaxpr.outvars[num_carry:]]
+        changing, same = partition_list(gone, binders)
+        invars = [*same, *jaxpr.constvars, *changing, *jaxpr.invars[num_carry:]]
+        outvars = [*partition_list(gone, jaxpr.outvars[:num_carry])[0], *jaxpr.outvars[num_carry:]]
         return ClosedJaxpr(Jaxpr((), invars, jaxpr.eqns, outvars, jaxpr.debug_info), ())
 
     return kept_with(jaxpr, ("without carries", num_carry, tuple(gone)), make)  # type: ignore[no-any-return]

@@ -33,16 +33,20 @@ from corejax.extend import (
     jvp_jaxpr,
     jvp_rules,
     memoised,
+    merge_lists,
     move_batch_axis,
     partial_eval_jaxpr,
     partial_eval_jaxpr_rules,
     partial_eval_rules,
+    partition_list,
+    select_list,
+    spread_list,
     tangent_aval,
     transpose_jaxpr,
     transpose_rules,
     vmap_rules,
 )
-from corejax_control_flow.programs import chosen, either, merged, others, refuse_effects, with_outputs
+from corejax_control_flow.programs import either, refuse_effects, with_outputs
 
 Branches = tuple[ClosedJaxpr, ...]
 Linear = tuple[bool, ...]
@@ -109,7 +113,7 @@ def cond_jvp(primals: Any, tangents: Any, *, branches: Branches, linear: Linear)
     real = [t for t in tangents[1:] if t is not None]
     outs = cond_p.bind(index, *operands, *real, branches=pushed, linear=(*linear, *(True for _ in real)))
     count = len(nonzeros_out)
-    return outs[:count], merged(nonzeros_out, outs[count:], [None] * nonzeros_out.count(False))
+    return outs[:count], spread_list(nonzeros_out, outs[count:])
 
 
 @vmap_rules.register(cond_p)
@@ -255,20 +259,19 @@ def cond_partial_eval(trace: PartialEvalTrace, args: Sequence[Any], *, branches:
         return trace.record(cond_p, args, {"branches": branches, "linear": linear})
     unknowns = [trace.is_unknown(x) for x in operands]
     halves = _unzip(branches, unknowns)
-    known = others(operands, unknowns)
-    outs = (
-        cond_p.bind(index, *known, branches=halves.known, linear=tuple(others(linear, unknowns)))
-        if _runs(halves.known)
-        else []
-    )
+    known, later = partition_list(unknowns, operands)
+    linear_known, linear_later = partition_list(unknowns, linear)
+    outs: list[Any] = []
+    if _runs(halves.known):
+        outs = cond_p.bind(index, *known, branches=halves.known, linear=tuple(linear_known))
     num_known = len(outs) - halves.slots
     residuals = [*outs[num_known:], *(known[i] for i in halves.forwarded)]
-    flags = (*(False for _ in residuals), *chosen(linear, unknowns))
+    flags = (*(False for _ in residuals), *linear_later)
     recorded: list[Any] = []
     if _runs(halves.unknown):
         params = {"branches": halves.unknown, "linear": flags}
-        recorded = trace.record(cond_p, [index, *residuals, *chosen(operands, unknowns)], params)
-    return merged(halves.unknowns_out, recorded, outs[:num_known])
+        recorded = trace.record(cond_p, [index, *residuals, *later], params)
+    return merge_lists(halves.unknowns_out, outs[:num_known], recorded)
 
 
 @partial_eval_jaxpr_rules.register(cond_p)
@@ -279,21 +282,22 @@ def cond_partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
     index, *operands = eqn.invars
     branches, linear = eqn.params["branches"], eqn.params["linear"]
     halves = _unzip(branches, unknowns[1:])
-    known = others(operands, unknowns[1:])
-    known_out = others(eqn.outvars, halves.unknowns_out)
+    known, later = partition_list(unknowns[1:], operands)
+    linear_known, linear_later = partition_list(unknowns[1:], linear)
+    known_out, unknown_out = partition_list(halves.unknowns_out, eqn.outvars)
     slots = [Var(a) for a in joined_out_avals(halves.known)[len(known_out) :]]
     residuals = [*slots, *(known[i] for i in halves.forwarded)]
     known_eqn = eqn.replace(
         invars=[index, *known],
         outvars=[*known_out, *slots],
-        params={"branches": halves.known, "linear": tuple(others(linear, unknowns[1:]))},
+        params={"branches": halves.known, "linear": tuple(linear_known)},
     )
     unknown_eqn = eqn.replace(
-        invars=[index, *residuals, *chosen(operands, unknowns[1:])],
-        outvars=chosen(eqn.outvars, halves.unknowns_out),
+        invars=[index, *residuals, *later],
+        outvars=unknown_out,
         params={
             "branches": halves.unknown,
-            "linear": (*(False for _ in residuals), *chosen(linear, unknowns[1:])),
+            "linear": (*(False for _ in residuals), *linear_later),
         },
     )
     return (
@@ -311,7 +315,7 @@ def cond_partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
 def cond_transpose(cts: Sequence[Any], index: Any, *operands: Any, branches: Branches, linear: Linear) -> list[Any]:
     """One conditional between the transposed branches; a branch without some cotangent gives zeros."""
     undef = [is_undef_primal(x) for x in operands]
-    avals = [tangent_aval(x.aval) for x in chosen(operands, undef)]
+    avals = [tangent_aval(x.aval) for x in select_list(undef, operands)]
     pulled = [transpose_jaxpr(b, undef, [ct is not None for ct in cts]) for b in branches]
     nonzeros = either(*(own for _, own in pulled))
     if not any(nonzeros):
@@ -320,13 +324,13 @@ def cond_transpose(cts: Sequence[Any], index: Any, *operands: Any, branches: Bra
     for program, own in pulled:
         numbers = iter(range(len(program.out_avals)))
         places: list[Any] = [next(numbers) if mine else aval for mine, aval in zip(own, avals, strict=True)]
-        programs.append(with_outputs(program, chosen(places, nonzeros)))
-    residuals = others(operands, undef)
+        programs.append(with_outputs(program, select_list(nonzeros, places)))
+    residuals = partition_list(undef, operands)[0]
     real = [ct for ct in cts if ct is not None]
     flags = (*(False for _ in residuals), *(True for _ in real))
     outs = cond_p.bind(index, *residuals, *real, branches=tuple(programs), linear=flags)
-    cts_in = merged(nonzeros, outs, [None] * nonzeros.count(False))
-    return [None, *merged(undef, cts_in, [None] * len(residuals))]
+    cts_in = spread_list(nonzeros, outs)
+    return [None, *spread_list(undef, cts_in)]
 
 
 def cond_dce(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
@@ -336,9 +340,9 @@ def cond_dce(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], Jaxpr
     branches = eqn.params["branches"]
     used = either(*(dce_jaxpr(b, used_outputs)[1] for b in branches))
     smaller = tuple(dce_jaxpr(b, used_outputs, used)[0] for b in branches)
-    params = {"branches": smaller, "linear": tuple(chosen(eqn.params["linear"], used))}
-    invars = [eqn.invars[0], *chosen(eqn.invars[1:], used)]
-    return [True, *used], eqn.replace(invars=invars, outvars=chosen(eqn.outvars, used_outputs), params=params)
+    params = {"branches": smaller, "linear": tuple(select_list(used, eqn.params["linear"]))}
+    invars = [eqn.invars[0], *select_list(used, eqn.invars[1:])]
+    return [True, *used], eqn.replace(invars=invars, outvars=select_list(used_outputs, eqn.outvars), params=params)
 
 
 dce_rules[cond_p] = cond_dce

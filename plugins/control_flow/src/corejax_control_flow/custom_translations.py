@@ -1,36 +1,17 @@
-"""StableHLO of functions with rules of their own: their programs, in place."""
+"""StableHLO of `custom_linear_solve`, and why `custom_lin` has none; calls of one program have theirs by `defcall`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import ClosedJaxpr, Primitive, xla_translations
-from corejax_control_flow.custom_jvp_rules import custom_jvp_call_p
-from corejax_control_flow.custom_vjp_rules import custom_lin_p, custom_vjp_call_p, no_forward_mode
-from corejax_control_flow.custom_vmap import custom_vmap_call_p
-from corejax_control_flow.linear_call import linear_call_p
+from corejax.extend import (
+    ClosedJaxpr,
+    split_list,
+    xla_translations,
+)
+from corejax_control_flow.custom_vjp_rules import custom_lin_p, no_forward_mode
 from corejax_control_flow.linear_solve import custom_linear_solve_p
-from corejax_control_flow.programs import cut
-from corejax_control_flow.remat_opt import remat_opt_p
-
-
-def _inlined(primitive: Primitive, param: str) -> None:
-    """Register the translation of a primitive that runs one of its programs."""
-
-    def translation(ctx: Any, in_avals: Any, in_vals: Sequence[Any], **params: Any) -> list[Any]:
-        program: ClosedJaxpr = params[param]
-        return ctx.inline(program, in_vals)  # type: ignore[no-any-return]
-
-    translation.__name__ = f"{primitive.name}_translation"
-    xla_translations.register(primitive, translation)
-
-
-_inlined(custom_jvp_call_p, "call_jaxpr")
-_inlined(custom_vjp_call_p, "call_jaxpr")
-_inlined(custom_vmap_call_p, "call_jaxpr")
-_inlined(linear_call_p, "callee")
-_inlined(remat_opt_p, "fwd_jaxpr")
 
 
 @xla_translations.register(custom_linear_solve_p)
@@ -38,7 +19,7 @@ def custom_linear_solve_translation(
     ctx: Any, in_avals: Any, in_vals: Sequence[Any], *, const_lengths: Any, solve: ClosedJaxpr, **params: Any
 ) -> list[Any]:
     """The solver."""
-    _, _, consts, _, b = cut(in_vals, *const_lengths)
+    _, _, consts, _, b = split_list(in_vals, const_lengths)
     return ctx.inline(solve, [*consts, *b])  # type: ignore[no-any-return]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -12,29 +13,25 @@ from corejax.extend import (
     Var,
     add_tangents,
     dce_jaxpr,
+    fixpoint,
     inline_closed,
     inline_equations,
     is_undef_primal,
     memoised,
+    merge_lists,
     partial_eval_jaxpr,
     partial_eval_jaxpr_rules,
     partial_eval_rules,
+    partition_list,
+    select_list,
+    split_list,
+    spread_list,
     tangent_aval,
     transpose_jaxpr,
     transpose_rules,
     zero_cotangent,
 )
-from corejax_control_flow.programs import (
-    appended,
-    chosen,
-    cut,
-    depends,
-    either,
-    merged,
-    others,
-    rearranged,
-    without_effects,
-)
+from corejax_control_flow.programs import appended, depends, rearranged, without_effects
 from corejax_control_flow.scan_rules import scan_p, stacked
 
 # -- partial evaluation --------------------------------------------------------------------------------------
@@ -72,13 +69,14 @@ def _unzip(
     """Split the body; a carry is unknown if it becomes so in any iteration."""
 
     def make() -> _Halves:
-        consts, carry, xs = cut(unknowns, num_consts, num_carry)
+        consts, carry, xs = split_list(unknowns, [num_consts, num_carry])
         ys = [False] * (len(jaxpr.out_avals) - num_carry)
-        while True:
-            known, unknown, unknowns_out, num_res = partial_eval_jaxpr(jaxpr, [*consts, *carry, *xs], [*carry, *ys])
-            if unknowns_out[:num_carry] == carry:
-                break
-            carry = either(carry, unknowns_out[:num_carry])
+
+        def split(carry: list[bool]) -> Any:
+            halves = partial_eval_jaxpr(jaxpr, [*consts, *carry, *xs], [*carry, *ys])
+            return halves[2][:num_carry], halves
+
+        carry, (known, unknown, unknowns_out, num_res) = fixpoint(split, carry)
         return _with_sources(known, unknown, num_res, (consts, carry, unknowns_out[num_carry:]), hoist)
 
     return memoised(jaxpr, ("scan halves", tuple(unknowns), num_consts, num_carry, hoist), make)  # type: ignore[no-any-return]
@@ -94,7 +92,7 @@ def _with_sources(
     consts, carry, ys = unknowns
     num_consts, num_carry, num_ys = consts.count(False), carry.count(False), ys.count(False)
     jaxpr = known.jaxpr
-    const_vars, _, x_vars = cut(jaxpr.invars, num_consts, num_carry)
+    const_vars, _, x_vars = split_list(jaxpr.invars, [num_consts, num_carry])
     sources: dict[Any, tuple[str, int]] = {v: ("const", i) for i, v in enumerate(const_vars)}
     sources.update((v, ("xs", i)) for i, v in enumerate(x_vars))
     for i, v in enumerate(jaxpr.outvars[num_carry : num_carry + num_ys]):
@@ -117,11 +115,12 @@ def _with_sources(
     body, _ = dce_jaxpr(known, flags, True)
     apart, _ = dce_jaxpr(without_effects(known), invariant, [i < num_consts for i in range(len(jaxpr.invars))])
     # From (residuals, constants, carries, xs) to (hoisted, constants, carries, scanned, xs).
-    residuals = range(num_res)
-    front, rest = cut(range(num_res, len(unknown.in_avals)), consts.count(True) + carry.count(True))
-    order = [*chosen(residuals, once), *front, *others(residuals, once), *rest]
+    front, rest = split_list(range(num_res, len(unknown.in_avals)), [consts.count(True) + carry.count(True)])
+    stacked_ones, hoisted_ones = partition_list(once, range(num_res))
+    order = [*hoisted_ones, *front, *stacked_ones, *rest]
     unknown = rearranged(unknown, order, range(len(unknown.out_avals)))
-    return _Halves(body, unknown, apart, carry, ys, chosen(of_residuals, once), others(of_residuals, once))
+    scanned, hoisted = partition_list(once, of_residuals)
+    return _Halves(body, unknown, apart, carry, ys, hoisted, scanned)
 
 
 class _Parts(NamedTuple):
@@ -139,14 +138,12 @@ class _Parts(NamedTuple):
 
 def _parts(halves: _Halves, operands: Sequence[Any], unknowns: Sequence[bool], params: dict[str, Any]) -> _Parts:
     num_consts, num_carry = params["num_consts"], params["num_carry"]
-    consts, carry, xs = cut(operands, num_consts, num_carry)
-    linear = cut(params["linear"], num_consts, num_carry)
-    u_consts, _, u_xs = cut(unknowns, num_consts, num_carry)
+    consts, carry, xs = split_list(operands, [num_consts, num_carry])
+    linear = split_list(params["linear"], [num_consts, num_carry])
+    u_consts, _, u_xs = split_list(unknowns, [num_consts, num_carry])
     flags = (u_consts, halves.unknown_carry, u_xs)
-    known = [others(group, f) for group, f in zip((consts, carry, xs), flags, strict=True)]
-    unknown = [chosen(group, f) for group, f in zip((consts, carry, xs), flags, strict=True)]
-    known_linear = [x for group, f in zip(linear, flags, strict=True) for x in others(group, f)]
-    groups = [chosen(group, f) for group, f in zip(linear, flags, strict=True)]
+    known, unknown = zip(*map(partition_list, flags, (consts, carry, xs)), strict=True)
+    known_linear, groups = zip(*map(partition_list, flags, linear), strict=True)
     unknown_linear = [
         *(False for _ in halves.hoisted),
         *groups[0],
@@ -157,7 +154,7 @@ def _parts(halves: _Halves, operands: Sequence[Any], unknowns: Sequence[bool], p
     known_params = {
         **params,
         "jaxpr": halves.known,
-        "linear": tuple(known_linear),
+        "linear": tuple(itertools.chain(*known_linear)),
         "num_carry": len(known[1]),
         "num_consts": len(known[0]),
     }
@@ -191,7 +188,7 @@ def scan_partial_eval(trace: PartialEvalTrace, args: Sequence[Any], **params: An
     outs: list[Any] = []
     if _runs(halves.known):
         outs = scan_p.bind(*parts.known_consts, *parts.known_carry, *parts.known_xs, **parts.known_params)
-    carry_out, ys = cut(outs, len(parts.known_carry))
+    carry_out, ys = split_list(outs, [len(parts.known_carry)])
     invariant = inline_closed(halves.invariant, parts.known_consts) if halves.invariant.out_avals else []
     hoisted, scanned = _residual_values(halves, parts, invariant, ys)
     recorded: list[Any] = []
@@ -199,7 +196,7 @@ def scan_partial_eval(trace: PartialEvalTrace, args: Sequence[Any], **params: An
         operands = [*hoisted, *parts.unknown_consts, *parts.unknown_carry, *scanned, *parts.unknown_xs]
         recorded = trace.record(scan_p, operands, parts.unknown_params)
     known_outs = [*carry_out, *ys[: halves.unknown_ys.count(False)]]
-    return merged([*halves.unknown_carry, *halves.unknown_ys], recorded, known_outs)
+    return merge_lists([*halves.unknown_carry, *halves.unknown_ys], known_outs, recorded)
 
 
 @partial_eval_jaxpr_rules.register(scan_p)
@@ -212,7 +209,7 @@ def scan_partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
         halves = _unzip(params["jaxpr"], unknowns, *counts, hoist=False)
     parts = _parts(halves, eqn.invars, unknowns, params)
     unknowns_out = [*halves.unknown_carry, *halves.unknown_ys]
-    known_out = others(eqn.outvars, unknowns_out)
+    known_out, unknown_out = partition_list(unknowns_out, eqn.outvars)
     num_carry = len(parts.known_carry)
     extra = [Var(a) for a in stacked(params["length"], halves.known.out_avals[len(known_out) :])]
     before, invariant = inline_equations(halves.invariant, parts.known_consts)
@@ -224,7 +221,7 @@ def scan_partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
     )
     unknown_eqn = eqn.replace(
         invars=[*hoisted, *parts.unknown_consts, *parts.unknown_carry, *scanned, *parts.unknown_xs],
-        outvars=chosen(eqn.outvars, unknowns_out),
+        outvars=unknown_out,
         params=parts.unknown_params,
     )
     return (
@@ -243,12 +240,8 @@ def scan_transpose(cts: Sequence[Any], *operands: Any, **params: Any) -> list[An
     """A scan of the transposed body from the other end; carries without linear operands are run first."""
     jaxpr, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
     undef = [is_undef_primal(x) for x in operands]
-    consts, carry, xs = cut(undef, num_consts, num_carry)
-    while True:
-        moved = either(carry, depends(jaxpr.jaxpr, [*consts, *carry, *xs])[:num_carry])
-        if moved == carry:
-            break
-        carry = moved
+    consts, carry, xs = split_list(undef, [num_consts, num_carry])
+    carry, _ = fixpoint(lambda c: (depends(jaxpr.jaxpr, [*consts, *c, *xs])[:num_carry], None), carry)
     if all(carry):
         return _pull(cts, operands, undef, params)
     halves = _unzip(jaxpr, undef, num_consts, num_carry)
@@ -257,12 +250,12 @@ def scan_transpose(cts: Sequence[Any], *operands: Any, **params: Any) -> list[An
     invariant = inline_closed(halves.invariant, parts.known_consts)
     hoisted, scanned = _residual_values(halves, parts, invariant, outs[len(parts.known_carry) :])
     linear = [*hoisted, *parts.unknown_consts, *parts.unknown_carry, *scanned, *parts.unknown_xs]
-    unknown_cts = chosen(cts, [*halves.unknown_carry, *halves.unknown_ys])
+    unknown_cts = select_list([*halves.unknown_carry, *halves.unknown_ys], cts)
     pulled = _pull(unknown_cts, linear, [is_undef_primal(x) for x in linear], parts.unknown_params)
     sizes = (len(hoisted), len(parts.unknown_consts), len(parts.unknown_carry), len(scanned))
-    _, ct_consts, ct_carry, _, ct_xs = cut(pulled, *sizes)
+    _, ct_consts, ct_carry, _, ct_xs = split_list(pulled, sizes)
     unknown = [*consts, *halves.unknown_carry, *xs]
-    return merged(unknown, [*ct_consts, *ct_carry, *ct_xs], [None] * unknown.count(False))
+    return spread_list(unknown, [*ct_consts, *ct_carry, *ct_xs])
 
 
 class _Transposed(NamedTuple):
@@ -287,21 +280,22 @@ def _transposed(
     jaxpr: ClosedJaxpr, linear: Sequence[bool], num_consts: int, num_carry: int, nonzero_cts: Sequence[bool]
 ) -> _Transposed:
     def make() -> _Transposed:
-        carry, ys = cut(nonzero_cts, num_carry)
-        consts_linear, _, xs_linear = cut(linear, num_consts, num_carry)
-        while True:
+        carry, ys = split_list(nonzero_cts, [num_carry])
+        consts_linear, _, xs_linear = split_list(linear, [num_consts, num_carry])
+
+        def pull(carry: list[bool]) -> Any:
             pulled, own = transpose_jaxpr(jaxpr, linear, [*carry, *ys])
-            consts, own_carry, xs = cut(own, sum(consts_linear), num_carry)
-            if either(carry, own_carry) == carry:
-                break
-            carry = either(carry, own_carry)
+            consts, own_carry, xs = split_list(own, [sum(consts_linear), num_carry])
+            return own_carry, (pulled, consts, own_carry, xs)
+
+        carry, (pulled, consts, own_carry, xs) = fixpoint(pull, carry)
         avals = [tangent_aval(a) for a in jaxpr.in_avals]
-        const_avals, carry_avals, _ = cut(avals, num_consts, num_carry)
-        sum_avals = chosen(chosen(const_avals, consts_linear), consts)
+        const_avals, carry_avals, _ = split_list(avals, [num_consts, num_carry])
+        sum_avals = select_list(consts, select_list(consts_linear, const_avals))
 
         def tail(outs: Sequence[Any], sums: Sequence[Any]) -> list[Any]:
-            ct_consts, ct_carry, ct_xs = cut(outs, sum(consts), sum(own_carry))
-            pulled_carry = merged(own_carry, ct_carry, [None] * own_carry.count(False))
+            ct_consts, ct_carry, ct_xs = split_list(outs, [sum(consts), sum(own_carry)])
+            pulled_carry = spread_list(own_carry, ct_carry)
             carries = [
                 zero_cotangent(a) if ct is None else ct
                 for ct, a, nz in zip(pulled_carry, carry_avals, carry, strict=True)
@@ -311,7 +305,7 @@ def _transposed(
 
         body = appended(pulled, tail, sum_avals)
         sizes = (consts_linear.count(False), xs_linear.count(False), sum(carry), sum(ys))
-        res_consts, res_xs, ct_carry, ct_ys, sums = cut(range(len(body.in_avals)), *sizes)
+        res_consts, res_xs, ct_carry, ct_ys, sums = split_list(range(len(body.in_avals)), sizes)
         order = [*res_consts, *ct_carry, *sums, *ct_ys, *res_xs]
         return _Transposed(rearranged(body, order, range(len(body.out_avals))), carry, consts, xs)
 
@@ -322,17 +316,17 @@ def _transposed(
 def _pull(cts: Sequence[Any], operands: Sequence[Any], undef: Sequence[bool], params: dict[str, Any]) -> list[Any]:
     """Transpose a scan all of whose carries are linear; an initial carry that is known gets none."""
     jaxpr, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
-    consts, init, xs = cut(undef, num_consts, num_carry)
+    consts, init, xs = split_list(undef, [num_consts, num_carry])
     linear = [*consts, *(True for _ in init), *xs]
     t = _transposed(jaxpr, linear, num_consts, num_carry, [ct is not None for ct in cts])
-    const_operands, _, x_operands = cut(operands, num_consts, num_carry)
-    res_consts, res_xs = others(const_operands, consts), others(x_operands, xs)
-    const_avals, carry_avals, _ = cut(jaxpr.in_avals, num_consts, num_carry)
-    ct_carry, ct_ys = cut(cts, num_carry)
+    const_operands, _, x_operands = split_list(operands, [num_consts, num_carry])
+    res_consts, res_xs = partition_list(consts, const_operands)[0], partition_list(xs, x_operands)[0]
+    const_avals, carry_avals, _ = split_list(jaxpr.in_avals, [num_consts, num_carry])
+    ct_carry, ct_ys = split_list(cts, [num_carry])
     ct_carry = [
         zero_cotangent(a) if ct is None else ct for ct, a, nz in zip(ct_carry, carry_avals, t.carry, strict=True) if nz
     ]
-    sums = [zero_cotangent(a) for a in chosen(chosen(const_avals, consts), t.consts)]
+    sums = [zero_cotangent(a) for a in select_list(t.consts, select_list(consts, const_avals))]
     ct_ys = [ct for ct in ct_ys if ct is not None]
     flags = [False] * len(res_consts) + [True] * (len(ct_carry) + len(sums) + len(ct_ys)) + [False] * len(res_xs)
     new_params = {
@@ -344,12 +338,12 @@ def _pull(cts: Sequence[Any], operands: Sequence[Any], undef: Sequence[bool], pa
         "reverse": not params["reverse"],
     }
     outs = scan_p.bind(*res_consts, *ct_carry, *sums, *ct_ys, *res_xs, **new_params)
-    out_carry, out_consts, out_xs = cut(outs, len(ct_carry), len(sums))
-    ct_init = merged(t.carry, out_carry, [None] * t.carry.count(False))
-    ct_consts = merged(t.consts, out_consts, [None] * t.consts.count(False))
-    ct_xs = merged(t.xs, out_xs, [None] * t.xs.count(False))
+    out_carry, out_consts, out_xs = split_list(outs, [len(ct_carry), len(sums)])
+    ct_init = spread_list(t.carry, out_carry)
+    ct_consts = spread_list(t.consts, out_consts)
+    ct_xs = spread_list(t.xs, out_xs)
     return [
-        *merged(consts, ct_consts, [None] * len(res_consts)),
+        *spread_list(consts, ct_consts),
         *(ct if u else None for ct, u in zip(ct_init, init, strict=True)),
-        *merged(xs, ct_xs, [None] * len(res_xs)),
+        *spread_list(xs, ct_xs),
     ]

@@ -7,9 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ClosedJaxpr, ShapedArray, xla_translations
+from corejax.extend import (
+    ClosedJaxpr,
+    ShapedArray,
+    split_list,
+    xla_translations,
+)
 from corejax_control_flow.cond_rules import cond_p, joined_out_avals
-from corejax_control_flow.programs import cut
 from corejax_control_flow.progress import ProgressBar, progress_p, report, report_p
 from corejax_control_flow.scan_rules import scan_p
 from corejax_control_flow.while_rules import while_p
@@ -41,7 +45,7 @@ def while_translation(
     cond_nconsts: int,
 ) -> list[Any]:
     """`while`: its regions see the constants around them."""
-    cond_consts, body_consts, carry = cut(in_vals, cond_nconsts, body_nconsts)
+    cond_consts, body_consts, carry = split_list(in_vals, [cond_nconsts, body_nconsts])
     avals = [x.aval for x in carry]
     regions = [
         ctx.region(avals, lambda inner, *values: inner.inline(cond_jaxpr, [*cond_consts, *values])),
@@ -90,7 +94,7 @@ def scan_translation(
 
     Constants and scanned arrays are seen by the loop's regions, not carried.
     """
-    consts, carry, xs = cut(in_vals, num_consts, num_carry)
+    consts, carry, xs = split_list(in_vals, [num_consts, num_carry])
     ys = [ctx.full(ShapedArray((length, *a.shape), a.dtype), 0) for a in jaxpr.out_avals[num_carry:]]
     counter = np.dtype(np.int32 if length < 2**31 else np.int64)
     loop = _Loop(jaxpr, consts, xs, num_carry, length, reverse)
@@ -144,11 +148,11 @@ class _Loop:
 
     def step(self, ctx: Any, position: Any, state: Sequence[Any]) -> list[Any]:
         """The body at one position of the scanned arrays."""
-        carry, ys = cut(state, self.num_carry)
+        carry, ys = split_list(state, [self.num_carry])
         zero = ctx.constant(np.zeros((), position.aval.dtype))
         elements = [_element(ctx, x, position, zero) for x in self.xs]
         outs = ctx.inline(self.jaxpr, [*self.consts, *carry, *elements])
-        new, results = cut(outs, self.num_carry)
+        new, results = split_list(outs, [self.num_carry])
         return [*new, *(_written(ctx, y, r, position, zero) for y, r in zip(ys, results, strict=True))]
 
 

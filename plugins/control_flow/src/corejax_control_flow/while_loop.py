@@ -7,7 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ClosedJaxpr, Jaxpr, Var, api_boundary, close_over_consts, get_aval, inline_closed, tree
+from corejax.extend import (
+    ClosedJaxpr,
+    Jaxpr,
+    Var,
+    api_boundary,
+    close_over_consts,
+    get_aval,
+    inline_closed,
+    merge_lists,
+    partition_list,
+    tree,
+)
 from corejax_control_flow import while_partial as while_partial  # the rest of the primitive's rules
 from corejax_control_flow.carries import (
     as_results,
@@ -18,7 +29,7 @@ from corejax_control_flow.carries import (
     unchanged,
     without_carries,
 )
-from corejax_control_flow.programs import chosen, merged, others, rearranged, without_effects
+from corejax_control_flow.programs import rearranged, without_effects
 from corejax_control_flow.progress import (
     COUNT,
     Progress,
@@ -110,7 +121,8 @@ def while_traced(cond: Traced, body: Traced, init: Sequence[Any], bar: ProgressB
     gone = [flag and v not in read for flag, v in zip(same, binders, strict=True)]
     body_jaxpr = without_carries(body, len(init), gone)
     cond_jaxpr = _condition(cond.jaxpr, gone)
-    body_consts, carry = [*chosen(init, gone), *body.consts], others(init, gone)
+    carry, constant = partition_list(gone, init)
+    body_consts = [*constant, *body.consts]
     if bar is not None:
         body_jaxpr = _reporting(body_jaxpr, cond_jaxpr, len(body_consts), len(cond.consts), bar)
         cond_jaxpr = _with_count(cond_jaxpr, len(cond.consts))
@@ -124,7 +136,7 @@ def while_traced(cond: Traced, body: Traced, init: Sequence[Any], bar: ProgressB
         cond_jaxpr=cond_jaxpr,
         cond_nconsts=len(cond.consts),
     )
-    return merged(gone, as_results(chosen(init, gone)), outs[bar is not None :])
+    return merge_lists(gone, outs[bar is not None :], as_results(constant))
 
 
 def _reporting(
@@ -143,7 +155,7 @@ def _condition(old: Jaxpr, gone: Sequence[bool]) -> ClosedJaxpr:
     """The condition without carries that it does not read."""
 
     def make() -> ClosedJaxpr:
-        invars = others(old.invars, gone)
+        invars = partition_list(gone, old.invars)[0]
         return close_over_consts(Jaxpr(old.constvars, invars, old.eqns, old.outvars, old.debug_info))
 
     return kept_with(old, ("condition", tuple(gone)), make)  # type: ignore[no-any-return]
