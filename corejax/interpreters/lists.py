@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -71,7 +71,13 @@ def split_list(items: Sequence[T], lengths: Sequence[int]) -> list[list[T]]:
     return [*pieces, list(items[start:])]
 
 
-def fixpoint(step: Callable[[list[bool]], tuple[Sequence[bool], R]], flags: Iterable[bool]) -> tuple[list[bool], R]:
+def _either(flag: Any, found: Any) -> Any:
+    return bool(flag or found)
+
+
+def fixpoint(
+    step: Callable[[list[T]], tuple[Sequence[T], R]], items: Iterable[T], join: Callable[[T, T], T] = _either
+) -> tuple[list[T], R]:
     """Set flags until nothing changes: which carries of a loop have a tangent, are batched, are unknown.
 
         def push(nonzeros):
@@ -81,23 +87,25 @@ def fixpoint(step: Callable[[list[bool]], tuple[Sequence[bool], R]], flags: Iter
         nonzeros, pushed = fixpoint(push, nonzeros)
 
     Args:
-        step: from the flags so far to the flags that follow from them, and whatever it made. Flags that it does not
-            give back stay set, so there are at most as many rounds as flags, and one more.
-        flags: the first flags.
+        step: from the flags so far to the flags that follow from them, and whatever it made.
+        items: the first flags; or types of carries, or whatever `join` is for.
+        join: what an item becomes, from what it is and what `step` found for it. Once it has changed, it has to stay:
+            a flag that is set is not taken back.
 
     Returns:
         The flags from which no more follow, and what `step` made of them.
 
     Raises:
-        ValueError: `step` gives more or fewer flags than it takes.
+        ValueError: `step` gives more or fewer items than it takes, or an item changes more than once.
     """
-    flags = list(map(bool, flags))
-    while True:
-        found, made = step(list(flags))
-        grown = [a or bool(b) for a, b in zip(flags, found, strict=True)]
-        if grown == flags:
-            return flags, made
-        flags = grown
+    items = list(items)
+    for _ in range(len(items) + 1):  # in each round but the last one item changes, or several do
+        found, made = step(list(items))
+        joined = [join(a, b) for a, b in zip(items, found, strict=True)]
+        if joined == items:
+            return items, made
+        items = joined
+    raise ValueError(f"fixpoint: after {len(items) + 1} rounds for {len(items)} items they still change, to {items!r}")
 
 
 __all__ = ["fixpoint", "merge_lists", "partition_list", "select_list", "split_list", "spread_list"]

@@ -14,6 +14,7 @@ from corejax.extend import (
     Tracer,
     as_array,
     check_arguments,
+    fixpoint,
     get_aval,
     leaf_names,
     partition_list,
@@ -47,9 +48,14 @@ def settle(
     Raises:
         TypeError: the body changes the structure or a type; names the leaf.
     """
-    avals = [get_aval(x) for x in init]
-    traced = record(avals)
-    while True:
+    earlier: Traced | None = None
+
+    def body_on(avals: list[ShapedArray]) -> tuple[Sequence[ShapedArray], Traced]:
+        nonlocal earlier
+        traced = None
+        if earlier is not None and _dtypes(earlier.jaxpr.in_avals[: len(avals)]) == _dtypes(avals):
+            traced = retyped(earlier, avals)
+        earlier = traced = traced or record(avals)
         given_tree = carry_tree(traced)
         if given_tree != init_tree:
             given = traced.jaxpr.out_avals[: given_tree.num_leaves]
@@ -60,23 +66,22 @@ def settle(
                 f"  {structural_difference('carry', init_tree, given_tree)}: return a carry of the structure that is "
                 "taken, or start from one of the structure that is returned"
             )
-        avals_out = traced.jaxpr.out_avals[: len(avals)]
-        wanted = [_promoted(a, b) for a, b in zip(avals, avals_out, strict=True)]
-        if all(dtype is None for dtype in wanted):
-            _check_types(transform, fun, init_tree, avals, avals_out)
-            return init, traced
-        init = [x if dtype is None else convert(x, dtype) for x, dtype in zip(init, wanted, strict=True)]
-        earlier, avals = avals, [get_aval(x) for x in init]
-        same = all(a.dtype == b.dtype for a, b in zip(earlier, avals, strict=True))
-        traced = (retyped(traced, avals) if same else None) or record(avals)
+        return traced.jaxpr.out_avals[: len(avals)], traced
+
+    first = [get_aval(x) for x in init]
+    avals, traced = fixpoint(body_on, first, _promoted)
+    _check_types(transform, fun, init_tree, avals, traced.jaxpr.out_avals[: len(avals)])
+    return [x if a is b else convert(x, b.dtype) for x, a, b in zip(init, first, avals, strict=True)], traced
 
 
-def _promoted(taken: ShapedArray, given: ShapedArray) -> Any:
-    """The dtype that a weakly typed first carry takes to be what the body gives; None to leave it."""
-    if not taken.weak_type or given is taken:
-        return None
-    dtype = common_dtype((taken, given))
-    return dtype if dtype is not None and dtype == given.dtype else None
+def _dtypes(avals: Sequence[ShapedArray]) -> list[Any]:
+    return [a.dtype for a in avals]
+
+
+def _promoted(taken: ShapedArray, given: ShapedArray) -> ShapedArray:
+    """The type of a first carry: what the body gives, strongly typed, where that one is weak and yields to it."""
+    dtype = common_dtype((taken, given)) if taken.weak_type and given is not taken else None
+    return taken if dtype is None or dtype != given.dtype else ShapedArray(taken.shape, dtype)
 
 
 def _check_types(
