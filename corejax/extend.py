@@ -57,6 +57,10 @@ from corejax.interpreters.batching import mapped_aval as mapped_aval
 from corejax.interpreters.batching import move_batch_axis as move_batch_axis
 from corejax.interpreters.batching import not_mapped as not_mapped
 from corejax.interpreters.batching import unmapped_aval as unmapped_aval
+from corejax.interpreters.call import CallChange as CallChange
+from corejax.interpreters.call import defcall as defcall
+from corejax.interpreters.call import defrecompute as defrecompute
+from corejax.interpreters.call import inlining as inlining
 from corejax.interpreters.debug_info import DebugInfo as DebugInfo
 from corejax.interpreters.debug_info import fun_name as fun_name
 from corejax.interpreters.differentiability import nondifferentiable as nondifferentiable
@@ -68,9 +72,7 @@ from corejax.interpreters.jaxpr_transforms import inline_closed as inline_closed
 from corejax.interpreters.jaxpr_transforms import inline_equations as inline_equations
 from corejax.interpreters.jaxpr_transforms import jvp_jaxpr as jvp_jaxpr
 from corejax.interpreters.jaxpr_transforms import memoised as memoised
-from corejax.interpreters.jaxpr_transforms import partial_eval_jaxpr as partial_eval_jaxpr
 from corejax.interpreters.jaxpr_transforms import transpose_jaxpr as transpose_jaxpr
-from corejax.interpreters.jaxpr_transforms import without_forwarded as without_forwarded
 from corejax.interpreters.jvp import JVPTrace as JVPTrace
 from corejax.interpreters.jvp import add_tangents as add_tangents
 from corejax.interpreters.jvp import as_tangent as as_tangent
@@ -83,14 +85,18 @@ from corejax.interpreters.jvp import jvp_flat as jvp_flat
 from corejax.interpreters.jvp import tangent_aval as tangent_aval
 from corejax.interpreters.jvp import zeros_like as zeros_like
 from corejax.interpreters.linearize import linearize_flat as linearize_flat
+from corejax.interpreters.lists import fixpoint as fixpoint
 from corejax.interpreters.lists import merge_lists as merge_lists
 from corejax.interpreters.lists import partition_list as partition_list
+from corejax.interpreters.lists import select_list as select_list
 from corejax.interpreters.lists import split_list as split_list
+from corejax.interpreters.lists import spread_list as spread_list
 from corejax.interpreters.partial_eval import PartialEvalTrace as PartialEvalTrace
 from corejax.interpreters.partial_eval import PartialEvalTracer as PartialEvalTracer
 from corejax.interpreters.partial_eval import partial_eval_flat as partial_eval_flat
+from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr as partial_eval_jaxpr
+from corejax.interpreters.partial_eval_jaxpr import without_forwarded as without_forwarded
 from corejax.interpreters.rematerialization import Policy as Policy
-from corejax.interpreters.rematerialization import defrecompute as defrecompute
 from corejax.interpreters.rematerialization import recompute_jaxpr as recompute_jaxpr
 from corejax.interpreters.rematerialization import recompute_rules as recompute_rules
 from corejax.interpreters.staging import JitTracer as JitTracer
@@ -268,10 +274,14 @@ __all__ = [  # noqa: RUF022  by section
     "stage_closed",
     "subjaxprs",
     # programs to programs: rules of higher-order primitives
+    "CallChange",
     "Policy",
     "batch_jaxpr",
     "dce_jaxpr",
+    "defcall",
     "defrecompute",
+    "fixpoint",
+    "inlining",
     "jvp_jaxpr",
     "memoised",
     "merge_lists",
@@ -279,7 +289,9 @@ __all__ = [  # noqa: RUF022  by section
     "partition_list",
     "recompute_jaxpr",
     "recompute_rules",
+    "select_list",
     "split_list",
+    "spread_list",
     "transpose_jaxpr",
     "without_forwarded",
     # transformations of flat functions, and of one's own

@@ -118,6 +118,7 @@ _MACHINERY = {
     "corejax.primitive",
     "corejax.config",
     "corejax.ir.values",
+    "corejax.interpreters.call",
     "corejax.interpreters.differentiability",
     "corejax.interpreters.jvp",
     "corejax.interpreters.batching",

@@ -84,6 +84,7 @@ def _described(found: RuleStatus, primitive: Primitive) -> dict[str, Any]:
 def _rule(rule: Rule) -> dict[str, Any]:
     return {
         **_place(rule.provenance),
+        "helper": getattr(rule.fn, "__helper__", None),
         "flags": dict(rule.flags),
         "overrides": None if rule.overridden is None else _rule(rule.overridden),
     }
@@ -206,8 +207,9 @@ def _rule_rows(kind: str, found: dict[str, Any]) -> Iterator[list[str]]:
 
 
 def _written_rows(kind: str, status: str, rule: dict[str, Any]) -> Iterator[list[str]]:
-    flags = [f"({', '.join(f'{k}={v}' for k, v in rule['flags'].items())})"] if rule["flags"] else []
-    yield [kind, status, rule["owner"], " ".join([_location(rule), *flags])]
+    notes = [f"by {rule['helper']}"] if rule["helper"] else []
+    notes += [f"{k}={v}" for k, v in rule["flags"].items()]
+    yield [kind, status, rule["owner"], _location(rule) + (f" ({', '.join(notes)})" if notes else "")]
     if rule["overrides"] is not None:
         yield from _written_rows("", "overrides", rule["overrides"])
 

@@ -14,20 +14,17 @@ from corejax.extend import (
     ShapedArray,
     Var,
     memoised,
+    merge_lists,
     partial_eval_jaxpr,
     partial_eval_jaxpr_rules,
     partial_eval_rules,
+    partition_list,
     recompute_jaxpr,
     recompute_rules,
+    select_list,
 )
 from corejax_control_flow.branches.cond_rules import Branches, Linear, cond_p, joined_out_avals
-from corejax_control_flow.programs.rewriting import (
-    chosen,
-    either,
-    merged,
-    others,
-    with_outputs,
-)
+from corejax_control_flow.programs.rewriting import either, with_outputs
 
 
 class _Halves(NamedTuple):
@@ -142,20 +139,20 @@ def cond_partial_eval(trace: PartialEvalTrace, args: Sequence[Any], *, branches:
         return trace.record(cond_p, args, {"branches": branches, "linear": linear})
     unknowns = [trace.is_unknown(x) for x in operands]
     halves = _unzip(branches, unknowns)
-    known = others(operands, unknowns)
+    known = partition_list(unknowns, operands)[0]
     outs = (
-        cond_p.bind(index, *known, branches=halves.known, linear=tuple(others(linear, unknowns)))
+        cond_p.bind(index, *known, branches=halves.known, linear=tuple(partition_list(unknowns, linear)[0]))
         if _runs(halves.known)
         else []
     )
     num_known = len(outs) - halves.slots
     residuals = [*outs[num_known:], *(known[i] for i in halves.forwarded)]
-    flags = (*(False for _ in residuals), *chosen(linear, unknowns))
+    flags = (*(False for _ in residuals), *select_list(unknowns, linear))
     recorded: list[Any] = []
     if _runs(halves.unknown):
         params = {"branches": halves.unknown, "linear": flags}
-        recorded = trace.record(cond_p, [index, *residuals, *chosen(operands, unknowns)], params)
-    return merged(halves.unknowns_out, recorded, outs[:num_known])
+        recorded = trace.record(cond_p, [index, *residuals, *select_list(unknowns, operands)], params)
+    return merge_lists(halves.unknowns_out, outs[:num_known], recorded)
 
 
 @partial_eval_jaxpr_rules.register(cond_p)
@@ -166,21 +163,21 @@ def cond_partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
     index, *operands = eqn.invars
     branches, linear = eqn.params["branches"], eqn.params["linear"]
     halves = _unzip(branches, unknowns[1:])
-    known = others(operands, unknowns[1:])
-    known_out = others(eqn.outvars, halves.unknowns_out)
+    known = partition_list(unknowns[1:], operands)[0]
+    known_out = partition_list(halves.unknowns_out, eqn.outvars)[0]
     slots = [Var(a) for a in joined_out_avals(halves.known)[len(known_out) :]]
     residuals = [*slots, *(known[i] for i in halves.forwarded)]
     known_eqn = eqn.replace(
         invars=[index, *known],
         outvars=[*known_out, *slots],
-        params={"branches": halves.known, "linear": tuple(others(linear, unknowns[1:]))},
+        params={"branches": halves.known, "linear": tuple(partition_list(unknowns[1:], linear)[0])},
     )
     unknown_eqn = eqn.replace(
-        invars=[index, *residuals, *chosen(operands, unknowns[1:])],
-        outvars=chosen(eqn.outvars, halves.unknowns_out),
+        invars=[index, *residuals, *select_list(unknowns[1:], operands)],
+        outvars=select_list(halves.unknowns_out, eqn.outvars),
         params={
             "branches": halves.unknown,
-            "linear": (*(False for _ in residuals), *chosen(linear, unknowns[1:])),
+            "linear": (*(False for _ in residuals), *select_list(unknowns[1:], linear)),
         },
     )
     return (

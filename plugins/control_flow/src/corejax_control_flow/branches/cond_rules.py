@@ -32,20 +32,16 @@ from corejax.extend import (
     jvp_jaxpr,
     jvp_rules,
     move_batch_axis,
+    partition_list,
+    select_list,
+    spread_list,
     tangent_aval,
     transpose_jaxpr,
     transpose_rules,
     vmap_rules,
 )
 from corejax_control_flow.programs.messages import shown_types
-from corejax_control_flow.programs.rewriting import (
-    chosen,
-    either,
-    merged,
-    others,
-    refuse_effects,
-    with_outputs,
-)
+from corejax_control_flow.programs.rewriting import either, refuse_effects, with_outputs
 from corejax_control_flow.programs.weak_types import same_but_weak_type
 
 Branches = tuple[ClosedJaxpr, ...]
@@ -107,7 +103,7 @@ def cond_jvp(primals: Any, tangents: Any, *, branches: Branches, linear: Linear)
     real = [t for t in tangents[1:] if t is not None]
     outs = cond_p.bind(index, *operands, *real, branches=pushed, linear=(*linear, *(True for _ in real)))
     count = len(nonzeros_out)
-    return outs[:count], merged(nonzeros_out, outs[count:], [None] * nonzeros_out.count(False))
+    return outs[:count], spread_list(nonzeros_out, outs[count:])
 
 
 @vmap_rules.register(cond_p)
@@ -165,7 +161,7 @@ def _same_operand(programs: Sequence[Jaxpr], i: int) -> bool:
 def cond_transpose(cts: Sequence[Any], index: Any, *operands: Any, branches: Branches, linear: Linear) -> list[Any]:
     """One conditional between the transposed branches. A branch that lacks a cotangent returns zeros."""
     undef = [is_undef_primal(x) for x in operands]
-    avals = [tangent_aval(x.aval) for x in chosen(operands, undef)]
+    avals = [tangent_aval(x.aval) for x in select_list(undef, operands)]
     pulled = [transpose_jaxpr(b, undef, [ct is not None for ct in cts]) for b in branches]
     nonzeros = either(*(own for _, own in pulled))
     if not any(nonzeros):
@@ -174,13 +170,13 @@ def cond_transpose(cts: Sequence[Any], index: Any, *operands: Any, branches: Bra
     for program, own in pulled:
         numbers = iter(range(len(program.out_avals)))
         places: list[Any] = [next(numbers) if mine else aval for mine, aval in zip(own, avals, strict=True)]
-        programs.append(with_outputs(program, chosen(places, nonzeros)))
-    residuals = others(operands, undef)
+        programs.append(with_outputs(program, select_list(nonzeros, places)))
+    residuals = partition_list(undef, operands)[0]
     real = [ct for ct in cts if ct is not None]
     flags = (*(False for _ in residuals), *(True for _ in real))
     outs = cond_p.bind(index, *residuals, *real, branches=tuple(programs), linear=flags)
-    cts_in = merged(nonzeros, outs, [None] * nonzeros.count(False))
-    return [None, *merged(undef, cts_in, [None] * len(residuals))]
+    cts_in = spread_list(nonzeros, outs)
+    return [None, *spread_list(undef, cts_in)]
 
 
 def cond_dce(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
@@ -190,9 +186,9 @@ def cond_dce(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], Jaxpr
     branches = eqn.params["branches"]
     used = either(*(dce_jaxpr(b, used_outputs)[1] for b in branches))
     smaller = tuple(dce_jaxpr(b, used_outputs, used)[0] for b in branches)
-    params = {"branches": smaller, "linear": tuple(chosen(eqn.params["linear"], used))}
-    invars = [eqn.invars[0], *chosen(eqn.invars[1:], used)]
-    return [True, *used], eqn.replace(invars=invars, outvars=chosen(eqn.outvars, used_outputs), params=params)
+    params = {"branches": smaller, "linear": tuple(select_list(used, eqn.params["linear"]))}
+    invars = [eqn.invars[0], *select_list(used, eqn.invars[1:])]
+    return [True, *used], eqn.replace(invars=invars, outvars=select_list(used_outputs, eqn.outvars), params=params)
 
 
 dce_rules[cond_p] = cond_dce

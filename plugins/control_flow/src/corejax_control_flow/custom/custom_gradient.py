@@ -22,13 +22,14 @@ from corejax.extend import (
     fun_name,
     get_aval,
     leaf_names,
+    merge_lists,
+    select_list,
     stage,
     tangent_aval,
     tree,
 )
 from corejax_control_flow.custom.custom_vjp import custom_vjp
 from corejax_control_flow.programs.messages import shown, typed_tree
-from corejax_control_flow.programs.rewriting import chosen, merged
 from corejax_control_flow.programs.tracing import trace
 
 
@@ -95,12 +96,14 @@ class _Staged:
 
         def flat(*cts: Any) -> list[Any]:
             nothing = [np.zeros(a.shape, float0) for a, m in zip(avals, moves, strict=True) if not m]
-            leaves, out_tree = tree.tree_flatten(pull(tree.tree_unflatten(treedef, merged(moves, cts, nothing))))
+            leaves, out_tree = tree.tree_flatten(pull(tree.tree_unflatten(treedef, merge_lists(moves, nothing, cts))))
             check_outputs(pull, leaves, out_tree)
             trees.append(out_tree)
             return leaves
 
-        jaxpr, consts = stage(flat, [tangent_aval(a) for a in chosen(avals, moves)], DebugInfo(pull, "custom_gradient"))
+        jaxpr, consts = stage(
+            flat, [tangent_aval(a) for a in select_list(moves, avals)], DebugInfo(pull, "custom_gradient")
+        )
         return cls(jaxpr, trees[0], consts)
 
     def __call__(self, ct: Any) -> Any:
@@ -151,9 +154,9 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
             )
         own, own_tree = tree.tree_flatten(args)
         _check_types(fun, in_tree, avals, own_tree, [get_aval(x) for x in own])
-        return tree.tree_unflatten(out_tree, eval_jaxpr(jaxpr, merged(hoisted, given, kept), own))
+        return tree.tree_unflatten(out_tree, eval_jaxpr(jaxpr, merge_lists(hoisted, kept, given), own))
 
-    return converted, chosen(consts, hoisted)
+    return converted, select_list(hoisted, consts)
 
 
 def _check_types(fun: Any, in_tree: Any, avals: list[ShapedArray], own_tree: Any, own: list[ShapedArray]) -> None:

@@ -14,24 +14,18 @@ from typing import Any, Protocol
 from corejax.extend import (
     ClosedJaxpr,
     Primitive,
-    ShapedArray,
-    abstract_eval_rules,
     batch_flat,
     batch_jaxpr,
-    eval_jaxpr_on_host,
-    impl_rules,
-    inline_closed,
-    is_undef_primal,
+    defcall,
+    inlining,
     jvp_rules,
     move_batch_axis,
-    transpose_jaxpr,
-    transpose_rules,
+    spread_list,
     vmap_rules,
 )
 from corejax_control_flow.custom.closed_over import explained, refuse_closed_over, refuse_closed_over_results
-from corejax_control_flow.custom.open_calls import BatchedCall, boxed
+from corejax_control_flow.custom.open_calls import PLAIN_RULES, BatchedCall, boxed
 from corejax_control_flow.custom.symbolic_zeros import with_types
-from corejax_control_flow.programs.rewriting import inlining, merged
 
 custom_jvp_call_p = Primitive(
     "custom_jvp_call",
@@ -49,31 +43,7 @@ class JvpRule(Protocol):
         """Results and their tangents; None for zero ones, given and returned."""
 
 
-@impl_rules.register(custom_jvp_call_p)
-def custom_jvp_call_impl(*args: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
-    """The program on NumPy arrays."""
-    return eval_jaxpr_on_host(call_jaxpr, args)
-
-
-def checked_out_avals(name: str, call_jaxpr: ClosedJaxpr, avals: Sequence[ShapedArray]) -> list[ShapedArray]:
-    """Result types of a program that is called on operands of these types.
-
-    Raises:
-        TypeError: they are not the types that the program takes (up to weak type).
-    """
-    expected = call_jaxpr.in_avals
-    if len(avals) != len(expected) or any(
-        a.shape != b.shape or a.dtype != b.dtype for a, b in zip(avals, expected, strict=True)
-    ):
-        given, wanted = (", ".join(a.str_short() for a in each) for each in (avals, expected))
-        raise TypeError(f"{name}: the program takes operands of types ({wanted}), got ({given})")
-    return call_jaxpr.out_avals
-
-
-@abstract_eval_rules.register(custom_jvp_call_p)
-def custom_jvp_call_abstract_eval(*avals: ShapedArray, call_jaxpr: ClosedJaxpr, **params: Any) -> list[ShapedArray]:
-    """The program's own type."""
-    return checked_out_avals("custom_jvp_call", call_jaxpr, avals)
+defcall(custom_jvp_call_p, "call_jaxpr", inline=True, rules=PLAIN_RULES)
 
 
 @jvp_rules.register(custom_jvp_call_p, symbolic_zeros=True)
@@ -105,22 +75,6 @@ def custom_jvp_call_vmap(
     return custom_jvp_call_p.bind(*vals, call_jaxpr=batched, jvp=rule, num_consts=num_consts, **params), dims_out
 
 
-@transpose_rules.register(custom_jvp_call_p, symbolic_zeros=True)
-def custom_jvp_call_transpose(cts: Sequence[Any], *operands: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
-    """The transposed program: the call is linear, and its rule has no more to say."""
-    return transposed_call(call_jaxpr, cts, operands)
-
-
-def transposed_call(call_jaxpr: ClosedJaxpr, cts: Sequence[Any], operands: Sequence[Any]) -> list[Any]:
-    """Cotangents of the linear operands of a program that is called."""
-    linear = [is_undef_primal(x) for x in operands]
-    pulled, nonzeros = transpose_jaxpr(call_jaxpr, linear, [ct is not None for ct in cts])
-    residuals = [x for x, lin in zip(operands, linear, strict=True) if not lin]
-    outs = inline_closed(pulled, [*residuals, *(ct for ct in cts if ct is not None)])
-    cts_in = merged(nonzeros, outs, [None] * nonzeros.count(False))
-    return merged(linear, cts_in, [None] * len(residuals))
-
-
 class BatchedJvp:
     """A rule on batches; all results and their tangents are batched along axis 0."""
 
@@ -136,7 +90,7 @@ class BatchedJvp:
         nonzeros_out: list[bool] = []
 
         def flat(*args: Any) -> list[Any]:
-            ts = merged(given, args[len(primals) :], [None] * given.count(False))
+            ts = spread_list(given, args[len(primals) :])
             outs, tangents_out = self.rule.jvp(args[: len(primals)], ts)
             nonzeros_out.extend(t is not None for t in tangents_out)
             return [*outs, *(t for t in tangents_out if t is not None)]
@@ -146,7 +100,7 @@ class BatchedJvp:
         outs, dims_out = batch_flat(flat, self.axis_size, values, dims)
         moved = [move_batch_axis(self.axis_size, d, 0, x) for x, d in zip(outs, dims_out, strict=True)]
         count = len(nonzeros_out)
-        return moved[:count], merged(nonzeros_out, moved[count:], [None] * nonzeros_out.count(False))
+        return moved[:count], spread_list(nonzeros_out, moved[count:])
 
 
 class BatchedJvpCall(BatchedCall):

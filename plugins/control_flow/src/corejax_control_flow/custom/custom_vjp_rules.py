@@ -19,14 +19,18 @@ from corejax.extend import (
     as_tangent,
     batch_flat,
     batch_jaxpr,
+    defcall,
     dtypes,
-    eval_jaxpr_on_host,
     get_aval,
     impl_rules,
+    inlining,
     instantiate,
     is_undef_primal,
     jvp_rules,
     move_batch_axis,
+    select_list,
+    split_list,
+    spread_list,
     structural,
     tangent_aval,
     transpose_rules,
@@ -34,10 +38,8 @@ from corejax.extend import (
     vmap_rules,
 )
 from corejax_control_flow.custom.closed_over import explained, refuse_closed_over, refuse_closed_over_results
-from corejax_control_flow.custom.custom_jvp_rules import checked_out_avals, transposed_call
-from corejax_control_flow.custom.open_calls import BatchedCall, boxed, unboxed
+from corejax_control_flow.custom.open_calls import PLAIN_RULES, BatchedCall, boxed, unboxed
 from corejax_control_flow.custom.symbolic_zeros import with_types
-from corejax_control_flow.programs.rewriting import chosen, cut, inlining, merged
 
 custom_vjp_call_p = Primitive(
     "custom_vjp_call",
@@ -81,16 +83,7 @@ class VjpRule(Protocol):
 # -- custom_vjp_call -----------------------------------------------------------------------------------------
 
 
-@impl_rules.register(custom_vjp_call_p)
-def custom_vjp_call_impl(*args: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
-    """The program on NumPy arrays."""
-    return eval_jaxpr_on_host(call_jaxpr, args)
-
-
-@abstract_eval_rules.register(custom_vjp_call_p)
-def custom_vjp_call_abstract_eval(*avals: ShapedArray, call_jaxpr: ClosedJaxpr, **params: Any) -> list[ShapedArray]:
-    """The program's own type."""
-    return checked_out_avals("custom_vjp_call", call_jaxpr, avals)
+defcall(custom_vjp_call_p, "call_jaxpr", inline=True, rules=PLAIN_RULES)
 
 
 @jvp_rules.register(custom_vjp_call_p, symbolic_zeros=True)
@@ -115,7 +108,7 @@ def custom_vjp_call_jvp(
         outs = with_types(outs, call_jaxpr.out_avals)
     tangents_out = custom_lin_p.bind(
         *residuals,
-        *chosen(tangents, nonzeros),
+        *select_list(nonzeros, tangents),
         avals_out=tuple(tangent_aval(get_aval(x)) for x in outs),
         name=name,
         nonzeros=nonzeros,
@@ -133,12 +126,6 @@ def custom_vjp_call_vmap(
     batched, dims_out = batch_jaxpr(call_jaxpr, axis_size, dims, True)
     rule = BatchedVjp(vjp, axis_size, dims[num_consts:])
     return custom_vjp_call_p.bind(*vals, call_jaxpr=batched, vjp=rule, num_consts=num_consts, **params), dims_out
-
-
-@transpose_rules.register(custom_vjp_call_p, symbolic_zeros=True)
-def custom_vjp_call_transpose(cts: Sequence[Any], *operands: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
-    """The transposed program: the call is linear, and its rules have no more to say."""
-    return transposed_call(call_jaxpr, cts, operands)
 
 
 # -- custom_lin ----------------------------------------------------------------------------------------------
@@ -196,7 +183,7 @@ def custom_lin_vmap(
     **params: Any,
 ) -> Any:
     """The derivative of the batch."""
-    dims_in = merged(nonzeros, dims[num_res:], [None] * nonzeros.count(False))
+    dims_in = spread_list(nonzeros, dims[num_res:])
     rule = BatchedPullback(pullback, axis_size, dims[:num_res], dims_in, [0] * len(avals_out))
     batched = tuple(unmapped_aval(axis_size, 0, a) for a in avals_out)
     outs = custom_lin_p.bind(*vals, avals_out=batched, nonzeros=nonzeros, num_res=num_res, pullback=rule, **params)
@@ -208,11 +195,11 @@ def custom_lin_transpose(
     cts: Sequence[Any], *operands: Any, name: str, nonzeros: Any, num_res: int, pullback: Pullback, **params: Any
 ) -> list[Any]:
     """The user's backward pass, run here and now."""
-    residuals, linear = cut(operands, num_res)
+    residuals, linear = split_list(operands, [num_res])
     if any(is_undef_primal(x) for x in residuals):
         raise no_forward_mode(name)
     with explained("custom_vjp", name):
-        cts_in = chosen(pullback.pull(residuals, cts), nonzeros)
+        cts_in = select_list(nonzeros, pullback.pull(residuals, cts))
     refuse_closed_over_results("custom_vjp", name, cts_in)
     avals = [x.aval if is_undef_primal(x) else get_aval(x) for x in linear]
     real = [None if ct is None else as_tangent(ct, a) for ct, a in zip(cts_in, avals, strict=True)]
@@ -240,8 +227,8 @@ class BatchedVjp:
             return [*made[0].outs, *made[0].residuals]
 
         values, dims = batch_flat(flat, self.axis_size, primals, self.dims)
-        outs, residuals = cut(values, len(made[0].outs))
-        out_dims, res_dims = cut(dims, len(outs))
+        outs, residuals = split_list(values, [len(made[0].outs)])
+        out_dims, res_dims = split_list(dims, [len(outs)])
         outs = [move_batch_axis(self.axis_size, d, 0, x) for x, d in zip(outs, out_dims, strict=True)]
         pullback = BatchedPullback(made[0].pullback, self.axis_size, res_dims, self.dims, [0] * len(outs))
         return Forward(outs, residuals, pullback)
@@ -291,16 +278,16 @@ class BatchedPullback:
         nonzeros: list[bool] = []
 
         def flat(*args: Any) -> list[Any]:
-            res, real = cut(args, len(residuals))
-            cts_in = self.pullback.pull(res, merged(given, real, [None] * given.count(False)))
+            res, real = split_list(args, [len(residuals)])
+            cts_in = self.pullback.pull(res, spread_list(given, real))
             nonzeros.extend(ct is not None for ct in cts_in)
             return [ct for ct in cts_in if ct is not None]
 
-        dims = [*self.res_dims, *chosen(self.dims_out, given)]
-        outs, dims_out = batch_flat(flat, self.axis_size, [*residuals, *chosen(cts, given)], dims)
-        wanted = chosen(self.dims_in, nonzeros)
+        dims = [*self.res_dims, *select_list(given, self.dims_out)]
+        outs, dims_out = batch_flat(flat, self.axis_size, [*residuals, *select_list(given, cts)], dims)
+        wanted = select_list(nonzeros, self.dims_in)
         fitted = [_fitted(self.axis_size, x, d, want) for x, d, want in zip(outs, dims_out, wanted, strict=True)]
-        return merged(nonzeros, fitted, [None] * nonzeros.count(False))
+        return spread_list(nonzeros, fitted)
 
 
 def _fitted(axis_size: int, ct: Any, dim: int | None, wanted: int | None) -> Any:

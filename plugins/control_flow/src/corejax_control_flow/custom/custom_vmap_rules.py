@@ -10,26 +10,21 @@ from typing import Any, Protocol
 
 from corejax.extend import (
     ClosedJaxpr,
-    PartialEvalTrace,
     Primitive,
-    ShapedArray,
-    abstract_eval_rules,
-    eval_jaxpr_on_host,
-    impl_rules,
-    inline_closed,
+    defcall,
+    inlining,
     instantiate,
     jvp_flat,
     jvp_jaxpr,
     jvp_rules,
     move_batch_axis,
-    partial_eval_rules,
-    set_current_trace,
-    transpose_rules,
+    select_list,
+    spread_list,
     vmap_rules,
 )
 from corejax_control_flow.custom.closed_over import ClosedOverError
-from corejax_control_flow.custom.custom_jvp_rules import checked_out_avals, transposed_call
-from corejax_control_flow.programs.rewriting import chosen, inlining, merged, rearranged
+from corejax_control_flow.custom.open_calls import PLAIN_RULES
+from corejax_control_flow.programs.rewriting import rearranged
 
 custom_vmap_call_p = Primitive(
     "custom_vmap_call",
@@ -47,16 +42,8 @@ class VmapRule(Protocol):
         """Results and which of them are batched; batches are along axis 0."""
 
 
-@impl_rules.register(custom_vmap_call_p)
-def custom_vmap_call_impl(*args: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
-    """The program on NumPy arrays."""
-    return eval_jaxpr_on_host(call_jaxpr, args)
-
-
-@abstract_eval_rules.register(custom_vmap_call_p)
-def custom_vmap_call_abstract_eval(*avals: ShapedArray, call_jaxpr: ClosedJaxpr, **params: Any) -> list[ShapedArray]:
-    """The program's own type."""
-    return checked_out_avals("custom_vmap_call", call_jaxpr, avals)
+# In a linearisation what is known of the program is computed, and the rest recorded.
+defcall(custom_vmap_call_p, "call_jaxpr", inline=True, rules=(*PLAIN_RULES, "partial_eval"))
 
 
 @vmap_rules.register(custom_vmap_call_p)
@@ -94,13 +81,13 @@ def custom_vmap_call_jvp(
     derivative = rearranged(pushed, range(len(pushed.in_avals)), range(count, len(pushed.out_avals)))
     tangents_out = custom_vmap_call_p.bind(
         *primals,
-        *chosen(tangents, nonzeros),
+        *select_list(nonzeros, tangents),
         call_jaxpr=derivative,
         rule=_PushedRule(rule, name, num_consts, nonzeros, nonzeros_out),
         name=f"jvp({name})",
         num_consts=0,
     )
-    return outs, merged(nonzeros_out, tangents_out, [None] * nonzeros_out.count(False))
+    return outs, spread_list(nonzeros_out, tangents_out)
 
 
 class _PushedRule:
@@ -119,9 +106,8 @@ class _PushedRule:
     def vmap(self, axis_size: int, batched: Sequence[bool], args: Sequence[Any]) -> tuple[list[Any], list[bool]]:
         """Tangents of results, and which of them are batched."""
         count, consts = len(self.nonzeros), self.num_consts
-        none = [None] * self.nonzeros.count(False)
-        tangents = merged(self.nonzeros, args[count:], none)
-        of_tangents = merged(self.nonzeros, batched[count:], [False] * len(none))
+        tangents = spread_list(self.nonzeros, args[count:])
+        of_tangents = [bool(b) for b in spread_list(self.nonzeros, batched[count:])]
         either = [a or b for a, b in zip(batched[:count], of_tangents, strict=True)]
         if any(either[:consts]) or any(self.nonzeros[:consts]):
             raise _closed_over(self.name, "a value that is batched or differentiated")
@@ -140,22 +126,7 @@ class _PushedRule:
 
         outs, tangents_out = jvp_flat(flat, primals[consts:], tangents[consts:])
         real = [instantiate(t, x) for t, x in zip(tangents_out, outs, strict=True)]
-        return chosen(real, self.nonzeros_out), chosen(flags, self.nonzeros_out)
-
-
-@partial_eval_rules.register(custom_vmap_call_p)
-def custom_vmap_call_partial_eval(
-    trace: PartialEvalTrace, args: Sequence[Any], *, call_jaxpr: ClosedJaxpr, **params: Any
-) -> list[Any]:
-    """In place: what is known of the program is computed, the rest is recorded."""
-    with set_current_trace(trace):
-        return inline_closed(call_jaxpr, args)
-
-
-@transpose_rules.register(custom_vmap_call_p, symbolic_zeros=True)
-def custom_vmap_call_transpose(cts: Sequence[Any], *operands: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
-    """The transposed program."""
-    return transposed_call(call_jaxpr, cts, operands)
+        return select_list(self.nonzeros_out, real), select_list(self.nonzeros_out, flags)
 
 
 __all__ = ["custom_vmap_call_p"]

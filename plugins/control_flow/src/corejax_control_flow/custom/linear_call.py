@@ -11,22 +11,23 @@ from typing import Any
 from corejax.extend import (
     ClosedJaxpr,
     Primitive,
-    ShapedArray,
-    abstract_eval_rules,
     add_tangents,
     api_boundary,
     batch_jaxpr,
     check_arguments,
-    eval_jaxpr_on_host,
+    defcall,
     fun_name,
     get_aval,
-    impl_rules,
     inline_closed,
+    inlining,
     instantiate,
     is_undef_primal,
     jvp_jaxpr,
     jvp_rules,
     leaf_names,
+    memoised,
+    split_list,
+    spread_list,
     stage_closed,
     structural,
     tangent_aval,
@@ -36,9 +37,7 @@ from corejax.extend import (
     vmap_rules,
     zero_cotangent,
 )
-from corejax_control_flow.custom.custom_jvp_rules import checked_out_avals
 from corejax_control_flow.programs.messages import typed_tree
-from corejax_control_flow.programs.rewriting import cut, inlining, memoised, merged
 from corejax_control_flow.programs.tracing import trace, with_common_consts
 
 linear_call_p = Primitive(
@@ -73,7 +72,7 @@ def linear_call(
     check_arguments("linear_call", fun, leaves, lambda: leaf_names(in_tree, "args"))
     res_tree, lin_tree = in_tree.children()
     avals = [get_aval(x) for x in leaves]
-    res_avals, lin_avals = cut(avals, res_tree.num_leaves)
+    res_avals, lin_avals = split_list(avals, [res_tree.num_leaves])
     callee = trace("linear_call", fun, in_tree, avals)
     ct_avals = [tangent_aval(a) for a in callee.jaxpr.out_avals]
     ct_tree = tree.treedef_tuple([res_tree, callee.out_tree])
@@ -98,18 +97,7 @@ def linear_call(
     return tree.tree_unflatten(callee.out_tree, outs)
 
 
-@impl_rules.register(linear_call_p)
-def linear_call_impl(*args: Any, callee: ClosedJaxpr, num_res: int, transpose: ClosedJaxpr) -> list[Any]:
-    """The program on NumPy arrays."""
-    return eval_jaxpr_on_host(callee, args)
-
-
-@abstract_eval_rules.register(linear_call_p)
-def linear_call_abstract_eval(
-    *avals: ShapedArray, callee: ClosedJaxpr, num_res: int, transpose: ClosedJaxpr
-) -> list[ShapedArray]:
-    """The program's own type."""
-    return checked_out_avals("linear_call", callee, avals)
+defcall(linear_call_p, "callee", inline=True, rules=("impl", "abstract_eval", "xla_translation"))
 
 
 @jvp_rules.register(linear_call_p, symbolic_zeros=True)
@@ -118,7 +106,7 @@ def linear_call_jvp(primals: Any, tangents: Any, *, callee: ClosedJaxpr, num_res
     params = {"callee": callee, "num_res": num_res, "transpose": transpose}
     outs = linear_call_p.bind(*primals, **params)
     tangents_out: list[Any] = [None] * len(outs)
-    residuals, linear = cut(primals, num_res)
+    residuals, linear = split_list(primals, [num_res])
     if any(t is not None for t in tangents[num_res:]):
         real = [instantiate(t, x) for t, x in zip(tangents[num_res:], linear, strict=True)]
         tangents_out = linear_call_p.bind(*residuals, *real, **params)
@@ -126,7 +114,7 @@ def linear_call_jvp(primals: Any, tangents: Any, *, callee: ClosedJaxpr, num_res
     if any(moving):
         pushed, nonzeros = jvp_jaxpr(callee, [*moving, *(False for _ in linear)])
         found = inline_closed(pushed, [*primals, *(t for t in tangents[:num_res] if t is not None)])[len(outs) :]
-        parts = merged(nonzeros, found, [None] * nonzeros.count(False))
+        parts = spread_list(nonzeros, found)
         tangents_out = [add_tangents(a, b) for a, b in zip(tangents_out, parts, strict=True)]
     return outs, tangents_out
 
@@ -136,7 +124,7 @@ def linear_call_transpose(
     cts: Sequence[Any], *operands: Any, callee: ClosedJaxpr, num_res: int, transpose: ClosedJaxpr
 ) -> list[Any]:
     """A call of the transpose, whose transpose is the program."""
-    residuals, linear = cut(operands, num_res)
+    residuals, linear = split_list(operands, [num_res])
     if any(is_undef_primal(x) for x in residuals):
         raise TypeError("linear_call: a residual is not linear, so the call is not transposed with respect to it")
     real = [zero_cotangent(a) if ct is None else ct for ct, a in zip(cts, callee.out_avals, strict=True)]
@@ -151,7 +139,7 @@ def linear_call_vmap(
 ) -> Any:
     """Both programs batched; the transpose of what was the same for all elements is a sum."""
     batched, dims_out = batch_jaxpr(callee, axis_size, dims, True)
-    res_dims, lin_dims = cut(dims, num_res)
+    res_dims, lin_dims = split_list(dims, [num_res])
     pulled = memoised(
         transpose,
         ("linear_call vmap", axis_size, tuple(dims)),

@@ -37,6 +37,10 @@ from corejax_control_flow.custom.closed_over import explained
 
 R = TypeVar("R")
 
+# Rules of an equation that calls a program, by `defcall`, whatever rules of its own the function has. Transposed, the
+# program is linear, and those rules have no more to say.
+PLAIN_RULES = ("impl", "abstract_eval", "transpose", "xla_translation")
+
 
 class Closed(NamedTuple):
     """A call as an equation: its program, whose first arguments are `consts`, and the rule of its parameters."""

@@ -5,27 +5,19 @@ remat_opt : a -> (b, res)        given programs a -> (b, res) and a -> b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from corejax.extend import (
     ClosedJaxpr,
     JaxprEqn,
     Primitive,
-    ShapedArray,
-    abstract_eval_rules,
     batch_jaxpr,
     dce_rules,
-    eval_jaxpr_on_host,
-    impl_rules,
-    inline_closed,
-    jvp_jaxpr,
-    jvp_rules,
-    transpose_rules,
+    defcall,
+    inlining,
     vmap_rules,
 )
-from corejax_control_flow.custom.custom_jvp_rules import checked_out_avals, transposed_call
-from corejax_control_flow.programs.rewriting import inlining, merged
+from corejax_control_flow.custom.open_calls import PLAIN_RULES
 
 remat_opt_p = Primitive(
     "remat_opt",
@@ -36,26 +28,8 @@ remat_opt_p = Primitive(
     "name, num_res.",
 )
 
-
-@impl_rules.register(remat_opt_p)
-def remat_opt_impl(*args: Any, fwd_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
-    """The forward pass on NumPy arrays."""
-    return eval_jaxpr_on_host(fwd_jaxpr, args)
-
-
-@abstract_eval_rules.register(remat_opt_p)
-def remat_opt_abstract_eval(*avals: ShapedArray, fwd_jaxpr: ClosedJaxpr, **params: Any) -> list[ShapedArray]:
-    """The forward pass's type."""
-    return checked_out_avals("remat_opt", fwd_jaxpr, avals)
-
-
-@jvp_rules.register(remat_opt_p, symbolic_zeros=True)
-def remat_opt_jvp(primals: Any, tangents: Any, *, fwd_jaxpr: ClosedJaxpr, **params: Any) -> Any:
-    """The forward pass differentiated: residuals are in use where derivatives of it are."""
-    pushed, nonzeros = jvp_jaxpr(fwd_jaxpr, [t is not None for t in tangents])
-    outs = inline_closed(pushed, [*primals, *(t for t in tangents if t is not None)])
-    count = len(nonzeros)
-    return outs[:count], merged(nonzeros, outs[count:], [None] * nonzeros.count(False))
+# Differentiated, it is the forward pass: residuals are in use where derivatives of it are.
+defcall(remat_opt_p, "fwd_jaxpr", inline=True, rules=(*PLAIN_RULES, "jvp"))
 
 
 @vmap_rules.register(remat_opt_p)
@@ -66,12 +40,6 @@ def remat_opt_vmap(
     fwd, dims_out = batch_jaxpr(fwd_jaxpr, axis_size, dims, True)
     fun, _ = batch_jaxpr(fun_jaxpr, axis_size, dims, True)
     return remat_opt_p.bind(*vals, fun_jaxpr=fun, fwd_jaxpr=fwd, **params), dims_out
-
-
-@transpose_rules.register(remat_opt_p, symbolic_zeros=True)
-def remat_opt_transpose(cts: Sequence[Any], *operands: Any, fwd_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
-    """The transposed forward pass."""
-    return transposed_call(fwd_jaxpr, cts, operands)
 
 
 def remat_opt_dce(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:

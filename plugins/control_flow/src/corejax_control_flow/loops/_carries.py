@@ -14,13 +14,14 @@ from corejax.extend import (
     Tracer,
     as_array,
     check_arguments,
+    fixpoint,
     get_aval,
     leaf_names,
+    partition_list,
     tree,
 )
 from corejax_control_flow.loops._strong_carries import with_strong_carries
 from corejax_control_flow.programs.messages import place, shown, structural_difference, typed_tree
-from corejax_control_flow.programs.rewriting import chosen, others
 from corejax_control_flow.programs.tracing import Traced
 from corejax_control_flow.programs.weak_types import common_dtype, convert, same_but_weak_type
 
@@ -52,9 +53,14 @@ def carry_fixed_point(
     Raises:
         TypeError: the body changes the structure or a type; names the leaf.
     """
-    avals = [get_aval(x) for x in init]
-    traced = trace_body(avals)
-    while True:
+    earlier: Traced | None = None
+
+    def body_on(avals: list[ShapedArray]) -> tuple[Sequence[ShapedArray], Traced]:
+        nonlocal earlier
+        traced = None
+        if earlier is not None and _dtypes(earlier.jaxpr.in_avals[: len(avals)]) == _dtypes(avals):
+            traced = with_strong_carries(earlier, avals)
+        earlier = traced = traced or trace_body(avals)
         given_tree = carry_tree(traced)
         if given_tree != init_tree:
             given = traced.jaxpr.out_avals[: given_tree.num_leaves]
@@ -65,23 +71,22 @@ def carry_fixed_point(
                 f"  {structural_difference('carry', init_tree, given_tree)}: return a carry of the structure that is "
                 "taken, or start from one of the structure that is returned"
             )
-        avals_out = traced.jaxpr.out_avals[: len(avals)]
-        wanted = [_promoted(a, b) for a, b in zip(avals, avals_out, strict=True)]
-        if all(dtype is None for dtype in wanted):
-            _check_types(transform, fun, init_tree, avals, avals_out)
-            return init, traced
-        init = [x if dtype is None else convert(x, dtype) for x, dtype in zip(init, wanted, strict=True)]
-        earlier, avals = avals, [get_aval(x) for x in init]
-        same = all(a.dtype == b.dtype for a, b in zip(earlier, avals, strict=True))
-        traced = (with_strong_carries(traced, avals) if same else None) or trace_body(avals)
+        return traced.jaxpr.out_avals[: len(avals)], traced
+
+    first = [get_aval(x) for x in init]
+    avals, traced = fixpoint(body_on, first, _promoted)
+    _check_types(transform, fun, init_tree, avals, traced.jaxpr.out_avals[: len(avals)])
+    return [x if a is b else convert(x, b.dtype) for x, a, b in zip(init, first, avals, strict=True)], traced
 
 
-def _promoted(taken: ShapedArray, given: ShapedArray) -> Any:
-    """The dtype to which a weakly typed first carry is converted, that of what the body returns; None to leave it."""
-    if not taken.weak_type or given is taken:
-        return None
-    dtype = common_dtype((taken, given))
-    return dtype if dtype is not None and dtype == given.dtype else None
+def _dtypes(avals: Sequence[ShapedArray]) -> list[Any]:
+    return [a.dtype for a in avals]
+
+
+def _promoted(taken: ShapedArray, given: ShapedArray) -> ShapedArray:
+    """The type of a first carry: what the body gives, strongly typed, where that one is weak and yields to it."""
+    dtype = common_dtype((taken, given)) if taken.weak_type and given is not taken else None
+    return taken if dtype is None or dtype != given.dtype else ShapedArray(taken.shape, dtype)
 
 
 def _check_types(
@@ -130,8 +135,9 @@ def without_carries(traced: Traced, num_carry: int, gone: Sequence[bool]) -> Clo
 
     def make() -> ClosedJaxpr:
         binders = jaxpr.invars[:num_carry]
-        invars = [*chosen(binders, gone), *jaxpr.constvars, *others(binders, gone), *jaxpr.invars[num_carry:]]
-        outvars = [*others(jaxpr.outvars[:num_carry], gone), *jaxpr.outvars[num_carry:]]
+        changing, same = partition_list(gone, binders)
+        invars = [*same, *jaxpr.constvars, *changing, *jaxpr.invars[num_carry:]]
+        outvars = [*partition_list(gone, jaxpr.outvars[:num_carry])[0], *jaxpr.outvars[num_carry:]]
         return ClosedJaxpr(Jaxpr((), invars, jaxpr.eqns, outvars, jaxpr.debug_info), ())
 
     return kept_with(jaxpr, ("without carries", num_carry, tuple(gone)), make)  # type: ignore[no-any-return]

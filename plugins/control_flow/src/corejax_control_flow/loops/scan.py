@@ -8,14 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ClosedJaxpr, api_boundary, as_array, get_aval, leaf_names, mapped_aval, tree
+from corejax.extend import (
+    ClosedJaxpr,
+    api_boundary,
+    as_array,
+    get_aval,
+    leaf_names,
+    mapped_aval,
+    merge_lists,
+    partition_list,
+    split_list,
+    tree,
+)
 from corejax_control_flow.loops import scan_partial_eval as scan_partial_eval  # the rest of the primitive's rules
 from corejax_control_flow.loops import scan_transpose as scan_transpose
 from corejax_control_flow.loops._carries import as_results, carry_fixed_point, check_leaves, unchanged, without_carries
 from corejax_control_flow.loops.progress import Progress, ProgressBar, as_progress_bar, counted, first_count
 from corejax_control_flow.loops.scan_rules import scan_p
 from corejax_control_flow.programs.messages import place, shown
-from corejax_control_flow.programs.rewriting import chosen, cut, merged, others
 from corejax_control_flow.programs.tracing import Traced, result_type, trace
 
 
@@ -104,7 +114,8 @@ def scan_traced(
     jaxpr = traced.jaxpr
     same = unchanged(jaxpr.invars[:num_carry], jaxpr.outvars[:num_carry])
     body = without_carries(traced, num_carry, same)
-    consts, carry = [*chosen(init, same), *traced.consts], others(init, same)
+    carry, unchanging = partition_list(same, init)
+    consts = [*unchanging, *traced.consts]
     if bar is not None:
         body, carry = _counted(body, len(consts), bar, length), [first_count(), *carry]
     args = [*consts, *carry, *xs]
@@ -120,8 +131,8 @@ def scan_traced(
     )
     if bar is not None:
         outs = outs[1:]
-    last, ys = cut(outs, len(same) - sum(same))
-    return [*merged(same, as_results(chosen(init, same)), last), *ys]
+    last, ys = split_list(outs, [len(same) - sum(same)])
+    return [*merge_lists(same, last, as_results(unchanging)), *ys]
 
 
 def _counted(body: ClosedJaxpr, num_consts: int, bar: ProgressBar, length: int) -> ClosedJaxpr:

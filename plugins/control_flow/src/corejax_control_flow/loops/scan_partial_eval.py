@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -12,26 +13,22 @@ from corejax.extend import (
     Policy,
     Var,
     dce_jaxpr,
+    fixpoint,
     inline_closed,
     inline_equations,
     memoised,
+    merge_lists,
     partial_eval_jaxpr,
     partial_eval_jaxpr_rules,
     partial_eval_rules,
+    partition_list,
     recompute_jaxpr,
     recompute_rules,
+    select_list,
+    split_list,
 )
 from corejax_control_flow.loops.scan_rules import scan_p, stacked
-from corejax_control_flow.programs.rewriting import (
-    chosen,
-    cut,
-    depends,
-    either,
-    merged,
-    others,
-    rearranged,
-    without_effects,
-)
+from corejax_control_flow.programs.rewriting import depends, rearranged, without_effects
 
 
 class ScanHalves(NamedTuple):
@@ -66,13 +63,14 @@ def unzip(
     """Split the body. A carry is unknown if it becomes so in any iteration."""
 
     def make() -> ScanHalves:
-        consts, carry, xs = cut(unknowns, num_consts, num_carry)
+        consts, carry, xs = split_list(unknowns, [num_consts, num_carry])
         ys = [False] * (len(jaxpr.out_avals) - num_carry)
-        while True:
-            known, unknown, unknowns_out, num_res = partial_eval_jaxpr(jaxpr, [*consts, *carry, *xs], [*carry, *ys])
-            if unknowns_out[:num_carry] == carry:
-                break
-            carry = either(carry, unknowns_out[:num_carry])
+
+        def split(carry: list[bool]) -> Any:
+            halves = partial_eval_jaxpr(jaxpr, [*consts, *carry, *xs], [*carry, *ys])
+            return halves[2][:num_carry], halves
+
+        carry, (known, unknown, unknowns_out, num_res) = fixpoint(split, carry)
         return _with_sources(known, unknown, num_res, (consts, carry, unknowns_out[num_carry:]), hoist)
 
     return memoised(jaxpr, ("scan halves", tuple(unknowns), num_consts, num_carry, hoist), make)  # type: ignore[no-any-return]
@@ -88,7 +86,7 @@ def _with_sources(
     consts, carry, ys = unknowns
     num_consts, num_carry, num_ys = consts.count(False), carry.count(False), ys.count(False)
     jaxpr = known.jaxpr
-    const_vars, _, x_vars = cut(jaxpr.invars, num_consts, num_carry)
+    const_vars, _, x_vars = split_list(jaxpr.invars, [num_consts, num_carry])
     sources: dict[Any, tuple[str, int]] = {v: ("const", i) for i, v in enumerate(const_vars)}
     sources.update((v, ("xs", i)) for i, v in enumerate(x_vars))
     for i, v in enumerate(jaxpr.outvars[num_carry : num_carry + num_ys]):
@@ -111,11 +109,13 @@ def _with_sources(
     body, _ = dce_jaxpr(known, flags, True)
     apart, _ = dce_jaxpr(without_effects(known), invariant, [i < num_consts for i in range(len(jaxpr.invars))])
     # From (residuals, constants, carries, xs) to (hoisted, constants, carries, scanned, xs).
-    residuals = range(num_res)
-    front, rest = cut(range(num_res, len(unknown.in_avals)), consts.count(True) + carry.count(True))
-    order = [*chosen(residuals, once), *front, *others(residuals, once), *rest]
+    front, rest = split_list(range(num_res, len(unknown.in_avals)), [consts.count(True) + carry.count(True)])
+    stacked_ones, hoisted_ones = partition_list(once, range(num_res))
+    order = [*hoisted_ones, *front, *stacked_ones, *rest]
     unknown = rearranged(unknown, order, range(len(unknown.out_avals)))
-    return ScanHalves(body, unknown, apart, carry, ys, chosen(of_residuals, once), others(of_residuals, once))
+    return ScanHalves(
+        body, unknown, apart, carry, ys, select_list(once, of_residuals), partition_list(once, of_residuals)[0]
+    )
 
 
 class SplitOperands(NamedTuple):
@@ -135,14 +135,12 @@ def split_operands(
     halves: ScanHalves, operands: Sequence[Any], unknowns: Sequence[bool], params: dict[str, Any]
 ) -> SplitOperands:
     num_consts, num_carry = params["num_consts"], params["num_carry"]
-    consts, carry, xs = cut(operands, num_consts, num_carry)
-    linear = cut(params["linear"], num_consts, num_carry)
-    u_consts, _, u_xs = cut(unknowns, num_consts, num_carry)
+    consts, carry, xs = split_list(operands, [num_consts, num_carry])
+    linear = split_list(params["linear"], [num_consts, num_carry])
+    u_consts, _, u_xs = split_list(unknowns, [num_consts, num_carry])
     flags = (u_consts, halves.unknown_carry, u_xs)
-    known = [others(group, f) for group, f in zip((consts, carry, xs), flags, strict=True)]
-    unknown = [chosen(group, f) for group, f in zip((consts, carry, xs), flags, strict=True)]
-    known_linear = [x for group, f in zip(linear, flags, strict=True) for x in others(group, f)]
-    groups = [chosen(group, f) for group, f in zip(linear, flags, strict=True)]
+    known, unknown = zip(*map(partition_list, flags, (consts, carry, xs)), strict=True)
+    known_linear, groups = zip(*map(partition_list, flags, linear), strict=True)
     unknown_linear = [
         *(False for _ in halves.hoisted),
         *groups[0],
@@ -153,7 +151,7 @@ def split_operands(
     known_params = {
         **params,
         "jaxpr": halves.known,
-        "linear": tuple(known_linear),
+        "linear": tuple(itertools.chain(*known_linear)),
         "num_carry": len(known[1]),
         "num_consts": len(known[0]),
     }
@@ -187,7 +185,7 @@ def scan_partial_eval(trace: PartialEvalTrace, args: Sequence[Any], **params: An
     outs: list[Any] = []
     if _runs(halves.known):
         outs = scan_p.bind(*parts.known_consts, *parts.known_carry, *parts.known_xs, **parts.known_params)
-    carry_out, ys = cut(outs, len(parts.known_carry))
+    carry_out, ys = split_list(outs, [len(parts.known_carry)])
     invariant = inline_closed(halves.invariant, parts.known_consts) if halves.invariant.out_avals else []
     hoisted, scanned = residual_values(halves, parts, invariant, ys)
     recorded: list[Any] = []
@@ -195,7 +193,7 @@ def scan_partial_eval(trace: PartialEvalTrace, args: Sequence[Any], **params: An
         operands = [*hoisted, *parts.unknown_consts, *parts.unknown_carry, *scanned, *parts.unknown_xs]
         recorded = trace.record(scan_p, operands, parts.unknown_params)
     known_outs = [*carry_out, *ys[: halves.unknown_ys.count(False)]]
-    return merged([*halves.unknown_carry, *halves.unknown_ys], recorded, known_outs)
+    return merge_lists([*halves.unknown_carry, *halves.unknown_ys], known_outs, recorded)
 
 
 @partial_eval_jaxpr_rules.register(scan_p)
@@ -208,7 +206,7 @@ def scan_partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
         halves = unzip(params["jaxpr"], unknowns, *counts, hoist=False)
     parts = split_operands(halves, eqn.invars, unknowns, params)
     unknowns_out = [*halves.unknown_carry, *halves.unknown_ys]
-    known_out = others(eqn.outvars, unknowns_out)
+    known_out, unknown_out = partition_list(unknowns_out, eqn.outvars)
     num_carry = len(parts.known_carry)
     extra = [Var(a) for a in stacked(params["length"], halves.known.out_avals[len(known_out) :])]
     before, invariant = inline_equations(halves.invariant, parts.known_consts)
@@ -220,7 +218,7 @@ def scan_partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
     )
     unknown_eqn = eqn.replace(
         invars=[*hoisted, *parts.unknown_consts, *parts.unknown_carry, *scanned, *parts.unknown_xs],
-        outvars=chosen(eqn.outvars, unknowns_out),
+        outvars=unknown_out,
         params=parts.unknown_params,
     )
     return (

@@ -25,15 +25,18 @@ from corejax.extend import (
     dce_jaxpr,
     dce_rules,
     eval_jaxpr_on_host,
+    fixpoint,
     impl_rules,
     instantiate,
     jvp_jaxpr,
     jvp_rules,
     move_batch_axis,
+    select_list,
+    split_list,
     unmapped_aval,
     vmap_rules,
 )
-from corejax_control_flow.programs.rewriting import chosen, cut, either, rearranged
+from corejax_control_flow.programs.rewriting import rearranged
 from corejax_control_flow.programs.weak_types import same_but_weak_type
 
 scan_p = Primitive(
@@ -59,7 +62,7 @@ def scan_impl(
     unroll: int,
 ) -> list[Any]:
     """A Python loop over NumPy arrays. Results are written into arrays that are allocated before it."""
-    consts, carry, xs = cut(args, num_consts, num_carry)
+    consts, carry, xs = split_list(args, [num_consts, num_carry])
     ys = [np.empty((length, *a.shape), a.dtype) for a in jaxpr.out_avals[num_carry:]]
     for i in reversed(range(length)) if reverse else range(length):
         outs = eval_jaxpr_on_host(jaxpr, [*consts, *carry, *(x[i, ...] for x in xs)])
@@ -93,9 +96,9 @@ def scan_abstract_eval(
             f"scan: a body of {len(jaxpr.in_avals)} arguments was given {len(avals)} operands and "
             f"{len(linear)} flags in `linear`"
         )
-    consts, carry, xs = cut(jaxpr.in_avals, num_consts, num_carry)
-    if len(carry) != num_carry or len(jaxpr.out_avals) < num_carry:
+    if len(jaxpr.in_avals) < num_consts + num_carry or len(jaxpr.out_avals) < num_carry:
         raise TypeError(f"scan: the body has not {num_consts} constants and {num_carry} carries in, {num_carry} out")
+    consts, carry, xs = split_list(jaxpr.in_avals, [num_consts, num_carry])
     expected = [*consts, *carry, *stacked(length, xs)]
     kinds = ["a constant"] * num_consts + ["an initial carry"] * num_carry + ["a scanned array"] * len(xs)
     for i, (got, want, kind) in enumerate(zip(avals, expected, kinds, strict=True)):
@@ -122,23 +125,26 @@ def scan_jvp(
 ) -> Any:
     """One scan of the body's jvp. A carry has a tangent if it gets one in any iteration."""
     num_ys = len(jaxpr.out_avals) - num_carry
-    nz_consts, nz_carry, nz_xs = cut([t is not None for t in tangents], num_consts, num_carry)
-    while True:
-        nonzeros = [*nz_consts, *nz_carry, *nz_xs]
-        pushed, nz_out = jvp_jaxpr(jaxpr, nonzeros, [*nz_carry, *(False for _ in range(num_ys))])
-        if nz_out[:num_carry] == nz_carry:
-            break
-        nz_carry = either(nz_carry, nz_out[:num_carry])
+    nz_consts, nz_carry, nz_xs = split_list([t is not None for t in tangents], [num_consts, num_carry])
+
+    def push(carry: list[bool]) -> Any:
+        pushed, nz_out = jvp_jaxpr(jaxpr, [*nz_consts, *carry, *nz_xs], [*carry, *(False for _ in range(num_ys))])
+        return nz_out[:num_carry], (pushed, nz_out)
+
+    nz_carry, (pushed, nz_out) = fixpoint(push, nz_carry)
+    nonzeros = [*nz_consts, *nz_carry, *nz_xs]
     real = [instantiate(t, x) if nz else None for t, x, nz in zip(tangents, primals, nonzeros, strict=True)]
     # The body takes all primals, then all tangents; a scan takes constants, carries and arrays in this order.
     count = len(nonzeros)
     number = iter(range(count, count + sum(nonzeros)))
     places = [next(number) if nz else None for nz in nonzeros]
-    groups_in = zip(cut(range(count), num_consts, num_carry), cut(places, num_consts, num_carry), strict=True)
+    groups_in = zip(
+        split_list(range(count), [num_consts, num_carry]), split_list(places, [num_consts, num_carry]), strict=True
+    )
     order_in = [i for primal, tangent in groups_in for i in (*primal, *(j for j in tangent if j is not None))]
     number = iter(range(len(nz_out), len(nz_out) + sum(nz_out)))
     places = [next(number) if nz else None for nz in nz_out]
-    groups_out = zip(cut(range(len(nz_out)), num_carry), cut(places, num_carry), strict=True)
+    groups_out = zip(split_list(range(len(nz_out)), [num_carry]), split_list(places, [num_carry]), strict=True)
     order_out = [i for primal, tangent in groups_out for i in (*primal, *(j for j in tangent if j is not None))]
     everything = [*primals, *(t for t in real if t is not None)]
     outs = scan_p.bind(
@@ -166,18 +172,17 @@ def scan_vmap(
 ) -> Any:
     """One scan of the batched body. A carry is batched if it becomes so in any iteration."""
     num_ys = len(jaxpr.out_avals) - num_carry
-    consts, carry, xs = cut(vals, num_consts, num_carry)
-    const_dims, carry_dims, x_dims = cut(dims, num_consts, num_carry)
+    consts, carry, xs = split_list(vals, [num_consts, num_carry])
+    const_dims, carry_dims, x_dims = split_list(dims, [num_consts, num_carry])
     xs = [move_batch_axis(axis_size, 0, 1, x) if d == 0 else x for x, d in zip(xs, x_dims, strict=True)]
     element_dims = [None if d is None else max(d - 1, 0) for d in x_dims]
-    batched = [d is not None for d in carry_dims]
-    while True:
+
+    def over_batch(batched: list[bool]) -> Any:
         dims_in = [*const_dims, *(0 if b else None for b in batched), *element_dims]
         body, dims_out = batch_jaxpr(jaxpr, axis_size, dims_in, [*batched, *(False for _ in range(num_ys))])
-        batched_out = [d is not None for d in dims_out[:num_carry]]
-        if batched_out == batched:
-            break
-        batched = either(batched, batched_out)
+        return [d is not None for d in dims_out[:num_carry]], (body, dims_out)
+
+    batched, (body, dims_out) = fixpoint(over_batch, [d is not None for d in carry_dims])
     carry = [
         move_batch_axis(axis_size, d, 0, x) if b else x for x, d, b in zip(carry, carry_dims, batched, strict=True)
     ]
@@ -192,24 +197,24 @@ def scan_dce(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], Jaxpr
         return [False] * len(eqn.invars), None
     params = eqn.params
     num_consts, num_carry = params["num_consts"], params["num_carry"]
-    used_carry, used_ys = cut(used_outputs, num_carry)
-    consts, _, xs = cut([False] * len(eqn.invars), num_consts, num_carry)
-    while True:
-        body, used_inputs = dce_jaxpr(params["jaxpr"], [*used_carry, *used_ys], [*consts, *used_carry, *xs])
-        needed = used_inputs[num_consts : num_consts + num_carry]
-        if needed == used_carry:
-            break
-        used_carry = either(used_carry, needed)
+    used_carry, used_ys = split_list(used_outputs, [num_carry])
+    consts, _, xs = split_list([False] * len(eqn.invars), [num_consts, num_carry])
+
+    def without_dead(used: list[bool]) -> Any:
+        body, used_inputs = dce_jaxpr(params["jaxpr"], [*used, *used_ys], [*consts, *used, *xs])
+        return used_inputs[num_consts : num_consts + num_carry], (body, used_inputs)
+
+    used_carry, (body, used_inputs) = fixpoint(without_dead, used_carry)
     new_params = {
         **params,
         "jaxpr": body,
-        "linear": tuple(chosen(params["linear"], used_inputs)),
+        "linear": tuple(select_list(used_inputs, params["linear"])),
         "num_consts": sum(used_inputs[:num_consts]),
         "num_carry": sum(used_carry),
     }
     # A carry may be needed inside although its last value is not used. Its binder stays and is not read.
-    outvars = chosen(eqn.outvars, [*used_carry, *used_ys])
-    return used_inputs, eqn.replace(invars=chosen(eqn.invars, used_inputs), outvars=outvars, params=new_params)
+    outvars = select_list([*used_carry, *used_ys], eqn.outvars)
+    return used_inputs, eqn.replace(invars=select_list(used_inputs, eqn.invars), outvars=outvars, params=new_params)
 
 
 dce_rules[scan_p] = scan_dce

@@ -8,9 +8,14 @@ from typing import Any, NamedTuple
 from corejax.extend import (
     ClosedJaxpr,
     add_tangents,
+    fixpoint,
     inline_closed,
     is_undef_primal,
     memoised,
+    partition_list,
+    select_list,
+    split_list,
+    spread_list,
     tangent_aval,
     transpose_jaxpr,
     transpose_rules,
@@ -18,16 +23,7 @@ from corejax.extend import (
 )
 from corejax_control_flow.loops.scan_partial_eval import residual_values, split_operands, unzip
 from corejax_control_flow.loops.scan_rules import scan_p
-from corejax_control_flow.programs.rewriting import (
-    appended,
-    chosen,
-    cut,
-    depends,
-    either,
-    merged,
-    others,
-    rearranged,
-)
+from corejax_control_flow.programs.rewriting import appended, depends, rearranged
 
 
 @transpose_rules.register(scan_p, symbolic_zeros=True)
@@ -35,12 +31,8 @@ def scan_transpose(cts: Sequence[Any], *operands: Any, **params: Any) -> list[An
     """A scan of the transposed body from the other end. Carries that depend on no linear operand are computed first."""
     jaxpr, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
     undef = [is_undef_primal(x) for x in operands]
-    consts, carry, xs = cut(undef, num_consts, num_carry)
-    while True:
-        moved = either(carry, depends(jaxpr.jaxpr, [*consts, *carry, *xs])[:num_carry])
-        if moved == carry:
-            break
-        carry = moved
+    consts, carry, xs = split_list(undef, [num_consts, num_carry])
+    carry, _ = fixpoint(lambda c: (depends(jaxpr.jaxpr, [*consts, *c, *xs])[:num_carry], None), carry)
     if all(carry):
         return _pull(cts, operands, undef, params)
     halves = unzip(jaxpr, undef, num_consts, num_carry)
@@ -49,12 +41,12 @@ def scan_transpose(cts: Sequence[Any], *operands: Any, **params: Any) -> list[An
     invariant = inline_closed(halves.invariant, parts.known_consts)
     hoisted, scanned = residual_values(halves, parts, invariant, outs[len(parts.known_carry) :])
     linear = [*hoisted, *parts.unknown_consts, *parts.unknown_carry, *scanned, *parts.unknown_xs]
-    unknown_cts = chosen(cts, [*halves.unknown_carry, *halves.unknown_ys])
+    unknown_cts = select_list([*halves.unknown_carry, *halves.unknown_ys], cts)
     pulled = _pull(unknown_cts, linear, [is_undef_primal(x) for x in linear], parts.unknown_params)
     sizes = (len(hoisted), len(parts.unknown_consts), len(parts.unknown_carry), len(scanned))
-    _, ct_consts, ct_carry, _, ct_xs = cut(pulled, *sizes)
+    _, ct_consts, ct_carry, _, ct_xs = split_list(pulled, sizes)
     unknown = [*consts, *halves.unknown_carry, *xs]
-    return merged(unknown, [*ct_consts, *ct_carry, *ct_xs], [None] * unknown.count(False))
+    return spread_list(unknown, [*ct_consts, *ct_carry, *ct_xs])
 
 
 class _Transposed(NamedTuple):
@@ -79,21 +71,22 @@ def _transposed(
     jaxpr: ClosedJaxpr, linear: Sequence[bool], num_consts: int, num_carry: int, nonzero_cts: Sequence[bool]
 ) -> _Transposed:
     def make() -> _Transposed:
-        carry, ys = cut(nonzero_cts, num_carry)
-        consts_linear, _, xs_linear = cut(linear, num_consts, num_carry)
-        while True:
+        carry, ys = split_list(nonzero_cts, [num_carry])
+        consts_linear, _, xs_linear = split_list(linear, [num_consts, num_carry])
+
+        def pull(carry: list[bool]) -> Any:
             pulled, own = transpose_jaxpr(jaxpr, linear, [*carry, *ys])
-            consts, own_carry, xs = cut(own, sum(consts_linear), num_carry)
-            if either(carry, own_carry) == carry:
-                break
-            carry = either(carry, own_carry)
+            consts, own_carry, xs = split_list(own, [sum(consts_linear), num_carry])
+            return own_carry, (pulled, consts, own_carry, xs)
+
+        carry, (pulled, consts, own_carry, xs) = fixpoint(pull, carry)
         avals = [tangent_aval(a) for a in jaxpr.in_avals]
-        const_avals, carry_avals, _ = cut(avals, num_consts, num_carry)
-        sum_avals = chosen(chosen(const_avals, consts_linear), consts)
+        const_avals, carry_avals, _ = split_list(avals, [num_consts, num_carry])
+        sum_avals = select_list(consts, select_list(consts_linear, const_avals))
 
         def tail(outs: Sequence[Any], sums: Sequence[Any]) -> list[Any]:
-            ct_consts, ct_carry, ct_xs = cut(outs, sum(consts), sum(own_carry))
-            pulled_carry = merged(own_carry, ct_carry, [None] * own_carry.count(False))
+            ct_consts, ct_carry, ct_xs = split_list(outs, [sum(consts), sum(own_carry)])
+            pulled_carry = spread_list(own_carry, ct_carry)
             carries = [
                 zero_cotangent(a) if ct is None else ct
                 for ct, a, nz in zip(pulled_carry, carry_avals, carry, strict=True)
@@ -103,7 +96,7 @@ def _transposed(
 
         body = appended(pulled, tail, sum_avals)
         sizes = (consts_linear.count(False), xs_linear.count(False), sum(carry), sum(ys))
-        res_consts, res_xs, ct_carry, ct_ys, sums = cut(range(len(body.in_avals)), *sizes)
+        res_consts, res_xs, ct_carry, ct_ys, sums = split_list(range(len(body.in_avals)), sizes)
         order = [*res_consts, *ct_carry, *sums, *ct_ys, *res_xs]
         return _Transposed(rearranged(body, order, range(len(body.out_avals))), carry, consts, xs)
 
@@ -114,17 +107,17 @@ def _transposed(
 def _pull(cts: Sequence[Any], operands: Sequence[Any], undef: Sequence[bool], params: dict[str, Any]) -> list[Any]:
     """Transpose a scan whose carries are all linear. An initial carry that is known gets no cotangent."""
     jaxpr, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
-    consts, init, xs = cut(undef, num_consts, num_carry)
+    consts, init, xs = split_list(undef, [num_consts, num_carry])
     linear = [*consts, *(True for _ in init), *xs]
     t = _transposed(jaxpr, linear, num_consts, num_carry, [ct is not None for ct in cts])
-    const_operands, _, x_operands = cut(operands, num_consts, num_carry)
-    res_consts, res_xs = others(const_operands, consts), others(x_operands, xs)
-    const_avals, carry_avals, _ = cut(jaxpr.in_avals, num_consts, num_carry)
-    ct_carry, ct_ys = cut(cts, num_carry)
+    const_operands, _, x_operands = split_list(operands, [num_consts, num_carry])
+    res_consts, res_xs = partition_list(consts, const_operands)[0], partition_list(xs, x_operands)[0]
+    const_avals, carry_avals, _ = split_list(jaxpr.in_avals, [num_consts, num_carry])
+    ct_carry, ct_ys = split_list(cts, [num_carry])
     ct_carry = [
         zero_cotangent(a) if ct is None else ct for ct, a, nz in zip(ct_carry, carry_avals, t.carry, strict=True) if nz
     ]
-    sums = [zero_cotangent(a) for a in chosen(chosen(const_avals, consts), t.consts)]
+    sums = [zero_cotangent(a) for a in select_list(t.consts, select_list(consts, const_avals))]
     ct_ys = [ct for ct in ct_ys if ct is not None]
     flags = [False] * len(res_consts) + [True] * (len(ct_carry) + len(sums) + len(ct_ys)) + [False] * len(res_xs)
     new_params = {
@@ -136,12 +129,12 @@ def _pull(cts: Sequence[Any], operands: Sequence[Any], undef: Sequence[bool], pa
         "reverse": not params["reverse"],
     }
     outs = scan_p.bind(*res_consts, *ct_carry, *sums, *ct_ys, *res_xs, **new_params)
-    out_carry, out_consts, out_xs = cut(outs, len(ct_carry), len(sums))
-    ct_init = merged(t.carry, out_carry, [None] * t.carry.count(False))
-    ct_consts = merged(t.consts, out_consts, [None] * t.consts.count(False))
-    ct_xs = merged(t.xs, out_xs, [None] * t.xs.count(False))
+    out_carry, out_consts, out_xs = split_list(outs, [len(ct_carry), len(sums)])
+    ct_init = spread_list(t.carry, out_carry)
+    ct_consts = spread_list(t.consts, out_consts)
+    ct_xs = spread_list(t.xs, out_xs)
     return [
-        *merged(consts, ct_consts, [None] * len(res_consts)),
+        *spread_list(consts, ct_consts),
         *(ct if u else None for ct, u in zip(ct_init, init, strict=True)),
-        *merged(xs, ct_xs, [None] * len(res_xs)),
+        *spread_list(xs, ct_xs),
     ]

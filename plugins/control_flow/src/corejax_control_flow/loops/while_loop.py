@@ -7,7 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ClosedJaxpr, Jaxpr, Var, api_boundary, close_over_consts, get_aval, inline_closed, tree
+from corejax.extend import (
+    ClosedJaxpr,
+    Jaxpr,
+    Var,
+    api_boundary,
+    close_over_consts,
+    get_aval,
+    inline_closed,
+    merge_lists,
+    partition_list,
+    select_list,
+    tree,
+)
 from corejax_control_flow.loops import while_partial_eval as while_partial_eval  # the rest of the primitive's rules
 from corejax_control_flow.loops._carries import (
     as_results,
@@ -28,7 +40,7 @@ from corejax_control_flow.loops.progress import (
 )
 from corejax_control_flow.loops.while_rules import while_p, with_more_arguments
 from corejax_control_flow.programs.messages import place
-from corejax_control_flow.programs.rewriting import chosen, merged, others, rearranged, without_effects
+from corejax_control_flow.programs.rewriting import rearranged, without_effects
 from corejax_control_flow.programs.tracing import Traced, result_type, trace
 
 
@@ -111,7 +123,7 @@ def while_traced(cond: Traced, body: Traced, init: Sequence[Any], bar: ProgressB
     gone = [flag and v not in read for flag, v in zip(same, binders, strict=True)]
     body_jaxpr = without_carries(body, len(init), gone)
     cond_jaxpr = _condition(cond.jaxpr, gone)
-    body_consts, carry = [*chosen(init, gone), *body.consts], others(init, gone)
+    body_consts, carry = [*select_list(gone, init), *body.consts], partition_list(gone, init)[0]
     if bar is not None:
         body_jaxpr = _reporting(body_jaxpr, cond_jaxpr, len(body_consts), len(cond.consts), bar)
         cond_jaxpr = _with_count(cond_jaxpr, len(cond.consts))
@@ -125,7 +137,7 @@ def while_traced(cond: Traced, body: Traced, init: Sequence[Any], bar: ProgressB
         cond_jaxpr=cond_jaxpr,
         cond_nconsts=len(cond.consts),
     )
-    return merged(gone, as_results(chosen(init, gone)), outs[bar is not None :])
+    return merge_lists(gone, outs[bar is not None :], as_results(select_list(gone, init)))
 
 
 def _reporting(
@@ -144,7 +156,7 @@ def _condition(old: Jaxpr, gone: Sequence[bool]) -> ClosedJaxpr:
     """The condition without carries that it does not read."""
 
     def make() -> ClosedJaxpr:
-        invars = others(old.invars, gone)
+        invars = partition_list(gone, old.invars)[0]
         return close_over_consts(Jaxpr(old.constvars, invars, old.eqns, old.outvars, old.debug_info))
 
     return kept_with(old, ("condition", tuple(gone)), make)  # type: ignore[no-any-return]

@@ -18,26 +18,21 @@ from corejax.extend import (
     dce_jaxpr,
     dce_rules,
     describe_source,
+    fixpoint,
     fun_name,
     memoised,
+    merge_lists,
     partial_eval_jaxpr,
     partial_eval_jaxpr_rules,
     partial_eval_rules,
+    partition_list,
+    select_list,
+    split_list,
     trace_state,
     transpose_rules,
 )
 from corejax_control_flow.loops.while_rules import while_p
-from corejax_control_flow.programs.rewriting import (
-    Flags,
-    chosen,
-    cut,
-    depends,
-    either,
-    merged,
-    others,
-    refuse_effects,
-    without_effects,
-)
+from corejax_control_flow.programs.rewriting import Flags, depends, either, refuse_effects, without_effects
 
 
 class Pruned(NamedTuple):
@@ -61,12 +56,12 @@ def pruned(params: dict[str, Any], used: Flags) -> Pruned:
 
     def make() -> Pruned:
         cond_used = dce_jaxpr(cond, [True])[1]
-        carry = either(used, cond_used[cond_nconsts:])
-        while True:
+
+        def without_dead(carry: list[bool]) -> Any:
             new_body, body_used = dce_jaxpr(body, carry, [*(False for _ in range(body_nconsts)), *carry])
-            if body_used[body_nconsts:] == carry:
-                break
-            carry = either(carry, body_used[body_nconsts:])
+            return body_used[body_nconsts:], (new_body, body_used)
+
+        carry, (new_body, body_used) = fixpoint(without_dead, either(used, cond_used[cond_nconsts:]))
         new_cond, cond_used = dce_jaxpr(cond, [True], [*(False for _ in range(cond_nconsts)), *carry])
         flags = [*cond_used[:cond_nconsts], *body_used]
         return Pruned(
@@ -89,7 +84,9 @@ def while_dce(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], Jaxp
         return [False] * len(eqn.invars), None
     small = pruned(eqn.params, used_outputs)
     return small.operands, eqn.replace(
-        invars=chosen(eqn.invars, small.operands), outvars=chosen(eqn.outvars, small.carry), params=small.params
+        invars=select_list(small.operands, eqn.invars),
+        outvars=select_list(small.carry, eqn.outvars),
+        params=small.params,
     )
 
 
@@ -121,12 +118,13 @@ def _unzip(params: dict[str, Any], unknowns: Flags) -> _Halves | None:
     cond, cond_nconsts = params["cond_jaxpr"], params["cond_nconsts"]
 
     def make() -> _Halves | None:
-        cond_consts, consts, carry = cut(unknowns, cond_nconsts, body_nconsts)
-        while True:
-            known, unknown, unknowns_out, num_res = partial_eval_jaxpr(body, [*consts, *carry], carry)
-            if unknowns_out == carry:
-                break
-            carry = either(carry, unknowns_out)
+        cond_consts, consts, carry = split_list(unknowns, [cond_nconsts, body_nconsts])
+
+        def split(carry: list[bool]) -> Any:
+            halves = partial_eval_jaxpr(body, [*consts, *carry], carry)
+            return halves[2], halves
+
+        carry, (known, unknown, _, num_res) = fixpoint(split, carry)
         if depends(cond.jaxpr, [*cond_consts, *carry])[0]:
             return None
         known_body, _ = dce_jaxpr(known, [True] * carry.count(False) + [False] * num_res, True)
@@ -158,7 +156,7 @@ def _unzip(params: dict[str, Any], unknowns: Flags) -> _Halves | None:
 def without_unread(closed: ClosedJaxpr, kept: Flags) -> ClosedJaxpr:
     """A program without the equations that read arguments which are not kept. Its outputs need none of them."""
     old = closed.jaxpr
-    gone = set(others(old.invars, kept))
+    gone = set(partition_list(kept, old.invars)[0])
     eqns = []
     for eqn in old.eqns:
         if gone.isdisjoint(eqn.invars):
@@ -179,11 +177,11 @@ def _joined(
     renamed = dict(zip(unknown.jaxpr.invars[:num_res], known.jaxpr.outvars[num_known:], strict=True))
     later = [eqn.replace(invars=[renamed.get(v, v) for v in eqn.invars]) for eqn in unknown.jaxpr.eqns]
     unknown_outs = [renamed.get(v, v) for v in unknown.jaxpr.outvars]
-    invars = merged(ins, unknown.jaxpr.invars[num_res:], known.jaxpr.invars)
+    invars = merge_lists(ins, known.jaxpr.invars, unknown.jaxpr.invars[num_res:])
     consts: dict[Any, Any] = {}
     for half in (known, unknown):
         consts.update(zip(half.jaxpr.constvars, half.consts, strict=True))
-    outvars = merged(outs, unknown_outs, known.jaxpr.outvars[:num_known])
+    outvars = merge_lists(outs, known.jaxpr.outvars[:num_known], unknown_outs)
     jaxpr = Jaxpr(list(consts), invars, [*known.jaxpr.eqns, *later], outvars, whole.jaxpr.debug_info)
     return ClosedJaxpr(jaxpr, list(consts.values()))
 
@@ -199,12 +197,12 @@ def while_partial_eval(trace: PartialEvalTrace, args: Sequence[Any], **params: A
     halves = _unzip(params, unknowns)
     if halves is None:
         return list(trace.record(while_p, args, params))
-    outs = while_p.bind(*others(args, halves.operands), **halves.known) if _runs(halves.known) else []
+    outs = while_p.bind(*partition_list(halves.operands, args)[0], **halves.known) if _runs(halves.known) else []
     if not any(halves.carry):  # unknown operands that change nothing
         return list(outs)
-    recorded = trace.record(while_p, chosen(args, halves.unknown.operands), halves.unknown.params)
-    unknown_of_them = chosen(halves.carry, halves.unknown.carry)
-    return merged(halves.carry, chosen(recorded, unknown_of_them), outs)
+    recorded = trace.record(while_p, select_list(halves.unknown.operands, args), halves.unknown.params)
+    unknown_of_them = select_list(halves.unknown.carry, halves.carry)
+    return merge_lists(halves.carry, outs, select_list(unknown_of_them, recorded))
 
 
 @partial_eval_jaxpr_rules.register(while_p)
@@ -214,14 +212,16 @@ def while_partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
     if halves is None:
         return None, eqn, [True] * len(eqn.outvars), []
     known_eqn = eqn.replace(
-        invars=others(eqn.invars, halves.operands), outvars=others(eqn.outvars, halves.carry), params=halves.known
+        invars=partition_list(halves.operands, eqn.invars)[0],
+        outvars=partition_list(halves.carry, eqn.outvars)[0],
+        params=halves.known,
     )
     small = halves.unknown
     fresh = [v if u else Var(v.aval) for v, u in zip(eqn.outvars, halves.carry, strict=True)]
     unknown_eqn = eqn.replace(
-        invars=chosen(eqn.invars, small.operands), outvars=chosen(fresh, small.carry), params=small.params
+        invars=select_list(small.operands, eqn.invars), outvars=select_list(small.carry, fresh), params=small.params
     )
-    residuals = others(unknown_eqn.invars, chosen(unknowns, small.operands))
+    residuals = partition_list(select_list(small.operands, unknowns), unknown_eqn.invars)[0]
     return (
         known_eqn if _runs(halves.known) else None,
         unknown_eqn if any(halves.carry) else None,

@@ -23,6 +23,7 @@ from corejax.extend import (
     abstract_eval_rules,
     batch_jaxpr,
     eval_jaxpr_on_host,
+    fixpoint,
     get_aval,
     impl_rules,
     inline_closed,
@@ -30,22 +31,19 @@ from corejax.extend import (
     jvp_jaxpr,
     jvp_rules,
     mapped_aval,
+    memoised,
+    merge_lists,
     move_batch_axis,
+    partition_list,
+    select_list,
+    split_list,
+    spread_list,
     stage_closed,
     tangent_aval,
     vmap_rules,
 )
 from corejax_control_flow.programs.messages import shown_types
-from corejax_control_flow.programs.rewriting import (
-    chosen,
-    cut,
-    either,
-    memoised,
-    merged,
-    others,
-    rearranged,
-    refuse_effects,
-)
+from corejax_control_flow.programs.rewriting import rearranged, refuse_effects
 from corejax_control_flow.programs.weak_types import same_but_weak_type
 
 while_p = Primitive(
@@ -61,7 +59,7 @@ def while_impl(
     *args: Any, body_jaxpr: ClosedJaxpr, body_nconsts: int, cond_jaxpr: ClosedJaxpr, cond_nconsts: int
 ) -> list[Any]:
     """A Python loop on NumPy arrays."""
-    cond_consts, body_consts, carry = cut(args, cond_nconsts, body_nconsts)
+    cond_consts, body_consts, carry = split_list(args, [cond_nconsts, body_nconsts])
     while eval_jaxpr_on_host(cond_jaxpr, [*cond_consts, *carry])[0]:
         carry = eval_jaxpr_on_host(body_jaxpr, [*body_consts, *carry])
     return carry
@@ -72,8 +70,8 @@ def while_abstract_eval(
     *avals: ShapedArray, body_jaxpr: ClosedJaxpr, body_nconsts: int, cond_jaxpr: ClosedJaxpr, cond_nconsts: int
 ) -> list[ShapedArray]:
     """The carries' types, as the body takes them."""
-    cond_consts, cond_carry = cut(cond_jaxpr.in_avals, cond_nconsts)
-    body_consts, carry = cut(body_jaxpr.in_avals, body_nconsts)
+    cond_consts, cond_carry = cond_jaxpr.in_avals[:cond_nconsts], cond_jaxpr.in_avals[cond_nconsts:]
+    body_consts, carry = body_jaxpr.in_avals[:body_nconsts], body_jaxpr.in_avals[body_nconsts:]
     expected = [*cond_consts, *body_consts, *carry]
     if len(avals) != len(expected):
         raise TypeError(
@@ -114,26 +112,26 @@ def unchanging(
     Returns:
         Which carries those are, and the operands and params of the loop without them.
     """
-    cond_consts, body_consts, init = cut(args, cond_nconsts, body_nconsts)
+    cond_consts, body_consts, init = split_list(args, [cond_nconsts, body_nconsts])
     invars, outvars = body_jaxpr.jaxpr.invars[body_nconsts:], body_jaxpr.jaxpr.outvars
     types = avals[cond_nconsts + body_nconsts :]
     gone = [v is w and v.aval is a for v, w, a in zip(invars, outvars, types, strict=True)]
     if not any(gone):
         params = (body_jaxpr, body_nconsts, cond_jaxpr, cond_nconsts)
         return gone, list(args), dict(zip(_PARAMS, params, strict=True))
-    places = range(len(gone))
-    order = [*chosen(places, gone), *others(places, gone)]
+    kept, dropped = partition_list(gone, range(len(gone)))
+    order = [*dropped, *kept]
 
     def moved(program: ClosedJaxpr, num_consts: int, outs: Sequence[int]) -> ClosedJaxpr:
         return rearranged(program, [*range(num_consts), *(num_consts + i for i in order)], outs)
 
     params = (
-        moved(body_jaxpr, body_nconsts, others(places, gone)),
+        moved(body_jaxpr, body_nconsts, kept),
         body_nconsts + sum(gone),
         moved(cond_jaxpr, cond_nconsts, [0]),
         cond_nconsts + sum(gone),
     )
-    same, rest = chosen(init, gone), others(init, gone)
+    rest, same = partition_list(gone, init)
     return gone, [*cond_consts, *same, *body_consts, *same, *rest], dict(zip(_PARAMS, params, strict=True))
 
 
@@ -154,28 +152,29 @@ def while_jvp(
     cond_nconsts: int,
 ) -> Any:
     """One loop that carries tangents too. A carry has a tangent if it gets one in any iteration."""
-    cond_consts, body_consts, init = cut(primals, cond_nconsts, body_nconsts)
-    _, const_dots, init_dots = cut(tangents, cond_nconsts, body_nconsts)
+    cond_consts, body_consts, init = split_list(primals, [cond_nconsts, body_nconsts])
+    _, const_dots, init_dots = split_list(tangents, [cond_nconsts, body_nconsts])
     nz_consts, nz_carry = ([t is not None for t in ts] for ts in (const_dots, init_dots))
-    while True:
-        pushed, nz_out = jvp_jaxpr(body_jaxpr, [*nz_consts, *nz_carry], nz_carry)
-        if nz_out == nz_carry:
-            break
-        nz_carry = either(nz_carry, nz_out)
+
+    def push(carry: list[bool]) -> Any:
+        pushed, nz_out = jvp_jaxpr(body_jaxpr, [*nz_consts, *carry], carry)
+        return nz_out, pushed
+
+    nz_carry, pushed = fixpoint(push, nz_carry)
     if not any(nz_carry):
         params = (body_jaxpr, body_nconsts, cond_jaxpr, cond_nconsts)
         return while_p.bind(*primals, **dict(zip(_PARAMS, params, strict=True))), [None] * len(init)
     # The body takes all primals, then all tangents; a loop takes constants, then carries.
     sizes = (body_nconsts, len(init), sum(nz_consts))
-    consts, carry, dot_consts, dot_carry = cut(range(len(pushed.in_avals)), *sizes)
+    consts, carry, dot_consts, dot_carry = split_list(range(len(pushed.in_avals)), sizes)
     body = rearranged(pushed, [*consts, *dot_consts, *carry, *dot_carry], range(len(pushed.out_avals)))
-    avals = [tangent_aval(a) for a in chosen(body_jaxpr.in_avals[body_nconsts:], nz_carry)]
+    avals = [tangent_aval(a) for a in select_list(nz_carry, body_jaxpr.in_avals[body_nconsts:])]
     real = [instantiate(t, x) for t, x, nz in zip(init_dots, init, nz_carry, strict=True) if nz]
-    operands = [*cond_consts, *body_consts, *chosen(const_dots, nz_consts), *init, *real]
+    operands = [*cond_consts, *body_consts, *select_list(nz_consts, const_dots), *init, *real]
     params = (body, body_nconsts + sum(nz_consts), with_more_arguments(cond_jaxpr, avals), cond_nconsts)
     gone, operands, new = unchanging(operands, list(map(get_aval, operands)), **dict(zip(_PARAMS, params, strict=True)))
-    outs = merged(gone, chosen([*init, *real], gone), while_p.bind(*operands, **new))
-    return outs[: len(init)], merged(nz_carry, outs[len(init) :], [None] * nz_carry.count(False))
+    outs = merge_lists(gone, while_p.bind(*operands, **new), select_list(gone, [*init, *real]))
+    return outs[: len(init)], spread_list(nz_carry, outs[len(init) :])
 
 
 def with_more_arguments(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
@@ -198,18 +197,17 @@ def while_vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> Any:
     gone, operands, params = unchanging(vals, avals, **params)
     body_nconsts, cond_nconsts = params["body_nconsts"], params["cond_nconsts"]
     init_dims = [None if d is None else 0 for d in dims[num_consts:]]
-    same_dims = chosen(init_dims, gone)
-    cond_dims, body_dims = cut([None if d is None else 0 for d in dims[:num_consts]], cond_nconsts - sum(gone))
+    rest_dims, same_dims = partition_list(gone, init_dims)
+    cond_dims, body_dims = split_list([None if d is None else 0 for d in dims[:num_consts]], [cond_nconsts - sum(gone)])
     cond_dims, body_dims = [*cond_dims, *same_dims], [*body_dims, *same_dims]
-    batched = [d is not None for d in others(init_dims, gone)]
-    while True:
+
+    def over_batch(batched: list[bool]) -> Any:
         carry_dims = [0 if b else None for b in batched]
         body, dims_out = batch_jaxpr(params["body_jaxpr"], axis_size, [*body_dims, *carry_dims], batched)
         cond, (pred_dim,) = batch_jaxpr(params["cond_jaxpr"], axis_size, [*cond_dims, *carry_dims])
-        found = [pred_dim is not None or d is not None for d in dims_out]
-        if found == batched:
-            break
-        batched = either(batched, found)
+        return [pred_dim is not None or d is not None for d in dims_out], (body, cond, pred_dim)
+
+    batched, (body, cond, pred_dim) = fixpoint(over_batch, [d is not None for d in rest_dims])
     if pred_dim is not None:
         refuse_effects(
             [body, cond],
@@ -219,10 +217,10 @@ def while_vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> Any:
         )
         body, cond = _per_element(body, cond, body_nconsts, cond_nconsts)
         body_nconsts += cond_nconsts
-    consts, carry = cut(operands, params["cond_nconsts"] + params["body_nconsts"])
+    consts, carry = split_list(operands, [params["cond_nconsts"] + params["body_nconsts"]])
     carry = [
         x if d is not None or not b else move_batch_axis(axis_size, None, 0, x)
-        for x, d, b in zip(carry, others(init_dims, gone), batched, strict=True)
+        for x, d, b in zip(carry, rest_dims, batched, strict=True)
     ]
     cond_consts = consts[:cond_nconsts]
     extra = cond_consts if pred_dim is not None else []
@@ -236,8 +234,8 @@ def while_vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> Any:
         cond_jaxpr=cond,
         cond_nconsts=cond_nconsts,
     )
-    same = chosen(vals[num_consts:], gone)
-    return merged(gone, same, outs), merged(gone, same_dims, [0 if b else None for b in batched])
+    same = select_list(gone, vals[num_consts:])
+    return merge_lists(gone, outs, same), merge_lists(gone, [0 if b else None for b in batched], same_dims)
 
 
 def _per_element(
@@ -250,7 +248,7 @@ def _per_element(
     from corejax_lax_basic import lax
 
     def step(*args: Any) -> list[Any]:
-        cond_consts, body_consts, carry = cut(args, cond_nconsts, body_nconsts)
+        cond_consts, body_consts, carry = split_list(args, [cond_nconsts, body_nconsts])
         (going,) = inline_closed(cond, [*cond_consts, *carry])
         new = inline_closed(body, [*body_consts, *carry])
         return [_select(going, x, y) for x, y in zip(new, carry, strict=True)]

@@ -5,7 +5,7 @@ Nothing is traced again. The old program and the new one share equations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from corejax.extend import (
@@ -13,8 +13,8 @@ from corejax.extend import (
     Jaxpr,
     ShapedArray,
     Var,
-    inline_closed,
     memoised,
+    select_list,
     stage,
     zero_cotangent,
 )
@@ -22,34 +22,9 @@ from corejax.extend import (
 Flags = Sequence[bool]
 
 
-def chosen(items: Iterable[Any], flags: Iterable[bool]) -> list[Any]:
-    """The items whose flag is set."""
-    return [x for x, flag in zip(items, flags, strict=True) if flag]
-
-
-def others(items: Iterable[Any], flags: Iterable[bool]) -> list[Any]:
-    """The items whose flag is not set."""
-    return [x for x, flag in zip(items, flags, strict=True) if not flag]
-
-
-def merged(flags: Iterable[bool], on_true: Iterable[Any], on_false: Iterable[Any]) -> list[Any]:
-    """One list from two: the next item of `on_true` where the flag is set, else of `on_false`."""
-    first, second = iter(on_true), iter(on_false)
-    return [next(first) if flag else next(second) for flag in flags]
-
-
 def either(*flags: Flags) -> list[bool]:
     """Which flags are set in any of the lists."""
     return [any(column) for column in zip(*flags, strict=True)]
-
-
-def cut(items: Sequence[Any], *lengths: int) -> list[list[Any]]:
-    """Consecutive pieces of the given lengths, and what is left."""
-    pieces, start = [], 0
-    for length in lengths:
-        pieces.append(list(items[start : start + length]))
-        start += length
-    return [*pieces, list(items[start:])]
 
 
 def rearranged(closed: ClosedJaxpr, in_order: Sequence[int], out_order: Sequence[int]) -> ClosedJaxpr:
@@ -117,7 +92,7 @@ def with_outputs(closed: ClosedJaxpr, plan: Sequence[int | ShapedArray]) -> Clos
 
 def depends(jaxpr: Jaxpr, inputs: Flags) -> list[bool]:
     """Which outputs depend on the flagged arguments, or come from an equation with effects."""
-    touched: set[Any] = set(chosen(jaxpr.invars, inputs))
+    touched: set[Any] = set(select_list(inputs, jaxpr.invars))
     for eqn in jaxpr.eqns:
         if eqn.effects or not touched.isdisjoint(eqn.invars):
             touched.update(eqn.outvars)
@@ -125,18 +100,6 @@ def depends(jaxpr: Jaxpr, inputs: Flags) -> list[bool]:
 
 
 HARMLESS = frozenset({"progress"})  # effects that may happen twice: they change no result
-
-
-def inlining(param: str) -> Callable[..., list[Any]]:
-    """A decomposition: the program that a parameter holds, applied to the operands.
-
-    The kernel's interpreters use the primitive's own rules. A decomposition is for interpreters of other plugins.
-    """
-
-    def inlined(*args: Any, **params: Any) -> list[Any]:
-        return inline_closed(params[param], args)
-
-    return inlined
 
 
 def refuse_effects(programs: Sequence[ClosedJaxpr], message: str) -> None:

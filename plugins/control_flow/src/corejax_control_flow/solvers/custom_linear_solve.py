@@ -31,21 +31,22 @@ from corejax.extend import (
     jvp_rules,
     leaf_names,
     move_batch_axis,
+    split_list,
+    spread_list,
     transpose_jaxpr,
     transpose_rules,
     tree,
     vmap_rules,
     zero_cotangent,
 )
-from corejax_control_flow.custom.custom_jvp_rules import checked_out_avals
 from corejax_control_flow.programs.messages import typed_tree
-from corejax_control_flow.programs.rewriting import cut, merged, with_outputs
+from corejax_control_flow.programs.rewriting import with_outputs
 from corejax_control_flow.programs.tracing import result_type, trace
 
 
 def _solved(*args: Any, const_lengths: Any, solve: ClosedJaxpr, **params: Any) -> list[Any]:
     """A decomposition: the solver's program, in place."""
-    _, _, consts, _, b = cut(args, *const_lengths)
+    _, _, consts, _, b = split_list(args, const_lengths)
     return inline_closed(solve, [*consts, *b])
 
 
@@ -179,7 +180,7 @@ def _solver(
 @impl_rules.register(custom_linear_solve_p)
 def custom_linear_solve_impl(*args: Any, const_lengths: Any, solve: ClosedJaxpr, **params: Any) -> list[Any]:
     """The solver on NumPy arrays."""
-    _, _, consts, _, b = cut(args, *const_lengths)
+    _, _, consts, _, b = split_list(args, const_lengths)
     return eval_jaxpr_on_host(solve, [*consts, *b])
 
 
@@ -188,8 +189,12 @@ def custom_linear_solve_abstract_eval(
     *avals: ShapedArray, const_lengths: Any, solve: ClosedJaxpr, **params: Any
 ) -> list[ShapedArray]:
     """The solver's type."""
-    _, _, consts, _, b = cut(avals, *const_lengths)
-    return checked_out_avals("custom_linear_solve", solve, [*consts, *b])
+    _, _, consts, _, b = split_list(avals, const_lengths)
+    given, expected = [*consts, *b], solve.in_avals
+    if [(a.shape, a.dtype) for a in given] != [(a.shape, a.dtype) for a in expected]:
+        types = [", ".join(a.str_short() for a in each) for each in (expected, given)]
+        raise TypeError(f"custom_linear_solve: the solver takes operands of types ({types[0]}), got ({types[1]})")
+    return solve.out_avals
 
 
 @jvp_rules.register(custom_linear_solve_p, symbolic_zeros=True)
@@ -206,7 +211,7 @@ def custom_linear_solve_jvp(
         pushed, nonzeros = jvp_jaxpr(matvec, [*moving, *(False for _ in b)])
         given = [*consts[: const_lengths[0]], *x, *(t for t in tangents[: const_lengths[0]] if t is not None)]
         found = inline_closed(pushed, given)[len(b) :]
-        changes = merged(nonzeros, found, [None] * nonzeros.count(False))
+        changes = spread_list(nonzeros, found)
         rhs = [add_tangents(t, None if c is None else _negated(c)) for t, c in zip(rhs, changes, strict=True)]
     if all(t is None for t in rhs):
         return outs, [None] * len(outs)
@@ -237,7 +242,7 @@ def custom_linear_solve_transpose(
             "custom_linear_solve: reverse mode solves the transposed equation, for which there is no solver; pass "
             "transpose_solve, or symmetric=True where the linear function is its own transpose"
         )
-    of_matvec, of_vecmat, of_solve, of_transpose, b = cut(operands, *const_lengths)
+    of_matvec, of_vecmat, of_solve, of_transpose, b = split_list(operands, const_lengths)
     if all(ct is None for ct in cts[: len(b)]):
         return [None] * len(operands)
     linear = [is_undef_primal(x) for x in b]
@@ -263,7 +268,7 @@ def custom_linear_solve_transpose(
 @vmap_rules.register(custom_linear_solve_p)
 def custom_linear_solve_vmap(axis_size: int, vals: Any, dims: Any, *, const_lengths: Any, **programs: Any) -> Any:
     """One solution of the batched equation."""
-    *of_programs, b_dims = cut(dims, *const_lengths)
+    *of_programs, b_dims = split_list(dims, const_lengths)
     params: dict[str, Any] = {}
     dims_out: list[Any] = []
     for name, const_dims in zip(("matvec", "vecmat", "solve", "transpose_solve"), of_programs, strict=True):

@@ -22,12 +22,12 @@ from corejax.extend import (
     jvp_jaxpr,
     leaf_names,
     partial_eval_jaxpr,
+    split_list,
     tree,
 )
 from corejax_control_flow.custom.custom_jvp import custom_jvp
 from corejax_control_flow.custom.symbolic_zeros import SymbolicZero
 from corejax_control_flow.programs.messages import typed_tree
-from corejax_control_flow.programs.rewriting import cut
 from corejax_control_flow.programs.tracing import trace
 
 
@@ -140,7 +140,7 @@ def _linearised(program: ClosedJaxpr, consts: Sequence[Any], x: Sequence[Any], i
     pushed, _ = jvp_jaxpr(program, [False] * len(consts) + [True] * count, True)
     unknown = [False] * len(program.in_avals) + [True] * count
     known, linear, _, _ = partial_eval_jaxpr(pushed, unknown, [False] * count + [True] * count)
-    _, residuals = cut(inline_closed(known, [*consts, *x]), count)
+    _, residuals = split_list(inline_closed(known, [*consts, *x]), [count])
     return _on_trees(linear, residuals, in_tree)
 
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ClosedJaxpr, ShapedArray, xla_translations
+from corejax.extend import ClosedJaxpr, ShapedArray, split_list, xla_translations
 from corejax_control_flow.loops.scan_rules import scan_p
-from corejax_control_flow.programs.rewriting import cut
 
 
 @xla_translations.register(scan_p)
@@ -30,7 +29,7 @@ def scan_translation(
 
     The loop's regions see constants and scanned arrays around them; these are not carried.
     """
-    consts, carry, xs = cut(in_vals, num_consts, num_carry)
+    consts, carry, xs = split_list(in_vals, [num_consts, num_carry])
     ys = [ctx.full(ShapedArray((length, *a.shape), a.dtype), 0) for a in jaxpr.out_avals[num_carry:]]
     counter = np.dtype(np.int32 if length < 2**31 else np.int64)
     loop = _Loop(jaxpr, consts, xs, num_carry, length, reverse)
@@ -84,11 +83,11 @@ class _Loop:
 
     def step(self, ctx: Any, position: Any, state: Sequence[Any]) -> list[Any]:
         """The body at one position of the scanned arrays."""
-        carry, ys = cut(state, self.num_carry)
+        carry, ys = split_list(state, [self.num_carry])
         zero = ctx.constant(np.zeros((), position.aval.dtype))
         elements = [_element(ctx, x, position, zero) for x in self.xs]
         outs = ctx.inline(self.jaxpr, [*self.consts, *carry, *elements])
-        new, results = cut(outs, self.num_carry)
+        new, results = split_list(outs, [self.num_carry])
         return [*new, *(_written(ctx, y, r, position, zero) for y, r in zip(ys, results, strict=True))]
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import ClosedJaxpr, xla_translations
+from corejax.extend import ClosedJaxpr, split_list, xla_translations
 from corejax_control_flow.loops.while_rules import while_p
-from corejax_control_flow.programs.rewriting import cut
 
 
 @xla_translations.register(while_p)
@@ -22,7 +21,7 @@ def while_translation(
     cond_nconsts: int,
 ) -> list[Any]:
     """`while`, whose regions see the constants around them."""
-    cond_consts, body_consts, carry = cut(in_vals, cond_nconsts, body_nconsts)
+    cond_consts, body_consts, carry = split_list(in_vals, [cond_nconsts, body_nconsts])
     avals = [x.aval for x in carry]
     regions = [
         ctx.region(avals, lambda inner, *values: inner.inline(cond_jaxpr, [*cond_consts, *values])),
