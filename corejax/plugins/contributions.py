@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from corejax import array_methods
+from corejax.backends import backends
 from corejax.config import config
 from corejax.interpreters.rematerialization import recompute_rules
 from corejax.ir.dce import dce_rules
@@ -111,7 +112,7 @@ def undo(changes: list[Change]) -> None:
 
 
 # What plugins' hooks give, and not what their modules register while they are imported.
-_OF_HOOKS = {"names", "namespaces", "rule kinds", "settings", "operations", "array methods"}
+_OF_HOOKS = {"names", "namespaces", "rule kinds", "settings", "operations", "array methods", "backends"}
 
 
 def is_of_whole_module(change: Change) -> bool:
@@ -132,7 +133,7 @@ def entries() -> dict[str, dict[Any, Any]]:
 def _all_entries() -> Iterator[tuple[Any, dict[Any, Any]]]:
     registered = list(registries.values())
     tables: list[Any] = [primitives, registries, dce_rules, recompute_rules, param_types]
-    tables += [array_methods.provenance, structural.owners]
+    tables += [array_methods.provenance, structural.owners, backends.provided]
     for table in (*tables, config._parsers, *(registry._rules for registry in registered)):
         yield table, {key: table.entry(key) for key in table}
     for registry in registered:

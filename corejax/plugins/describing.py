@@ -38,6 +38,7 @@ def describe(
         operations=sorted(hook("corejax_provide_operations") or ()),
         settings={name: repr(s[0]) for name, s in sorted((hook("corejax_declare_settings") or {}).items())},
         commands=_commands(hook),
+        backends=dict(hook("corejax_provide_backends") or {}),
         rule_kinds={r.kind: {"title": r.title, "required": r.required} for r in sorted(kinds, key=lambda r: r.kind)},
         derivations=sorted([kind, name] for kind, name, owner in known_derivations() if owner == plugin),
         derivations_known=sorted(([k, n, o] for k, n, o in known_derivations()), key=str),

@@ -98,6 +98,27 @@ def _is_word(text: str) -> bool:
     return text.isidentifier() and not keyword.iskeyword(text)
 
 
+def check_backends(provided: Any) -> dict[str, str]:
+    """What `corejax_provide_backends` returned, validated; nothing is imported.
+
+    Raises:
+        PluginError: naming the entry and the form that is wanted.
+    """
+    example = '{"acme": "acme_corejax.backend:BACKEND"}'
+    if provided is None:
+        return {}
+    if not isinstance(provided, Mapping):
+        raise PluginError(f"corejax_provide_backends gives a mapping such as {example}, this one gave {provided!r}")
+    for name, target in provided.items():
+        if not (isinstance(name, str) and isinstance(target, str) and target.count(":") == 1):
+            raise PluginError(f"corejax_provide_backends gives entries such as {example}, got {name!r}: {target!r}")
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+            raise PluginError(
+                f"a backend's name is lower-case letters, digits and underscores, such as 'acme'; got {name!r}"
+            )
+    return dict(provided)
+
+
 def check_exports(hook: str, exports: Any) -> dict[str, str]:
     """What an export hook returned, validated.
 

@@ -13,6 +13,7 @@ from typing import Any
 import pluggy
 
 from corejax import array_methods, source_info, tracebacks
+from corejax.backends import Backend, backends
 from corejax.config import config
 from corejax.deprecations import arguments_of, earlier_hooks
 from corejax.errors import DuplicateRegistrationError, PluginError
@@ -248,6 +249,8 @@ class PluginManager:
             structural.provide(name, operation)
         for name, method in (self.call(record, "corejax_provide_array_methods") or {}).items():
             array_methods.provide(name, method)
+        for name, target in hooks.check_backends(self.call(record, "corejax_provide_backends")).items():
+            backends.provide(name, target, record)
 
     def _check_free(self, name: str, record: PluginRecord) -> None:
         found = self.names.get(name) or self.namespaces.get(name)
@@ -420,6 +423,31 @@ class PluginManager:
                 self._kinds_done.add(kind)
         return done
 
+    def import_backend(self, name: str) -> Backend:
+        """The object that a plugin provides as a backend; a plugin that fails keeps what it contributed before.
+
+        Raises:
+            PluginError: it cannot be imported, now or at the first time.
+        """
+        target, record = backends.provided[name]
+        found: list[Backend] = []
+        with self._lock:
+            if name not in record.backend_faults:
+
+                def take() -> None:
+                    found.append(imported_backend(name, target))
+
+                def on_fault(record: PluginRecord, error: BaseException) -> None:
+                    record.backend_faults[name] = error
+
+                self._guarded(record, take, on_fault=on_fault)
+        if not found:
+            fault = record.backend_faults[name]
+            raise PluginError(
+                f"backend {name!r} comes from plugin {record.title}, which failed to load it: {error_text(fault)}"
+            ) from fault
+        return found[0]
+
     def add_cli_commands(self, group: Any) -> None:
         """Have every plugin add its commands to a click group."""
         self.load()
@@ -510,6 +538,22 @@ def _rule_fault(kind: str) -> OnFault:
         record.rule_faults[kind] = error
 
     return on_fault
+
+
+def imported_backend(name: str, target: str) -> Backend:
+    """The backend at a place.
+
+    Raises:
+        PluginError: there is none.
+    """
+    module, _, attribute = target.partition(":")
+    found = getattr(importlib.import_module(module), attribute, None)
+    if not isinstance(found, Backend):
+        given = "there is nothing of that name" if found is None else f"it is {found!r}"
+        raise PluginError(
+            f"backend {name!r} is provided as {target}, which has to be a corejax.extend.Backend; {given}"
+        )
+    return found
 
 
 def _declare_internal(record: PluginRecord) -> None:
