@@ -4,47 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from corejax import dtypes, tree
 from corejax.array_methods import ArrayMethods
 from corejax.avals import ShapedArray, get_aval, ndarray_aval, python_scalar_aval
+from corejax.backends import Backend, backends
 from corejax.config import config
 from corejax.errors import PluginMissingError
 from corejax.trace import Tracer, escaped
 
 
-class BufferFunctions(NamedTuple):
-    """What a backend knows about its device buffers.
-
-    Attributes:
-        to_host: the (read-only) NumPy view of a buffer.
-        to_device: a buffer with the value of an array that is on the host.
-        block_until_ready: wait until a buffer holds its value.
-        devices_of: the devices that hold a buffer.
-    """
-
-    to_host: Callable[[Any], np.ndarray[Any, Any]]
-    to_device: Callable[[Any], Any]
-    block_until_ready: Callable[[Any], None]
-    devices_of: Callable[[Any], set[Any]]
-
-
-_functions: BufferFunctions | None = None
-
-
-def set_buffer_functions(functions: BufferFunctions) -> None:
-    """Install a backend's functions."""
-    global _functions
-    _functions = functions
-
-
-def _backend() -> BufferFunctions:
-    if _functions is None:
+def _backend(buffer: Any = None) -> Backend:
+    """Whose buffer it is; without one, who makes the buffer of an array that is on the host."""
+    found = backends.of_dispatcher if buffer is None else backends.of_buffer(buffer)
+    if found is None:
         raise PluginMissingError("no backend is loaded, so there are no device buffers; install corejax-xla-backend")
-    return _functions
+    return found
 
 
 _ndarray = np.ndarray
@@ -94,7 +72,7 @@ class Array(ArrayMethods, metaclass=_ArrayType):
 
     def __getattr__(self, name: str) -> Any:
         if name == "_buf":
-            self._buf = buffer = _backend().to_device(self)
+            self._buf = buffer = _backend().put(self._fetch(), self.aval)
             return buffer
         if name == "_host":
             buffer = self._buf
@@ -116,7 +94,8 @@ class Array(ArrayMethods, metaclass=_ArrayType):
         """The host view of the value."""
         host = self._host
         if host is None:
-            host = self._host = _backend().to_host(self._buf)
+            buffer = self._buf
+            host = self._host = _backend(buffer).fetch(buffer)
         return host
 
     def _with_aval(self, aval: ShapedArray) -> Array:
@@ -128,13 +107,13 @@ class Array(ArrayMethods, metaclass=_ArrayType):
     def devices(self) -> set[Any]:
         """Devices that hold the array; empty for one on the host."""
         buffer = _device_buffer(self)
-        return set() if buffer is None else _backend().devices_of(buffer)
+        return set() if buffer is None else {_backend(buffer).device_of(buffer)}
 
     def block_until_ready(self) -> Array:
         """Wait until the value is computed; returns the array."""
         buffer = _device_buffer(self)
         if buffer is not None:
-            _backend().block_until_ready(buffer)
+            _backend(buffer).block_until_ready([buffer])
         return self
 
     # -- conversion --------------------------------------------------------------------------------------------
@@ -228,6 +207,27 @@ class Array(ArrayMethods, metaclass=_ArrayType):
 
     def __deepcopy__(self, memo: Any) -> Array:
         return self
+
+
+def buffer_of(array: Array, backend: Backend) -> Any:
+    """The array's buffer of a backend: its own, or one made of its value, which it keeps for the dispatcher's."""
+    buffer = _device_buffer(array)
+    if type(buffer) is backend.buffer_type:
+        return buffer
+    if buffer is None and backend is backends.of_dispatcher:
+        return array._buf
+    return backend.put(array._fetch(), array.aval)
+
+
+def placed(array: Array, backend: Backend, device: Any = None) -> Array:
+    """The array with a buffer of a backend's, on a device (the default one unless given); itself where it has one."""
+    own = _device_buffer(array)
+    if device is None:
+        buffer = buffer_of(array, backend)
+        return array if _device_buffer(array) is buffer else Array(buffer, array.aval)
+    if type(own) is not backend.buffer_type or array._host is not None:
+        return Array(backend.put(array._fetch(), array.aval, device), array.aval)
+    return array if backend.device_of(own) == device else Array(backend.put(own, array.aval, device), array.aval)
 
 
 _read_buffer = vars(Array)["_buf"].__get__

@@ -49,6 +49,12 @@ def _bytes(value: Any) -> int:
     return count
 
 
+def _name(value: Any) -> str:
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"backend is a name, got {value!r}")
+    return (value or "").strip()
+
+
 def _overrides(value: Any) -> bool | str:
     """All, none, or the selection's text, its words in one order: `"acme,-other"`."""
     words = sorted(filter(None, (word.strip() for word in str(value).split(","))))
@@ -72,6 +78,7 @@ _SETTINGS: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
     "strict_rules": (False, _flag, "refuse derived rules"),
     "rule_overrides": (True, _overrides, "rules that replace another plugin's: all, none, a,b only, -c all but"),
     "memory_limit": (0, _bytes, "bytes that one value or program may take; 0: what the machine has"),
+    "backend": ("", _name, "name of the backend, or the platform, that programs are compiled for; empty: the first"),
     "traceback_filtering": ("auto", _filtering, "the library's frames in tracebacks: auto, off, remove_frames"),
     "x64_compat": (False, _flag, "as JAX with x64 off: explicit 64-bit types, and NumPy's arrays, become 32 bits wide"),
 }
@@ -100,6 +107,8 @@ class Config:
             plugins (`"a,b"` these only, `"-c"` all but that one); `COREJAX_RULE_OVERRIDES`.
         memory_limit: bytes that one value, or the results and temporaries of one compiled program, may take; 0
             (default): as many as the machine has. Less than a gibibyte is never refused. `COREJAX_MEMORY_LIMIT`.
+        backend: name of the backend that programs are compiled by, or of a platform; empty (default): the first
+            backend there is; `COREJAX_BACKEND`.
         traceback_filtering: "off" shows the library's own frames in tracebacks; "remove_frames" and "auto" (now the
             same) show the user's and plugin authors' only; `COREJAX_TRACEBACK_FILTERING`.
         x64_compat: JAX's own x64-off behaviour: what is made with an explicit 64-bit type, and NumPy's arrays and
@@ -115,6 +124,7 @@ class Config:
     strict_rules: bool
     rule_overrides: bool | str
     memory_limit: int
+    backend: str
     traceback_filtering: str
     x64_compat: bool
     _settings: Table[str, Setting]

@@ -76,6 +76,10 @@ class PluginMissingImportError(CorejaxError, ImportError):
     """As `PluginMissingError`, for `from corejax import name`."""
 
 
+class BackendError(CorejaxError, RuntimeError):
+    """A backend or a platform is unknown, cannot be used, or lacks what it was asked for."""
+
+
 class UnexpectedTracerError(CorejaxError, TypeError):
     """A tracer was used after the transformation that made it had ended (it leaked).
 

@@ -26,19 +26,26 @@ from corejax import dtypes as dtypes
 from corejax import observe as observe
 from corejax import tree as tree
 from corejax.array import Array as Array
-from corejax.array import BufferFunctions as BufferFunctions
 from corejax.array import as_array as as_array
+from corejax.array import buffer_of as buffer_of
 from corejax.array import host_value as host_value
-from corejax.array import set_buffer_functions as set_buffer_functions
+from corejax.array import placed as placed
 from corejax.avals import ShapedArray as ShapedArray
 from corejax.avals import get_aval as get_aval
 from corejax.avals import is_array_like as is_array_like
+from corejax.backends import Backend as Backend
+from corejax.backends import Capabilities as Capabilities
+from corejax.backends import Device as Device
+from corejax.backends import Executable as Executable
+from corejax.backends import RepeatableCall as RepeatableCall
+from corejax.backends import backends as backends
 from corejax.blame import blame as blame
 from corejax.blame import blamed_rule as blamed_rule
 from corejax.caches import clears_cache as clears_cache
 from corejax.config import config as config
 from corejax.deprecations import retired as _retired
 from corejax.derivation import Derivation as Derivation
+from corejax.errors import BackendError as BackendError
 from corejax.errors import CorejaxDeprecationWarning as CorejaxDeprecationWarning
 from corejax.errors import DerivedRuleWarning as DerivedRuleWarning
 from corejax.errors import HostCallbackError as HostCallbackError
@@ -356,14 +363,21 @@ __all__ = [  # noqa: RUF022  by section
     "json_text",
     "shown",
     # backends
-    "BufferFunctions",
+    "Backend",
+    "Capabilities",
+    "Device",
+    "Executable",
+    "RepeatableCall",
+    "backends",
+    "buffer_of",
     "bytes_text",
     "check_memory",
     "clears_cache",
     "config",
     "observe",
-    "set_buffer_functions",
+    "placed",
     # errors and warnings
+    "BackendError",
     "DerivedRuleWarning",
     "HostCallbackError",
     "MissingRuleError",

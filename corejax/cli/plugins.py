@@ -8,10 +8,12 @@ from typing import Any
 
 import click
 
+from corejax.backends import backends
 from corejax.cli.faults import report_selection
 from corejax.cli.list_primitives import no_such
 from corejax.cli.output import Column, print_json, print_table
 from corejax.plugins import PluginRecord, causes, load_everything, manager, named
+from corejax.plugins._manifest import Manifest
 from corejax.primitive import primitives
 
 
@@ -70,6 +72,8 @@ def _entry(record: PluginRecord, counts: Counter[str | None]) -> dict[str, Any]:
     failed = [] if record.fault is None else [*causes(record.fault), *record.unmet]
     for kind, fault in record.rule_faults.items():
         failed += [f"{kind} rules: {cause}" for cause in causes(fault)]
+    for name, fault in record.backend_faults.items():
+        failed += [f"backend {name!r}: {cause}" for cause in causes(fault)]
     manifest = manager().manifest(record)
     count = counts[record.name] if record.status == "loaded" else None
     if count is None and manifest.manifest is not None and record.status == "found":
@@ -82,9 +86,17 @@ def _entry(record: PluginRecord, counts: Counter[str | None]) -> dict[str, Any]:
         "manifest": manifest.word,
         "manifest_problem": manifest.problem,
         "primitives": count,
+        "backends": _backends(record, manifest.manifest),
         "entry_point": record.value,
         "causes": failed,
     }
+
+
+def _backends(record: PluginRecord, manifest: Manifest | None) -> list[str]:
+    """Names of the plugin's backends, of its manifest's where it is not loaded."""
+    if record.status == "found":
+        return [] if manifest is None else list(manifest.backends)
+    return [name for name, (_, owner) in backends.provided.items() if owner is record]
 
 
 def _print_text(entries: Sequence[dict[str, Any]]) -> None:
@@ -96,6 +108,7 @@ def _print_text(entries: Sequence[dict[str, Any]]) -> None:
         if ":" in entry["manifest_problem"]:
             write = f"corejax write-manifest {entry['name']}"
             notes.append(f"{entry['name']}: manifest {entry['manifest_problem']} ({write})")
+    notes += [f"{entry['name']}: backends {', '.join(entry['backends'])}" for entry in entries if entry["backends"]]
     if any(entry["status"] == "found" for entry in entries):
         notes.append("plugins that are found were not loaded; to see whether they load: corejax plugins --load")
     if not entries:

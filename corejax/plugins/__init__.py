@@ -27,6 +27,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from corejax import array_methods, provenance, rules
+from corejax.backends import backends
 from corejax.structural import structural
 
 if TYPE_CHECKING:
@@ -123,6 +124,8 @@ def wire(kernel_directory: str, lazy_names: Iterable[str] = ()) -> None:
     _reserved.update(kernel_modules, facade, lazy_names)
     array_methods.set_loader(lambda: manager().load())
     structural.loader = lambda: manager().load()
+    backends.load_plugins = lambda: manager().load()
+    backends.import_object = lambda name: manager().import_backend(name)
     rules.set_rule_loader(_load_for, _problems, _whose)
     provenance.set_resolver(lambda module: manager().owner_of(module))
     _finder.install(manager, kernel_modules)

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from corejax import array_methods
+from corejax.backends import backends
 from corejax.config import config
 from corejax.errors import DuplicateRegistrationError, PluginError
 from corejax.plugins._records import PluginRecord
@@ -58,6 +59,8 @@ class Exports:
             structural.provide(name, operation, by=by)
         for name, method in (hook.corejax_provide_array_methods() or {}).items():
             array_methods.provide(name, method, by=by)
+        for name, target in check_backends(hook.corejax_provide_backends()).items():
+            backends.provide(name, target, record)
 
     def _take_names(self, record: PluginRecord, table: Table[str, Any], exports: Mapping[str, str]) -> None:
         record.offers |= exports
@@ -83,6 +86,27 @@ def check_names(exports: Any) -> dict[str, str]:
 def check_namespaces(exports: Any) -> dict[str, str]:
     """What `corejax_export_namespaces` returned, validated."""
     return _check("corejax_export_namespaces", '{"lax": "acme_corejax.lax"}', exports, colons=0)
+
+
+def check_backends(provided: Any) -> dict[str, str]:
+    """What `corejax_provide_backends` returned, validated; nothing is imported.
+
+    Raises:
+        PluginError: naming the entry and the form that is wanted.
+    """
+    example = '{"acme": "acme_corejax.backend:BACKEND"}'
+    if provided is None:
+        return {}
+    if not isinstance(provided, Mapping):
+        raise PluginError(f"corejax_provide_backends gives a mapping such as {example}, this one gave {provided!r}")
+    for name, target in provided.items():
+        if not (isinstance(name, str) and isinstance(target, str) and target.count(":") == 1):
+            raise PluginError(f"corejax_provide_backends gives entries such as {example}, got {name!r}: {target!r}")
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+            raise PluginError(
+                f"a backend's name is lower-case letters, digits and underscores, such as 'acme'; got {name!r}"
+            )
+    return dict(provided)
 
 
 _WORD = "a word, or several with dots between them, none of Python's own and none that begins with an underscore"

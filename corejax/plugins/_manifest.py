@@ -62,6 +62,7 @@ class Manifest:
         array_methods, operations: names.
         settings: name -> its default, as `repr` shows it.
         commands: name of a command -> its one-line help.
+        backends: name -> target.
         rule_kinds: rule kind -> title, and whether a primitive without such a rule is incomplete.
         derivations: (rule kind, derivation) that it adds.
         derivations_known: (rule kind, derivation, plugin or None) that were there when it was written.
@@ -81,6 +82,7 @@ class Manifest:
     operations: list[str] = field(default_factory=list)
     settings: Mapping[str, str] = field(default_factory=dict)
     commands: Mapping[str, str] = field(default_factory=dict)
+    backends: Mapping[str, str] = field(default_factory=dict)
     rule_kinds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     derivations: list[list[str]] = field(default_factory=list)
     derivations_known: list[list[str | None]] = field(default_factory=list)

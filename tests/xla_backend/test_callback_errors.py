@@ -17,7 +17,7 @@ from corejax.extend import Primitive, trace_stack
 
 pytest.importorskip("jaxlib")
 
-from corejax_xla_backend import host_callback
+from corejax_xla_backend._lowering import host_callback
 
 pytestmark = pytest.mark.filterwarnings("ignore::corejax.errors.DerivedRuleWarning")
 X = np.array([3.0, 1.0, 2.0], np.float32)

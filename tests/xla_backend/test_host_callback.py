@@ -22,7 +22,7 @@ from corejax.plugins._rule_status import rule_statuses
 
 pytest.importorskip("jaxlib")
 
-from corejax_xla_backend import execution
+from corejax_xla_backend._xla import executable
 
 ignored = pytest.mark.filterwarnings("ignore::corejax.errors.DerivedRuleWarning")
 _numbers = itertools.count()
@@ -133,7 +133,7 @@ def test_several_callbacks_in_one_program() -> None:
 
     np.testing.assert_array_equal(jit(f)(X), f(X))
     assert calls == [0, "double", 1, "double", 0, "double"] * 2
-    assert len(execution.lower(cj.make_jaxpr(f)(X), "f", "cpu").callbacks) == 3, "equal ones are one"
+    assert len(executable.lower(cj.make_jaxpr(f)(X), "f", "cpu").callbacks) == 3, "equal ones are one"
 
 
 @ignored
@@ -311,9 +311,9 @@ def test_strict_rules_refuse_the_callback() -> None:
 
 def test_impl_by_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = []
-    compile_module = execution._jaxlib.compile_module
+    compile_module = executable._jaxlib.compile_module
     monkeypatch.setattr(
-        execution._jaxlib, "compile_module", lambda *a, **k: compiled.append(1) or compile_module(*a, **k)
+        executable._jaxlib, "compile_module", lambda *a, **k: compiled.append(1) or compile_module(*a, **k)
     )
     p = Primitive("callback_test.only_xla", abstract_eval=lambda x, *, k: x)
     assert rule_statuses(p)["impl"].status == "missing"

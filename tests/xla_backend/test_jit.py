@@ -16,7 +16,7 @@ from corejax.trace import state as trace_state
 
 pytest.importorskip("jaxlib")
 
-from corejax_xla_backend import execution
+from corejax_xla_backend import _jaxlib, _programs
 
 
 class Counted:
@@ -57,10 +57,8 @@ def test_traced_once_for_each_signature() -> None:
 
 def test_compiled_once_for_each_signature(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = []
-    compile_module = execution._jaxlib.compile_module
-    monkeypatch.setattr(
-        execution._jaxlib, "compile_module", lambda *a, **k: compiled.append(1) or compile_module(*a, **k)
-    )
+    compile_module = _jaxlib.compile_module
+    monkeypatch.setattr(_jaxlib, "compile_module", lambda *a, **k: compiled.append(1) or compile_module(*a, **k))
     f = jit(lambda x: x * 3)
     for _ in range(3):
         f(vector(1, 2))
@@ -245,10 +243,10 @@ def test_residuals_do_not_pass_through_compiled_code() -> None:
         calls.append((name, len(closed.in_avals), len(closed.out_avals)))
         return execute(closed, args, name, backend)
 
-    execute = execution.execute
+    execute = _programs.execute
     layer = jit(lambda w, x: lax.reduce_sum(w * x, (0,)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(execution, "execute", spy)
+        patch.setattr(_programs, "execute", spy)
         gw, gx = grad(layer, (0, 1))(W, X)
     np.testing.assert_array_equal(gw, X)
     np.testing.assert_array_equal(gx, W)

@@ -23,12 +23,9 @@ from corejax.extend import (
 pytest.importorskip("jaxlib")
 
 from corejax_xla_backend import _jaxlib as jl
-from corejax_xla_backend.stablehlo import (
-    ModuleBuilder,
-    TranslationContext,
-    element_type,
-    tensor_type,
-)
+from corejax_xla_backend._lowering.context import TranslationContext
+from corejax_xla_backend._lowering.module import ModuleBuilder
+from corejax_xla_backend._lowering.types import element_type, tensor_type
 
 embed_p = Primitive("tests.embed", multiple_results=True, doc="Whatever its parameter writes.")
 other_p = Primitive("tests.only_elsewhere", multiple_results=True, doc="Translated for another platform only.")

@@ -9,7 +9,9 @@ import sys
 import pytest
 
 from corejax.extend import TranslationContext, TranslationValue
-from corejax_xla_backend import stablehlo
+from corejax_xla_backend._lowering.context import TranslationContext as Context
+from corejax_xla_backend._lowering.module import ModuleBuilder
+from corejax_xla_backend._lowering.types import Value
 
 METHODS = [name for name, f in vars(TranslationContext).items() if inspect.isfunction(f) and not name.startswith("_")]
 
@@ -20,7 +22,7 @@ def _parameters(fn: object) -> list[tuple[str, object, object]]:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_builder_has_the_method_as_promised(name: str) -> None:
-    promised, given = getattr(TranslationContext, name), inspect.getattr_static(stablehlo.TranslationContext, name)
+    promised, given = getattr(TranslationContext, name), inspect.getattr_static(Context, name)
     if isinstance(given, staticmethod):
         assert _parameters(promised)[1:] == _parameters(given.__func__)
     else:
@@ -29,10 +31,10 @@ def test_builder_has_the_method_as_promised(name: str) -> None:
 
 
 def test_attributes() -> None:
-    ctx = stablehlo.TranslationContext(stablehlo.ModuleBuilder("cpu"))
+    ctx = Context(ModuleBuilder("cpu"))
     assert set(TranslationContext.__annotations__) == {"platform"}
     assert ctx.platform == "cpu"
-    assert set(TranslationValue.__annotations__) <= set(stablehlo.Value.__slots__)
+    assert set(TranslationValue.__annotations__) <= set(Value.__slots__)
 
 
 def test_types_come_without_jaxlib() -> None:

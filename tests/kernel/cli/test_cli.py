@@ -211,6 +211,7 @@ def test_plugins_as_json(toy: Run) -> None:
                 "manifest": "none",
                 "manifest_problem": "none",
                 "primitives": 3,
+                "backends": [],
                 "entry_point": "corejax_toy.plugin",
                 "causes": [],
             }

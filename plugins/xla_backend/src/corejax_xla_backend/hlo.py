@@ -9,7 +9,7 @@ import numpy as np
 
 from corejax.extend import tree
 from corejax_xla_backend import _jaxlib
-from corejax_xla_backend.stages import Lowered
+from corejax_xla_backend._jit.stages import Lowered
 
 
 def reference_eval(lowered: Lowered, *args: Any) -> list[np.ndarray[Any, Any]]:
@@ -38,7 +38,7 @@ def program_and_operands(lowered: Lowered, *args: Any) -> tuple[str, list[np.nda
     """A lowered program as text, and the operands of its `main` for these arguments: plain values, which can be sent
     to another process."""
     leaves = [*lowered.consts, *tree.tree_leaves((args, {}))]
-    used = [np.asarray(x) for x, keep in zip(leaves, lowered.kept, strict=True) if keep]
+    used = [np.asarray(x) for x, keep in zip(leaves, lowered.lowering.kept, strict=True) if keep]
     return lowered.as_text(pretty=False), used
 
 

@@ -18,7 +18,7 @@ xla_call_p = Primitive(
 @impl_rules.register(xla_call_p, device=True)
 def xla_call_impl(*args: Array, call_jaxpr: ClosedJaxpr, name: str, backend: str | None) -> list[Array]:
     """Compile (once for each program) and run."""
-    from corejax_xla_backend.execution import execute
+    from corejax_xla_backend._programs import execute
 
     return execute(call_jaxpr, args, name, backend)
 

@@ -50,6 +50,7 @@ def _manifest(record: Any) -> manifest.Manifest:
         operations=sorted(said("corejax_provide_operations")),
         settings={name: repr(s[0]) for name, s in sorted(said("corejax_declare_settings").items())},
         commands=_commands(record),
+        backends=dict(said("corejax_provide_backends")),
         rule_kinds={r.kind: {"title": r.title, "required": r.required} for r in kinds},
         derivations=sorted([kind, name] for kind, name, owner in derivations if owner == plugin),
         derivations_known=sorted((list(d) for d in derivations), key=str),

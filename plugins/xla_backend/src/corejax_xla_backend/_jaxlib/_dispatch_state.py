@@ -19,7 +19,7 @@ import sys
 import threading
 from typing import Any
 
-from corejax_xla_backend.live import LiveSet
+from corejax_xla_backend._live import LiveSet
 
 from ._probe import core
 

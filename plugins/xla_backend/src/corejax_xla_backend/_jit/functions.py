@@ -1,4 +1,4 @@
-"""`jit`, and what users ask of devices."""
+"""`jit`: a function traced once for each signature of its arguments, and each trace compiled by a backend."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from corejax.extend import (
-    Array,
+    BackendError,
     ClosedJaxpr,
     FlatFunction,
+    PluginError,
+    RepeatableCall,
     ShapedArray,
     ShapeDtypeStruct,
     Tracer,
     api_boundary,
     as_array,
+    backends,
     check_arguments,
     clears_cache,
     close_over_consts,
@@ -32,13 +33,13 @@ from corejax.extend import (
     trace_state,
     tree,
 )
-from corejax_xla_backend import _jaxlib, execution
-from corejax_xla_backend.live import LiveSet
-from corejax_xla_backend.retracing import Signature, reasons, report_trace
-from corejax_xla_backend.stages import Lowered
-from corejax_xla_backend.static_args import StaticArguments, StaticKey
-from corejax_xla_backend.traces import shared_traces
-from corejax_xla_backend.wrapping import CheckedCall, Options, completed
+from corejax_xla_backend._jit.callables import CheckedCall, Options, UndispatchedCall, completed
+from corejax_xla_backend._jit.shared_traces import shared_traces
+from corejax_xla_backend._jit.signatures import Signature, reasons, report_trace
+from corejax_xla_backend._jit.stages import Lowered
+from corejax_xla_backend._jit.static_args import StaticArguments, StaticKey
+from corejax_xla_backend._live import LiveSet
+from corejax_xla_backend._programs import compiled, run
 from corejax_xla_backend.xla_call import xla_call_p
 
 
@@ -51,14 +52,15 @@ def jit(
     inline: bool = False,
     backend: str | None = None,
 ) -> Any:
-    """Compile a function with XLA: traced and compiled once for each signature of its arguments.
+    """Compile a function: traced and compiled once for each signature of its arguments.
 
     Args:
         fun: function of arrays (in pytrees); without it, a decorator.
         static_argnums: positional arguments that are part of the signature, passed on as they are; hashable.
         static_argnames: the same by keyword. Each is inferred from the other where the signature shows it.
         inline: under a transformation, write the function's equations in place of a call.
-        backend: platform to compile for ("cpu", "cuda"); the default device's unless given.
+        backend: name of the backend to compile by, or of a platform ("cpu", "cuda"); by default the setting
+            `backend`, or the first backend there is.
 
     Returns:
         The compiled function, with `lower(*args)`, `eval_shape(*args)` and `clear_cache()`.
@@ -81,21 +83,33 @@ def jit(
 
 
 def _wrapped(jitted: _Jitted, options: Options) -> Any:
-    """What users hold: the C++ dispatcher itself, with the function's name and the steps of compilation."""
-    dispatch = _jaxlib.fast_dispatch(
-        jitted.name,
-        jitted.miss,
-        execution.dispatch_registry,
-        static_argnums=jitted.static.numbers,
-        static_argnames=jitted.static.names,
-        boundary=api_boundary,
-    )
+    """What users hold: the backend's dispatcher itself, with the function's name and the steps of compilation."""
+    static = jitted.static
+    call = dispatch = _dispatcher(jitted)
+    if dispatch is None:
+        call = dispatch = UndispatchedCall(jitted.name, jitted.miss)
+    elif static.numbers or static.names:
+        call = CheckedCall(dispatch, static.split)
     jitted.dispatcher = weakref.ref(dispatch)
     _live.add(jitted)
-    static = jitted.static
-    call = CheckedCall(dispatch, static.split) if static.numbers or static.names else dispatch
     methods = {"lower": jitted.lower, "eval_shape": jitted.eval_shape, "clear_cache": jitted.clear_cache}
-    return completed(call, jitted.fun, options, **methods)
+    return completed(call, jitted.fun, options, _again, **methods)
+
+
+def _dispatcher(jitted: _Jitted) -> Any:
+    """The dispatcher of the backend that is to compile, as far as that is known now; None where it has none."""
+    try:
+        backend, _ = backends.find(jitted.backend)
+    except (BackendError, PluginError):
+        return None  # the first call says it
+    if not backend.capabilities.dispatcher:
+        return None
+    static = jitted.static
+    return backend.dispatcher(jitted.name, jitted.miss, static_argnums=static.numbers, static_argnames=static.names)
+
+
+def _again(fun: Callable[..., Any], options: Options) -> Any:
+    return jit(fun, **options._asdict())
 
 
 @clears_cache
@@ -202,7 +216,7 @@ class _Jitted:
             outs = xla_call_p.bind(*operands, call_jaxpr=traced.closed, name=self.name, backend=self.backend)
         return tree.tree_unflatten(traced.out_tree, outs)
 
-    def miss(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    def miss(self, *args: Any, **kwargs: Any) -> tuple[Any, RepeatableCall | None]:
         """A call that the dispatcher cannot repeat yet: compile, run, and tell it how."""
         if observe.observed():
             observe.notify(observe.Event("call", self.name))
@@ -213,32 +227,15 @@ class _Jitted:
             traced = self._traced(key)
         if trace_state.contexts or any(isinstance(x, Tracer) for x in (*traced.consts, *leaves)):
             return self._bind(leaves, traced), None
-        compiled = execution.compiled(traced.closed, self.name, self.backend)
-        if compiled.callbacks:
+        backend, platform = backends.find(self.backend)
+        executable = compiled(traced.closed, self.name, backend, platform)
+        if executable.calls_python:
             self._forget_signatures()
         consts = [as_array(c) for c in traced.consts]
-        outs = compiled.run([*consts, *(as_array(x) for x in leaves)])
+        outs = run(executable, backend, [*consts, *map(as_array, leaves)], traced.closed.out_avals)
         result = tree.tree_unflatten(traced.out_tree, outs)
-        return result, self._fastpath(compiled, consts, leaves, args, kwargs, result)
-
-    def _fastpath(
-        self, compiled: Any, consts: list[Array], leaves: Sequence[Any], args: Any, kwargs: Any, result: Any
-    ) -> Any:
-        if compiled.callbacks:
-            return None  # their errors are told in Python
         traced_args, traced_kwargs, _ = self.static.split(args, kwargs)
-        execution.learn_nodes((traced_args, traced_kwargs, result))
-        seen = execution.dispatch_registry.buffers(traced_args, traced_kwargs)
-        if seen is None or len(seen) != len(leaves):
-            return None  # a pytree that only the Python side knows
-        return _jaxlib.make_fastpath_data(
-            compiled.executable,
-            result,
-            execution.dispatch_registry,
-            num_args=len(leaves),
-            kept=compiled.kept,
-            consts=[c._buf for c in consts],
-        )
+        return result, RepeatableCall(executable, consts, traced_args, traced_kwargs, result)
 
     # -- stages ------------------------------------------------------------------------------------
 
@@ -266,46 +263,3 @@ class _Jitted:
         traced = self._abstractly(args, kwargs)
         shapes = [ShapeDtypeStruct(a.shape, a.dtype, a.weak_type) for a in traced.closed.out_avals]
         return tree.tree_unflatten(traced.out_tree, shapes)
-
-
-# -- devices ---------------------------------------------------------------------------------------
-
-
-def devices(backend: str | None = None) -> list[Any]:
-    """The devices of a platform ("cpu", "cuda"), by default of the default one."""
-    return _jaxlib.devices(backend)
-
-
-def default_backend() -> str:
-    """The platform that programs are compiled for unless told otherwise."""
-    return _jaxlib.default_backend()
-
-
-def device_put(x: Any, device: Any = None) -> Any:
-    """Arrays (in a pytree) on a device: the default device unless given. Values on the way there are not waited for."""
-
-    def put(leaf: Any) -> Any:
-        if isinstance(leaf, Tracer):
-            return leaf
-        array = as_array(leaf)
-        if device is None or (array._host is None and _jaxlib.device_of(array._buf) == device):
-            array._buf  # noqa: B018  (reading it makes the buffer)
-            return array
-        if array._host is None:
-            return Array(_jaxlib.copy_to(array._buf, device))
-        return Array(_jaxlib.put(array._host, array.aval, device, committed=True))
-
-    return tree.tree_map(put, x)
-
-
-def device_get(x: Any) -> Any:
-    """Arrays (in a pytree) as NumPy arrays on the host."""
-    return tree.tree_map(lambda leaf: np.asarray(leaf) if type(leaf) is Array else leaf, x)
-
-
-def block_until_ready(x: Any) -> Any:
-    """Wait until all arrays of a pytree hold their values; returns it."""
-    on_device = [leaf._buf for leaf in tree.tree_leaves(x) if type(leaf) is Array and leaf._host is None]
-    if on_device:
-        _jaxlib.block_until_ready(on_device)
-    return x

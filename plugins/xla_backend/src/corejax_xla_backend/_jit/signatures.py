@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from corejax.extend import ShapedArray, config, observe
-from corejax_xla_backend.static_args import StaticKey
+from corejax_xla_backend._jit.static_args import StaticKey
 
 
 class Signature(NamedTuple):

@@ -1,4 +1,4 @@
-"""What `jit` gives users: the C++ dispatcher, or a callable around it, that can be copied and pickled."""
+"""What `jit` gives users: a backend's dispatcher, or a callable in Python, that can be copied and pickled."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from corejax.extend import frames_left_out
+from corejax.extend import api_boundary, frames_left_out
 
 
 class Options(NamedTuple):
@@ -21,7 +21,40 @@ class Options(NamedTuple):
     backend: str | None
 
 
-class CheckedCall:
+class _Callable:
+    """Takes attributes, and binds as a method, as functions do."""
+
+    __slots__ = ("__dict__", "__weakref__")
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+
+class UndispatchedCall(_Callable):
+    """For a backend without a dispatcher: asks for each call what to do.
+
+    Args:
+        name: the function's.
+        miss: gives the result of a call, and how to repeat it.
+    """
+
+    __slots__ = ("_call", "_name")
+
+    def __init__(self, name: str, miss: Callable[..., tuple[Any, Any]]) -> None:
+        self._name = name
+        self._call = api_boundary(lambda *args, **kwargs: miss(*args, **kwargs)[0])
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)
+
+    def _clear_cache(self) -> None:
+        """It keeps nothing."""
+
+    def __repr__(self) -> str:
+        return f"<jitted function {self._name}>"
+
+
+class CheckedCall(_Callable):
     """A dispatcher of a function with static arguments; what goes wrong with these is told with their names.
 
     Args:
@@ -29,7 +62,7 @@ class CheckedCall:
         check: called with the call's arguments after that; raises an error that names the argument.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_check", "_dispatch")
+    __slots__ = ("_check", "_dispatch")
 
     def __init__(self, dispatch: Callable[..., Any], check: Callable[..., Any]) -> None:
         self._dispatch = dispatch
@@ -45,33 +78,29 @@ class CheckedCall:
         except frames_left_out():  # as `api_boundary`, without its call
             raise
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return self if instance is None else types.MethodType(self, instance)
-
     def __repr__(self) -> str:
         return repr(self._dispatch)
 
 
-def completed(call: Any, fun: Callable[..., Any], options: Options, **methods: Callable[..., Any]) -> Any:
-    """`call`, looking like `fun`, with methods; it is copied and pickled as `jit(fun, **options)`."""
+Remake = Callable[[Callable[..., Any], Options], Any]
+
+
+def completed(
+    call: Any, fun: Callable[..., Any], options: Options, remake: Remake, **methods: Callable[..., Any]
+) -> Any:
+    """`call`, looking like `fun`, with methods; it is copied and pickled as `remake(fun, options)`."""
     functools.update_wrapper(call, fun)
     for name, method in methods.items():
         setattr(call, name, method)
     # `copy` and `pickle` look this up in the instance, whose class is jaxlib's.
-    call.__reduce_ex__ = functools.partial(_reduced, weakref.ref(call), fun, options)
+    call.__reduce_ex__ = functools.partial(_reduced, weakref.ref(call), fun, options, remake)
     return call
 
 
-def _reduced(call: weakref.ref[Any], fun: Callable[..., Any], options: Options, protocol: Any) -> Any:
+def _reduced(call: weakref.ref[Any], fun: Callable[..., Any], options: Options, remake: Remake, protocol: Any) -> Any:
     """A decorated function goes by its name, as functions do; another as its function and the options."""
     name = str(getattr(fun, "__qualname__", ""))
     found: Any = sys.modules.get(str(getattr(fun, "__module__", "")))
     for part in name.split("."):
         found = getattr(found, part, None)
-    return name if found is call() else (_jitted_again, (fun, options))
-
-
-def _jitted_again(fun: Callable[..., Any], options: Options) -> Any:
-    from corejax_xla_backend.api import jit
-
-    return jit(fun, **options._asdict())
+    return name if found is call() else (remake, (fun, options))

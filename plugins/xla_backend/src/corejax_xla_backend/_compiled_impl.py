@@ -14,11 +14,13 @@ from corejax.extend import (
     Derivation,
     Primitive,
     abstract_eval_rules,
+    backends,
     clears_cache,
     impl_rules,
     stage_closed,
     xla_translations,
 )
+from corejax_xla_backend._programs import compiled, run
 
 _LIMIT = 1024  # programs of one primitive
 _programs: dict[Primitive, dict[Any, ClosedJaxpr]] = {}  # by type and parameters
@@ -39,15 +41,14 @@ def _from_translation(primitive: Primitive) -> Callable[..., Any] | None:
     _programs[primitive] = programs
 
     def impl(*arrays: Array, **params: Any) -> Any:
-        from corejax_xla_backend.execution import execute
-
         key = (tuple(x.aval for x in arrays), tuple(params.items()))
         program = programs.get(key)
         if program is None:
             if len(programs) >= _LIMIT:
                 programs.clear()
             program = programs[key] = _program(primitive, key[0], params)
-        outs = execute(program, arrays, primitive.name, None)
+        executable = compiled(program, primitive.name, *backends.find("xla"))
+        outs = run(executable, backends.find("xla").backend, arrays, program.out_avals)
         return outs if primitive.multiple_results else outs[0]
 
     return impl

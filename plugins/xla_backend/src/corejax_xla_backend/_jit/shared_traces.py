@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from corejax.extend import bottom_trace, trace_stack, trace_state
-from corejax_xla_backend.retracing import Signature
+from corejax_xla_backend._jit.signatures import Signature
 
 
 def shared_traces(fun: Callable[..., Any]) -> dict[Signature, Any]:

@@ -1,13 +1,13 @@
-"""A StableHLO builder that writes text: translation rules see this and never jaxlib.
+"""What translation rules see: it appends StableHLO operations to a function, as text, and knows no jaxlib.
 
-MLIR's generic form is stable, quick to write and parsed once per module in C++; see the StableHLO specification,
-https://openxla.org/stablehlo/spec, for the operations and their attributes.
+MLIR's generic form is stable and quick to write; see the StableHLO specification, https://openxla.org/stablehlo/spec,
+for the operations and their attributes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,176 +19,17 @@ from corejax.extend import (
     ShapedArray,
     Var,
     blame,
-    bytes_text,
-    clears_cache,
     describe_source,
     dtypes,
     host_value,
     xla_translations,
 )
-from corejax_xla_backend.custom_calls import attributes_of
-from corejax_xla_backend.locations import Locations, without_locations
-from corejax_xla_backend.results import results_of_rule
+from corejax_xla_backend._lowering.custom_calls import attributes_of
+from corejax_xla_backend._lowering.results import results_of_rule
+from corejax_xla_backend._lowering.types import Value, element_text, tensor_type
 
-_ELEMENT_TYPES = {
-    "bool": "i1",
-    "bfloat16": "bf16",
-    "float16": "f16",
-    "float32": "f32",
-    "float64": "f64",
-    "complex64": "complex<f32>",
-    "complex128": "complex<f64>",
-    "float8_e3m4": "f8E3M4",
-    "float8_e4m3": "f8E4M3",
-    "float8_e4m3fn": "f8E4M3FN",
-    "float8_e4m3fnuz": "f8E4M3FNUZ",
-    "float8_e4m3b11fnuz": "f8E4M3B11FNUZ",
-    "float8_e5m2": "f8E5M2",
-    "float8_e5m2fnuz": "f8E5M2FNUZ",
-    "float8_e8m0fnu": "f8E8M0FNU",
-    "float4_e2m1fn": "f4E2M1FN",
-    **{f"int{n}": f"i{n}" for n in (2, 4, 8, 16, 32, 64)},
-    **{f"uint{n}": f"ui{n}" for n in (2, 4, 8, 16, 32, 64)},
-}
-
-_MAIN = "main"
-_ADDRESSABLE = 1 << 48  # bytes; XLA's sums of a program's sizes would overflow for larger values
-_types: dict[tuple[tuple[int, ...], Any], str] = {}
-clears_cache(_types.clear)
-
-
-def element_type(dtype: Any) -> str:
-    """MLIR's name of a NumPy dtype (StableHLO specification, "Types").
-
-    Raises:
-        TypeError: StableHLO has no such type.
-    """
-    name = np.dtype(dtype).name
-    try:
-        return _ELEMENT_TYPES[name]
-    except KeyError:
-        raise TypeError(f"dtype {name} has no StableHLO element type") from None
-
-
-def tensor_type(aval: ShapedArray) -> str:
-    """MLIR's tensor type of an aval: `tensor<3x4xf32>`."""
-    key = (aval.shape, aval.dtype)
-    text = _types.get(key)
-    if text is None:
-        if aval.nbytes > _ADDRESSABLE:
-            takes = f"an array of shape {aval.shape} and dtype {aval.dtype.name} takes {bytes_text(aval.nbytes)}"
-            raise MemoryError(f"{takes}, which no program addresses")
-        dims = "".join(f"{d}x" for d in aval.shape)
-        text = _types[key] = f"tensor<{dims}{element_type(aval.dtype)}>"
-    return text
-
-
-class Value:
-    """A value in a StableHLO program.
-
-    Attributes:
-        name: its SSA name, `%12`.
-        aval: its type; the weak type has no meaning here.
-    """
-
-    __slots__ = ("aval", "name")
-
-    def __init__(self, name: str, aval: ShapedArray) -> None:
-        self.name = name
-        self.aval = aval
-
-    def __repr__(self) -> str:
-        return f"{self.name}: {tensor_type(self.aval)}"
-
-
-class ModuleBuilder:
-    """A StableHLO module under construction: functions as text, private ones shared between their calls.
-
-    Args:
-        platform: the platform that rules are looked up for.
-        name: the compiled function's, for the operations' locations.
-
-    Attributes:
-        callbacks: Python functions that the program calls, by index.
-    """
-
-    def __init__(self, platform: str = "cpu", name: str = "") -> None:
-        self.platform = platform
-        self.name = name
-        self.locations = Locations()
-        self.functions: list[str] = []
-        self.callbacks: list[Callable[..., Any]] = []
-        self._callback_indices: dict[Any, int] = {}
-        self._private: dict[int, tuple[str, ClosedJaxpr]] = {}
-        self._names = {_MAIN: 1}  # whatever else is called so: XLA starts there
-
-    def fresh_name(self, wanted: str) -> str:
-        """A function name that is not taken."""
-        wanted = "".join(c if (c.isascii() and c.isalnum()) or c == "_" else "_" for c in wanted) or "f"
-        if wanted[0].isdigit():
-            wanted = "_" + wanted
-        count = self._names.get(wanted, 0)
-        self._names[wanted] = count + 1
-        return wanted if count == 0 else self.fresh_name(f"{wanted}_{count}")
-
-    def callback(self, key: Any, make: Callable[[], Callable[..., Any]]) -> int:
-        """Index of the Python function for a key, made once."""
-        index = self._callback_indices.get(key)
-        if index is None:
-            index = self._callback_indices[key] = len(self.callbacks)
-            self.callbacks.append(make())
-        return index
-
-    def private_function(self, closed: ClosedJaxpr, name: str, scope: tuple[str, ...] = ()) -> str:
-        """Name of the function for a program; written once for each program, with the first call's scope."""
-        found = self._private.get(id(closed))
-        if found is None:
-            symbol = self.fresh_name(name)
-            found = self._private[id(closed)] = (symbol, closed)
-            ctx = TranslationContext(self, scope=scope)
-            args = [Value(f"%arg{i}", v.aval) for i, v in enumerate(closed.jaxpr.invars)]
-            self._write("private", symbol, args, ctx, ctx.inline(closed, args))
-        return found[0]
-
-    def add_main(self, closed: ClosedJaxpr, kept: Sequence[bool]) -> None:
-        """Write the entry point `main`.
-
-        Args:
-            closed: the program; its constants are leading arguments.
-            kept: which of (constants, arguments) the function takes; the others are not used.
-        """
-        binders = [*closed.jaxpr.constvars, *closed.jaxpr.invars]
-        ctx = TranslationContext(self, scope=(f"jit({self.name})",) if self.name else ())
-        vals = [Value(f"%arg{i}", v.aval) for i, v in enumerate(binders)]
-        outs = ctx.inline_jaxpr(closed.jaxpr, vals)
-        self._write(
-            "public",
-            _MAIN,
-            [v for v, keep in zip(vals, kept, strict=True) if keep],
-            ctx,
-            outs,
-        )
-
-    def _write(
-        self,
-        visibility: str,
-        symbol: str,
-        args: Sequence[Value],
-        ctx: TranslationContext,
-        outs: Sequence[Value],
-    ) -> None:
-        signature = ", ".join(f"{a.name}: {tensor_type(a.aval)}" for a in args)
-        types = ", ".join(tensor_type(o.aval) for o in outs)
-        returned = f"{', '.join(o.name for o in outs)} : {types}" if outs else ""
-        body = "\n    ".join([*ctx.lines, f"func.return {returned}"])
-        self.functions.append(f"  func.func {visibility} @{symbol}({signature}) -> ({types}) {{\n    {body}\n  }}")
-
-    def text(self, name: str, *, locations: bool = False) -> str:
-        """The module, with the operations' locations or without."""
-        functions = "\n".join(self.functions)
-        attributes = "mhlo.num_replicas = 1 : i32, mhlo.num_partitions = 1 : i32"
-        text = f"module @{self.fresh_name(name)} attributes {{{attributes}}} {{\n{functions}\n}}\n"
-        return text + "".join(self.locations.lines) if locations else without_locations(text)
+if TYPE_CHECKING:
+    from corejax_xla_backend._lowering.module import ModuleBuilder
 
 
 class TranslationContext:
@@ -331,7 +172,7 @@ class TranslationContext:
         if array.size == 0:
             return self._dense("", aval)
         if splat:
-            return self._dense(_element(array[(0,) * array.ndim]), aval)
+            return self._dense(element_text(array[(0,) * array.ndim]), aval)
         if array.dtype == np.bool_:
             flat = ShapedArray((array.size,), array.dtype)
             listed = ", ".join("true" if x else "false" for x in array.reshape(-1).tolist())
@@ -353,7 +194,7 @@ class TranslationContext:
         key = (scalar.tobytes(), aval.dtype, aval.shape)
         found = self._constants.get(key)
         if found is None:
-            found = self._constants[key] = self._dense("" if aval.size == 0 else _element(scalar[()]), aval)
+            found = self._constants[key] = self._dense("" if aval.size == 0 else element_text(scalar[()]), aval)
         return found
 
     def broadcast_in_dim(self, x: Value, shape: Sequence[int], dims: Sequence[int]) -> Value:
@@ -480,21 +321,3 @@ def _translation(eqn: JaxprEqn, platform: str) -> Callable[..., Any]:
     except MissingRuleError as error:  # which names the line that had the program compiled
         error.add_note(f"The operation that has to be translated was traced at {describe_source(eqn.source_info)}.")
         raise
-
-
-def _element(x: Any) -> str:
-    """One element as MLIR text, exactly: floats as their bits."""
-    dtype = x.dtype
-    if dtype == np.bool_:
-        return "true" if x else "false"
-    name = dtype.name
-    if dtype.kind == "c":
-        return f"({_bits(x.real)}, {_bits(x.imag)})"
-    if name.startswith(("int", "uint")):
-        return str(int(x))
-    return _bits(x)
-
-
-def _bits(x: Any) -> str:
-    raw = x.tobytes()
-    return f"0x{int.from_bytes(raw, 'little'):0{2 * len(raw)}X}"

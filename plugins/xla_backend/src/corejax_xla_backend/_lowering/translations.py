@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from corejax.extend import Derivation, Primitive, ShapedArray, decomposed, xla_translations
-from corejax_xla_backend.stablehlo import TranslationContext, Value
+from corejax_xla_backend._lowering.context import TranslationContext
+from corejax_xla_backend._lowering.types import Value
 
 
 def _from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:

@@ -30,7 +30,8 @@ from corejax.extend import (
     trace_state,
     xla_translations,
 )
-from corejax_xla_backend.stablehlo import TranslationContext, Value
+from corejax_xla_backend._lowering.context import TranslationContext
+from corejax_xla_backend._lowering.types import Value
 
 _TARGETS = {"cpu": "xla_ffi_python_cpu_callback", "cuda": "xla_ffi_python_gpu_callback"}
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import Example, ShapedArray, stage_closed
-from corejax_xla_backend.api import jit
+from corejax_xla_backend._jit.functions import jit
 
 
 def examples_of(primitive: str) -> list[Example]:

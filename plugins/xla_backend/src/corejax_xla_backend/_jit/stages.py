@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from corejax.extend import ClosedJaxpr, as_array, tree
-from corejax_xla_backend import _jaxlib, execution
-from corejax_xla_backend.locations import without_locations
+from corejax.extend import BackendError, ClosedJaxpr, as_array, backends, tree
+from corejax_xla_backend._programs import compiled, run
 
 
 class _Stage:
@@ -34,7 +33,7 @@ class CompiledFunction(_Stage):
     def __init__(self, lowered: Lowered) -> None:
         self.name = lowered.name
         self._lowered = lowered
-        self._compiled = execution.compiled(lowered.jaxpr, lowered.name, lowered.backend)
+        self._executable = compiled(lowered.jaxpr, lowered.name, *lowered.target)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it.
@@ -53,29 +52,31 @@ class CompiledFunction(_Stage):
                     f"{lowered.name} was compiled for {aval.str_short()} as argument {i - len(lowered.consts)}, "
                     f"got {x.aval.str_short()}"
                 )
-        return tree.tree_unflatten(lowered.out_tree, self._compiled.run(arrays))
+        outs = run(self._executable, lowered.target.backend, arrays, lowered.jaxpr.out_avals)
+        return tree.tree_unflatten(lowered.out_tree, outs)
 
     def as_text(self) -> str:
-        """The program as XLA runs it, in HLO text."""
-        return self._compiled.executable.optimized_hlo()  # type: ignore[no-any-return]
+        """The program as it runs: of XLA, in HLO text."""
+        return self._executable.as_text()
 
     def cost_analysis(self) -> dict[str, float]:
-        """XLA's estimates for one run, by name (`flops`, `bytes accessed`, ...)."""
-        return self._compiled.executable.cost_analysis()  # type: ignore[no-any-return]
+        """The backend's estimates for one run, by name (XLA's: `flops`, `bytes accessed`, ...)."""
+        return dict(self._executable.cost_analysis())
 
     def memory_analysis(self) -> dict[str, int]:
         """Bytes of arguments, outputs, temporaries and code."""
-        return self._compiled.executable.memory_analysis()  # type: ignore[no-any-return]
+        return dict(self._executable.memory_analysis())
 
 
 class Lowered(_Stage):
-    """A function lowered to StableHLO for one signature.
+    """A function lowered for one signature, by XLA to StableHLO.
 
     Attributes:
         jaxpr: the program; the constants are its leading arguments.
         in_tree, out_tree: structure of `(args, kwargs)` without static arguments, and of the result.
         name: the function's name.
-        backend: the platform, None for the default.
+        target: the backend, and the platform, None for its default.
+        lowering: what the backend lowers the program to, None where it has no such step.
     """
 
     def __init__(
@@ -92,20 +93,26 @@ class Lowered(_Stage):
         self.in_tree = in_tree
         self.out_tree = out_tree
         self.name = name
-        self.backend = backend
-        platform = backend or _jaxlib.default_backend()
-        self._text, self.kept, _ = execution.lower(jaxpr, name, platform)
+        self.target = found, platform = backends.find(backend)
+        self.lowering = found.lower(jaxpr, name=name, platform=platform) if found.capabilities.lowering else None
 
     def as_text(self, *, pretty: bool = True, debug_info: bool = False) -> str:
-        """The StableHLO module.
+        """The lowered program: of XLA, the StableHLO module.
 
         Args:
             pretty: False gives it in MLIR's generic form, as it was written.
             debug_info: with locations: each operation's name, from named scopes, transformations and the
                 primitive, and the user's line.
+
+        Raises:
+            BackendError: the backend does not lower programs.
         """
-        text = self._text if debug_info else without_locations(self._text)
-        return _jaxlib.module_text(_jaxlib.parse_module(text), debug_info=debug_info) if pretty else text
+        if self.lowering is None:
+            raise BackendError(
+                f"backend {self.target.backend.name!r} compiles programs without lowering them to a text; "
+                f"lowered.compile().as_text() shows what runs of {self.name}, lowered.jaxpr what it was made of"
+            )
+        return self.lowering.as_text(pretty=pretty, debug_info=debug_info)  # type: ignore[no-any-return]
 
     def compile(self) -> CompiledFunction:
         """Compile it."""

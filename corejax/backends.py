@@ -1,0 +1,320 @@
+"""Backends: what compiles programs and runs them on devices. The kernel has none; plugins provide them, by name.
+
+A backend holds values in buffers, objects of a class of its own. An `Array` holds a buffer or a NumPy array.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from corejax.config import config
+from corejax.errors import BackendError, DuplicateRegistrationError, PluginError
+from corejax.provenance import Provenance
+from corejax.tables import Table
+
+if TYPE_CHECKING:
+    from corejax.avals import ShapedArray
+    from corejax.ir.jaxpr import ClosedJaxpr
+
+
+class Device(Protocol):
+    """One unit that programs run on.
+
+    Attributes:
+        id: its number among the devices of its platform.
+        platform: its kind, `"cpu"`.
+        device_kind: its model, for people.
+    """
+
+    id: int
+    platform: str
+    device_kind: str
+
+    def memory_stats(self) -> Mapping[str, int] | None:
+        """Bytes of its memory by name (`bytes_in_use`, `bytes_limit`), None where nobody counts them."""
+
+
+class Executable(Protocol):
+    """A compiled program.
+
+    Attributes:
+        calls_python: whether running it runs Python code, rules of primitives say.
+    """
+
+    calls_python: bool
+
+    def run(self, buffers: Sequence[Any]) -> Sequence[Any]:
+        """Run on buffers of the arguments; gives buffers of the results, which may still be computed."""
+
+    def as_text(self) -> str:
+        """The program as it runs, for people."""
+
+    def cost_analysis(self) -> Mapping[str, float]:
+        """Estimates for one run, by name (`flops`)."""
+
+    def memory_analysis(self) -> Mapping[str, int]:
+        """Bytes by name (`argument`, `output`, `temp`)."""
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a backend can do, known before it starts.
+
+    Attributes:
+        platforms: kinds of devices that it knows; the first is the default one.
+        dtypes: names of the dtypes that its programs can have; None: all.
+        lowering: the language that `lower` gives, `"StableHLO"`; empty: none.
+        dispatcher: whether it has a `dispatcher`. That reads arrays' buffers unasked, so the buffers of arrays that
+            are on the host are this backend's (of the first one that has one).
+    """
+
+    platforms: tuple[str, ...] = ("cpu",)
+    dtypes: frozenset[str] | None = None
+    lowering: str = ""
+    dispatcher: bool = False
+
+
+class RepeatableCall(NamedTuple):
+    """A call that has been run, as a dispatcher may repeat it for arguments of the same types.
+
+    Attributes:
+        executable: what ran; its results are the leaves of `result`.
+        consts: arrays that it takes before the arguments.
+        args, kwargs: the arguments, without static ones: pytrees whose leaves it takes after the constants.
+        result: what the call returned.
+    """
+
+    executable: Any
+    consts: Sequence[Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    result: Any
+
+
+class Backend:
+    """What a plugin provides one instance of (hook `corejax_provide_backends`).
+
+    Attributes:
+        name: what it is called in messages; best the name that it is provided by.
+        capabilities: what it can do.
+        buffer_type, device_type: the classes of its buffers (not `numpy.ndarray`) and of its devices.
+    """
+
+    name: str
+    capabilities = Capabilities()
+    buffer_type: type
+    device_type: type
+
+    def platform(self) -> str:
+        """The kind of devices that programs are compiled for where none is named."""
+        return self.capabilities.platforms[0]
+
+    def devices(self, platform: str | None = None) -> Sequence[Device]:
+        """The devices of a platform, of the default one unless given; at least one.
+
+        Raises:
+            BackendError: there are none.
+        """
+        raise NotImplementedError
+
+    def put(self, value: Any, aval: ShapedArray, device: Device | None = None) -> Any:
+        """A buffer with a value.
+
+        Args:
+            value: a NumPy array that nobody writes to, or a buffer of this backend's.
+            aval: its type.
+            device: where to; the default device unless given.
+
+        Raises:
+            MemoryError: there is no place for it.
+        """
+        raise NotImplementedError
+
+    def fetch(self, buffer: Any) -> Any:
+        """The buffer's value as a NumPy array that nobody writes to; waits until it is computed."""
+        raise NotImplementedError
+
+    def device_of(self, buffer: Any) -> Device:
+        """Where a buffer is."""
+        raise NotImplementedError
+
+    def block_until_ready(self, buffers: Sequence[Any]) -> None:
+        """Wait until buffers hold their values; raises what went wrong in computing them."""
+
+    def compile(self, closed: ClosedJaxpr, *, name: str, platform: str | None = None) -> Executable:
+        """Compile a program for the first device of a platform.
+
+        Args:
+            closed: the program. Its arguments are the executable's; its constants are part of it.
+            name: the function's, for messages.
+            platform: the default one unless given.
+        """
+        raise NotImplementedError
+
+    def lower(self, closed: ClosedJaxpr, *, name: str, platform: str | None = None) -> Any:
+        """The program in the language of `capabilities.lowering`: an object with `as_text(*, pretty, debug_info)`."""
+        raise NotImplementedError
+
+    def dispatcher(
+        self,
+        name: str,
+        miss: Callable[..., tuple[Any, RepeatableCall | None]],
+        *,
+        static_argnums: Sequence[int] = (),
+        static_argnames: Sequence[str] = (),
+    ) -> Any:
+        """A callable that repeats calls by the types of their arguments, without Python in between.
+
+        Args:
+            name: the function's.
+            miss: called as the callable was, where it knows no call to repeat. Gives the result, and the call to
+                repeat, or None: ask again.
+            static_argnums: positions of arguments whose values count, not their types.
+            static_argnames: the same of keyword arguments.
+
+        Returns:
+            The callable, on which attributes can be set; its method `_clear_cache` has it ask again for everything.
+        """
+        raise NotImplementedError
+
+
+class Target(NamedTuple):
+    """What to compile for; the platform is None for the backend's default one."""
+
+    backend: Backend
+    platform: str | None
+
+
+class _State(threading.local):
+    running: Target | None = None
+
+
+class Backends:
+    """The backends that plugins provide, each imported at first use; the first one is the default.
+
+    Attributes:
+        provided: name -> (`module:object`, the plugin's record).
+    """
+
+    def __init__(self) -> None:
+        self.provided: Table[str, tuple[str, Any]] = Table("backend", changed=self._changed, of_hooks=True)
+        self.load_plugins: Callable[[], None] = lambda: None
+        self.import_object: Callable[[str], Any] = lambda name: None  # of one provided; records what fails
+        self._loaded: dict[str, Backend] = {}
+        self._of_buffers: dict[type, Backend] = {}
+        self._state = _State()
+        self.of_dispatcher: Backend | None = None  # makes the buffers of arrays that are on the host
+
+    def provide(self, name: str, target: str, owner: Any) -> None:
+        """Add a backend of a plugin.
+
+        Raises:
+            DuplicateRegistrationError: there is one of that name.
+        """
+        if name in self.provided:
+            earlier = self.provided[name][1].title
+            raise DuplicateRegistrationError(
+                f"backend {name!r} is provided by plugin {earlier}; plugin {owner.title} provides a second one"
+            )
+        self.provided.register(name, (target, owner), provenance=Provenance(owner.module))
+
+    def _changed(self, name: str, provided: Any) -> None:
+        backend = self._loaded.pop(name, None)
+        if backend is not None and backend not in self._loaded.values():
+            self._of_buffers.pop(backend.buffer_type, None)
+            self.of_dispatcher = None if self.of_dispatcher is backend else self.of_dispatcher
+
+    def names(self) -> list[str]:
+        """What there is, the default one first where no setting says otherwise; imports no backend."""
+        self.load_plugins()
+        return list(self.provided)
+
+    def load(self, name: str) -> Backend:
+        """One of `names()`.
+
+        Raises:
+            PluginError: it cannot be imported.
+        """
+        found = self._loaded.get(name)
+        if found is None:
+            found = self._loaded[name] = self.import_object(name)
+            self._of_buffers[found.buffer_type] = found
+            if found.capabilities.dispatcher and self.of_dispatcher is None:
+                self.of_dispatcher = found
+        return found
+
+    def find(self, name: str | None = None) -> Target:
+        """What to compile for.
+
+        Args:
+            name: of a backend, or of a platform: that of the default backend, or of the first one that has it.
+                By default the setting `backend`, or the first backend there is.
+
+        Raises:
+            BackendError: there is none of that name.
+            PluginError: it cannot be imported.
+        """
+        self.load_plugins()
+        asked = name or config.backend or next(iter(self.provided), "")
+        if asked in self.provided:
+            return Target(self.load(asked), None)
+        for backend in self._all():
+            if asked in backend.capabilities.platforms:
+                return Target(backend, asked)
+        raise self._unknown(name)
+
+    def _all(self) -> Iterator[Backend]:
+        """The backends, the default one first; of the others only those that can be imported."""
+        names = list(self.provided)
+        default = config.backend if config.backend in self.provided else next(iter(names), "")
+        if default:
+            yield self.load(default)
+        for name in names:
+            if name != default:
+                with suppress(PluginError):
+                    yield self.load(name)
+
+    def _unknown(self, name: str | None) -> BackendError:
+        if not self.provided:
+            return BackendError("there is no backend; install corejax-xla-backend (pip install corejax-xla-backend)")
+        known = ", ".join(f"{b.name!r} (platforms {', '.join(b.capabilities.platforms)})" for b in self._all())
+        where = "" if name else " (the setting backend, COREJAX_BACKEND)"
+        return BackendError(
+            f"no backend is named {name or config.backend!r}{where}, and none has a platform of that name; there are "
+            f"{known}"
+        )
+
+    def of_buffer(self, buffer: Any) -> Backend | None:
+        """Whose buffer it is; None of what is none."""
+        return self._of_buffers.get(type(buffer))
+
+    def of_device(self, device: Any) -> Backend:
+        """Whose device it is.
+
+        Raises:
+            TypeError: it is no device of a backend in use.
+        """
+        for backend in list(self._loaded.values()):
+            if isinstance(device, backend.device_type):
+                return backend
+        raise TypeError(f"a device is one of corejax.devices(), got {device!r} of type {type(device).__name__}")
+
+    @contextmanager
+    def running(self, backend: Backend, platform: str | None = None) -> Iterator[None]:
+        """For a backend that runs rules of primitives in Python: programs inside its program go to it as well."""
+        earlier, self._state.running = self._state.running, Target(backend, platform)
+        try:
+            yield
+        finally:
+            self._state.running = earlier
+
+    def inside(self, name: str | None) -> Target:
+        """As `find`, of a program that may be inside another one, which runs in this thread."""
+        return self._state.running or self.find(name)
+
+
+backends = Backends()

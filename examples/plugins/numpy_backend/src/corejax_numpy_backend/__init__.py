@@ -1,0 +1,1 @@
+"""A backend on NumPy: `corejax.jit(f, backend="numpy")`."""

@@ -1,0 +1,96 @@
+"""Types, values and numbers as MLIR writes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import ShapedArray, bytes_text, clears_cache
+
+_ELEMENT_TYPES = {
+    "bool": "i1",
+    "bfloat16": "bf16",
+    "float16": "f16",
+    "float32": "f32",
+    "float64": "f64",
+    "complex64": "complex<f32>",
+    "complex128": "complex<f64>",
+    "float8_e3m4": "f8E3M4",
+    "float8_e4m3": "f8E4M3",
+    "float8_e4m3fn": "f8E4M3FN",
+    "float8_e4m3fnuz": "f8E4M3FNUZ",
+    "float8_e4m3b11fnuz": "f8E4M3B11FNUZ",
+    "float8_e5m2": "f8E5M2",
+    "float8_e5m2fnuz": "f8E5M2FNUZ",
+    "float8_e8m0fnu": "f8E8M0FNU",
+    "float4_e2m1fn": "f4E2M1FN",
+    **{f"int{n}": f"i{n}" for n in (2, 4, 8, 16, 32, 64)},
+    **{f"uint{n}": f"ui{n}" for n in (2, 4, 8, 16, 32, 64)},
+}
+
+_ADDRESSABLE = 1 << 48  # bytes; XLA's sums of a program's sizes would overflow for larger values
+_types: dict[tuple[tuple[int, ...], Any], str] = {}
+clears_cache(_types.clear)
+
+
+def element_type(dtype: Any) -> str:
+    """MLIR's name of a NumPy dtype (StableHLO specification, "Types").
+
+    Raises:
+        TypeError: StableHLO has no such type.
+    """
+    name = np.dtype(dtype).name
+    try:
+        return _ELEMENT_TYPES[name]
+    except KeyError:
+        raise TypeError(f"dtype {name} has no StableHLO element type") from None
+
+
+def tensor_type(aval: ShapedArray) -> str:
+    """MLIR's tensor type of an aval: `tensor<3x4xf32>`."""
+    key = (aval.shape, aval.dtype)
+    text = _types.get(key)
+    if text is None:
+        if aval.nbytes > _ADDRESSABLE:
+            takes = f"an array of shape {aval.shape} and dtype {aval.dtype.name} takes {bytes_text(aval.nbytes)}"
+            raise MemoryError(f"{takes}, which no program addresses")
+        dims = "".join(f"{d}x" for d in aval.shape)
+        text = _types[key] = f"tensor<{dims}{element_type(aval.dtype)}>"
+    return text
+
+
+class Value:
+    """A value in a StableHLO program.
+
+    Attributes:
+        name: its SSA name, `%12`.
+        aval: its type; the weak type has no meaning here.
+    """
+
+    __slots__ = ("aval", "name")
+
+    def __init__(self, name: str, aval: ShapedArray) -> None:
+        self.name = name
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {tensor_type(self.aval)}"
+
+
+def element_text(x: Any) -> str:
+    """One element as MLIR text, exactly: floats as their bits."""
+    dtype = x.dtype
+    if dtype == np.bool_:
+        return "true" if x else "false"
+    name = dtype.name
+    if dtype.kind == "c":
+        return f"({_bits(x.real)}, {_bits(x.imag)})"
+    if name.startswith(("int", "uint")):
+        return str(int(x))
+    return _bits(x)
+
+
+def _bits(x: Any) -> str:
+    raw = x.tobytes()
+    return f"0x{int.from_bytes(raw, 'little'):0{2 * len(raw)}X}"

@@ -1,0 +1,350 @@
+"""Backends as a hook: which one `jit` asks, what it asks of it, and what happens where one fails or lacks something."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import corejax
+from corejax import jit, lax
+from corejax.cli import main
+from corejax.errors import BackendError, PluginError
+from corejax.extend import (
+    Backend,
+    Capabilities,
+    ClosedJaxpr,
+    ShapedArray,
+    backends,
+    eval_jaxpr_on_host,
+    hookimpl,
+    observe,
+)
+
+X = np.float32([1, 2, 3])
+
+
+class ToyDevice:
+    def __init__(self, id: int) -> None:
+        self.id, self.platform, self.device_kind = id, "abacus", "beads"
+
+    def memory_stats(self) -> None: ...
+
+
+class ToyBuffer:
+    def __init__(self, value: Any, device: ToyDevice) -> None:
+        self.value, self.device = value, device
+
+
+class ToyExecutable:
+    calls_python = True
+
+    def __init__(self, backend: Toy, closed: ClosedJaxpr) -> None:
+        self.backend, self.closed = backend, closed
+
+    def run(self, buffers: Sequence[ToyBuffer]) -> list[ToyBuffer]:
+        with backends.running(self.backend):
+            outs = eval_jaxpr_on_host(self.closed, [b.value for b in buffers])
+        return [ToyBuffer(value, self.backend.all[0]) for value in outs]
+
+    def as_text(self) -> str:
+        return str(self.closed)
+
+    def cost_analysis(self) -> dict[str, float]:
+        return {}
+
+    def memory_analysis(self) -> dict[str, int]:
+        return {}
+
+
+class Toy(Backend):
+    """Programs by the kernel's own evaluation, on two devices."""
+
+    name = "toy"
+    capabilities = Capabilities(platforms=("abacus", "slide_rule"), dtypes=frozenset({"float32", "int32", "bool"}))
+    buffer_type = ToyBuffer
+    device_type = ToyDevice
+
+    def __init__(self) -> None:
+        self.all = [ToyDevice(0), ToyDevice(1)]
+        self.compiled: list[tuple[str, str | None]] = []
+        self.awaited = 0
+
+    def devices(self, platform: str | None = None) -> list[ToyDevice]:
+        return self.all
+
+    def put(self, value: Any, aval: ShapedArray, device: ToyDevice | None = None) -> ToyBuffer:
+        return ToyBuffer(value.value if isinstance(value, ToyBuffer) else value, device or self.all[0])
+
+    def fetch(self, buffer: ToyBuffer) -> Any:
+        return buffer.value
+
+    def device_of(self, buffer: ToyBuffer) -> ToyDevice:
+        return buffer.device
+
+    def block_until_ready(self, buffers: Sequence[ToyBuffer]) -> None:
+        self.awaited += len(buffers)
+
+    def compile(self, closed: ClosedJaxpr, *, name: str, platform: str | None = None) -> ToyExecutable:
+        self.compiled.append((name, platform))
+        return ToyExecutable(self, closed)
+
+
+class Provides:
+    """A plugin with backends."""
+
+    def __init__(self, provided: Any) -> None:
+        self.provided = provided
+
+    @hookimpl
+    def corejax_provide_backends(self) -> Any:
+        return self.provided
+
+
+Register = Callable[..., Any]
+
+
+@pytest.fixture
+def register() -> Iterator[Register]:
+    """Registers plugins, which are gone afterwards; gives the record."""
+    names = []
+
+    def add(name: str, provided: Any) -> Any:
+        record = corejax.plugins.manager().register(Provides(provided), name, "1.0")
+        names.append(name)
+        return record
+
+    yield add
+    for name in reversed(names):
+        corejax.plugins.manager().unregister(name)
+
+
+@pytest.fixture
+def toy(register: Register, monkeypatch: pytest.MonkeyPatch) -> Toy:
+    module = types.ModuleType("acme_toy_backend")
+    module.TOY = Toy()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "acme_toy_backend", module)
+    register("acme_toy", {"toy": "acme_toy_backend:TOY"})
+    return module.TOY  # type: ignore[attr-defined, no-any-return]
+
+
+# -- which one -------------------------------------------------------------------------------------
+
+
+def test_the_first_backend_is_the_default(toy: Toy) -> None:
+    assert backends.names() == ["xla", "toy"]
+    assert backends.find().backend.name == "xla"
+    jit(lambda x: x + 1)(X)
+    assert not toy.compiled
+
+
+def test_by_name_by_platform_and_by_setting(toy: Toy) -> None:
+    def f(x: Any) -> Any:
+        return x + 1
+
+    np.testing.assert_array_equal(jit(f, backend="toy")(X), X + 1)
+    np.testing.assert_array_equal(jit(f, backend="slide_rule")(X), X + 1)
+    with corejax.config.override(backend="toy"):
+        np.testing.assert_array_equal(jit(f)(X), X + 1)
+        assert corejax.default_backend() == "abacus" and corejax.devices() == toy.all
+        assert jit(f, backend="cpu")(X).devices() == set(corejax.devices("cpu")[:1]), "only the other one has it"
+    with corejax.config.override(backend="slide_rule"):
+        np.testing.assert_array_equal(jit(f)(X), X + 1)
+        assert corejax.default_backend() == "slide_rule"
+    assert toy.compiled == [("f", None), ("f", "slide_rule"), ("f", None), ("f", "slide_rule")]
+
+
+def test_an_unknown_one(toy: Toy) -> None:
+    f = jit(lambda x: x + 1, backend="tpu")
+    for call in (lambda: f(X), lambda: f.lower(X), lambda: corejax.devices("tpu")):
+        with pytest.raises(BackendError, match=r"no backend is named 'tpu'.*'xla' \(platforms cpu.*'toy' \(pl"):
+            call()
+    with corejax.config.override(backend="quantum"), pytest.raises(BackendError, match=r"'quantum' \(the setting back"):
+        jit(lambda x: x + 1)(X)
+    with pytest.raises(ValueError, match="backend is a name, got 3"):
+        corejax.config.update("backend", 3)
+
+
+def test_a_dispatcher_that_is_made_already_follows_the_setting(toy: Toy) -> None:
+    f = jit(lambda x: x + 1)
+    for _ in range(3):
+        assert f(X).devices() == {corejax.devices()[0]}
+    with corejax.config.override(backend="toy"):
+        for _ in range(3):
+            assert f(f(X)).devices() == {toy.all[0]}
+    assert f(X).devices() == {corejax.devices()[0]} and len(toy.compiled) == 1
+
+
+# -- what it is asked ------------------------------------------------------------------------------
+
+
+def test_a_program_is_compiled_once_and_forgotten_with_the_caches(toy: Toy) -> None:
+    f = jit(lambda x: x + 1, backend="toy")
+    events: list[Any] = []
+    with observe.observing(events.append):
+        for _ in range(3):
+            f(X)
+    facts = {"platform": "abacus", "equations": 1}
+    assert [event.facts for event in events if event.kind == "compile"] == [facts]
+    assert len(toy.compiled) == 1
+    f(X[:2])
+    assert len(toy.compiled) == 2
+    corejax.clear_caches()
+    f(X)
+    assert len(toy.compiled) == 3
+
+
+def test_arrays_go_from_one_to_the_other(toy: Toy) -> None:
+    on_toy, on_xla = jit(lambda x: x * 2, backend="toy"), jit(lambda x: x + 1)
+    y = on_toy(on_xla(X))
+    assert y.devices() == {toy.all[0]}
+    np.testing.assert_array_equal(y, (X + 1) * 2)
+    for _ in range(3):
+        np.testing.assert_array_equal(on_xla(y), (X + 1) * 2 + 1)
+    closing = jit(lambda x: x + y)
+    for _ in range(3):
+        np.testing.assert_array_equal(closing(X), X + np.asarray(y))
+    assert closing.lower(X).compile()(X).devices() == {corejax.devices()[0]}
+    moved = corejax.device_put(y, toy.all[1])
+    assert moved.devices() == {toy.all[1]} and corejax.device_put(moved, toy.all[1]) is moved
+    assert corejax.device_put(X, toy.all[1]).devices() == {toy.all[1]}
+    assert corejax.device_put(moved, corejax.devices()[0]).devices() == {corejax.devices()[0]}
+    corejax.block_until_ready([on_toy(X), on_xla(X), on_toy(X).block_until_ready()])
+    assert toy.awaited == 3
+    with pytest.raises(TypeError, match=r"a device is one of corejax\.devices\(\), got 'cpu'"):
+        corejax.device_put(X, "cpu")
+
+
+PROGRAMS: dict[str, Callable[[Any], Any]] = {
+    "nested": lambda x: jit(lambda y: jit(lax.sin)(y) * x)(x * 2),
+    "scan": lambda x: lax.scan(jit(lambda c, a: (c + lax.sin(a), c)), np.float32(0), x),
+    "cond": lambda x: lax.cond(x[0] > 0, jit(lax.sin), jit(lax.cos), x),
+    "constant": lambda x: lax.mul(x, corejax.device_put(X)),
+}
+
+
+@pytest.mark.parametrize("how", ["jit", "jit of grad", "grad of jit", "vmap of jit"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_values(name: str, how: str, toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second backend's values are the first one's, and nothing of a program on the second goes to the first."""
+
+    def f(x: Any) -> Any:
+        leaves = corejax.tree.tree_leaves(PROGRAMS[name](x))
+        return sum(lax.reduce_sum(leaf, tuple(range(leaf.ndim))) for leaf in leaves)
+
+    make: dict[str, Callable[..., Any]] = {
+        "jit": lambda **options: jit(f, **options),
+        "jit of grad": lambda **options: jit(corejax.grad(f), **options),
+        "grad of jit": lambda **options: corejax.grad(jit(f, **options)),
+        "vmap of jit": lambda **options: lambda x: corejax.vmap(jit(f, **options))(np.stack([x, 2 * x])),
+    }
+    wanted = make[how]()(X)
+    monkeypatch.setattr(type(backends.load("xla")), "compile", lambda *args, **kwargs: pytest.fail("asked XLA"))
+    np.testing.assert_allclose(make[how](backend="toy")(X), wanted, rtol=1e-6)
+
+
+# -- what it lacks ---------------------------------------------------------------------------------
+
+
+def test_a_dtype_that_it_has_not(toy: Toy) -> None:
+    def inner(x: Any) -> Any:
+        return lax.scan(lambda c, a: (c, a.astype(np.int16)), x[0], x)[1]
+
+    np.testing.assert_array_equal(jit(lambda x: x > 1, backend="toy")(X), X > 1)
+    for f in (lambda x: x.astype(np.float64), inner):
+        with pytest.raises(BackendError, match=r"'toy' has no dtype (float64|int16), which .* has .*; it has bool"):
+            jit(f, backend="toy")(X)
+
+
+def test_no_lowering(toy: Toy) -> None:
+    lowered = jit(lambda x: x + 1, backend="toy").lower(X)
+    with pytest.raises(BackendError, match="backend 'toy' compiles programs without lowering them to a text"):
+        lowered.as_text()
+    compiled = lowered.compile()
+    assert "add" in compiled.as_text() and compiled.cost_analysis() == {}
+    np.testing.assert_array_equal(compiled(X), X + 1)
+
+
+def test_a_backend_says_what_it_does_not_do() -> None:
+    backend = Backend()
+    for call in (backend.devices, lambda: backend.put(X, None), lambda: backend.fetch(None)):
+        with pytest.raises(NotImplementedError):
+            call()
+    assert backend.platform() == "cpu"
+
+
+# -- plugins ---------------------------------------------------------------------------------------
+
+
+def test_one_that_cannot_be_imported_is_recorded_and_others_work(register: Register, toy: Toy) -> None:
+    record = register("acme_broken", {"broken": "acme_no_such_module:BACKEND"})
+    assert record.status == "loaded" and backends.names() == ["xla", "toy", "broken"]
+    f = jit(lambda x: x + 1, backend="broken")
+    for _ in range(2):
+        with pytest.raises(PluginError, match=r"backend 'broken' comes from plugin 'acme_broken' .*No module named"):
+            f(X)
+    np.testing.assert_array_equal(jit(lambda x: x + 1, backend="toy")(X), X + 1)
+    np.testing.assert_array_equal(jit(lambda x: x + 1)(X), X + 1)
+    with pytest.raises(BackendError, match="'tpu'"):
+        corejax.devices("tpu")
+    assert any("failed to load its backend 'broken': ModuleNotFoundError" in p for p in record.problems())
+    shown = CliRunner().invoke(main, ["plugins", "acme_broken"], prog_name="corejax")
+    assert shown.exit_code == 1 and "backend 'broken': ModuleNotFoundError" in shown.output
+    assert "acme_broken: backends broken" in shown.output
+
+
+def test_what_is_no_backend(register: Register) -> None:
+    register("acme_wrong", {"wrong": "math:pi"})
+    with pytest.raises(PluginError, match=r"math:pi, which has to be a corejax\.extend\.Backend; it is 3\.14"):
+        jit(lambda x: x + 1, backend="wrong")(X)
+
+
+def test_a_second_one_of_a_name_is_refused(register: Register, toy: Toy) -> None:
+    for name in ("toy", "xla"):
+        record = register(f"acme_second_{name}", {name: "acme_toy_backend:TOY"})
+        assert record.status == "failed"
+        assert f"backend {name!r} is provided by plugin" in str(record.fault) and "a second one" in str(record.fault)
+    np.testing.assert_array_equal(jit(lambda x: x + 1, backend="toy")(X), X + 1)
+    np.testing.assert_array_equal(jit(lambda x: x + 1)(X), X + 1)
+
+
+@pytest.mark.parametrize(
+    ("provided", "message"),
+    [
+        (["toy"], r"corejax_provide_backends gives a mapping such as .*, this one gave \['toy'\]"),
+        ({"toy": 3}, r"gives entries such as .*, got 'toy': 3"),
+        ({"toy": "acme_backend"}, r"gives entries such as .*, got 'toy': 'acme_backend'"),
+        ({"My Toy": "acme:TOY"}, r"a backend's name is lower-case letters.*; got 'My Toy'"),
+    ],
+)
+def test_what_the_hook_gives_is_checked(register: Register, provided: Any, message: str) -> None:
+    record = register("acme_odd", provided)
+    assert record.status == "failed"
+    with pytest.raises(PluginError, match=message):
+        raise record.fault
+
+
+def test_a_plugin_that_is_gone_takes_its_backend_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("acme_gone_backend")
+    module.TOY = Toy()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "acme_gone_backend", module)
+    f = jit(lambda x: x + 1, backend="gone")
+    manager = corejax.plugins.manager()
+    manager.register(Provides({"gone": "acme_gone_backend:TOY"}), "acme_gone")
+    y = f(X)
+    manager.unregister("acme_gone")
+    assert backends.names() == ["xla"]
+    with pytest.raises(BackendError, match="'gone'"):
+        f(X)
+    with pytest.raises(corejax.errors.PluginMissingError):
+        np.asarray(y)
+
+
+def test_listed_without_importing_it() -> None:
+    shown = CliRunner().invoke(main, ["plugins", "xla_backend", "--json"], prog_name="corejax")
+    assert '"backends": [\n        "xla"\n      ]' in shown.output
