@@ -32,8 +32,8 @@ from corejax.array import set_buffer_functions as set_buffer_functions
 from corejax.avals import ShapedArray as ShapedArray
 from corejax.avals import get_aval as get_aval
 from corejax.avals import is_array_like as is_array_like
-from corejax.blame import blame as blame
-from corejax.blame import blamed_rule as blamed_rule
+from corejax.attribution import blame as blame
+from corejax.attribution import blamed_rule as blamed_rule
 from corejax.caches import clears_cache as clears_cache
 from corejax.config import config as config
 from corejax.deprecations import deprecated_name as _deprecated_name
@@ -119,7 +119,7 @@ from corejax.ir import same_jaxpr as same_jaxpr
 from corejax.ir import subjaxprs as subjaxprs
 from corejax.memory import bytes_text as bytes_text
 from corejax.memory import check_memory as check_memory
-from corejax.misfits import misfit as misfit
+from corejax.run_rule import misfit as misfit
 from corejax.plugins import examples_of as examples_of
 from corejax.plugins import exported as exported
 from corejax.plugins import is_import_from as is_import_from

@@ -7,7 +7,7 @@ from typing import Any
 
 from corejax import source_info
 from corejax.avals import ShapedArray
-from corejax.blame import blame
+from corejax.attribution import blame
 from corejax.caches import clears_cache
 from corejax.errors import DuplicateRegistrationError, PluginMissingError
 from corejax.journal import Table

@@ -13,9 +13,9 @@ from typing import Any
 
 from corejax import tree
 from corejax.avals import ShapedArray, avals_of, get_aval
-from corejax.blame import blame
+from corejax.attribution import blame
 from corejax.caches import clears_cache
-from corejax.misfits import check_result, refuse_batch, refuse_count, refuse_pair
+from corejax.run_rule import check_result, refuse_batch, refuse_count, refuse_pair
 from corejax.primitive import Primitive, flat_decomposition, promised
 from corejax.restoring import run_within
 from corejax.rules import Derivation, vmap_rules

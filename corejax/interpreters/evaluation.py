@@ -20,11 +20,11 @@ import numpy as np
 
 from corejax.array import Array, as_array, host_value
 from corejax.avals import ShapedArray, get_aval, ndarray_aval
-from corejax.blame import blame, mark
+from corejax.attribution import blame, mark
 from corejax.ir.interpret import last_uses, set_concrete_runner
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from corejax.memory import LARGE, check_memory
-from corejax.misfits import misfit, shown
+from corejax.run_rule import misfit, shown
 from corejax.ownership import SOLE, owned, settled
 from corejax.primitive import Primitive, promised, results_of_body
 from corejax.rules import Derivation, impl_rules

@@ -23,7 +23,7 @@ from corejax.ir.dce import dce_jaxpr as dce_open_jaxpr
 from corejax.ir.dce import misfit_of_equations
 from corejax.ir.interpret import eval_jaxpr, jaxpr_as_fun
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
-from corejax.misfits import misfit, shown
+from corejax.run_rule import misfit, shown
 from corejax.rules import partial_eval_jaxpr_rules
 from corejax.trace import state
 

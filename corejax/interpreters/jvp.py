@@ -16,7 +16,7 @@ import numpy as np
 from corejax import tree
 from corejax.array import Array, as_array
 from corejax.avals import ShapedArray, avals_of, get_aval
-from corejax.blame import blame
+from corejax.attribution import blame
 from corejax.config import config
 from corejax.dtypes import is_inexact
 from corejax.interpreters.differentiability import (
@@ -26,7 +26,7 @@ from corejax.interpreters.differentiability import (
     refusing,
     wrong_count,
 )
-from corejax.misfits import check_result, check_tangent, refuse_count, refuse_pair
+from corejax.run_rule import check_result, check_tangent, refuse_count, refuse_pair
 from corejax.primitive import Primitive, flat_decomposition, promised
 from corejax.rules import Derivation, jvp_rules, transpose_rules
 from corejax.structural import structural

@@ -16,11 +16,11 @@ import numpy as np
 from corejax import source_info, tree
 from corejax.array import Array, as_array
 from corejax.avals import ShapedArray, get_aval
-from corejax.blame import blame
+from corejax.attribution import blame
 from corejax.config import config
 from corejax.ir.check import check_jaxpr
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Literal, Var
-from corejax.misfits import check_result, misfit, shown
+from corejax.run_rule import check_result, misfit, shown
 from corejax.primitive import Primitive
 from corejax.rules import partial_eval_rules
 from corejax.trace import Trace, Tracer, run_with_trace, state

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from corejax.avals import ShapedArray
-from corejax.blame import blame
+from corejax.attribution import blame
 from corejax.errors import NotLinearError
 from corejax.interpreters.differentiability import nondifferentiable, refusing_transposition
 from corejax.interpreters.jvp import tangent_aval
@@ -19,7 +19,7 @@ from corejax.interpreters.linearize import LinearTape
 from corejax.interpreters.staging import decomposed
 from corejax.ir.interpret import literal_value
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
-from corejax.misfits import check_cotangents
+from corejax.run_rule import check_cotangents
 from corejax.primitive import Primitive
 from corejax.rules import Derivation, transpose_rules
 from corejax.source_info import TRANSPOSE, inside, needed, scope_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax.blame import blame
+from corejax.attribution import blame
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from corejax.source_info import inside, scope_of
 from corejax.trace import state

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from corejax import source_info
 from corejax.avals import ShapedArray, get_aval
-from corejax.blame import mark
+from corejax.attribution import mark
 from corejax.dtypes import is_inexact
 from corejax.rules import RuleRegistry, jvp_rules, transpose_rules, vmap_rules
 from corejax.trace import state
