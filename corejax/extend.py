@@ -29,11 +29,11 @@ from corejax.array import BufferFunctions as BufferFunctions
 from corejax.array import as_array as as_array
 from corejax.array import host_value as host_value
 from corejax.array import set_buffer_functions as set_buffer_functions
+from corejax.attribution import attribute as blame
+from corejax.attribution import attributed_rule as blamed_rule
 from corejax.avals import ShapedArray as ShapedArray
 from corejax.avals import get_aval as get_aval
 from corejax.avals import is_array_like as is_array_like
-from corejax.attribution import blame as blame
-from corejax.attribution import blamed_rule as blamed_rule
 from corejax.caches import clears_cache as clears_cache
 from corejax.config import config as config
 from corejax.deprecations import deprecated_name as _deprecated_name
@@ -119,7 +119,6 @@ from corejax.ir import same_jaxpr as same_jaxpr
 from corejax.ir import subjaxprs as subjaxprs
 from corejax.memory import bytes_text as bytes_text
 from corejax.memory import check_memory as check_memory
-from corejax.run_rule import misfit as misfit
 from corejax.plugins import examples_of as examples_of
 from corejax.plugins import exported as exported
 from corejax.plugins import is_import_from as is_import_from
@@ -146,6 +145,7 @@ from corejax.rules import registries as registries
 from corejax.rules import transpose_rules as transpose_rules
 from corejax.rules import vmap_rules as vmap_rules
 from corejax.rules import xla_translations as xla_translations
+from corejax.run_rule import mismatch as misfit
 from corejax.source_info import describe as describe_source
 from corejax.source_info import locate as locate_source
 from corejax.source_info import register_internal as register_internal

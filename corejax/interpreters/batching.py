@@ -2,7 +2,8 @@
 
     vmap : (a -> b) -> (n a -> n b)
 
-A value that is not mapped is not boxed. `None` is the batching dimension of such a value in rules.
+A tracer holds a batch and the position of its batching axis. A value that is not mapped is not boxed; `None` is its
+batching dimension in rules.
 """
 
 from __future__ import annotations
@@ -13,12 +14,11 @@ from typing import Any
 
 from corejax import tree
 from corejax.avals import ShapedArray, avals_of, get_aval
-from corejax.attribution import blame
 from corejax.caches import clears_cache
-from corejax.run_rule import check_result, refuse_batch, refuse_count, refuse_pair
 from corejax.primitive import Primitive, flat_decomposition, promised
 from corejax.restoring import run_within
 from corejax.rules import Derivation, vmap_rules
+from corejax.run_rule import check_result, each_result, refuse_batch, run_rule
 from corejax.structural import structural
 from corejax.trace import Trace, Tracer, named_axes, run_with_trace, state
 
@@ -50,13 +50,6 @@ class BatchTracer(Tracer):
         return (
             f"BatchTracer({self.aval.str_short(short_dtypes=False)}, batched={self.val!r}, batch_dim={self.batch_dim})"
         )
-
-
-_SEQUENCE = (list, tuple)
-
-
-def _as_pair(primitive: Primitive, pair: Any) -> Any:
-    return pair if isinstance(pair, list | tuple) and len(pair) == 2 else refuse_pair(vmap_rules, primitive, pair)
 
 
 class BatchTrace(Trace):
@@ -93,33 +86,13 @@ class BatchTrace(Trace):
         if not mapped and not (self.axis_name is not None and "collective" in primitive.tags):
             return parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
         rule = vmap_rules.table.get(primitive) or vmap_rules.lookup(primitive)
-        previous = state.trace
-        try:
-            state.trace = parent  # type: ignore[assignment]
-            pair = rule(self.axis_size, vals, dims, **params)
-        except TypeError as error:
-            blame(error, primitive, kind="vmap")
-            raise
-        finally:
-            state.trace = previous
-        if type(pair) is not tuple or len(pair) != 2:
-            pair = _as_pair(primitive, pair)
-        out, dim = pair
-        key = avals_of(args)
-        types = None if params else primitive._memo.get(key)
-        if types is None:
-            types = promised(primitive, key, params)
+        out, dim = run_rule(vmap_rules, primitive, rule, parent, (self.axis_size, vals, dims), params, paired=True)
+        types = promised(primitive, avals_of(args), params)
         if not primitive.multiple_results:
-            return [self._result(primitive, out, dim, None if types is None else types[0])]
-        if not isinstance(out, _SEQUENCE) or not isinstance(dim, _SEQUENCE) or len(out) != len(dim):
-            refuse_pair(vmap_rules, primitive, pair)
-        if types is None:
-            types = (None,) * len(out)  # type: ignore[assignment]
-        elif len(types) != len(out):
-            refuse_count(vmap_rules, primitive, len(out), len(types))
-        return [self._result(primitive, o, d, a) for o, d, a in zip(out, dim, types, strict=True)]  # type: ignore[arg-type]
+            return [self._boxed(primitive, out, dim, None if types is None else types[0])]
+        return [self._boxed(primitive, *each) for each in each_result(vmap_rules, primitive, out, dim, types)]
 
-    def _result(self, primitive: Primitive, out: Any, dim: Any, aval: ShapedArray | None) -> Any:
+    def _boxed(self, primitive: Primitive, out: Any, dim: Any, aval: ShapedArray | None) -> Any:
         """A result as a tracer, checked to be of type `aval` for one element (None: nobody knows)."""
         if dim is None:
             if aval is not None and getattr(out, "aval", None) is not aval:

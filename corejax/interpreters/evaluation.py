@@ -19,15 +19,15 @@ from typing import Any
 import numpy as np
 
 from corejax.array import Array, as_array, host_value
+from corejax.attribution import attribute, mark
 from corejax.avals import ShapedArray, get_aval, ndarray_aval
-from corejax.attribution import blame, mark
 from corejax.ir.interpret import last_uses, set_concrete_runner
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from corejax.memory import LARGE, check_memory
-from corejax.run_rule import misfit, shown
 from corejax.ownership import SOLE, owned, settled
 from corejax.primitive import Primitive, promised, results_of_body
 from corejax.rules import Derivation, impl_rules
+from corejax.run_rule import mismatch, shown
 from corejax.source_info import Source, describe, needed, user_line
 from corejax.trace import Trace, Tracer, escaped, set_bottom, state
 
@@ -131,7 +131,7 @@ class EvalTrace(Trace):
             except RuntimeError as error:
                 out = _nested(error, rule, vals, params)
         except Exception as error:
-            blame(error, primitive, state.source, "impl")
+            attribute(error, primitive, state.source, "impl")
             raise
         if avals_out is None:
             avals_out = _types_of(primitive, out)
@@ -223,11 +223,11 @@ def _types_of(primitive: Primitive, out: Any) -> tuple[ShapedArray, ...]:
     """
     if isinstance(out, list | tuple) is not primitive.multiple_results:
         wanted = "a list of arrays" if primitive.multiple_results else "an array"
-        raise misfit(impl_rules, primitive, f"{shown(out)} where it has to give {wanted}")
+        raise mismatch(impl_rules, primitive, f"{shown(out)} where it has to give {wanted}")
     try:
         return tuple(_type_of(o).strip_weak_type() for o in (out if primitive.multiple_results else [out]))
     except TypeError:
-        raise misfit(impl_rules, primitive, f"{shown(out)} where it has to give arrays") from None
+        raise mismatch(impl_rules, primitive, f"{shown(out)} where it has to give arrays") from None
 
 
 def _type_of(out: Any) -> ShapedArray:
@@ -270,7 +270,7 @@ def _evaluate_on_arrays(primitive: Primitive, args: Sequence[Any], params: dict[
         state.trace = _bottom
         out = rule(*arrays, **params)
     except Exception as error:
-        blame(error, primitive, state.source, "impl")
+        attribute(error, primitive, state.source, "impl")
         raise
     finally:
         state.trace = previous
@@ -374,7 +374,7 @@ def _run_program(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
             for v in dead:
                 del env[v]
     except Exception as error:
-        blame(error, primitive, eqn.source_info, "impl")
+        attribute(error, primitive, eqn.source_info, "impl")
         raise
     return [env[v] for v in jaxpr.outvars]
 
