@@ -135,6 +135,7 @@ from corejax.primitive import Primitive as Primitive
 from corejax.primitive import find_primitive as find_primitive
 from corejax.primitive import flat_decomposition as flat_decomposition
 from corejax.primitive import primitives as primitives
+from corejax.restoring import run_within as run_within
 from corejax.rules import RuleRegistry as RuleRegistry
 from corejax.rules import abstract_eval_rules as abstract_eval_rules
 from corejax.rules import impl_rules as impl_rules
@@ -337,6 +338,7 @@ __all__ = [  # noqa: RUF022  by section
     "clears_cache",
     "config",
     "observe",
+    "run_within",
     "set_buffer_functions",
     # errors and warnings
     "DerivedRuleWarning",

@@ -6,6 +6,7 @@ happens in `lookup`, once per primitive.
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 import warnings
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from corejax import source_info
+from corejax import observe, source_info
 from corejax.config import config
 from corejax.derivation import Derivation as Derivation
 from corejax.errors import DerivedRuleWarning, DuplicateRegistrationError, MissingRuleError
@@ -57,6 +58,7 @@ class RuleRegistry(Mapping["Primitive", RuleFn]):
         title: the rule kind in a sentence ("JVP rule").
         template: the code that an author has to write, with `{name}` for the primitive.
         table: primitive -> callable ready to run; read by interpreters: `table.get(primitive) or lookup(primitive)`.
+            While somebody watches (`corejax.observe`) its rules, and those of `lookup`, report their runs.
         required: whether a primitive without such a rule counts as incomplete. Rule kinds that plugins add say False.
         flags: declarations that `register` takes for rules of the kind.
         adapt: `(primitive, rule, flags)` to the callable ready to run; by default the rule itself.
@@ -82,7 +84,8 @@ class RuleRegistry(Mapping["Primitive", RuleFn]):
         self.template = template
         self.required = required
         self.flags = frozenset(flags)
-        self.table: dict[Primitive, RuleFn] = {}
+        self._ready: dict[Primitive, RuleFn] = {}
+        self.table = reporting_table(self, self._ready)
         self.derivations: list[Derivation] = []
         self.adapt: Callable[[Any, RuleFn, Mapping[str, Any]], RuleFn] = lambda primitive, fn, flags: fn
         self.on_change: Callable[[Any], None] = lambda primitive: None
@@ -210,7 +213,7 @@ class RuleRegistry(Mapping["Primitive", RuleFn]):
         self.reinstate(*key, entry)
 
     def _install(self, primitive: Primitive, platform: str | None, ready: RuleFn | None) -> None:
-        table: dict[Any, RuleFn] = self.table if platform is None else self._platform_table
+        table: dict[Any, RuleFn] = self._ready if platform is None else self._platform_table
         key = primitive if platform is None else (primitive, platform)
         if ready is None:
             table.pop(key, None)
@@ -271,15 +274,39 @@ class RuleRegistry(Mapping["Primitive", RuleFn]):
 
     def find(self, primitive: Primitive, platform: str | None = None) -> RuleFn | None:
         """As `lookup`, with None instead of the error."""
+        if not observe.watched:
+            return self._find(primitive, platform)
+        # What a derived rule is made of outlives the watching, and is no step of what is watched.
+        found = observe.unwatched(self._find, primitive, platform)
+        return None if found is None else self._reporting(primitive, found, platform)
+
+    def _find(self, primitive: Primitive, platform: str | None) -> RuleFn | None:
         if platform is not None:
             load_rules(self.kind)  # a platform's rule may come with the lazy ones where a general one is here
             found = self._platform_table.get((primitive, platform))
             if found is not None:
                 return found
-        found = self.table.get(primitive)
+        found = self._ready.get(primitive)
         if found is None and load_rules(self.kind):
-            found = self.table.get(primitive)
+            found = self._ready.get(primitive)
         return found if found is not None else self._derive(primitive)
+
+    def ready(self, primitive: Primitive) -> RuleFn | None:
+        """The rule ready to run, if it is at hand: nothing is loaded or derived, and no run of it is reported."""
+        return self._ready.get(primitive)
+
+    def _reporting(self, primitive: Primitive, rule: RuleFn, platform: str | None = None) -> RuleFn:
+        if not observe.watched_here():
+            return rule
+        if platform is not None and (primitive, platform) not in self._platform_table:
+            platform = None
+        step = observe.Step(primitive, None, self.kind, platform, self.rule_of(primitive, platform))
+
+        @functools.wraps(rule)
+        def reported(*args: Any, **params: Any) -> Any:
+            return observe.run_step(step, rule, args, params)
+
+        return reported
 
     def _derive(self, primitive: Primitive) -> RuleFn | None:
         written = _in_force(self._rules.get((primitive, None)))
@@ -412,7 +439,7 @@ class RuleRegistry(Mapping["Primitive", RuleFn]):
         self.register(primitive, rule)
 
     def __contains__(self, primitive: object) -> bool:
-        return primitive in self.table
+        return primitive in self._ready
 
     def get(self, primitive: Primitive, default: Any = None) -> Any:
         """The rule in the table or derivable, else `default`."""
@@ -420,10 +447,10 @@ class RuleRegistry(Mapping["Primitive", RuleFn]):
         return default if found is None else found
 
     def __iter__(self) -> Iterator[Primitive]:
-        return iter(self.table)
+        return iter(self._ready)
 
     def __len__(self) -> int:
-        return len(self.table)
+        return len(self._ready)
 
     def __hash__(self) -> int:
         return id(self)
@@ -432,10 +459,41 @@ class RuleRegistry(Mapping["Primitive", RuleFn]):
         return self is other
 
     def __repr__(self) -> str:
-        return f"<registry of {self.title}s: {len(self.table)} primitives>"
+        return f"<registry of {self.title}s: {len(self)} primitives>"
+
+
+class _ReportingTable(dict["Primitive", RuleFn]):
+    """What takes the place of a table of ready rules while somebody watches: empty itself, it gives reporting ones."""
+
+    def __init__(self, registry: RuleRegistry, ready: dict[Primitive, RuleFn]) -> None:
+        self._registry = registry
+        self._ready = ready
+
+    def get(self, primitive: Primitive, default: Any = None) -> Any:
+        rule = self._ready.get(primitive)
+        return default if rule is None else self._registry._reporting(primitive, rule)
+
+    def __getitem__(self, primitive: Primitive) -> RuleFn:
+        return self._registry._reporting(primitive, self._ready[primitive])
+
+    def __contains__(self, primitive: object) -> bool:
+        return primitive in self._ready
+
+
+def reporting_table(registry: RuleRegistry, ready: dict[Primitive, RuleFn]) -> dict[Primitive, RuleFn]:
+    """A table of rules ready to run; while somebody watches, one in its place whose rules report their runs."""
+    return _ReportingTable(registry, ready) if observe.watched else ready
 
 
 registries: dict[str, RuleRegistry] = Table("registries")
+
+
+def _follow_watchers() -> None:
+    for registry in list(registries.values()):
+        registry.table = reporting_table(registry, registry._ready)
+
+
+observe.on_watched.append(_follow_watchers)
 
 # What the loader of rules is asked for besides rules of a kind; so no rule kind may be called that.
 NOT_KINDS = frozenset({"primitives", "rule_kinds"})

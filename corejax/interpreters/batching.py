@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax import tree
+from corejax import observe, tree
 from corejax.avals import ShapedArray, avals_of, get_aval
 from corejax.caches import clears_cache
 from corejax.primitive import Primitive, flat_decomposition, promised
@@ -52,7 +52,7 @@ class BatchTracer(Tracer):
         )
 
 
-class BatchTrace(Trace):
+class BatchTrace(Trace, reports=True):
     """Applies vmap rules.
 
     Attributes:
@@ -71,6 +71,8 @@ class BatchTrace(Trace):
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Run the vmap rule one level down; without a mapped operand, just the primitive."""
+        if observe.watched and observe.unreported(self, primitive):
+            return observe.interpret(self, primitive, args, params)
         vals = []
         dims = []
         mapped = False

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from corejax import observe
 from corejax.array import Array, as_array, host_value
 from corejax.attribution import attribute
 from corejax.avals import ShapedArray, get_aval
@@ -26,73 +27,17 @@ from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from corejax.memory import LARGE, check_memory
 from corejax.ownership import SOLE, in_own_memory, owned
 from corejax.primitive import Primitive, promised, results_of_body
-from corejax.rules import Derivation, impl_rules
+from corejax.rules import Derivation, impl_rules, reporting_table
 from corejax.source_info import describe, user_line
 from corejax.trace import Trace, Tracer, escaped, set_bottom, state
 
 _ndarray = np.ndarray
+
+# Impl rules that take NumPy arrays, ready to run; while somebody watches they report (`reporting_table`).
 _host_rules: dict[Any, Callable[..., Any]] = {}
-_device_rules: dict[Any, Callable[..., Any]] = {}
 
 
-class _OnArrays:
-    """An impl rule that takes `Array`s, as somebody calls it who has NumPy arrays, perhaps."""
-
-    __slots__ = ("fn",)
-
-    def __init__(self, fn: Callable[..., Any]) -> None:
-        self.fn = fn
-
-    def __call__(self, *arrays: Any, **params: Any) -> Any:
-        return self.fn(*map(as_array, arrays), **params)
-
-
-def _marked(primitive: Any, fn: Callable[..., Any], flags: Any) -> Callable[..., Any]:
-    return _OnArrays(fn) if flags.get("device", False) else fn
-
-
-def _file(primitive: Any) -> None:
-    _host_rules.pop(primitive, None)
-    _device_rules.pop(primitive, None)
-    rule = impl_rules.table.get(primitive)
-    if type(rule) is _OnArrays:
-        _device_rules[primitive] = rule.fn
-    elif rule is not None:
-        _host_rules[primitive] = rule
-
-
-impl_rules.adapt = _marked
-impl_rules.on_change = _file
-
-
-class _Quiet(threading.local):
-    run: Any = None  # calls a rule with NumPy's warnings silent; made at the thread's first evaluation
-
-
-_quiet = _Quiet()
-
-
-def _new_context() -> Callable[..., Any]:
-    """A function that calls a rule with NumPy's floating-point warnings silent, kept by the thread.
-
-    Running in a prepared context costs a tenth of entering `numpy.errstate` around each operation.
-    """
-    context = contextvars.copy_context()
-    context.run(np.seterr, all="ignore")
-    _quiet.run = context.run
-    return context.run
-
-
-def _nested(error: RuntimeError, rule: Callable[..., Any], vals: Sequence[Any], params: dict[str, Any]) -> Any:
-    """A rule inside another rule: the context is entered already, and silent, so it is simply called."""
-    from corejax.texts import message_of  # needed for an error only
-
-    if "cannot enter context" not in message_of(error):
-        raise error
-    return rule(*vals, **params)
-
-
-class EvalTrace(Trace):
+class EvalTrace(Trace, reports=True):
     """The bottom of every thread's stack."""
 
     __slots__ = ()
@@ -101,6 +46,8 @@ class EvalTrace(Trace):
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Compute: NumPy values to the impl rule, `Array`s back."""
+        if observe.watched and observe.unreported(self, primitive):
+            return observe.interpret(self, primitive, args, params)
         rule = _host_rules.get(primitive)
         if rule is None:
             return _evaluate_on_arrays(primitive, args, params)
@@ -148,6 +95,9 @@ class EvalTrace(Trace):
         return [_wrap(primitive, out, aval)]
 
 
+# -- operands and results ----------------------------------------------------------------------------------------
+
+
 def _check_size(primitive: Primitive, aval: ShapedArray, place: Any = None) -> None:
     if aval.nbytes > LARGE:
         line = user_line() if place is None else describe(place)
@@ -180,12 +130,9 @@ def _evaluate_on_arrays(primitive: Primitive, args: Sequence[Any], params: dict[
             raise escaped(x, f"primitive {primitive.name!r}")
         if type(x) is not Array:
             _convert(primitive, x)
-    rule = _device_rules.get(primitive)
-    if rule is None:
-        impl_rules.lookup(primitive)
-        if primitive in _host_rules:
-            return _bottom.process_primitive(primitive, args, params)
-        rule = _device_rules[primitive]
+    rule = impl_rules.lookup(primitive)
+    if primitive in _host_rules:
+        return _bottom.process_primitive(primitive, args, params)
     arrays = [as_array(x) for x in args]
     avals_out = promised(primitive, tuple(x.aval for x in arrays), params)
     for aval in avals_out or ():
@@ -316,9 +263,71 @@ def _run_concrete(jaxpr: Jaxpr, values: list[Any]) -> list[Any] | None:
     return [Array(o, v.aval) for o, v in zip(outs, jaxpr.outvars, strict=True)]
 
 
-_bottom = EvalTrace(None)
-set_concrete_runner(_run_concrete)
-set_bottom(_bottom)
+# -- rules ---------------------------------------------------------------------------------------------------------
+
+
+class _Quiet(threading.local):
+    run: Any = None  # calls a rule with NumPy's warnings silent; made at the thread's first evaluation
+
+
+_quiet = _Quiet()
+
+
+def _new_context() -> Callable[..., Any]:
+    """A function that calls a rule with NumPy's floating-point warnings silent, kept by the thread.
+
+    Running in a prepared context costs a tenth of entering `numpy.errstate` around each operation.
+    """
+    context = contextvars.copy_context()
+    context.run(np.seterr, all="ignore")
+    _quiet.run = context.run
+    return context.run
+
+
+def _nested(error: RuntimeError, rule: Callable[..., Any], vals: Sequence[Any], params: dict[str, Any]) -> Any:
+    """A rule inside another rule: the context is entered already, and silent, so it is simply called."""
+    from corejax.texts import message_of  # needed for an error only
+
+    if "cannot enter context" not in message_of(error):
+        raise error
+    return rule(*vals, **params)
+
+
+class _OnArrays:
+    """An impl rule that takes `Array`s, as somebody calls it who has NumPy arrays, perhaps."""
+
+    __slots__ = ("fn",)
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self.fn = fn
+
+    def __call__(self, *arrays: Any, **params: Any) -> Any:
+        return self.fn(*map(as_array, arrays), **params)
+
+
+def _as_declared(primitive: Any, fn: Callable[..., Any], flags: Any) -> Callable[..., Any]:
+    return _OnArrays(fn) if flags.get("device", False) else fn
+
+
+_written_for_host = _host_rules
+
+
+def _file(primitive: Any) -> None:
+    rule = impl_rules.ready(primitive)
+    if rule is None or type(rule) is _OnArrays:
+        _written_for_host.pop(primitive, None)
+    else:
+        _written_for_host[primitive] = rule
+
+
+def _follow_watchers() -> None:
+    global _host_rules
+    _host_rules = reporting_table(impl_rules, _written_for_host)
+
+
+impl_rules.adapt = _as_declared
+impl_rules.on_change = _file
+observe.on_watched.append(_follow_watchers)
 
 
 def _impl_from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
@@ -336,3 +345,8 @@ def _impl_from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
 impl_rules.derivations.append(
     Derivation("decomposition", _impl_from_decomposition, needs="a decomposition", flags={"device": True})
 )
+
+
+_bottom = EvalTrace(None)
+set_concrete_runner(_run_concrete)
+set_bottom(_bottom)

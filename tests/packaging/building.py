@@ -29,6 +29,7 @@ PROJECTS = {
     "corejax-lax-basic": "plugins/lax_basic",
     "corejax-numpy": "plugins/numpy_api",
     "corejax-control-flow": "plugins/control_flow",
+    "corejax-explain": "plugins/explain",
     "corejax-testing": "plugins/testing",
     "corejax-xla-backend": "plugins/xla_backend",
 }
