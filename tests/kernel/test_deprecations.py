@@ -19,7 +19,7 @@ from corejax.errors import CorejaxDeprecationWarning, PluginError, RemovedArgume
 from corejax.extend import hookimpl
 from corejax.plugins import hooks, hookspecs
 
-OLD_NAME = Deprecation("old_defjvp", "0.4", "corejax.extend.defjvp", target="corejax.interpreters.jvp:defjvp")
+OLD_NAME = Deprecation("old_defjvp", "0.4", "corejax.extend.defjvp", target="corejax.interpreters.jvp_helpers:defjvp")
 ENTRIES = [
     OLD_NAME,
     Deprecation("scale(by)", "0.4", "factor"),

@@ -18,7 +18,7 @@ from corejax.avals import ShapedArray
 from corejax.config import config
 from corejax.errors import DuplicateRegistrationError, MissingRuleError
 from corejax.interpreters import evaluation
-from corejax.interpreters.jvp import defjvp
+from corejax.interpreters.jvp_helpers import defjvp
 from corejax.plugins.contributions import Snapshot, undo
 from corejax.plugins.coverage import coverage, coverage_of, is_required
 from corejax.primitive import Primitive, primitives
