@@ -35,10 +35,7 @@ from corejax.transforms import value_and_grad as value_and_grad
 from corejax.transforms import vjp as vjp
 from corejax.transforms import vmap as vmap
 
-# What is imported at first use: name -> module.
-_LAZY = {"explain": "corejax.transforms.explaining"}
-
-plugins.wire(_os.path.dirname(__file__), _LAZY)
+plugins.wire(_os.path.dirname(__file__))
 
 
 def __getattr__(name: str) -> _Any:
@@ -46,11 +43,6 @@ def __getattr__(name: str) -> _Any:
         from importlib_metadata import version
 
         return version("corejax")
-    if name in _LAZY:
-        import importlib
-
-        globals()[name] = found = getattr(importlib.import_module(_LAZY[name]), name)
-        return found
     if name in ("tree_util", "errors", "extend", "dtypes", "tree", "ir"):
         import importlib
 
@@ -66,4 +58,4 @@ def __getattr__(name: str) -> _Any:
 
 def __dir__() -> list[str]:
     exported = {name for name in plugins.manager().offered() if "." not in name}
-    return sorted({name for name in globals() if not name.startswith("_")} | exported | set(_LAZY))
+    return sorted({name for name in globals() if not name.startswith("_")} | exported)

@@ -30,6 +30,8 @@ from corejax.array import as_array as as_array
 from corejax.array import buffer_of as buffer_of
 from corejax.array import host_value as host_value
 from corejax.array import placed as placed
+from corejax.attribution import attribute as blame
+from corejax.attribution import attributed_rule as blamed_rule
 from corejax.avals import ShapedArray as ShapedArray
 from corejax.avals import get_aval as get_aval
 from corejax.avals import is_array_like as is_array_like
@@ -39,8 +41,6 @@ from corejax.backends import Device as Device
 from corejax.backends import Executable as Executable
 from corejax.backends import RepeatableCall as RepeatableCall
 from corejax.backends import backends as backends
-from corejax.blame import blame as blame
-from corejax.blame import blamed_rule as blamed_rule
 from corejax.caches import clears_cache as clears_cache
 from corejax.config import config as config
 from corejax.deprecations import retired as _retired
@@ -56,14 +56,14 @@ from corejax.errors import PluginError as PluginError
 from corejax.errors import UnexpectedTracerError as UnexpectedTracerError
 from corejax.interpreters.batching import BatchTrace as BatchTrace
 from corejax.interpreters.batching import BatchTracer as BatchTracer
-from corejax.interpreters.batching import align_batch_axes as align_batch_axes
 from corejax.interpreters.batching import batch_flat as batch_flat
-from corejax.interpreters.batching import defbroadcasting as defbroadcasting
-from corejax.interpreters.batching import defvectorized as defvectorized
 from corejax.interpreters.batching import mapped_aval as mapped_aval
 from corejax.interpreters.batching import move_batch_axis as move_batch_axis
 from corejax.interpreters.batching import not_mapped as not_mapped
 from corejax.interpreters.batching import unmapped_aval as unmapped_aval
+from corejax.interpreters.batching_helpers import align_batch_axes as align_batch_axes
+from corejax.interpreters.batching_helpers import defbroadcasting as defbroadcasting
+from corejax.interpreters.batching_helpers import defvectorized as defvectorized
 from corejax.interpreters.call import CallChange as CallChange
 from corejax.interpreters.call import defcall as defcall
 from corejax.interpreters.call import defrecompute as defrecompute
@@ -83,14 +83,14 @@ from corejax.interpreters.jaxpr_transforms import transpose_jaxpr as transpose_j
 from corejax.interpreters.jvp import JVPTrace as JVPTrace
 from corejax.interpreters.jvp import add_tangents as add_tangents
 from corejax.interpreters.jvp import as_tangent as as_tangent
-from corejax.interpreters.jvp import defjvp as defjvp
-from corejax.interpreters.jvp import defjvp_with_result as defjvp_with_result
-from corejax.interpreters.jvp import deflinear as deflinear
-from corejax.interpreters.jvp import defzero as defzero
 from corejax.interpreters.jvp import instantiate as instantiate
 from corejax.interpreters.jvp import jvp_flat as jvp_flat
 from corejax.interpreters.jvp import tangent_aval as tangent_aval
 from corejax.interpreters.jvp import zeros_like as zeros_like
+from corejax.interpreters.jvp_helpers import defjvp as defjvp
+from corejax.interpreters.jvp_helpers import defjvp_with_result as defjvp_with_result
+from corejax.interpreters.jvp_helpers import deflinear as deflinear
+from corejax.interpreters.jvp_helpers import defzero as defzero
 from corejax.interpreters.linearize import linearize_flat as linearize_flat
 from corejax.interpreters.lists import fixpoint as fixpoint
 from corejax.interpreters.lists import merge_lists as merge_lists
@@ -132,7 +132,6 @@ from corejax.ir import same_jaxpr as same_jaxpr
 from corejax.ir import subjaxprs as subjaxprs
 from corejax.memory import bytes_text as bytes_text
 from corejax.memory import check_memory as check_memory
-from corejax.misfits import misfit as misfit
 from corejax.plugins import _manifest as manifest
 from corejax.plugins import examples_of as examples_of
 from corejax.plugins import exported as exported
@@ -149,6 +148,7 @@ from corejax.primitive import Primitive as Primitive
 from corejax.primitive import find_primitive as find_primitive
 from corejax.primitive import flat_decomposition as flat_decomposition
 from corejax.primitive import primitives as primitives
+from corejax.restoring import run_within as run_within
 from corejax.rules import RuleRegistry as RuleRegistry
 from corejax.rules import abstract_eval_rules as abstract_eval_rules
 from corejax.rules import impl_rules as impl_rules
@@ -159,6 +159,7 @@ from corejax.rules import registries as registries
 from corejax.rules import transpose_rules as transpose_rules
 from corejax.rules import vmap_rules as vmap_rules
 from corejax.rules import xla_translations as xla_translations
+from corejax.run_rule import mismatch as misfit
 from corejax.source_info import describe as describe_source
 from corejax.source_info import locate as locate_source
 from corejax.source_info import register_internal as register_internal
@@ -376,6 +377,7 @@ __all__ = [  # noqa: RUF022  by section
     "config",
     "observe",
     "placed",
+    "run_within",
     # errors and warnings
     "BackendError",
     "DerivedRuleWarning",

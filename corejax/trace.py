@@ -7,13 +7,14 @@ staging trace has no parent: it records everything (omnistaging). There are no l
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, TypeVar
 
-from corejax import source_info
+from corejax import observe, source_info
 from corejax.array_methods import ArrayMethods
 from corejax.errors import (
     ConcretizationTypeError,
@@ -36,7 +37,7 @@ class Trace:
     on top (`set_current_trace(self.parent)`), so that what they bind is interpreted one level further down.
 
     Attributes:
-        interpreter: what `corejax.explain` calls it, by class; an empty text stands for the class's name.
+        interpreter: what reports call it, by class; an empty text stands for the class's name.
         parent: the trace below, which interprets what this one's rules bind; None for a staging trace.
         alive: False once the transformation has ended; its tracers are then refused.
         debug: what is being transformed (`DebugInfo`), for messages.
@@ -55,6 +56,18 @@ class Trace:
         """Interpret one application; always gives a list of outputs."""
         raise NotImplementedError(f"{type(self).__name__}.process_primitive")
 
+    def __init_subclass__(cls, *, reports: bool = False, **kwargs: Any) -> None:
+        """Have an interpreter report to watchers (`corejax.observe`) what it is given.
+
+        Args:
+            reports: `process_primitive` does so itself, in its first lines.
+            kwargs: of other base classes.
+        """
+        super().__init_subclass__(**kwargs)
+        process = vars(cls).get("process_primitive")
+        if process is not None and not reports:
+            cls.process_primitive = _reporting(process)  # type: ignore[method-assign]
+
     def kept(self) -> dict[Any, Any]:
         """What is remembered as long as the trace lives, by keys of whoever does; made when first asked for."""
         try:
@@ -65,6 +78,16 @@ class Trace:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}{'' if self.alive else ', ended'}>"
+
+
+def _reporting(process: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    @functools.wraps(process)
+    def process_primitive(self: Trace, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        if observe.watched and observe.unreported(self, primitive):
+            return observe.interpret(self, primitive, args, params)
+        return process(self, primitive, args, params)
+
+    return process_primitive
 
 
 class _State(threading.local):

@@ -9,7 +9,6 @@ NumPy's floating-point warnings are silent: division by zero and overflow are St
 
 from __future__ import annotations
 
-import contextlib
 import contextvars
 import threading
 from collections.abc import Callable, Sequence
@@ -18,82 +17,27 @@ from typing import Any
 
 import numpy as np
 
+from corejax import observe
 from corejax.array import Array, as_array, host_value
-from corejax.avals import ShapedArray, get_aval, ndarray_aval
-from corejax.blame import blame, mark
+from corejax.attribution import attribute
+from corejax.avals import ShapedArray, get_aval
+from corejax.interpreters.impl_results import as_promised, check_count, types_of
 from corejax.ir.interpret import last_uses, set_concrete_runner
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from corejax.memory import LARGE, check_memory
-from corejax.misfits import misfit, shown
-from corejax.ownership import SOLE, owned, settled
+from corejax.ownership import SOLE, in_own_memory, owned
 from corejax.primitive import Primitive, promised, results_of_body
-from corejax.rules import Derivation, impl_rules
-from corejax.source_info import Source, describe, needed, user_line
+from corejax.rules import Derivation, impl_rules, reporting_table
+from corejax.source_info import describe, user_line
 from corejax.trace import Trace, Tracer, escaped, set_bottom, state
 
 _ndarray = np.ndarray
+
+# Impl rules that take NumPy arrays, ready to run; while somebody watches they report (`reporting_table`).
 _host_rules: dict[Any, Callable[..., Any]] = {}
-_device_rules: dict[Any, Callable[..., Any]] = {}
 
 
-class _OnArrays:
-    """An impl rule that takes `Array`s, as somebody calls it who has NumPy arrays, perhaps."""
-
-    __slots__ = ("fn",)
-
-    def __init__(self, fn: Callable[..., Any]) -> None:
-        self.fn = fn
-
-    def __call__(self, *arrays: Any, **params: Any) -> Any:
-        return self.fn(*map(as_array, arrays), **params)
-
-
-def _marked(primitive: Any, fn: Callable[..., Any], flags: Any) -> Callable[..., Any]:
-    return _OnArrays(fn) if flags.get("device", False) else fn
-
-
-def _file(primitive: Any) -> None:
-    _host_rules.pop(primitive, None)
-    _device_rules.pop(primitive, None)
-    rule = impl_rules.table.get(primitive)
-    if type(rule) is _OnArrays:
-        _device_rules[primitive] = rule.fn
-    elif rule is not None:
-        _host_rules[primitive] = rule
-
-
-impl_rules.adapt = _marked
-impl_rules.on_change = _file
-
-
-class _Quiet(threading.local):
-    run: Any = None  # calls a rule with NumPy's warnings silent; made at the thread's first evaluation
-
-
-_quiet = _Quiet()
-
-
-def _new_context() -> Callable[..., Any]:
-    """A function that calls a rule with NumPy's floating-point warnings silent, kept by the thread.
-
-    Running in a prepared context costs a tenth of entering `numpy.errstate` around each operation.
-    """
-    context = contextvars.copy_context()
-    context.run(np.seterr, all="ignore")
-    _quiet.run = context.run
-    return context.run
-
-
-def _nested(error: RuntimeError, rule: Callable[..., Any], vals: Sequence[Any], params: dict[str, Any]) -> Any:
-    """A rule inside another rule: the context is entered already, and silent, so it is simply called."""
-    from corejax.texts import message_of  # needed for an error only
-
-    if "cannot enter context" not in message_of(error):
-        raise error
-    return rule(*vals, **params)
-
-
-class EvalTrace(Trace):
+class EvalTrace(Trace, reports=True):
     """The bottom of every thread's stack."""
 
     __slots__ = ()
@@ -102,6 +46,8 @@ class EvalTrace(Trace):
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Compute: NumPy values to the impl rule, `Array`s back."""
+        if observe.watched and observe.unreported(self, primitive):
+            return observe.interpret(self, primitive, args, params)
         rule = _host_rules.get(primitive)
         if rule is None:
             return _evaluate_on_arrays(primitive, args, params)
@@ -131,12 +77,12 @@ class EvalTrace(Trace):
             except RuntimeError as error:
                 out = _nested(error, rule, vals, params)
         except Exception as error:
-            blame(error, primitive, state.source, "impl")
+            attribute(error, primitive, state.source, "impl")
             raise
         if avals_out is None:
-            avals_out = _types_of(primitive, out)
+            avals_out = types_of(primitive, out)
         if primitive.multiple_results:
-            _check_results(primitive, out, len(avals_out))
+            check_count(primitive, out, len(avals_out))
             outs = list(out)
             del out
             return [_wrap(primitive, o, a) for o, a in zip(owned(outs, vals), avals_out, strict=True)]
@@ -144,9 +90,12 @@ class EvalTrace(Trace):
         if type(out) is _ndarray and out.dtype is aval.dtype and out.shape == aval.shape:
             sole = getrefcount(out) <= SOLE
             if not sole or out.base is not None:
-                out = settled(out, vals, sole)
+                out = in_own_memory(out, vals, sole)
             return [Array(out, aval)]
         return [_wrap(primitive, out, aval)]
+
+
+# -- operands and results ----------------------------------------------------------------------------------------
 
 
 def _check_size(primitive: Primitive, aval: ShapedArray, place: Any = None) -> None:
@@ -156,83 +105,9 @@ def _check_size(primitive: Primitive, aval: ShapedArray, place: Any = None) -> N
         check_memory(aval.nbytes, f"{result} {aval.dtype.name},")
 
 
-_PYTHON_NUMBERS = {bool: "b", int: "iuVfc", float: "Vfc", complex: "c"}  # type -> kinds of dtypes that take it
-
-
-def _from_python(x: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
-    """An impl rule's result that is no NumPy array: Python numbers take the promised dtype if that can hold them."""
-    if type(x) in _PYTHON_NUMBERS and aval.dtype.kind in _PYTHON_NUMBERS[type(x)]:
-        with contextlib.suppress(OverflowError, ValueError):
-            return np.asarray(x, aval.dtype)
-    return np.array(x)
-
-
 def _wrap(primitive: Primitive, out: Any, aval: ShapedArray) -> Array:
     """Box an impl rule's result, which has to be of the type that abstract evaluation promised."""
-    return Array(_as_promised(primitive, out, aval), aval)
-
-
-def _as_promised(
-    primitive: Primitive, given: Any, aval: ShapedArray, source: Source | None = None
-) -> np.ndarray[Any, Any]:
-    """An impl rule's result as a NumPy array of the promised type.
-
-    Raises:
-        TypeError: it is of another type; names the primitive, and the line of `source`.
-    """
-    out: Any = given
-    if isinstance(out, np.generic):  # what ufuncs make of scalars
-        out = np.asarray(out)
-    elif type(out) is not np.ndarray:
-        if isinstance(given, Tracer):
-            raise escaped(given, f"the impl rule of primitive {primitive.name!r}")
-        out = given._fetch() if type(given) is Array else _from_python(given, aval)
-    if out.dtype == aval.dtype and out.shape == aval.shape:
-        return out if out.dtype is aval.dtype else np.array(out, aval.dtype)
-    got = f"{out.dtype.name}[{','.join(map(str, out.shape))}]"
-    if out.dtype == object or out.dtype.kind in "US":
-        got = "None" if given is None else f"{given!r} of type {type(given).__name__}"
-    elif type(given) in _PYTHON_NUMBERS:
-        got = f"{given!r}, of type {type(given).__name__},"
-    raise _broken_promise(primitive, got, aval.str_short(short_dtypes=False), source)
-
-
-def _check_results(primitive: Primitive, outs: Any, count: int, source: Source | None = None) -> None:
-    """Check that the impl rule of a primitive with several results gives as many as abstract evaluation promised."""
-    if not isinstance(outs, tuple | list) or len(outs) != count:
-        got = f"{len(outs)} results" if isinstance(outs, tuple | list) else f"one value of type {type(outs).__name__}"
-        raise _broken_promise(primitive, got, f"a list of {count}", source)
-
-
-def _broken_promise(primitive: Primitive, got: str, wanted: str, source: Source | None) -> TypeError:
-    line = needed(". It was needed at", source or state.source)
-    error = TypeError(
-        f"primitive {primitive.name!r}: its impl rule gives {got} where its abstract-eval rule promises {wanted}; one "
-        f"of the two (from {primitive.provenance.owner}) is wrong{line}. "
-        f"To check the rules: corejax verify {primitive.name}"
-    )
-    mark(error, primitive, "impl")
-    return error
-
-
-def _types_of(primitive: Primitive, out: Any) -> tuple[ShapedArray, ...]:
-    """Types of what an impl rule gave, where there is no abstract-eval rule to promise any.
-
-    Raises:
-        TypeError: it is not an array, or not a sequence of arrays for a primitive with several results.
-    """
-    if isinstance(out, list | tuple) is not primitive.multiple_results:
-        wanted = "a list of arrays" if primitive.multiple_results else "an array"
-        raise misfit(impl_rules, primitive, f"{shown(out)} where it has to give {wanted}")
-    try:
-        return tuple(_type_of(o).strip_weak_type() for o in (out if primitive.multiple_results else [out]))
-    except TypeError:
-        raise misfit(impl_rules, primitive, f"{shown(out)} where it has to give arrays") from None
-
-
-def _type_of(out: Any) -> ShapedArray:
-    """Type of what a rule gave, which is not an argument that `config.x64_compat` makes narrow."""
-    return ndarray_aval(out) if isinstance(out, np.ndarray | np.generic) else get_aval(out)
+    return Array(as_promised(primitive, out, aval), aval)
 
 
 def _convert(primitive: Primitive, x: Any) -> tuple[ShapedArray, Any]:
@@ -255,12 +130,9 @@ def _evaluate_on_arrays(primitive: Primitive, args: Sequence[Any], params: dict[
             raise escaped(x, f"primitive {primitive.name!r}")
         if type(x) is not Array:
             _convert(primitive, x)
-    rule = _device_rules.get(primitive)
-    if rule is None:
-        impl_rules.lookup(primitive)
-        if primitive in _host_rules:
-            return _bottom.process_primitive(primitive, args, params)
-        rule = _device_rules[primitive]
+    rule = impl_rules.lookup(primitive)
+    if primitive in _host_rules:
+        return _bottom.process_primitive(primitive, args, params)
     arrays = [as_array(x) for x in args]
     avals_out = promised(primitive, tuple(x.aval for x in arrays), params)
     for aval in avals_out or ():
@@ -270,20 +142,20 @@ def _evaluate_on_arrays(primitive: Primitive, args: Sequence[Any], params: dict[
         state.trace = _bottom
         out = rule(*arrays, **params)
     except Exception as error:
-        blame(error, primitive, state.source, "impl")
+        attribute(error, primitive, state.source, "impl")
         raise
     finally:
         state.trace = previous
     if avals_out is None:
-        avals_out = _types_of(primitive, out)
+        avals_out = types_of(primitive, out)
     if primitive.multiple_results:
-        _check_results(primitive, out, len(avals_out))
+        check_count(primitive, out, len(avals_out))
     outs = list(out) if primitive.multiple_results else [out]
     del out
-    return [_settle(primitive, o, aval) for o, aval in zip(owned(outs, ()), avals_out, strict=True)]
+    return [_boxed(primitive, o, aval) for o, aval in zip(owned(outs, ()), avals_out, strict=True)]
 
 
-def _settle(primitive: Primitive, out: Any, aval: ShapedArray) -> Array:
+def _boxed(primitive: Primitive, out: Any, aval: ShapedArray) -> Array:
     if type(out) is Array and out.aval is aval:
         return out
     if type(out) is Array and out.aval.shape == aval.shape and out.aval.dtype == aval.dtype:
@@ -336,11 +208,11 @@ def _results(eqn: JaxprEqn, rule: Any, operands: list[Any]) -> list[Any]:
         arrays = [Array(x, v.aval) for x, v in zip(operands, eqn.invars, strict=True)]
         return [o._fetch() for o in _evaluate_on_arrays(primitive, arrays, eqn.params)]
     out = rule(*operands, **eqn.params)
-    _check_results(primitive, out, len(eqn.outvars), eqn.source_info)
+    check_count(primitive, out, len(eqn.outvars), eqn.source_info)
     outs = list(out)
     del out
     found = [
-        _as_promised(primitive, o, v.aval, eqn.source_info)
+        as_promised(primitive, o, v.aval, eqn.source_info)
         for o, v in zip(owned(outs, operands), eqn.outvars, strict=True)
     ]
     for value in found:
@@ -366,15 +238,15 @@ def _run_program(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
                 if type(out) is _ndarray and out.dtype is aval.dtype and out.shape == aval.shape:
                     sole = getrefcount(out) <= SOLE
                     if not sole or out.base is not None:
-                        out = settled(out, operands, sole)
+                        out = in_own_memory(out, operands, sole)
                 else:
-                    out = _as_promised(primitive, out, aval, eqn.source_info)
+                    out = as_promised(primitive, out, aval, eqn.source_info)
                 out.setflags(False)  # type: ignore[call-arg]
                 env[v] = out
             for v in dead:
                 del env[v]
     except Exception as error:
-        blame(error, primitive, eqn.source_info, "impl")
+        attribute(error, primitive, eqn.source_info, "impl")
         raise
     return [env[v] for v in jaxpr.outvars]
 
@@ -391,9 +263,71 @@ def _run_concrete(jaxpr: Jaxpr, values: list[Any]) -> list[Any] | None:
     return [Array(o, v.aval) for o, v in zip(outs, jaxpr.outvars, strict=True)]
 
 
-_bottom = EvalTrace(None)
-set_concrete_runner(_run_concrete)
-set_bottom(_bottom)
+# -- rules ---------------------------------------------------------------------------------------------------------
+
+
+class _Quiet(threading.local):
+    run: Any = None  # calls a rule with NumPy's warnings silent; made at the thread's first evaluation
+
+
+_quiet = _Quiet()
+
+
+def _new_context() -> Callable[..., Any]:
+    """A function that calls a rule with NumPy's floating-point warnings silent, kept by the thread.
+
+    Running in a prepared context costs a tenth of entering `numpy.errstate` around each operation.
+    """
+    context = contextvars.copy_context()
+    context.run(np.seterr, all="ignore")
+    _quiet.run = context.run
+    return context.run
+
+
+def _nested(error: RuntimeError, rule: Callable[..., Any], vals: Sequence[Any], params: dict[str, Any]) -> Any:
+    """A rule inside another rule: the context is entered already, and silent, so it is simply called."""
+    from corejax.texts import message_of  # needed for an error only
+
+    if "cannot enter context" not in message_of(error):
+        raise error
+    return rule(*vals, **params)
+
+
+class _OnArrays:
+    """An impl rule that takes `Array`s, as somebody calls it who has NumPy arrays, perhaps."""
+
+    __slots__ = ("fn",)
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self.fn = fn
+
+    def __call__(self, *arrays: Any, **params: Any) -> Any:
+        return self.fn(*map(as_array, arrays), **params)
+
+
+def _as_declared(primitive: Any, fn: Callable[..., Any], flags: Any) -> Callable[..., Any]:
+    return _OnArrays(fn) if flags.get("device", False) else fn
+
+
+_written_for_host = _host_rules
+
+
+def _file(primitive: Any) -> None:
+    rule = impl_rules.ready(primitive)
+    if rule is None or type(rule) is _OnArrays:
+        _written_for_host.pop(primitive, None)
+    else:
+        _written_for_host[primitive] = rule
+
+
+def _follow_watchers() -> None:
+    global _host_rules
+    _host_rules = reporting_table(impl_rules, _written_for_host)
+
+
+impl_rules.adapt = _as_declared
+impl_rules.on_change = _file
+observe.on_watched.append(_follow_watchers)
 
 
 def _impl_from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
@@ -411,3 +345,8 @@ def _impl_from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
 impl_rules.derivations.append(
     Derivation("decomposition", _impl_from_decomposition, needs="a decomposition", flags={"device": True})
 )
+
+
+_bottom = EvalTrace(None)
+set_concrete_runner(_run_concrete)
+set_bottom(_bottom)

@@ -16,8 +16,8 @@ from corejax.ir.check import check_partial_eval
 from corejax.ir.dce import dce_jaxpr as dce_open_jaxpr
 from corejax.ir.dce import misfit_of_equations
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
-from corejax.misfits import misfit, shown
 from corejax.rules import partial_eval_jaxpr_rules
+from corejax.run_rule import mismatch, shown
 
 
 def partial_eval_jaxpr(
@@ -104,7 +104,7 @@ def _split_equations(jaxpr: Jaxpr, unknowns: Flags) -> tuple[list[JaxprEqn], lis
 
 
 def _bad_split(eqn: JaxprEqn, problem: str) -> TypeError:
-    return misfit(partial_eval_jaxpr_rules, eqn.primitive, problem, eqn.source_info)
+    return mismatch(partial_eval_jaxpr_rules, eqn.primitive, problem, eqn.source_info)
 
 
 def _check_split(

@@ -110,18 +110,17 @@ def provided_checks() -> dict[str, tuple[Any, str]]:
     return manager().checks()
 
 
-def wire(kernel_directory: str, lazy_names: Iterable[str] = ()) -> None:
+def wire(kernel_directory: str) -> None:
     """Connect the lower floors; called once, by `corejax/__init__.py`, when its own names are there.
 
     Args:
         kernel_directory: the kernel's package.
-        lazy_names: names of the facade's own that it has not imported yet.
     """
     from corejax.plugins import _finder
 
     kernel_modules = {name.partition(".")[0] for name in os.listdir(os.path.abspath(kernel_directory))}
     facade = {name for name in vars(sys.modules["corejax"]) if not name.startswith("_")}
-    _reserved.update(kernel_modules, facade, lazy_names)
+    _reserved.update(kernel_modules, facade)
     array_methods.set_loader(lambda: manager().load())
     structural.loader = lambda: manager().load()
     backends.load_plugins = lambda: manager().load()

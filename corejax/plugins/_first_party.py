@@ -15,6 +15,7 @@ _NAMES = {
         "jit devices local_devices device_count device_put device_get default_backend block_until_ready ffi"
     ),
     "corejax-testing": "",
+    "corejax-explain": "explain",
 }
 
 # Names of the facade and its namespaces whose plugin may not be installed: name -> distribution that has it.

@@ -56,8 +56,8 @@ def corejax_declare_rule_kinds() -> Mapping[str, str]:  # type: ignore[empty-bod
     """Rule kinds of the plugin's own: `{"interval": "acme_corejax.interpreter:interval_rules"}`.
 
     Each names a module and the `RuleRegistry` of that kind in it. Called when the plugin is loaded; the module is
-    imported when somebody asks for every rule kind (`corejax list-primitives`, `corejax show`, `corejax.explain`), or
-    earlier by whoever uses the transformation. It is best the module of the interpreter, so that `explain` sees both.
+    imported when somebody asks for every rule kind (`corejax list-primitives`, `corejax show`), or earlier by
+    whoever uses the transformation. It is best the module of the interpreter.
 
     Rules of the kind are found like any others: what is missing is asked of every plugin's `corejax_register_rules`,
     then derived. Where the module cannot be imported, the fault is recorded and the plugin's other contributions stay.

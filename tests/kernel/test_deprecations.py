@@ -17,7 +17,7 @@ from corejax.errors import CorejaxDeprecationWarning, PluginError
 from corejax.extend import hookimpl
 from corejax.plugins import _hooks, hookspecs
 
-DEPRECATED = Deprecation("corejax.extend.defjvp", removed="0.6", target="corejax.interpreters.jvp:defjvp")
+DEPRECATED = Deprecation("corejax.extend.defjvp", removed="0.6", target="corejax.interpreters.jvp_helpers:defjvp")
 REMOVED = Deprecation("corejax.extend.defjvp", removed="0.6")
 
 

@@ -20,6 +20,7 @@ from corejax.plugins._rule_status import rule_statuses
 from corejax.primitive import Primitive, primitives
 from corejax.rules import registries
 from corejax.tables import contents
+from corejax_explain._explain import explain
 from tests.kernel.plugin_sites import Site
 
 PLUGIN = """
@@ -231,7 +232,7 @@ def test_a_missing_rule_is_told_as_those_of_the_kernel_are(depth_site: Site, fre
 
 
 def test_explain_watches_the_interpreter_and_the_rules(depth_site: Site, fresh: PluginManager) -> None:
-    explained = corejax.explain(lambda x: corejax.depth(lambda x: bind("ops.body", x))(x))(1.0)
+    explained = explain(lambda x: corejax.depth(lambda x: bind("ops.body", x))(x))(1.0)
     body, twice = explained.primitive("ops.body"), explained.primitive("ops.twice")
     derived, written = body.rule("depth"), twice.rule("depth")
     assert derived is not None and derived.derived == "decomposition"
@@ -257,7 +258,7 @@ def test_explain_calls_an_interpreter_by_its_name() -> None:
     with isolated_plugins():
         primitive = Primitive("echoed", impl=lambda x: x, abstract_eval=lambda x: x)
         for kind, name in ((EchoTrace, "echo"), (NamelessTrace, "NamelessTrace")):
-            explained = corejax.explain(lambda kind=kind: under(kind(extend.bottom_trace()), 1.0))()
+            explained = explain(lambda kind=kind: under(kind(extend.bottom_trace()), 1.0))()
             assert explained.primitive("echoed").interpreters == {name: 1}
 
 

@@ -249,7 +249,6 @@ def test_bad_names(name: str, tmp_path: Path) -> None:
         (["acme", "--namespace", "my-acme"], "'my-acme' is no name for a namespace"),
         (["acme", "--namespace", "grad"], "corejax.grad is taken, by the kernel. Choose another namespace"),
         (["extend"], "corejax new-plugin extend --namespace my_extend"),
-        (["acme", "--namespace", "explain"], "corejax.explain is taken, by"),
         (["acme", "--author", "a@b <>"], "an author is 'Name' or 'Name <name@example.org>'"),
         (["acme", "--kind", "linear"], "'linear' is not one of"),
         (["acme", "--primitive", "acme.cube"], "new-plugin acme --primitive my_function"),

@@ -1,25 +1,88 @@
-"""What a rule gave does not fit: errors that name primitive, rule and author, what came and what has to come.
+"""Running one rule of a primitive, and holding what it gives against what abstract evaluation promises.
 
-Interpreters look here only after something did not fit; what they check on every call is theirs.
+Errors name primitive, rule and author, what came and what has to come. Types are interned, so where a rule is right
+the checks are comparisons of objects; sentences are made only after something did not fit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from corejax import source_info
+from corejax.attribution import attribute, mark
 from corejax.avals import ShapedArray, get_aval
-from corejax.blame import mark
 from corejax.dtypes import is_inexact
 from corejax.rules import RuleRegistry, jvp_rules, transpose_rules, vmap_rules
-from corejax.trace import state
+from corejax.trace import Trace, state
 
 if TYPE_CHECKING:
     from corejax.primitive import Primitive
 
+_SEQUENCE = (list, tuple)
 
-def misfit(
+
+def run_rule(
+    registry: RuleRegistry,
+    primitive: Primitive,
+    rule: Callable[..., Any],
+    below: Trace | None,
+    operands: tuple[Any, ...],
+    params: dict[str, Any],
+    paired: bool = False,
+) -> Any:
+    """`rule(*operands, **params)` with the trace `below` on top, which interprets what the rule binds.
+
+    Args:
+        registry: the kind of rule.
+        primitive: whose rule it is.
+        rule: the rule, ready to run.
+        below: the parent of the trace that runs it.
+        operands: its positional arguments.
+        params: the primitive's parameters.
+        paired: whether it has to give a pair: results, and their tangents or batching dimensions.
+
+    Raises:
+        TypeError: the rule's own, or its call's, with a note that names the rule (`bind` adds it to other errors);
+            or it gives no pair.
+    """
+    previous = state.trace
+    try:
+        state.trace = below  # type: ignore[assignment]
+        out = rule(*operands, **params)
+    except TypeError as error:
+        attribute(error, primitive, kind=registry.kind)
+        raise
+    finally:
+        state.trace = previous
+    if paired and (type(out) is not tuple or len(out) != 2) and not (isinstance(out, list | tuple) and len(out) == 2):
+        _refuse_pair(registry, primitive, out)
+    return out
+
+
+def each_result(
+    registry: RuleRegistry, primitive: Primitive, outs: Any, second: Any, types: Sequence[ShapedArray] | None
+) -> Iterable[tuple[Any, Any, ShapedArray | None]]:
+    """What a JVP or vmap rule gave for a primitive with several results: (result, its tangent, its type).
+
+    Args:
+        registry: `jvp_rules` or `vmap_rules`.
+        primitive: whose rule it is.
+        outs: the results.
+        second: their tangents, or batching dimensions.
+        types: the promised types, or None where nobody knows them.
+
+    Raises:
+        TypeError: these are no two lists of the promised length.
+    """
+    if not isinstance(outs, _SEQUENCE) or not isinstance(second, _SEQUENCE) or len(outs) != len(second):
+        _refuse_pair(registry, primitive, (outs, second))
+    if types is not None and len(types) != len(outs):
+        raise mismatch(registry, primitive, f"{len(outs)} results where its abstract-eval rule promises {len(types)}")
+    return zip(outs, second, types or (None,) * len(outs), strict=True)
+
+
+def mismatch(
     registry: RuleRegistry, primitive: Primitive, problem: str, source: source_info.Source | None = None
 ) -> TypeError:
     """The error for a rule whose result does not fit, for interpreters to raise.
@@ -64,7 +127,7 @@ def fits(x: Any, aval: ShapedArray) -> bool:
     return found.shape == aval.shape and found.dtype == aval.dtype
 
 
-def refuse_pair(registry: RuleRegistry, primitive: Primitive, result: Any) -> NoReturn:
+def _refuse_pair(registry: RuleRegistry, primitive: Primitive, result: Any) -> NoReturn:
     """What a JVP or vmap rule gave is not the pair, or not the pair of lists, that it has to be.
 
     Raises:
@@ -73,24 +136,28 @@ def refuse_pair(registry: RuleRegistry, primitive: Primitive, result: Any) -> No
     second, what = {jvp_rules: ("tangent_out", "tangents"), vmap_rules: ("dim_out", "batching dimensions")}[registry]
     pair = f"a pair (out, {second})" + (" of lists" if primitive.multiple_results else "")
     if not isinstance(result, list | tuple) or len(result) != 2:
-        raise misfit(registry, primitive, f"{shown(result)} where it has to give {pair}")
+        raise mismatch(registry, primitive, f"{shown(result)} where it has to give {pair}")
     out, other = result
     if isinstance(out, list | tuple) and isinstance(other, list | tuple):
-        raise misfit(registry, primitive, f"{len(out)} results and {len(other)} {what}")
-    raise misfit(registry, primitive, f"a pair of {shown(out)} and {shown(other)} where it has to give {pair}")
+        raise mismatch(registry, primitive, f"{len(out)} results and {len(other)} {what}")
+    raise mismatch(registry, primitive, f"a pair of {shown(out)} and {shown(other)} where it has to give {pair}")
 
 
-def refuse_count(registry: RuleRegistry, primitive: Primitive, given: int, wanted: int) -> NoReturn:
-    """A rule of a primitive with several results gives more or fewer of them than there are.
+def check_results(registry: RuleRegistry, primitive: Primitive, outs: Any, types: Sequence[ShapedArray]) -> list[Any]:
+    """The results of a rule that gives a list of them, which have to be of these types.
 
     Raises:
-        TypeError: always.
+        TypeError: it is no list or tuple of that length, or a result is of another shape or dtype.
     """
-    raise misfit(registry, primitive, f"{given} results where its abstract-eval rule promises {wanted}")
+    if not isinstance(outs, _SEQUENCE) or len(outs) != len(types):
+        raise mismatch(registry, primitive, f"{shown(outs)} where it has to give a list of {len(types)} results")
+    for out, aval in zip(outs, types, strict=True):
+        check_result(registry, primitive, out, aval)
+    return list(outs)
 
 
 def check_result(registry: RuleRegistry, primitive: Primitive, out: Any, aval: ShapedArray, how: str = "") -> None:
-    """Check that a rule's result has the shape and dtype that abstract evaluation promises.
+    """Check that one result of a rule has the shape and dtype that abstract evaluation promises.
 
     Args:
         registry: the kind of rule.
@@ -105,7 +172,7 @@ def check_result(registry: RuleRegistry, primitive: Primitive, out: Any, aval: S
     if not fits(out, aval):
         what = shown(getattr(out, "val", out))
         problem = f"{what}{how} where its abstract-eval rule promises {aval.str_short()} for these operands"
-        raise misfit(registry, primitive, problem)
+        raise mismatch(registry, primitive, problem)
 
 
 def check_tangent(primitive: Primitive, out: Any, tangent: Any) -> None:
@@ -117,13 +184,15 @@ def check_tangent(primitive: Primitive, out: Any, tangent: Any) -> None:
     try:
         aval = get_aval(out)
     except TypeError:
-        raise misfit(jvp_rules, primitive, f"{shown(out)} for the result, which has to be an array") from None
+        raise mismatch(jvp_rules, primitive, f"{shown(out)} for the result, which has to be an array") from None
     if not is_inexact(aval.dtype):
-        raise misfit(jvp_rules, primitive, f"{shown(tangent)} as tangent of a result of type {aval.str_short()}, which "
-                     "has none: its tangent is None")  # fmt: skip
+        problem = (
+            f"{shown(tangent)} as tangent of a result of type {aval.str_short()}, which has none: its tangent is None"
+        )
+        raise mismatch(jvp_rules, primitive, problem)
     if not fits(tangent, aval):
         problem = f"{shown(tangent)} as tangent of a result of type {aval.str_short()}, where it has to be of this type"
-        raise misfit(jvp_rules, primitive, problem)
+        raise mismatch(jvp_rules, primitive, problem)
 
 
 def refuse_batch(primitive: Primitive, axis_size: int, out: Any, dim: Any) -> NoReturn:
@@ -133,7 +202,7 @@ def refuse_batch(primitive: Primitive, axis_size: int, out: Any, dim: Any) -> No
         TypeError: always.
     """
     problem = f"{shown(out)}, batched along axis {dim!r}, where an array with an axis of length {axis_size} is needed"
-    raise misfit(vmap_rules, primitive, f"{problem}; axes count from 0")
+    raise mismatch(vmap_rules, primitive, f"{problem}; axes count from 0")
 
 
 def check_cotangents(primitive: Primitive, cts_in: Any, avals: Sequence[ShapedArray | None]) -> None:
@@ -149,8 +218,8 @@ def check_cotangents(primitive: Primitive, cts_in: Any, avals: Sequence[ShapedAr
     """
     if not isinstance(cts_in, list | tuple) or len(cts_in) != len(avals):
         wanted = f"[ct or None for each of {len(avals)} operands]"
-        raise misfit(transpose_rules, primitive, f"{shown(cts_in)} where it has to give {wanted}")
+        raise mismatch(transpose_rules, primitive, f"{shown(cts_in)} where it has to give {wanted}")
     for i, (ct, aval) in enumerate(zip(cts_in, avals, strict=True)):
         if ct is not None and aval is not None and not fits(ct, aval):
             problem = f"{shown(ct)} as cotangent of operand {i}, which is of type {aval.str_short()}"
-            raise misfit(transpose_rules, primitive, problem)
+            raise mismatch(transpose_rules, primitive, problem)

@@ -1,6 +1,6 @@
 """Which rule an exception came out of: a note on it, with the rule's author and the user's line.
 
-The exception itself stays what the rule raised. Nothing is done, and nothing costs anything, until there is one.
+The exception itself stays what the rule raised. All of it happens after something was raised.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _NOTED = "__corejax_rule__"
 
 
-def blame(
+def attribute(
     error: BaseException, primitive: Primitive, source: source_info.Source | None = None, kind: str | None = None
 ) -> None:
     """Note on an exception which of a primitive's rules raised it, if one did and nobody noted it before.
@@ -40,7 +40,7 @@ def blame(
     among = list(registries.values()) if kind is None else [registries[kind]]
     found = None if isinstance(error, CorejaxError) else _raised_by(error, primitive, among)
     if found is None:
-        _blame_others(error, primitive, source, among)
+        _attribute_others(error, primitive, source, among)
         return
     registry, rule = found
     if registry.kind == "abstract_eval" and isinstance(error, TypeError | ValueError):
@@ -54,8 +54,8 @@ def mark(error: BaseException, primitive: Primitive, kind: str | None = None) ->
         setattr(error, _NOTED, (primitive.name, kind))
 
 
-def blamed_rule(error: BaseException) -> tuple[str, str | None] | None:
-    """Name of the primitive and kind of the rule that an exception is blamed on, if it was blamed."""
+def attributed_rule(error: BaseException) -> tuple[str, str | None] | None:
+    """Name of the primitive and kind of the rule that an exception was attributed to, if it was."""
     found: tuple[str, str | None] | None = getattr(error, _NOTED, None)
     return found
 
@@ -76,7 +76,7 @@ def _note(
     )
 
 
-def _blame_others(
+def _attribute_others(
     error: BaseException, primitive: Primitive, source: source_info.Source | None, among: list[RuleRegistry]
 ) -> None:
     """Note what is not raised inside a rule: by its call, because it does not take the arguments; or in a body."""

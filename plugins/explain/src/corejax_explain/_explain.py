@@ -8,13 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax.interpreters.debug_info import fun_name
-from corejax.interpreters.recording import Recorder, Recording
-from corejax.observe import Event, observing
-from corejax.restoring import run_within
-from corejax.rules import load_rule_kinds, registries
-from corejax.trace import Trace, named_axes
-from corejax.transforms.explanation import Explanation, PrimitiveUse, RuleUse
+from corejax.extend import Trace, fun_name, named_axes, observe, run_within
+from corejax_explain._explanation import Explanation, PrimitiveUse, RuleUse
+from corejax_explain._recorder import Recorder
 
 
 def explain(fun: Callable[..., Any]) -> Callable[..., Explanation]:
@@ -42,19 +38,19 @@ def explain(fun: Callable[..., Any]) -> Callable[..., Explanation]:
 
     @functools.wraps(fun, updated=())
     def explained(*args: Any, **kwargs: Any) -> Explanation:
-        events: list[Event] = []
-        load_rule_kinds()  # what is not there yet would not be watched
+        events: list[observe.Event] = []
+        recorder = Recorder()
+        listening = (observe.watching(recorder), observe.observing(events.append))
         started = time.perf_counter()
-        watching = Recording()
         # In a context of its own, so that calls of jitted functions that are compiled already are seen too.
-        result = run_within((named_axes(()), watching, observing(events.append)), fun, *args, **kwargs)
+        result = run_within((named_axes(()), *listening), fun, *args, **kwargs)
         ms = 1000 * (time.perf_counter() - started)
-        return _explanation(fun_name(fun), result, ms, watching.recorder, events)
+        return _explanation(fun_name(fun), result, ms, recorder, events)
 
     return explained
 
 
-def _explanation(name: str, result: Any, ms: float, recorder: Recorder, events: Sequence[Event]) -> Explanation:
+def _explanation(name: str, result: Any, ms: float, recorder: Recorder, events: Sequence[observe.Event]) -> Explanation:
     used = dict.fromkeys([*recorder.bound, *recorder.bound_by_rules, *(p for p, _, _ in recorder.rules)])
     uses = [_use(primitive, recorder) for primitive in used]
     return Explanation(
@@ -71,7 +67,7 @@ def _explanation(name: str, result: Any, ms: float, recorder: Recorder, events: 
 def _use(primitive: Any, recorder: Recorder) -> PrimitiveUse:
     interpreters = {_name(kind): count for (p, kind), count in recorder.interpreted.items() if p is primitive}
     rules = [
-        _rule_use(primitive, kind, platform, runs)
+        _rule_use(recorder.registered[p, kind, platform], kind, platform, runs)
         for (p, kind, platform), runs in recorder.rules.items()
         if p is primitive
     ]
@@ -84,10 +80,8 @@ def _name(kind: type[Trace]) -> str:
     return kind.interpreter or kind.__name__
 
 
-def _rule_use(primitive: Any, kind: str, platform: str | None, runs: int) -> RuleUse:
-    registry = registries.get(kind)
-    rule = registry.rule_of(primitive, platform) if registry is not None else None
-    if rule is None:  # taken back while the function ran
+def _rule_use(rule: Any, kind: str, platform: str | None, runs: int) -> RuleUse:
+    if rule is None:  # nobody registered it: it was put into the table
         return RuleUse(kind, runs, platform=platform)
     where = rule.provenance
     return RuleUse(

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import IO, Any
 
-from corejax.observe import Event
+from corejax.extend import observe
 
 Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
 
@@ -87,8 +87,8 @@ class Explanation:
     result: Any
     ms: float
     primitives: tuple[PrimitiveUse, ...]
-    linearizations: tuple[Event, ...] = ()
-    jit: tuple[Event, ...] = ()
+    linearizations: tuple[observe.Event, ...] = ()
+    jit: tuple[observe.Event, ...] = ()
     calls: Mapping[str, int] = field(default_factory=dict)
 
     def primitive(self, name: str) -> PrimitiveUse:
@@ -163,11 +163,11 @@ class Explanation:
         return [table for table in tables if table[2]]
 
 
-def _count(events: Sequence[Event], kind: str) -> int:
+def _count(events: Sequence[observe.Event], kind: str) -> int:
     return sum(event.kind == kind for event in events)
 
 
-def _event_as_json(event: Event) -> dict[str, Any]:
+def _event_as_json(event: observe.Event) -> dict[str, Any]:
     found = {"kind": event.kind, "function": event.name, "reasons": list(event.reasons), "ms": event.ms}
     return {**found, **event.facts}
 
@@ -182,12 +182,12 @@ def _rule_row(rule: RuleUse) -> tuple[str, ...]:
     return kind, str(rule.runs), f"derived ({rule.derived})" if rule.derived else "own", rule.origin
 
 
-def _linear_row(event: Event) -> tuple[str, ...]:
+def _linear_row(event: observe.Event) -> tuple[str, ...]:
     facts = event.facts
     return event.name, *(str(facts[name]) for name in ("transform", "residual_bytes", "residuals", "equations"))
 
 
-def _jit_rows(events: Sequence[Event], calls: Mapping[str, int]) -> list[tuple[str, ...]]:
+def _jit_rows(events: Sequence[observe.Event], calls: Mapping[str, int]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [
         (event.name, event.kind, "" if event.ms is None else f"{event.ms:.1f}", "; ".join(event.reasons))
         for event in events
