@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 import corejax
-from corejax_lax_basic import binary, comparison, complex_numbers, convert, logical, reductions, select, unary
+from corejax_lax_basic.conversion import convert
+from corejax_lax_basic.elementwise import arithmetic as binary
+from corejax_lax_basic.elementwise import comparison, complex_numbers, logical, select, unary
+from corejax_lax_basic.reductions import reduce as reductions
 from tests.lax_basic.support import assert_same, sample
 
 pytest.importorskip("jaxlib")

@@ -1,14 +1,14 @@
 """XLA translation rules, one module for each family of primitives; imported when something is compiled."""
 
-from corejax_lax_basic.translations import binary as binary
-from corejax_lax_basic.translations import comparison as comparison
-from corejax_lax_basic.translations import complex_numbers as complex_numbers
-from corejax_lax_basic.translations import convert as convert
-from corejax_lax_basic.translations import cumulative as cumulative
-from corejax_lax_basic.translations import dot as dot
-from corejax_lax_basic.translations import logical as logical
-from corejax_lax_basic.translations import reductions as reductions
-from corejax_lax_basic.translations import select as select
-from corejax_lax_basic.translations import shape as shape
-from corejax_lax_basic.translations import slicing as slicing
-from corejax_lax_basic.translations import unary as unary
+from corejax_lax_basic.translations.conversion import convert as convert
+from corejax_lax_basic.translations.elementwise import arithmetic as arithmetic
+from corejax_lax_basic.translations.elementwise import comparison as comparison
+from corejax_lax_basic.translations.elementwise import complex_numbers as complex_numbers
+from corejax_lax_basic.translations.elementwise import logical as logical
+from corejax_lax_basic.translations.elementwise import select as select
+from corejax_lax_basic.translations.elementwise import unary as unary
+from corejax_lax_basic.translations.indexing import dynamic_slicing as dynamic_slicing
+from corejax_lax_basic.translations.linear import dot as dot
+from corejax_lax_basic.translations.reductions import cumulative as cumulative
+from corejax_lax_basic.translations.reductions import reduce as reduce
+from corejax_lax_basic.translations.shape import rearranging as rearranging

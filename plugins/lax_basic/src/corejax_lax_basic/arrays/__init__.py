@@ -1,0 +1,2 @@
+"""What arrays and tracers can do by themselves: Python's operators, NumPy's methods, indexing with brackets.
+"""

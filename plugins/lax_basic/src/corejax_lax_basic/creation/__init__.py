@@ -1,0 +1,2 @@
+"""Arrays made of nothing: filled with one value, or with their indices.
+"""

@@ -1,0 +1,2 @@
+"""StableHLO of corejax_lax_basic.elementwise.
+"""
