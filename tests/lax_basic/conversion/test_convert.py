@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import corejax
 from corejax_lax_basic.conversion.convert import convert_element_type, convert_element_type_p
-from corejax_lax_basic.elementwise.arithmetic import mul
+from corejax_lax_basic.lax import mul
 from tests.lax_basic.support import (
     assert_same,
     check_derivatives,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import corejax
 from corejax import extend
-from corejax_lax_basic.elementwise import arithmetic as binary
+from corejax_lax_basic import lax
 from tests.lax_basic.support import (
     KINDS,
     assert_same,
@@ -49,7 +49,7 @@ ROWS = [
     Row("min", "biufc"),
     Row("pow", "fc", 0.3, 2.0),
 ]
-ours = {row.name: getattr(binary, row.name) for row in ROWS}
+ours = {row.name: getattr(lax, row.name) for row in ROWS}
 each_row = pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
 SHAPES = [((3,), (3,)), ((), (3,)), ((3,), ()), ((), ()), ((2, 3), ())]
 
@@ -117,7 +117,7 @@ def test_compiled_agrees_with_eager() -> None:
         kind = kind_of(dtype)
         functions = [ours[row.name] for row in ROWS if kind in row.kinds]
         if kind in "fiu":
-            functions += [lambda x, y, n=n: binary.integer_pow(x, n) for n in (0, 1, 3)]
+            functions += [lambda x, y, n=n: lax.integer_pow(x, n) for n in (0, 1, 3)]
         x, y = pairs(dtype)
         if kind in "fc":
             x, y = sample(dtype, (20,), low=0.5), sample(dtype, (20,), seed=1, low=0.5)
@@ -130,7 +130,7 @@ def test_compiled_agrees_with_eager() -> None:
 @pytest.mark.parametrize("dtype", [np.int8, np.uint32])
 def test_compiled_integer_powers(dtype: Any) -> None:
     x, y = pairs(np.dtype(dtype))
-    assert_same(compiled(binary.pow)(x, y), np.asarray(binary.pow(x, y)))
+    assert_same(compiled(lax.pow)(x, y), np.asarray(lax.pow(x, y)))
 
 
 # -- derivatives at special places -------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def test_ties_share_the_derivative(name: str, jax: Any) -> None:
 
 
 def test_power_at_zero() -> None:
-    by_base, by_exponent = corejax.grad(binary.pow, 0), corejax.grad(binary.pow, 1)
+    by_base, by_exponent = corejax.grad(lax.pow, 0), corejax.grad(lax.pow, 1)
     zero = np.float64(0)
     assert float(by_base(zero, np.float64(0))) == 0.0
     assert float(by_base(zero, np.float64(1))) == 1.0
@@ -153,28 +153,28 @@ def test_power_at_zero() -> None:
     assert float(by_exponent(zero, np.float64(0))) == 0.0
     assert float(corejax.grad(by_base)(zero, np.float64(2))) == 2.0
     assert float(corejax.grad(by_base)(zero, np.float64(1))) == 0.0
-    assert float(corejax.grad(lambda x: binary.pow(x, np.int32(0)))(zero)) == 0.0
+    assert float(corejax.grad(lambda x: lax.pow(x, np.int32(0)))(zero)) == 0.0
 
 
 def test_power_with_integer_exponents(jax: Any) -> None:
     x = np.array([-1.5, 0.5, 2.0, -1.0])
     n = np.array([3, 0, 2, -2], np.int32)
-    check_derivatives(jax, lambda x: binary.pow(x, n), lambda x: jax.lax.pow(x, n), x)
-    assert_same(binary.pow(np.float32(2), 3), np.float32(8))
-    assert_same(compiled(binary.pow)(x, n), x**n)
-    check_vmap(binary.pow, (2,), (), dtypes=(np.float32, np.int32), low=0.5)
+    check_derivatives(jax, lambda x: lax.pow(x, n), lambda x: jax.lax.pow(x, n), x)
+    assert_same(lax.pow(np.float32(2), 3), np.float32(8))
+    assert_same(compiled(lax.pow)(x, n), x**n)
+    check_vmap(lax.pow, (2,), (), dtypes=(np.float32, np.int32), low=0.5)
 
 
 @pytest.mark.parametrize("n", [-3, -1, 0, 1, 2, 3, 8])
 def test_integer_pow(n: int, jax: Any) -> None:
     for dtype in (np.float64, np.complex128):
         x = sample(dtype, (4,), low=0.5)
-        check_derivatives(jax, lambda x: binary.integer_pow(x, n), lambda x: jax.lax.integer_pow(x, n), x, rtol=1e-8)
-    check_vmap(lambda x: binary.integer_pow(x, n), (2,), low=0.5)
+        check_derivatives(jax, lambda x: lax.integer_pow(x, n), lambda x: jax.lax.integer_pow(x, n), x, rtol=1e-8)
+    check_vmap(lambda x: lax.integer_pow(x, n), (2,), low=0.5)
     if n >= 0:
         with np.errstate(over="ignore"):
             x = sample(np.int8, (50,))
-            assert_same(binary.integer_pow(x, n), x**n)
+            assert_same(lax.integer_pow(x, n), x**n)
 
 
 def test_second_derivative_of_a_composition(jax: Any) -> None:
@@ -182,7 +182,7 @@ def test_second_derivative_of_a_composition(jax: Any) -> None:
         return lambda x, y: lax.div(lax.mul(lax.max(x, y), lax.sub(x, y)), lax.add(lax.mul(x, x), lax.pow(y, y)))
 
     x, y = sample(np.float64, (4,), low=0.5), sample(np.float64, (4,), seed=1, low=0.5)
-    check_derivatives(jax, function(binary), function(jax.lax), x, y)
+    check_derivatives(jax, function(lax), function(jax.lax), x, y)
 
 
 # -- integers ----------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ integers = st.sampled_from(dtypes_of("iu")).flatmap(
 @given(integers)
 def test_integer_division_is_exact(case: Any) -> None:
     dtype, x, y = case
-    quotient, rest = int(binary.div(dtype.type(x), dtype.type(y))), int(binary.rem(dtype.type(x), dtype.type(y)))
+    quotient, rest = int(lax.div(dtype.type(x), dtype.type(y))), int(lax.rem(dtype.type(x), dtype.type(y)))
     if y == 0:
         assert quotient == (-1 if dtype.kind == "i" else np.iinfo(dtype).max) and rest == x
     elif (x, y) == (np.iinfo(dtype).min, -1):
@@ -207,7 +207,7 @@ def test_integer_division_is_exact(case: Any) -> None:
 @given(integers)
 def test_integer_powers_wrap(case: Any) -> None:
     dtype, x, y = case
-    got = int(binary.pow(dtype.type(x), dtype.type(y)))
+    got = int(lax.pow(dtype.type(x), dtype.type(y)))
     if y >= 0:
         assert (got - pow(x, y, 2 ** (8 * dtype.itemsize))) % 2 ** (8 * dtype.itemsize) == 0
     else:
@@ -239,48 +239,48 @@ def text(aval: Any) -> str:
 
 @pytest.mark.parametrize(("x", "y", "expected"), YIELDS)
 def test_scalars_yield(x: Any, y: Any, expected: str) -> None:
-    assert text(binary.add(x, y).aval) == expected
+    assert text(lax.add(x, y).aval) == expected
     if not isinstance(x, int | float):
-        (eqn,) = corejax.make_jaxpr(lambda x: binary.add(x, y))(x).jaxpr.eqns
+        (eqn,) = corejax.make_jaxpr(lambda x: lax.add(x, y))(x).jaxpr.eqns
         assert eqn.invars[1].aval.dtype == x.dtype and not eqn.invars[1].aval.weak_type
 
 
 def test_weak_arrays_yield() -> None:
     weak = extend.Array(np.ones(3, np.int32), extend.ShapedArray((3,), np.int32, True))
-    assert text(binary.add(weak, 1).aval) == "~i32[3]"
-    assert text(binary.add(weak, 1.0).aval) == "~f32[3]"
-    assert text(binary.add(weak, F32).aval) == "f32[3]"
-    assert text(binary.add(weak, np.ones(3, np.int8)).aval) == "i8[3]"
-    jaxpr = corejax.make_jaxpr(lambda x, y: binary.mul(x, y))(1.0, np.float16(2))
+    assert text(lax.add(weak, 1).aval) == "~i32[3]"
+    assert text(lax.add(weak, 1.0).aval) == "~f32[3]"
+    assert text(lax.add(weak, F32).aval) == "f32[3]"
+    assert text(lax.add(weak, np.ones(3, np.int8)).aval) == "i8[3]"
+    jaxpr = corejax.make_jaxpr(lambda x, y: lax.mul(x, y))(1.0, np.float16(2))
     assert [e.primitive.name for e in jaxpr.jaxpr.eqns] == ["convert_element_type", "mul"]
 
 
 def test_default_width_is_followed() -> None:
     with corejax.config.override(default_dtype_bits=64):
-        assert text(binary.add(1.0, 2).aval) == "~f64[]"
-        assert text(binary.add(F32, 2.0).aval) == "f32[3]"
-    assert text(binary.add(1.0, 2).aval) == "~f32[]"
+        assert text(lax.add(1.0, 2).aval) == "~f64[]"
+        assert text(lax.add(F32, 2.0).aval) == "f32[3]"
+    assert text(lax.add(1.0, 2).aval) == "~f32[]"
 
 
 def test_jaxpr_of_a_scalar_operand() -> None:
-    jaxpr = corejax.make_jaxpr(lambda x: binary.mul(x, 2.0))(F32)
+    jaxpr = corejax.make_jaxpr(lambda x: lax.mul(x, 2.0))(F32)
     assert "b:f32[3] = mul a 2.0:f32[]" in str(jaxpr)
 
 
 # -- errors ------------------------------------------------------------------------------------------------------
 
 BAD = [
-    (binary.add, F32, I32, r"add: operands have dtypes float32 \(first\) and int32 \(second\).*corejax.numpy.add"),
-    (binary.add, I32, 1.5, r"add: operands have dtypes int32 \(first\) and float32 \(second\)"),
-    (binary.mul, F32, 1j, r"mul: operands have dtypes float32 \(first\) and complex64 \(second\)"),
-    (binary.sub, F32, np.ones(4, np.float32), r"sub: operands have shapes \(3,\) \(first\) and \(4,\) \(second\)"),
-    (binary.sub, F32, np.ones((1, 3), np.float32), r"broadcasts?"),
-    (binary.add, np.array([True]), np.array([True]), r"add does not accept dtype bool \(first operand\)"),
-    (binary.rem, np.complex64(1), np.complex64(1), "rem does not accept dtype complex64"),
-    (binary.pow, np.bool_(1), np.bool_(1), "pow does not accept dtype bool"),
-    (binary.pow, I32, F32, "pow: operands have dtypes int32"),
-    (binary.add, F32, None, "None of type NoneType is not an array"),
-    (binary.add, F32, [1.0], "not an array"),
+    (lax.add, F32, I32, r"add: operands have dtypes float32 \(first\) and int32 \(second\).*corejax.numpy.add"),
+    (lax.add, I32, 1.5, r"add: operands have dtypes int32 \(first\) and float32 \(second\)"),
+    (lax.mul, F32, 1j, r"mul: operands have dtypes float32 \(first\) and complex64 \(second\)"),
+    (lax.sub, F32, np.ones(4, np.float32), r"sub: operands have shapes \(3,\) \(first\) and \(4,\) \(second\)"),
+    (lax.sub, F32, np.ones((1, 3), np.float32), r"broadcasts?"),
+    (lax.add, np.array([True]), np.array([True]), r"add does not accept dtype bool \(first operand\)"),
+    (lax.rem, np.complex64(1), np.complex64(1), "rem does not accept dtype complex64"),
+    (lax.pow, np.bool_(1), np.bool_(1), "pow does not accept dtype bool"),
+    (lax.pow, I32, F32, "pow: operands have dtypes int32"),
+    (lax.add, F32, None, "None of type NoneType is not an array"),
+    (lax.add, F32, [1.0], "not an array"),
 ]
 
 
@@ -297,11 +297,11 @@ def test_errors(function: Any, x: Any, y: Any, message: str) -> None:
 
 def test_a_scalar_out_of_range() -> None:
     with pytest.raises(OverflowError, match="300"):
-        binary.add(np.ones(3, np.uint8), 300)
+        lax.add(np.ones(3, np.uint8), 300)
 
 
 def test_integer_pow_errors() -> None:
     with pytest.raises(TypeError, match=r"integer cannot be raised to the negative power -1, got i32\[3\]"):
-        binary.integer_pow(I32, -1)
+        lax.integer_pow(I32, -1)
     with pytest.raises(TypeError):
-        binary.integer_pow(F32, 1.5)
+        lax.integer_pow(F32, 1.5)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import corejax
-from corejax_lax_basic.elementwise import comparison
-from corejax_lax_basic.elementwise.arithmetic import mul
+from corejax_lax_basic import lax
+from corejax_lax_basic.lax import mul
 from tests.lax_basic.support import assert_same, check_vmap, compiled, dtypes_of, extremes, few_dtypes, kind_of, sample
 
 ROWS = {
@@ -34,7 +34,7 @@ def every_pair(dtype: np.dtype[Any]) -> tuple[np.ndarray, np.ndarray]:
 @each_row
 def test_values_of_every_dtype(name: str) -> None:
     reference, kinds = ROWS[name]
-    function = getattr(comparison, name)
+    function = getattr(lax, name)
     for dtype in dtypes_of(kinds):
         x, y = every_pair(dtype)
         with np.errstate(invalid="ignore"):
@@ -45,7 +45,7 @@ def test_values_of_every_dtype(name: str) -> None:
 
 def test_compiled_agrees_with_eager() -> None:
     for dtype in few_dtypes("biufc"):
-        functions = [getattr(comparison, name) for name, (_, kinds) in ROWS.items() if kind_of(dtype) in kinds]
+        functions = [getattr(lax, name) for name, (_, kinds) in ROWS.items() if kind_of(dtype) in kinds]
         x, y = every_pair(dtype)
         got = compiled(lambda x, y, fs=functions: [f(x, y) for f in fs])(x, y)
         for function, value in zip(functions, got, strict=True):
@@ -55,26 +55,26 @@ def test_compiled_agrees_with_eager() -> None:
 @each_row
 def test_vmap(name: str) -> None:
     for shapes in [((2,), (2,)), ((), (2,)), ((), ())]:
-        check_vmap(getattr(comparison, name), *shapes, dtypes=np.int32)
+        check_vmap(getattr(lax, name), *shapes, dtypes=np.int32)
 
 
 @each_row
 def test_derivative_is_zero(name: str) -> None:
     x = np.float32(1.5)
-    out, tangent = corejax.jvp(lambda x: getattr(comparison, name)(x, 1.0), (x,), (x,))
+    out, tangent = corejax.jvp(lambda x: getattr(lax, name)(x, 1.0), (x,), (x,))
     assert out.dtype == bool and np.asarray(tangent).dtype == corejax.float0
-    assert float(corejax.grad(lambda x: mul(x, 1.0 if getattr(comparison, name)(x, 1.5) else 2.0))(x)) in (1.0, 2.0)
+    assert float(corejax.grad(lambda x: mul(x, 1.0 if getattr(lax, name)(x, 1.5) else 2.0))(x)) in (1.0, 2.0)
 
 
 def test_result_is_never_weak() -> None:
-    assert not comparison.lt(1, 2).weak_type
-    assert not comparison.eq(1.0, 2.0).weak_type
+    assert not lax.lt(1, 2).weak_type
+    assert not lax.eq(1.0, 2.0).weak_type
 
 
 def test_scalars_yield() -> None:
-    assert_same(comparison.lt(np.arange(3, dtype=np.uint8), 2), np.array([True, True, False]))
-    assert_same(comparison.ge(1, np.arange(3, dtype=np.float32)), np.array([True, True, False]))
-    jaxpr = corejax.make_jaxpr(lambda x: comparison.gt(x, 1))(sample(np.float32, (3,)))
+    assert_same(lax.lt(np.arange(3, dtype=np.uint8), 2), np.array([True, True, False]))
+    assert_same(lax.ge(1, np.arange(3, dtype=np.float32)), np.array([True, True, False]))
+    jaxpr = corejax.make_jaxpr(lambda x: lax.gt(x, 1))(sample(np.float32, (3,)))
     assert "gt a 1.0:f32[]" in str(jaxpr)
 
 
@@ -89,4 +89,4 @@ def test_scalars_yield() -> None:
 )
 def test_errors(x: Any, y: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
-        comparison.lt(x, y)
+        lax.lt(x, y)

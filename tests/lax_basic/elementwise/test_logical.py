@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import corejax
-from corejax_lax_basic.elementwise import logical
-from corejax_lax_basic.elementwise.arithmetic import mul
+from corejax_lax_basic import lax
+from corejax_lax_basic.lax import mul
 from tests.lax_basic.support import assert_same, check_vmap, compiled, dtypes_of, extremes, few_dtypes, sample
 
 BINARY = ["bitwise_and", "bitwise_or", "bitwise_xor"]
@@ -17,7 +17,7 @@ BINARY = ["bitwise_and", "bitwise_or", "bitwise_xor"]
 
 @pytest.mark.parametrize("name", BINARY)
 def test_binary_values(name: str) -> None:
-    function, reference = getattr(logical, name), getattr(np, name)
+    function, reference = getattr(lax, name), getattr(np, name)
     for dtype in dtypes_of("biu"):
         x, y = sample(dtype, (20,)), sample(dtype, (20,), seed=1)
         assert_same(function(x, y), reference(x, y))
@@ -30,13 +30,13 @@ def test_binary_values(name: str) -> None:
 def test_not() -> None:
     for dtype in dtypes_of("biu"):
         x = extremes(dtype)
-        assert_same(logical.bitwise_not(x), ~x)
-    check_vmap(logical.bitwise_not, (2,), dtypes=np.int8)
+        assert_same(lax.bitwise_not(x), ~x)
+    check_vmap(lax.bitwise_not, (2,), dtypes=np.int8)
 
 
 def test_compiled_agrees_with_eager() -> None:
     def everything(x: Any, y: Any) -> list[Any]:
-        return [*(getattr(logical, name)(x, y) for name in BINARY), logical.bitwise_not(x)]
+        return [*(getattr(lax, name)(x, y) for name in BINARY), lax.bitwise_not(x)]
 
     for dtype in few_dtypes("biu"):
         x, y = sample(dtype, (20,)), sample(dtype, (20,), seed=1)
@@ -45,9 +45,9 @@ def test_compiled_agrees_with_eager() -> None:
 
 
 def test_scalars_yield() -> None:
-    got = logical.bitwise_and(np.arange(4, dtype=np.uint8), 1)
+    got = lax.bitwise_and(np.arange(4, dtype=np.uint8), 1)
     assert_same(got, np.array([0, 1, 0, 1], np.uint8))
-    assert logical.bitwise_or(1, 2).weak_type
+    assert lax.bitwise_or(1, 2).weak_type
 
 
 @pytest.mark.parametrize(
@@ -61,12 +61,12 @@ def test_scalars_yield() -> None:
 )
 def test_errors(x: Any, y: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
-        logical.bitwise_and(x, y)
+        lax.bitwise_and(x, y)
 
 
 def test_inside_a_differentiated_function() -> None:
     def function(x: Any) -> Any:
-        bits = logical.bitwise_xor(np.int32(3), np.int32(1))
+        bits = lax.bitwise_xor(np.int32(3), np.int32(1))
         return mul(x, float(np.asarray(bits)))
 
     assert float(corejax.grad(function)(1.0)) == 2.0

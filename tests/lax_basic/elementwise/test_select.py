@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import corejax
-from corejax_lax_basic.elementwise import select as module
+from corejax_lax_basic import lax
 from corejax_lax_basic.elementwise.select import clamp, select_n
 from tests.lax_basic.support import (
     assert_same,
@@ -36,7 +36,7 @@ def test_boolean_select(dtype: Any) -> None:
     assert_same(select_n(which, x[0, 0], y), np.where(which, y, x[0, 0]))
     assert_same(select_n(which, x[0, 0], y[0, 0]), np.where(which, y[0, 0], x[0, 0]))
     assert_same(select_n(which[:0], x[:0], y[:0]), x[:0])
-    assert_same(module.select(which, x, y), np.where(which, x, y))
+    assert_same(lax.select(which, x, y), np.where(which, x, y))
 
 
 def test_indices_outside_count_as_the_nearest(jax: Any) -> None:

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import corejax
-from corejax_lax_basic.elementwise import arithmetic as binary
-from corejax_lax_basic.elementwise import complex_numbers, unary
+from corejax_lax_basic import lax
 from tests.lax_basic.support import (
     assert_same,
     check_derivatives,
@@ -58,7 +57,7 @@ ROWS = [
     Row("logistic", "fc"),
     Row("square", "iufc"),
 ]
-ours = {row.name: getattr(unary, row.name) for row in ROWS}
+ours = {row.name: getattr(lax, row.name) for row in ROWS}
 each_row = pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
 
 
@@ -107,14 +106,14 @@ def test_derivatives_complex(row: Row, jax: Any) -> None:
 def test_derivative_of_complex_sign_is_that_of_the_direction() -> None:
     """z/|z| turns with z; JAX takes its derivative to be zero."""
     z, t = np.array([1 + 1j, -2j, 0.3 - 4j]), np.array([0.7 - 0.2j, 1 + 1j, -0.4 + 2j])
-    primal, tangent = corejax.jvp(unary.sign, (z,), (t,))
+    primal, tangent = corejax.jvp(lax.sign, (z,), (t,))
     h = 1e-6
     wanted = ((z + h * t) / np.abs(z + h * t) - (z - h * t) / np.abs(z - h * t)) / (2 * h)
     np.testing.assert_allclose(np.asarray(primal), z / np.abs(z))
     np.testing.assert_allclose(np.asarray(tangent), wanted, atol=1e-8)
-    _, at_zero = corejax.jvp(unary.sign, (np.zeros(1, complex),), (np.ones(1, complex),))
+    _, at_zero = corejax.jvp(lax.sign, (np.zeros(1, complex),), (np.ones(1, complex),))
     assert np.asarray(at_zero) == 0
-    assert np.asarray(corejax.grad(lambda x: unary.sign(x))(2.0)) == 0
+    assert np.asarray(corejax.grad(lambda x: lax.sign(x))(2.0)) == 0
 
 
 @each_row
@@ -135,7 +134,7 @@ def test_compiled_agrees_with_eager() -> None:
 
 
 def test_signed_zeros_and_nan_of_sign() -> None:
-    got = np.asarray(unary.sign(np.array([-0.0, 0.0, np.nan, -5.0], np.float32)))
+    got = np.asarray(lax.sign(np.array([-0.0, 0.0, np.nan, -5.0], np.float32)))
     assert np.signbit(got).tolist()[:2] == [True, False]
     assert np.isnan(got[2]) and got[3] == -1
 
@@ -149,15 +148,15 @@ def test_sixteen_bits_round_once() -> None:
 
 
 def test_weak_type_is_kept() -> None:
-    assert unary.sin(1.0).weak_type
-    assert unary.neg(1).weak_type
-    assert not unary.sin(np.float32(1)).weak_type
-    assert not unary.is_finite(1.0).weak_type
+    assert lax.sin(1.0).weak_type
+    assert lax.neg(1).weak_type
+    assert not lax.sin(np.float32(1)).weak_type
+    assert not lax.is_finite(1.0).weak_type
 
 
 def test_logistic_does_not_overflow() -> None:
     x = np.array([-1e4, -90, 0, 90, 1e4], np.float32)
-    assert_same(unary.logistic(x), np.array([0, 0, 0.5, 1, 1], np.float32), atol=1e-30)
+    assert_same(lax.logistic(x), np.array([0, 0, 0.5, 1, 1], np.float32), atol=1e-30)
 
 
 def test_tangents_take_one_operation() -> None:
@@ -170,21 +169,21 @@ def test_tangents_take_one_operation() -> None:
 
 def test_stop_gradient() -> None:
     x = np.float64(3)
-    assert float(corejax.grad(lambda x: binary.mul(x, unary.stop_gradient(x)))(x)) == 3.0
+    assert float(corejax.grad(lambda x: lax.mul(x, lax.stop_gradient(x)))(x)) == 3.0
     tree = {"a": np.float32(1), "b": (2, "text")}
-    assert unary.stop_gradient(tree)["b"] == (2, "text")
-    jaxpr = corejax.make_jaxpr(lambda x: unary.stop_gradient(x))(x)
+    assert lax.stop_gradient(tree)["b"] == (2, "text")
+    jaxpr = corejax.make_jaxpr(lambda x: lax.stop_gradient(x))(x)
     assert "stop_gradient" in str(jaxpr)
-    assert_same(corejax.vmap(unary.stop_gradient)(np.arange(3.0)), np.arange(3.0))
+    assert_same(corejax.vmap(lax.stop_gradient)(np.arange(3.0)), np.arange(3.0))
 
 
 # -- complex numbers ---------------------------------------------------------------------------------------------
 
 PARTS = [
-    ("real", complex_numbers.real, "c"),
-    ("imag", complex_numbers.imag, "c"),
-    ("conj", complex_numbers.conj, "c"),
-    ("conj", complex_numbers.conj, "f"),
+    ("real", lax.real, "c"),
+    ("imag", lax.imag, "c"),
+    ("conj", lax.conj, "c"),
+    ("conj", lax.conj, "f"),
 ]
 
 
@@ -201,15 +200,15 @@ def test_parts(name: str, function: Any, kind: str, jax: Any) -> None:
 
 def test_complex_from_parts(jax: Any) -> None:
     x, y = sample(np.float64, (3,)), sample(np.float64, (3,), seed=1)
-    check_derivatives(jax, complex_numbers.complex, jax.lax.complex, x, y)
-    check_vmap(complex_numbers.complex, (2,), (2,))
-    check_vmap(complex_numbers.complex, (2,), ())
-    assert_same(complex_numbers.complex(x, 0.0), x.astype(np.complex128))
-    assert_same(compiled(complex_numbers.complex)(x, y), x + 1j * y)
+    check_derivatives(jax, lax.complex, jax.lax.complex, x, y)
+    check_vmap(lax.complex, (2,), (2,))
+    check_vmap(lax.complex, (2,), ())
+    assert_same(lax.complex(x, 0.0), x.astype(np.complex128))
+    assert_same(compiled(lax.complex)(x, y), x + 1j * y)
 
 
 def test_scalar_part_gets_the_sum_of_cotangents() -> None:
-    _, pull = corejax.vjp(complex_numbers.complex, np.float64(1), np.arange(3.0))
+    _, pull = corejax.vjp(lax.complex, np.float64(1), np.arange(3.0))
     x_bar, y_bar = pull(np.array([1 + 2j, 3 + 4j, 5j]))
     assert_same(x_bar, np.float64(4))
     assert_same(y_bar, np.array([-2.0, -4.0, -5.0]))
@@ -220,24 +219,24 @@ def test_complex_function_through_parts(jax: Any) -> None:
         return lambda z: number.mul(lax.abs(z), number.real(lax.exp(number.conj(z))))
 
     class Ours:
-        mul = staticmethod(binary.mul)
-        real = staticmethod(complex_numbers.real)
-        conj = staticmethod(complex_numbers.conj)
+        mul = staticmethod(lax.mul)
+        real = staticmethod(lax.real)
+        conj = staticmethod(lax.conj)
 
     x = sample(np.complex128, (4,), low=0.3, high=1.5)
-    check_derivatives(jax, function(unary, Ours), function(jax.lax, jax.lax), x)
+    check_derivatives(jax, function(lax, Ours), function(jax.lax, jax.lax), x)
 
 
 # -- errors ------------------------------------------------------------------------------------------------------
 
 BAD = [
-    (unary.sin, np.int32(1), "sin does not accept dtype int32; expects a floating-point or complex dtype"),
-    (unary.neg, np.bool_(True), "neg does not accept dtype bool; expects an integer, floating-point or complex dtype"),
-    (unary.floor, np.complex64(1), "floor does not accept dtype complex64; expects a floating-point dtype"),
-    (unary.is_finite, np.int8(1), "is_finite does not accept dtype int8"),
-    (complex_numbers.real, np.float32(1), "real does not accept dtype float32; expects a complex dtype"),
-    (unary.exp, "text", "operand of primitive 'exp'.*not an array"),
-    (unary.exp, [1.0], "operand of primitive 'exp'.*not an array"),
+    (lax.sin, np.int32(1), "sin does not accept dtype int32; expects a floating-point or complex dtype"),
+    (lax.neg, np.bool_(True), "neg does not accept dtype bool; expects an integer, floating-point or complex dtype"),
+    (lax.floor, np.complex64(1), "floor does not accept dtype complex64; expects a floating-point dtype"),
+    (lax.is_finite, np.int8(1), "is_finite does not accept dtype int8"),
+    (lax.real, np.float32(1), "real does not accept dtype float32; expects a complex dtype"),
+    (lax.exp, "text", "operand of primitive 'exp'.*not an array"),
+    (lax.exp, [1.0], "operand of primitive 'exp'.*not an array"),
 ]
 
 
@@ -252,7 +251,7 @@ def test_errors(function: Any, x: Any, message: str) -> None:
 
 def test_complex_of_narrow_parts_is_refused() -> None:
     with pytest.raises(TypeError, match=r"complex: the parts have to be float32 or float64, got float16\[\]"):
-        complex_numbers.complex(np.float16(1), np.float16(1))
+        lax.complex(np.float16(1), np.float16(1))
 
 
 @given(st.floats(-5, 5))

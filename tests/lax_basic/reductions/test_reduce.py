@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import corejax
-from corejax_lax_basic.reductions import reduce as reductions
+from corejax_lax_basic import lax
 from tests.lax_basic.support import (
     BFLOAT16,
     KINDS,
@@ -35,7 +35,7 @@ ROWS = {
     "reduce_and": (np.bitwise_and, "biu"),
     "reduce_or": (np.bitwise_or, "biu"),
 }
-ours = {name: getattr(reductions, name) for name in ROWS}
+ours = {name: getattr(lax, name) for name in ROWS}
 AXES = [(), (0,), (1,), (2,), (0, 2), (0, 1, 2)]
 each_row = pytest.mark.parametrize("name", ROWS)
 
@@ -83,26 +83,26 @@ def test_nan_is_the_extremum(name: str) -> None:
 
 
 def test_integers_wrap() -> None:
-    assert_same(reductions.reduce_sum(np.full(3, 100, np.int8), (0,)), np.int8(44))
-    assert_same(reductions.reduce_prod(np.full(3, 16, np.uint8), (0,)), np.uint8(0))
+    assert_same(lax.reduce_sum(np.full(3, 100, np.int8), (0,)), np.int8(44))
+    assert_same(lax.reduce_prod(np.full(3, 16, np.uint8), (0,)), np.uint8(0))
 
 
 def test_sixteen_bits_accumulate_in_float32() -> None:
     for dtype in (np.dtype(np.float16), BFLOAT16):
         x = np.ones(5000, dtype)
-        assert float(reductions.reduce_sum(x, (0,))) == float(np.float32(5000).astype(dtype))
-        assert float(compiled(lambda x: reductions.reduce_sum(x, (0,)))(x)) == float(np.float32(5000).astype(dtype))
+        assert float(lax.reduce_sum(x, (0,))) == float(np.float32(5000).astype(dtype))
+        assert float(compiled(lambda x: lax.reduce_sum(x, (0,)))(x)) == float(np.float32(5000).astype(dtype))
 
 
 def test_axes_may_count_from_the_end() -> None:
     x = sample(np.float32, (2, 3))
-    jaxpr = corejax.make_jaxpr(lambda x: reductions.reduce_sum(x, (-1, 0)))(x)
+    jaxpr = corejax.make_jaxpr(lambda x: lax.reduce_sum(x, (-1, 0)))(x)
     assert "reduce_sum[axes=(0, 1)] a" in str(jaxpr)
 
 
 def test_weak_type_is_kept() -> None:
-    assert reductions.reduce_sum(1.0, ()).weak_type
-    assert not reductions.argmax(np.ones(2), 0).weak_type
+    assert lax.reduce_sum(1.0, ()).weak_type
+    assert not lax.argmax(np.ones(2), 0).weak_type
 
 
 # -- derivatives -------------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def test_product_with_zeros(zeros: int) -> None:
     """Derivatives of a product need no division, so zeros are as good as other numbers."""
     x = np.arange(2.0, 7.0)
     x[:zeros] = 0
-    product = lambda x: reductions.reduce_prod(x, (0,))
+    product = lambda x: lax.reduce_prod(x, (0,))
     others = [np.prod(np.delete(x, i)) for i in range(5)]
     assert_same(corejax.grad(product)(x), np.array(others))
     second = np.asarray(corejax.hessian(product)(x))
@@ -139,13 +139,13 @@ def test_product_with_zeros(zeros: int) -> None:
 @pytest.mark.parametrize("size", [0, 1, 2, 7, 8])
 def test_product_of_any_size(size: int) -> None:
     x = np.arange(1.0, size + 1)
-    got = corejax.grad(lambda x: reductions.reduce_prod(x, (0,)))(x)
+    got = corejax.grad(lambda x: lax.reduce_prod(x, (0,)))(x)
     assert_same(got, np.prod(x) / x)
 
 
 def test_gradient_of_an_empty_sum() -> None:
     x = np.zeros((0, 2))
-    assert corejax.grad(lambda x: reductions.reduce_sum(x, (0, 1)))(x).shape == (0, 2)
+    assert corejax.grad(lambda x: lax.reduce_sum(x, (0, 1)))(x).shape == (0, 2)
 
 
 # -- vmap --------------------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def test_vmap(name: str) -> None:
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 def test_vmap_of_indices(name: str) -> None:
     for axis in (0, 1):
-        check_vmap(lambda x, a=axis: getattr(reductions, name)(x, a), (2, 4))
+        check_vmap(lambda x, a=axis: getattr(lax, name)(x, a), (2, 4))
 
 
 # -- argmax and argmin -------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def test_indices(name: str) -> None:
         x = with_ties(dtype, name)
         for axis, index_dtype in INDEXINGS:
             expected = getattr(np, name)(x, axis=axis).astype(index_dtype)
-            assert_same(getattr(reductions, name)(x, axis, index_dtype), expected)
+            assert_same(getattr(lax, name)(x, axis, index_dtype), expected)
 
 
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
@@ -195,7 +195,7 @@ def test_compiled_indices(name: str, jax: Any) -> None:
 
     xs = [with_ties(dtype, name) for dtype in few_dtypes("biuf")]
     expected = jax.jit(indices(getattr(jax.lax, name)))(xs)
-    for got, wanted in zip(compiled(indices(getattr(reductions, name)))(xs), expected, strict=True):
+    for got, wanted in zip(compiled(indices(getattr(lax, name)))(xs), expected, strict=True):
         assert_same(got, wanted)
 
 
@@ -204,18 +204,18 @@ def test_indices_are_of_the_first(values: list[float]) -> None:
     x = np.array(values)
     best = next((i for i, v in enumerate(values) if np.isnan(v)), None)
     expected = values.index(max(values)) if best is None else best
-    assert int(reductions.argmax(x, 0)) == expected
+    assert int(lax.argmax(x, 0)) == expected
 
 
 def test_index_dtype_defaults_to_that_of_int() -> None:
-    assert reductions.argmax(np.ones(2), 0).dtype == np.int32
+    assert lax.argmax(np.ones(2), 0).dtype == np.int32
     with corejax.config.override(default_dtype_bits=64):
-        assert reductions.argmax(np.ones(2), 0).dtype == np.int64
+        assert lax.argmax(np.ones(2), 0).dtype == np.int64
 
 
 def test_indices_have_no_derivative() -> None:
-    assert corejax.grad(lambda x: reductions.reduce_sum(x, (0,)) * float(np.asarray(2)))(np.ones(2)).shape == (2,)
-    out, _ = corejax.jvp(lambda x: reductions.argmax(x, 0), (np.array([1.0, 2.0]),), (np.ones(2),))
+    assert corejax.grad(lambda x: lax.reduce_sum(x, (0,)) * float(np.asarray(2)))(np.ones(2)).shape == (2,)
+    out, _ = corejax.jvp(lambda x: lax.argmax(x, 0), (np.array([1.0, 2.0]),), (np.ones(2),))
     assert int(out) == 1
 
 
@@ -223,17 +223,17 @@ def test_indices_have_no_derivative() -> None:
 
 X = np.ones((2, 3), np.float32)
 BAD = [
-    (lambda: reductions.reduce_sum(X, (2,)), ValueError, "reduce_sum: axis.*2 is out of bounds.* 2 dimensions"),
-    (lambda: reductions.reduce_sum(X, (0, -2)), ValueError, "reduce_sum: axis.*twice"),
-    (lambda: reductions.reduce_sum_p.bind(X, axes=(0, 0)), ValueError, r"\(0, 0\) are not distinct axes of f32\[2,3\]"),
-    (lambda: reductions.reduce_sum(np.ones(2, bool), (0,)), TypeError, "reduce_sum does not accept dtype bool; expect"),
-    (lambda: reductions.reduce_and(X, (0,)), TypeError, "reduce_and does not accept dtype float32; expects a boolean"),
-    (lambda: reductions.argmax(X, 2), ValueError, "argmax: axis.*2 is out of bounds"),
-    (lambda: reductions.argmax(np.ones((2, 0)), 1), ValueError, r"argmax: axis 1 of f64\[2,0\] has no elements"),
-    (lambda: reductions.argmin(X, 0, np.float32), TypeError, "index_dtype has to be an integer dtype, got float32"),
-    (lambda: reductions.argmin(np.complex64([1]), 0), TypeError, "argmin does not accept dtype complex64"),
-    (lambda: reductions.argmin_p.bind(X, axes=(0, 1), index_dtype=np.dtype("int32")), ValueError, "takes one axis"),
-    (lambda: reductions.reduce_max([1.0], (0,)), TypeError, "not an array"),
+    (lambda: lax.reduce_sum(X, (2,)), ValueError, "reduce_sum: axis.*2 is out of bounds.* 2 dimensions"),
+    (lambda: lax.reduce_sum(X, (0, -2)), ValueError, "reduce_sum: axis.*twice"),
+    (lambda: lax.reduce_sum_p.bind(X, axes=(0, 0)), ValueError, r"\(0, 0\) are not distinct axes of f32\[2,3\]"),
+    (lambda: lax.reduce_sum(np.ones(2, bool), (0,)), TypeError, "reduce_sum does not accept dtype bool; expect"),
+    (lambda: lax.reduce_and(X, (0,)), TypeError, "reduce_and does not accept dtype float32; expects a boolean"),
+    (lambda: lax.argmax(X, 2), ValueError, "argmax: axis.*2 is out of bounds"),
+    (lambda: lax.argmax(np.ones((2, 0)), 1), ValueError, r"argmax: axis 1 of f64\[2,0\] has no elements"),
+    (lambda: lax.argmin(X, 0, np.float32), TypeError, "index_dtype has to be an integer dtype, got float32"),
+    (lambda: lax.argmin(np.complex64([1]), 0), TypeError, "argmin does not accept dtype complex64"),
+    (lambda: lax.argmin_p.bind(X, axes=(0, 1), index_dtype=np.dtype("int32")), ValueError, "takes one axis"),
+    (lambda: lax.reduce_max([1.0], (0,)), TypeError, "not an array"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""What elementwise primitives share: type rules with their messages, constants, and help for tangents of scalars.
+"""Type rules and what they say when they refuse: kinds of dtype, equal dtypes, joint shapes.
 
 Operands of an elementwise primitive have one dtype; their shapes are equal, or some are scalars, which mix with
 any shape. The result is weakly typed if all operands are.
@@ -6,13 +6,12 @@ any shape. The result is weakly typed if all operands are.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, ShapedArray, dtypes, get_aval
+from corejax.extend import ShapedArray, dtypes
 from corejax_lax_basic._base.arity import takes
 
 Kinds = frozenset[str]
@@ -194,84 +193,6 @@ def elementwise(
     return rule
 
 
-def row(
-    name: str,
-    impl: Callable[..., Any],
-    accepts: Kinds,
-    function: Callable[..., Any],
-    result: Callable[[np.dtype[Any]], np.dtype[Any]] | None = None,
-    linear_in: tuple[int, ...] = (),
-) -> dict[str, Any]:
-    """Arguments of `Primitive` for one row in a table of elementwise primitives.
-
-    Args:
-        name: the primitive's name.
-        impl: its impl rule, often a NumPy function.
-        accepts: kinds of dtype that it takes.
-        function: its public function, which has the documentation, and an argument for each operand.
-        result: dtype of the result by that of the operands; by default the same.
-        linear_in: positions of the operands in which it is linear, the others held.
-    """
-    return {
-        "name": name,
-        "impl": impl,
-        "abstract_eval": elementwise(name, function.__code__.co_argcount, accepts, result),
-        "linear_in": linear_in,
-        "tags": ("elementwise",),
-        "doc": function.__doc__,
-    }
-
-
 def to_bool(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Result dtype of comparisons."""
     return dtypes.bool_
-
-
-# -- for rules ---------------------------------------------------------------------------------------------
-
-
-@functools.cache
-def _scalar(dtype: np.dtype[Any], value: float) -> Array:
-    return Array(np.array(value, dtype))
-
-
-def constant(x: Any, value: float) -> Array:
-    """A scalar of the dtype of `x`."""
-    return _scalar(get_aval(x).dtype, value)
-
-
-def spread(tangent: Any, out: Any) -> Any:
-    """The tangent of a scalar operand repeated over the shape of the result; any other as it is."""
-    shape = get_aval(out).shape
-    if get_aval(tangent).shape == shape:
-        return tangent
-    from corejax_lax_basic.shape.broadcasting import broadcast_in_dim  # built on this module
-
-    return broadcast_in_dim(tangent, shape, ())
-
-
-def unbroadcast(aval: ShapedArray, ct: Any) -> Any:
-    """The cotangent of an operand: summed where a scalar was mixed with an array."""
-    shape = get_aval(ct).shape
-    if shape == aval.shape:
-        return ct
-    from corejax_lax_basic.reductions.reduce import reduce_sum  # built on this module
-
-    return reduce_sum(ct, tuple(range(len(shape))))
-
-
-# The narrow types for which NumPy has arithmetic, done in float32 for what takes several steps.
-_THROUGH_FLOAT32 = frozenset(np.dtype(t) for t in (np.float16, dtypes.dtype("bfloat16")))
-
-
-def through_float32(f: Callable[..., Any]) -> Callable[..., Any]:
-    """An impl rule that computes 16-bit floats in float32 and rounds once, at the end."""
-
-    @functools.wraps(f)
-    def impl(*arrays: Any, **params: Any) -> Any:
-        dtype = arrays[0].dtype
-        if dtype not in _THROUGH_FLOAT32:
-            return f(*arrays, **params)
-        return np.asarray(f(*(x.astype(np.float32) for x in arrays), **params)).astype(dtype)
-
-    return impl

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import Array, Tracer, as_array, dtypes, host_value, trace_stack, trace_state
-from corejax_lax_basic._promotion import is_array, make_scalar
-from corejax_lax_basic.arrays.indexing import basic_index, from_front
+from corejax_lax_basic._base.scalars import is_array, make_scalar
+from corejax_lax_basic.arrays._basic_indexing import basic_index, from_front
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise.arithmetic import add_p, max_p, min_p, mul_p
 from corejax_lax_basic.indexing._batched_blocks import take_along
 from corejax_lax_basic.shape.broadcasting import broadcast_shapes, broadcast_to
 from corejax_lax_basic.shape.rearranging import reshape, transpose
+from corejax_lax_basic.shape.slicing import canonical_index
 
 _evaluation = trace_stack()[0]
 _INDEX = np.dtype(np.int32)
@@ -121,8 +122,6 @@ def _as_indices(entry: Any, place: int, entries: list[Any], x: Any) -> Any:
     axis = sum(e is not None for e in entries[:place])
     size = x.aval.shape[axis]
     if type(entry) is int:
-        from corejax_lax_basic.shape.slicing import canonical_index
-
         return make_scalar(canonical_index(entry, axis, size), _INDEX)
     if not size and entry.aval.size:
         raise IndexError(f"axis {axis} of {x.aval.str_short()} has size 0: it has no element to index")

@@ -15,8 +15,10 @@ import numpy as np
 
 from corejax.extend import dtypes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_axis, canonical_shape
-from corejax_lax_basic._promotion import make_scalar, operand, promote
+from corejax_lax_basic._base.scalars import make_scalar
+from corejax_lax_basic._promotion import as_operand, promote_operands
 from corejax_lax_basic.conversion.convert import convert_element_type
+from corejax_lax_basic.creation.filled import zeros_like_array
 from corejax_lax_basic.elementwise import complex_numbers
 from corejax_lax_basic.elementwise.arithmetic import div_p, max_p, min_p
 from corejax_lax_basic.elementwise.comparison import ne_p
@@ -102,7 +104,7 @@ def clip(self: Any, min: Any = None, max: Any = None, out: None = None) -> Any:
     clipped = self
     for bound, primitive in ((min, max_p), (max, min_p)):
         if bound is not None:
-            clipped = primitive.bind(*promote("clip", clipped, _checked(bound, "clip")))
+            clipped = primitive.bind(*promote_operands(clipped, _checked(bound, "clip"), name="clip"))
     return clipped
 
 
@@ -113,7 +115,7 @@ def _refuse_out(name: str, out: Any) -> None:
 
 
 def _checked(x: Any, name: str) -> Any:
-    found = operand(x)
+    found = as_operand(x)
     if found is NotImplemented:
         raise TypeError(f"{name} takes arrays and Python scalars, got {x!r} of type {type(x).__name__}")
     return found
@@ -128,8 +130,6 @@ def imag(self: Any) -> Any:
     """Imaginary part; zeros of a real array."""
     if dtypes.is_complex(self.aval.dtype):
         return complex_numbers.imag(self)
-    from corejax_lax_basic.creation.filled import zeros_like_array
-
     return zeros_like_array(self)
 
 

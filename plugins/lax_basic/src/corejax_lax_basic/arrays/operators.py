@@ -1,7 +1,6 @@
 """Python's operators on arrays and tracers, with NumPy's promotion and broadcasting.
 
-Two operands of one type, and an array with a Python scalar that takes its dtype, go straight to the primitive;
-for which types that is right is remembered. Everything else passes through `promote`.
+Two operands of one type, and an array with a Python scalar that yields to it, go straight to the primitive.
 """
 
 from __future__ import annotations
@@ -11,35 +10,30 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, api_boundary, as_array, config, dtypes, frames_left_out, trace_state
-from corejax_lax_basic._promotion import (
-    PYTHON_SCALARS,
-    broadcast_together,
-    operand,
-    promote,
-    scalar_maker,
-)
+from corejax.extend import Primitive, api_boundary, as_array, dtypes, frames_left_out
+from corejax_lax_basic._base.scalars import PYTHON_SCALARS, scalar_maker
+from corejax_lax_basic._promotion import as_operand, broadcast_operands, promote_operands, yielding_scalar
 from corejax_lax_basic.conversion.convert import convert_element_type
-from corejax_lax_basic.elementwise.arithmetic import add_p, div_p, integer_pow_p, mul_p, pow_p, rem_p, sub_p
+from corejax_lax_basic.elementwise.arithmetic import add_p, div_p, mul_p, neg_p, rem_p, sub_p
 from corejax_lax_basic.elementwise.comparison import eq_p, ge_p, gt_p, le_p, lt_p, ne_p
 from corejax_lax_basic.elementwise.logical import and_p, not_p, or_p, xor_p
+from corejax_lax_basic.elementwise.powers import integer_pow_p, pow_p
 from corejax_lax_basic.elementwise.select import select_n_p
-from corejax_lax_basic.elementwise.unary import abs_p, floor_p, neg_p, sign_p
+from corejax_lax_basic.elementwise.unary import abs_p, floor_p, sign_p
 from corejax_lax_basic.linear.dot import matmul
 
 Binary = Callable[[Any, Any], Any]
 
 _bool = np.dtype(np.bool_)
-_MEMO_LIMIT = 4096
 
-# -- meanings, of operands that `promote.operand` let through --------------------------------------------------
+# -- meanings, of operands that `as_operand` let through --------------------------------------------------
 
 
 def _elementwise(primitive: Primitive, on_bool: Primitive | None = None, inexact: bool = False) -> Binary:
     """A binary operation; `on_bool` is the primitive for booleans, where that is another one."""
 
     def apply(x: Any, y: Any) -> Any:
-        x, y = promote(primitive.name, x, y, inexact=inexact)
+        x, y = promote_operands(x, y, inexact=inexact, name=primitive.name)
         if on_bool is not None and x.aval.dtype == _bool:
             return on_bool.bind(x, y)
         return primitive.bind(x, y)
@@ -51,7 +45,7 @@ def _bitwise(primitive: Primitive, symbol: str) -> Binary:
     """A binary operation on booleans and integers."""
 
     def apply(x: Any, y: Any) -> Any:
-        x, y = promote(primitive.name, x, y)
+        x, y = promote_operands(x, y, name=primitive.name)
         if dtypes.is_inexact(x.aval.dtype):
             raise TypeError(f"operator {symbol} takes booleans or integers; these operands are {x.aval.dtype.name}")
         return primitive.bind(x, y)
@@ -65,7 +59,7 @@ def subtract(x: Any, y: Any) -> Any:
     Raises:
         TypeError: the operands are booleans.
     """
-    x, y = promote("sub", x, y)
+    x, y = promote_operands(x, y, name="sub")
     if x.aval.dtype == _bool:
         raise TypeError("operator - is not defined for booleans; use x ^ y, or convert to an integer dtype first")
     return sub_p.bind(x, y)
@@ -76,7 +70,7 @@ def _numbers(x: Any, y: Any, symbol: str) -> list[Any]:
     dtype = dtypes.result_type(x, y)
     if dtypes.is_complex(dtype):
         raise TypeError(f"operator {symbol} is not defined for complex numbers; these operands are {dtype.name}")
-    return promote(symbol, *_as_integers(x, y)) if dtype == _bool else promote(symbol, x, y)
+    return promote_operands(*_as_integers(x, y), name=symbol) if dtype == _bool else promote_operands(x, y, name=symbol)
 
 
 def _as_integers(*booleans: Any) -> list[Any]:
@@ -165,10 +159,10 @@ def power(x: Any, y: Any) -> Any:
 def _power_of_arrays(x: Any, y: Any) -> Any:
     arrays = type(x) not in PYTHON_SCALARS and type(y) not in PYTHON_SCALARS
     if arrays and dtypes.is_inexact(x.aval.dtype) and dtypes.is_integer(y.aval.dtype):
-        return pow_p.bind(*broadcast_together("pow", [x, y]))  # an integer exponent stays one
+        return pow_p.bind(*broadcast_operands(x, y, name="pow"))  # an integer exponent stays one
     if dtypes.result_type(x, y) == _bool:
         x, y = _as_integers(x, y)
-    return pow_p.bind(*promote("pow", x, y))
+    return pow_p.bind(*promote_operands(x, y, name="pow"))
 
 
 # -- operators ---------------------------------------------------------------------------------------------------
@@ -178,93 +172,50 @@ def _power_of_arrays(x: Any, y: Any) -> Any:
 def _pow(self: Any, other: Any) -> Any:
     if isinstance(other, np.integer):
         return power(self, int(other))
-    other = operand(other)
+    other = as_operand(other)
     return other if other is NotImplemented else power(self, other)
 
 
-def _plain(name: str, apply: Binary) -> dict[str, Any]:
-    """An operator and its reflected one."""
+def _nowhere(dtype: Any) -> bool:
+    return False
+
+
+def _operator(
+    name: str, apply: Binary, primitive: Primitive = add_p, fits: Callable[[Any], bool] = _nowhere
+) -> dict[str, Any]:
+    """An operator and its reflected one.
+
+    Args:
+        name: `"add"` for `__add__`.
+        apply: what the operator means.
+        primitive: what that comes down to for operands of one type, and for Python scalars that yield.
+        fits: the dtypes for which it does.
+    """
+    direct = frozenset(filter(fits, dtypes.LONG_NAMES.values()))
 
     def forward(self: Any, other: Any) -> Any:
+        aval = self.aval
+        if aval.dtype in direct:
+            if getattr(other, "aval", None) is aval:
+                return primitive.bind(self, other)
+            if (make := yielding_scalar(aval, type(other))) is not None:
+                return primitive.bind(self, make(other))
         try:
-            other = operand(other)
+            other = as_operand(other)
             return other if other is NotImplemented else apply(self, other)
         except frames_left_out():
             raise
 
     def reflected(self: Any, other: Any) -> Any:
+        if self.aval.dtype in direct and (make := yielding_scalar(self.aval, type(other))) is not None:
+            return primitive.bind(make(other), self)
         try:
-            other = operand(other)
+            other = as_operand(other)
             return other if other is NotImplemented else apply(other, self)
         except frames_left_out():
             raise
 
     return {f"__{name}__": forward, f"__r{name}__": reflected}
-
-
-def _direct(
-    name: str, apply: Binary, primitive: Primitive, fits: Callable[[Any], bool], reflect: bool = True
-) -> dict[str, Any]:
-    """As `_plain`, with short cuts to `primitive` for operands of one type and for Python scalars.
-
-    Args:
-        name: `"add"` for `__add__`.
-        apply: what the operator means.
-        primitive: what that comes down to for operands of one dtype.
-        fits: the dtypes for which it does.
-        reflect: whether there is a reflected operator.
-    """
-    same_type: set[Any] = set()
-    scalars: dict[Any, Callable[[Any], Any]] = {}
-
-    def learn(aval: Any, other: Any) -> None:
-        """Remember whether the next operands like these may take the short cut."""
-        if not fits(aval.dtype):
-            return
-        if getattr(other, "aval", None) is aval:
-            if len(same_type) >= _MEMO_LIMIT:
-                same_type.clear()
-            same_type.add(aval)
-        elif type(other) in PYTHON_SCALARS:
-            dtype, weak = dtypes.result_type(aval, other, return_weak_type_flag=True)
-            if dtype == aval.dtype and weak == aval.weak_type:
-                if len(scalars) >= _MEMO_LIMIT:
-                    scalars.clear()
-                scalars[aval, type(other), config.default_dtype_bits] = scalar_maker(dtype, weak)
-
-    def forward(self: Any, other: Any) -> Any:
-        aval = self.aval
-        if getattr(other, "aval", None) is aval and aval in same_type:
-            return trace_state.trace.process_primitive(primitive, (self, other), {})[0]
-        make = scalars.get((aval, type(other), config.default_dtype_bits))
-        if make is not None:
-            return trace_state.trace.process_primitive(primitive, (self, make(other)), {})[0]
-        try:
-            other = operand(other)
-            if other is NotImplemented:
-                return other
-            out = apply(self, other)
-        except frames_left_out():
-            raise
-        learn(aval, other)
-        return out
-
-    def reflected(self: Any, other: Any) -> Any:
-        make = scalars.get((self.aval, type(other), config.default_dtype_bits))
-        if make is not None:
-            return trace_state.trace.process_primitive(primitive, (make(other), self), {})[0]
-        try:
-            other = operand(other)
-            if other is NotImplemented:
-                return other
-            out = apply(other, self)
-        except frames_left_out():
-            raise
-        learn(self.aval, other)
-        return out
-
-    pair = {f"__{name}__": forward}
-    return {**pair, f"__r{name}__": reflected} if reflect else pair
 
 
 def _number(dtype: Any) -> bool:
@@ -282,7 +233,7 @@ def _any(dtype: Any) -> bool:
 def _negative(self: Any) -> Any:
     if self.aval.dtype == _bool:
         raise TypeError("operator - is not defined for booleans; use ~x, or convert to an integer dtype first")
-    return trace_state.trace.process_primitive(neg_p, (self,), {})[0]
+    return neg_p.bind(self)
 
 
 def _positive(self: Any) -> Any:
@@ -307,24 +258,25 @@ def _shift(symbol: str) -> Binary:
 
 
 def _comparison(name: str, primitive: Primitive) -> dict[str, Any]:
-    return _direct(name, _elementwise(primitive), primitive, _any, reflect=False)
+    both = _operator(name, _elementwise(primitive), primitive, _any)
+    return {f"__{name}__": both[f"__{name}__"]}
 
 
 OPERATORS: Mapping[str, Any] = {
-    **_direct("add", _elementwise(add_p, on_bool=or_p), add_p, _number),
-    **_direct("sub", subtract, sub_p, _number),
-    **_direct("mul", _elementwise(mul_p, on_bool=and_p), mul_p, _number),
-    **_direct("truediv", _elementwise(div_p, inexact=True), div_p, dtypes.is_inexact),
-    **_direct("and", _bitwise(and_p, "&"), and_p, _discrete),
-    **_direct("or", _bitwise(or_p, "|"), or_p, _discrete),
-    **_direct("xor", _bitwise(xor_p, "^"), xor_p, _discrete),
-    **_plain("floordiv", floor_divide),
-    **_plain("mod", remainder),
-    **_plain("divmod", divmod_),
-    **{**_plain("pow", power), "__pow__": _pow},
-    **_plain("matmul", matmul),
-    **_plain("lshift", _shift("<<")),
-    **_plain("rshift", _shift(">>")),
+    **_operator("add", _elementwise(add_p, on_bool=or_p), add_p, _number),
+    **_operator("sub", subtract, sub_p, _number),
+    **_operator("mul", _elementwise(mul_p, on_bool=and_p), mul_p, _number),
+    **_operator("truediv", _elementwise(div_p, inexact=True), div_p, dtypes.is_inexact),
+    **_operator("and", _bitwise(and_p, "&"), and_p, _discrete),
+    **_operator("or", _bitwise(or_p, "|"), or_p, _discrete),
+    **_operator("xor", _bitwise(xor_p, "^"), xor_p, _discrete),
+    **_operator("floordiv", floor_divide),
+    **_operator("mod", remainder),
+    **_operator("divmod", divmod_),
+    **{**_operator("pow", power), "__pow__": _pow},
+    **_operator("matmul", matmul),
+    **_operator("lshift", _shift("<<")),
+    **_operator("rshift", _shift(">>")),
     **_comparison("eq", eq_p),
     **_comparison("ne", ne_p),
     **_comparison("lt", lt_p),

@@ -1,2 +1,1 @@
-"""Arrays made of nothing: filled with one value, or with their indices.
-"""
+"""Arrays made of nothing: filled with one value, or with their indices."""

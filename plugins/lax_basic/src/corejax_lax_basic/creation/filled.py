@@ -7,7 +7,7 @@ from typing import Any
 
 from corejax.extend import as_array, dtypes, get_aval
 from corejax_lax_basic._base.axes import canonical_shape
-from corejax_lax_basic._promotion import PYTHON_SCALARS, make_scalar
+from corejax_lax_basic._base.scalars import PYTHON_SCALARS, make_scalar
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p
 

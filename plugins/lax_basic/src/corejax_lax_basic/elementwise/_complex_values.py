@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax_lax_basic._base.type_rules import through_float32
+from corejax_lax_basic._base.narrow_floats import through_float32
 
 _NAN = complex(np.nan, np.nan)
 

@@ -8,49 +8,21 @@ where dtypes or shapes disagree, and for other dtypes.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from corejax.extend import Primitive, defbroadcasting, defvectorized, defzero
-from corejax_lax_basic._base.type_rules import INTEGRAL, row
-from corejax_lax_basic._operands import promoted
+from corejax.extend import defzero
+from corejax_lax_basic._base.type_rules import INTEGRAL
+from corejax_lax_basic.elementwise._family import binary, unary
 
-
-def bitwise_and(x: Any, y: Any) -> Any:
-    """`x & y` for each element; boolean or integer, the same dtype out (StableHLO `and`)."""
-    if getattr(x, "aval", None) is not getattr(y, "aval", x):
-        x, y = promoted(x, y)
-    return and_p.bind(x, y)
-
-
-def bitwise_or(x: Any, y: Any) -> Any:
-    """`x | y` for each element; boolean or integer, the same dtype out (StableHLO `or`)."""
-    if getattr(x, "aval", None) is not getattr(y, "aval", x):
-        x, y = promoted(x, y)
-    return or_p.bind(x, y)
-
-
-def bitwise_xor(x: Any, y: Any) -> Any:
-    """`x ^ y` for each element; boolean or integer, the same dtype out (StableHLO `xor`)."""
-    if getattr(x, "aval", None) is not getattr(y, "aval", x):
-        x, y = promoted(x, y)
-    return xor_p.bind(x, y)
-
-
-def bitwise_not(x: Any) -> Any:
-    """`~x` for each element; boolean or integer, the same dtype out (StableHLO `not`)."""
-    return not_p.bind(x)
-
+_doc = "`{}` for each element; boolean or integer, the same dtype out (StableHLO `{}`)."
 
 # fmt: off
-and_p = Primitive(**row("and", np.bitwise_and, INTEGRAL, bitwise_and))
-or_p  = Primitive(**row("or",  np.bitwise_or,  INTEGRAL, bitwise_or))
-xor_p = Primitive(**row("xor", np.bitwise_xor, INTEGRAL, bitwise_xor))
-not_p = Primitive(**row("not", np.bitwise_not, INTEGRAL, bitwise_not))
+bitwise_and, and_p = binary("and", np.bitwise_and, INTEGRAL, "and", defzero, _doc.format("x & y", "and"),
+                            function="bitwise_and")
+bitwise_or,  or_p  = binary("or",  np.bitwise_or,  INTEGRAL, "or",  defzero, _doc.format("x | y", "or"),
+                            function="bitwise_or")
+bitwise_xor, xor_p = binary("xor", np.bitwise_xor, INTEGRAL, "xor", defzero, _doc.format("x ^ y", "xor"),
+                            function="bitwise_xor")
+bitwise_not, not_p = unary("not",  np.bitwise_not, INTEGRAL, "not", defzero, _doc.format("~x", "not"),
+                           function="bitwise_not")
 # fmt: on
-
-for _primitive in (and_p, or_p, xor_p, not_p):
-    defzero(_primitive)
-defbroadcasting(and_p, or_p, xor_p)
-defvectorized(not_p)

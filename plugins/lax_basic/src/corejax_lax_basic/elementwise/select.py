@@ -11,21 +11,14 @@ from corejax.extend import (
     ShapedArray,
     defbroadcasting,
     defjvp,
-    get_aval,
     is_undef_primal,
     jvp_rules,
     transpose_rules,
 )
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.type_rules import (
-    ORDERED,
-    check_equal_dtypes,
-    constant,
-    elementwise,
-    joint_shape,
-    unbroadcast,
-)
-from corejax_lax_basic._operands import promoted
+from corejax_lax_basic._base.type_rules import ORDERED, check_equal_dtypes, elementwise, joint_shape
+from corejax_lax_basic._promotion import scalars_yield
+from corejax_lax_basic.elementwise._family import constant, spread, unbroadcast
 from corejax_lax_basic.elementwise.comparison import gt, lt
 from corejax_lax_basic.elementwise.logical import bitwise_and, bitwise_or
 
@@ -48,7 +41,7 @@ def select_n(which: Any, *cases: Any) -> Any:
     """
     if type(which) is int:
         which = np.int32(which)
-    return select_n_p.bind(which, *(promoted(*cases) if len(cases) > 1 else cases))
+    return select_n_p.bind(which, *(scalars_yield(*cases) if len(cases) > 1 else cases))
 
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
@@ -93,14 +86,9 @@ def _select_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
     out = select_n_p.bind(which, *cases)
     if all(t is None for t in moving):
         return out, None
-    shape = get_aval(out).shape
     zero = constant(out, 0)
-    tangent = select_n_p.bind(which, *(zero if t is None else t for t in moving))
-    if get_aval(tangent).shape != shape:  # the only case that is not a scalar has no tangent
-        from corejax_lax_basic.shape.broadcasting import broadcast_in_dim
-
-        tangent = broadcast_in_dim(tangent, shape, ())
-    return out, tangent
+    # Spread where the only case that is not a scalar has no tangent.
+    return out, spread(select_n_p.bind(which, *(zero if t is None else t for t in moving)), out)
 
 
 def _select_transpose(ct: Any, which: Any, *cases: Any) -> list[Any]:
@@ -136,7 +124,7 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
     Raises:
         TypeError: dtypes or shapes disagree, or the dtype is complex.
     """
-    return clamp_p.bind(*promoted(min, x, max))
+    return clamp_p.bind(*scalars_yield(min, x, max))
 
 
 def _clamp_impl(low: Any, x: Any, high: Any) -> Any:

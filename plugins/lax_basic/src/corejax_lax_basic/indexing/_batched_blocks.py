@@ -14,35 +14,28 @@ import numpy as np
 from corejax.extend import dtypes, get_aval
 from corejax_lax_basic._base.axes import Ints
 from corejax_lax_basic.conversion.convert import convert_element_type
+from corejax_lax_basic.creation.iota import broadcasted_iota
 from corejax_lax_basic.elementwise.arithmetic import add_p, max_p, min_p, sub_p
 from corejax_lax_basic.elementwise.comparison import eq_p, ge_p, lt_p
 from corejax_lax_basic.elementwise.logical import and_p
 from corejax_lax_basic.elementwise.select import select_n_p
-from corejax_lax_basic.indexing.dynamic_slicing import dynamic_slice_p
 from corejax_lax_basic.reductions.reduce import reduce_or_p, reduce_sum_p
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim, broadcast_in_dim_p
-from corejax_lax_basic.shape.joining import broadcasted_iota
 from corejax_lax_basic.shape.rearranging import moveaxis
 
 _INDEX = np.dtype(np.int32)
 
 
 def take_blocks(axis_size: int, x: Any, starts: Sequence[Any], dims: Sequence[int | None], sizes: Ints) -> Any:
-    """`x[i][starts[i] : starts[i] + sizes]` for each `i` of the batch.
+    """`x[i][starts[i] : starts[i] + sizes]` for each `i` of the batch, along the axes whose starts differ in it.
 
     Args:
         axis_size: size of the batch.
         x: operands, the batch in front.
         starts: a start for each axis behind it: a scalar, or a vector over the batch.
-        dims: 0 for a vector, None for a scalar.
+        dims: 0 for a vector, None for a scalar: `x` is the block already along this axis.
         sizes: shape of the block.
     """
-    if any(d is None for d in dims):  # one block for all along these axes
-        shape = get_aval(x).shape
-        zero = np.zeros((), get_aval(starts[0]).dtype)[()]
-        common = [s if d is None else zero for s, d in zip(starts, dims, strict=True)]
-        kept = tuple(s if d is None else n for s, d, n in zip(sizes, dims, shape[1:], strict=True))
-        x = dynamic_slice_p.bind(x, zero, *common, slice_sizes=(axis_size, *kept))
     for axis, (start, d, size) in enumerate(zip(starts, dims, sizes, strict=True), 1):
         length = get_aval(x).shape[axis]
         if d is not None and size < length:

@@ -28,6 +28,8 @@ from corejax_lax_basic.conversion.convert import as_weak_as, convert_element_typ
 from corejax_lax_basic.elementwise.arithmetic import add_p
 from corejax_lax_basic.elementwise.comparison import lt_p
 from corejax_lax_basic.elementwise.select import select_n_p
+from corejax_lax_basic.indexing._batched_blocks import put_blocks, take_blocks
+from corejax_lax_basic.shape.broadcasting import expand_dims
 from corejax_lax_basic.shape.rearranging import squeeze_p
 
 # -- public ------------------------------------------------------------------------------------------------------
@@ -128,8 +130,6 @@ def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axi
 
 def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int) -> Any:
     """One element along an axis replaced; `update` may lack the axis."""
-    from corejax_lax_basic.shape.broadcasting import expand_dims
-
     ndim = get_aval(operand).ndim
     axis = canonical_axis(axis, ndim, "dynamic_update_index_in_dim: axis")
     if get_aval(update).ndim != ndim:
@@ -184,15 +184,23 @@ def _slice_transpose(ct: Any, x: Any, *starts: Any, slice_sizes: Ints) -> list[A
 
 
 def _slice_vmap(axis_size: int, vals: Any, dims: Any, *, slice_sizes: Ints) -> Any:
-    from corejax_lax_basic.indexing._batched_blocks import take_blocks
-
     (x, *starts), (d, *start_dims) = vals, dims
     if any(b is not None for b in start_dims):
-        blocks = take_blocks(axis_size, move_batch_axis(axis_size, d, 0, x), starts, start_dims, slice_sizes)
-        return as_weak_as(blocks, x), 0
+        common = _common_block(axis_size, move_batch_axis(axis_size, d, 0, x), starts, start_dims, slice_sizes)
+        return as_weak_as(take_blocks(axis_size, common, starts, start_dims, slice_sizes), x), 0
     starts.insert(d, np.zeros((), get_aval(starts[0]).dtype)[()] if starts else np.int32(0))
     sizes = (*slice_sizes[:d], axis_size, *slice_sizes[d:])
     return dynamic_slice_p.bind(x, *starts, slice_sizes=sizes), d
+
+
+def _common_block(axis_size: int, x: Any, starts: Sequence[Any], dims: Sequence[int | None], sizes: Ints) -> Any:
+    """The block along the axes whose starts are the same for the whole batch, which lies in front."""
+    if all(d is not None for d in dims):
+        return x
+    zero = np.zeros((), get_aval(starts[0]).dtype)[()]
+    common = [s if d is None else zero for s, d in zip(starts, dims, strict=True)]
+    kept = tuple(s if d is None else n for s, d, n in zip(sizes, dims, get_aval(x).shape[1:], strict=True))
+    return dynamic_slice_p.bind(x, zero, *common, slice_sizes=(axis_size, *kept))
 
 
 dynamic_slice_p = Primitive(
@@ -248,8 +256,6 @@ def _update_transpose(ct: Any, x: Any, update: Any, *starts: Any) -> list[Any]:
 
 
 def _update_vmap(axis_size: int, vals: Any, dims: Any) -> Any:
-    from corejax_lax_basic.indexing._batched_blocks import put_blocks
-
     (x, update, *starts), (d, d_update, *start_dims) = vals, dims
     x, update = move_batch_axis(axis_size, d, 0, x), move_batch_axis(axis_size, d_update, 0, update)
     if any(b is not None for b in start_dims):

@@ -13,7 +13,8 @@ import numpy as np
 from corejax.extend import Primitive, ShapedArray, add_tangents, dtypes, get_aval, is_undef_primal, jvp_rules
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import ints
-from corejax_lax_basic._promotion import PYTHON_SCALARS, convert, promote_dtypes
+from corejax_lax_basic._base.scalars import PYTHON_SCALARS
+from corejax_lax_basic._promotion import convert_operand, promote_dtypes
 from corejax_lax_basic.shape.broadcasting import broadcast_shapes, broadcast_to
 from corejax_lax_basic.shape.rearranging import inverse_permutation, moveaxis, transpose
 
@@ -208,7 +209,7 @@ def _cotangent(ct: Any, other: Any, numbers: DimensionNumbers, aval: ShapedArray
     order = sorted(range(len(others.contract)), key=others.contract.__getitem__)
     layout = (*own.batch, *own.free, *(own.contract[i] for i in order))
     bar = transpose(bar, inverse_permutation(layout))
-    return bar if get_aval(bar).dtype == aval.dtype else convert(bar, aval.dtype)
+    return bar if get_aval(bar).dtype == aval.dtype else convert_operand(bar, aval.dtype)
 
 
 def _transpose(

@@ -17,13 +17,14 @@ import numpy as np
 from corejax.extend import Primitive, ShapedArray, deflinear, get_aval, jvp_rules, vmap_rules
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axis
-from corejax_lax_basic._base.type_rules import ANY, FLOAT, NUMERIC, Kinds, check_kind, through_float32
+from corejax_lax_basic._base.narrow_floats import through_float32
+from corejax_lax_basic._base.type_rules import ANY, FLOAT, NUMERIC, Kinds, check_kind
 from corejax_lax_basic.creation.filled import full_like
-from corejax_lax_basic.elementwise.arithmetic import add, max, min, mul, sub
+from corejax_lax_basic.elementwise.arithmetic import add, max, min, mul, neg, sub
 from corejax_lax_basic.elementwise.comparison import eq, ge, ne
 from corejax_lax_basic.elementwise.logical import bitwise_and
 from corejax_lax_basic.elementwise.select import select
-from corejax_lax_basic.elementwise.unary import exp, log1p, logistic, neg
+from corejax_lax_basic.elementwise.unary import exp, log1p, logistic
 from corejax_lax_basic.reductions.associative_scan import associative_scan
 
 # -- functions ---------------------------------------------------------------------------------------------------

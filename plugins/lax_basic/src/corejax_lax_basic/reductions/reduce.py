@@ -27,7 +27,8 @@ from corejax.extend import (
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_axis
-from corejax_lax_basic._base.type_rules import ANY, INTEGRAL, NUMERIC, ORDERED, Kinds, check_kind, through_float32
+from corejax_lax_basic._base.narrow_floats import through_float32
+from corejax_lax_basic._base.type_rules import ANY, INTEGRAL, NUMERIC, ORDERED, Kinds, check_kind
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise.arithmetic import add, div, mul
 from corejax_lax_basic.elementwise.comparison import eq

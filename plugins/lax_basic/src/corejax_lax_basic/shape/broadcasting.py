@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import Primitive, ShapedArray, UndefPrimal, as_array, deflinear, get_aval
+from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_shape, ints
+from corejax_lax_basic.shape.rearranging import moveaxis, reshape_p
 
 _SMALL = 4096  # elements
 
@@ -71,13 +73,10 @@ def _abstract_eval(x: ShapedArray, *, shape: tuple[int, ...], broadcast_dimensio
 
 
 def _transpose(ct: Any, x: UndefPrimal, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> list[Any]:
-    from corejax_lax_basic.reductions.reduce import reduce_sum_p
-    from corejax_lax_basic.shape.rearranging import reshape_p
-
     kept = {d for size, d in zip(x.aval.shape, broadcast_dimensions, strict=True) if size == shape[d]}
     summed = tuple(d for d in range(len(shape)) if d not in kept)
     if summed:
-        ct = reduce_sum_p.bind(ct, axes=summed)
+        ct = by_name.reduce_sum(ct, summed)
     if get_aval(ct).shape != x.aval.shape:
         ct = reshape_p.bind(ct, new_sizes=x.aval.shape)
     return [ct]
@@ -88,8 +87,6 @@ def _vmap(
 ) -> Any:
     (x,), (d,) = vals, dims
     if d:  # the batch goes to the front: one of its places is as good as another for increasing dimensions
-        from corejax_lax_basic.shape.rearranging import moveaxis
-
         x = moveaxis(x, d, 0)
     out_dims = (0, *(b + 1 for b in broadcast_dimensions))
     return broadcast_in_dim_p.bind(x, shape=(axis_size, *shape), broadcast_dimensions=out_dims), 0

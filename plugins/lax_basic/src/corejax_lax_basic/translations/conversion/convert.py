@@ -6,7 +6,7 @@ from typing import Any
 
 from corejax.extend import dtypes, xla_translations
 from corejax_lax_basic.conversion.convert import convert_element_type_p, stop_gradient_p
-from corejax_lax_basic.translations.elementwise.arithmetic import compare
+from corejax_lax_basic.translations.elementwise._family import compare
 from corejax_lax_basic.translations.elementwise.complex_numbers import part
 
 

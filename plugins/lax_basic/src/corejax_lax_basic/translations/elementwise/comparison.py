@@ -7,7 +7,7 @@ from typing import Any
 
 from corejax.extend import xla_translations
 from corejax_lax_basic.elementwise import comparison
-from corejax_lax_basic.translations.elementwise.arithmetic import compare, expanded
+from corejax_lax_basic.translations.elementwise._family import compare, expanded
 
 
 def _comparison(direction: str) -> Callable[..., Any]:

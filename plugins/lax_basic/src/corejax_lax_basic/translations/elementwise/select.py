@@ -7,7 +7,7 @@ from typing import Any
 
 from corejax.extend import dtypes, xla_translations
 from corejax_lax_basic.elementwise.select import clamp_p, select_n_p
-from corejax_lax_basic.translations.elementwise.arithmetic import compare, expanded, one_op
+from corejax_lax_basic.translations.elementwise._family import compare, expanded, one_op
 
 
 @xla_translations.register(select_n_p)
@@ -30,4 +30,4 @@ def _halved(ctx: Any, which: Any, cases: Sequence[Any], first: int) -> Any:
     return ctx.op("select", below, low, high, out=low.aval)
 
 
-xla_translations.register(clamp_p, one_op("clamp"))
+xla_translations.register(clamp_p, one_op(clamp_p, "clamp"))

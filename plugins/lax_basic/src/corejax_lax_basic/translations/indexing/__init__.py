@@ -1,2 +1,1 @@
-"""StableHLO of corejax_lax_basic.indexing.
-"""
+"""StableHLO of corejax_lax_basic.indexing."""

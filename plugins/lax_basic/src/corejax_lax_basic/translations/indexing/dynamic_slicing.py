@@ -1,4 +1,4 @@
-"""StableHLO of static and dynamic slices."""
+"""StableHLO of dynamic slices."""
 
 from __future__ import annotations
 
@@ -8,13 +8,6 @@ import numpy as np
 
 from corejax.extend import ShapedArray, xla_translations
 from corejax_lax_basic.indexing.dynamic_slicing import dynamic_slice_p, dynamic_update_slice_p
-from corejax_lax_basic.shape.slicing import slice_p
-
-
-@xla_translations.register(slice_p)
-def slice(ctx: Any, in_avals: Any, in_vals: Any, *, start_indices: Any, limit_indices: Any, strides: Any) -> Any:
-    """`slice`."""
-    return ctx.slice(in_vals[0], start_indices, limit_indices, strides)
 
 
 def _starts(ctx: Any, vals: Any) -> list[Any]:

@@ -1,2 +1,1 @@
-"""StableHLO of corejax_lax_basic.linear.
-"""
+"""StableHLO of corejax_lax_basic.linear."""

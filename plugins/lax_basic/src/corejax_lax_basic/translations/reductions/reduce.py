@@ -10,7 +10,8 @@ import numpy as np
 from corejax.extend import ShapedArray, dtypes, xla_translations
 from corejax_lax_basic.reductions import reduce as reductions
 from corejax_lax_basic.reductions.reduce import Axes, neutral_element
-from corejax_lax_basic.translations.elementwise.arithmetic import compare, extremum
+from corejax_lax_basic.translations.elementwise._family import compare
+from corejax_lax_basic.translations.elementwise.arithmetic import extremum
 
 _NARROW = (np.dtype(np.float16), dtypes.dtype("bfloat16"))
 
