@@ -23,6 +23,8 @@ def operand(name: str, x: Any, position: int = 0) -> Any:
     Raises:
         TypeError: it is none of these, a list say; names the function and the argument's position.
     """
+    if type(x) is Array:
+        return x
     found = lax.as_operand(x)
     if found is NotImplemented:
         raise TypeError(

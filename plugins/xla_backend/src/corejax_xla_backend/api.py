@@ -95,7 +95,11 @@ def _wrapped(jitted: _Jitted, options: Options) -> Any:
     static = jitted.static
     call = CheckedCall(dispatch, static.split) if static.numbers or static.names else dispatch
     methods = {"lower": jitted.lower, "eval_shape": jitted.eval_shape, "clear_cache": jitted.clear_cache}
-    return completed(call, jitted.fun, options, **methods)
+    return completed(call, jitted.fun, options, _jitted_again, **methods)
+
+
+def _jitted_again(fun: Callable[..., Any], options: Options) -> Any:
+    return jit(fun, **options._asdict())
 
 
 @clears_cache

@@ -52,26 +52,24 @@ class CheckedCall:
         return repr(self._dispatch)
 
 
-def completed(call: Any, fun: Callable[..., Any], options: Options, **methods: Callable[..., Any]) -> Any:
-    """`call`, looking like `fun`, with methods; it is copied and pickled as `jit(fun, **options)`."""
+def completed(
+    call: Any, fun: Callable[..., Any], options: Options, again: Callable[..., Any], **methods: Callable[..., Any]
+) -> Any:
+    """`call`, looking like `fun`, with methods; it is copied and pickled as `again(fun, options)`."""
     functools.update_wrapper(call, fun)
     for name, method in methods.items():
         setattr(call, name, method)
     # `copy` and `pickle` look this up in the instance, whose class is jaxlib's.
-    call.__reduce_ex__ = functools.partial(_reduced, weakref.ref(call), fun, options)
+    call.__reduce_ex__ = functools.partial(_reduced, weakref.ref(call), fun, options, again)
     return call
 
 
-def _reduced(call: weakref.ref[Any], fun: Callable[..., Any], options: Options, protocol: Any) -> Any:
+def _reduced(
+    call: weakref.ref[Any], fun: Callable[..., Any], options: Options, again: Callable[..., Any], protocol: Any
+) -> Any:
     """A decorated function goes by its name, as functions do; another as its function and the options."""
     name = str(getattr(fun, "__qualname__", ""))
     found: Any = sys.modules.get(str(getattr(fun, "__module__", "")))
     for part in name.split("."):
         found = getattr(found, part, None)
-    return name if found is call() else (_jitted_again, (fun, options))
-
-
-def _jitted_again(fun: Callable[..., Any], options: Options) -> Any:
-    from corejax_xla_backend.api import jit
-
-    return jit(fun, **options._asdict())
+    return name if found is call() else (again, (fun, options))
