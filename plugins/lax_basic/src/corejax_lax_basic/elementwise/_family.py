@@ -17,14 +17,11 @@ from corejax.extend import (
     Array,
     Primitive,
     defbroadcasting,
-    defjvp,
-    defjvp_with_result,
-    deflinear,
     defvectorized,
     get_aval,
-    jvp_rules,
 )
 from corejax_lax_basic._base import by_name
+from corejax_lax_basic._base.derivatives import Derivative, Function
 from corejax_lax_basic._base.type_rules import Kinds, elementwise
 from corejax_lax_basic._promotion import scalars_yield
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim
@@ -33,9 +30,6 @@ __corejax_registers_for_caller__ = True  # a row's provenance is its own line, n
 
 # Primitives that are one StableHLO operation, and which.
 STABLEHLO: dict[Primitive, str] = {}
-
-Function = Callable[..., Any]
-Derivative = Callable[[Primitive], None]
 
 
 # -- rows ----------------------------------------------------------------------------------------------------------
@@ -126,26 +120,6 @@ def _documented(function: Function, primitive: Primitive, more: dict[str, Any]) 
     function.__module__ = primitive.provenance.module
     function.__doc__ = primitive.doc
     return function
-
-
-def tangents(*formulas: Function | None) -> Derivative:
-    """For each operand, what its tangent `t` adds to the result's: `f(t, *operands)`."""
-    return lambda primitive: defjvp(primitive, *formulas)
-
-
-def tangents_with_result(*formulas: Function | None) -> Derivative:
-    """As `tangents`, with the result too: `f(t, out, *operands)`."""
-    return lambda primitive: defjvp_with_result(primitive, *formulas)
-
-
-def linear(transpose: Function) -> Derivative:
-    """Linear in all operands together; `transpose(ct, *operands)` gives their cotangents."""
-    return lambda primitive: deflinear(primitive, transpose)
-
-
-def jvp_rule(rule: Function) -> Derivative:
-    """A JVP rule written out, which gets None for zero tangents."""
-    return lambda primitive: jvp_rules.register(primitive, rule, symbolic_zeros=True)
 
 
 # -- for rules -----------------------------------------------------------------------------------------------------

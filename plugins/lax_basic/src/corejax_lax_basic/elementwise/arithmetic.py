@@ -14,20 +14,11 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import dtypes, is_undef_primal
+from corejax_lax_basic._base.derivatives import jvp_rule, linear, tangents, tangents_with_result
 from corejax_lax_basic._base.type_rules import ANY, NUMERIC, REAL
 from corejax_lax_basic.conversion.convert import stop_gradient
 from corejax_lax_basic.elementwise import _complex_values
-from corejax_lax_basic.elementwise._family import (
-    binary,
-    constant,
-    jvp_rule,
-    linear,
-    spread,
-    tangents,
-    tangents_with_result,
-    unary,
-    unbroadcast,
-)
+from corejax_lax_basic.elementwise._family import binary, constant, spread, unary, unbroadcast
 from corejax_lax_basic.elementwise.comparison import eq
 from corejax_lax_basic.elementwise.select import select_n
 

@@ -14,9 +14,10 @@ import numpy as np
 
 from corejax.extend import dtypes, get_aval, is_undef_primal
 from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.derivatives import linear
 from corejax_lax_basic._base.type_rules import COMPLEX, FLOAT, elementwise
 from corejax_lax_basic.conversion.convert import convert_element_type
-from corejax_lax_basic.elementwise._family import binary, constant, linear, unary, unbroadcast
+from corejax_lax_basic.elementwise._family import binary, constant, unary, unbroadcast
 from corejax_lax_basic.elementwise.arithmetic import neg
 
 real, real_p = unary(

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import defzero, dtypes, get_aval
+from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
 from corejax_lax_basic._base.narrow_floats import through_float32
 from corejax_lax_basic._base.type_rules import FLOAT, INEXACT, NUMERIC, to_bool
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise import _complex_values
-from corejax_lax_basic.elementwise._family import constant, tangents, tangents_with_result, unary
+from corejax_lax_basic.elementwise._family import constant, unary
 from corejax_lax_basic.elementwise.arithmetic import add, div, mul, neg, sub
 from corejax_lax_basic.elementwise.comparison import eq, ge
 from corejax_lax_basic.elementwise.complex_numbers import conj, real

@@ -11,21 +11,20 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import ShapedArray, dtypes, xla_translations
-from corejax_lax_basic.reductions import cumulative
-from corejax_lax_basic.reductions.reduce import neutral_element
+from corejax_lax_basic.reductions._family import CUMULATIVE, Fold
+from corejax_lax_basic.reductions.cumulative import cumlogsumexp_p
 from corejax_lax_basic.translations.elementwise._family import compare
-from corejax_lax_basic.translations.elementwise.arithmetic import extremum
+from corejax_lax_basic.translations.reductions._combination import combination
 
 _NARROW = (np.dtype(np.float16), dtypes.dtype("bfloat16"))
 
 
-def _prefixes(neutral: str, combine: Callable[..., Any], widen: bool = True) -> Callable[..., Any]:
-    """The rule of a cumulative reduction; 16-bit floats are accumulated in float32 where that is more exact.
+def _prefixes(fold: Fold, combine: Callable[..., Any]) -> Callable[..., Any]:
+    """The rule of a cumulative reduction; where it rounds, 16-bit floats are accumulated in float32.
 
     Args:
-        neutral: the reduction that has the same neutral element.
+        fold: the row's combination.
         combine: two scalars combined.
-        widen: whether accumulation rounds.
     """
 
     def rule(ctx: Any, in_avals: Any, in_vals: Any, *, axis: int, reverse: bool) -> Any:
@@ -33,7 +32,7 @@ def _prefixes(neutral: str, combine: Callable[..., Any], widen: bool = True) -> 
         dtype, shape = x.aval.dtype, x.aval.shape
         if not x.aval.size:
             return x
-        if widen and dtype in _NARROW:
+        if fold.wide and dtype in _NARROW:
             x = ctx.convert(x, np.dtype(np.float32))
         size = shape[axis]
         window = [size if i == axis else 1 for i in range(len(shape))]
@@ -43,19 +42,11 @@ def _prefixes(neutral: str, combine: Callable[..., Any], widen: bool = True) -> 
         padding = ", ".join(f"[{low}, {high}]" for low, high in pairs)
         attrs = f"window_dimensions = {ctx.i64(window)}, padding = dense<[{padding}]> : tensor<{len(shape)}x2xi64>"
         scalar = ShapedArray((), x.aval.dtype)
-        initial = ctx.constant(neutral_element(neutral, x.aval.dtype))
+        initial = ctx.constant(fold.neutral(x.aval.dtype))
         regions = [ctx.region([scalar, scalar], combine)]
         return ctx.convert(ctx.op("reduce_window", x, initial, out=x.aval, attrs=attrs, regions=regions), dtype)
 
     return rule
-
-
-def _one_op(name: str) -> Callable[..., Any]:
-    return lambda ctx, x, y: ctx.op(name, x, y, out=x.aval)
-
-
-def _extremum(name: str) -> Callable[..., Any]:
-    return lambda ctx, x, y: extremum(ctx, name, x, y)
 
 
 def _logaddexp(ctx: Any, x: Any, y: Any) -> Any:
@@ -67,10 +58,6 @@ def _logaddexp(ctx: Any, x: Any, y: Any) -> Any:
     return ctx.op("select", compare(ctx, "NE", gap, gap), ctx.op("add", x, y, out=aval), usual, out=aval)
 
 
-# fmt: off
-xla_translations.register(cumulative.cumsum_p,       _prefixes("reduce_sum",  _one_op("add")))
-xla_translations.register(cumulative.cumprod_p,      _prefixes("reduce_prod", _one_op("multiply")))
-xla_translations.register(cumulative.cummax_p,       _prefixes("reduce_max",  _extremum("maximum"), widen=False))
-xla_translations.register(cumulative.cummin_p,       _prefixes("reduce_min",  _extremum("minimum"), widen=False))
-xla_translations.register(cumulative.cumlogsumexp_p, _prefixes("reduce_max",  _logaddexp))
-# fmt: on
+for _primitive, _fold in CUMULATIVE.items():
+    _combine = _logaddexp if _primitive is cumlogsumexp_p else combination(_fold)
+    xla_translations.register(_primitive, _prefixes(_fold, _combine))

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import ShapedArray, dtypes, xla_translations
-from corejax_lax_basic.reductions import reduce as reductions
-from corejax_lax_basic.reductions.reduce import Axes, neutral_element
+from corejax_lax_basic.reductions._family import REDUCTIONS, Axes, Fold, greatest, least
+from corejax_lax_basic.reductions.reduce import argmax_p, argmin_p
 from corejax_lax_basic.translations.elementwise._family import compare
-from corejax_lax_basic.translations.elementwise.arithmetic import extremum
+from corejax_lax_basic.translations.reductions._combination import combination
 
 _NARROW = (np.dtype(np.float16), dtypes.dtype("bfloat16"))
 
@@ -27,23 +27,20 @@ def _reduce(ctx: Any, x: Any, axes: Axes, initial: Any, body: Callable[..., Any]
     return ctx.op("reduce", x, ctx.constant(initial), out=_reduced(x.aval, axes), attrs=attrs, regions=regions)
 
 
-def _folding(name: str, op: str) -> Callable[..., Any]:
-    """The rule of a reduction by one operation; sums and products of 16-bit floats are accumulated in float32."""
-
-    def body(ctx: Any, x: Any, y: Any) -> Any:
-        return extremum(ctx, op, x, y) if op in ("maximum", "minimum") else ctx.op(op, x, y, out=x.aval)
+def _folding(fold: Fold) -> Callable[..., Any]:
+    """The rule of a reduction by one operation; where it rounds, 16-bit floats are accumulated in float32."""
 
     def rule(ctx: Any, in_avals: Any, in_vals: Any, *, axes: Axes) -> Any:
         (x,) = in_vals
         dtype = x.aval.dtype
-        if dtype in _NARROW and op in ("add", "multiply"):
+        if fold.wide and dtype in _NARROW:
             x = ctx.convert(x, np.dtype(np.float32))
-        return ctx.convert(_reduce(ctx, x, axes, neutral_element(name, x.aval.dtype), body), dtype)
+        return ctx.convert(_reduce(ctx, x, axes, fold.neutral(x.aval.dtype), combination(fold)), dtype)
 
     return rule
 
 
-def _index_of(name: str, wins: str) -> Callable[..., Any]:
+def _index_of(wins: str, worst_of: Callable[[Any], Any]) -> Callable[..., Any]:
     """The rule of argmax and argmin: a reduction of (value, index) pairs, on which any order of folding agrees."""
 
     def rule(ctx: Any, in_avals: Any, in_vals: Any, *, axes: Axes, index_dtype: Any) -> Any:
@@ -65,7 +62,7 @@ def _index_of(name: str, wins: str) -> Callable[..., Any]:
             return [ctx.op("select", take, x, y, out=x.aval), ctx.op("select", take, i, j, out=i.aval)]
 
         numbers = ctx.op("iota", out=index, attrs=f"iota_dimension = {axes[0]} : i64")
-        worst = ctx.constant(neutral_element("reduce_max" if name == "argmax" else "reduce_min", x.aval.dtype))
+        worst = ctx.constant(worst_of(x.aval.dtype))
         last = ctx.constant(np.array(dtypes.iinfo(index_dtype).max, index_dtype))  # gives way to any element
         outs = [_reduced(x.aval, axes), _reduced(index, axes)]
         attrs = f"dimensions = {ctx.i64(axes)}"
@@ -75,13 +72,7 @@ def _index_of(name: str, wins: str) -> Callable[..., Any]:
     return rule
 
 
-# fmt: off
-xla_translations.register(reductions.reduce_sum_p,  _folding("reduce_sum",  "add"))
-xla_translations.register(reductions.reduce_prod_p, _folding("reduce_prod", "multiply"))
-xla_translations.register(reductions.reduce_max_p,  _folding("reduce_max",  "maximum"))
-xla_translations.register(reductions.reduce_min_p,  _folding("reduce_min",  "minimum"))
-xla_translations.register(reductions.reduce_and_p,  _folding("reduce_and",  "and"))
-xla_translations.register(reductions.reduce_or_p,   _folding("reduce_or",   "or"))
-xla_translations.register(reductions.argmax_p,      _index_of("argmax", "GT"))
-xla_translations.register(reductions.argmin_p,      _index_of("argmin", "LT"))
-# fmt: on
+for _primitive, _fold in REDUCTIONS.items():
+    xla_translations.register(_primitive, _folding(_fold))
+xla_translations.register(argmax_p, _index_of("GT", least))
+xla_translations.register(argmin_p, _index_of("LT", greatest))
