@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import (
-    ClosedJaxpr,
-    split_list,
-    xla_translations,
-)
+from corejax.extend import ClosedJaxpr, split_list, xla_translations
 from corejax_control_flow.custom_vjp_rules import custom_lin_p, no_forward_mode
 from corejax_control_flow.linear_solve import custom_linear_solve_p
 

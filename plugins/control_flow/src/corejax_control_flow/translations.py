@@ -7,12 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    ClosedJaxpr,
-    ShapedArray,
-    split_list,
-    xla_translations,
-)
+from corejax.extend import ClosedJaxpr, ShapedArray, split_list, xla_translations
 from corejax_control_flow.cond_rules import cond_p, joined_out_avals
 from corejax_control_flow.progress import ProgressBar, progress_p, report, report_p
 from corejax_control_flow.scan_rules import scan_p

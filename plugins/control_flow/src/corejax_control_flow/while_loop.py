@@ -30,14 +30,7 @@ from corejax_control_flow.carries import (
     without_carries,
 )
 from corejax_control_flow.programs import rearranged, without_effects
-from corejax_control_flow.progress import (
-    COUNT,
-    Progress,
-    ProgressBar,
-    as_progress_bar,
-    counted,
-    first_count,
-)
+from corejax_control_flow.progress import COUNT, Progress, ProgressBar, as_progress_bar, counted, first_count
 from corejax_control_flow.tracing import Traced, place, result_type, trace
 from corejax_control_flow.while_rules import while_p, with_more_arguments
 
