@@ -23,6 +23,7 @@ from corejax.extend import (
     get_aval,
     leaf_names,
     merge_lists,
+    partition_list,
     select_list,
     stage,
     tangent_aval,
@@ -141,7 +142,7 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     avals = [get_aval(x) for x in leaves]
     jaxpr, consts, out_tree = trace("closure_convert", fun, in_tree, avals)
     hoisted = [isinstance(c, Tracer) and dtypes.is_inexact(get_aval(c).dtype) for c in consts]
-    kept = [c for c, h in zip(consts, hoisted, strict=True) if not h]
+    kept = partition_list(hoisted, consts)[0]
     count = len(example_args)
 
     @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"), updated=())

@@ -33,6 +33,7 @@ from corejax.extend import (
     move_batch_axis,
     select_list,
     split_list,
+    spread_list,
     unmapped_aval,
     vmap_rules,
 )
@@ -136,14 +137,12 @@ def scan_jvp(
     real = [instantiate(t, x) if nz else None for t, x, nz in zip(tangents, primals, nonzeros, strict=True)]
     # The body takes all primals, then all tangents; a scan takes constants, carries and arrays in this order.
     count = len(nonzeros)
-    number = iter(range(count, count + sum(nonzeros)))
-    places = [next(number) if nz else None for nz in nonzeros]
+    places = spread_list(nonzeros, range(count, count + sum(nonzeros)))
     groups_in = zip(
         split_list(range(count), [num_consts, num_carry]), split_list(places, [num_consts, num_carry]), strict=True
     )
     order_in = [i for primal, tangent in groups_in for i in (*primal, *(j for j in tangent if j is not None))]
-    number = iter(range(len(nz_out), len(nz_out) + sum(nz_out)))
-    places = [next(number) if nz else None for nz in nz_out]
+    places = spread_list(nz_out, range(len(nz_out), len(nz_out) + sum(nz_out)))
     groups_out = zip(split_list(range(len(nz_out)), [num_carry]), split_list(places, [num_carry]), strict=True)
     order_out = [i for primal, tangent in groups_out for i in (*primal, *(j for j in tangent if j is not None))]
     everything = [*primals, *(t for t in real if t is not None)]

@@ -8,16 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax.extend import (
-    ClosedJaxpr,
-    Jaxpr,
-    ShapedArray,
-    Var,
-    memoised,
-    select_list,
-    stage,
-    zero_cotangent,
-)
+from corejax.extend import ClosedJaxpr, Jaxpr, ShapedArray, Var, memoised, select_list, stage, zero_cotangent
 
 Flags = Sequence[bool]
 
