@@ -198,13 +198,16 @@ class Table(dict[K, V], Generic[K, V]):
             self._entries.pop(key, None)
 
     def _put_back(self, key: Any, entry: Entry) -> None:
-        """Undo a removal, unless somebody has given another entry since then."""
+        """Undo a removal, unless somebody has given another entry since then: when that one is dropped, that is."""
+        if entry.owner is not None and entry.owner.dropped:
+            return
         with _lock:
             there = self._entries.get(key, ())
-            free = not any(_same_place(entry, other) for other in there)
-            now = _with(there, entry) if free and not (entry.owner and entry.owner.dropped) else None
-            if now is not None:
-                self._put(key, now)
+            taken = next((other for other in there if _in_place_of(entry, other)), None)
+            if taken is None:
+                self._put(key, _ordered((*there, entry)))
+            elif taken.owner is not None:
+                taken.owner._undo.append(partial(self._put_back, key, entry))
         self.follow(key)
 
     def _leave_out(self, key: Any, gone: set[Entry]) -> None:
@@ -277,17 +280,24 @@ class Table(dict[K, V], Generic[K, V]):
 
 def _with(there: Entries, given: Entry) -> Entries | None:
     """Entries with one more, in its place; None where it would be a second one of which nobody said it is meant."""
-    earlier = next((entry for entry in there if _same_place(given, entry)), None)
-    if earlier is not None:
-        again = replace(given, serial=earlier.serial)
-        return tuple(again if entry is earlier else entry for entry in there)
-    if not given.override and not all(entry.override for entry in there):
+    earlier = next((entry for entry in there if _in_place_of(given, entry)), None)
+    if earlier is None:
+        return _ordered((*there, given))
+    if not given.provenance.redefines(earlier.provenance):
         return None
-    return tuple(sorted((*there, given), key=lambda entry: (not entry.override, -entry.serial)))
+    again = replace(given, serial=earlier.serial)
+    return tuple(again if entry is earlier else entry for entry in there)
 
 
-def _same_place(given: Entry, earlier: Entry) -> bool:
-    return given.override == earlier.override and given.provenance.redefines(earlier.provenance)
+def _in_place_of(given: Entry, other: Entry) -> bool:
+    """Whether there is no room for both: neither is an override, or they are the same definition."""
+    if not given.override and not other.override:
+        return True
+    return given.override and other.override and given.provenance.redefines(other.provenance)
+
+
+def _ordered(entries: Entries) -> Entries:
+    return tuple(sorted(entries, key=lambda entry: (not entry.override, -entry.serial)))
 
 
 # -- all tables together -----------------------------------------------------------------------------------------------
