@@ -67,7 +67,7 @@ class PluginRecord:
     def of_entry_point(cls, entry: Any) -> PluginRecord:
         """A record from distribution metadata; metadata that cannot be read is no reason to fail."""
         try:
-            distribution, version = entry.dist.name, entry.dist.version
+            distribution, version = _name_and_version(entry.dist)
         except Exception:
             distribution = version = None
         return cls(entry.name, entry.value, distribution, version, entry_point=entry)
@@ -121,6 +121,13 @@ class PluginRecord:
 def named(records: Mapping[str, PluginRecord], name: str) -> list[PluginRecord]:
     """The plugin of a name, else those of the distribution of that name, however it is spelt."""
     return [records[name]] if name in records else [r for r in records.values() if r.comes_from(name)]
+
+
+def _name_and_version(dist: Any) -> tuple[str, str]:
+    """From the first lines of a distribution's metadata: all of it as a message takes longer than finding it did."""
+    headers = (dist.read_text("METADATA") or "").partition("\n\n")[0]
+    found = dict(re.findall(r"^(Name|Version): *(\S+)", headers, re.MULTILINE))
+    return found.get("Name") or dist.name, found.get("Version") or dist.version
 
 
 def canonical(distribution: str) -> str:
