@@ -55,7 +55,6 @@ from corejax.interpreters.batching import defbroadcasting as defbroadcasting
 from corejax.interpreters.batching import defvectorized as defvectorized
 from corejax.interpreters.batching import mapped_aval as mapped_aval
 from corejax.interpreters.batching import move_batch_axis as move_batch_axis
-from corejax.interpreters.batching import not_mapped as not_mapped
 from corejax.interpreters.batching import unmapped_aval as unmapped_aval
 from corejax.interpreters.debug_info import DebugInfo as DebugInfo
 from corejax.interpreters.debug_info import fun_name as fun_name
@@ -87,7 +86,6 @@ from corejax.interpreters.lists import merge_lists as merge_lists
 from corejax.interpreters.lists import partition_list as partition_list
 from corejax.interpreters.lists import split_list as split_list
 from corejax.interpreters.partial_eval import PartialEvalTrace as PartialEvalTrace
-from corejax.interpreters.partial_eval import PartialEvalTracer as PartialEvalTracer
 from corejax.interpreters.partial_eval import partial_eval_flat as partial_eval_flat
 from corejax.interpreters.rematerialization import Policy as Policy
 from corejax.interpreters.rematerialization import defrecompute as defrecompute
@@ -98,7 +96,6 @@ from corejax.interpreters.staging import decomposed as decomposed
 from corejax.interpreters.staging import stage as stage
 from corejax.interpreters.staging import stage_closed as stage_closed
 from corejax.interpreters.transposition import UndefPrimal as UndefPrimal
-from corejax.interpreters.transposition import backward_pass as backward_pass
 from corejax.interpreters.transposition import is_undef_primal as is_undef_primal
 from corejax.interpreters.transposition import zero_cotangent as zero_cotangent
 from corejax.ir import ClosedJaxpr as ClosedJaxpr
@@ -232,7 +229,6 @@ __all__ = [  # noqa: RUF022  by section
     "defvectorized",
     "mapped_aval",
     "move_batch_axis",
-    "not_mapped",
     "unmapped_aval",
     # translation rules: the StableHLO builder
     "TranslationContext",
@@ -283,10 +279,8 @@ __all__ = [  # noqa: RUF022  by section
     "JVPTrace",
     "JitTracer",
     "PartialEvalTrace",
-    "PartialEvalTracer",
     "Trace",
     "Tracer",
-    "backward_pass",
     "batch_flat",
     "bottom_trace",
     "context_hooks",
