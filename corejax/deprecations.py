@@ -39,7 +39,15 @@ class Deprecation:
         return f"{what} {fate} in corejax {self.removed}; use {self.use} instead"
 
 
-TABLE: dict[str, Deprecation] = {}
+TABLE: dict[str, Deprecation] = {
+    "PartialEvalTracer": Deprecation(
+        "PartialEvalTrace.is_unknown(x)", removed="0.3", target="corejax.interpreters.partial_eval:PartialEvalTracer"
+    ),
+    "backward_pass": Deprecation(
+        "corejax.extend.transpose_jaxpr", removed="0.3", target="corejax.interpreters.transposition:backward_pass"
+    ),
+    "not_mapped": Deprecation("None", removed="0.3", target="corejax.interpreters.batching:not_mapped"),
+}
 
 
 def retired(name: str, *, importing: bool, stacklevel: int = 3) -> Any:

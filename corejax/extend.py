@@ -59,7 +59,6 @@ from corejax.interpreters.batching import BatchTracer as BatchTracer
 from corejax.interpreters.batching import batch_flat as batch_flat
 from corejax.interpreters.batching import mapped_aval as mapped_aval
 from corejax.interpreters.batching import move_batch_axis as move_batch_axis
-from corejax.interpreters.batching import not_mapped as not_mapped
 from corejax.interpreters.batching import unmapped_aval as unmapped_aval
 from corejax.interpreters.batching_helpers import align_batch_axes as align_batch_axes
 from corejax.interpreters.batching_helpers import defbroadcasting as defbroadcasting
@@ -99,7 +98,6 @@ from corejax.interpreters.lists import select_list as select_list
 from corejax.interpreters.lists import split_list as split_list
 from corejax.interpreters.lists import spread_list as spread_list
 from corejax.interpreters.partial_eval import PartialEvalTrace as PartialEvalTrace
-from corejax.interpreters.partial_eval import PartialEvalTracer as PartialEvalTracer
 from corejax.interpreters.partial_eval import partial_eval_flat as partial_eval_flat
 from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr as partial_eval_jaxpr
 from corejax.interpreters.partial_eval_jaxpr import without_forwarded as without_forwarded
@@ -111,7 +109,6 @@ from corejax.interpreters.staging import decomposed as decomposed
 from corejax.interpreters.staging import stage as stage
 from corejax.interpreters.staging import stage_closed as stage_closed
 from corejax.interpreters.transposition import UndefPrimal as UndefPrimal
-from corejax.interpreters.transposition import backward_pass as backward_pass
 from corejax.interpreters.transposition import is_undef_primal as is_undef_primal
 from corejax.interpreters.transposition import zero_cotangent as zero_cotangent
 from corejax.ir import ClosedJaxpr as ClosedJaxpr
@@ -252,7 +249,6 @@ __all__ = [  # noqa: RUF022  by section
     "defvectorized",
     "mapped_aval",
     "move_batch_axis",
-    "not_mapped",
     "unmapped_aval",
     # translation rules: the StableHLO builder
     "TranslationContext",
@@ -308,11 +304,9 @@ __all__ = [  # noqa: RUF022  by section
     "JVPTrace",
     "JitTracer",
     "PartialEvalTrace",
-    "PartialEvalTracer",
     "Trace",
     "Tracer",
     "axes_in_scope",
-    "backward_pass",
     "batch_flat",
     "bottom_trace",
     "current_trace",

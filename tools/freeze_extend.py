@@ -162,7 +162,7 @@ def differences(old: dict[str, str], new: dict[str, str]) -> list[str]:
         elif now is None:
             note = (
                 ""
-                if name.removeprefix("hook ") in retired or name.startswith("deprecated ")
+                if name.removeprefix("hook ").partition(".")[0] in retired or name.startswith("deprecated ")
                 else "   <- BREAKS authors: deprecate it"
             )
             found.append(f"- {was}{note}")

@@ -68,12 +68,8 @@ class PluginRecord:
 
     @classmethod
     def of_entry_point(cls, entry: Any) -> PluginRecord:
-        """A record from distribution metadata; metadata that cannot be read is no reason to fail."""
-        try:
-            distribution, version = entry.dist.name, entry.dist.version
-        except Exception:
-            distribution = version = None
-        return cls(entry.name, entry.value, distribution, version, entry_point=entry)
+        """A record from distribution metadata."""
+        return cls(entry.name, entry.value, *_name_and_version(entry), entry_point=entry)
 
     @classmethod
     def of_object(cls, plugin: Any, name: str, version: str | None) -> PluginRecord:
@@ -126,6 +122,19 @@ class PluginRecord:
 def named(records: Mapping[str, PluginRecord], name: str) -> list[PluginRecord]:
     """The plugin of a name, else those of the distribution of that name, however it is spelt."""
     return [records[name]] if name in records else [r for r in records.values() if r.comes_from(name)]
+
+
+def _name_and_version(entry: Any) -> tuple[str | None, str | None]:
+    """Of an entry point's distribution; metadata that cannot be read is no reason to fail.
+
+    From the first lines: to parse all of it as a message takes longer than to find every plugin.
+    """
+    try:
+        headers = (entry.dist.read_text("METADATA") or "").partition("\n\n")[0]
+        found = dict(re.findall(r"^(Name|Version): *(\S+)", headers, re.MULTILINE))
+        return found.get("Name") or entry.dist.name, found.get("Version") or entry.dist.version
+    except Exception:
+        return None, None
 
 
 def canonical(distribution: str) -> str:

@@ -34,7 +34,7 @@ def test_homes_are_those_of_manifests(file: Path) -> None:
 
 
 def entry(name: str, distribution: str) -> SimpleNamespace:
-    dist = SimpleNamespace(name=distribution, version="1.0", locate_file=lambda path: path, files=[], metadata={})
+    dist = SimpleNamespace(read_text={"METADATA": f"Name: {distribution}\nVersion: 1.0\n\nName: text\n"}.get)
     return SimpleNamespace(name=name, value=f"{name}_plugin", group="corejax.plugins", dist=dist)
 
 
