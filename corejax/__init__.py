@@ -14,7 +14,7 @@ from corejax.array import Array as Array
 from corejax.avals import ShapedArray as ShapedArray
 from corejax.caches import clear_caches as clear_caches
 from corejax.config import config as config
-from corejax.interpreters import evaluation as _evaluation
+from corejax.interpreters import host_programs as _host_programs
 from corejax.ir import ClosedJaxpr as ClosedJaxpr
 from corejax.ir import Jaxpr as Jaxpr
 from corejax.ir import eval_jaxpr as eval_jaxpr

@@ -71,7 +71,7 @@ from corejax.interpreters.debug_info import DebugInfo as DebugInfo
 from corejax.interpreters.debug_info import fun_name as fun_name
 from corejax.interpreters.differentiability import nondifferentiable as nondifferentiable
 from corejax.interpreters.differentiability import why_not_differentiable as why_not_differentiable
-from corejax.interpreters.evaluation import eval_jaxpr_on_host as eval_jaxpr_on_host
+from corejax.interpreters.host_programs import eval_jaxpr_on_host as eval_jaxpr_on_host
 from corejax.interpreters.jaxpr_transforms import batch_jaxpr as batch_jaxpr
 from corejax.interpreters.jaxpr_transforms import dce_jaxpr as dce_jaxpr
 from corejax.interpreters.jaxpr_transforms import inline_closed as inline_closed

@@ -2,9 +2,9 @@
 
     eval : (a -> b) -> a -> b
 
-Abstract evaluation (memoised) validates the operands and types the result; the impl rule computes it on NumPy
-arrays. A program is evaluated on NumPy arrays from end to end. Rules run in a context of their own in which
-NumPy's floating-point warnings are silent: division by zero and overflow are StableHLO's, not warnings.
+It has no tracers. Abstract evaluation (memoised) validates the operands and types the result; the impl rule computes
+it on NumPy arrays. Rules run in a context of their own in which NumPy's floating-point warnings are silent: division by
+zero and overflow are StableHLO's, not warnings.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from corejax.array import Array, as_array, host_value
 from corejax.attribution import attribute
 from corejax.avals import ShapedArray, get_aval
 from corejax.interpreters.impl_results import as_promised, check_count, types_of
-from corejax.ir.interpret import last_uses, set_concrete_runner
-from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from corejax.memory import LARGE, check_memory
 from corejax.ownership import SOLE, in_own_memory, owned
 from corejax.primitive import Primitive, promised, results_of_body
@@ -34,7 +32,7 @@ from corejax.trace import Trace, Tracer, escaped, set_bottom, state
 _ndarray = np.ndarray
 
 # Impl rules that take NumPy arrays, ready to run; while somebody watches they report (`reporting_table`).
-_host_rules: dict[Any, Callable[..., Any]] = {}
+host_rules: dict[Any, Callable[..., Any]] = {}
 
 
 class EvalTrace(Trace, reports=True):
@@ -48,9 +46,9 @@ class EvalTrace(Trace, reports=True):
         """Compute: NumPy values to the impl rule, `Array`s back."""
         if observe.watched and observe.unreported(self, primitive):
             return observe.interpret(self, primitive, args, params)
-        rule = _host_rules.get(primitive)
+        rule = host_rules.get(primitive)
         if rule is None:
-            return _evaluate_on_arrays(primitive, args, params)
+            return evaluate_on_arrays(primitive, args, params)
         vals = []
         avals = []
         for x in args:
@@ -69,7 +67,7 @@ class EvalTrace(Trace, reports=True):
             avals_out = promised(primitive, key, params)
             for aval in avals_out or ():
                 if aval.nbytes > LARGE:
-                    _check_size(primitive, aval)
+                    check_size(primitive, aval)
         run = _quiet.run or _new_context()
         try:
             try:
@@ -98,7 +96,7 @@ class EvalTrace(Trace, reports=True):
 # -- operands and results ----------------------------------------------------------------------------------------
 
 
-def _check_size(primitive: Primitive, aval: ShapedArray, place: Any = None) -> None:
+def check_size(primitive: Primitive, aval: ShapedArray, place: Any = None) -> None:
     if aval.nbytes > LARGE:
         line = user_line() if place is None else describe(place)
         result = f"the result of primitive {primitive.name!r} at {line}, an array of shape {aval.shape} and dtype"
@@ -123,7 +121,7 @@ def _convert(primitive: Primitive, x: Any) -> tuple[ShapedArray, Any]:
     return aval, host
 
 
-def _evaluate_on_arrays(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+def evaluate_on_arrays(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """Impl rules that want `Array`s, and primitives met for the first time."""
     for x in args:
         if isinstance(x, Tracer):
@@ -131,12 +129,12 @@ def _evaluate_on_arrays(primitive: Primitive, args: Sequence[Any], params: dict[
         if type(x) is not Array:
             _convert(primitive, x)
     rule = impl_rules.lookup(primitive)
-    if primitive in _host_rules:
+    if primitive in host_rules:
         return _bottom.process_primitive(primitive, args, params)
     arrays = [as_array(x) for x in args]
     avals_out = promised(primitive, tuple(x.aval for x in arrays), params)
     for aval in avals_out or ():
-        _check_size(primitive, aval)
+        check_size(primitive, aval)
     previous = state.trace
     try:
         state.trace = _bottom
@@ -163,106 +161,6 @@ def _boxed(primitive: Primitive, out: Any, aval: ShapedArray) -> Array:
     return _wrap(primitive, out, aval)
 
 
-# -- programs ----------------------------------------------------------------------------------------------------
-
-
-def eval_jaxpr_on_host(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-    """Run a program on NumPy arrays; for impl rules of higher-order primitives.
-
-    Args:
-        closed: the program.
-        args: NumPy arrays of its argument types.
-
-    Returns:
-        NumPy arrays.
-    """
-    return _run_program(closed.jaxpr, [*(host_value(c) for c in closed.consts), *map(_read_only, args)])
-
-
-def _read_only(x: Any) -> Any:
-    """An argument that a rule of the program cannot write to; its owner still can."""
-    if type(x) is _ndarray and x.flags.writeable:
-        x = x.view()
-        x.setflags(write=False)
-    return x
-
-
-def _literals(jaxpr: Jaxpr) -> dict[Any, Any]:
-    found = jaxpr.memo.get("host_literals")
-    if found is None:
-        for eqn in jaxpr.eqns:  # once for each program, too
-            for v in eqn.outvars:
-                _check_size(eqn.primitive, v.aval, eqn.source_info)
-        atoms = [*jaxpr.outvars, *(v for eqn in jaxpr.eqns for v in eqn.invars)]
-        found = {v: np.array(host_value(v.val), dtype=v.aval.dtype) for v in atoms if type(v) is not Var}
-        for value in found.values():
-            value.setflags(write=False)
-        jaxpr.memo["host_literals"] = found
-    return found
-
-
-def _results(eqn: JaxprEqn, rule: Any, operands: list[Any]) -> list[Any]:
-    """Results of an equation whose rule gives several, or wants `Array`s (`rule` is None)."""
-    primitive = eqn.primitive
-    if rule is None:
-        arrays = [Array(x, v.aval) for x, v in zip(operands, eqn.invars, strict=True)]
-        return [o._fetch() for o in _evaluate_on_arrays(primitive, arrays, eqn.params)]
-    out = rule(*operands, **eqn.params)
-    check_count(primitive, out, len(eqn.outvars), eqn.source_info)
-    outs = list(out)
-    del out
-    found = [
-        as_promised(primitive, o, v.aval, eqn.source_info)
-        for o, v in zip(owned(outs, operands), eqn.outvars, strict=True)
-    ]
-    for value in found:
-        value.setflags(False)  # type: ignore[call-arg]
-    return found
-
-
-def _run_program(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
-    env: dict[Any, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), values, strict=True))
-    env.update(_literals(jaxpr))
-    rules = _host_rules
-    try:
-        for eqn, dead in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
-            primitive = eqn.primitive
-            rule = rules.get(primitive)
-            operands = [env[v] for v in eqn.invars]
-            if rule is None or primitive.multiple_results:
-                env.update(zip(eqn.outvars, _results(eqn, rule, operands), strict=True))
-            else:
-                out = rule(*operands, **eqn.params)
-                v = eqn.outvars[0]
-                aval = v.aval
-                if type(out) is _ndarray and out.dtype is aval.dtype and out.shape == aval.shape:
-                    sole = getrefcount(out) <= SOLE
-                    if not sole or out.base is not None:
-                        out = in_own_memory(out, operands, sole)
-                else:
-                    out = as_promised(primitive, out, aval, eqn.source_info)
-                out.setflags(False)  # type: ignore[call-arg]
-                env[v] = out
-            for v in dead:
-                del env[v]
-    except Exception as error:
-        attribute(error, primitive, eqn.source_info, "impl")
-        raise
-    return [env[v] for v in jaxpr.outvars]
-
-
-def _run_concrete(jaxpr: Jaxpr, values: list[Any]) -> list[Any] | None:
-    if type(state.trace) is not EvalTrace or any(isinstance(x, Tracer) for x in values):
-        return None
-    run = _quiet.run or _new_context()
-    operands = (jaxpr, [host_value(as_array(x)) for x in values])
-    try:
-        outs = run(_run_program, *operands)
-    except RuntimeError as error:
-        outs = _nested(error, _run_program, operands, {})
-    return [Array(o, v.aval) for o, v in zip(outs, jaxpr.outvars, strict=True)]
-
-
 # -- rules ---------------------------------------------------------------------------------------------------------
 
 
@@ -282,6 +180,15 @@ def _new_context() -> Callable[..., Any]:
     context.run(np.seterr, all="ignore")
     _quiet.run = context.run
     return context.run
+
+
+def run_quietly(fun: Callable[..., Any], operands: Sequence[Any]) -> Any:
+    """`fun(*operands)` with NumPy's floating-point warnings silent."""
+    run = _quiet.run or _new_context()
+    try:
+        return run(fun, *operands)
+    except RuntimeError as error:
+        return _nested(error, fun, operands, {})
 
 
 def _nested(error: RuntimeError, rule: Callable[..., Any], vals: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -309,7 +216,7 @@ def _as_declared(primitive: Any, fn: Callable[..., Any], flags: Any) -> Callable
     return _OnArrays(fn) if flags.get("device", False) else fn
 
 
-_written_for_host = _host_rules
+_written_for_host = host_rules
 
 
 def _file(primitive: Any) -> None:
@@ -321,8 +228,8 @@ def _file(primitive: Any) -> None:
 
 
 def _follow_watchers() -> None:
-    global _host_rules
-    _host_rules = reporting_table(impl_rules, _written_for_host)
+    global host_rules
+    host_rules = reporting_table(impl_rules, _written_for_host)
 
 
 impl_rules.adapt = _as_declared
@@ -348,5 +255,4 @@ impl_rules.derivations.append(
 
 
 _bottom = EvalTrace(None)
-set_concrete_runner(_run_concrete)
 set_bottom(_bottom)

@@ -10,7 +10,7 @@ from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from corejax.source_info import inside, scope_of
 from corejax.trace import state
 
-# Set by interpreters.evaluation: runs a program on concrete values, on NumPy from end to end; None: not concrete.
+# Set by interpreters.host_programs: runs a program on concrete values, on NumPy from end to end; None: not concrete.
 _concrete_runner: Callable[[Jaxpr, list[Any]], list[Any] | None] | None = None
 
 

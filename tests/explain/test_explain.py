@@ -37,7 +37,7 @@ def watched() -> dict[str, Any]:
     """What is otherwise while somebody watches."""
     return {
         **{f"table of {kind}": type(registry.table) for kind, registry in registries.items()},
-        "table of evaluation": type(evaluation._host_rules),
+        "table of evaluation": type(evaluation.host_rules),
         "observed": observe.observed(),
         "watched": (observe.watched, observe.watched_here(), observe._state.step, len(observe._watching)),
         "contexts": trace_state.contexts,
@@ -283,3 +283,8 @@ def test_what_is_not_a_function() -> None:
 
 def test_facade() -> None:
     assert cj.explain is explain and "explain" in dir(cj)
+
+
+def test_without_the_plugin() -> None:
+    error = cj.plugins.missing_name("explain", importing=False)
+    assert "it comes with the plugin distribution corejax-explain (pip install corejax-explain)" in str(error)

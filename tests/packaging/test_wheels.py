@@ -29,6 +29,7 @@ np.testing.assert_allclose(np.asarray(jit(vmap(grad(f)))(x)), 2 * np.cos(x), rto
 total, sums = lax.scan(lambda c, a: (c + a, c + a), np.float32(0), x)
 np.testing.assert_allclose(np.asarray(sums), np.cumsum(x), rtol=1e-6)
 assert "cos" in str(make_jaxpr(grad(f))(0.5))
+assert corejax.explain(jnp.sin)(1.0).primitive("sin").bound == 1
 assert "jax" not in sys.modules
 print("works")
 """
@@ -47,6 +48,12 @@ except AttributeError as error:
     assert "corejax-xla-backend" in str(error), error
 else:
     raise AssertionError("corejax.jit exists without its plugin")
+try:
+    corejax.explain
+except AttributeError as error:
+    assert "pip install corejax-explain" in str(error), error
+else:
+    raise AssertionError("corejax.explain exists without its plugin")
 print("works")
 """
 
