@@ -1,4 +1,4 @@
-"""`Derivation`: a way to make rules that nobody wrote."""
+"""`Derivation`: a way to make a missing rule from what the primitive has (a decomposition, or impl and type)."""
 
 from __future__ import annotations
 

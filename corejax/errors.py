@@ -1,4 +1,4 @@
-"""Every error class of the kernel, each with the advice that its message carries."""
+"""Every error and warning class of the kernel; the docstrings say when it is raised and what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Who contributed a primitive or a rule: module, file and line; the plugin is resolved when it is shown."""
+"""`Provenance`: who contributed a primitive or a rule, as module, file and line.
+
+Which plugin the module belongs to is looked up when it is shown.
+"""
 
 from __future__ import annotations
 
