@@ -46,7 +46,13 @@ TABLE: dict[str, Deprecation] = {
     "backward_pass": Deprecation(
         "corejax.extend.transpose_jaxpr", removed="0.3", target="corejax.interpreters.transposition:backward_pass"
     ),
+    "context_hooks": Deprecation("corejax.extend.on_context", removed="0.3", target="corejax.trace:_context_hooks"),
     "not_mapped": Deprecation("None", removed="0.3", target="corejax.interpreters.batching:not_mapped"),
+    "trace_state": Deprecation(
+        "corejax.extend.current_trace, axes_in_scope, in_context, scope or replaying",
+        removed="0.3",
+        target="corejax.trace:state",
+    ),
 }
 
 

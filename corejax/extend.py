@@ -180,7 +180,6 @@ from corejax.trace import replaying as replaying
 from corejax.trace import run_with_trace as run_with_trace
 from corejax.trace import scope as scope
 from corejax.trace import set_current_trace as set_current_trace
-from corejax.trace import state as trace_state
 from corejax.trace import trace_stack as trace_stack
 from corejax.tracebacks import api_boundary as api_boundary
 from corejax.tracebacks import frames_left_out as frames_left_out
@@ -325,7 +324,6 @@ __all__ = [  # noqa: RUF022  by section
     "set_current_trace",
     "structural",
     "trace_stack",
-    "trace_state",
     # user functions: pytrees, names for messages
     "DebugInfo",
     "FlatFunction",

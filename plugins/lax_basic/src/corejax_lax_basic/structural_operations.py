@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, ShapedArray, clears_cache, get_aval, trace_stack, trace_state
+from corejax.extend import (
+    Array,
+    ShapedArray,
+    clears_cache,
+    get_aval,
+    recording_trace,
+)
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise.arithmetic import add_p
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p
@@ -15,7 +21,6 @@ from corejax_lax_basic.shape.joining import concatenate
 from corejax_lax_basic.shape.rearranging import moveaxis, reshape_p
 from corejax_lax_basic.shape.slicing import slice_p
 
-_evaluation = trace_stack()[0]
 _zeros: dict[ShapedArray, Array] = {}
 clears_cache(_zeros.clear)
 _ZEROS_LIMIT = 1024
@@ -28,10 +33,7 @@ def add(x: Any, y: Any) -> Any:
 
 def zeros(aval: ShapedArray) -> Any:
     """Zeros of a type: one element seen everywhere, or where a program is recorded a broadcast literal."""
-    trace = trace_state.trace
-    while trace.parent is not None:
-        trace = trace.parent
-    if trace is _evaluation or not aval.shape:
+    if not aval.shape or recording_trace() is None:
         return _concrete_zeros(aval)
     return broadcast_in_dim_p.bind(_concrete_zeros(aval.update(shape=())), shape=aval.shape, broadcast_dimensions=())
 

@@ -13,11 +13,10 @@ from corejax.extend import (
     ShapedArray,
     Tracer,
     as_array,
-    bottom_trace,
     dtypes,
     get_aval,
     is_array_like,
-    trace_state,
+    recording_trace,
 )
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import canonical_dtype, canonical_shape, operand
@@ -138,10 +137,8 @@ def _traced(x: Any) -> Any:
     """An array as a constant of the program that is being recorded, if one is (omnistaging)."""
     if isinstance(x, Tracer):
         return x
-    trace = trace_state.trace
-    while trace.parent is not None:
-        trace = trace.parent
-    return x if trace is bottom_trace() else JitTracer(trace, x.aval, trace.atom(x))
+    trace = recording_trace()
+    return x if trace is None else JitTracer(trace, x.aval, trace.atom(x))
 
 
 # -- of one value ------------------------------------------------------------------------------------------------

@@ -15,13 +15,13 @@ from corejax.extend import (
     ShapedArray,
     Tracer,
     api_boundary,
+    axes_in_scope,
     check_arguments,
     close_over_consts,
     config,
     fun_name,
     get_aval,
     stage,
-    trace_state,
     tree,
 )
 from corejax_control_flow.checkpoint.checkpoint_rules import remat_p
@@ -163,7 +163,7 @@ class _Call(NamedTuple):
 def _trace(call: _Call, avals: Sequence[ShapedArray], traces: dict[Any, _Traced]) -> _Traced:
     """The program for a call. It is kept, so that equal layers share it and its transformations."""
     static = tuple((i, type(x), x) for i, x in sorted(call.static.items()))
-    key = (call.in_tree, tuple(avals), static, call.count, config.trace_key(), trace_state.axis_env)
+    key = (call.in_tree, tuple(avals), static, call.count, config.trace_key(), axes_in_scope())
     found = traces.get(key)
     if found is None:
         fun = functools.wraps(call.fun, updated=())(lambda *args, **kwargs: call.of_traced(*args, **kwargs))

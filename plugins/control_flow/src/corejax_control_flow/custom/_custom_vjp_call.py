@@ -12,13 +12,13 @@ from corejax.extend import (
     ShapedArray,
     as_array,
     check_outputs,
+    current_trace,
     dtypes,
     fun_name,
     get_aval,
     leaf_names,
     leaves_like,
     stage,
-    trace_state,
     tree,
 )
 from corejax_control_flow.custom._arguments import Arguments
@@ -79,7 +79,7 @@ class VjpCall(Call):
 
     def fwd(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
         """The user's forward pass on leaves, checked."""
-        if self.optimize_remat and not evaluates(trace_state.trace):
+        if self.optimize_remat and not evaluates(current_trace()):
             return self._staged_fwd(primals)
         outs, residuals, pullback = self._run_fwd(primals, perturbed)
         return Forward([as_array(x) for x in outs], [as_array(x) for x in residuals], pullback)

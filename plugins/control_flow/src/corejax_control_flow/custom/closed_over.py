@@ -10,8 +10,8 @@ from corejax.extend import (
     Trace,
     Tracer,
     UnexpectedTracerError,
+    current_trace,
     get_aval,
-    trace_state,
 )
 
 
@@ -60,7 +60,7 @@ def refuse_closed_over_results(transform: str, name: str, results: Sequence[Any]
         ClosedOverError: there is one.
     """
     for x in results:
-        if isinstance(x, Tracer) and (not x._trace.alive or _is_above(x._trace, trace_state.trace)):
+        if isinstance(x, Tracer) and (not x._trace.alive or _is_above(x._trace, current_trace())):
             raise ClosedOverError(
                 f"a rule of {transform} function {name} returns a value ({_shown(x)}) that it closes over, of a "
                 "transformation around the call. Pass the value as an argument; a rule's residuals carry it to the "

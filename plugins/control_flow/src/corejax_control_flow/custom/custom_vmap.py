@@ -17,10 +17,10 @@ from corejax.extend import (
     check_arguments,
     check_outputs,
     close_over_consts,
+    current_trace,
     fun_name,
     get_aval,
     leaf_names,
-    trace_state,
     tree,
     unmapped_aval,
 )
@@ -95,7 +95,7 @@ class custom_vmap:
                 f"no vmap rule is defined for custom_vmap function {place(self.fun)}: give it one with "
                 f"{fun_name(self.fun)}.def_vmap"
             )
-        plain = _nothing_batches(trace_state.trace)
+        plain = _nothing_batches(current_trace())
         if plain and not kwargs and all(type(x) is Array or isinstance(x, Tracer) for x in args):
             return self.fun(*args)
         args = self._parameters.positional(args, kwargs)

@@ -26,12 +26,12 @@ from corejax.extend import (
     batch_jaxpr,
     bottom_trace,
     close_over_consts,
+    current_trace,
     fun_name,
     get_aval,
     mapped_aval,
     set_current_trace,
     stage,
-    trace_state,
 )
 from corejax_control_flow.custom.closed_over import explained
 
@@ -102,7 +102,7 @@ class BatchedCall(Call):
         """
         trace, parent = self.trace, self.trace.parent
         try:
-            trace.parent = trace_state.trace
+            trace.parent = current_trace()
             with set_current_trace(trace):
                 return fun(*args)
         finally:
@@ -138,7 +138,7 @@ class BatchedCall(Call):
 
 def bind_call(call: Call, leaves: Sequence[Any]) -> list[Any]:
     """Run a call or, where something stages, record it."""
-    trace: Trace = trace_state.trace
+    trace: Trace = current_trace()
     if not evaluates(trace):
         return _bind_closed(call, leaves, trace)
     trace = _interpreter(trace, leaves)
@@ -160,7 +160,7 @@ def bind_call(call: Call, leaves: Sequence[Any]) -> list[Any]:
 
 def is_plain(args: Sequence[Any], kwargs: Any) -> bool:
     """Whether nothing transforms and all arguments are arrays, so that the function may be called as it is."""
-    return trace_state.trace is bottom_trace() and not kwargs and all(type(x) is Array for x in args)
+    return current_trace() is bottom_trace() and not kwargs and all(type(x) is Array for x in args)
 
 
 def evaluates(trace: Trace) -> bool:

@@ -26,9 +26,9 @@ from corejax.extend import (
     partial_eval_jaxpr_rules,
     partial_eval_rules,
     partition_list,
+    replayed_source,
     select_list,
     split_list,
-    trace_state,
     transpose_rules,
 )
 from corejax_control_flow.loops.while_rules import while_p
@@ -242,7 +242,8 @@ def while_transpose(cts: Sequence[Any], *operands: Any, **params: Any) -> list[A
     """
     body = params["body_jaxpr"].jaxpr.debug_info
     name = f" of {fun_name(body.fun)}" if getattr(body, "fun", None) is not None else ""
-    at = f", at {describe_source(trace_state.source)}" if trace_state.source is not None else ""
+    source = replayed_source()
+    at = f", at {describe_source(source)}" if source is not None else ""
     raise ValueError(
         f"reverse-mode differentiation (grad, vjp) does not work through while_loop{name}{at}, nor through fori_loop "
         "with bounds that are not known while tracing: how many iterations there are to undo is not known. Use "

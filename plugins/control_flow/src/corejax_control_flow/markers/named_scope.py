@@ -10,7 +10,7 @@ from typing import Any
 from corejax.extend import (
     api_boundary,
     fun_name,
-    trace_state,
+    scope,
 )
 
 
@@ -32,29 +32,7 @@ def named_scope(name: str) -> ContextDecorator:
     """
     if not isinstance(name, str):
         raise TypeError(f"named_scope takes a string for a name, got {name!r} of type {type(name).__name__}")
-    return _Scope(name)
-
-
-class _Scope(ContextDecorator):
-    """What `named_scope` returns.
-
-    A class and not a generator: an interrupt can leave a generator suspended, and its last part would then run at any
-    time, when it is collected.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.earlier = trace_state.scope
-
-    def _recreate_cm(self) -> _Scope:
-        return _Scope(self.name)
-
-    def __enter__(self) -> None:
-        self.earlier = trace_state.scope
-        trace_state.scope = (*self.earlier, self.name)
-
-    def __exit__(self, *error: object) -> None:
-        trace_state.scope = self.earlier
+    return scope(name)
 
 
 def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:

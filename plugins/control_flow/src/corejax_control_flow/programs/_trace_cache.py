@@ -19,7 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, Primitive, clears_cache, config, host_value, trace_state
+from corejax.extend import (
+    Array,
+    Primitive,
+    axes_in_scope,
+    clears_cache,
+    config,
+    host_value,
+)
 
 _LIMIT = 256  # programs kept
 _MAX_PARTS = 200  # references followed before a function counts as too much to look at
@@ -157,7 +164,7 @@ def recorded(fun: Callable[..., Any], key: tuple[Any, ...], record: Callable[[],
         parts = None
     if parts is None:
         return record()
-    key = (getattr(fun, "__code__", None), *key, config.trace_key(), trace_state.axis_env)
+    key = (getattr(fun, "__code__", None), *key, config.trace_key(), axes_in_scope())
     found = _kept.get(key)
     if found is not None and _same(found, parts):
         return found[2]

@@ -7,9 +7,15 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from corejax.extend import Array, as_array, config, get_aval, host_value, trace_stack, trace_state
+from corejax.extend import (
+    Array,
+    as_array,
+    config,
+    get_aval,
+    host_value,
+    recording_trace,
+)
 
-_evaluation = trace_stack()[0]
 # id of a NumPy array -> the constant made of it, as long as some program or trace holds that.
 _copies: WeakValueDictionary[int, Array] = WeakValueDictionary()
 
@@ -28,10 +34,7 @@ def asarray(x: Any) -> Any:
         return as_array(x)
     if config.x64_compat:
         x = host_value(x)
-    trace: Any = trace_state.trace
-    while trace.parent is not None:
-        trace = trace.parent
-    if trace is _evaluation:  # nothing is recorded
+    if recording_trace() is None:
         return as_array(x)
     known = _copies.get(id(x))
     # By value, too: `x` may have been written to, or be another array in the place of one that is gone.

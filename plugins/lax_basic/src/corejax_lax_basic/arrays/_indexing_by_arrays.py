@@ -11,7 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, Tracer, as_array, dtypes, host_value, trace_stack, trace_state
+from corejax.extend import (
+    Array,
+    Tracer,
+    as_array,
+    dtypes,
+    host_value,
+    recording_trace,
+)
 from corejax_lax_basic._base.scalars import is_array, make_scalar
 from corejax_lax_basic.arrays._basic_indexing import basic_index, from_front
 from corejax_lax_basic.conversion.convert import convert_element_type
@@ -21,7 +28,6 @@ from corejax_lax_basic.shape.broadcasting import broadcast_shapes, broadcast_to
 from corejax_lax_basic.shape.rearranging import reshape, transpose
 from corejax_lax_basic.shape.slicing import canonical_index
 
-_evaluation = trace_stack()[0]
 _INDEX = np.dtype(np.int32)
 
 
@@ -78,10 +84,7 @@ def _concrete(x: Any, entries: list[Any]) -> bool:
     """Whether everything is known and nothing is being recorded."""
     if isinstance(x, Tracer) or any(isinstance(e, Tracer) for e in entries):
         return False
-    trace = trace_state.trace
-    while trace.parent is not None:
-        trace = trace.parent
-    return trace is _evaluation
+    return recording_trace() is None
 
 
 def _clipped(index: Any, size: int) -> Any:
