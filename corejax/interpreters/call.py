@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from corejax.avals import ShapedArray
-from corejax.interpreters.evaluation import eval_jaxpr_on_host
+from corejax.interpreters.host_programs import eval_jaxpr_on_host
 from corejax.interpreters.jaxpr_transforms import batch_jaxpr, dce_jaxpr, inline_closed, jvp_jaxpr, transpose_jaxpr
 from corejax.interpreters.lists import merge_lists, partition_list, select_list, spread_list
 from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr, without_forwarded
