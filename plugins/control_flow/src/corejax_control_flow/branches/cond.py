@@ -12,13 +12,7 @@ from corejax_control_flow.branches import cond_partial_eval as cond_partial_eval
 from corejax_control_flow.branches.cond_rules import cond_p
 from corejax_control_flow.programs.messages import place, shown, structural_difference
 from corejax_control_flow.programs.rewriting import appended
-from corejax_control_flow.programs.tracing import (
-    Traced,
-    flatten_operands,
-    result_type,
-    trace,
-    with_common_consts,
-)
+from corejax_control_flow.programs.tracing import Traced, flatten_operands, result_type, trace, with_common_consts
 from corejax_control_flow.programs.weak_types import common_dtype, convert
 
 _ABSENT = object()

@@ -21,13 +21,7 @@ from corejax.extend import (
     recompute_rules,
 )
 from corejax_control_flow.branches.cond_rules import Branches, Linear, cond_p, joined_out_avals
-from corejax_control_flow.programs.rewriting import (
-    chosen,
-    either,
-    merged,
-    others,
-    with_outputs,
-)
+from corejax_control_flow.programs.rewriting import chosen, either, merged, others, with_outputs
 
 
 class _Halves(NamedTuple):

@@ -38,14 +38,7 @@ from corejax.extend import (
     vmap_rules,
 )
 from corejax_control_flow.programs.messages import shown_types
-from corejax_control_flow.programs.rewriting import (
-    chosen,
-    either,
-    merged,
-    others,
-    refuse_effects,
-    with_outputs,
-)
+from corejax_control_flow.programs.rewriting import chosen, either, merged, others, refuse_effects, with_outputs
 from corejax_control_flow.programs.weak_types import same_but_weak_type
 
 Branches = tuple[ClosedJaxpr, ...]

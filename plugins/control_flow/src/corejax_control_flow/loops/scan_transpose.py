@@ -18,16 +18,7 @@ from corejax.extend import (
 )
 from corejax_control_flow.loops.scan_partial_eval import residual_values, split_operands, unzip
 from corejax_control_flow.loops.scan_rules import scan_p
-from corejax_control_flow.programs.rewriting import (
-    appended,
-    chosen,
-    cut,
-    depends,
-    either,
-    merged,
-    others,
-    rearranged,
-)
+from corejax_control_flow.programs.rewriting import appended, chosen, cut, depends, either, merged, others, rearranged
 
 
 @transpose_rules.register(scan_p, symbolic_zeros=True)
