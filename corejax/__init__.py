@@ -43,7 +43,7 @@ plugins.wire(_os.path.dirname(__file__), _LAZY)
 
 def __getattr__(name: str) -> _Any:
     if name == "__version__":
-        from importlib.metadata import version
+        from importlib_metadata import version
 
         return version("corejax")
     if name in _LAZY:

@@ -53,10 +53,6 @@ class RemovedImportError(CorejaxError, ImportError):
     """As `RemovedNameError`, for `from corejax.extend import name`."""
 
 
-class RemovedArgumentError(CorejaxError, TypeError):
-    """An argument was removed after its deprecation; the message names the replacement."""
-
-
 class HostCallbackError(CorejaxError, RuntimeError):
     """An impl rule that a compiled program called back on the host raised something that is not at hand any more.
 

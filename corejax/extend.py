@@ -9,8 +9,9 @@ frozen in `tests/packaging/extend_surface.txt`; a test prints what differs. What
 
 - Names, optional arguments, hooks, hook arguments and attributes are added in any minor version of corejax. A plugin
   that needs one asks for that version: `corejax>=0.2`.
-- A name or argument is removed or renamed only after two minor versions in which using it gives a
-  `CorejaxDeprecationWarning` that names the replacement; then an error names it. `corejax.deprecations` has the table.
+- A name is removed or renamed only after two minor versions in which using it gives a `CorejaxDeprecationWarning` that
+  names the replacement; then an error names it. `corejax/deprecations.py` has the table. Arguments are not renamed or
+  removed: a function whose arguments change gets a new name.
 - `API_VERSION` counts what neither of these can carry: a rule signature or a hook that means something else. A plugin
   declares the one that it was made for (hook `corejax_declare_api_version`) and is refused by any other.
 """
@@ -36,7 +37,7 @@ from corejax.blame import blame as blame
 from corejax.blame import blamed_rule as blamed_rule
 from corejax.caches import clears_cache as clears_cache
 from corejax.config import config as config
-from corejax.deprecations import deprecated_name as _deprecated_name
+from corejax.deprecations import retired as _retired
 from corejax.derivation import Derivation as Derivation
 from corejax.errors import CorejaxDeprecationWarning as CorejaxDeprecationWarning
 from corejax.errors import DerivedRuleWarning as DerivedRuleWarning
@@ -54,7 +55,6 @@ from corejax.interpreters.batching import defbroadcasting as defbroadcasting
 from corejax.interpreters.batching import defvectorized as defvectorized
 from corejax.interpreters.batching import mapped_aval as mapped_aval
 from corejax.interpreters.batching import move_batch_axis as move_batch_axis
-from corejax.interpreters.batching import not_mapped as not_mapped
 from corejax.interpreters.batching import unmapped_aval as unmapped_aval
 from corejax.interpreters.debug_info import DebugInfo as DebugInfo
 from corejax.interpreters.debug_info import fun_name as fun_name
@@ -86,7 +86,6 @@ from corejax.interpreters.lists import merge_lists as merge_lists
 from corejax.interpreters.lists import partition_list as partition_list
 from corejax.interpreters.lists import split_list as split_list
 from corejax.interpreters.partial_eval import PartialEvalTrace as PartialEvalTrace
-from corejax.interpreters.partial_eval import PartialEvalTracer as PartialEvalTracer
 from corejax.interpreters.partial_eval import partial_eval_flat as partial_eval_flat
 from corejax.interpreters.rematerialization import Policy as Policy
 from corejax.interpreters.rematerialization import defrecompute as defrecompute
@@ -97,7 +96,6 @@ from corejax.interpreters.staging import decomposed as decomposed
 from corejax.interpreters.staging import stage as stage
 from corejax.interpreters.staging import stage_closed as stage_closed
 from corejax.interpreters.transposition import UndefPrimal as UndefPrimal
-from corejax.interpreters.transposition import backward_pass as backward_pass
 from corejax.interpreters.transposition import is_undef_primal as is_undef_primal
 from corejax.interpreters.transposition import zero_cotangent as zero_cotangent
 from corejax.ir import ClosedJaxpr as ClosedJaxpr
@@ -127,11 +125,11 @@ from corejax.plugins import load_everything as load_everything
 from corejax.plugins import missing_name as missing_name
 from corejax.plugins import plugins as plugin_records
 from corejax.plugins import provided_checks as provided_checks
-from corejax.plugins.examples import Example as Example
+from corejax.plugins._example import Example as Example
+from corejax.plugins._isolation import isolated_plugins as isolated_plugins
+from corejax.plugins._manifest_writing import manifest_differences as manifest_differences
 from corejax.plugins.hookspecs import API_VERSION as API_VERSION
 from corejax.plugins.hookspecs import hookimpl as hookimpl
-from corejax.plugins.isolation import isolated_plugins as isolated_plugins
-from corejax.plugins.manifests import manifest_differences as manifest_differences
 from corejax.primitive import Primitive as Primitive
 from corejax.primitive import find_primitive as find_primitive
 from corejax.primitive import flat_decomposition as flat_decomposition
@@ -231,7 +229,6 @@ __all__ = [  # noqa: RUF022  by section
     "defvectorized",
     "mapped_aval",
     "move_batch_axis",
-    "not_mapped",
     "unmapped_aval",
     # translation rules: the StableHLO builder
     "TranslationContext",
@@ -282,10 +279,8 @@ __all__ = [  # noqa: RUF022  by section
     "JVPTrace",
     "JitTracer",
     "PartialEvalTrace",
-    "PartialEvalTracer",
     "Trace",
     "Tracer",
-    "backward_pass",
     "batch_flat",
     "bottom_trace",
     "context_hooks",
@@ -354,5 +349,4 @@ __all__ = [  # noqa: RUF022  by section
 if not _TYPE_CHECKING:  # a type checker would take it for every name that there is not
 
     def __getattr__(name: str) -> _Any:
-        importing = is_import_from(_sys._getframe(1))
-        return _deprecated_name(__name__, name, importing=importing)
+        return _retired(name, importing=is_import_from(_sys._getframe(1)))

@@ -21,8 +21,7 @@ from corejax.cli.plugins import plugins
 from corejax.cli.show import show
 from corejax.cli.write_manifest import write_manifest
 from corejax.errors import CorejaxDeprecationWarning, CorejaxError, DuplicateRegistrationError, PluginError
-from corejax.plugins import manager
-from corejax.plugins.homes import KNOWN_COMMANDS
+from corejax.plugins import KNOWN_COMMANDS, manager
 from corejax.provenance import Provenance
 from corejax.texts import error_text, one_line, shown
 
@@ -30,7 +29,7 @@ _CONTRIBUTED = "corejax.cli.contributed"
 
 
 def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
+    from importlib_metadata import PackageNotFoundError, version
 
     try:
         return version("corejax")

@@ -77,7 +77,7 @@ def _taken_names() -> dict[str, str]:
 
 
 def _kernel_version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
+    from importlib_metadata import PackageNotFoundError, version
 
     try:
         return version("corejax")

@@ -11,8 +11,7 @@ import click
 from corejax.cli.faults import report_selection
 from corejax.cli.list_primitives import no_such
 from corejax.cli.output import Column, print_json, print_table
-from corejax.plugins import load_everything, manager
-from corejax.plugins.records import PluginRecord, causes, named
+from corejax.plugins import PluginRecord, causes, load_everything, manager, named
 from corejax.primitive import primitives
 
 

@@ -9,8 +9,7 @@ import click
 
 from corejax.cli.list_primitives import no_such
 from corejax.cli.output import say
-from corejax.plugins import load_everything, manager
-from corejax.plugins.records import PluginRecord, named
+from corejax.plugins import PluginRecord, load_everything, manager, named
 
 
 @click.command("write-manifest")
@@ -31,7 +30,7 @@ def write_manifest(plugins: tuple[str, ...], check: bool, output: Path | None) -
     Exit codes: 0; 1 if the plugin failed or is off, its package cannot be written to, or --check finds differences;
     2 for a plugin that does not exist.
     """
-    from corejax.plugins import manifests
+    from corejax.plugins import _manifest_writing
 
     load_everything()
     records: list[PluginRecord] = []
@@ -47,12 +46,12 @@ def write_manifest(plugins: tuple[str, ...], check: bool, output: Path | None) -
         name = record.name
         try:
             if check:
-                lines = manifests.differences(record)
+                lines = _manifest_writing.differences(record)
                 differ = differ or bool(lines)
                 for line in lines:
                     say(f"{name}: {line}")
             else:
-                say(f"wrote {os.fspath(manifests.write(record, output))}")
+                say(f"wrote {os.fspath(_manifest_writing.write(record, output))}")
         except (ValueError, OSError) as error:
             raise click.ClickException(f"{name}: {error}") from None
     if differ:

@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 from corejax import plugins
 from corejax.cli import main, output, show
 from corejax.config import config
-from corejax.plugins.plugin_manager import PluginManager
+from corejax.plugins._plugin_manager import PluginManager
 from corejax.primitive import Primitive, primitives
 from corejax.rules import jvp_rules
 from tests.kernel.plugin_sites import Site

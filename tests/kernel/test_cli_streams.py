@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from corejax.cli import main
-from corejax.plugins.plugin_manager import PluginManager
+from corejax.plugins._plugin_manager import PluginManager
 from corejax.primitive import primitives
 from corejax.texts import add_note, error_text, json_text, one_line, shown
 from tests.kernel.plugin_sites import Site

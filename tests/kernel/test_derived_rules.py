@@ -26,7 +26,7 @@ from corejax.extend import (
     transpose_rules,
     vmap_rules,
 )
-from corejax.plugins.coverage import coverage_of
+from corejax.plugins._rule_status import rule_statuses
 from corejax.structural import OperationTable, unrolled_loop
 
 ignored = pytest.mark.filterwarnings("ignore::corejax.errors.DerivedRuleWarning")
@@ -262,7 +262,7 @@ def test_strict_rules_refuse_the_loop_even_if_it_ran_before():
         with config.override(strict_rules=True):
             with pytest.raises(MissingRuleError) as info:
                 cj.vmap(f)(M)
-            assert coverage_of(f.p)["vmap"].status == "missing"
+            assert rule_statuses(f.p)["vmap"].status == "missing"
         assert "(derived rules are refused: config.strict_rules, here the one by loop)" in str(info.value)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DerivedRuleWarning)
@@ -278,7 +278,7 @@ def test_a_loop_that_is_meant_is_an_own_rule():
     with warnings.catch_warnings(), config.override(strict_rules=True):
         warnings.simplefilter("error")
         np.testing.assert_array_equal(cj.vmap(cj.vmap(f))(M[None, ::-1]), np.sort(M[None, ::-1], -1))
-        found = coverage_of(f.p)["vmap"]
+        found = rule_statuses(f.p)["vmap"]
     assert found.status == "own" and found.rule.flags == {"by": "loop"}
     assert found.rule.provenance.module == __name__ and found.rule.provenance.file == __file__
     assert len(f.calls) == 3
@@ -289,7 +289,7 @@ def test_a_rule_by_a_derivation_keeps_the_flags_of_the_derivation():
     impl_rules.register(p, by="decomposition")  # given Arrays, not NumPy's
     jvp_rules.register(p, by="decomposition")  # given None for zero tangents
     with config.override(strict_rules=True):
-        assert coverage_of(p)["jvp"].status == coverage_of(p)["impl"].status == "own"
+        assert rule_statuses(p)["jvp"].status == rule_statuses(p)["impl"].status == "own"
     np.testing.assert_allclose(p.bind(np.float32(3), np.float32(2)), 6)
     assert cj.grad(lambda x: p.bind(x, 2.0))(3.0) == 2
 
@@ -336,7 +336,7 @@ def test_vmap_without_a_type_says_so():
 def test_marks_without_side_effects():
     f = Sorted()
     before = {kind: {**r._written, **r._derived} for kind, r in cj.extend.registries.items()}
-    found = coverage_of(f.p)
+    found = rule_statuses(f.p)
     assert {kind: (c.status, c.derivation) for kind, c in found.items() if c.status in ("derived", "missing")} == {
         "jvp": ("missing", None),
         "vmap": ("derived", "loop"),

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 from pathlib import Path
 from types import SimpleNamespace
 
+import importlib_metadata
 import pytest
 from click.testing import CliRunner
 
 from corejax.cli import main
-from corejax.plugins.homes import HOMES, KNOWN_COMMANDS, KNOWN_HOMES, KNOWN_PRIMITIVES
-from corejax.plugins.plugin_manager import PluginManager, installed_entry_points
+from corejax.plugins._discovery import installed_entry_points
+from corejax.plugins._first_party import HOMES, KNOWN_COMMANDS, KNOWN_HOMES, KNOWN_PRIMITIVES
+from corejax.plugins._plugin_manager import PluginManager
 from tests.kernel.plugin_sites import Site
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +34,7 @@ def test_homes_are_those_of_manifests(file: Path) -> None:
 
 
 def entry(name: str, distribution: str) -> SimpleNamespace:
-    dist = SimpleNamespace(name=distribution, version="1.0", locate_file=lambda path: path, files=[], metadata={})
+    dist = SimpleNamespace(read_text={"METADATA": f"Name: {distribution}\nVersion: 1.0\n\nName: text\n"}.get)
     return SimpleNamespace(name=name, value=f"{name}_plugin", group="corejax.plugins", dist=dist)
 
 
@@ -45,7 +46,7 @@ def test_the_order_of_discovery_is_not_that_of_the_file_system(monkeypatch: pyte
         entry("lax_basic", "Corejax-Lax.Basic"),
     ]
     for found in (entries, entries[::-1]):
-        monkeypatch.setattr(importlib.metadata, "entry_points", lambda group, found=found: found)
+        monkeypatch.setattr(importlib_metadata, "entry_points", lambda group, found=found: found)
         assert [r.name for r in installed_entry_points()] == ["lax_basic", "xla_backend", "acme", "zebra"]
 
 

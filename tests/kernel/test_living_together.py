@@ -15,8 +15,8 @@ from corejax.cli import main
 from corejax.config import Config, config
 from corejax.errors import DuplicateRegistrationError, JaxprSyntaxError, PluginError, PluginMissingError
 from corejax.ir import parse_jaxpr
-from corejax.plugins.plugin_manager import PluginManager
-from corejax.plugins.requirements import unmet
+from corejax.plugins._plugin_manager import PluginManager
+from corejax.plugins._requirements import unmet
 from corejax.primitive import Primitive, primitives
 from corejax.rules import impl_rules, registries, vmap_rules, xla_translations
 from tests.kernel.plugin_sites import Site

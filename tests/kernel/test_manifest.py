@@ -17,10 +17,11 @@ from corejax import plugins
 from corejax.cli import main
 from corejax.config import config
 from corejax.errors import PluginMissingError
-from corejax.plugins import manifest
-from corejax.plugins.catalog import catalog
-from corejax.plugins.manifest import FILE
-from corejax.plugins.plugin_manager import PluginManager
+from corejax.plugins import _manifest as manifest
+from corejax.plugins._manifest import FILE
+from corejax.plugins._plugin_manager import PluginManager
+from corejax.plugins._primitive_table import primitive_table
+from corejax.plugins._usable_manifests import known_derivations
 from corejax.primitive import primitives
 from tests.kernel.plugin_sites import DISTRIBUTIONS, Site
 from tests.kernel.test_cli import COMMAND, TABLE
@@ -95,7 +96,7 @@ def test_the_table_is_the_same_and_nothing_is_imported(editable: bool, site: Sit
 
 def test_rows_from_the_manifest_are_those_of_the_code(site: Site, run: Run) -> None:
     install(site)
-    promised, found = catalog(), catalog(load=True)
+    promised, found = primitive_table(), primitive_table(load=True)
     assert (promised.loaded, found.loaded) == (False, True)
     assert (promised.kinds, promised.overrides) == (found.kinds, found.overrides)
     for one, other in zip(promised.rows, found.rows, strict=True):
@@ -238,10 +239,10 @@ LATE = "import corejax_toy.ops; {}"
 def test_what_a_second_plugin_does_to_the_first_ones_primitives(body: str, loads: bool, site: Site, run: Run) -> None:
     install(site)
     add_acme(site, body)
-    promised = catalog()
+    promised = primitive_table()
     assert promised.loaded is loads, "loaded where toy_ops's manifest does not know what acme does"
     listed = run("list-primitives").stdout
-    found = catalog(load=True)
+    found = primitive_table(load=True)
     assert promised.kinds == found.kinds and [str(o) for o in promised.overrides] == [str(o) for o in found.overrides]
     assert run("list-primitives").stdout == listed
 
@@ -252,10 +253,10 @@ def test_manifests_that_know_of_each_other_are_used(site: Site, run: Run) -> Non
     add_acme(site, LATE.format("extend.impl_rules.register(extend.primitives['toy_ops.scale'], abs, override=True)"))
     done = site.run(COMMAND, "write-manifest", "toy_ops", "--output", str(path))
     assert done.returncode == 0, done.stderr
-    assert catalog().loaded is False
+    assert primitive_table().loaded is False
     listed = run("list-primitives").stdout
     assert "# replaced on purpose: toy_ops.scale impl by acme\n" in listed
-    assert catalog(load=True).loaded and run("list-primitives").stdout == listed
+    assert primitive_table(load=True).loaded and run("list-primitives").stdout == listed
 
 
 def test_a_name_that_two_plugins_have_is_found_out_by_loading(site: Site, run: Run, fresh: PluginManager) -> None:
@@ -281,7 +282,7 @@ def test_two_plugins_in_one_package(site: Site, run: Run) -> None:
     for name in ("one", "other"):
         assert site.run(COMMAND, "write-manifest", name, "--output", str(package / FILE)).returncode == 0
     assert sorted(json.loads((package / FILE).read_text())["plugins"]) == ["one", "other"]
-    assert catalog().loaded is False
+    assert primitive_table().loaded is False
 
 
 # -- where it is looked for ------------------------------------------------------------------------------------------
@@ -295,7 +296,7 @@ def test_inside_a_namespace_package_and_without_running_any_of_it(site: Site, ru
     site._describe("acme-thing", "1.0", {"thing": "acme_space.corejax_thing.plugin"})
     record = plugins.manager().discover()["thing"]
     empty = {"plugin": "thing", "distribution": "acme-thing", "version": "1.0", "api_version": 1, "sources": ""}
-    known = [[kind, d, owner] for kind, d, owner in __import__("corejax").plugins.describing.known_derivations()]
+    known = [[kind, d, owner] for kind, d, owner in known_derivations()]
     data = {**empty, "primitives": {"thing.p": {"module": "m"}}, "derivations_known": known}
     (inner / FILE).write_text(json.dumps({"manifest_version": 1, "plugins": {"thing": data}}))
     assert manifest.find(record, 1).word == "good"

@@ -19,8 +19,8 @@ from corejax.errors import (
     PluginMissingError,
     PluginMissingImportError,
 )
-from corejax.plugins.plugin_manager import PluginManager
-from corejax.plugins.records import causes
+from corejax.plugins._plugin_manager import PluginManager
+from corejax.plugins._records import causes
 from corejax.primitive import Primitive, primitives
 from corejax.rules import impl_rules, jvp_rules, registries
 from corejax.tables import contents

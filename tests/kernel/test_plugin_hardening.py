@@ -11,10 +11,10 @@ import corejax
 from corejax import plugins, tables
 from corejax.config import config
 from corejax.errors import PluginError
-from corejax.plugins import manifest
-from corejax.plugins.locking import LoadLock
-from corejax.plugins.plugin_manager import PluginManager
-from corejax.plugins.records import causes
+from corejax.plugins import _manifest as manifest
+from corejax.plugins._load_lock import LoadLock
+from corejax.plugins._plugin_manager import PluginManager
+from corejax.plugins._records import causes
 from corejax.primitive import primitives
 from corejax.rules import impl_rules
 from corejax.tables import contents
@@ -209,8 +209,8 @@ def test_metadata_that_is_not_utf8(file: str, site: Site) -> None:
     with open(site.path / "corejax_acme-1.0.dist-info" / file, "ab") as metadata:
         metadata.write(b"# \xff\xfe\n")
     program = """
-        import importlib.metadata
-        importlib.metadata.entry_points = _entry_points
+        import importlib_metadata
+        importlib_metadata.entry_points = _entry_points
         import corejax
         from corejax import plugins, tables
         for record in plugins.plugins():
@@ -306,7 +306,7 @@ def test_an_interrupt_anywhere_while_a_plugin_loads(site: Site, fresh: PluginMan
         assert manager.records["acme"].status == "loaded", (at.place, manager.problems())
         assert contributed() == wanted and manager.names.keys() == names.keys(), at.place
         assert impl_rules.lookup(primitives["acme.a"]) is not None
-        assert manager._lock._holders == [] and tables.running() is None
+        assert manager._loader.lock._holders == [] and tables.running() is None
     assert interrupted > 30
 
 

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from corejax.plugins.locking import LoadLock
-from corejax.plugins.plugin_manager import PluginManager
+from corejax.plugins._load_lock import LoadLock
+from corejax.plugins._plugin_manager import PluginManager
 from tests.kernel.plugin_sites import Site
 
 # One thread imports corejax.toy: it has Python's locks of that import and then needs the plugins loaded. The other
@@ -19,7 +19,7 @@ import faulthandler, sys, threading, time
 faulthandler.dump_traceback_later(20, exit=True)
 import corejax
 from corejax.plugins import manager
-from corejax.plugins.finder import NamespaceFinder
+from corejax.plugins._finder import NamespaceFinder
 
 loading, importing = threading.Event(), threading.Event()
 find_spec = NamespaceFinder.find_spec

@@ -15,8 +15,8 @@ from corejax import extend, plugins
 from corejax.config import config
 from corejax.errors import DuplicateRegistrationError, MissingRuleError, PluginError
 from corejax.extend import find_primitive, flat_decomposition, isolated_plugins, memoised, stage_closed, trace_stack
-from corejax.plugins.coverage import coverage_of
-from corejax.plugins.plugin_manager import PluginManager
+from corejax.plugins._plugin_manager import PluginManager
+from corejax.plugins._rule_status import rule_statuses
 from corejax.primitive import Primitive, primitives
 from corejax.rules import registries
 from corejax.tables import contents
@@ -164,7 +164,7 @@ def test_it_is_imported_when_somebody_asks_for_all_rule_kinds(depth_site: Site, 
 
 def test_all_rules_of_all_kinds_are_loaded_for_the_command(depth_site: Site, fresh: PluginManager) -> None:
     plugins.load_everything()
-    found = {name: coverage_of(primitives[name])["depth"] for name in ("ops.twice", "ops.plain", "ops.body")}
+    found = {name: rule_statuses(primitives[name])["depth"] for name in ("ops.twice", "ops.plain", "ops.body")}
     assert [c.status for c in found.values()] == ["own", "not_required", "derived"]
     rule = found["ops.twice"].rule
     assert rule is not None and rule.provenance.plugin == "depth" and rule.provenance.module == "depth_plugin.rules"

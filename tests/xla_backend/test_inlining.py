@@ -71,8 +71,8 @@ def test_a_jitted_function_is_inlined_by_derivation() -> None:
 
 
 def test_its_own_rules_are_not_replaced_by_derived_ones() -> None:
-    from corejax.plugins.coverage import coverage_of
+    from corejax.plugins._rule_status import rule_statuses
 
     primitive = find_primitive("xla_call")
     assert primitive is not None
-    assert {kind: c.status for kind, c in coverage_of(primitive).items() if c.status == "derived"} == {}
+    assert {kind: c.status for kind, c in rule_statuses(primitive).items() if c.status == "derived"} == {}

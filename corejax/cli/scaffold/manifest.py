@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from corejax.cli.scaffold.names import Plan
-from corejax.plugins.manifest import FILE
+from corejax.plugins._manifest import FILE
 
 VERSION = "0.1.0"  # as in the template of pyproject.toml
 _SECONDS = 120

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 
 from corejax import plugins
 from corejax.config import config
-from corejax.plugins.coverage import Coverage, Status, coverage_of
-from corejax.plugins.describing import written
-from corejax.plugins.manifest import ANY, Manifest, PrimitiveEntry
+from corejax.plugins._manifest import ANY, Manifest, PrimitiveEntry
+from corejax.plugins._rule_status import RuleStatus, Status, rule_statuses, written
 from corejax.primitive import Primitive, primitives
 from corejax.rules import registries
 
@@ -56,7 +55,7 @@ class Row:
     plugin: str | None
     version: str | None
     module: str
-    rules: Mapping[str, Coverage]
+    rules: Mapping[str, RuleStatus]
     primitive: Primitive | None = None
 
     @property
@@ -66,7 +65,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Catalog:
+class PrimitiveTable:
     """All primitives.
 
     Attributes:
@@ -82,7 +81,7 @@ class Catalog:
     loaded: bool = True
 
 
-def catalog(*, load: bool = False) -> Catalog:
+def primitive_table(*, load: bool = False) -> PrimitiveTable:
     """Everything that is installed.
 
     Args:
@@ -107,13 +106,13 @@ def _kinds(contributed: Iterable[str]) -> list[str]:
 # -- from the tables ---------------------------------------------------------------------------------------------------
 
 
-def _of_tables() -> Catalog:
+def _of_tables() -> PrimitiveTable:
     kinds = _kinds(k for k, registry in registries.items() if registry.provenance.package != "corejax")
     rows = []
     for p in list(primitives.values()):
-        where, rules = p.provenance, coverage_of(p)
+        where, rules = p.provenance, rule_statuses(p)
         rows.append(Row(p.name, where.plugin, where.version, where.module, {kind: rules[kind] for kind in kinds}, p))
-    return Catalog(kinds, _sorted(rows), _overrides_in_force(kinds))
+    return PrimitiveTable(kinds, _sorted(rows), _overrides_in_force(kinds))
 
 
 def _overrides_in_force(kinds: list[str]) -> list[Override]:
@@ -130,7 +129,7 @@ def _overrides_in_force(kinds: list[str]) -> list[Override]:
 # -- from manifests ----------------------------------------------------------------------------------------------------
 
 
-def _of_manifests(manifests: Mapping[str, Manifest]) -> Catalog:
+def _of_manifests(manifests: Mapping[str, Manifest]) -> PrimitiveTable:
     required = {kind: registry.required for kind, registry in registries.items()}
     for m in manifests.values():
         required |= {kind: bool(about["required"]) for kind, about in m.rule_kinds.items()}
@@ -141,7 +140,7 @@ def _of_manifests(manifests: Mapping[str, Manifest]) -> Catalog:
             plugin,
             m.version,
             entry.module,
-            {kind: _coverage(name, entry, kind, plugin, required[kind], manifests) for kind in kinds},
+            {kind: _status(name, entry, kind, plugin, required[kind], manifests) for kind in kinds},
         )
         for plugin, m in manifests.items()
         for name, entry in m.primitives.items()
@@ -154,25 +153,25 @@ def _of_manifests(manifests: Mapping[str, Manifest]) -> Catalog:
         for platform in platforms
     ]
     overrides.sort(key=lambda o: (o.primitive, kinds.index(o.kind), o.platform, o.plugin))
-    return Catalog(kinds, _sorted(rows), overrides, loaded=False)
+    return PrimitiveTable(kinds, _sorted(rows), overrides, loaded=False)
 
 
-def _coverage(
+def _status(
     name: str, entry: PrimitiveEntry, kind: str, plugin: str, required: bool, manifests: Mapping[str, Manifest]
-) -> Coverage:
-    """As `corejax.plugins.coverage.coverage`, of what manifests say."""
+) -> RuleStatus:
+    """As `corejax.plugins._rule_status.rule_status`, of what manifests say."""
     platforms = set(entry.rules.get(kind, ()))
     for other, m in manifests.items():
         given = set(m.rules.get(name, {}).get(kind, ())) if other != plugin else platforms
         off = () if config.overrides_are_on(other) else m.overrides.get(name, {}).get(kind, ())
         platforms = (platforms - set(off) if other == plugin else platforms) | (given - set(off))
     if ANY in platforms:
-        return Coverage(kind, "own")
+        return RuleStatus(kind, "own")
     derivable = entry.derivable.get(kind, ())
     derivation = next((d for d, owner in derivable if owner is None or owner in manifests), None)
     if derivation is not None and not config.strict_rules:
-        return Coverage(kind, "derived", derivation=derivation)
+        return RuleStatus(kind, "derived", derivation=derivation)
     if platforms:
-        return Coverage(kind, "platform")
+        return RuleStatus(kind, "platform")
     missing: Status = "missing" if required or (kind == "transpose" and entry.linear_in) else "not_required"
-    return Coverage(kind, missing)
+    return RuleStatus(kind, missing)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from corejax.plugins._manifest import ANY
 from corejax.primitive import Primitive
 from corejax.rules import Rule, RuleRegistry, registries
 
@@ -21,7 +22,7 @@ STATUSES: Mapping[Status, str] = {
 
 
 @dataclass(frozen=True)
-class Coverage:
+class RuleStatus:
     """One primitive's rule of one kind.
 
     Attributes:
@@ -49,20 +50,26 @@ def is_required(primitive: Primitive, registry: RuleRegistry) -> bool:
     return registry.required or (registry.kind == "transpose" and bool(primitive.linear_in))
 
 
-def coverage(primitive: Primitive, registry: RuleRegistry) -> Coverage:
+def rule_status(primitive: Primitive, registry: RuleRegistry) -> RuleStatus:
     """The state of one rule; no derived rule is kept. Only what lazy rules could be derived from is loaded."""
     rule = registry.rule_of(primitive)
     platforms = {p: r for p in registry.platforms_of(primitive) if (r := registry.rule_of(primitive, p))}
     if rule is not None and rule.derived is None:
-        return Coverage(registry.kind, "own", rule, platforms)
+        return RuleStatus(registry.kind, "own", rule, platforms)
     derivation = rule.derived if rule is not None else registry.can_derive(primitive)
     if derivation is not None:
-        return Coverage(registry.kind, "derived", None, platforms, derivation)
+        return RuleStatus(registry.kind, "derived", None, platforms, derivation)
     if platforms:
-        return Coverage(registry.kind, "platform", None, platforms)
-    return Coverage(registry.kind, "missing" if is_required(primitive, registry) else "not_required")
+        return RuleStatus(registry.kind, "platform", None, platforms)
+    return RuleStatus(registry.kind, "missing" if is_required(primitive, registry) else "not_required")
 
 
-def coverage_of(primitive: Primitive) -> dict[str, Coverage]:
+def rule_statuses(primitive: Primitive) -> dict[str, RuleStatus]:
     """The state of every rule, by rule kind."""
-    return {kind: coverage(primitive, registry) for kind, registry in list(registries.items())}
+    return {kind: rule_status(primitive, registry) for kind, registry in list(registries.items())}
+
+
+def written(registry: RuleRegistry, primitive: Primitive) -> Iterator[tuple[str, Rule]]:
+    """Every rule that somebody wrote, replaced ones too, with its platform (`*`: all)."""
+    for platform in (None, *registry.platforms_registered(primitive)):
+        yield from ((platform or ANY, rule) for rule in registry.registered(primitive, platform))

@@ -1,19 +1,16 @@
-"""What is known of a plugin without importing it, and what became of it."""
+"""`PluginRecord`: what is known of one plugin without importing it, and what became of it."""
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from corejax.plugins.homes import HOMES
+from corejax.plugins._first_party import HOMES
 from corejax.tables import Owner
 from corejax.texts import message_of
-
-VARIABLE = "COREJAX_PLUGINS"
 
 
 def causes(error: BaseException) -> list[str]:
@@ -47,7 +44,8 @@ class PluginRecord:
             what it contributed before stays.
         offers: facade names and namespaces that it declared, kept when it fails.
         plugin: the loaded object.
-        hooks: hook name -> its implementation, of a plugin that is loaded.
+        hook: calls the hooks of a plugin that is loaded: `record.hook.corejax_register_rules(kind=kind)`.
+        done: what it has registered of what is asked for once.
         contributions: the owners of what it has written into tables, one for each call of its code.
     """
 
@@ -62,17 +60,14 @@ class PluginRecord:
     offers: dict[str, str] = field(default_factory=dict)
     entry_point: Any = field(default=None, repr=False)
     plugin: Any = field(default=None, repr=False)
-    hooks: dict[str, Any] = field(default_factory=dict, repr=False)
+    hook: Any = field(default=None, repr=False)
+    done: set[Any] = field(default_factory=set, repr=False)
     contributions: list[Owner] = field(default_factory=list, repr=False)
 
     @classmethod
     def of_entry_point(cls, entry: Any) -> PluginRecord:
-        """A record from distribution metadata; metadata that cannot be read is no reason to fail."""
-        try:
-            distribution, version = entry.dist.name, entry.dist.version
-        except Exception:
-            distribution = version = None
-        return cls(entry.name, entry.value, distribution, version, entry_point=entry)
+        """A record from distribution metadata."""
+        return cls(entry.name, entry.value, *_name_and_version(entry), entry_point=entry)
 
     @classmethod
     def of_object(cls, plugin: Any, name: str, version: str | None) -> PluginRecord:
@@ -98,12 +93,12 @@ class PluginRecord:
 
     def comes_from(self, distribution: str | None) -> bool:
         """Whether it is of that distribution, however its name is spelt."""
-        return distribution is not None and _canonical(self.distribution or "") == _canonical(distribution)
+        return distribution is not None and canonical(self.distribution or "") == canonical(distribution)
 
     @property
     def at_home(self) -> bool:
         """Whether names of the facade are known to belong to its distribution."""
-        return _canonical(self.distribution or "") in HOMES
+        return canonical(self.distribution or "") in HOMES
 
     def problems(self, kind: str | None = None) -> list[str]:
         """What went wrong, one sentence each.
@@ -120,70 +115,24 @@ class PluginRecord:
         return found
 
 
-def readable(group: str) -> Iterator[PluginRecord]:
-    """Records of what is installed, one distribution after the other; one that cannot be read counts as failed."""
-    from importlib.metadata import distributions
-
-    seen = set()
-    for dist in distributions():
-        directory = str(getattr(dist, "_path", ""))
-        name = os.path.basename(directory).partition("-")[0]
-        try:
-            name = dist.name
-            if _canonical(name) not in seen:
-                yield from map(PluginRecord.of_entry_point, dist.entry_points.select(group=group))
-            seen.add(_canonical(name))
-        except Exception as error:
-            if _mentions(os.path.join(directory, "entry_points.txt"), group):
-                yield PluginRecord(name, "", name, status="failed", fault=error)
-
-
-def _mentions(path: str, word: str) -> bool:
-    try:
-        with open(path, "rb") as file:
-            return word.encode() in file.read()
-    except OSError:
-        return False
-
-
 def named(records: Mapping[str, PluginRecord], name: str) -> list[PluginRecord]:
     """The plugin of a name, else those of the distribution of that name, however it is spelt."""
     return [records[name]] if name in records else [r for r in records.values() if r.comes_from(name)]
 
 
-def _canonical(distribution: str) -> str:
-    return re.sub(r"[-_.]+", "-", distribution).lower()
+def _name_and_version(entry: Any) -> tuple[str | None, str | None]:
+    """Of an entry point's distribution; metadata that cannot be read is no reason to fail.
 
-
-class Selection:
-    """Which plugins are on: the text of `COREJAX_PLUGINS`.
-
-    `a,b` selects these; `-c` all but that one; an empty text none; unset, all.
+    From the first lines: to parse all of it as a message takes longer than to find every plugin.
     """
+    try:
+        headers = (entry.dist.read_text("METADATA") or "").partition("\n\n")[0]
+        found = dict(re.findall(r"^(Name|Version): *(\S+)", headers, re.MULTILINE))
+        return found.get("Name") or entry.dist.name, found.get("Version") or entry.dist.version
+    except Exception:
+        return None, None
 
-    def __init__(self, text: str | None) -> None:
-        words = None if text is None else [w.strip() for w in text.split(",") if w.strip()]
-        chosen = {w for w in words or () if not w.startswith("-")}
-        self.text = text
-        self.excluded = {w[1:] for w in words or () if w.startswith("-")}
-        self.only = None if words is None or (words and not chosen) else chosen
 
-    @classmethod
-    def from_environment(cls) -> Selection:
-        """As `COREJAX_PLUGINS` says."""
-        return cls(os.environ.get(VARIABLE))
-
-    def __contains__(self, name: str) -> bool:
-        return name not in self.excluded and (self.only is None or name in self.only)
-
-    def problems(self, names: Iterable[str], variable: str = VARIABLE) -> list[str]:
-        """Names in it that no plugin has, one sentence each; `variable` is where it was given."""
-        import difflib  # needed for an error only
-
-        known = list(names)
-        found = []
-        for word in sorted((self.excluded | (self.only or set())).difference(known)):
-            close = difflib.get_close_matches(word, known, 1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            found.append(f"{variable}={self.text} names {word!r}, which is no installed plugin{hint}")
-        return found
+def canonical(distribution: str) -> str:
+    """A distribution's name as package indexes compare it."""
+    return re.sub(r"[-_.]+", "-", distribution).lower()

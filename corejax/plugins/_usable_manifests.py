@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from corejax.config import config
-from corejax.plugins.describing import known_derivations
-from corejax.plugins.manifest import Found, Manifest
-from corejax.plugins.records import PluginRecord
-from corejax.rules import registries
+from corejax.plugins._manifest import Found, Manifest
+from corejax.plugins._records import PluginRecord
+from corejax.provenance import Provenance
+from corejax.rules import Derivation, registries
 
 
 def usable(
@@ -64,3 +64,15 @@ def _fit_together(manifests: Mapping[str, Manifest], reserved: Iterable[str]) ->
 def _contributors(primitive: str, manifests: Mapping[str, Manifest]) -> set[str]:
     """Plugins that give somebody else's primitive rules of the kernel's kinds, of which others may be derived."""
     return {plugin for plugin, m in manifests.items() if any(kind in registries for kind in m.rules.get(primitive, ()))}
+
+
+def known_derivations() -> Iterator[tuple[str, str, str | None]]:
+    """Rule kind, name and plugin (None: the kernel) of every derivation there is."""
+    for kind, registry in registries.items():
+        for derivation in registry.derivations:
+            yield kind, derivation.name, owner_of(derivation)
+
+
+def owner_of(derivation: Derivation) -> str | None:
+    """The plugin that a derivation belongs to; None: the kernel."""
+    return Provenance(derivation.make.__module__).plugin

@@ -7,11 +7,12 @@ import sys
 from typing import TYPE_CHECKING
 
 from corejax.errors import PluginError, PluginMissingError, PluginMissingImportError
-from corejax.plugins.homes import KNOWN_HOMES, KNOWN_PRIMITIVES
-from corejax.plugins.records import VARIABLE, PluginRecord
+from corejax.plugins._first_party import KNOWN_HOMES, KNOWN_PRIMITIVES
+from corejax.plugins._records import PluginRecord
+from corejax.plugins._selection import VARIABLE
 
 if TYPE_CHECKING:
-    from corejax.plugins.plugin_manager import PluginManager
+    from corejax.plugins._plugin_manager import PluginManager
 
 
 def failure(record: PluginRecord, name: str, fault: BaseException) -> PluginError:

@@ -2,7 +2,7 @@
 
 A manifest is a promise about code that is not looked at, so it is used only where it certainly is of that code:
 same distribution and version, same plugin API; in an editable install, also the same sources. Otherwise the plugin
-is loaded, as if there were no manifest. `corejax write-manifest` writes them (`corejax.plugins.describing`).
+is loaded, as if there were no manifest. `corejax write-manifest` writes them (`corejax.plugins._manifest_writing`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, get_args, get_origin, get_type_hints
 
-from corejax.plugins.records import PluginRecord
+from corejax.plugins._records import PluginRecord
 from corejax.texts import error_text
 
 FILE = "corejax_manifest.json"

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from corejax.plugins.plugin_manager import PluginManager
+    from corejax.plugins._plugin_manager import PluginManager
 
 
 class _AliasLoader:
@@ -58,7 +58,7 @@ class NamespaceFinder:
             manager.load()
         module = self._target(manager, name)
         if module is None:
-            from corejax.plugins.missing import is_expected, missing_name  # needed for an error only
+            from corejax.plugins._missing_names import is_expected, missing_name  # needed for an error only
 
             if is_expected(manager, name):
                 raise missing_name(manager, name, importing=True)

@@ -11,8 +11,8 @@ from corejax import plugins, tables
 from corejax.config import config
 
 if TYPE_CHECKING:
-    from corejax.plugins.plugin_manager import PluginManager
-    from corejax.plugins.records import PluginRecord
+    from corejax.plugins._plugin_manager import PluginManager
+    from corejax.plugins._records import PluginRecord
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def isolated_plugins(find: Callable[[], Iterable[PluginRecord]] = lambda: ()) ->
     Args:
         find: gives the records of installed plugins; by default there are none.
     """
-    from corejax.plugins.plugin_manager import PluginManager
+    from corejax.plugins._plugin_manager import PluginManager
 
     plugins.load_everything()  # or a module first imported in the block would lose what it registers
     facade, manager = vars(sys.modules["corejax"]), PluginManager(find, plugins._reserved)
