@@ -74,7 +74,7 @@ def when_dropped(undo: Callable[[], object]) -> None:
         _thread.owner._undo.append(undo)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Entry:
     """What was given for one key.
 
@@ -187,7 +187,7 @@ class Table(dict[K, V], Generic[K, V]):
 
     def _write(self, key: Any, there: Entries, now: Entries) -> None:
         owner = _thread.owner
-        if owner is not None:
+        if owner is not None and there:
             owner._undo += (partial(self._put_back, key, entry) for entry in there if entry not in now)
         self._put(key, now)
 
@@ -280,6 +280,8 @@ class Table(dict[K, V], Generic[K, V]):
 
 def _with(there: Entries, given: Entry) -> Entries | None:
     """Entries with one more, in its place; None where it would be a second one of which nobody said it is meant."""
+    if not there:
+        return (given,)
     earlier = next((entry for entry in there if _in_place_of(given, entry)), None)
     if earlier is None:
         return _ordered((*there, given))

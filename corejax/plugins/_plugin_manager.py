@@ -16,7 +16,7 @@ from corejax.plugins._loading import Loader, withdraw
 from corejax.plugins._manifest import Found, Manifest, find
 from corejax.plugins._missing_names import failure
 from corejax.plugins._records import PluginRecord
-from corejax.plugins._selection import Selection
+from corejax.selection import Selection
 from corejax.texts import error_text
 
 

@@ -63,7 +63,7 @@ def _linear_way(kind: str, primitive: Primitive) -> str:
 def _refused(registry: Any, primitive: Primitive) -> str:
     if not config.strict_rules:
         return ""
-    derivation, _ = registry.derivation_of(primitive)
+    derivation, _ = registry._derivation(primitive)
     name = f", here the one by {derivation.name}" if derivation is not None else ""
     return f" (derived rules are refused: config.strict_rules{name})"
 

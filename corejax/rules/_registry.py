@@ -127,26 +127,26 @@ class RuleRegistry(WrittenRules, Mapping["Primitive", RuleFn]):
         Raises:
             MissingRuleError: none can be derived; says what a rule is derived from.
         """
-        derivation, fn = self.derivation_of(primitive)
+        derivation, fn = self._derivation(primitive)
         if derivation is None or fn is None:
             raise self._error(_messages.underivable(self, primitive), primitive)
         return self.adapt(primitive, fn, derivation.flags)
 
-    def derivation_of(self, primitive: Primitive) -> tuple[Derivation, RuleFn] | tuple[None, None]:
+    def _derivation(self, primitive: Primitive) -> tuple[Derivation, RuleFn] | tuple[None, None]:
         """The first derivation that gives a rule, and the rule; neither is kept."""
         made = ((derivation, derivation.make(primitive)) for derivation in self.derivations)
         return next(((derivation, fn) for derivation, fn in made if fn is not None), (None, None))
 
     def can_derive(self, primitive: Primitive) -> str | None:
         """Name of the derivation that would supply the rule, without keeping it; None where it is refused."""
-        derivation, _ = self.derivation_of(primitive)
+        derivation, _ = self._derivation(primitive)
         return None if derivation is None or config.strict_rules else derivation.name
 
     def _derive(self, primitive: Primitive) -> RuleFn | None:
         written = self._in_force(primitive)
         if written is not None and "by" in written.flags:
             return self._made_by(primitive, written.flags["by"])
-        derivation, fn = self.derivation_of(primitive)
+        derivation, fn = self._derivation(primitive)
         if derivation is None or fn is None or config.strict_rules:
             return None
         ready = self.adapt(primitive, fn, derivation.flags)

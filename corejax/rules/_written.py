@@ -107,7 +107,7 @@ class WrittenRules:
     def _follow(self, key: Key, entry: Rule | None) -> None:
         """Put in force what the table says; what was derived before is forgotten."""
         primitive, platform = key
-        rule = self._in_force(primitive, platform)
+        rule = entry if entry is None or not entry.overriding else self._in_force(primitive, platform)
         ready = None
         if rule is not None and "by" not in rule.flags:  # those are made when they are looked for
             ready = self.adapt(primitive, rule.fn, rule.flags)

@@ -21,9 +21,9 @@ from corejax.errors import (
 )
 from corejax.extend import hookimpl
 from corejax.plugins._plugin_manager import PluginManager
-from corejax.plugins._selection import Selection
 from corejax.primitive import primitives
 from corejax.rules import registries
+from corejax.selection import Selection
 from corejax.structural import structural
 from corejax.tables import contents
 from tests.kernel.plugin_sites import Site
