@@ -26,12 +26,19 @@ def hooks_of(plugin: Any, name: str) -> Any:
     """
     manager = pluggy.PluginManager("corejax")
     manager.register(plugin, name)
+    callers = manager.get_hookcallers(plugin) or []
+    for caller in callers:
+        if any(implementation.wrapper or implementation.hookwrapper for implementation in caller.get_hookimpls()):
+            raise PluginError(f"{caller.name} is declared as a wrapper; plugins answer for themselves only")
     _check_version(manager)  # before pluggy looks at arguments: another version's hooks may have others
     try:
         manager.add_hookspecs(hookspecs)
     except pluggy.PluginValidationError as error:
         raise PluginError(" ".join(str(error).split())) from None
-    _check_hooks(plugin, manager)
+    for caller in callers:
+        if not caller.has_spec():
+            raise PluginError(_no_such_hook(caller.name))
+    _check_marks(plugin, manager)
     return manager.hook
 
 
@@ -48,18 +55,12 @@ def _check_version(manager: pluggy.PluginManager) -> None:
         )
 
 
-def _check_hooks(plugin: Any, manager: pluggy.PluginManager) -> None:
-    """Refuse hooks that nobody would ever call: unknown ones, wrappers, and functions without the mark."""
-    callers = manager.get_hookcallers(plugin) or []
-    for caller in callers:
-        if not caller.has_spec():
-            raise PluginError(_no_such_hook(caller.name))
-        if any(implementation.wrapper or implementation.hookwrapper for implementation in caller.get_hookimpls()):
-            raise PluginError(f"{caller.name} is declared as a wrapper; plugins answer for themselves only")
+def _check_marks(plugin: Any, manager: pluggy.PluginManager) -> None:
+    """Refuse functions that are named like hooks without being marked, and a plugin without any hook."""
     for name in HOOKS:
         if inspect.isroutine(getattr(plugin, name, None)) and manager.parse_hookimpl_opts(plugin, name) is None:
             raise PluginError(f"{name} is not marked as a hook: put @corejax.extend.hookimpl above it")
-    if not callers:
+    if not manager.get_hookcallers(plugin):
         raise PluginError(f"{plugin!r} has no hooks: mark functions named corejax_... with @hookimpl")
 
 
