@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+from collections.abc import Sequence
 from typing import Any
 
 import pluggy
@@ -28,8 +29,7 @@ def hooks_of(plugin: Any, name: str) -> Any:
     manager.register(plugin, name)
     callers = manager.get_hookcallers(plugin) or []
     for caller in callers:
-        if any(implementation.wrapper or implementation.hookwrapper for implementation in caller.get_hookimpls()):
-            raise PluginError(f"{caller.name} is declared as a wrapper; plugins answer for themselves only")
+        _check_implementations(caller.name, caller.get_hookimpls())
     _check_version(manager)  # before pluggy looks at arguments: another version's hooks may have others
     try:
         manager.add_hookspecs(hookspecs)
@@ -40,6 +40,15 @@ def hooks_of(plugin: Any, name: str) -> Any:
             raise PluginError(_no_such_hook(caller.name))
     _check_marks(plugin, manager)
     return manager.hook
+
+
+def _check_implementations(hook: str, found: Sequence[Any]) -> None:
+    """Refuse wrappers, and a second implementation of a hook: whatever it gives would be lost."""
+    if any(each.wrapper or each.hookwrapper for each in found):
+        raise PluginError(f"{hook} is declared as a wrapper; plugins answer for themselves only")
+    if len(found) > 1:
+        names = " and ".join(sorted(each.function.__name__ for each in found))
+        raise PluginError(f"{hook} is implemented by {names}; one plugin has one implementation of a hook")
 
 
 def _check_version(manager: pluggy.PluginManager) -> None:

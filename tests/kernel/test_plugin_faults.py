@@ -194,6 +194,11 @@ def test_wrong_api_version(version: int, advice: str, site: Site, fresh: PluginM
             "corejax_export_names is not marked as a hook: put @corejax.extend.hookimpl",
         ),
         ("x = 1", "has no hooks"),
+        (
+            "@hookimpl\ndef corejax_export_names(): return {}\n"
+            "@hookimpl(specname='corejax_export_names')\ndef more(): return {'f': 'acme:f'}",
+            "corejax_export_names is implemented by corejax_export_names and more; one plugin has one",
+        ),
         ("@hookimpl(wrapper=True)\ndef corejax_export_names(): yield", "declared as a wrapper"),
         ("@hookimpl(wrapper=True)\ndef corejax_declare_api_version(): yield", "declared as a wrapper"),
         ("@hookimpl(wrapper=True)\ndef corejax_declare_api_version(): pass", "declared as a wrapper"),
