@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from corejax.avals import ShapedArray
@@ -58,28 +59,21 @@ class CallChange:
         self._operands = operands
 
     @property
-    def operands(self) -> list[int | None]:  # few ask
+    def operands(self) -> list[int | None]:
+        """Looked up only where somebody asks."""
         return list(self._operands())
 
 
+@dataclass(frozen=True, slots=True)
 class _Call:
-    """A declaration; the arguments are those of `defcall`."""
+    """A declaration: the arguments of `defcall`, and where it is."""
 
-    def __init__(
-        self,
-        primitive: Primitive,
-        param: str,
-        update: Callable[[CallChange, Params], Params] | None,
-        policy: Callable[[Params], Policy | None] | None,
-        inline: Collection[str],
-        place: Provenance,
-    ) -> None:
-        self.primitive = primitive
-        self.param = param
-        self.update = update
-        self.policy = policy
-        self.inline = inline
-        self.place = place
+    primitive: Primitive
+    param: str
+    update: Callable[[CallChange, Params], Params] | None
+    policy: Callable[[Params], Policy | None] | None
+    inline: Collection[str]
+    place: Provenance
 
     def program(self, params: Params) -> ClosedJaxpr:
         """The program that an equation calls."""
