@@ -12,8 +12,8 @@ import numpy as np
 
 from corejax.avals import ShapedArray
 from corejax.errors import DuplicateRegistrationError, PluginMissingError
-from corejax.journal import Table
 from corejax.provenance import Provenance
+from corejax.tables import Table
 
 BINARY = (
     *("add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "matmul"),
@@ -30,19 +30,16 @@ OPERATORS = (
 _loader: Callable[[], None] | None = None
 
 
-def _entry(name: str) -> tuple[Provenance, Any] | None:
-    return (provenance[name], vars(ArrayMethods).get(name)) if name in provenance else None
+def _put(name: str, value: Any) -> None:
+    if value is not None:
+        setattr(ArrayMethods, name, value)
+    elif name in OPERATORS:
+        setattr(ArrayMethods, name, _stub(name))
+    elif name in vars(ArrayMethods):
+        delattr(ArrayMethods, name)
 
 
-def _put(name: str, entry: tuple[Provenance, Any] | None) -> None:
-    if entry is None:
-        withdraw(name)
-    else:
-        provenance[name] = entry[0]
-        setattr(ArrayMethods, name, entry[1])
-
-
-provenance = Table("array methods", read=_entry, put=_put)  # name -> Provenance
+methods: Table[str, Any] = Table("array method", changed=_put, of_hooks=True)
 
 
 def set_loader(loader: Callable[[], None]) -> None:
@@ -116,12 +113,12 @@ class ArrayMethods:
 
     def __getattr__(self, name: str) -> Any:
         # Reached only for names that no plugin has provided (yet). Private names are never provided.
-        if not name.startswith("_") and name not in provenance and _loader is not None:
+        if not name.startswith("_") and name not in methods and _loader is not None:
             _loader()
-            if name in provenance:
+            if name in methods:
                 return getattr(self, name)
         text = f"{type(self).__name__!r} object has no attribute {name!r}"
-        if hasattr(np.ndarray, name) and "__add__" not in provenance:
+        if hasattr(np.ndarray, name) and "__add__" not in methods:
             text += "; no plugin provides operators and methods of arrays; pip install corejax-lax-basic"
         raise AttributeError(text, name=name, obj=self)
 
@@ -130,7 +127,7 @@ def _stub(name: str) -> Callable[..., Any]:
     def operator(self: Any, *args: Any) -> Any:
         if _loader is not None:
             _loader()
-        if name not in provenance:
+        if name not in methods:
             raise PluginMissingError(f"no plugin provides the operator {name} of arrays; pip install corejax-lax-basic")
         return getattr(self, name)(*args)
 
@@ -142,32 +139,23 @@ for _name in OPERATORS:
     setattr(ArrayMethods, _name, _stub(_name))
 
 
-def provide(name: str, value: Any, *, override: bool = False) -> None:
+def provide(name: str, value: Any, *, override: bool = False, by: Provenance | None = None) -> None:
     """Give arrays and tracers a method, operator or property.
+
+    Args:
+        name: of the attribute.
+        value: the method, or a property.
+        override: replace another one, on purpose.
+        by: who provides it, where that is not the caller.
 
     Raises:
         ValueError: `name` is none that arrays could have.
         DuplicateRegistrationError: another plugin provides `name` and `override` is not given, or the kernel does.
     """
-    owner = Provenance.of(value.fget if isinstance(value, property) else value)
+    owner = Provenance.of(value.fget if isinstance(value, property) else value, by)
     word = isinstance(name, str) and name.isidentifier()
-    earlier = provenance.get(name) if word else None
-    if word and earlier is None and name in vars(ArrayMethods) and name not in OPERATORS:
+    if word and name not in methods and name in vars(ArrayMethods) and name not in OPERATORS:
         raise DuplicateRegistrationError(f"array attribute {name!r} is the kernel's own; {owner} cannot provide it")
     if not word or (name.startswith("_") and name not in OPERATORS):
         raise ValueError(f"an array method's name is a public word or one of Python's binary operators', got {name!r}")
-    if earlier is not None and not override and not owner.redefines(earlier):
-        raise DuplicateRegistrationError(
-            f"array method {name!r} is provided by {earlier}; {owner} provides a second one"
-        )
-    provenance[name] = owner
-    setattr(ArrayMethods, name, value)
-
-
-def withdraw(name: str) -> None:
-    """Take a method back: an operator's stub is in its place again."""
-    provenance.pop(name, None)
-    if name in OPERATORS:
-        setattr(ArrayMethods, name, _stub(name))
-    elif name in vars(ArrayMethods):
-        delattr(ArrayMethods, name)
+    methods.register(name, value, override=override, provenance=owner)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from corejax.config import config
 from corejax.errors import BackendError, DuplicateRegistrationError, PluginError
-from corejax.journal import Table
+from corejax.provenance import Provenance
+from corejax.tables import Table
 
 if TYPE_CHECKING:
     from corejax.avals import ShapedArray
@@ -200,7 +201,7 @@ class Backends:
     """
 
     def __init__(self) -> None:
-        self.provided: dict[str, tuple[str, Any]] = Table("backends", put=self._put)
+        self.provided: Table[str, tuple[str, Any]] = Table("backend", changed=self._changed, of_hooks=True)
         self.load_plugins: Callable[[], None] = lambda: None
         self.import_object: Callable[[str], Any] = lambda name: None  # of one provided; records what fails
         self._loaded: dict[str, Backend] = {}
@@ -208,8 +209,8 @@ class Backends:
         self._state = _State()
         self.of_dispatcher: Backend | None = None  # makes the buffers of arrays that are on the host
 
-    def provide(self, name: str, target: str, owner: Any) -> None:
-        """Add a backend of a plugin.
+    def provide(self, name: str, target: str, owner: Any, *, by: Provenance | None = None) -> None:
+        """Add a backend of a plugin: `owner` is its record, `by` says where it is declared.
 
         Raises:
             DuplicateRegistrationError: there is one of that name.
@@ -219,13 +220,10 @@ class Backends:
             raise DuplicateRegistrationError(
                 f"backend {name!r} is provided by plugin {earlier}; plugin {owner.title} provides a second one"
             )
-        self.provided[name] = (target, owner)
+        self.provided.register(name, (target, owner), provenance=by)
 
-    def _put(self, name: str, entry: Any) -> None:
-        if entry is not None:
-            self.provided[name] = entry
-            return
-        self.provided.pop(name, None)
+    def _changed(self, name: str, entry: Any) -> None:
+        """Forget the object of a backend that is gone, or is another one now."""
         backend = self._loaded.pop(name, None)
         if backend is not None and backend not in self._loaded.values():
             self._of_buffers.pop(backend.buffer_type, None)

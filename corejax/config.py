@@ -8,10 +8,12 @@ from __future__ import annotations
 import keyword
 import os
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
-from corejax.journal import Table
+from corejax.provenance import Provenance
 from corejax.restoring import Restoring
+from corejax.tables import Entry, Table, when_dropped
 
 _FLAGS = {
     "1": True,
@@ -82,6 +84,17 @@ _SETTINGS: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
 }
 
 
+class Setting(NamedTuple):
+    """One setting: its value in the beginning, and what makes a value of what is given."""
+
+    initial: Any
+    parser: Callable[[Any], Any]
+
+
+def _second(name: str, earlier: Entry, given: Entry) -> str:
+    return f"setting {name!r} exists, from {earlier.provenance}; {given.provenance} declares a second one"
+
+
 class Config:
     """Process-wide settings as attributes.
 
@@ -114,44 +127,57 @@ class Config:
     backend: str
     traceback_filtering: str
     x64_compat: bool
-    _parsers: Table  # name -> parser
+    _settings: Table[str, Setting]
     on_change: list[Callable[[], None]]  # called after any setting changes
 
     def __init__(self) -> None:
         self.__dict__["on_change"] = []
-        parsers = {name: parser for name, (_, parser, _) in _SETTINGS.items()}
-        self.__dict__["_parsers"] = Table("settings", parsers, read=self._entry, put=self._put)
-        for name, (default, parser, _) in _SETTINGS.items():
-            text = os.environ.get("COREJAX_" + name.upper())
-            self.__dict__[name] = default if text is None else self._parsed(name, parser, text)
+        own = {name: self._setting(name, default, parser) for name, (default, parser, _) in _SETTINGS.items()}
+        self.__dict__["_settings"] = Table("setting", own, changed=self._put, refusal=_second, of_hooks=True)
+        self.__dict__.update((name, setting.initial) for name, setting in own.items())
 
     @staticmethod
-    def _parsed(name: str, parser: Callable[[str], Any], text: str) -> Any:
+    def _setting(name: str, default: Any, parser: Callable[[str], Any]) -> Setting:
+        """A setting whose value is the environment's, if it has one."""
+        text = os.environ.get("COREJAX_" + name.upper())
+        if text is None:
+            return Setting(default, parser)
         try:
-            return parser(text)
+            return Setting(parser(text), parser)
         except Exception as error:
             from corejax.texts import error_text, message_of  # needed for an error only
 
             said = message_of(error) if isinstance(error, ValueError) else error_text(error)
             raise ValueError(f"environment variable COREJAX_{name.upper()}={text!r}: {said}") from None
 
-    def add_setting(self, name: str, default: Any, parser: Callable[[Any], Any] = lambda value: value) -> None:
+    def add_setting(
+        self,
+        name: str,
+        default: Any,
+        parser: Callable[[Any], Any] = lambda value: value,
+        *,
+        by: Provenance | None = None,
+    ) -> None:
         """Declare a plugin's setting; its environment variable is `COREJAX_<NAME>`.
 
+        Args:
+            name: of the setting.
+            default: its value.
+            parser: makes a value of what is given, text from the environment too.
+            by: who declares it, where that is not the caller.
+
         Raises:
+            DuplicateRegistrationError: a setting of this name exists; names who declared it.
             TypeError: the parser is not callable.
-            ValueError: a setting of this name exists, or it is no name for one; or the environment has a wrong value.
+            ValueError: something else goes by the name, or it is no name for one; or the environment has a wrong value.
         """
         if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
             raise ValueError(f"a setting's name is a word such as 'acme_level', got {name!r}")
-        if name in self._parsers or hasattr(self, name) or name == "plugins":
+        if name not in self._settings and (hasattr(self, name) or name == "plugins"):
             raise ValueError(f"setting {name!r} exists, or something else goes by this name")
         if not callable(parser):
             raise TypeError(f"setting {name!r}: its parser is a function, got {parser!r}")
-        text = os.environ.get("COREJAX_" + name.upper())
-        value = default if text is None else self._parsed(name, parser, text)
-        self._parsers[name] = parser
-        self.__dict__[name] = value
+        self._settings.register(name, self._setting(name, default, parser), provenance=by)
 
     def update(self, name: str, value: Any) -> None:
         """Set one setting for the whole process.
@@ -160,25 +186,36 @@ class Config:
             AttributeError: there is no such setting.
             ValueError: the value is not one that the setting takes.
         """
-        parser = self._parsers.get(name)
-        if parser is None:
-            raise AttributeError(f"no setting named {name!r}; there are {', '.join(sorted(self._parsers))}")
-        flag = isinstance(value, bool) and isinstance(self.__dict__[name], bool)
-        parsed = value if flag else parser(value)
-        self._parsers.touch(name)
+        setting = self._settings.get(name)
+        if setting is None:
+            raise AttributeError(f"no setting named {name!r}; there are {', '.join(sorted(self._settings))}")
+        earlier = self.__dict__[name]
+        flag = isinstance(value, bool) and isinstance(earlier, bool)
+        parsed = value if flag else setting.parser(value)
+        when_dropped(partial(self._back, name, earlier, parsed))
         self.__dict__[name] = parsed
         self._changed()
 
-    def _entry(self, name: str) -> tuple[Callable[[Any], Any], Any] | None:
-        return (self._parsers[name], self.__dict__.get(name)) if name in self._parsers else None
+    def _back(self, name: str, earlier: Any, given: Any) -> None:
+        """Undo an update, unless somebody has made another since then."""
+        if self.__dict__.get(name) is given and name in self._settings:
+            self.__dict__[name] = earlier
+            self._changed()
 
-    def _put(self, name: str, entry: tuple[Callable[[Any], Any], Any] | None) -> None:
-        """Put a setting back as it was, or away."""
-        if entry is None:
-            self._parsers.pop(name, None)
+    def _put(self, name: str, setting: Setting | None) -> None:
+        if setting is None:
             self.__dict__.pop(name, None)
         else:
-            self._parsers[name], self.__dict__[name] = entry
+            self.__dict__.setdefault(name, setting.initial)
+
+    def values(self) -> dict[str, Any]:
+        """All settings."""
+        return {name: self.__dict__[name] for name in list(self._settings)}
+
+    def put_back(self, values: dict[str, Any]) -> None:
+        """Settings as they were."""
+        self.__dict__.update(values)
+        self._changed()
 
     def _changed(self) -> None:
         for hook in self.on_change:
@@ -205,7 +242,7 @@ class Config:
         return (self.default_dtype_bits, self.x64_compat, self.rule_overrides)
 
     def __repr__(self) -> str:
-        return "Config(" + ", ".join(f"{name}={getattr(self, name)!r}" for name in sorted(self._parsers)) + ")"
+        return "Config(" + ", ".join(f"{name}={getattr(self, name)!r}" for name in sorted(self._settings)) + ")"
 
 
 class Override(Restoring):
@@ -231,8 +268,7 @@ class Override(Restoring):
 
     def restore(self) -> None:
         """The settings as they were before."""
-        self.config.__dict__.update(self.earlier)
-        self.config._changed()
+        self.config.put_back(self.earlier)
 
 
 config = Config()

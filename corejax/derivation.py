@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from corejax.provenance import Provenance
+from corejax.tables import Table
 
 
 @dataclass(frozen=True)
@@ -26,3 +29,50 @@ class Derivation:
     needs: str = ""
     flags: Mapping[str, Any] = field(default_factory=dict)
     slow: str = ""
+
+
+class Derivations(Sequence[Derivation]):
+    """The derivations of one rule kind, in the order in which they are asked; a table of them by name.
+
+    Args:
+        title: the rule kind in a sentence ("JVP rule").
+        removed: called when there is one less.
+    """
+
+    def __init__(self, title: str, removed: Callable[[], None]) -> None:
+        def changed(name: str, derivation: Derivation | None) -> None:
+            if derivation is None:
+                removed()
+
+        self._table: Table[str, Derivation] = Table(f"derivation of {title}s", changed=changed)
+
+    def append(self, derivation: Derivation) -> None:
+        """Add one, to be asked after the others.
+
+        Raises:
+            DuplicateRegistrationError: there is one of that name.
+        """
+        self._table.register(derivation.name, derivation, provenance=Provenance.of(derivation.make))
+
+    def __iadd__(self, more: Iterable[Derivation]) -> Derivations:
+        for derivation in more:
+            self.append(derivation)
+        return self
+
+    def remove(self, derivation: Derivation) -> None:
+        """Take one back."""
+        del self._table[derivation.name]
+
+    def clear(self) -> None:
+        """Take all of them back."""
+        self._table.clear()
+
+    def named(self, name: str) -> Derivation | None:
+        """The one of that name."""
+        return self._table.get(name)
+
+    def __getitem__(self, i: Any) -> Any:
+        return list(self._table.values())[i]
+
+    def __len__(self) -> int:
+        return len(self._table)

@@ -9,8 +9,7 @@ from corejax import source_info
 from corejax.avals import ShapedArray
 from corejax.blame import blame
 from corejax.caches import clears_cache
-from corejax.errors import DuplicateRegistrationError, PluginMissingError
-from corejax.journal import Table
+from corejax.errors import PluginMissingError
 from corejax.memory import LARGE
 from corejax.provenance import Provenance
 from corejax.rules import (
@@ -24,9 +23,19 @@ from corejax.rules import (
     vmap_rules,
     whose_primitive,
 )
+from corejax.tables import Entry, Table
 from corejax.trace import state
 
-primitives: dict[str, Primitive] = Table("primitives")
+
+def _second(name: str, earlier: Entry, given: Entry) -> str:
+    return (
+        f"primitive {name!r} exists: it is defined by {earlier.provenance}; {given.provenance} "
+        "defines a second one. Choose another name, for example one with your plugin's namespace "
+        f"('{given.provenance.package}.{name}')."
+    )
+
+
+primitives: Table[str, Primitive] = Table("primitive", refusal=_second)
 
 _MEMO_LIMIT = 8192  # entries of one primitive's abstract-eval memo before it is dropped
 
@@ -114,7 +123,7 @@ class Primitive:
         }
         for field, value in fields.items():
             object.__setattr__(self, field, value)
-        _register(self)
+        primitives.register(name, self, provenance=self.provenance)
         given = ((impl_rules, impl), (abstract_eval_rules, abstract_eval), (jvp_rules, jvp), (vmap_rules, vmap))
         for registry, rule in (*given, (transpose_rules, transpose)):
             if rule is not None:
@@ -228,17 +237,6 @@ def _positions(name: str, linear_in: Any) -> tuple[int, ...]:
     if not all(type(i) is int and i >= 0 for i in found):
         raise TypeError(f"primitive {name!r}: linear_in is a tuple of operands' positions from 0, got {linear_in!r}")
     return found
-
-
-def _register(primitive: Primitive) -> None:
-    earlier = primitives.get(primitive.name)
-    if earlier is not None and not primitive.provenance.redefines(earlier.provenance):
-        raise DuplicateRegistrationError(
-            f"primitive {primitive.name!r} exists: it is defined by {earlier.provenance}; {primitive.provenance} "
-            "defines a second one. Choose another name, for example one with your plugin's namespace "
-            f"('{primitive.provenance.package}.{primitive.name}')."
-        )
-    primitives[primitive.name] = primitive
 
 
 def _by_name(name: str, distribution: str | None = None, version: str | None = None) -> Primitive:

@@ -26,11 +26,15 @@ class Provenance:
     line: int | None = None
 
     @classmethod
-    def of(cls, function: Any) -> Provenance:
+    def of(cls, function: Any, caller: Provenance | None = None) -> Provenance:
         """Provenance of a rule: where its function was written, or who registers it if they did not write it.
 
         A plugin that registers a library's function (`np.sin`, `scipy.special.erf`) owns that rule, and not
         the library.
+
+        Args:
+            function: the rule.
+            caller: who registers it; by default who calls.
         """
         while isinstance(function, functools.partial) or hasattr(function, "__wrapped__"):
             if hasattr(function, "__provenance__"):
@@ -39,7 +43,7 @@ class Provenance:
         written = getattr(function, "__provenance__", None)
         if written is not None:
             return written  # type: ignore[no-any-return]
-        caller = cls.of_caller()
+        caller = caller or cls.of_caller()
         code = getattr(function, "__code__", None)
         module = getattr(function, "__module__", None)
         if code is None or module is None:
@@ -106,11 +110,18 @@ class Provenance:
 # Whose frames are not the registering code.
 _MACHINERY = {
     "corejax.provenance",
-    "corejax.rules",
+    "corejax.tables",
+    "corejax.rules._optional",
+    "corejax.rules._registry",
+    "corejax.rules._written",
+    "corejax.derivation",
     "corejax.primitive",
+    "corejax.config",
+    "corejax.ir.values",
     "corejax.interpreters.differentiability",
     "corejax.interpreters.jvp",
     "corejax.interpreters.batching",
+    "corejax.interpreters.rematerialization",
 }
 
 Owner = tuple[str, str | None, str | None]

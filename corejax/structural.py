@@ -14,9 +14,9 @@ import numpy as np
 
 from corejax.array import Array, as_array, host_value
 from corejax.avals import ShapedArray, get_aval
-from corejax.errors import DuplicateRegistrationError, PluginMissingError
-from corejax.journal import Table
+from corejax.errors import PluginMissingError
 from corejax.provenance import Provenance
+from corejax.tables import Table
 from corejax.trace import Tracer
 
 Operation = Callable[..., Any]
@@ -101,44 +101,40 @@ class OperationTable:
     """
 
     def __init__(self) -> None:
-        self._operations: dict[str, Operation] = {}
-        self.owners = Table("operations", read=self._entry, put=self._put)  # name -> Provenance
+        self.table: Table[str, Operation] = Table(
+            "structural operation",
+            changed=self._put,
+            refusal=lambda name, earlier, given: (
+                f"structural operation {name!r} is supplied by {earlier.provenance}; "
+                f"{given.provenance} supplies a second one"
+            ),
+            of_hooks=True,
+        )
         self.loader: Callable[[], None] = lambda: None
 
-    def provide(self, name: str, operation: Operation, *, override: bool = False) -> None:
-        """Supply an operation.
+    def provide(self, name: str, operation: Operation, *, override: bool = False, by: Provenance | None = None) -> None:
+        """Supply an operation; `by` says who does, where that is not the caller.
 
         Raises:
             KeyError: the kernel needs no operation of that name.
-            DuplicateRegistrationError: another owner supplies it.
+            DuplicateRegistrationError: another owner supplies it and `override` is not given.
         """
         if name not in _ON_CONCRETE:
             raise KeyError(f"no structural operation is named {name!r}; there are {sorted(_ON_CONCRETE)}")
-        owner = Provenance.of(operation)
-        if name in self._operations and not override and not owner.redefines(self.owners[name]):
-            raise DuplicateRegistrationError(
-                f"structural operation {name!r} is supplied by {self.owners[name]}; {owner} supplies a second one"
-            )
-        self._put(name, (operation, owner))
+        self.table.register(name, operation, override=override, provenance=Provenance.of(operation, by))
 
-    def _entry(self, name: str) -> tuple[Operation, Provenance] | None:
-        return (self._operations[name], self.owners[name]) if name in self._operations else None
-
-    def _put(self, name: str, entry: tuple[Operation, Provenance] | None) -> None:
-        if entry is None:
-            for table in (self.owners, self._operations, vars(self)):
-                table.pop(name, None)
+    def _put(self, name: str, operation: Operation | None) -> None:
+        if operation is None:
+            vars(self).pop(name, None)
         else:
-            self.owners[name] = entry[1]  # first: the journal reads what was there
-            self._operations[name] = entry[0]
-            setattr(self, name, entry[0])
+            setattr(self, name, operation)
 
     def __getattr__(self, name: str) -> Operation:
         if name.startswith("_") or name not in _ON_CONCRETE:
             raise AttributeError(name)
         self.loader()
-        if name in self._operations:
-            return self._operations[name]
+        if name in self.table:
+            return self.table[name]
         if name == "loop":  # made of other operations
             return unrolled_loop
         return lambda *args: self._without_plugin(name, args)

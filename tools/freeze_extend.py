@@ -43,7 +43,7 @@ def surface() -> dict[str, str]:
         lines[f"hook {name}"] = f"hook {name}{signature(getattr(hookspecs, name))}"
     for name in sorted(extend.registries):
         lines[f"rule kind {name}"] = _rule_kind(extend.registries[name])
-    for name in sorted(vars(extend.config)["_parsers"]):
+    for name in sorted(vars(extend.config)["_settings"]):
         lines[f"setting {name}"] = f"setting {name}"
     for entry in deprecations.TABLE:
         lines[f"deprecated {entry.name}"] = (

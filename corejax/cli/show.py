@@ -18,7 +18,8 @@ from corejax.plugins.coverage import Coverage, coverage_of
 from corejax.plugins.records import named
 from corejax.primitive import Primitive, primitives
 from corejax.provenance import Provenance
-from corejax.rules import Rule, abstract_eval_rules, impl_rules, registries
+from corejax.rules import Rule, abstract_eval_rules, impl_rules, optional_rules, registries
+from corejax.tables import Entries
 
 
 @click.command("show")
@@ -62,6 +63,9 @@ def describe(primitive: Primitive) -> dict[str, Any]:
         "tags": sorted(primitive.tags),
         "decomposition": None if primitive.decomposition is None else _place(Provenance.of(primitive.decomposition)),
         "rules": {kind: _described(found, primitive) for kind, found in coverage_of(primitive).items()},
+        "optional_rules": {
+            kind: _given(rules.entries(primitive)) for kind, rules in optional_rules.items() if primitive in rules
+        },
     }
 
 
@@ -89,6 +93,11 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "flags": dict(rule.flags),
         "overrides": None if rule.overridden is None else _rule(rule.overridden),
     }
+
+
+def _given(entries: Entries) -> dict[str, Any]:
+    first, *others = entries
+    return {**_place(first.provenance), "flags": {}, "overrides": _given(tuple(others)) if others else None}
 
 
 def _place(where: Provenance) -> dict[str, Any]:
@@ -170,6 +179,7 @@ def _text(primitive: Primitive, described: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield "  rules"
     rows = [row for kind, found in described["rules"].items() for row in _rule_rows(kind, found)]
+    rows += [row for kind, rule in described["optional_rules"].items() for row in _written_rows(kind, "own", rule)]
     widths = [max(len(row[i]) for row in rows) for i in range(3)]
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]

@@ -8,12 +8,13 @@ are kept, or the equation is copied and its operands are needed in turn. Argumen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from corejax.ir.dce import bad_equations, dce_rules, misfit_of_equations
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
-from corejax.journal import Table
+from corejax.provenance import Provenance
+from corejax.rules import OptionalRules
 
 
 class Policy(Protocol):
@@ -27,7 +28,7 @@ class Policy(Protocol):
 # the equation that computes the original ones again, and the variables that the first leaves for the second. None
 # where nothing inside is to be saved.
 Recomputed = tuple[JaxprEqn, JaxprEqn, list[Var]]
-recompute_rules: dict[Any, Callable[[Policy, JaxprEqn], Recomputed | None]] = Table("recomputation")
+recompute_rules = OptionalRules("recompute")
 
 
 def recompute(
@@ -132,7 +133,7 @@ def defrecompute(primitive: Any, param: str) -> None:
         copy = eqn.replace(invars=[*saved, *eqn.invars], params={**eqn.params, param: again})
         return whole, copy, saved
 
-    recompute_rules[primitive] = rule
+    recompute_rules.register(primitive, rule, provenance=Provenance.of_caller())
 
 
 __all__ = ["Policy", "defrecompute", "recompute", "recompute_jaxpr", "recompute_rules"]

@@ -7,14 +7,14 @@ from typing import Any
 
 from corejax.blame import mark
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
-from corejax.journal import Table
 from corejax.provenance import Provenance
+from corejax.rules import OptionalRules
 from corejax.source_info import describe
 
 DceRule = Callable[[list[bool], JaxprEqn], tuple[list[bool], JaxprEqn | None]]
 
 # primitive -> rule(used_outputs, eqn) -> (used_inputs, eqn or None), for higher-order primitives
-dce_rules: dict[Any, DceRule] = Table("dce")
+dce_rules = OptionalRules("dce")
 
 
 def dce_jaxpr(

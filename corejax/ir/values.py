@@ -14,9 +14,9 @@ import numpy as np
 from corejax import dtypes
 from corejax.array import host_value
 from corejax.avals import ShapedArray
-from corejax.errors import DuplicateRegistrationError
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
-from corejax.journal import Table
+from corejax.provenance import Provenance
+from corejax.tables import Entry, Table
 from corejax.trace import Tracer
 
 # A real number without sign, as `scalar_text` or Python writes it.
@@ -28,7 +28,16 @@ _LIST_LIMIT = 256  # elements of a constant up to which it is written as a neste
 
 Scalar = Any  # a NumPy scalar; NumPy's annotations do not tell those from arrays
 
-param_types: dict[str, type] = Table("parameter types", {"slice": slice, "frozenset": frozenset})
+
+def _second(name: str, earlier: Entry, given: Entry) -> str:
+    known, cls = earlier.value, given.value
+    return (
+        f"parameter type {name!r} is {known.__module__}.{known.__qualname__}, from {earlier.provenance}; "
+        f"{cls.__module__}.{cls.__qualname__}, from {given.provenance}, needs another name"
+    )
+
+
+param_types: Table[str, type] = Table("parameter type", {"slice": slice, "frozenset": frozenset}, refusal=_second)
 _T = TypeVar("_T", bound=type)
 
 
@@ -42,12 +51,9 @@ def register_param_type(cls: _T) -> _T:
         DuplicateRegistrationError: another class of that name is known.
     """
     known = param_types.get(cls.__name__)
-    if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-        raise DuplicateRegistrationError(
-            f"parameter type {cls.__name__!r} is {known.__module__}.{known.__qualname__}; "
-            f"{cls.__module__}.{cls.__qualname__} needs another name"
-        )
-    param_types[cls.__name__] = cls
+    again = known is not None and (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)
+    where = param_types.provenance(cls.__name__) if again else Provenance.of_caller()
+    param_types.register(cls.__name__, cls, provenance=where)
     return cls
 
 

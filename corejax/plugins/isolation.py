@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from corejax import plugins
-from corejax.plugins.contributions import Snapshot, undo
+from corejax import plugins, tables
+from corejax.config import config
 
 if TYPE_CHECKING:
     from corejax.plugins.plugin_manager import PluginManager
@@ -29,14 +29,14 @@ def isolated_plugins(find: Callable[[], Iterable[PluginRecord]] = lambda: ()) ->
 
     plugins.load_everything()  # or a module first imported in the block would lose what it registers
     facade, manager = vars(sys.modules["corejax"]), PluginManager(find, plugins._reserved)
-    before, exports, aliases = Snapshot(), _exports(facade), _aliases()
+    before, settings, exports, aliases = tables.snapshot(), config.values(), _exports(facade), _aliases()
     earlier = plugins.set_manager(manager)
     try:
         yield manager
     finally:
         plugins.set_manager(earlier)
-        undo(before.changes())
-        before.close()
+        tables.restore(before)
+        config.put_back(settings)
         _exports(facade)
         _aliases()
         facade.update(exports)

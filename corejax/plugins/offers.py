@@ -35,7 +35,7 @@ def usable(
 def _fit_together(manifests: Mapping[str, Manifest], reserved: Iterable[str]) -> bool:
     """Whether no name is taken twice, and each manifest knows what the others would do to its primitives."""
     taken = {("facade", name) for name in reserved}
-    taken |= {("setting", name) for name in config._parsers} | {("rule kind", kind) for kind in registries}
+    taken |= {("setting", name) for name in config._settings} | {("rule kind", kind) for kind in registries}
     for m in manifests.values():
         tables = {
             "facade": [*m.names, *m.namespaces],

@@ -5,21 +5,19 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from typing import Any
 
 import pluggy
 
-from corejax import array_methods, source_info, tracebacks
+from corejax import array_methods, source_info, tables, tracebacks
 from corejax.backends import Backend, backends
 from corejax.config import config
 from corejax.deprecations import arguments_of, earlier_hooks
 from corejax.errors import DuplicateRegistrationError, PluginError
-from corejax.journal import Change, Table
 from corejax.plugins import hooks, hookspecs, offers
-from corejax.plugins.contributions import PlainStore, Snapshot, is_of_whole_module, table_store, undo
+from corejax.plugins.contributions import is_of_another, is_of_whole_module
 from corejax.plugins.examples import Example
 from corejax.plugins.locking import LoadLock
 from corejax.plugins.manifest import Found, Manifest, find
@@ -27,7 +25,10 @@ from corejax.plugins.missing import failure
 from corejax.plugins.records import PluginRecord, Selection, readable
 from corejax.plugins.requirements import unmet
 from corejax.plugins.rule_kinds import check_rule_kinds, import_registry
+from corejax.provenance import Provenance
+from corejax.restoring import run_within
 from corejax.structural import structural
+from corejax.tables import Owner, Table
 from corejax.texts import error_text
 
 GROUP = "corejax.plugins"
@@ -72,16 +73,15 @@ class PluginManager:
         reserved: Collection[str] = (),
     ) -> None:
         self.records: dict[str, PluginRecord] = {}
-        self.names: dict[str, tuple[str, PluginRecord]] = Table("names")
-        self.namespaces: dict[str, tuple[str, PluginRecord]] = Table("namespaces")
-        self.rule_kinds: dict[str, tuple[str, PluginRecord]] = Table("rule kinds")
+        self.names: Table[str, tuple[str, PluginRecord]] = Table("name", of_hooks=True)
+        self.namespaces: Table[str, tuple[str, PluginRecord]] = Table("namespace", of_hooks=True)
+        self.rule_kinds: Table[str, tuple[str, PluginRecord]] = Table("declared rule kind", of_hooks=True)
         self.reserved = frozenset(reserved)
         self.selection = Selection(None)
         self._find = find
         self._pluggy = pluggy.PluginManager("corejax")
         self._pluggy.add_hookspecs(hookspecs)
         self._lock = LoadLock()
-        self._open: list[Snapshot] = []  # of the plugin calls that are running, outermost first
         self._manifests: dict[str, Found] = {}
         self._usable: dict[str, Manifest] | None = None
         self._usable_known = False
@@ -169,7 +169,7 @@ class PluginManager:
             for record in list(self.discover().values()):
                 if record.status == "found":
                     self._activate(record)
-            self._loaded = not self._open
+            self._loaded = all(record.status != "loading" for record in list(self.records.values()))
 
     def register(self, plugin: Any, name: str, version: str | None = None) -> PluginRecord:
         """Add a plugin object without an entry point (in tests and notebooks).
@@ -221,12 +221,12 @@ class PluginManager:
                 self._kinds_done.clear()
         finally:
             if record.status == "loading":  # interrupted
-                given, record.contributions, record.hooks = record.contributions, [], {}
-                self._begin_again(record, given)
-                record.status = "found"
+                self._begin_again(*record.contributions)
+                record.hooks, record.status = {}, "found"
 
     def _collect(self, record: PluginRecord) -> None:
         """Take the plugin's exports, settings and structural operations."""
+        by = Provenance(record.module)
         for table, hook in (
             (self.names, "corejax_export_names"),
             (self.namespaces, "corejax_export_namespaces"),
@@ -235,22 +235,22 @@ class PluginManager:
             record.offers |= exports
             for name, target in exports.items():
                 self._check_free(name, record)
-                table[name] = (target, record)
+                table.register(name, (target, record), provenance=by)
         for kind, target in check_rule_kinds(self.call(record, "corejax_declare_rule_kinds")).items():
             if kind in self.rule_kinds:
                 owner = self.rule_kinds[kind][1].title
                 raise DuplicateRegistrationError(
                     f"rule kind {kind!r} is declared by plugin {owner}; plugin {record.title} declares a second one"
                 )
-            self.rule_kinds[kind] = (target, record)
+            self.rule_kinds.register(kind, (target, record), provenance=by)
         for name, (default, parser) in (self.call(record, "corejax_declare_settings") or {}).items():
-            config.add_setting(name, default, parser)
+            config.add_setting(name, default, parser, by=by)
         for name, operation in (self.call(record, "corejax_provide_operations") or {}).items():
-            structural.provide(name, operation)
+            structural.provide(name, operation, by=by)
         for name, method in (self.call(record, "corejax_provide_array_methods") or {}).items():
-            array_methods.provide(name, method)
+            array_methods.provide(name, method, by=by)
         for name, target in hooks.check_backends(self.call(record, "corejax_provide_backends")).items():
-            backends.provide(name, target, record)
+            backends.provide(name, target, record, by=by)
 
     def _check_free(self, name: str, record: PluginRecord) -> None:
         found = self.names.get(name) or self.namespaces.get(name)
@@ -277,53 +277,31 @@ class PluginManager:
 
     # -- faults --------------------------------------------------------------------------------------------
 
-    def _guarded(
-        self, record: PluginRecord, action: Callable[[], Any], *extra: PlainStore, on_fault: OnFault | None = None
-    ) -> bool:
+    def _guarded(self, record: PluginRecord, action: Callable[[], Any], on_fault: OnFault | None = None) -> bool:
         """Run a plugin's code; when it fails, what it has registered is taken back and the fault is kept.
 
         Args:
             record: the plugin.
             action: what to run; the lock is held.
-            extra: tables that the action fills, besides the kernel's.
             on_fault: what to do then; by default the plugin counts as failed.
 
         Returns:
             Whether it succeeded.
         """
-        snapshot = Snapshot(extra, threading.get_ident())
-        touched = list(record.contributions)
+        owner = Owner(record.name)
+        record.contributions.append(owner)
         try:
-            try:
-                self._open.append(snapshot)
-                return self._attempt(record, action, snapshot, on_fault or self._fail)
-            finally:
-                self._close(snapshot, record, touched)
-        finally:  # again, for an interrupt may have come in between
-            self._close(snapshot, record, touched)
-
-    def _attempt(self, record: PluginRecord, action: Callable[[], Any], snapshot: Snapshot, on_fault: OnFault) -> bool:
-        try:
-            action()
-            record.contributions += snapshot.changes()
+            run_within([owner], action)
         except KeyboardInterrupt:
-            self._begin_again(record, snapshot.changes())
+            self._begin_again(owner)
             raise
         except BaseException as error:
-            undo(snapshot.changes())
-            on_fault(record, error)
+            self._drop(record, owner)
+            (on_fault or self._fail)(record, error)
             if config.strict_plugins:
                 raise PluginError(f"plugin {record.title} failed to load: {error_text(error)}") from error
             return False
         return True
-
-    def _close(self, snapshot: Snapshot, record: PluginRecord, touched: Sequence[Change]) -> None:
-        """The plugin's code has run: what it contributed is nothing that the calls around it have to answer for."""
-        if snapshot in self._open:
-            self._open.remove(snapshot)
-        snapshot.close()
-        for outer in self._open:
-            outer.absorb([*touched, *record.contributions])
 
     def _once(
         self, done: set[Any], key: Any, record: PluginRecord, action: Callable[[], Any], on_fault: OnFault | None = None
@@ -332,7 +310,7 @@ class PluginManager:
         finished = False
         try:
             done.add(key)  # at once, for the code may ask for itself
-            self._guarded(record, action, on_fault=on_fault)
+            self._guarded(record, action, on_fault)
             finished = True
         except Exception:
             finished = True  # strict plugins: a fault is raised once
@@ -341,14 +319,18 @@ class PluginManager:
             if not finished:
                 done.discard(key)
 
-    def _begin_again(self, record: PluginRecord, changes: Sequence[Change]) -> None:
+    @staticmethod
+    def _begin_again(*owners: Owner) -> None:
         """After an interrupt: what the plugin's hooks gave is taken back, and so is what half a module registered.
 
         What whole modules registered stays: Python keeps them, and will not run them again.
         """
-        kept = [change for change in changes if is_of_whole_module(change)]
-        undo([change for change in changes if not is_of_whole_module(change)])
-        record.contributions += kept
+        tables.drop(*owners, keep=is_of_whole_module)
+
+    @staticmethod
+    def _drop(record: PluginRecord, *owners: Owner) -> None:
+        """Take back what the plugin contributed, but not what modules of other plugins did that it imported."""
+        tables.drop(*owners, keep=partial(is_of_another, record.name))
 
     def _fail(self, record: PluginRecord, error: BaseException) -> None:
         self._withdraw(record)
@@ -356,8 +338,8 @@ class PluginManager:
         record.fault, record.unmet = error, unmet(record.entry_point)
 
     def _withdraw(self, record: PluginRecord) -> None:
-        undo(record.contributions)
-        record.contributions = []
+        self._drop(record, *record.contributions)
+        record.contributions.clear()
         record.hooks = {}
         self._primitives_done.discard(record.name)
         self._rules_done = {done for done in self._rules_done if done[0] != record.name}
@@ -455,7 +437,7 @@ class PluginManager:
             for record in list(self.records.values()):
                 hook = self._hook(record, "corejax_add_cli_commands", group=group)
                 if record.status == "loaded" and hook:
-                    self._guarded(record, hook, table_store("commands", group.commands))
+                    self._guarded(record, partial(_add_commands, group.commands, hook))
 
     def examples(self, primitive: str) -> list[Example]:
         """What the plugins give as applications of a primitive.
@@ -529,6 +511,16 @@ class PluginManager:
                 if inside and (best is None or len(root) > best[0]):
                     best = len(root), record
         return None if best is None else (best[1].name, best[1].version, best[1].distribution)
+
+
+def _add_commands(commands: dict[str, Any], hook: Callable[[], Any]) -> None:
+    """Run a plugin's hook that adds commands; what it adds is gone when the plugin fails, now or later."""
+    before, added = set(commands), set[str]()
+    tables.when_dropped(lambda: [commands.pop(name, None) for name in added])
+    try:
+        hook()
+    finally:
+        added |= commands.keys() - before
 
 
 def _rule_fault(kind: str) -> OnFault:

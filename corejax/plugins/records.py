@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from corejax.plugins.homes import HOMES
+from corejax.tables import Owner
 from corejax.texts import message_of
 
 VARIABLE = "COREJAX_PLUGINS"
@@ -48,6 +49,7 @@ class PluginRecord:
         offers: facade names and namespaces that it declared, kept when it fails.
         plugin: the loaded object.
         hooks: hook name -> its implementation, of a plugin that is loaded.
+        contributions: the owners of what it has written into tables, one for each call of its code.
     """
 
     name: str
@@ -63,7 +65,7 @@ class PluginRecord:
     entry_point: Any = field(default=None, repr=False)
     plugin: Any = field(default=None, repr=False)
     hooks: dict[str, Any] = field(default_factory=dict, repr=False)
-    contributions: list[Any] = field(default_factory=list, repr=False)
+    contributions: list[Owner] = field(default_factory=list, repr=False)
 
     @classmethod
     def of_entry_point(cls, entry: Any) -> PluginRecord:

@@ -40,7 +40,7 @@ def check_rule_kinds(declared: Any) -> dict[str, str]:
 def is_kernels(kind: str) -> bool:
     """Whether a rule kind is one of the kernel's."""
     registry = registries.get(kind)
-    return registry is not None and registry.provenance.module == rules.__name__
+    return registry is not None and registry.provenance.module.startswith(f"{rules.__name__}.")
 
 
 def import_registry(kind: str, target: str) -> RuleRegistry:
@@ -58,7 +58,9 @@ def import_registry(kind: str, target: str) -> RuleRegistry:
     if found.kind != kind:
         raise PluginError(f"rule kind {kind!r} is declared as {target}, which is the registry of kind {found.kind!r}")
     # Not always there: a plugin that is registered again finds its modules imported and its registry taken out.
-    if registries.setdefault(kind, found) is not found:
+    if kind not in registries:
+        registries.register(kind, found, provenance=found.provenance)
+    if registries[kind] is not found:
         raise DuplicateRegistrationError(
             f"rule kind {kind!r} exists, from {registries[kind].provenance}; {target} is a second one"
         )

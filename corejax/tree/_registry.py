@@ -7,16 +7,13 @@ import functools
 import operator
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
-
-import optree
 
 from corejax.errors import DuplicateRegistrationError
 from corejax.provenance import Provenance
 from corejax.tree._paths import GetAttrKey
-from corejax.tree._treedef import NAMESPACE, Registration, is_builtin_node, is_marked_leaf_type, registered
+from corejax.tree._treedef import Registration, is_builtin_node, is_marked_leaf_type, registered
 
 T = TypeVar("T", bound=type)
 Flatten = Callable[[Any], tuple[Iterable[Any], Hashable]]
@@ -56,20 +53,17 @@ def register_pytree_node(
         raise TypeError(f"expected a class to register as pytree node, got {nodetype!r}")
     owner = _caller()
     with _lock:
-        first = registered.get(nodetype)
-        if first is not None or is_builtin_node(nodetype):
-            by = f"by {first.owner}" if first is not None else "built in"
+        known = nodetype in registered
+        if known or is_builtin_node(nodetype):
+            by = f"by {registered.provenance(nodetype)}" if known else "built in"
             raise DuplicateRegistrationError(
                 f"{nodetype.__module__}.{nodetype.__qualname__} is a pytree node already: "
                 f"registered {by}, and again by {owner}"
             )
         if is_marked_leaf_type(nodetype):
             raise ValueError(f"{nodetype.__module__}.{nodetype.__qualname__} is a leaf: it cannot be a node")
-        with warnings.catch_warnings():
-            # Of namedtuples, which are nodes by their form: registering one is how one changes that.
-            warnings.simplefilter("ignore", UserWarning)
-            optree.register_pytree_node(nodetype, flatten_func, unflatten_func, namespace=NAMESPACE)
-        registered[nodetype] = Registration(owner, flatten_with_keys_func)
+        given = Registration(flatten_func, unflatten_func, flatten_with_keys_func)
+        registered.register(nodetype, given, provenance=owner)
 
 
 def register_pytree_with_keys(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import warnings
 import weakref
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import optree
 
-from corejax.provenance import Provenance
+from corejax.tables import Table
 
 NAMESPACE = "corejax"
 
@@ -28,18 +29,35 @@ IsLeaf = Callable[[Any], bool]
 
 
 class Registration(NamedTuple):
-    """What is known of a registered node class besides what optree holds.
+    """How a registered class is taken apart.
 
     Attributes:
-        owner: who registered it.
+        flatten: `node -> (children, metadata)`.
+        unflatten: `(metadata, children) -> node`.
         flatten_with_keys: `node -> (((key, child), ...), metadata)`, or None.
     """
 
-    owner: Provenance
+    flatten: Callable[[Any], tuple[Iterable[Any], Any]]
+    unflatten: Callable[[Any, Any], Any]
     flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]] | None = None
 
 
-registered: dict[type, Registration] = {}
+_known_to_optree: set[type] = set()
+
+
+def _tell_optree(kind: type, given: Registration | None) -> None:
+    if kind in _known_to_optree:
+        optree.unregister_pytree_node(kind, namespace=NAMESPACE)
+        _known_to_optree.discard(kind)
+    if given is not None:
+        with warnings.catch_warnings():
+            # Of namedtuples, which are nodes by their form: registering one is how one changes that.
+            warnings.simplefilter("ignore", UserWarning)
+            optree.register_pytree_node(kind, given.flatten, given.unflatten, namespace=NAMESPACE)
+        _known_to_optree.add(kind)
+
+
+registered: Table[type, Registration] = Table("pytree node", changed=_tell_optree)
 
 
 def _hash_of(spec: optree.PyTreeSpec) -> int:
@@ -232,7 +250,7 @@ def mark_leaf_types(*types: type) -> None:
     """
     for kind in types:
         if kind in registered:
-            raise ValueError(f"{kind.__qualname__} is a pytree node, registered by {registered[kind].owner}")
+            raise ValueError(f"{kind.__qualname__} is a pytree node, registered by {registered.provenance(kind)}")
         _leaf_types.add(kind)
 
 

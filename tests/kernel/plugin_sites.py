@@ -17,10 +17,10 @@ import pytest
 
 import corejax
 from corejax import plugins
-from corejax.plugins.contributions import Snapshot, undo
 from corejax.plugins.plugin_manager import GROUP, PluginManager
 from corejax.plugins.records import PluginRecord
 from corejax.rules import registries
+from corejax.tables import restore, snapshot
 
 DISTRIBUTIONS = Path(__file__).parents[1] / "distributions"
 KERNEL = Path(__file__).parents[2]
@@ -144,13 +144,12 @@ def fresh(site: Site) -> Iterator[PluginManager]:
     What the facade and the registries have of other plugins is put aside for the length of the test.
     """
     manager = PluginManager(site.find, plugins._reserved)
-    before, exports, aliases = Snapshot(), _take_exports(), _take_aliases()
+    before, exports, aliases = snapshot(), _take_exports(), _take_aliases()
     _take_rule_kinds_and_derivations()
     earlier = plugins.set_manager(manager)
     yield manager
     plugins.set_manager(earlier)
-    undo(before.changes())
-    before.close()
+    restore(before)
     _take_exports()
     _take_aliases()
     vars(corejax).update(exports)
@@ -161,7 +160,9 @@ def _take_rule_kinds_and_derivations() -> None:
     for kind, registry in list(registries.items()):
         if registry.provenance.package != "corejax":
             del registries[kind]
-        registry.derivations[:] = [d for d in registry.derivations if d.make.__module__.startswith("corejax.")]
+        for derivation in list(registry.derivations):
+            if not derivation.make.__module__.startswith("corejax."):
+                registry.derivations.remove(derivation)
 
 
 def _take_exports() -> dict[str, Any]:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from corejax import rules
 from corejax.array import Array
 from corejax.avals import ShapedArray, get_aval
 from corejax.errors import DuplicateRegistrationError, JaxprSyntaxError, JaxprTypeError
@@ -26,6 +25,7 @@ from corejax.ir import (
 from corejax.ir.reader import ValueReader
 from corejax.ir.values import scalar_from_text, scalar_text, value_text
 from corejax.primitive import Primitive, primitives
+from corejax.rules import _loading
 from tests.kernel.toy_programs import ToyNumbers, cases, chain, make_p, params, programs
 
 # -- fixtures ------------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def test_primitives_are_loaded_when_they_are_first_named(monkeypatch):
         Primitive("toy.late", abstract_eval=lambda a: a)
         return True
 
-    monkeypatch.setattr(rules, "_rule_loader", load)
+    monkeypatch.setattr(_loading, "_rule_loader", load)
     try:
         closed = parse_jaxpr("{ lambda ; a:f32[]. let b:f32[] = toy.late a in (b,) }")
     finally:

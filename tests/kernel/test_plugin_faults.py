@@ -19,11 +19,11 @@ from corejax.errors import (
     PluginMissingError,
     PluginMissingImportError,
 )
-from corejax.plugins.contributions import entries
 from corejax.plugins.plugin_manager import PluginManager
 from corejax.plugins.records import causes
 from corejax.primitive import Primitive, primitives
 from corejax.rules import impl_rules, jvp_rules, registries
+from corejax.tables import contents
 from tests.kernel.plugin_sites import Site
 
 
@@ -37,7 +37,7 @@ def fault_of(manager: PluginManager, name: str) -> BaseException:
 
 def tables() -> list[Any]:
     """Everything a plugin can contribute to, to compare."""
-    return [entries()]
+    return [contents()]
 
 
 # -- faults --------------------------------------------------------------------------------------------------------

@@ -8,16 +8,16 @@ import threading
 import pytest
 
 import corejax
-from corejax import plugins
+from corejax import plugins, tables
 from corejax.config import config
 from corejax.errors import PluginError
 from corejax.plugins import manifest
-from corejax.plugins.contributions import entries
 from corejax.plugins.locking import LoadLock
 from corejax.plugins.plugin_manager import PluginManager
 from corejax.plugins.records import causes
 from corejax.primitive import primitives
 from corejax.rules import impl_rules
+from corejax.tables import contents
 from tests.kernel.interrupting import At
 from tests.kernel.plugin_sites import Site
 
@@ -61,10 +61,10 @@ raise Sly("told to nobody")
 def test_whatever_is_raised_on_import_is_recorded(source: str, site: Site, fresh: PluginManager) -> None:
     site.add("a_broken", source)
     site.install("toy_ops")
-    before = entries()
+    before = contents()
     assert_only_this_one_failed(fresh)
     fresh.unregister("toy_ops")
-    assert entries() == before
+    assert contents() == before
 
 
 def test_whatever_is_raised_by_rules_checks_and_examples(site: Site, fresh: PluginManager) -> None:
@@ -150,7 +150,7 @@ def test_a_wrong_value_of_a_plugins_setting_in_the_environment(
     site.install("toy_ops")
     problem = assert_only_this_one_failed(fresh)
     assert "GeneratorExit" in parser or "COREJAX_ACME_LEVEL='banana'" in problem
-    assert "acme_level" not in config._parsers and not hasattr(config, "acme_level")
+    assert "acme_level" not in config._settings and not hasattr(config, "acme_level")
     assert "acme_level" not in repr(config)
 
 
@@ -212,7 +212,7 @@ def test_metadata_that_is_not_utf8(file: str, site: Site) -> None:
         import importlib.metadata
         importlib.metadata.entry_points = _entry_points
         import corejax
-        from corejax import plugins
+        from corejax import plugins, tables
         for record in plugins.plugins():
             print(record.name, record.status, *record.problems())
     """
@@ -278,7 +278,7 @@ def test_an_interrupt_anywhere_while_a_plugin_loads(site: Site, fresh: PluginMan
         manager.add_cli_commands(type("Group", (), {"commands": {}}))
 
     def contributed() -> dict[str, list[str]]:
-        return {store: sorted(str(getattr(key, "name", key)) for key in found) for store, found in entries().items()}
+        return {store: sorted(str(getattr(key, "name", key)) for key in found) for store, found in contents().items()}
 
     def start_over() -> PluginManager:
         fresh.unregister("acme")
@@ -306,7 +306,7 @@ def test_an_interrupt_anywhere_while_a_plugin_loads(site: Site, fresh: PluginMan
         assert manager.records["acme"].status == "loaded", (at.place, manager.problems())
         assert contributed() == wanted and manager.names.keys() == names.keys(), at.place
         assert impl_rules.lookup(primitives["acme.a"]) is not None
-        assert manager._lock._holders == [] and manager._open == []
+        assert manager._lock._holders == [] and tables.running() is None
     assert interrupted > 30
 
 

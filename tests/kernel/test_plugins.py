@@ -20,12 +20,12 @@ from corejax.errors import (
     PluginMissingError,
 )
 from corejax.extend import hookimpl
-from corejax.plugins.contributions import entries
 from corejax.plugins.plugin_manager import PluginManager
 from corejax.plugins.records import Selection
 from corejax.primitive import primitives
 from corejax.rules import registries
 from corejax.structural import structural
+from corejax.tables import contents
 from tests.kernel.plugin_sites import Site
 
 
@@ -39,7 +39,7 @@ def fault_of(manager: PluginManager, name: str) -> BaseException:
 
 def tables() -> list[Any]:
     """Everything a plugin can contribute to, to compare."""
-    return [entries()]
+    return [contents()]
 
 
 # -- discovery and laziness ----------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def test_what_a_plugin_loaded_on_the_way_survives_its_failure(site: Site, fresh:
     fault_of(fresh, "acme")
     assert "acme.p" not in primitives
     assert fresh.records["toy_ops"].status == "loaded"
-    assert "toy" in fresh.namespaces and "toy_twice" in array_methods.provenance
+    assert "toy" in fresh.namespaces and "toy_twice" in array_methods.methods
 
 
 # -- plugin objects ------------------------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ def test_object_with_hooks_that_take_fewer_arguments(fresh: PluginManager) -> No
     assert fresh.load_rules("vmap") and not fresh.load_rules("vmap")
     assert fresh.load_rules("jvp")
     assert plugin.calls == ["rules", "rules"]
-    assert array_methods.provenance["acme_size"].owner == "plugin acme 3.1"
+    assert array_methods.methods.provenance("acme_size").owner == "plugin acme 3.1"
     with pytest.raises(PluginError, match=r"a plugin named 'acme' exists: 'acme' \(acme 3.1\)"):
         fresh.register(Acme(), "acme")
     fresh.unregister("acme")
@@ -252,8 +252,8 @@ def test_failed_object_may_be_registered_again(fresh: PluginManager) -> None:
 
 
 def test_operator_of_a_failed_plugin_is_a_stub_again(site: Site, fresh: PluginManager) -> None:
-    array_methods.withdraw("__xor__")
-    structural_before = dict(structural._operations)
+    array_methods.methods.pop("__xor__", None)
+    structural_before = dict(structural.table)
     site.add(
         "acme",
         """
@@ -271,7 +271,7 @@ def test_operator_of_a_failed_plugin_is_a_stub_again(site: Site, fresh: PluginMa
     fresh.load_primitives()
     with pytest.raises(PluginMissingError, match="no plugin provides the operator __xor__"):
         x ^ x
-    assert structural._operations == structural_before
+    assert structural.table == structural_before
 
 
 # -- threads -------------------------------------------------------------------------------------------------------

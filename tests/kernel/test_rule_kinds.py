@@ -15,11 +15,11 @@ from corejax import extend, plugins
 from corejax.config import config
 from corejax.errors import DuplicateRegistrationError, MissingRuleError, PluginError
 from corejax.extend import find_primitive, flat_decomposition, isolated_plugins, memoised, stage_closed, trace_stack
-from corejax.plugins.contributions import entries
 from corejax.plugins.coverage import coverage_of
 from corejax.plugins.plugin_manager import PluginManager
 from corejax.primitive import Primitive, primitives
 from corejax.rules import registries
+from corejax.tables import contents
 from tests.kernel.plugin_sites import Site
 
 PLUGIN = """
@@ -146,7 +146,7 @@ def bind(name: str, *args: Any, **params: Any) -> Any:
 
 
 def tables() -> Any:
-    return entries()
+    return contents()
 
 
 # -- a plugin's rule kind beside the kernel's ----------------------------------------------------------------------

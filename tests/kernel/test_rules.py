@@ -19,13 +19,13 @@ from corejax.config import config
 from corejax.errors import DuplicateRegistrationError, MissingRuleError
 from corejax.interpreters import evaluation
 from corejax.interpreters.jvp import defjvp
-from corejax.plugins.contributions import Snapshot, undo
 from corejax.plugins.coverage import coverage, coverage_of, is_required
 from corejax.primitive import Primitive, primitives
 from corejax.provenance import Provenance
 from corejax.rules import (
     Derivation,
     RuleRegistry,
+    _loading,
     abstract_eval_rules,
     impl_rules,
     jvp_rules,
@@ -33,6 +33,7 @@ from corejax.rules import (
     vmap_rules,
     xla_translations,
 )
+from corejax.tables import restore, snapshot
 
 _names = (f"rules_test.p{i}" for i in itertools.count())
 
@@ -40,12 +41,11 @@ _names = (f"rules_test.p{i}" for i in itertools.count())
 @pytest.fixture(autouse=True)
 def kernel_tables_as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Each test's primitives and rules are gone after it; no plugin is loaded for a miss."""
-    monkeypatch.setattr(rules, "_rule_loader", None)
-    monkeypatch.setattr(rules, "_faults", rules._no_faults)
-    before = Snapshot()
+    monkeypatch.setattr(_loading, "_rule_loader", None)
+    monkeypatch.setattr(_loading, "_faults", _loading._no_faults)
+    before = snapshot()
     yield
-    undo(before.changes())
-    before.close()
+    restore(before)
 
 
 def make(**fields: Any) -> Primitive:
@@ -213,7 +213,7 @@ def test_lazy_platform_rule_is_loaded_although_there_is_a_general_one(monkeypatc
         xla_translations.register(p, lambda *_: "cuda", platform="cuda")
         return True
 
-    monkeypatch.setattr(rules, "_rule_loader", load)
+    monkeypatch.setattr(_loading, "_rule_loader", load)
     assert xla_translations.lookup(p, "cuda")() == "cuda"
 
 
@@ -243,7 +243,7 @@ def test_miss_says_primitive_owner_kind_line_and_what_to_write() -> None:
 
 
 def test_miss_names_plugins_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules, "_faults", lambda kind: [f"plugin 'acme' failed to load its {kind} rules"])
+    monkeypatch.setattr(_loading, "_faults", lambda kind: [f"plugin 'acme' failed to load its {kind} rules"])
     with pytest.raises(MissingRuleError, match="Note: plugin 'acme' failed to load its vmap rules"):
         vmap_rules.lookup(make())
 

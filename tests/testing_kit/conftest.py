@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from corejax.plugins.contributions import Snapshot, undo
+from corejax.tables import restore, snapshot
 
 
 @pytest.fixture
 def nothing_is_left() -> Iterator[None]:
     """Primitives, rules and whatever else a test registers are taken back after it."""
-    before = Snapshot()
+    before = snapshot()
     yield
-    undo(before.changes())
+    restore(before)

@@ -24,7 +24,7 @@ from corejax.extend import (
     load_everything,
     registries,
 )
-from corejax.plugins.contributions import Snapshot, undo
+from corejax.tables import restore, snapshot
 from corejax_testing.selection import chosen, faults, notes
 from tests.testing_kit import test_mutations as mutations
 from tests.testing_kit.toys import same, toy
@@ -114,11 +114,11 @@ def test_long_names_of_checks_have_their_column() -> None:
 @contextmanager
 def opaque(**declared: Any) -> Iterator[Primitive]:
     """A primitive with an impl and an abstract-eval rule, and no plugin that gives examples of it."""
-    before = Snapshot()
+    before = snapshot()
     try:
         yield Primitive("toy.opaque", impl=np.tanh, abstract_eval=same, tags=("elementwise",), **declared)
     finally:
-        undo(before.changes())
+        restore(before)
 
 
 def test_without_examples_nothing_is_known() -> None:

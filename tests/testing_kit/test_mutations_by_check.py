@@ -12,7 +12,7 @@ import pytest
 import corejax
 import corejax.lax as lax
 from corejax.extend import Example, Primitive, ShapedArray, primitives
-from corejax.plugins.contributions import Snapshot, undo
+from corejax.tables import restore, snapshot
 from corejax_testing import verify
 from tests.testing_kit import toys
 from tests.testing_kit.toys import EXAMPLES, toy
@@ -359,7 +359,7 @@ def _none_raises(ct: Any, x: Any) -> Any:
     [(_pair_transpose, True), *((f, False) for f in (_none_is_nothing, _none_is_one, _second_for_first, _none_raises))],
 )
 def test_cotangents_that_are_none(rule: Any, right: bool) -> None:
-    before = Snapshot()
+    before = snapshot()
     try:
         primitive = Primitive(
             "toy.pair", multiple_results=True, linear_in=(0,),
@@ -370,7 +370,7 @@ def test_cotangents_that_are_none(rule: Any, right: bool) -> None:
         example = Example((ShapedArray((3,), np.dtype(np.float32)),))
         (result,) = verify(primitive, [example], checks=["transpose"], quick=True)
     finally:
-        undo(before.changes())
+        restore(before)
     assert (result.status == "passed") is right, result.report()
     assert right or result.rule == "transpose"
 

@@ -142,7 +142,7 @@ DCE: list[tuple[str, Rule]] = [
 
 @pytest.mark.parametrize(("name", "rule"), DCE)
 def test_wrong_dce_rule_is_caught(name: str, rule: Rule) -> None:
-    dce_rules[primitives[name]] = rule
+    dce_rules.register(primitives[name], rule, override=True)
     found = [r for r in _results(primitives[name], "dce", "kept_effects") if r.failed]
     assert found and found[0].rule == "dce", [r.report() for r in found]
 

@@ -267,7 +267,7 @@ def test_loop_of_length_0_is_split_and_pruned() -> None:
 
         return split
 
-    dce_rules[primitives["scan"]] = _no_equation(dce_rules[primitives["scan"]])
+    dce_rules.register(primitives["scan"], _no_equation(dce_rules[primitives["scan"]]), override=True)
     _failed(primitives["scan"], "turns")
     undo_rule = _replaced(partial_eval_jaxpr_rules, "scan", wrong)
     _failed(undo_rule, "turns")

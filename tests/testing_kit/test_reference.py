@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from corejax.extend import Example, Primitive, ShapedArray, primitives
-from corejax.plugins.contributions import Snapshot, undo
+from corejax.tables import restore, snapshot
 from corejax_testing import verify
 from corejax_testing.outcomes import NotApplicable
 from corejax_testing.reference import Interpreter, operations
@@ -63,13 +63,13 @@ def test_operations() -> None:
 
 def test_primitives_that_become_custom_calls_are_not_failures() -> None:
     """Without a translation XLA calls back to the host: a custom call."""
-    before = Snapshot()
+    before = snapshot()
     try:
         primitive = Primitive("toy.opaque", impl=np.tanh, abstract_eval=same, tags=("elementwise",))
         example = Example((ShapedArray((3,), F32),))
         (result,) = verify(primitive, [example], checks=["stablehlo"])
         (known,) = verify(primitives["sin"], [example], checks=["stablehlo"])
     finally:
-        undo(before.changes())
+        restore(before)
     assert (result.status, known.status) == ("not applicable", "passed")
     assert "ends its process on the custom call" in result.message

@@ -25,7 +25,7 @@ from corejax.extend import (
     is_undef_primal,
     registries,
 )
-from corejax.plugins.contributions import Snapshot, undo
+from corejax.tables import restore, snapshot
 
 corejax.plugins.load_everything()
 F32 = np.dtype(np.float32)
@@ -184,7 +184,7 @@ def toy(name: str, wrong: Rules | None = None, **declared: Any) -> Iterator[Prim
         wrong: rules in place of the right ones, by kind.
         declared: what the primitive is built with, in place of the right.
     """
-    before = Snapshot()
+    before = snapshot()
     try:
         primitive = Primitive(name, **{**_DECLARED[name], **declared})
         for kind, rule in {**RIGHT[name], **(wrong or {})}.items():
@@ -192,4 +192,4 @@ def toy(name: str, wrong: Rules | None = None, **declared: Any) -> Iterator[Prim
             registries[kind].register(primitive, rule, **flags)
         yield primitive
     finally:
-        undo(before.changes())
+        restore(before)

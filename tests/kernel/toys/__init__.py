@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from corejax import array_methods, plugins, source_info
+from corejax import array_methods, plugins, source_info, tables
 from corejax.plugins.plugin_manager import PluginManager
 from corejax.structural import structural
 from tests.kernel.toys.functions import *  # noqa: F403
@@ -26,25 +26,14 @@ source_info.register_internal(os.path.dirname(__file__))
 def installed(operations: dict[str, Any] = OPERATIONS, operators: dict[str, Any] = OPERATORS) -> Iterator[None]:
     """The toys as the only plugin, for a `with` block: structural operations, array operators, no discovery."""
     earlier = plugins.set_manager(PluginManager(find=lambda: ()))
-    kept = {name: structural.owners.entry(name) for name in structural.owners}
-    methods = {
-        name: (array_methods.provenance[name], vars(array_methods.ArrayMethods)[name])
-        for name in array_methods.provenance
-    }
+    before = tables.snapshot(array_methods.methods, structural.table)
     try:
-        for name in methods:
-            array_methods.withdraw(name)
+        array_methods.methods.clear()
         for name, operation in operations.items():
             structural.provide(name, operation, override=True)
         for name, method in operators.items():
             array_methods.provide(name, method)
         yield
     finally:
-        for name in {*structural.owners, *kept}:
-            structural.owners.put(name, kept.get(name))
-        for name in list(array_methods.provenance):
-            array_methods.withdraw(name)
-        for name, (owner, method) in methods.items():
-            array_methods.provenance[name] = owner
-            setattr(array_methods.ArrayMethods, name, method)
+        tables.restore(before)
         plugins.set_manager(earlier)

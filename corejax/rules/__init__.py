@@ -1,0 +1,29 @@
+"""Rule registries: one-to-one tables keyed by primitive (and platform), which know who contributed what.
+
+The hot path reads `registry.table`, a plain dict; everything else (lazy loading, derived rules, good misses)
+happens in `lookup`, once per primitive.
+"""
+
+from __future__ import annotations
+
+from corejax.derivation import Derivation as Derivation
+from corejax.rules._kinds import abstract_eval_rules as abstract_eval_rules
+from corejax.rules._kinds import impl_rules as impl_rules
+from corejax.rules._kinds import jvp_rules as jvp_rules
+from corejax.rules._kinds import partial_eval_jaxpr_rules as partial_eval_jaxpr_rules
+from corejax.rules._kinds import partial_eval_rules as partial_eval_rules
+from corejax.rules._kinds import transpose_rules as transpose_rules
+from corejax.rules._kinds import vmap_rules as vmap_rules
+from corejax.rules._kinds import xla_translations as xla_translations
+from corejax.rules._loading import NOT_KINDS as NOT_KINDS
+from corejax.rules._loading import load_rule_kinds as load_rule_kinds
+from corejax.rules._loading import load_rules as load_rules
+from corejax.rules._loading import problems as problems
+from corejax.rules._loading import set_rule_loader as set_rule_loader
+from corejax.rules._loading import whose_primitive as whose_primitive
+from corejax.rules._optional import OptionalRules as OptionalRules
+from corejax.rules._optional import optional_rules as optional_rules
+from corejax.rules._registry import RuleRegistry as RuleRegistry
+from corejax.rules._registry import registries as registries
+from corejax.rules._rule import Rule as Rule
+from corejax.rules._rule import RuleFn as RuleFn

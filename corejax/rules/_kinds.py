@@ -1,0 +1,76 @@
+"""The kernel's rule kinds: how each is called, and the code that an author of such a rule starts from."""
+
+from __future__ import annotations
+
+from corejax.rules._registry import RuleRegistry
+
+impl_rules = RuleRegistry(
+    "impl",
+    "impl rule",
+    """\
+    @impl_rules.register({var})
+    def {name}_impl(*arrays, **params):      # NumPy arrays in, NumPy arrays out
+        return out""",
+    flags=("device",),
+)
+abstract_eval_rules = RuleRegistry(
+    "abstract_eval",
+    "abstract-eval rule",
+    """\
+    @abstract_eval_rules.register({var})
+    def {name}_abstract_eval(*avals, **params):
+        return ShapedArray(shape, dtype)""",
+)
+jvp_rules = RuleRegistry(
+    "jvp",
+    "JVP rule",
+    """\
+    @jvp_rules.register({var})
+    def {name}_jvp(primals, tangents, **params):
+        return out, tangent_out""",
+    flags=("symbolic_zeros", "nondifferentiable"),
+)
+vmap_rules = RuleRegistry(
+    "vmap",
+    "vmap rule",
+    """\
+    @vmap_rules.register({var})
+    def {name}_vmap(axis_size, vals_in, dims_in, **params):
+        return out, dim_out""",
+)
+transpose_rules = RuleRegistry(
+    "transpose",
+    "transpose rule",
+    """\
+    @transpose_rules.register({var})
+    def {name}_transpose(ct, *primals_in, **params):   # UndefPrimal marks the linear operands
+        return [ct_or_None_for_each_operand]""",
+    required=False,
+    flags=("symbolic_zeros",),
+)
+partial_eval_rules = RuleRegistry(
+    "partial_eval",
+    "partial-eval rule",
+    """\
+    @partial_eval_rules.register({var})
+    def {name}_partial_eval(trace, args, **params):
+        return outs""",
+    required=False,
+)
+partial_eval_jaxpr_rules = RuleRegistry(
+    "partial_eval_jaxpr",
+    "partial-eval rule for equations",
+    """\
+    @partial_eval_jaxpr_rules.register({var})
+    def {name}_partial_eval_eqn(unknowns_in, eqn):
+        return eqn_known, eqn_unknown, unknowns_out, residuals""",
+    required=False,
+)
+xla_translations = RuleRegistry(
+    "xla_translation",
+    "XLA translation rule",
+    """\
+    @xla_translations.register({var})
+    def {name}_translation(ctx, in_avals, in_vals, **params):
+        return out_value""",
+)

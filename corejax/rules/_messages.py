@@ -1,0 +1,110 @@
+"""What the registries say: of a rule that is missing, or derived and slow, or a second one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from corejax import source_info
+from corejax.config import config
+from corejax.derivation import Derivation
+from corejax.provenance import Provenance
+from corejax.rules._loading import problems
+
+if TYPE_CHECKING:
+    from corejax.primitive import Primitive
+
+
+def second(title: str, primitive: Primitive, platform: str | None, earlier: Provenance, given: Provenance) -> str:
+    """There is a rule, and somebody registers another one."""
+    where = f" on platform {platform!r}" if platform else ""
+    return (
+        f"primitive {primitive.name!r} has a {title}{where} from {earlier}; "
+        f"{given} registers a second one. If that is meant, register it with override=True."
+    )
+
+
+def template(text: str, primitive: Primitive) -> str:
+    """The code that an author of a rule starts from."""
+    name = re.sub(r"\W", "_", primitive.name)
+    return text.replace("{name}", name).replace("{var}", f"{name}_p")
+
+
+def miss(registry: Any, primitive: Primitive, platform: str | None) -> str:
+    """Nobody wrote the rule, and none can be derived."""
+    where = f" for platform {platform!r}" if platform else ""
+    notes = "".join(f"Note: {fault}\n" for fault in [*problems(registry.kind), *_nonlinear(registry.kind, primitive)])
+    line = source_info.needed("It was needed at")
+    where_needed = f"{line}.\n" if line else ""
+    return (
+        f"primitive {primitive.name!r} (from {primitive.provenance.owner}) "
+        f"has no {registry.title}{where}{_refused(registry, primitive)}.\n"
+        f"{where_needed}{notes}Write one:\n\n"
+        f"{registry.template_for(primitive)}{_linear_way(registry.kind, primitive)}{_other_ways(registry)}"
+    )
+
+
+def _nonlinear(kind: str, primitive: Primitive) -> list[str]:
+    if kind != "transpose" or primitive.linear_in or "linear" in primitive.tags:
+        return []
+    return [
+        f"{primitive.name} is not declared linear. If a JVP rule applies it to a tangent, that rule is what is "
+        "wrong: it has to be linear in the tangents."
+    ]
+
+
+def _linear_way(kind: str, primitive: Primitive) -> str:
+    if kind not in ("jvp", "transpose") or not primitive.linear_in:
+        return ""
+    return "\n\nIf it is linear in all operands together: deflinear(primitive, transpose) gives JVP and transpose."
+
+
+def _refused(registry: Any, primitive: Primitive) -> str:
+    if not config.strict_rules:
+        return ""
+    derivation, _ = registry._derivation(primitive)
+    name = f", here the one by {derivation.name}" if derivation is not None else ""
+    return f" (derived rules are refused: config.strict_rules{name})"
+
+
+def _other_ways(registry: Any) -> str:
+    needs = _needs(registry.derivations)
+    return (
+        f"\n\nOr give the primitive what such a rule is derived from: {needs}."
+        if needs and not config.strict_rules
+        else ""
+    )
+
+
+def _needs(derivations: Sequence[Derivation]) -> str:
+    return "; or ".join(dict.fromkeys(d.needs for d in derivations if d.needs))
+
+
+def underivable(registry: Any, primitive: Primitive) -> str:
+    """Somebody asked for the derived rule, and there is none."""
+    return (
+        f"primitive {primitive.name!r} (from {primitive.provenance.owner}): no {registry.title} can be derived, "
+        f"which was asked for by {registry.kind}_rules.derived at {source_info.user_line()}. It is derived from "
+        f"{_needs(registry.derivations) or 'nothing'}."
+    )
+
+
+def not_made(registry: Any, primitive: Primitive, by: str, found: Derivation | None) -> str:
+    """The derivation that the author chose does not give a rule."""
+    known = ", ".join(repr(derivation.name) for derivation in registry.derivations) or "none"
+    reason = f"there are {known}" if found is None else f"it needs {found.needs}"
+    return (
+        f"primitive {primitive.name!r} (from {primitive.provenance.owner}) has a {registry.title} by {by!r}, which "
+        f"cannot be made: {reason}.{source_info.needed(' It was needed at')}"
+    )
+
+
+def slow(registry: Any, primitive: Primitive, derivation: Derivation) -> str:
+    """A derived rule is a stopgap."""
+    return (
+        f"primitive {primitive.name!r} (from {primitive.provenance.owner}) has no {registry.title}: "
+        f"{derivation.slow}, which is slow. To make it fast, write one:\n\n"
+        f"{registry.template_for(primitive)}\n\n"
+        f"Or register it with by={derivation.name!r} in place of a function, if that is what you mean."
+    )

@@ -1,0 +1,46 @@
+"""Rules that few primitives have and that none is incomplete without: a table of each kind, and nothing is derived."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from corejax.provenance import Provenance
+from corejax.rules._messages import second
+from corejax.tables import Table
+
+
+class OptionalRules(Table):
+    """A dict from primitive to rule: `rules[primitive] = rule`, or `rules.register(primitive, rule)`.
+
+    Args:
+        kind: the rule kind's name in tables ("dce").
+    """
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(
+            f"{kind} rule",
+            refusal=lambda primitive, earlier, given: second(
+                f"{kind} rule", primitive, None, earlier.provenance, given.provenance
+            ),
+        )
+        self.kind = kind
+        optional_rules[kind] = self
+
+    def register(
+        self, key: Any, value: Any = None, *, override: bool = False, provenance: Provenance | None = None
+    ) -> Any:
+        """Give a primitive a rule; without one, a decorator.
+
+        Raises:
+            DuplicateRegistrationError: it has one, and `override` is not given.
+            TypeError: the rule is not callable.
+        """
+        if value is None:
+            return lambda rule: self.register(key, rule, override=override, provenance=provenance)
+        if not callable(value):
+            raise TypeError(f"a {self.name} is a function, got {value!r} for primitive {key.name!r}")
+        super().register(key, value, override=override, provenance=provenance)
+        return value
+
+
+optional_rules: dict[str, OptionalRules] = {}
