@@ -276,6 +276,22 @@ def test_a_name_that_two_plugins_have_is_found_out_by_loading(site: Site, run: R
     assert "plugin acme 1.0" in result.stderr or "plugin 'acme' (corejax-acme 1.0) failed" in result.stderr
 
 
+def test_backends_are_listed_without_importing_anything(site: Site, run: Run) -> None:
+    add_acme(
+        site,
+        """pass
+
+@hookimpl
+def corejax_provide_backends():
+    return {"acme": "acme_no_such_module:BACKEND"}""",
+    )
+    (entry,) = json.loads(run("plugins", "--json").stdout)["plugins"]
+    assert (entry["status"], entry["manifest"], entry["backends"]) == ("found", "good", ["acme"])
+    assert "# acme: backends acme\n" in run("plugins").stdout
+    (entry,) = json.loads(run("plugins", "--json", "--load").stdout)["plugins"]
+    assert (entry["status"], entry["backends"], entry["causes"]) == ("loaded", ["acme"], [])
+
+
 def test_two_plugins_in_one_package(site: Site, run: Run) -> None:
     package = site.path / "corejax_two"
     package.mkdir()

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, Tracer, as_array, backends, placed, tree
+from corejax.extend import Array, Device, Tracer, as_array, backends, placed, tree
 
 
-def devices(backend: str | None = None) -> list[Any]:
+def devices(backend: str | None = None) -> list[Device]:
     """The devices of a backend or of a platform ("cpu", "cuda"), by default of the default one."""
     found, platform = backends.find(backend)
     return list(found.devices(platform))
@@ -21,7 +21,7 @@ def default_backend() -> str:
     return platform or found.platform()
 
 
-def device_put(x: Any, device: Any = None) -> Any:
+def device_put(x: Any, device: Device | None = None) -> Any:
     """Arrays (in a pytree) on a device: the default device unless given. Values on the way there are not waited for."""
     backend = backends.find().backend if device is None else backends.of_device(device)
 
