@@ -35,8 +35,8 @@ def carry_fixed_point(
 ) -> tuple[list[Any], Traced]:
     """Find a fixed point of the carry's types, and trace the body on it.
 
-    The body is traced on the types of the first carry. Where it returns a weakly typed leaf in another dtype, the first
-    carry is converted to that dtype, and the body is traced again.
+    The body is traced on the types of the first carry. Where a leaf is weakly typed and the body returns another type
+    for it, the leaf is converted to that type, and the body is traced again.
 
     Args:
         transform: the function that was called, for messages.
@@ -55,16 +55,7 @@ def carry_fixed_point(
     avals = [get_aval(x) for x in init]
     traced = trace_body(avals)
     while True:
-        given_tree = carry_tree(traced)
-        if given_tree != init_tree:
-            given = traced.jaxpr.out_avals[: given_tree.num_leaves]
-            raise TypeError(
-                f"{transform}: {place(fun)} takes and returns carries of different structure:\n"
-                f"  takes   {typed_tree(init_tree, avals)}\n"
-                f"  returns {typed_tree(given_tree, given)}\n"
-                f"  {structural_difference('carry', init_tree, given_tree)}: return a carry of the structure that is "
-                "taken, or start from one of the structure that is returned"
-            )
+        _check_structure(transform, fun, init_tree, avals, carry_tree(traced), traced.jaxpr.out_avals)
         avals_out = traced.jaxpr.out_avals[: len(avals)]
         wanted = [_promoted(a, b) for a, b in zip(avals, avals_out, strict=True)]
         if all(dtype is None for dtype in wanted):
@@ -82,6 +73,19 @@ def _promoted(taken: ShapedArray, given: ShapedArray) -> Any:
         return None
     dtype = common_dtype((taken, given))
     return dtype if dtype is not None and dtype == given.dtype else None
+
+
+def _check_structure(
+    transform: str, fun: Any, taken_tree: Any, taken: list[ShapedArray], given_tree: Any, outs: list[ShapedArray]
+) -> None:
+    if given_tree != taken_tree:
+        raise TypeError(
+            f"{transform}: {place(fun)} takes and returns carries of different structure:\n"
+            f"  takes   {typed_tree(taken_tree, taken)}\n"
+            f"  returns {typed_tree(given_tree, outs[: given_tree.num_leaves])}\n"
+            f"  {structural_difference('carry', taken_tree, given_tree)}: return a carry of the structure that is "
+            "taken, or start from one of the structure that is returned"
+        )
 
 
 def _check_types(
