@@ -14,7 +14,6 @@ from corejax_lax_basic._base.rows import ROWS
 from corejax_lax_basic._base.type_rules import FLOAT
 from corejax_lax_basic.elementwise._family import unary
 
-
 cube, cube_p = unary(
     "test_rows_cube", lambda x: x**3, FLOAT, None, tangents(lambda t, x: t * (3 * x * x)), "`x ** 3`; floating-point."
 )
