@@ -11,7 +11,7 @@ import numpy as np
 from corejax.extend import dtypes
 
 # The narrow types for which NumPy has arithmetic, done in float32 for what takes several steps.
-_THROUGH_FLOAT32 = frozenset(np.dtype(t) for t in (np.float16, dtypes.dtype("bfloat16")))
+NARROW_FLOATS = frozenset(np.dtype(t) for t in (np.float16, dtypes.dtype("bfloat16")))
 
 
 def through_float32(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -20,7 +20,7 @@ def through_float32(f: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(f)
     def impl(*arrays: Any, **params: Any) -> Any:
         dtype = arrays[0].dtype
-        if dtype not in _THROUGH_FLOAT32:
+        if dtype not in NARROW_FLOATS:
             return f(*arrays, **params)
         return np.asarray(f(*(x.astype(np.float32) for x in arrays), **params)).astype(dtype)
 

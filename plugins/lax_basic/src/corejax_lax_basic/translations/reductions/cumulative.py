@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ShapedArray, dtypes, xla_translations
+from corejax.extend import ShapedArray, xla_translations
+from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic.reductions._family import CUMULATIVE, Fold
 from corejax_lax_basic.reductions.cumulative import cumlogsumexp_p
 from corejax_lax_basic.translations.elementwise._family import compare
 from corejax_lax_basic.translations.reductions._combination import combination
-
-_NARROW = (np.dtype(np.float16), dtypes.dtype("bfloat16"))
 
 
 def _prefixes(fold: Fold, combine: Callable[..., Any]) -> Callable[..., Any]:
@@ -32,7 +31,7 @@ def _prefixes(fold: Fold, combine: Callable[..., Any]) -> Callable[..., Any]:
         dtype, shape = x.aval.dtype, x.aval.shape
         if not x.aval.size:
             return x
-        if fold.wide and dtype in _NARROW:
+        if fold.wide and dtype in NARROW_FLOATS:
             x = ctx.convert(x, np.dtype(np.float32))
         size = shape[axis]
         window = [size if i == axis else 1 for i in range(len(shape))]

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import ShapedArray, dtypes, xla_translations
+from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic.reductions._family import REDUCTIONS, Axes, Fold, greatest, least
 from corejax_lax_basic.reductions.reduce import argmax_p, argmin_p
 from corejax_lax_basic.translations.elementwise._family import compare
 from corejax_lax_basic.translations.reductions._combination import combination
-
-_NARROW = (np.dtype(np.float16), dtypes.dtype("bfloat16"))
 
 
 def _reduced(aval: ShapedArray, axes: Axes) -> ShapedArray:
@@ -33,7 +32,7 @@ def _folding(fold: Fold) -> Callable[..., Any]:
     def rule(ctx: Any, in_avals: Any, in_vals: Any, *, axes: Axes) -> Any:
         (x,) = in_vals
         dtype = x.aval.dtype
-        if fold.wide and dtype in _NARROW:
+        if fold.wide and dtype in NARROW_FLOATS:
             x = ctx.convert(x, np.dtype(np.float32))
         return ctx.convert(_reduce(ctx, x, axes, fold.neutral(x.aval.dtype), combination(fold)), dtype)
 
