@@ -28,10 +28,12 @@ SOURCES := corejax plugins tests $(wildcard examples benchmarks docs tools)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-newest test-slow lint format freeze bench bench-plugins manifests clean distclean
+.PHONY: help install demo test test-newest test-slow lint format freeze bench bench-plugins manifests clean distclean
 
 help:  ## This list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(VENV)/.stamp-demo  ## Everything of this repository, editable, in .venv
 
 demo: $(VENV)/.stamp-demo  ## Learn handwritten digits, then list the primitives
 	$(BIN)/python examples/digits/train.py

@@ -112,13 +112,13 @@ def {op}(x):
 """
 TRANSLATION = "xla_translations.register(ops.{op}_p, lambda ctx, avals, vals: ctx.op('sine', *vals, out=avals[0]))\n"
 LOAD = """
-import importlib.metadata, sys, time
+import importlib_metadata, sys, time
 sys.path.insert(0, {root!r})
 from corejax import extend, plugins
-from corejax.plugins.plugin_manager import PluginManager
-from corejax.plugins.records import PluginRecord
+from corejax.plugins._plugin_manager import PluginManager
+from corejax.plugins._records import PluginRecord
 def find():
-    for dist in importlib.metadata.distributions(path=[{root!r}]):
+    for dist in importlib_metadata.distributions(path=[{root!r}]):
         yield from (PluginRecord.of_entry_point(entry) for entry in dist.entry_points)
 plugins.set_manager(PluginManager(find, plugins._reserved))
 start = time.perf_counter()

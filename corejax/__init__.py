@@ -14,7 +14,7 @@ from corejax.array import Array as Array
 from corejax.avals import ShapedArray as ShapedArray
 from corejax.caches import clear_caches as clear_caches
 from corejax.config import config as config
-from corejax.interpreters import evaluation as _evaluation
+from corejax.interpreters import host_programs as _host_programs
 from corejax.ir import ClosedJaxpr as ClosedJaxpr
 from corejax.ir import Jaxpr as Jaxpr
 from corejax.ir import eval_jaxpr as eval_jaxpr
@@ -35,22 +35,14 @@ from corejax.transforms import value_and_grad as value_and_grad
 from corejax.transforms import vjp as vjp
 from corejax.transforms import vmap as vmap
 
-# What is imported at first use: name -> module.
-_LAZY = {"explain": "corejax.transforms.explaining"}
-
-plugins.wire(_os.path.dirname(__file__), _LAZY)
+plugins.wire(_os.path.dirname(__file__))
 
 
 def __getattr__(name: str) -> _Any:
     if name == "__version__":
-        from importlib.metadata import version
+        from importlib_metadata import version
 
         return version("corejax")
-    if name in _LAZY:
-        import importlib
-
-        globals()[name] = found = getattr(importlib.import_module(_LAZY[name]), name)
-        return found
     if name in ("tree_util", "errors", "extend", "dtypes", "tree", "ir"):
         import importlib
 
@@ -66,4 +58,4 @@ def __getattr__(name: str) -> _Any:
 
 def __dir__() -> list[str]:
     exported = {name for name in plugins.manager().offered() if "." not in name}
-    return sorted({name for name in globals() if not name.startswith("_")} | exported | set(_LAZY))
+    return sorted({name for name in globals() if not name.startswith("_")} | exported)

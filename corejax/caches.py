@@ -1,7 +1,7 @@
-"""What is kept to be found again: `corejax.clear_caches` drops all of it.
+"""The caches that `corejax.clear_caches` drops.
 
-Whoever keeps something by function, program or type for longer than that lives says here how it is dropped. What is
-kept with a program or a function, and goes with it, needs no mention.
+A module that keeps results keyed by function, program or type registers here how to drop them (`clears_cache`). Results
+that are kept on the program or function itself are freed with it, and are not registered.
 """
 
 from __future__ import annotations

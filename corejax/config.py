@@ -1,4 +1,4 @@
-"""Settings: read from the environment once, changed through `config.override` or `config.update`.
+"""`config`, the settings: read from the environment once, changed with `config.override` or `config.update`.
 
 A setting is read at the edges (creation functions, plugin discovery, compilation), never per primitive.
 """

@@ -1,4 +1,4 @@
-"""`Derivation`: a way to make rules that nobody wrote."""
+"""`Derivation`: a way to make a missing rule from what the primitive has (a decomposition, or impl and type)."""
 
 from __future__ import annotations
 
@@ -29,6 +29,11 @@ class Derivation:
     needs: str = ""
     flags: Mapping[str, Any] = field(default_factory=dict)
     slow: str = ""
+
+    @property
+    def provenance(self) -> Provenance:
+        """Who contributed it: the module of `make`."""
+        return Provenance(self.make.__module__)
 
 
 class Derivations(Sequence[Derivation]):

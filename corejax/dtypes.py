@@ -1,5 +1,7 @@
 """Element types and how they promote: NumPy's and ml_dtypes' dtypes, weak types, JAX's promotion lattice.
 
+In this order: names and default widths, kinds (`is_integer` ...) and limits (`finfo` ...), promotion.
+
 The lattice and weak types are those of JEP 9407 (jax.readthedocs.io/en/latest/jep/9407-type-promotion.html).
 Three of its nodes, written `i*`, `f*` and `c*`, stand for weakly typed values: they know their kind and yield
 to any dtype of it.

@@ -1,4 +1,4 @@
-"""Every error class of the kernel, each with the advice that its message carries."""
+"""Every error and warning class of the kernel; the docstrings say when it is raised and what to do."""
 
 from __future__ import annotations
 
@@ -51,10 +51,6 @@ class RemovedNameError(CorejaxError, AttributeError):
 
 class RemovedImportError(CorejaxError, ImportError):
     """As `RemovedNameError`, for `from corejax.extend import name`."""
-
-
-class RemovedArgumentError(CorejaxError, TypeError):
-    """An argument was removed after its deprecation; the message names the replacement."""
 
 
 class HostCallbackError(CorejaxError, RuntimeError):

@@ -9,8 +9,9 @@ frozen in `tests/packaging/extend_surface.txt`; a test prints what differs. What
 
 - Names, optional arguments, hooks, hook arguments and attributes are added in any minor version of corejax. A plugin
   that needs one asks for that version: `corejax>=0.2`.
-- A name or argument is removed or renamed only after two minor versions in which using it gives a
-  `CorejaxDeprecationWarning` that names the replacement; then an error names it. `corejax.deprecations` has the table.
+- A name is removed or renamed only after two minor versions in which using it gives a `CorejaxDeprecationWarning` that
+  names the replacement; then an error names it. `corejax/deprecations.py` has the table. Arguments are not renamed or
+  removed: a function whose arguments change gets a new name.
 - `API_VERSION` counts what neither of these can carry: a rule signature or a hook that means something else. A plugin
   declares the one that it was made for (hook `corejax_declare_api_version`) and is refused by any other.
 """
@@ -29,6 +30,8 @@ from corejax.array import as_array as as_array
 from corejax.array import buffer_of as buffer_of
 from corejax.array import host_value as host_value
 from corejax.array import placed as placed
+from corejax.attribution import attribute as blame
+from corejax.attribution import attributed_rule as blamed_rule
 from corejax.avals import ShapedArray as ShapedArray
 from corejax.avals import get_aval as get_aval
 from corejax.avals import is_array_like as is_array_like
@@ -38,11 +41,9 @@ from corejax.backends import Device as Device
 from corejax.backends import Executable as Executable
 from corejax.backends import RepeatableCall as RepeatableCall
 from corejax.backends import backends as backends
-from corejax.blame import blame as blame
-from corejax.blame import blamed_rule as blamed_rule
 from corejax.caches import clears_cache as clears_cache
 from corejax.config import config as config
-from corejax.deprecations import deprecated_name as _deprecated_name
+from corejax.deprecations import retired as _retired
 from corejax.derivation import Derivation as Derivation
 from corejax.errors import BackendError as BackendError
 from corejax.errors import CorejaxDeprecationWarning as CorejaxDeprecationWarning
@@ -55,48 +56,52 @@ from corejax.errors import PluginError as PluginError
 from corejax.errors import UnexpectedTracerError as UnexpectedTracerError
 from corejax.interpreters.batching import BatchTrace as BatchTrace
 from corejax.interpreters.batching import BatchTracer as BatchTracer
-from corejax.interpreters.batching import align_batch_axes as align_batch_axes
 from corejax.interpreters.batching import batch_flat as batch_flat
-from corejax.interpreters.batching import defbroadcasting as defbroadcasting
-from corejax.interpreters.batching import defvectorized as defvectorized
 from corejax.interpreters.batching import mapped_aval as mapped_aval
 from corejax.interpreters.batching import move_batch_axis as move_batch_axis
-from corejax.interpreters.batching import not_mapped as not_mapped
 from corejax.interpreters.batching import unmapped_aval as unmapped_aval
+from corejax.interpreters.batching_helpers import align_batch_axes as align_batch_axes
+from corejax.interpreters.batching_helpers import defbroadcasting as defbroadcasting
+from corejax.interpreters.batching_helpers import defvectorized as defvectorized
+from corejax.interpreters.call import CallChange as CallChange
+from corejax.interpreters.call import defcall as defcall
+from corejax.interpreters.call import defrecompute as defrecompute
+from corejax.interpreters.call import inlining as inlining
 from corejax.interpreters.debug_info import DebugInfo as DebugInfo
 from corejax.interpreters.debug_info import fun_name as fun_name
 from corejax.interpreters.differentiability import nondifferentiable as nondifferentiable
 from corejax.interpreters.differentiability import why_not_differentiable as why_not_differentiable
-from corejax.interpreters.evaluation import eval_jaxpr_on_host as eval_jaxpr_on_host
+from corejax.interpreters.host_programs import eval_jaxpr_on_host as eval_jaxpr_on_host
 from corejax.interpreters.jaxpr_transforms import batch_jaxpr as batch_jaxpr
 from corejax.interpreters.jaxpr_transforms import dce_jaxpr as dce_jaxpr
 from corejax.interpreters.jaxpr_transforms import inline_closed as inline_closed
 from corejax.interpreters.jaxpr_transforms import inline_equations as inline_equations
 from corejax.interpreters.jaxpr_transforms import jvp_jaxpr as jvp_jaxpr
 from corejax.interpreters.jaxpr_transforms import memoised as memoised
-from corejax.interpreters.jaxpr_transforms import partial_eval_jaxpr as partial_eval_jaxpr
 from corejax.interpreters.jaxpr_transforms import transpose_jaxpr as transpose_jaxpr
-from corejax.interpreters.jaxpr_transforms import without_forwarded as without_forwarded
 from corejax.interpreters.jvp import JVPTrace as JVPTrace
 from corejax.interpreters.jvp import add_tangents as add_tangents
 from corejax.interpreters.jvp import as_tangent as as_tangent
-from corejax.interpreters.jvp import defjvp as defjvp
-from corejax.interpreters.jvp import defjvp_with_result as defjvp_with_result
-from corejax.interpreters.jvp import deflinear as deflinear
-from corejax.interpreters.jvp import defzero as defzero
 from corejax.interpreters.jvp import instantiate as instantiate
 from corejax.interpreters.jvp import jvp_flat as jvp_flat
 from corejax.interpreters.jvp import tangent_aval as tangent_aval
 from corejax.interpreters.jvp import zeros_like as zeros_like
+from corejax.interpreters.jvp_helpers import defjvp as defjvp
+from corejax.interpreters.jvp_helpers import defjvp_with_result as defjvp_with_result
+from corejax.interpreters.jvp_helpers import deflinear as deflinear
+from corejax.interpreters.jvp_helpers import defzero as defzero
 from corejax.interpreters.linearize import linearize_flat as linearize_flat
+from corejax.interpreters.lists import fixpoint as fixpoint
 from corejax.interpreters.lists import merge_lists as merge_lists
 from corejax.interpreters.lists import partition_list as partition_list
+from corejax.interpreters.lists import select_list as select_list
 from corejax.interpreters.lists import split_list as split_list
+from corejax.interpreters.lists import spread_list as spread_list
 from corejax.interpreters.partial_eval import PartialEvalTrace as PartialEvalTrace
-from corejax.interpreters.partial_eval import PartialEvalTracer as PartialEvalTracer
 from corejax.interpreters.partial_eval import partial_eval_flat as partial_eval_flat
+from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr as partial_eval_jaxpr
+from corejax.interpreters.partial_eval_jaxpr import without_forwarded as without_forwarded
 from corejax.interpreters.rematerialization import Policy as Policy
-from corejax.interpreters.rematerialization import defrecompute as defrecompute
 from corejax.interpreters.rematerialization import recompute_jaxpr as recompute_jaxpr
 from corejax.interpreters.rematerialization import recompute_rules as recompute_rules
 from corejax.interpreters.staging import JitTracer as JitTracer
@@ -104,7 +109,6 @@ from corejax.interpreters.staging import decomposed as decomposed
 from corejax.interpreters.staging import stage as stage
 from corejax.interpreters.staging import stage_closed as stage_closed
 from corejax.interpreters.transposition import UndefPrimal as UndefPrimal
-from corejax.interpreters.transposition import backward_pass as backward_pass
 from corejax.interpreters.transposition import is_undef_primal as is_undef_primal
 from corejax.interpreters.transposition import zero_cotangent as zero_cotangent
 from corejax.ir import ClosedJaxpr as ClosedJaxpr
@@ -118,7 +122,6 @@ from corejax.ir import close_over_consts as close_over_consts
 from corejax.ir import dce as dce
 from corejax.ir import dce_rules as dce_rules
 from corejax.ir import eval_jaxpr as eval_jaxpr
-from corejax.ir import hoist_consts as hoist_consts
 from corejax.ir import jaxpr_as_fun as jaxpr_as_fun
 from corejax.ir import parse_jaxpr as parse_jaxpr
 from corejax.ir import register_param_type as register_param_type
@@ -126,7 +129,7 @@ from corejax.ir import same_jaxpr as same_jaxpr
 from corejax.ir import subjaxprs as subjaxprs
 from corejax.memory import bytes_text as bytes_text
 from corejax.memory import check_memory as check_memory
-from corejax.misfits import misfit as misfit
+from corejax.plugins import _manifest as manifest
 from corejax.plugins import examples_of as examples_of
 from corejax.plugins import exported as exported
 from corejax.plugins import is_import_from as is_import_from
@@ -134,15 +137,15 @@ from corejax.plugins import load_everything as load_everything
 from corejax.plugins import missing_name as missing_name
 from corejax.plugins import plugins as plugin_records
 from corejax.plugins import provided_checks as provided_checks
-from corejax.plugins.examples import Example as Example
+from corejax.plugins._example import Example as Example
+from corejax.plugins._isolation import isolated_plugins as isolated_plugins
 from corejax.plugins.hookspecs import API_VERSION as API_VERSION
 from corejax.plugins.hookspecs import hookimpl as hookimpl
-from corejax.plugins.isolation import isolated_plugins as isolated_plugins
-from corejax.plugins.manifests import manifest_differences as manifest_differences
 from corejax.primitive import Primitive as Primitive
 from corejax.primitive import find_primitive as find_primitive
 from corejax.primitive import flat_decomposition as flat_decomposition
 from corejax.primitive import primitives as primitives
+from corejax.restoring import run_within as run_within
 from corejax.rules import RuleRegistry as RuleRegistry
 from corejax.rules import abstract_eval_rules as abstract_eval_rules
 from corejax.rules import impl_rules as impl_rules
@@ -153,6 +156,7 @@ from corejax.rules import registries as registries
 from corejax.rules import transpose_rules as transpose_rules
 from corejax.rules import vmap_rules as vmap_rules
 from corejax.rules import xla_translations as xla_translations
+from corejax.run_rule import mismatch as misfit
 from corejax.source_info import describe as describe_source
 from corejax.source_info import locate as locate_source
 from corejax.source_info import register_internal as register_internal
@@ -163,13 +167,19 @@ from corejax.texts import json_text as json_text
 from corejax.texts import shown as shown
 from corejax.trace import Trace as Trace
 from corejax.trace import Tracer as Tracer
+from corejax.trace import axes_in_scope as axes_in_scope
 from corejax.trace import bottom_trace as bottom_trace
-from corejax.trace import context_hooks as context_hooks
+from corejax.trace import current_trace as current_trace
+from corejax.trace import in_context as in_context
 from corejax.trace import named_axes as named_axes
 from corejax.trace import new_main as new_main
+from corejax.trace import on_context as on_context
+from corejax.trace import recording_trace as recording_trace
+from corejax.trace import replayed_source as replayed_source
+from corejax.trace import replaying as replaying
 from corejax.trace import run_with_trace as run_with_trace
+from corejax.trace import scope as scope
 from corejax.trace import set_current_trace as set_current_trace
-from corejax.trace import state as trace_state
 from corejax.trace import trace_stack as trace_stack
 from corejax.tracebacks import api_boundary as api_boundary
 from corejax.tracebacks import frames_left_out as frames_left_out
@@ -238,7 +248,6 @@ __all__ = [  # noqa: RUF022  by section
     "defvectorized",
     "mapped_aval",
     "move_batch_axis",
-    "not_mapped",
     "unmapped_aval",
     # translation rules: the StableHLO builder
     "TranslationContext",
@@ -258,7 +267,6 @@ __all__ = [  # noqa: RUF022  by section
     "eval_jaxpr",
     "eval_jaxpr_on_host",
     "flat_decomposition",
-    "hoist_consts",
     "inline_closed",
     "inline_equations",
     "jaxpr_as_fun",
@@ -269,10 +277,14 @@ __all__ = [  # noqa: RUF022  by section
     "stage_closed",
     "subjaxprs",
     # programs to programs: rules of higher-order primitives
+    "CallChange",
     "Policy",
     "batch_jaxpr",
     "dce_jaxpr",
+    "defcall",
     "defrecompute",
+    "fixpoint",
+    "inlining",
     "jvp_jaxpr",
     "memoised",
     "merge_lists",
@@ -280,7 +292,9 @@ __all__ = [  # noqa: RUF022  by section
     "partition_list",
     "recompute_jaxpr",
     "recompute_rules",
+    "select_list",
     "split_list",
+    "spread_list",
     "transpose_jaxpr",
     "without_forwarded",
     # transformations of flat functions, and of one's own
@@ -289,23 +303,27 @@ __all__ = [  # noqa: RUF022  by section
     "JVPTrace",
     "JitTracer",
     "PartialEvalTrace",
-    "PartialEvalTracer",
     "Trace",
     "Tracer",
-    "backward_pass",
+    "axes_in_scope",
     "batch_flat",
     "bottom_trace",
-    "context_hooks",
+    "current_trace",
+    "in_context",
     "jvp_flat",
     "linearize_flat",
     "named_axes",
     "new_main",
+    "on_context",
     "partial_eval_flat",
+    "recording_trace",
+    "replayed_source",
+    "replaying",
     "run_with_trace",
+    "scope",
     "set_current_trace",
     "structural",
     "trace_stack",
-    "trace_state",
     # user functions: pytrees, names for messages
     "DebugInfo",
     "FlatFunction",
@@ -330,7 +348,7 @@ __all__ = [  # noqa: RUF022  by section
     "is_import_from",
     "isolated_plugins",
     "load_everything",
-    "manifest_differences",
+    "manifest",
     "missing_name",
     "plugin_records",
     "provided_checks",
@@ -351,6 +369,7 @@ __all__ = [  # noqa: RUF022  by section
     "config",
     "observe",
     "placed",
+    "run_within",
     # errors and warnings
     "BackendError",
     "DerivedRuleWarning",
@@ -368,5 +387,4 @@ __all__ = [  # noqa: RUF022  by section
 if not _TYPE_CHECKING:  # a type checker would take it for every name that there is not
 
     def __getattr__(name: str) -> _Any:
-        importing = is_import_from(_sys._getframe(1))
-        return _deprecated_name(__name__, name, importing=importing)
+        return _retired(name, importing=is_import_from(_sys._getframe(1)))

@@ -1,6 +1,7 @@
-"""How large values may be: not larger than the machine's memory, which is asked for before anything is allocated.
+"""The limit on how large a value may be: the machine's memory, or the setting `memory_limit`.
 
-Operating systems promise more memory than there is, and end the process that uses it.
+It is checked before anything is allocated. Operating systems promise more memory than there is, and end the process
+that uses it.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ def memory_limit() -> int:
 
 
 def check_memory(nbytes: int, what: str) -> None:
-    """Nothing, unless the bytes are more than the machine has.
+    """Refuse what does not fit into memory.
 
     Args:
         nbytes: how many are needed at once.
         what: what needs them, a noun phrase with the shape; begins the message.
 
     Raises:
-        MemoryError: there are not as many.
+        MemoryError: there is less memory.
     """
     if nbytes <= LARGE:
         return

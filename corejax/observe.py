@@ -1,17 +1,19 @@
-"""Who watches: slow paths (a function traced, a program compiled, a linearisation) report to the thread's observers.
+"""Who watches: what happens in a thread is told to the thread's observers, and nothing of it while there are none.
 
-Fast paths report nothing. A slow path asks `observed()` before it prepares a report, so that it costs one attribute
-of a thread-local when nobody watches.
+Slow paths (a function traced, a program compiled, a linearisation) report an `Event` to observers. Interpreters and
+rules report each `Step` to watchers: a primitive that is given to a trace, a rule that runs.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from corejax.restoring import Restoring
+
+_R = TypeVar("_R")
 
 
 @dataclass(frozen=True)
@@ -33,18 +35,44 @@ class Event:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Step:
+    """A primitive in the hands of an interpreter, or a rule that runs. Steps nest, as calls do.
+
+    Attributes:
+        primitive: the primitive.
+        trace: the `Trace` that was given it, which may pass it on: the same primitive directly inside, for another
+            trace. None where a rule runs.
+        kind: the rule kind ("jvp"); None for an interpreter.
+        platform: that the rule is for, if it is for one only.
+        rule: the rule as registered (`Rule`): by whom, from what derived.
+    """
+
+    primitive: Any
+    trace: Any = None
+    kind: str | None = None
+    platform: str | None = None
+    rule: Any = None
+
+
 Observer = Callable[[Event], None]
+Watcher = Callable[[Step, bool], None]  # called with True when a step begins, with False when it has ended
 
 
 class _State(threading.local):
     observers: tuple[Observer, ...] = ()
+    watchers: tuple[Watcher, ...] = ()
+    step: Step | None = None  # the innermost one
 
 
 _state = _State()
 
 
+# -- events --------------------------------------------------------------------------------------------------------
+
+
 def observed() -> bool:
-    """Whether somebody watches this thread."""
+    """Whether somebody observes this thread: asked before a report is prepared."""
     return bool(_state.observers)
 
 
@@ -73,3 +101,90 @@ class _Observing(Restoring):
 def observing(observer: Observer) -> Restoring:
     """Have `observer` told of this thread's events for a `with` block."""
     return _Observing(observer)
+
+
+# -- steps ---------------------------------------------------------------------------------------------------------
+
+# Whether any thread is watched: what interpreters ask about each primitive, as `observe.watched`.
+watched = False
+
+# Called after `watched` was set, changed or not.
+on_watched: list[Callable[[], None]] = []
+
+_watching: set[int] = set()  # the blocks that watch, by identity
+_changing = threading.Lock()
+
+
+def watched_here() -> bool:
+    """Whether this thread is watched."""
+    return bool(_state.watchers)
+
+
+def unreported(trace: Any, primitive: Any) -> bool:
+    """Whether this thread's watchers have yet to be told that `trace` was given `primitive`."""
+    step = _state.step
+    return bool(_state.watchers) and (step is None or step.trace is not trace or step.primitive is not primitive)
+
+
+def interpret(trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    """`trace.process_primitive(primitive, args, params)`, as a step that watchers are told of."""
+    outs: list[Any] = run_step(Step(primitive, trace), trace.process_primitive, (primitive, args, params), {})
+    return outs
+
+
+def run_step(step: Step, fun: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """`fun(*args, **kwargs)`, as a step that this thread's watchers, if it has any, are told of."""
+    outer, watchers = _state.step, _state.watchers
+    try:
+        _state.step = step
+        for watcher in watchers:
+            watcher(step, True)
+        return fun(*args, **kwargs)
+    finally:
+        _state.step = outer
+        for watcher in watchers:
+            watcher(step, False)
+
+
+class _Watching(Restoring):
+    __slots__ = ("earlier", "watcher")
+
+    def __init__(self, watcher: Watcher) -> None:
+        self.watcher = watcher
+        self.earlier = (_state.watchers, _state.step)
+
+    def __enter__(self) -> None:
+        with _changing:
+            _watching.add(id(self))
+            _tell()
+        watchers, _ = self.earlier = (_state.watchers, _state.step)
+        _state.watchers = (*watchers, self.watcher)
+
+    def restore(self) -> None:
+        """As it was before."""
+        _state.watchers, _state.step = self.earlier
+        with _changing:
+            _watching.discard(id(self))
+            _tell()
+
+
+def _tell() -> None:
+    global watched
+    watched = bool(_watching)
+    for function in on_watched:
+        function()
+
+
+def unwatched(fun: Callable[..., _R], *args: Any) -> _R:
+    """`fun(*args)`, of whose steps nobody is told."""
+    watchers = _state.watchers
+    try:
+        _state.watchers = ()
+        return fun(*args)
+    finally:
+        _state.watchers = watchers
+
+
+def watching(watcher: Watcher) -> Restoring:
+    """Have `watcher` told of this thread's steps for a `with` block, or for a call (`run_within`)."""
+    return _Watching(watcher)

@@ -16,7 +16,7 @@ _ndarray = np.ndarray
 
 def _of_a_local() -> int:
     out = np.empty(0)
-    return getrefcount(out)  # as the callers of `settled` do
+    return getrefcount(out)  # as the callers of `in_own_memory` do
 
 
 def _of_items(outs: list[Any]) -> list[int]:
@@ -44,13 +44,13 @@ def owned(outs: list[Any], operands: Sequence[Any]) -> list[Any]:
     """
     soles = [getrefcount(o) <= _SOLE_ITEM for o in outs]
     return [
-        o if type(o) is not _ndarray or (sole and o.base is None) else settled(o, operands, sole)
+        o if type(o) is not _ndarray or (sole and o.base is None) else in_own_memory(o, operands, sole)
         for o, sole in zip(outs, soles, strict=True)
     ]
 
 
-def settled(out: np.ndarray[Any, Any], operands: Sequence[Any], sole: bool) -> np.ndarray[Any, Any]:
-    """A result that is a view, or that somebody else holds.
+def in_own_memory(out: np.ndarray[Any, Any], operands: Sequence[Any], sole: bool) -> np.ndarray[Any, Any]:
+    """A result that is a view, or that somebody else holds: itself where nobody writes to its memory, else a copy.
 
     Args:
         out: the result.

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from corejax import source_info
+from corejax.attribution import attribute
 from corejax.avals import ShapedArray
-from corejax.blame import blame
 from corejax.caches import clears_cache
 from corejax.errors import PluginMissingError
 from corejax.memory import LARGE
@@ -142,7 +142,7 @@ class Primitive:
         try:
             out = state.trace.process_primitive(self, args, params)
         except Exception as error:
-            blame(error, self)
+            attribute(error, self)
             raise
         return out if self.multiple_results else out[0]
 
@@ -166,7 +166,7 @@ class Primitive:
         try:
             out = rule(*avals, **params)
         except TypeError as error:
-            blame(error, self, kind="abstract_eval")
+            attribute(error, self, kind="abstract_eval")
             raise
         except OverflowError as error:  # a result that no machine holds
             raise OverflowError(f"primitive {self.name!r} at {source_info.user_line()}: {error}") from None
@@ -263,6 +263,9 @@ def promised(
     primitive: Primitive, avals: tuple[ShapedArray, ...], params: dict[str, Any]
 ) -> tuple[ShapedArray, ...] | None:
     """As `Primitive.abstract`; None where nobody gave an abstract-eval rule and none can be derived."""
+    found = None if params else primitive._memo.get(avals)
+    if found is not None:
+        return found
     if primitive in abstract_eval_rules.table or abstract_eval_rules.find(primitive) is not None:
         return primitive.abstract(avals, params)
     return None

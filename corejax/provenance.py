@@ -1,4 +1,7 @@
-"""Who contributed a primitive or a rule: module, file and line; the plugin is resolved when it is shown."""
+"""`Provenance`: who contributed a primitive or a rule, as module, file and line.
+
+Which plugin the module belongs to is looked up when it is shown.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,7 @@ class Provenance:
     def of_caller(cls) -> Provenance:
         """Provenance of the innermost caller outside the kernel's registration machinery."""
         frame = sys._getframe(1)
-        while frame.f_back is not None and frame.f_globals.get("__name__") in _MACHINERY:
+        while frame.f_back is not None and _registers_for_caller(frame):
             frame = frame.f_back
         return cls.of_frame(frame)
 
@@ -118,11 +121,18 @@ _MACHINERY = {
     "corejax.primitive",
     "corejax.config",
     "corejax.ir.values",
+    "corejax.interpreters.call",
     "corejax.interpreters.differentiability",
     "corejax.interpreters.jvp",
     "corejax.interpreters.batching",
     "corejax.interpreters.rematerialization",
 }
+
+
+def _registers_for_caller(frame: FrameType) -> bool:
+    """Whether a frame is the kernel's machinery, or of a module that says that it registers for its callers."""
+    return frame.f_globals.get("__name__") in _MACHINERY or "__corejax_registers_for_caller__" in frame.f_globals
+
 
 Owner = tuple[str, str | None, str | None]
 Resolver = Callable[[str], Owner | None]

@@ -1,8 +1,8 @@
-"""Changes for the length of a block, taken back whatever happens, wherever an interrupt (Ctrl-C) arrives.
+"""Temporary changes of settings and of the trace stack, which are undone even if Ctrl-C arrives at a bad moment.
 
 Python may be interrupted at every call: before the first line of an `__exit__` method too, and in the middle of a
-`finally`. So a change is made inside a `try`, and taken back twice, the second time for an interrupt that arrives in
-the first: `run_within` does so. A `with` statement cannot; it is for what is inside of such a call anyway.
+`finally`. So `run_within` makes a change inside a `try` and undoes it twice: the second time for an interrupt that
+arrives in the first. A `with` statement cannot do that. It is good enough inside of such a call.
 """
 
 from __future__ import annotations

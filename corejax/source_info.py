@@ -1,6 +1,7 @@
-"""Where user code called from: remembered as (code, offset), turned into lines only when shown.
+"""The user's line that an equation came from.
 
-A place inside named scopes and transformations has them as third item: (code, offset, scope).
+It is remembered as (code, offset of the instruction), and turned into file and line only when it is shown. Inside named
+scopes and transformations these are a third item: (code, offset, scope).
 """
 
 from __future__ import annotations

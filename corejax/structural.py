@@ -1,4 +1,4 @@
-"""The few array operations that interpreters themselves need, supplied by a plugin.
+"""`structural`, the table of the few array operations that interpreters themselves need, supplied by a plugin.
 
 `vmap` moves and adds axes, differentiation adds cotangents and makes zeros, `jacobian` reshapes. The kernel has
 no primitives, so it asks an `OperationTable` that a plugin fills (hook `corejax_provide_operations`). Concrete

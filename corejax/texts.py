@@ -1,4 +1,4 @@
-"""What others have written (names, docs, errors of plugins), as text that can be shown."""
+"""Texts that plugins wrote (names, docs, errors), made safe to print: without control characters, and never raising."""
 
 from __future__ import annotations
 

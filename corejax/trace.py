@@ -7,13 +7,14 @@ staging trace has no parent: it records everything (omnistaging). There are no l
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, TypeVar
 
-from corejax import source_info
+from corejax import observe, source_info
 from corejax.array_methods import ArrayMethods
 from corejax.errors import (
     ConcretizationTypeError,
@@ -36,7 +37,7 @@ class Trace:
     on top (`set_current_trace(self.parent)`), so that what they bind is interpreted one level further down.
 
     Attributes:
-        interpreter: what `corejax.explain` calls it, by class; an empty text stands for the class's name.
+        interpreter: what reports call it, by class; an empty text stands for the class's name.
         parent: the trace below, which interprets what this one's rules bind; None for a staging trace.
         alive: False once the transformation has ended; its tracers are then refused.
         debug: what is being transformed (`DebugInfo`), for messages.
@@ -55,6 +56,18 @@ class Trace:
         """Interpret one application; always gives a list of outputs."""
         raise NotImplementedError(f"{type(self).__name__}.process_primitive")
 
+    def __init_subclass__(cls, *, reports: bool = False, **kwargs: Any) -> None:
+        """Have an interpreter report to watchers (`corejax.observe`) what it is given.
+
+        Args:
+            reports: `process_primitive` does so itself, in its first lines.
+            kwargs: of other base classes.
+        """
+        super().__init_subclass__(**kwargs)
+        process = vars(cls).get("process_primitive")
+        if process is not None and not reports:
+            cls.process_primitive = _reporting(process)  # type: ignore[method-assign]
+
     def kept(self) -> dict[Any, Any]:
         """What is remembered as long as the trace lives, by keys of whoever does; made when first asked for."""
         try:
@@ -65,6 +78,16 @@ class Trace:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}{'' if self.alive else ', ended'}>"
+
+
+def _reporting(process: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    @functools.wraps(process)
+    def process_primitive(self: Trace, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        if observe.watched and observe.unreported(self, primitive):
+            return observe.interpret(self, primitive, args, params)
+        return process(self, primitive, args, params)
+
+    return process_primitive
 
 
 class _State(threading.local):
@@ -86,9 +109,27 @@ def set_bottom(trace: Trace) -> None:
     _State.trace = trace
 
 
-# Called with True when the thread enters a context in which concrete operands do not mean "compute now" (staging, a
-# named axis), with False when it leaves the last one. A backend's dispatcher keeps its fast path to the outside.
-context_hooks: list[Callable[[bool], None]] = []
+_context_hooks: list[Callable[[bool], None]] = []
+
+
+def in_context() -> bool:
+    """Whether a staging trace or a named axis is in force: concrete operands do not mean "compute now"."""
+    return state.contexts > 0
+
+
+def on_context(hook: Callable[[bool], None]) -> Callable[[bool], None]:
+    """Have `hook` called with True where a thread enters its first context, with False where it leaves its last one.
+
+    A context is what `in_context` says. A backend's dispatcher keeps its fast path to the outside. The hook is called
+    at once where this thread is in a context already.
+
+    Returns:
+        The hook.
+    """
+    _context_hooks.append(hook)
+    if in_context():
+        hook(True)
+    return hook
 
 
 def set_contexts(count: int) -> None:
@@ -97,7 +138,7 @@ def set_contexts(count: int) -> None:
     inside = count > 0
     if state.told is not inside:
         state.told = None  # if what follows is interrupted, it is repeated
-        for hook in context_hooks:
+        for hook in _context_hooks:
             hook(inside)
         state.told = inside
 
@@ -125,6 +166,61 @@ def named_axes(axes: Sequence[tuple[Any, int]]) -> Restoring:
     return _NamedAxes(axes)
 
 
+def axes_in_scope() -> tuple[tuple[Any, int], ...]:
+    """Names and sizes of the named axes in force, outermost first: a program traced under them depends on them."""
+    return state.axis_env
+
+
+class _Scope(Restoring):
+    __slots__ = ("earlier", "name")
+
+    def __init__(self, name: Any) -> None:
+        self.name = name
+        self.earlier = state.scope
+
+    def _recreate_cm(self) -> _Scope:
+        return _Scope(self.name)
+
+    def __enter__(self) -> None:
+        self.earlier = state.scope
+        state.scope = (*self.earlier, self.name)
+
+    def restore(self) -> None:
+        """As it was before."""
+        state.scope = self.earlier
+
+
+def scope(name: str) -> Restoring:
+    """One more name that equations are recorded under, for a `with` block or, as a decorator, for each call."""
+    return _Scope(name)
+
+
+class _Source(Restoring):
+    __slots__ = ("earlier", "source")
+
+    def __init__(self, source: Any) -> None:
+        self.source = source
+        self.earlier = state.source
+
+    def __enter__(self) -> None:
+        self.earlier = state.source
+        state.source = self.source
+
+    def restore(self) -> None:
+        """As it was before."""
+        state.source = self.earlier
+
+
+def replaying(source: Any) -> Restoring:
+    """Errors name the user's line `source` (of an equation: `eqn.source_info`), for a `with` block."""
+    return _Source(source)
+
+
+def replayed_source() -> Any:
+    """The source of the equation that is being evaluated again, as `replaying` set it; None where none is."""
+    return state.source
+
+
 def in_scope(name: str, fun: Callable[..., R]) -> Callable[..., R]:
     """`fun`, what it binds being inside one more scope: a name, or a `source_info.Transform`."""
 
@@ -145,6 +241,19 @@ def in_scope(name: str, fun: Callable[..., R]) -> Callable[..., R]:
 def bottom_trace() -> Trace:
     """The trace at the bottom of every thread's stack."""
     return _State.trace
+
+
+def current_trace() -> Trace:
+    """The trace on top, which interprets the next `bind`."""
+    return state.trace
+
+
+def recording_trace() -> Trace | None:
+    """The staging trace that what is bound now ends in, whatever transforms it before; None where it is evaluated."""
+    trace = state.trace
+    while trace.parent is not None:
+        trace = trace.parent
+    return None if trace is _State.trace else trace
 
 
 def trace_stack() -> list[Trace]:

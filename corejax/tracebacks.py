@@ -1,7 +1,7 @@
 """Tracebacks without the library's own frames: the user's lines, and one line for what was left out.
 
-Frames of the kernel and of its first-party plugins are left out; those of other plugins, whose rules are somebody's
-code, stay. Nothing is done, and nothing costs anything, until there is an exception.
+Frames of the kernel and of the first-party plugins are left out. Those of other plugins stay: a rule is its author's
+code. All of it happens when an exception is raised, and costs nothing before.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a translation rule sees: types of the StableHLO builder `ctx`, for annotations.
+"""Types for annotations of translation rules: the StableHLO builder `ctx`, and the values that it makes.
 
 A rule `(ctx, in_avals, in_vals, **params) -> value` (a list of values where the primitive has `multiple_results`) gets
 a `TranslationContext` and one `TranslationValue` for each operand. A backend provides the classes; authors import

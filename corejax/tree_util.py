@@ -1,4 +1,4 @@
-"""Pytrees under JAX's older module name; the same functions as in `corejax.tree`."""
+"""`corejax.tree` under JAX's older module name, for users' programs: the same functions."""
 
 from corejax.tree import (
     DictKey,

@@ -45,11 +45,8 @@ def surface() -> dict[str, str]:
         lines[f"rule kind {name}"] = _rule_kind(extend.registries[name])
     for name in sorted(vars(extend.config)["_settings"]):
         lines[f"setting {name}"] = f"setting {name}"
-    for entry in deprecations.TABLE:
-        lines[f"deprecated {entry.name}"] = (
-            f"deprecated {entry.name}: since {entry.since}, removed in {'.'.join(map(str, entry.removed_in))}, "
-            f"use {entry.use or 'nothing'}"
-        )
+    for name, entry in deprecations.TABLE.items():
+        lines[f"deprecated {name}"] = f"deprecated {name}: removed in {entry.removed}, use {entry.use}"
     return lines
 
 
@@ -165,27 +162,26 @@ def differences(old: dict[str, str], new: dict[str, str]) -> list[str]:
         elif now is None:
             note = (
                 ""
-                if name.removeprefix("hook ") in retired or name.startswith("deprecated ")
+                if name.removeprefix("hook ").partition(".")[0] in retired or name.startswith("deprecated ")
                 else "   <- BREAKS authors: deprecate it"
             )
             found.append(f"- {was}{note}")
         elif was != now:
-            note = "" if is_compatible(was, now, retired) else "   <- BREAKS authors: only optional arguments may come"
+            note = "" if is_compatible(was, now) else "   <- BREAKS authors: only optional arguments may come"
             found.append(f"~ {name}{note}\n    was: {was}\n    now: {now}")
     return found
 
 
-def is_compatible(was: str, now: str, retired: set[str] | frozenset[str] = frozenset()) -> bool:
-    """Whether every call that fits the old line fits the new one; hooks may get arguments, deprecated ones may go."""
+def is_compatible(was: str, now: str) -> bool:
+    """Whether every call that fits the old line fits the new one; hooks may get arguments."""
     if was.startswith("hook "):
-        gone = set(_names(was)) - set(_names(now))
-        return all(f"{_about(was).removeprefix('hook ')}({name})" in retired for name in gone)
+        return set(_names(was)) <= set(_names(now))
     if was.startswith("rule kind "):
         return set(was.split(", ")[1:]) <= set(now.split(", ")[1:]) and not ("optional" in was and "required" in now)
     before, after = ((line.partition("(")[0], line.rpartition(")")[2]) for line in (was, now))
     if before != after or "(" not in was or "(...)" in (was + now):
         return False
-    return _accepts(_arguments(was), _arguments(now), lambda name: f"{_about(was)}({name})" in retired)
+    return _accepts(_arguments(was), _arguments(now))
 
 
 def _arguments(line: str) -> ast.arguments:
@@ -200,9 +196,9 @@ def _names(line: str) -> list[str]:
     return [a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
 
 
-def _accepts(old: ast.arguments, new: ast.arguments, retired: Any) -> bool:
+def _accepts(old: ast.arguments, new: ast.arguments) -> bool:
     was, now = [*old.posonlyargs, *old.args], [*new.posonlyargs, *new.args]
-    kept = [a.arg for a in was if not retired(a.arg)]
+    kept = [a.arg for a in was]
     if [a.arg for a in now][: len(kept)] != kept or len(new.posonlyargs) > len(old.posonlyargs):
         return False
     if len(now) - len(new.defaults) > len(was) - len(old.defaults):  # one became required
@@ -212,7 +208,7 @@ def _accepts(old: ast.arguments, new: ast.arguments, retired: Any) -> bool:
     names = {a.arg for a in (*new.args, *new.kwonlyargs)}
     required = {a.arg for a, d in zip(new.kwonlyargs, new.kw_defaults, strict=True) if d is None}
     required -= {a.arg for a, d in zip(old.kwonlyargs, old.kw_defaults, strict=True) if d is None}
-    return not required and all(a.arg in names or retired(a.arg) for a in old.kwonlyargs)
+    return not required and all(a.arg in names for a in old.kwonlyargs)
 
 
 # -- the command ---------------------------------------------------------------------------------------------------

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from corejax.cli.output import complain
 from corejax.config import config
-from corejax.plugins import manager
-from corejax.plugins.records import Selection
+from corejax.plugins import Selection, manager
 
 
 def report_faults() -> None:

@@ -15,14 +15,11 @@ import click
 
 from corejax import source_info
 from corejax.cli.list_primitives import list_primitives
-from corejax.cli.new_plugin import new_plugin
 from corejax.cli.output import complain
 from corejax.cli.plugins import plugins
 from corejax.cli.show import show
-from corejax.cli.write_manifest import write_manifest
 from corejax.errors import CorejaxDeprecationWarning, CorejaxError, DuplicateRegistrationError, PluginError
-from corejax.plugins import manager
-from corejax.plugins.homes import KNOWN_COMMANDS
+from corejax.plugins import KNOWN_COMMANDS, manager
 from corejax.provenance import Provenance
 from corejax.texts import error_text, one_line, shown
 
@@ -30,7 +27,7 @@ _CONTRIBUTED = "corejax.cli.contributed"
 
 
 def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
+    from importlib_metadata import PackageNotFoundError, version
 
     try:
         return version("corejax")
@@ -52,7 +49,9 @@ def _absent(command: str) -> str:
         return f"the command {command!r} comes with the plugin distribution {home} (pip install {home})"
     if record.status == "off":
         return f"the command {command!r} comes with plugin {record.title}, which is switched off by COREJAX_PLUGINS"
-    return f"the command {command!r} comes with plugin {record.title}, which failed; to see why: corejax plugins"
+    if record.fault is not None:
+        return f"the command {command!r} comes with plugin {record.title}, which failed; to see why: corejax plugins"
+    return f"the command {command!r} comes with {home}, but the installed plugin {record.title} does not have it"
 
 
 class ContributedCommands(click.Group):
@@ -196,5 +195,5 @@ def main() -> None:
     """
 
 
-for _command in (list_primitives, new_plugin, plugins, show, write_manifest):
+for _command in (list_primitives, plugins, show):
     main.add_command(_command)

@@ -12,10 +12,7 @@ import click
 
 from corejax.cli.faults import report_faults
 from corejax.cli.output import Column, mark, print_json, print_table
-from corejax.plugins import manager
-from corejax.plugins.catalog import Catalog, Row, catalog
-from corejax.plugins.coverage import STATUSES, Status
-from corejax.plugins.records import PluginRecord, named
+from corejax.plugins import STATUSES, PluginRecord, PrimitiveTable, Row, Status, manager, named, primitive_table
 
 MARKS: dict[Status, str] = {"own": "✓", "platform": "p", "derived": "d", "missing": "·", "not_required": "–"}
 
@@ -41,7 +38,7 @@ def list_primitives(plugins: Sequence[str], present: Sequence[str], missing: Seq
     Exit codes: 0; 1 if --missing finds primitives, or a plugin named by --plugin is off or failed; 2 for a name
     that does not exist.
     """
-    found = catalog(load=bool(missing) or as_json)
+    found = primitive_table(load=bool(missing) or as_json)
     present = [_kind(k, "--rule", found) for k in present]
     missing = [_kind(k, "--missing", found) for k in missing]
     records = [record for name in plugins for record in _named(name)]
@@ -62,7 +59,7 @@ def list_primitives(plugins: Sequence[str], present: Sequence[str], missing: Seq
         click.get_current_context().exit(1)
 
 
-def _kind(text: str, option: str, found: Catalog) -> str:
+def _kind(text: str, option: str, found: PrimitiveTable) -> str:
     kind = text.replace("-", "_")
     if kind not in found.kinds:
         raise click.UsageError(f"{option}: {no_such('rule kind', text, found.kinds)}")
@@ -103,7 +100,7 @@ def _as_json(row: Row) -> dict[str, Any]:
     }
 
 
-def _print_json(rows: Sequence[Row], found: Catalog) -> None:
+def _print_json(rows: Sequence[Row], found: PrimitiveTable) -> None:
     print_json(
         {
             "rule_kinds": found.kinds,
@@ -115,7 +112,7 @@ def _print_json(rows: Sequence[Row], found: Catalog) -> None:
     )
 
 
-def _print_text(rows: Sequence[Row], found: Catalog) -> None:
+def _print_text(rows: Sequence[Row], found: PrimitiveTable) -> None:
     columns = [Column("primitive"), Column("plugin"), *(Column(kind, "center") for kind in found.kinds)]
     marks = {status: mark(text) for status, text in MARKS.items()}
     cells = [[row.name, row.owner, *(marks[row.rules[kind].status] for kind in found.kinds)] for row in rows]

@@ -12,9 +12,8 @@ from corejax.backends import backends
 from corejax.cli.faults import report_selection
 from corejax.cli.list_primitives import no_such
 from corejax.cli.output import Column, print_json, print_table
-from corejax.plugins import load_everything, manager
-from corejax.plugins.manifest import Manifest
-from corejax.plugins.records import PluginRecord, causes, named
+from corejax.plugins import PluginRecord, causes, load_everything, manager, named
+from corejax.plugins._manifest import Manifest
 from corejax.primitive import primitives
 
 

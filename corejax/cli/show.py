@@ -13,9 +13,7 @@ from corejax.cli.faults import report_faults
 from corejax.cli.list_primitives import no_such
 from corejax.cli.output import complain, print_json, say
 from corejax.config import config
-from corejax.plugins import load_everything, manager
-from corejax.plugins.coverage import Coverage, coverage_of
-from corejax.plugins.records import named
+from corejax.plugins import RuleStatus, load_everything, manager, named, rule_statuses
 from corejax.primitive import Primitive, primitives
 from corejax.provenance import Provenance
 from corejax.rules import Rule, abstract_eval_rules, impl_rules, optional_rules, registries
@@ -62,14 +60,14 @@ def describe(primitive: Primitive) -> dict[str, Any]:
         "linear_in": list(primitive.linear_in),
         "tags": sorted(primitive.tags),
         "decomposition": None if primitive.decomposition is None else _place(Provenance.of(primitive.decomposition)),
-        "rules": {kind: _described(found, primitive) for kind, found in coverage_of(primitive).items()},
+        "rules": {kind: _described(found, primitive) for kind, found in rule_statuses(primitive).items()},
         "optional_rules": {
             kind: _given(rules.entries(primitive)) for kind, rules in optional_rules.items() if primitive in rules
         },
     }
 
 
-def _described(found: Coverage, primitive: Primitive) -> dict[str, Any]:
+def _described(found: RuleStatus, primitive: Primitive) -> dict[str, Any]:
     registry = registries[found.kind]
     off = {
         platform: [
@@ -90,6 +88,7 @@ def _described(found: Coverage, primitive: Primitive) -> dict[str, Any]:
 def _rule(rule: Rule) -> dict[str, Any]:
     return {
         **_place(rule.provenance),
+        "helper": getattr(rule.fn, "__helper__", None),
         "flags": dict(rule.flags),
         "overrides": None if rule.overridden is None else _rule(rule.overridden),
     }
@@ -218,8 +217,9 @@ def _rule_rows(kind: str, found: dict[str, Any]) -> Iterator[list[str]]:
 
 
 def _written_rows(kind: str, status: str, rule: dict[str, Any]) -> Iterator[list[str]]:
-    flags = [f"({', '.join(f'{k}={v}' for k, v in rule['flags'].items())})"] if rule["flags"] else []
-    yield [kind, status, rule["owner"], " ".join([_location(rule), *flags])]
+    notes = [f"by {rule['helper']}"] if rule["helper"] else []
+    notes += [f"{k}={v}" for k, v in rule["flags"].items()]
+    yield [kind, status, rule["owner"], _location(rule) + (f" ({', '.join(notes)})" if notes else "")]
     if rule["overrides"] is not None:
         yield from _written_rows("", "overrides", rule["overrides"])
 

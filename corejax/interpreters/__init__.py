@@ -1,0 +1,16 @@
+"""The interpreters: what gives primitives a meaning. In the order to read them in:
+
+- `evaluation`: compute now, at the bottom of the stack; `impl_results` has the checks of what impl rules give,
+  `host_programs` evaluates whole programs.
+- `jvp`: push tangents forward; `jvp_helpers` registers rules, `differentiability` says what has no derivative.
+- `batching`: one batched application instead of many; `batching_helpers` registers rules, `looping` is for no rule.
+- `staging`: record a program instead of running.
+- `partial_eval`: compute what is known, record the rest on a tape.
+- `linearize`: jvp on partial evaluation, which leaves a linear tape; `linear_program` is such a tape as a pytree.
+- `transposition`: walk the tape backward, cotangents in place of tangents.
+- `jaxpr_transforms`: the same from program to program, for the rules of primitives that carry programs; `lists` and
+  `rematerialization` serve it.
+
+Each file is: what it computes and what its tracers hold; the tracer; the trace, whose `process_primitive` is what
+happens to one primitive; the transformation of a flat function; helpers for rules. `debug_info` is for messages.
+"""

@@ -2,7 +2,8 @@
 
     vmap : (a -> b) -> (n a -> n b)
 
-A value that is not mapped is not boxed. `None` is the batching dimension of such a value in rules.
+A tracer holds a batch and the position of its batching axis. A value that is not mapped is not boxed; `None` is its
+batching dimension in rules.
 """
 
 from __future__ import annotations
@@ -11,14 +12,13 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax import tree
+from corejax import observe, tree
 from corejax.avals import ShapedArray, avals_of, get_aval
-from corejax.blame import blame
 from corejax.caches import clears_cache
-from corejax.misfits import check_result, refuse_batch, refuse_count, refuse_pair
 from corejax.primitive import Primitive, flat_decomposition, promised
 from corejax.restoring import run_within
 from corejax.rules import Derivation, vmap_rules
+from corejax.run_rule import check_result, each_result, refuse_batch, run_rule
 from corejax.structural import structural
 from corejax.trace import Trace, Tracer, named_axes, run_with_trace, state
 
@@ -52,14 +52,7 @@ class BatchTracer(Tracer):
         )
 
 
-_SEQUENCE = (list, tuple)
-
-
-def _as_pair(primitive: Primitive, pair: Any) -> Any:
-    return pair if isinstance(pair, list | tuple) and len(pair) == 2 else refuse_pair(vmap_rules, primitive, pair)
-
-
-class BatchTrace(Trace):
+class BatchTrace(Trace, reports=True):
     """Applies vmap rules.
 
     Attributes:
@@ -78,6 +71,8 @@ class BatchTrace(Trace):
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Run the vmap rule one level down; without a mapped operand, just the primitive."""
+        if observe.watched and observe.unreported(self, primitive):
+            return observe.interpret(self, primitive, args, params)
         vals = []
         dims = []
         mapped = False
@@ -93,33 +88,13 @@ class BatchTrace(Trace):
         if not mapped and not (self.axis_name is not None and "collective" in primitive.tags):
             return parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
         rule = vmap_rules.table.get(primitive) or vmap_rules.lookup(primitive)
-        previous = state.trace
-        try:
-            state.trace = parent  # type: ignore[assignment]
-            pair = rule(self.axis_size, vals, dims, **params)
-        except TypeError as error:
-            blame(error, primitive, kind="vmap")
-            raise
-        finally:
-            state.trace = previous
-        if type(pair) is not tuple or len(pair) != 2:
-            pair = _as_pair(primitive, pair)
-        out, dim = pair
-        key = avals_of(args)
-        types = None if params else primitive._memo.get(key)
-        if types is None:
-            types = promised(primitive, key, params)
+        out, dim = run_rule(vmap_rules, primitive, rule, parent, (self.axis_size, vals, dims), params, paired=True)
+        types = promised(primitive, avals_of(args), params)
         if not primitive.multiple_results:
-            return [self._result(primitive, out, dim, None if types is None else types[0])]
-        if not isinstance(out, _SEQUENCE) or not isinstance(dim, _SEQUENCE) or len(out) != len(dim):
-            refuse_pair(vmap_rules, primitive, pair)
-        if types is None:
-            types = (None,) * len(out)  # type: ignore[assignment]
-        elif len(types) != len(out):
-            refuse_count(vmap_rules, primitive, len(out), len(types))
-        return [self._result(primitive, o, d, a) for o, d, a in zip(out, dim, types, strict=True)]  # type: ignore[arg-type]
+            return [self._boxed(primitive, out, dim, None if types is None else types[0])]
+        return [self._boxed(primitive, *each) for each in each_result(vmap_rules, primitive, out, dim, types)]
 
-    def _result(self, primitive: Primitive, out: Any, dim: Any, aval: ShapedArray | None) -> Any:
+    def _boxed(self, primitive: Primitive, out: Any, dim: Any, aval: ShapedArray | None) -> Any:
         """A result as a tracer, checked to be of type `aval` for one element (None: nobody knows)."""
         if dim is None:
             if aval is not None and getattr(out, "aval", None) is not aval:
@@ -219,115 +194,6 @@ def move_batch_axis(axis_size: int, source: int | None, destination: int, x: Any
     if source is None:
         return structural.broadcast_axis(x, axis_size, destination)
     return x if source == destination else structural.move_axis(x, source, destination)
-
-
-def defvectorized(*primitives: Primitive) -> None:
-    """Register the vmap rule of elementwise primitives of one operand: the batch passes through.
-
-    Each result has the operand's shape, or at least its leading axes.
-    """
-    for primitive in primitives:
-
-        def vmap(axis_size: int, vals: Any, dims: Any, *, _primitive: Primitive = primitive, **params: Any) -> Any:
-            if len(vals) != 1:
-                raise TypeError(
-                    f"primitive {_primitive.name!r}: defvectorized makes the vmap rule of primitives of one operand, "
-                    f"this one was given {len(vals)}: use defbroadcasting"
-                )
-            out = _primitive.bind(*vals, **params)
-            return out, [dims[0]] * len(out) if _primitive.multiple_results else dims[0]
-
-        _register(primitive, vmap)
-
-
-def defbroadcasting(*primitives: Primitive) -> None:
-    """Register the vmap rule of elementwise primitives of several operands.
-
-    The operands are of one shape, or scalars, or broadcast against each other as NumPy's do. Batched operands get
-    their batching axis in the same place, and axes of length 1 behind it where they have fewer axes than others; a
-    scalar in the batch is broadcast where the primitive needs equal shapes.
-    """
-    for primitive in primitives:
-
-        def vmap(axis_size: int, vals: Any, dims: Any, *, _primitive: Primitive = primitive, **params: Any) -> Any:
-            vals, dim = align_batch_axes(axis_size, vals, dims)
-            out = _primitive.bind(*vals, **params)
-            return out, [dim] * len(out) if _primitive.multiple_results else dim
-
-        _register(primitive, vmap)
-
-
-def _register(primitive: Primitive, vmap: Any) -> None:
-    from corejax.provenance import Provenance
-
-    vmap.__name__ = f"{primitive.name}_vmap"
-    vmap.__provenance__ = Provenance.of_caller()
-    vmap_rules.register(primitive, vmap)
-
-
-def align_batch_axes(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None]) -> tuple[list[Any], int]:
-    """Bring elementwise operands to one shape (or scalars) with the batching axis in one place.
-
-    Operands of fewer axes than others, scalars apart, are those of a primitive that broadcasts as NumPy does.
-
-    Args:
-        axis_size: size n of the batch.
-        vals: the operands; of unbatched shape `s`, or `s` with an axis of size n at `dims[i]`. Scalars may be among
-            them.
-        dims: their batching dimensions; None for those that are not mapped.
-
-    Returns:
-        The operands, and the position of the batching axis.
-    """
-    common: tuple[int, int] | None = None
-    for x, d in zip(vals, dims, strict=True):
-        ndim = get_aval(x).ndim
-        if d is None:
-            if ndim:
-                break
-        elif common is None:
-            common = (d, ndim)
-        elif common != (d, ndim):
-            break
-    else:
-        if common is not None:  # batches alike, and scalars: nothing to do
-            return list(vals), common[0]
-    ranks = [get_aval(x).ndim - (d is not None) for x, d in zip(vals, dims, strict=True)]
-    rank = max(ranks)
-    if any(0 < r < rank for r in ranks):
-        return [_leading(x, d, rank - r) for x, d, r in zip(vals, dims, ranks, strict=True)], 0
-    shape = next(mapped_aval(get_aval(x), d).shape for x, d, r in zip(vals, dims, ranks, strict=True) if r == rank)
-    dim = next(d for d, r in sorted(zip(dims, ranks, strict=True), key=lambda pair: -pair[1]) if d is not None)
-    full_batch = any(d is not None and r == rank for d, r in zip(dims, ranks, strict=True))
-    if not full_batch:
-        dim = 0
-    out = []
-    for x, d, r in zip(vals, dims, ranks, strict=True):
-        if d is None:
-            # A full-rank operand that is not mapped has to gain the axis; a scalar mixes as it is.
-            out.append(x if r == 0 else structural.broadcast_axis(x, axis_size, dim))
-        elif r == rank:
-            out.append(x if d == dim else structural.move_axis(x, d, dim))
-        else:  # a batch of scalars beside a batch of arrays
-            out.append(_spread(x, shape, dim))
-    return out, dim
-
-
-def _leading(x: Any, dim: int | None, missing: int) -> Any:
-    """A batch with its axis in front of as many axes as other operands have; what is not mapped as it is."""
-    if dim is None:
-        return x
-    x = structural.move_axis(x, dim, 0) if dim else x
-    for _ in range(missing):
-        x = structural.broadcast_axis(x, 1, 1)
-    return x
-
-
-def _spread(x: Any, shape: tuple[int, ...], dim: int) -> Any:
-    """A batch of scalars, repeated over `shape` with the batching axis at `dim`."""
-    for axis, size in enumerate(shape):
-        x = structural.broadcast_axis(x, size, axis if axis < dim else axis + 1)
-    return x
 
 
 def _vmap_from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from corejax import source_info
+from corejax.attribution import mark
 from corejax.avals import ShapedArray
-from corejax.blame import mark
 from corejax.dtypes import is_inexact
 from corejax.errors import NotDifferentiableError
 from corejax.primitive import Primitive, promised

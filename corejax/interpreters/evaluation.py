@@ -2,14 +2,13 @@
 
     eval : (a -> b) -> a -> b
 
-Abstract evaluation (memoised) validates the operands and types the result; the impl rule computes it on NumPy
-arrays. A program is evaluated on NumPy arrays from end to end. Rules run in a context of their own in which
-NumPy's floating-point warnings are silent: division by zero and overflow are StableHLO's, not warnings.
+It has no tracers. Abstract evaluation (memoised) validates the operands and types the result; the impl rule computes
+it on NumPy arrays. Rules run in a context of their own in which NumPy's floating-point warnings are silent: division by
+zero and overflow are StableHLO's, not warnings.
 """
 
 from __future__ import annotations
 
-import contextlib
 import contextvars
 import threading
 from collections.abc import Callable, Sequence
@@ -18,52 +17,151 @@ from typing import Any
 
 import numpy as np
 
+from corejax import observe
 from corejax.array import Array, as_array, host_value
-from corejax.avals import ShapedArray, get_aval, ndarray_aval
-from corejax.blame import blame, mark
-from corejax.ir.interpret import last_uses, set_concrete_runner
-from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from corejax.attribution import attribute
+from corejax.avals import ShapedArray, get_aval
+from corejax.interpreters.impl_results import as_promised, check_count, types_of
 from corejax.memory import LARGE, check_memory
-from corejax.misfits import misfit, shown
-from corejax.ownership import SOLE, owned, settled
+from corejax.ownership import SOLE, in_own_memory, owned
 from corejax.primitive import Primitive, promised, results_of_body
-from corejax.rules import Derivation, impl_rules
-from corejax.source_info import Source, describe, needed, user_line
+from corejax.rules import Derivation, impl_rules, reporting_table
+from corejax.source_info import describe, user_line
 from corejax.trace import Trace, Tracer, escaped, set_bottom, state
 
 _ndarray = np.ndarray
-_host_rules: dict[Any, Callable[..., Any]] = {}
-_device_rules: dict[Any, Callable[..., Any]] = {}
+
+# Impl rules that take NumPy arrays, ready to run; while somebody watches they report (`reporting_table`).
+host_rules: dict[Any, Callable[..., Any]] = {}
 
 
-class _OnArrays:
-    """An impl rule that takes `Array`s, as somebody calls it who has NumPy arrays, perhaps."""
+class EvalTrace(Trace, reports=True):
+    """The bottom of every thread's stack."""
 
-    __slots__ = ("fn",)
+    __slots__ = ()
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
-        self.fn = fn
+    interpreter = "eval"
 
-    def __call__(self, *arrays: Any, **params: Any) -> Any:
-        return self.fn(*map(as_array, arrays), **params)
+    def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        """Compute: NumPy values to the impl rule, `Array`s back."""
+        if observe.watched and observe.unreported(self, primitive):
+            return observe.interpret(self, primitive, args, params)
+        rule = host_rules.get(primitive)
+        if rule is None:
+            return evaluate_on_arrays(primitive, args, params)
+        vals = []
+        avals = []
+        for x in args:
+            if type(x) is Array:
+                host = x._host
+                vals.append(x._fetch() if host is None else host)
+                avals.append(x.aval)
+            else:
+                aval, host = _convert(primitive, x)
+                vals.append(host)
+                avals.append(aval)
+        key = tuple(avals)
+        # What `primitive.abstract` does first, without the call: this is the path of every eager operation.
+        avals_out = None if params else primitive._memo.get(key)
+        if avals_out is None:
+            avals_out = promised(primitive, key, params)
+            for aval in avals_out or ():
+                if aval.nbytes > LARGE:
+                    check_size(primitive, aval)
+        run = _quiet.run or _new_context()
+        try:
+            try:
+                out = run(rule, *vals, **params)
+            except RuntimeError as error:
+                out = _nested(error, rule, vals, params)
+        except Exception as error:
+            attribute(error, primitive, state.source, "impl")
+            raise
+        if avals_out is None:
+            avals_out = types_of(primitive, out)
+        if primitive.multiple_results:
+            check_count(primitive, out, len(avals_out))
+            outs = list(out)
+            del out
+            return [_wrap(primitive, o, a) for o, a in zip(owned(outs, vals), avals_out, strict=True)]
+        aval = avals_out[0]
+        if type(out) is _ndarray and out.dtype is aval.dtype and out.shape == aval.shape:
+            sole = getrefcount(out) <= SOLE
+            if not sole or out.base is not None:
+                out = in_own_memory(out, vals, sole)
+            return [Array(out, aval)]
+        return [_wrap(primitive, out, aval)]
 
 
-def _marked(primitive: Any, fn: Callable[..., Any], flags: Any) -> Callable[..., Any]:
-    return _OnArrays(fn) if flags.get("device", False) else fn
+# -- operands and results ----------------------------------------------------------------------------------------
 
 
-def _file(primitive: Any) -> None:
-    _host_rules.pop(primitive, None)
-    _device_rules.pop(primitive, None)
-    rule = impl_rules.table.get(primitive)
-    if type(rule) is _OnArrays:
-        _device_rules[primitive] = rule.fn
-    elif rule is not None:
-        _host_rules[primitive] = rule
+def check_size(primitive: Primitive, aval: ShapedArray, place: Any = None) -> None:
+    if aval.nbytes > LARGE:
+        line = user_line() if place is None else describe(place)
+        result = f"the result of primitive {primitive.name!r} at {line}, an array of shape {aval.shape} and dtype"
+        check_memory(aval.nbytes, f"{result} {aval.dtype.name},")
 
 
-impl_rules.adapt = _marked
-impl_rules.on_change = _file
+def _wrap(primitive: Primitive, out: Any, aval: ShapedArray) -> Array:
+    """Box an impl rule's result, which has to be of the type that abstract evaluation promised."""
+    return Array(as_promised(primitive, out, aval), aval)
+
+
+def _convert(primitive: Primitive, x: Any) -> tuple[ShapedArray, Any]:
+    if isinstance(x, Tracer):
+        raise escaped(x, f"primitive {primitive.name!r}")
+    try:
+        aval = get_aval(x)
+    except TypeError as error:
+        raise TypeError(f"operand of primitive {primitive.name!r}: {error}") from None
+    # Through `as_array`, for the result of a rule may be a view of its operand.
+    host = as_array(x)._fetch() if isinstance(x, np.ndarray) else host_value(x)
+    host.setflags(write=False)
+    return aval, host
+
+
+def evaluate_on_arrays(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    """Impl rules that want `Array`s, and primitives met for the first time."""
+    for x in args:
+        if isinstance(x, Tracer):
+            raise escaped(x, f"primitive {primitive.name!r}")
+        if type(x) is not Array:
+            _convert(primitive, x)
+    rule = impl_rules.lookup(primitive)
+    if primitive in host_rules:
+        return _bottom.process_primitive(primitive, args, params)
+    arrays = [as_array(x) for x in args]
+    avals_out = promised(primitive, tuple(x.aval for x in arrays), params)
+    for aval in avals_out or ():
+        check_size(primitive, aval)
+    previous = state.trace
+    try:
+        state.trace = _bottom
+        out = rule(*arrays, **params)
+    except Exception as error:
+        attribute(error, primitive, state.source, "impl")
+        raise
+    finally:
+        state.trace = previous
+    if avals_out is None:
+        avals_out = types_of(primitive, out)
+    if primitive.multiple_results:
+        check_count(primitive, out, len(avals_out))
+    outs = list(out) if primitive.multiple_results else [out]
+    del out
+    return [_boxed(primitive, o, aval) for o, aval in zip(owned(outs, ()), avals_out, strict=True)]
+
+
+def _boxed(primitive: Primitive, out: Any, aval: ShapedArray) -> Array:
+    if type(out) is Array and out.aval is aval:
+        return out
+    if type(out) is Array and out.aval.shape == aval.shape and out.aval.dtype == aval.dtype:
+        return out._with_aval(aval)
+    return _wrap(primitive, out, aval)
+
+
+# -- rules ---------------------------------------------------------------------------------------------------------
 
 
 class _Quiet(threading.local):
@@ -84,6 +182,15 @@ def _new_context() -> Callable[..., Any]:
     return context.run
 
 
+def run_quietly(fun: Callable[..., Any], operands: Sequence[Any]) -> Any:
+    """`fun(*operands)` with NumPy's floating-point warnings silent."""
+    run = _quiet.run or _new_context()
+    try:
+        return run(fun, *operands)
+    except RuntimeError as error:
+        return _nested(error, fun, operands, {})
+
+
 def _nested(error: RuntimeError, rule: Callable[..., Any], vals: Sequence[Any], params: dict[str, Any]) -> Any:
     """A rule inside another rule: the context is entered already, and silent, so it is simply called."""
     from corejax.texts import message_of  # needed for an error only
@@ -93,307 +200,41 @@ def _nested(error: RuntimeError, rule: Callable[..., Any], vals: Sequence[Any], 
     return rule(*vals, **params)
 
 
-class EvalTrace(Trace):
-    """The bottom of every thread's stack."""
+class _OnArrays:
+    """An impl rule that takes `Array`s, as somebody calls it who has NumPy arrays, perhaps."""
 
-    __slots__ = ()
+    __slots__ = ("fn",)
 
-    interpreter = "eval"
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self.fn = fn
 
-    def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-        """Compute: NumPy values to the impl rule, `Array`s back."""
-        rule = _host_rules.get(primitive)
-        if rule is None:
-            return _evaluate_on_arrays(primitive, args, params)
-        vals = []
-        avals = []
-        for x in args:
-            if type(x) is Array:
-                host = x._host
-                vals.append(x._fetch() if host is None else host)
-                avals.append(x.aval)
-            else:
-                aval, host = _convert(primitive, x)
-                vals.append(host)
-                avals.append(aval)
-        key = tuple(avals)
-        # What `primitive.abstract` does first, without the call: this is the path of every eager operation.
-        avals_out = None if params else primitive._memo.get(key)
-        if avals_out is None:
-            avals_out = promised(primitive, key, params)
-            for aval in avals_out or ():
-                if aval.nbytes > LARGE:
-                    _check_size(primitive, aval)
-        run = _quiet.run or _new_context()
-        try:
-            try:
-                out = run(rule, *vals, **params)
-            except RuntimeError as error:
-                out = _nested(error, rule, vals, params)
-        except Exception as error:
-            blame(error, primitive, state.source, "impl")
-            raise
-        if avals_out is None:
-            avals_out = _types_of(primitive, out)
-        if primitive.multiple_results:
-            _check_results(primitive, out, len(avals_out))
-            outs = list(out)
-            del out
-            return [_wrap(primitive, o, a) for o, a in zip(owned(outs, vals), avals_out, strict=True)]
-        aval = avals_out[0]
-        if type(out) is _ndarray and out.dtype is aval.dtype and out.shape == aval.shape:
-            sole = getrefcount(out) <= SOLE
-            if not sole or out.base is not None:
-                out = settled(out, vals, sole)
-            return [Array(out, aval)]
-        return [_wrap(primitive, out, aval)]
+    def __call__(self, *arrays: Any, **params: Any) -> Any:
+        return self.fn(*map(as_array, arrays), **params)
 
 
-def _check_size(primitive: Primitive, aval: ShapedArray, place: Any = None) -> None:
-    if aval.nbytes > LARGE:
-        line = user_line() if place is None else describe(place)
-        result = f"the result of primitive {primitive.name!r} at {line}, an array of shape {aval.shape} and dtype"
-        check_memory(aval.nbytes, f"{result} {aval.dtype.name},")
+def _as_declared(primitive: Any, fn: Callable[..., Any], flags: Any) -> Callable[..., Any]:
+    return _OnArrays(fn) if flags.get("device", False) else fn
 
 
-_PYTHON_NUMBERS = {bool: "b", int: "iuVfc", float: "Vfc", complex: "c"}  # type -> kinds of dtypes that take it
+_written_for_host = host_rules
 
 
-def _from_python(x: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
-    """An impl rule's result that is no NumPy array: Python numbers take the promised dtype if that can hold them."""
-    if type(x) in _PYTHON_NUMBERS and aval.dtype.kind in _PYTHON_NUMBERS[type(x)]:
-        with contextlib.suppress(OverflowError, ValueError):
-            return np.asarray(x, aval.dtype)
-    return np.array(x)
+def _file(primitive: Any) -> None:
+    rule = impl_rules.ready(primitive)
+    if rule is None or type(rule) is _OnArrays:
+        _written_for_host.pop(primitive, None)
+    else:
+        _written_for_host[primitive] = rule
 
 
-def _wrap(primitive: Primitive, out: Any, aval: ShapedArray) -> Array:
-    """Box an impl rule's result, which has to be of the type that abstract evaluation promised."""
-    return Array(_as_promised(primitive, out, aval), aval)
+def _follow_watchers() -> None:
+    global host_rules
+    host_rules = reporting_table(impl_rules, _written_for_host)
 
 
-def _as_promised(
-    primitive: Primitive, given: Any, aval: ShapedArray, source: Source | None = None
-) -> np.ndarray[Any, Any]:
-    """An impl rule's result as a NumPy array of the promised type.
-
-    Raises:
-        TypeError: it is of another type; names the primitive, and the line of `source`.
-    """
-    out: Any = given
-    if isinstance(out, np.generic):  # what ufuncs make of scalars
-        out = np.asarray(out)
-    elif type(out) is not np.ndarray:
-        if isinstance(given, Tracer):
-            raise escaped(given, f"the impl rule of primitive {primitive.name!r}")
-        out = given._fetch() if type(given) is Array else _from_python(given, aval)
-    if out.dtype == aval.dtype and out.shape == aval.shape:
-        return out if out.dtype is aval.dtype else np.array(out, aval.dtype)
-    got = f"{out.dtype.name}[{','.join(map(str, out.shape))}]"
-    if out.dtype == object or out.dtype.kind in "US":
-        got = "None" if given is None else f"{given!r} of type {type(given).__name__}"
-    elif type(given) in _PYTHON_NUMBERS:
-        got = f"{given!r}, of type {type(given).__name__},"
-    raise _broken_promise(primitive, got, aval.str_short(short_dtypes=False), source)
-
-
-def _check_results(primitive: Primitive, outs: Any, count: int, source: Source | None = None) -> None:
-    """Check that the impl rule of a primitive with several results gives as many as abstract evaluation promised."""
-    if not isinstance(outs, tuple | list) or len(outs) != count:
-        got = f"{len(outs)} results" if isinstance(outs, tuple | list) else f"one value of type {type(outs).__name__}"
-        raise _broken_promise(primitive, got, f"a list of {count}", source)
-
-
-def _broken_promise(primitive: Primitive, got: str, wanted: str, source: Source | None) -> TypeError:
-    line = needed(". It was needed at", source or state.source)
-    error = TypeError(
-        f"primitive {primitive.name!r}: its impl rule gives {got} where its abstract-eval rule promises {wanted}; one "
-        f"of the two (from {primitive.provenance.owner}) is wrong{line}. "
-        f"To check the rules: corejax verify {primitive.name}"
-    )
-    mark(error, primitive, "impl")
-    return error
-
-
-def _types_of(primitive: Primitive, out: Any) -> tuple[ShapedArray, ...]:
-    """Types of what an impl rule gave, where there is no abstract-eval rule to promise any.
-
-    Raises:
-        TypeError: it is not an array, or not a sequence of arrays for a primitive with several results.
-    """
-    if isinstance(out, list | tuple) is not primitive.multiple_results:
-        wanted = "a list of arrays" if primitive.multiple_results else "an array"
-        raise misfit(impl_rules, primitive, f"{shown(out)} where it has to give {wanted}")
-    try:
-        return tuple(_type_of(o).strip_weak_type() for o in (out if primitive.multiple_results else [out]))
-    except TypeError:
-        raise misfit(impl_rules, primitive, f"{shown(out)} where it has to give arrays") from None
-
-
-def _type_of(out: Any) -> ShapedArray:
-    """Type of what a rule gave, which is not an argument that `config.x64_compat` makes narrow."""
-    return ndarray_aval(out) if isinstance(out, np.ndarray | np.generic) else get_aval(out)
-
-
-def _convert(primitive: Primitive, x: Any) -> tuple[ShapedArray, Any]:
-    if isinstance(x, Tracer):
-        raise escaped(x, f"primitive {primitive.name!r}")
-    try:
-        aval = get_aval(x)
-    except TypeError as error:
-        raise TypeError(f"operand of primitive {primitive.name!r}: {error}") from None
-    # Through `as_array`, for the result of a rule may be a view of its operand.
-    host = as_array(x)._fetch() if isinstance(x, np.ndarray) else host_value(x)
-    host.setflags(write=False)
-    return aval, host
-
-
-def _evaluate_on_arrays(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """Impl rules that want `Array`s, and primitives met for the first time."""
-    for x in args:
-        if isinstance(x, Tracer):
-            raise escaped(x, f"primitive {primitive.name!r}")
-        if type(x) is not Array:
-            _convert(primitive, x)
-    rule = _device_rules.get(primitive)
-    if rule is None:
-        impl_rules.lookup(primitive)
-        if primitive in _host_rules:
-            return _bottom.process_primitive(primitive, args, params)
-        rule = _device_rules[primitive]
-    arrays = [as_array(x) for x in args]
-    avals_out = promised(primitive, tuple(x.aval for x in arrays), params)
-    for aval in avals_out or ():
-        _check_size(primitive, aval)
-    previous = state.trace
-    try:
-        state.trace = _bottom
-        out = rule(*arrays, **params)
-    except Exception as error:
-        blame(error, primitive, state.source, "impl")
-        raise
-    finally:
-        state.trace = previous
-    if avals_out is None:
-        avals_out = _types_of(primitive, out)
-    if primitive.multiple_results:
-        _check_results(primitive, out, len(avals_out))
-    outs = list(out) if primitive.multiple_results else [out]
-    del out
-    return [_settle(primitive, o, aval) for o, aval in zip(owned(outs, ()), avals_out, strict=True)]
-
-
-def _settle(primitive: Primitive, out: Any, aval: ShapedArray) -> Array:
-    if type(out) is Array and out.aval is aval:
-        return out
-    if type(out) is Array and out.aval.shape == aval.shape and out.aval.dtype == aval.dtype:
-        return out._with_aval(aval)
-    return _wrap(primitive, out, aval)
-
-
-# -- programs ----------------------------------------------------------------------------------------------------
-
-
-def eval_jaxpr_on_host(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-    """Run a program on NumPy arrays; for impl rules of higher-order primitives.
-
-    Args:
-        closed: the program.
-        args: NumPy arrays of its argument types.
-
-    Returns:
-        NumPy arrays.
-    """
-    return _run_program(closed.jaxpr, [*(host_value(c) for c in closed.consts), *map(_read_only, args)])
-
-
-def _read_only(x: Any) -> Any:
-    """An argument that a rule of the program cannot write to; its owner still can."""
-    if type(x) is _ndarray and x.flags.writeable:
-        x = x.view()
-        x.setflags(write=False)
-    return x
-
-
-def _literals(jaxpr: Jaxpr) -> dict[Any, Any]:
-    found = jaxpr.memo.get("host_literals")
-    if found is None:
-        for eqn in jaxpr.eqns:  # once for each program, too
-            for v in eqn.outvars:
-                _check_size(eqn.primitive, v.aval, eqn.source_info)
-        atoms = [*jaxpr.outvars, *(v for eqn in jaxpr.eqns for v in eqn.invars)]
-        found = {v: np.array(host_value(v.val), dtype=v.aval.dtype) for v in atoms if type(v) is not Var}
-        for value in found.values():
-            value.setflags(write=False)
-        jaxpr.memo["host_literals"] = found
-    return found
-
-
-def _results(eqn: JaxprEqn, rule: Any, operands: list[Any]) -> list[Any]:
-    """Results of an equation whose rule gives several, or wants `Array`s (`rule` is None)."""
-    primitive = eqn.primitive
-    if rule is None:
-        arrays = [Array(x, v.aval) for x, v in zip(operands, eqn.invars, strict=True)]
-        return [o._fetch() for o in _evaluate_on_arrays(primitive, arrays, eqn.params)]
-    out = rule(*operands, **eqn.params)
-    _check_results(primitive, out, len(eqn.outvars), eqn.source_info)
-    outs = list(out)
-    del out
-    found = [
-        _as_promised(primitive, o, v.aval, eqn.source_info)
-        for o, v in zip(owned(outs, operands), eqn.outvars, strict=True)
-    ]
-    for value in found:
-        value.setflags(False)  # type: ignore[call-arg]
-    return found
-
-
-def _run_program(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
-    env: dict[Any, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), values, strict=True))
-    env.update(_literals(jaxpr))
-    rules = _host_rules
-    try:
-        for eqn, dead in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
-            primitive = eqn.primitive
-            rule = rules.get(primitive)
-            operands = [env[v] for v in eqn.invars]
-            if rule is None or primitive.multiple_results:
-                env.update(zip(eqn.outvars, _results(eqn, rule, operands), strict=True))
-            else:
-                out = rule(*operands, **eqn.params)
-                v = eqn.outvars[0]
-                aval = v.aval
-                if type(out) is _ndarray and out.dtype is aval.dtype and out.shape == aval.shape:
-                    sole = getrefcount(out) <= SOLE
-                    if not sole or out.base is not None:
-                        out = settled(out, operands, sole)
-                else:
-                    out = _as_promised(primitive, out, aval, eqn.source_info)
-                out.setflags(False)  # type: ignore[call-arg]
-                env[v] = out
-            for v in dead:
-                del env[v]
-    except Exception as error:
-        blame(error, primitive, eqn.source_info, "impl")
-        raise
-    return [env[v] for v in jaxpr.outvars]
-
-
-def _run_concrete(jaxpr: Jaxpr, values: list[Any]) -> list[Any] | None:
-    if type(state.trace) is not EvalTrace or any(isinstance(x, Tracer) for x in values):
-        return None
-    run = _quiet.run or _new_context()
-    operands = (jaxpr, [host_value(as_array(x)) for x in values])
-    try:
-        outs = run(_run_program, *operands)
-    except RuntimeError as error:
-        outs = _nested(error, _run_program, operands, {})
-    return [Array(o, v.aval) for o, v in zip(outs, jaxpr.outvars, strict=True)]
-
-
-_bottom = EvalTrace(None)
-set_concrete_runner(_run_concrete)
-set_bottom(_bottom)
+impl_rules.adapt = _as_declared
+impl_rules.on_change = _file
+observe.on_watched.append(_follow_watchers)
 
 
 def _impl_from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
@@ -411,3 +252,7 @@ def _impl_from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
 impl_rules.derivations.append(
     Derivation("decomposition", _impl_from_decomposition, needs="a decomposition", flags={"device": True})
 )
+
+
+_bottom = EvalTrace(None)
+set_bottom(_bottom)

@@ -2,7 +2,7 @@
 
     jvp : (a -> b) -> (a, T a) -> (b, T b)
 
-A zero tangent is `None`, and a value with a zero tangent is not boxed at all.
+A tracer holds a primal and its nonzero tangent. A zero tangent is `None`, and a value with one is not boxed.
 """
 
 from __future__ import annotations
@@ -13,22 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from corejax import tree
+from corejax import observe, tree
 from corejax.array import Array, as_array
 from corejax.avals import ShapedArray, avals_of, get_aval
-from corejax.blame import blame
 from corejax.config import config
 from corejax.dtypes import is_inexact
 from corejax.interpreters.differentiability import (
-    checked_rules,
     nondifferentiable,
     note_discrete,
     refusing,
-    wrong_count,
 )
-from corejax.misfits import check_result, check_tangent, refuse_count, refuse_pair
 from corejax.primitive import Primitive, flat_decomposition, promised
-from corejax.rules import Derivation, jvp_rules, transpose_rules
+from corejax.rules import Derivation, jvp_rules
+from corejax.run_rule import check_result, check_tangent, each_result, run_rule
 from corejax.structural import structural
 from corejax.trace import Trace, Tracer, run_with_trace, state
 
@@ -60,59 +57,7 @@ class JVPTracer(Tracer):
         return f"JVPTracer(primal={self.primal!r}, tangent={self.tangent!r})"
 
 
-_SEQUENCE = (list, tuple)
-_inexact: dict[ShapedArray, bool] = {}  # whether values of a type have tangents
-
-
-def has_tangents(aval: ShapedArray) -> bool:
-    """Whether values of a type have tangents: floating-point and complex numbers do."""
-    found = _inexact.get(aval)
-    if found is None:
-        found = _inexact[aval] = is_inexact(aval.dtype)
-    return found
-
-
-def _check(primitive: Primitive, out: Any, tangent: Any, aval: ShapedArray | None) -> None:
-    """Refuse a result of another type than promised (None: nobody knows), and a tangent of another than its result's.
-
-    Types are interned, so where a rule is right these are comparisons of objects.
-    """
-    found = getattr(out, "aval", None)
-    if found is not aval and aval is not None:
-        check_result(jvp_rules, primitive, out, aval)
-    if tangent is not None:
-        moving: Any = getattr(tangent, "aval", None)
-        if moving is not found or moving is None or not (_inexact.get(moving) or has_tangents(moving)):
-            check_tangent(primitive, out, tangent)
-
-
-def _rule(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> Callable[..., Any]:
-    """The rule, which is derived where all results are integers.
-
-    Raises:
-        MissingRuleError: there is none.
-    """
-    found = jvp_rules.find(primitive)
-    if found is None and not config.strict_rules and note_discrete(primitive, avals, params):
-        found = jvp_rules.find(primitive)
-    if found is None:
-        raise jvp_rules.missing(primitive)
-    return found
-
-
-def _types(primitive: Primitive, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
-    """Types of the results, or None. Of programs too: a call of a function with rules of its own may have none yet."""
-    types = None if params else primitive._memo.get(avals)
-    if types is None and "higher_order" not in primitive.tags:
-        types = promised(primitive, avals, params)
-    return types
-
-
-def _as_pair(primitive: Primitive, pair: Any) -> Any:
-    return pair if isinstance(pair, list | tuple) and len(pair) == 2 else refuse_pair(jvp_rules, primitive, pair)
-
-
-class JVPTrace(Trace):
+class JVPTrace(Trace, reports=True):
     """Applies JVP rules to primal-tangent pairs."""
 
     __slots__ = ()
@@ -121,6 +66,8 @@ class JVPTrace(Trace):
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Run the JVP rule one level down; without a nonzero tangent, just the primitive."""
+        if observe.watched and observe.unreported(self, primitive):
+            return observe.interpret(self, primitive, args, params)
         primals = []
         tangents = []
         moves = False
@@ -137,29 +84,24 @@ class JVPTrace(Trace):
             return parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
         avals = avals_of(primals)  # before the rule, which is given the list
         rule = jvp_rules.table.get(primitive) or _rule(primitive, avals, params)
-        previous = state.trace
-        try:
-            state.trace = parent  # type: ignore[assignment]
-            pair = rule(primals, tangents, **params)
-        except TypeError as error:
-            blame(error, primitive, kind="jvp")
-            raise
-        finally:
-            state.trace = previous
-        if type(pair) is not tuple or len(pair) != 2:
-            pair = _as_pair(primitive, pair)
-        out, tangent = pair
-        types = _types(primitive, avals, params)
+        out, tangent = run_rule(jvp_rules, primitive, rule, parent, (primals, tangents), params, paired=True)
+        # A call of a function with rules of its own may have no types yet.
+        types = None if "higher_order" in primitive.tags else promised(primitive, avals, params)
         if not primitive.multiple_results:
-            _check(primitive, out, tangent, None if types is None else types[0])
-            return [out if tangent is None else JVPTracer(self, out, tangent)]
-        if not isinstance(out, _SEQUENCE) or not isinstance(tangent, _SEQUENCE) or len(out) != len(tangent):
-            refuse_pair(jvp_rules, primitive, pair)
-        if types is not None and len(types) != len(out):
-            refuse_count(jvp_rules, primitive, len(out), len(types))
-        for o, t, aval in zip(out, tangent, types or [None] * len(out), strict=True):
-            _check(primitive, o, t, aval)
-        return [o if t is None else JVPTracer(self, o, t) for o, t in zip(out, tangent, strict=True)]
+            return [self._boxed(primitive, out, tangent, None if types is None else types[0])]
+        return [self._boxed(primitive, *each) for each in each_result(jvp_rules, primitive, out, tangent, types)]
+
+    def _boxed(self, primitive: Primitive, out: Any, tangent: Any, aval: ShapedArray | None) -> Any:
+        """A result with its tangent, checked to be of type `aval` (None: nobody knows), as is the tangent."""
+        found = getattr(out, "aval", None)
+        if found is not aval and aval is not None:
+            check_result(jvp_rules, primitive, out, aval)
+        if tangent is None:
+            return out
+        moving: Any = getattr(tangent, "aval", None)
+        if moving is not found or moving is None or not (_inexact.get(moving) or has_tangents(moving)):
+            check_tangent(primitive, out, tangent)
+        return JVPTracer(self, out, tangent)
 
     def unbox(self, x: Any) -> tuple[Any, Any]:
         """Primal and tangent (or None) of any value."""
@@ -187,6 +129,31 @@ def jvp_flat(
 
 
 # -- helpers for rules -------------------------------------------------------------------------------------------
+
+
+def _rule(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> Callable[..., Any]:
+    """The rule, which is derived where all results are integers.
+
+    Raises:
+        MissingRuleError: there is none.
+    """
+    found = jvp_rules.find(primitive)
+    if found is None and not config.strict_rules and note_discrete(primitive, avals, params):
+        found = jvp_rules.find(primitive)
+    if found is None:
+        raise jvp_rules.missing(primitive)
+    return found
+
+
+_inexact: dict[ShapedArray, bool] = {}  # whether values of a type have tangents
+
+
+def has_tangents(aval: ShapedArray) -> bool:
+    """Whether values of a type have tangents: floating-point and complex numbers do."""
+    found = _inexact.get(aval)
+    if found is None:
+        found = _inexact[aval] = is_inexact(aval.dtype)
+    return found
 
 
 def zeros_like(x: Any) -> Any:
@@ -239,109 +206,6 @@ def _real_zero(tangent: Any, primal: Any) -> Any:
 jvp_rules.adapt = _ready
 
 
-def defjvp(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
-    """Register a JVP rule given one function for each operand.
-
-    Args:
-        primitive: a primitive with one result.
-        rules: `rule(tangent, *primals, **params) -> tangent of the result`; None where the derivative is zero,
-            `nondifferentiable(reason)` where there is none.
-
-    Raises:
-        TypeError: the primitive has several results, something is not a rule, or there are more or fewer rules than
-            operands; where their number is not known before the primitive is applied, the rule raises.
-    """
-    refused = checked_rules("defjvp", primitive, rules)
-    count = len(rules)
-    only = rules[0] if count == 1 else None
-    if only is not None:
-
-        def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
-            # Reached with a nonzero tangent only, so there is nothing to choose.
-            if len(primals) != 1:
-                raise wrong_count("defjvp", primitive, 1, len(primals))
-            return primitive.bind(*primals, **params), only(*tangents, *primals, **params)
-
-    else:
-
-        def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
-            if len(primals) != count:
-                raise wrong_count("defjvp", primitive, count, len(primals))
-            out = primitive.bind(*primals, **params)
-            tangent = None
-            for rule, t in zip(rules, tangents, strict=True):
-                if t is not None and rule is not None:
-                    part = rule(t, *primals, **params)
-                    tangent = part if tangent is None else add_tangents(tangent, part)
-            return out, tangent
-
-    _register_by_operand(primitive, jvp, rules, refused)
-
-
-def defjvp_with_result(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
-    """As `defjvp`; each rule gets the result too: `rule(tangent, out, *primals, **params)`."""
-    refused = checked_rules("defjvp_with_result", primitive, rules)
-
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
-        if len(primals) != len(rules):
-            raise wrong_count("defjvp_with_result", primitive, len(rules), len(primals))
-        out = primitive.bind(*primals, **params)
-        tangent = None
-        for rule, t in zip(rules, tangents, strict=True):
-            if t is not None and rule is not None:
-                part = rule(t, out, *primals, **params)
-                tangent = part if tangent is None else add_tangents(tangent, part)
-        return out, tangent
-
-    _register_by_operand(primitive, jvp, rules, refused)
-
-
-def _register_by_operand(primitive: Primitive, jvp: Any, rules: Sequence[Any], refused: dict[int, str]) -> None:
-    jvp.__name__ = f"{primitive.name}_jvp"
-    flags: dict[str, Any] = {"nondifferentiable": refused} if refused else {}
-    jvp_rules.register(primitive, _as_written(jvp, rules), symbolic_zeros=True, **flags)
-
-
-def deflinear(primitive: Primitive, transpose: Callable[..., Any]) -> None:
-    """Register the JVP and transpose rules of a primitive that is linear in all of its operands.
-
-    Args:
-        primitive: a primitive with one result.
-        transpose: `transpose(ct, *primals_in, **params) -> [ct or None]`.
-    """
-
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
-        # Reached with a nonzero tangent only.
-        real = [zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
-        return primitive.bind(*primals, **params), primitive.bind(*real, **params)
-
-    jvp.__name__ = f"{primitive.name}_jvp"
-    jvp_rules.register(primitive, _as_written(jvp, (transpose,)), symbolic_zeros=True)
-    transpose_rules.register(primitive, transpose)
-
-
-def defzero(primitive: Primitive) -> None:
-    """Register the JVP rule of a primitive whose derivative is zero everywhere (comparisons, rounding)."""
-
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
-        out = primitive.bind(*primals, **params)
-        return out, [None] * len(out) if primitive.multiple_results else None
-
-    jvp.__name__ = f"{primitive.name}_jvp"
-    jvp_rules.register(primitive, _as_written(jvp, ()), symbolic_zeros=True)
-
-
-def _as_written(fn: Any, rules: Sequence[Any]) -> Any:
-    """Give a rule made by a helper the place where its author wrote it, so that provenance points there."""
-    from corejax.provenance import Provenance
-
-    written = next((r for r in rules if getattr(r, "__code__", None) is not None), None)
-    place = Provenance.of(written) if written is not None else Provenance.of_caller()
-    fn.__module__ = place.module
-    fn.__provenance__ = place
-    return fn
-
-
 def _jvp_from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
     body = flat_decomposition(primitive)
     if body is None:
@@ -359,5 +223,3 @@ jvp_rules.derivations.append(
 )
 
 tree.mark_leaf_types(JVPTracer)
-
-__all__ = ["JVPTrace", "JVPTracer", "add_tangents", "defjvp", "deflinear", "defzero", "instantiate", "jvp_flat"]

@@ -1,11 +1,12 @@
-"""Flat lists in two parts: what the rules of higher-order primitives do with operands all day."""
+"""Flat lists in parts, and flags that grow until nothing changes: what rules of higher-order primitives do all day."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 def partition_list(flags: Sequence[bool], items: Sequence[T]) -> tuple[list[T], list[T]]:
@@ -36,6 +37,24 @@ def merge_lists(flags: Sequence[bool], without: Iterable[T], flagged: Iterable[T
     return [next(second) if flag else next(first) for flag in flags]
 
 
+def select_list(flags: Iterable[bool], items: Iterable[T]) -> list[T]:
+    """The items with the flag; `spread_list` undoes it.
+
+    Raises:
+        ValueError: the numbers of flags and items differ.
+    """
+    return [item for flag, item in zip(flags, items, strict=True) if flag]
+
+
+def spread_list(flags: Sequence[bool], flagged: Iterable[T]) -> list[T | None]:
+    """One item for each flag: the next of `flagged` where it is set, None elsewhere.
+
+    Raises:
+        ValueError: there are too few or too many items.
+    """
+    return merge_lists(flags, [None] * (len(flags) - sum(map(bool, flags))), flagged)
+
+
 def split_list(items: Sequence[T], lengths: Sequence[int]) -> list[list[T]]:
     """Consecutive pieces of the given lengths, and what is left as one more.
 
@@ -52,4 +71,41 @@ def split_list(items: Sequence[T], lengths: Sequence[int]) -> list[list[T]]:
     return [*pieces, list(items[start:])]
 
 
-__all__ = ["merge_lists", "partition_list", "split_list"]
+def _either(flag: Any, found: Any) -> Any:
+    return bool(flag or found)
+
+
+def fixpoint(
+    step: Callable[[list[T]], tuple[Sequence[T], R]], items: Iterable[T], join: Callable[[T, T], T] = _either
+) -> tuple[list[T], R]:
+    """Set flags until nothing changes: which carries of a loop have a tangent, are batched, are unknown.
+
+        def push(nonzeros):
+            pushed, nonzeros_out = jvp_jaxpr(body, nonzeros, instantiate=nonzeros)
+            return nonzeros_out, pushed
+
+        nonzeros, pushed = fixpoint(push, nonzeros)
+
+    Args:
+        step: from the flags so far to the flags that follow from them, and whatever it made.
+        items: the first flags; or types of carries, or whatever `join` is for.
+        join: what an item becomes, from what it is and what `step` found for it. Once it has changed, it has to stay:
+            a flag that is set is not taken back.
+
+    Returns:
+        The flags from which no more follow, and what `step` made of them.
+
+    Raises:
+        ValueError: `step` gives more or fewer items than it takes, or an item changes more than once.
+    """
+    items = list(items)
+    for _ in range(len(items) + 1):  # in each round but the last one item changes, or several do
+        found, made = step(list(items))
+        joined = [join(a, b) for a, b in zip(items, found, strict=True)]
+        if joined == items:
+            return items, made
+        items = joined
+    raise ValueError(f"fixpoint: after {len(items) + 1} rounds for {len(items)} items they still change, to {items!r}")
+
+
+__all__ = ["fixpoint", "merge_lists", "partition_list", "select_list", "split_list", "spread_list"]

@@ -13,16 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from corejax import source_info, tree
+from corejax import observe, source_info, tree
 from corejax.array import Array, as_array
 from corejax.avals import ShapedArray, get_aval
-from corejax.blame import blame
 from corejax.config import config
 from corejax.ir.check import check_jaxpr
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Literal, Var
-from corejax.misfits import check_result, misfit, shown
 from corejax.primitive import Primitive
 from corejax.rules import partial_eval_rules
+from corejax.run_rule import check_results, run_rule
 from corejax.trace import Trace, Tracer, run_with_trace, state
 
 
@@ -37,7 +36,7 @@ class PartialEvalTracer(Tracer):
         self._var = var
 
 
-class PartialEvalTrace(Trace):
+class PartialEvalTrace(Trace, reports=True):
     """Records on a tape what depends on unknown values.
 
     Attributes:
@@ -68,6 +67,8 @@ class PartialEvalTrace(Trace):
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Compute with known operands; record with unknown ones; a rule of its own decides where there is one."""
+        if observe.watched and observe.unreported(self, primitive):
+            return observe.interpret(self, primitive, args, params)
         for x in args:
             if type(x) is PartialEvalTracer and x._trace is self:
                 break
@@ -76,22 +77,9 @@ class PartialEvalTrace(Trace):
         rule = partial_eval_rules.table.get(primitive)
         if rule is None:
             return self.record(primitive, args, params)
-        previous = state.trace
-        try:
-            state.trace = self.parent  # type: ignore[assignment]
-            outs = rule(self, args, **params)
-        except TypeError as error:
-            blame(error, primitive, kind="partial_eval")
-            raise
-        finally:
-            state.trace = previous
+        outs = run_rule(partial_eval_rules, primitive, rule, self.parent, (self, args), params)
         types = primitive.abstract(tuple(get_aval(x) for x in args), params)
-        if not isinstance(outs, list | tuple) or len(outs) != len(types):
-            wanted = f"a list of {len(types)} results"
-            raise misfit(partial_eval_rules, primitive, f"{shown(outs)} where it has to give {wanted}")
-        for x, aval in zip(outs, types, strict=True):
-            check_result(partial_eval_rules, primitive, x, aval)
-        return list(outs)
+        return check_results(partial_eval_rules, primitive, outs, types)
 
     def record(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[PartialEvalTracer]:
         """Append an equation to the tape."""

@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 from corejax.ir.dce import bad_equations, dce_rules, misfit_of_equations
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
-from corejax.provenance import Provenance
 from corejax.rules import OptionalRules
 
 
@@ -116,24 +115,4 @@ def recompute_jaxpr(closed: ClosedJaxpr, policy: Policy) -> tuple[ClosedJaxpr, C
     return found
 
 
-def defrecompute(primitive: Any, param: str) -> None:
-    """Let policies decide about the values inside a call-like primitive.
-
-    Args:
-        primitive: its equations run the program in one parameter on their operands, once.
-        param: the name of that parameter.
-    """
-
-    def rule(policy: Policy, eqn: JaxprEqn) -> Recomputed | None:
-        first, again, count = recompute_jaxpr(eqn.params[param], policy)
-        if not count:
-            return None
-        saved = [Var(a) for a in first.out_avals[len(eqn.outvars) :]]
-        whole = eqn.replace(outvars=[*eqn.outvars, *saved], params={**eqn.params, param: first})
-        copy = eqn.replace(invars=[*saved, *eqn.invars], params={**eqn.params, param: again})
-        return whole, copy, saved
-
-    recompute_rules.register(primitive, rule, provenance=Provenance.of_caller())
-
-
-__all__ = ["Policy", "defrecompute", "recompute", "recompute_jaxpr", "recompute_rules"]
+__all__ = ["Policy", "Recomputed", "recompute", "recompute_jaxpr", "recompute_rules"]

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax import source_info, tree
+from corejax import observe, source_info, tree
 from corejax.array import Array, as_array
 from corejax.avals import ShapedArray, get_aval
 from corejax.config import config
@@ -47,7 +47,7 @@ class JitTracer(Tracer):
         return self._trace.made_at(self._var)  # type: ignore[attr-defined, no-any-return]
 
 
-class StagingTrace(Trace):
+class StagingTrace(Trace, reports=True):
     """Records equations.
 
     Attributes:
@@ -74,6 +74,8 @@ class StagingTrace(Trace):
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Record one equation; abstract evaluation types it."""
+        if observe.watched and observe.unreported(self, primitive):
+            return observe.interpret(self, primitive, args, params)
         invars: list[Any] = []
         avals = []
         for x in args:

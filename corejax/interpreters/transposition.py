@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from corejax.attribution import attribute
 from corejax.avals import ShapedArray
-from corejax.blame import blame
 from corejax.errors import NotLinearError
 from corejax.interpreters.differentiability import nondifferentiable, refusing_transposition
 from corejax.interpreters.jvp import tangent_aval
@@ -19,9 +19,9 @@ from corejax.interpreters.linearize import LinearTape
 from corejax.interpreters.staging import decomposed
 from corejax.ir.interpret import literal_value
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
-from corejax.misfits import check_cotangents
 from corejax.primitive import Primitive
 from corejax.rules import Derivation, transpose_rules
+from corejax.run_rule import check_cotangents
 from corejax.source_info import TRANSPOSE, inside, needed, scope_of
 from corejax.structural import structural
 from corejax.trace import in_scope, state
@@ -104,7 +104,7 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
                            "To check a primitive's JVP rule: corejax verify NAME --check linearity")  # fmt: skip
         raise
     except Exception as error:
-        blame(error, primitive, eqn.source_info, "transpose")
+        attribute(error, primitive, eqn.source_info, "transpose")
         raise
     finally:
         state.source = previous

@@ -1,4 +1,15 @@
-"""The intermediate representation: jaxprs as data, checked, printed, parsed, run and trimmed."""
+"""The intermediate representation: jaxprs as data, checked, run, trimmed, printed, parsed and compared.
+
+To be read in this order:
+
+    jaxpr      variables, literals, equations, programs; constants in and out
+    check      the type checker, with the invariants of a well-typed program
+    interpret  `eval_jaxpr`: a program run
+    dce        what no output needs, dropped; the rules by which equations take part
+    printer    programs as text; `values` is the text of literals, constants and parameters
+    parser     programs from text, the grammar; `reader` reads types, constants and parameters
+    equality   when two programs are the same
+"""
 
 from __future__ import annotations
 
@@ -20,19 +31,17 @@ from corejax.ir.jaxpr import Literal as Literal
 from corejax.ir.jaxpr import Var as Var
 from corejax.ir.jaxpr import bind_consts as bind_consts
 from corejax.ir.jaxpr import close_over_consts as close_over_consts
-from corejax.ir.jaxpr import hoist_consts as hoist_consts
 from corejax.ir.jaxpr import set_printer
 from corejax.ir.jaxpr import subjaxprs as subjaxprs
 from corejax.ir.values import register_param_type as register_param_type
 
 if TYPE_CHECKING:
     from corejax.ir.equality import same_jaxpr as same_jaxpr
-    from corejax.ir.hoisting import hoist_literals as hoist_literals
     from corejax.ir.parser import parse_jaxpr as parse_jaxpr
     from corejax.ir.printer import jaxpr_text as jaxpr_text
 
 # What works on text is imported when it is first used: most programs never are printed.
-_LAZY = {"same_jaxpr": "equality", "hoist_literals": "hoisting", "parse_jaxpr": "parser", "jaxpr_text": "printer"}
+_LAZY = {"same_jaxpr": "equality", "parse_jaxpr": "parser", "jaxpr_text": "printer"}
 
 
 def __getattr__(name: str) -> Any:

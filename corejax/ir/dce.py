@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from corejax.blame import mark
+from corejax.attribution import mark
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
 from corejax.provenance import Provenance
 from corejax.rules import OptionalRules

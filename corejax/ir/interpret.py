@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax.blame import blame
+from corejax.attribution import attribute
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from corejax.source_info import inside, scope_of
 from corejax.trace import state
 
-# Set by interpreters.evaluation: runs a program on concrete values, on NumPy from end to end; None: not concrete.
+# Set by interpreters.host_programs: runs a program on concrete values, on NumPy from end to end; None: not concrete.
 _concrete_runner: Callable[[Jaxpr, list[Any]], list[Any] | None] | None = None
 
 
@@ -76,7 +76,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list
             for v in dead:
                 del env[v]
     except Exception as error:
-        blame(error, eqn.primitive, eqn.source_info)
+        attribute(error, eqn.primitive, eqn.source_info)
         raise
     finally:
         state.source = previous

@@ -217,28 +217,14 @@ def _has_programs(eqn: JaxprEqn) -> bool:
 
 
 def close_over_consts(jaxpr: Jaxpr) -> ClosedJaxpr:
-    """The program with its constvars made leading arguments: closed, and without constants."""
+    """Constants out: `(c, a) -> b` without constants, of a program `a -> b` with constvars `c`.
+
+    `bind_consts` undoes it.
+    """
     if not jaxpr.constvars:
         return ClosedJaxpr(jaxpr, ())
     opened = Jaxpr((), [*jaxpr.constvars, *jaxpr.invars], jaxpr.eqns, jaxpr.outvars, jaxpr.debug_info)
     return ClosedJaxpr(opened, ())
-
-
-def hoist_consts(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
-    """Constants out: a closed program without any, and what they were.
-
-    Args:
-        closed: a program `a -> b` with constants `c`.
-
-    Returns:
-        `(c, a) -> b` without constants, and the values of `c`. Memoised on the program; `bind_consts` undoes it.
-    """
-    if not closed.consts:
-        return closed, []
-    found = closed.memo.get("hoist_consts")
-    if found is None:
-        found = closed.memo["hoist_consts"] = close_over_consts(closed.jaxpr)
-    return found, list(closed.consts)
 
 
 def bind_consts(closed: ClosedJaxpr, values: Sequence[Any]) -> ClosedJaxpr:

@@ -1,4 +1,4 @@
-"""Jaxprs from text: reads what `corejax.ir.printer` writes with types.
+"""Jaxprs from text: reads what `corejax.ir.printer` writes.
 
     program   = "{" "lambda" [constvar ...] ";" [binder ...] "."
                 "let" [equation ...] "in" "(" [atom, ...] ")" "}"
@@ -41,7 +41,7 @@ _IN = re.compile(r"in\b")
 # What `jaxpr_text(program, requires=True)` begins with.
 _REQUIRES = re.compile(r"^# requires (?P<distribution>\S+) (?P<version>\S+): (?P<primitives>.*)$", re.MULTILINE)
 
-_UNTYPED = "; programs that were printed with types=None do not parse"
+_UNTYPED = "; programs without types do not parse"
 
 
 def parse_jaxpr(text: str, consts: Sequence[Any] | None = None) -> Jaxpr | ClosedJaxpr:

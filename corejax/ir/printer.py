@@ -57,7 +57,7 @@ class Names:
 def jaxpr_text(
     program: Jaxpr | ClosedJaxpr,
     *,
-    types: str | None = "short",
+    types: str = "short",
     source_info: bool = False,
     consts: bool = False,
     requires: bool = False,
@@ -66,8 +66,7 @@ def jaxpr_text(
 
     Args:
         program: the program.
-        types: "short" for `a:f32[3]`, "long" for `a:float32[3]`; None for no types at all, in the layout that
-            JAX had before it printed types (which the parser does not read).
+        types: "short" for `a:f32[3]`, "long" for `a:float32[3]`.
         source_info: end each equation with a comment that names the user's line, and the named scopes and
             transformations that it is in.
         consts: show the values of a closed program's own constants too, `{ lambda a:f32[2]=[1.0, 2.0]; ...`.
@@ -77,11 +76,11 @@ def jaxpr_text(
             (`# requires corejax-acme 1.0: acme.cube`).
 
     Raises:
-        ValueError: `types` is none of the three.
+        ValueError: `types` is neither.
     """
-    if types not in ("short", "long", None):
-        raise ValueError(f"types is 'short', 'long' or None, got {types!r}")
-    printer = (_UntypedPrinter if types is None else _Printer)(long=types == "long", source_info=source_info)
+    if types not in ("short", "long"):
+        raise ValueError(f"types is 'short' or 'long', got {types!r}")
+    printer = _Printer(long=types == "long", source_info=source_info)
     if requires:
         printer.lines += _requirements(program)
     printer.program(program, "", "", consts)
@@ -163,7 +162,7 @@ class _Scope:
 
 
 class _Printer:
-    """The typed layout. `pad` is a construct's indentation, `first` what precedes it on its first line."""
+    """The layout. `pad` is a construct's indentation, `first` what precedes it on its first line."""
 
     def __init__(self, long: bool = False, source_info: bool = False) -> None:
         self.lines: list[str] = []
@@ -253,52 +252,3 @@ class _Printer:
 
     def literal(self, literal: Literal) -> str:
         return f"{scalar_text(literal_scalar(literal))}:{self.type(literal.aval)}"
-
-
-class _UntypedPrinter(_Printer):
-    """The layout without types: things stand to the right of what they belong to, strings have no quotes."""
-
-    def program(self, program: Jaxpr | ClosedJaxpr, pad: str, first: str, consts: bool) -> None:
-        jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
-        scope = _Scope(jaxpr)
-        constvars = [scope.names[v] for v in jaxpr.constvars]
-        if consts and isinstance(program, ClosedJaxpr):
-            constvars = [f"{v}={const_text(c)}" for v, c in zip(constvars, program.consts, strict=True)]
-        binders = " ".join(scope.names[v] for v in jaxpr.invars)
-        self.lines.append(f"{pad}{first}{{ lambda {' '.join(constvars)} ; {binders}.")
-        pad = " " * (len(pad) + len(first) + 2)
-        for index, eqn in enumerate(jaxpr.eqns):
-            self.eqn(eqn, scope, pad + ("    " if index else "let "))
-        self.lines.append(f"{pad}in {self.outputs(jaxpr, scope)} }}")
-
-    def eqn(self, eqn: JaxprEqn, scope: _Scope, pad: str) -> None:
-        line = pad + self.head(eqn, scope)
-        operands = "".join(" " + self.atom(v, scope) for v in eqn.invars)
-        if eqn.params:
-            line += "[ "
-            for name, value in sorted(eqn.params.items()):
-                self.value(value, line, f"{name}=")
-                line = " " * len(line)
-            self.lines[-1] += " ]" + operands
-        else:
-            self.lines.append(line + operands)
-        self.comment(eqn)
-
-    def value(self, value: Any, pad: str, first: str) -> None:
-        line = pad + first
-        if isinstance(value, ClosedJaxpr | Jaxpr):
-            self.program(value, line, "", consts=True)
-        elif has_programs(value):
-            line += "( "
-            for item in value:
-                self.value(item, line, "")
-                line = " " * len(line)
-            self.lines[-1] += " )"
-        else:
-            self.lines.append(line + (value if isinstance(value, str) else value_text(value)))
-
-    def typed(self, name: str, var: Var) -> str:
-        return name
-
-    def literal(self, literal: Literal) -> str:
-        return scalar_text(literal_scalar(literal))

@@ -1,11 +1,24 @@
 """Plugins: hook specs, discovery, lazy loading, faults, provenance.
 
+Where to read, in this order (everything with an underscore is this room's own):
+
+- `hookspecs` is the contract: what a plugin may give. `_example` is one of the types in it.
+- `_records` and `_selection`: what is known of one plugin, and whether it is on. `_discovery` finds what is installed.
+- `_hooks` makes hooks of a plugin object, `_exports` takes what they give, `_loading` runs them one plugin at a time
+  (with `_load_lock`; what a failed one registered is taken back), `_lazy_rules` at first need.
+- `_plugin_manager` puts these together for a process. `_finder` imports `corejax.<namespace>` through it.
+- `_manifest` reads what a plugin says of itself in a file, `_usable_manifests` whether all of these together will
+  do; the author's kit writes them.
+- `_rule_status` and `_primitive_table`: which rules a primitive has, and all primitives as a table, for commands.
+- `_missing_names`, `_first_party`, `_requirements`: the errors for what is not there. `_isolation`: for tests.
+
 This module wires the lower floors to the plugin manager: a missing rule, operator, structural operation or facade
 name has the plugins loaded. Nothing is discovered or imported until then, and pluggy itself is imported only then.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import threading
@@ -18,9 +31,30 @@ from corejax.backends import backends
 from corejax.structural import structural
 
 if TYPE_CHECKING:
-    from corejax.plugins.examples import Example
-    from corejax.plugins.plugin_manager import PluginManager
-    from corejax.plugins.records import PluginRecord
+    from corejax.plugins._example import Example
+    from corejax.plugins._first_party import HOMES as HOMES
+    from corejax.plugins._first_party import KNOWN_COMMANDS as KNOWN_COMMANDS
+    from corejax.plugins._plugin_manager import PluginManager
+    from corejax.plugins._primitive_table import PrimitiveTable as PrimitiveTable
+    from corejax.plugins._primitive_table import Row as Row
+    from corejax.plugins._primitive_table import primitive_table as primitive_table
+    from corejax.plugins._records import PluginRecord as PluginRecord
+    from corejax.plugins._records import causes as causes
+    from corejax.plugins._records import named as named
+    from corejax.plugins._rule_status import STATUSES as STATUSES
+    from corejax.plugins._rule_status import RuleStatus as RuleStatus
+    from corejax.plugins._rule_status import Status as Status
+    from corejax.plugins._rule_status import rule_statuses as rule_statuses
+    from corejax.plugins._selection import Selection as Selection
+
+# What other rooms use besides the functions here, imported when it is used: module -> names.
+_LATER = {
+    "_first_party": {"HOMES", "KNOWN_COMMANDS"},
+    "_primitive_table": {"PrimitiveTable", "Row", "primitive_table"},
+    "_records": {"PluginRecord", "causes", "named"},
+    "_rule_status": {"STATUSES", "RuleStatus", "Status", "rule_statuses"},
+    "_selection": {"Selection"},
+}
 
 _manager: PluginManager | None = None
 _making = threading.Lock()
@@ -31,7 +65,7 @@ def manager() -> PluginManager:
     """The process's plugin manager."""
     global _manager
     if _manager is None:
-        from corejax.plugins.plugin_manager import PluginManager
+        from corejax.plugins._plugin_manager import PluginManager
 
         with _making:
             if _manager is None:
@@ -76,25 +110,24 @@ def provided_checks() -> dict[str, tuple[Any, str]]:
     return manager().checks()
 
 
-def wire(kernel_directory: str, lazy_names: Iterable[str] = ()) -> None:
+def wire(kernel_directory: str) -> None:
     """Connect the lower floors; called once, by `corejax/__init__.py`, when its own names are there.
 
     Args:
         kernel_directory: the kernel's package.
-        lazy_names: names of the facade's own that it has not imported yet.
     """
-    from corejax.plugins import finder
+    from corejax.plugins import _finder
 
     kernel_modules = {name.partition(".")[0] for name in os.listdir(os.path.abspath(kernel_directory))}
     facade = {name for name in vars(sys.modules["corejax"]) if not name.startswith("_")}
-    _reserved.update(kernel_modules, facade, lazy_names)
+    _reserved.update(kernel_modules, facade)
     array_methods.set_loader(lambda: manager().load())
     structural.loader = lambda: manager().load()
     backends.load_plugins = lambda: manager().load()
     backends.import_object = lambda name: manager().import_backend(name)
     rules.set_rule_loader(_load_for, _problems, _whose)
     provenance.set_resolver(lambda module: manager().owner_of(module))
-    finder.install(manager, kernel_modules)
+    _finder.install(manager, kernel_modules)
 
 
 def _load_for(kind: str) -> bool:
@@ -112,9 +145,9 @@ def _problems(kind: str) -> list[str]:
 
 
 def _whose(primitive: str, distribution: str | None) -> str:
-    from corejax.plugins import missing
+    from corejax.plugins import _missing_names
 
-    return missing.whose_primitive(manager(), primitive, distribution)
+    return _missing_names.whose_primitive(manager(), primitive, distribution)
 
 
 def is_import_from(frame: FrameType) -> bool:
@@ -126,11 +159,18 @@ def is_import_from(frame: FrameType) -> bool:
 
 def missing_name(name: str, *, importing: bool) -> Exception:
     """The error for a facade name that nobody exports: what failed, what to install, or what was meant."""
-    from corejax.plugins import missing
+    from corejax.plugins import _missing_names
 
-    return missing.missing_name(manager(), name, importing=importing)
+    return _missing_names.missing_name(manager(), name, importing=importing)
 
 
 def exported(name: str) -> Any:
     """What plugins export under a facade name, dotted inside a namespace (`"lax.scan"`), or None."""
     return manager().exported(name)
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _LATER.items():
+        if name in names:
+            return getattr(importlib.import_module(f"corejax.plugins.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

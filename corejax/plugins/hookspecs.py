@@ -1,43 +1,36 @@
 """The hooks of plugin API version 1: what a plugin may contribute.
 
 Each hook is an empty function; its docstring is the contract. A plugin implements any of them with `hookimpl`,
-with any subset of the arguments, so arguments can be added without breaking anybody. An argument that is renamed or
-removed stays in the signature while it is deprecated (`corejax.deprecations`). A plugin that raises in a hook
-contributes nothing: what it had registered is taken back.
+with any subset of the arguments, so arguments can be added without breaking anybody. A plugin that raises in a hook
+contributes nothing: what it had registered is taken back. Each plugin's hooks are called by themselves (`_hooks.py`):
+the first result is the only one.
+
+A hook or an argument that is renamed stays here while it is deprecated, with `@hookspec(warn_on_impl=...)` or
+`@hookspec(warn_on_impl_args={"old": CorejaxDeprecationWarning("...")})`, and its caller passes both; see
+`corejax/deprecations.py` for names that are gone.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import pluggy
 
-from corejax.deprecations import hook_warning, hook_warnings
-from corejax.plugins.examples import Example
+from corejax.plugins._example import Example
 
 API_VERSION = 1
 
-_F = TypeVar("_F", bound=Callable[..., Any])
-
 hookimpl = pluggy.HookimplMarker("corejax")
-_marker = pluggy.HookspecMarker("corejax")
+hookspec = pluggy.HookspecMarker("corejax")
 
 
-def hookspec(fn: _F) -> _F:
-    """Mark a hook's specification; implementations of what is deprecated are warned about when they load."""
-    arguments = list(inspect.signature(fn).parameters)
-    name = fn.__name__
-    return _marker(fn, warn_on_impl=hook_warning(name), warn_on_impl_args=hook_warnings(name, arguments))
-
-
-@hookspec
+@hookspec(firstresult=True)
 def corejax_declare_api_version() -> int:  # type: ignore[empty-body]
     """The plugin API version that the plugin was made for. Called once, before any other hook; default 1."""
 
 
-@hookspec
+@hookspec(firstresult=True)
 def corejax_register_primitives() -> None:
     """Import the modules that define the plugin's primitives with their rules.
 
@@ -46,7 +39,7 @@ def corejax_register_primitives() -> None:
     """
 
 
-@hookspec
+@hookspec(firstresult=True)
 def corejax_register_rules(kind: str) -> None:
     """Import the modules that hold rules of one kind which are not imported with the primitives.
 
@@ -58,45 +51,45 @@ def corejax_register_rules(kind: str) -> None:
     """
 
 
-@hookspec
+@hookspec(firstresult=True)
 def corejax_declare_rule_kinds() -> Mapping[str, str]:  # type: ignore[empty-body]
     """Rule kinds of the plugin's own: `{"interval": "acme_corejax.interpreter:interval_rules"}`.
 
     Each names a module and the `RuleRegistry` of that kind in it. Called when the plugin is loaded; the module is
-    imported when somebody asks for every rule kind (`corejax list-primitives`, `corejax show`, `corejax.explain`), or
-    earlier by whoever uses the transformation. It is best the module of the interpreter, so that `explain` sees both.
+    imported when somebody asks for every rule kind (`corejax list-primitives`, `corejax show`), or earlier by
+    whoever uses the transformation. It is best the module of the interpreter.
 
     Rules of the kind are found like any others: what is missing is asked of every plugin's `corejax_register_rules`,
     then derived. Where the module cannot be imported, the fault is recorded and the plugin's other contributions stay.
     """
 
 
-@hookspec
+@hookspec(firstresult=True)
 def corejax_export_names() -> Mapping[str, str]:  # type: ignore[empty-body]
     """Names for the facade: `{"jit": "acme_corejax.api:jit"}` makes `corejax.jit`. Imported at first use."""
 
 
-@hookspec
+@hookspec(firstresult=True)
 def corejax_export_namespaces() -> Mapping[str, str]:  # type: ignore[empty-body]
     """Modules for the facade: `{"lax": "acme_corejax.lax"}` makes `corejax.lax`. Imported at first use."""
 
 
-@hookspec
+@hookspec(firstresult=True)
 def corejax_provide_array_methods() -> Mapping[str, Any]:  # type: ignore[empty-body]
     """Operators, methods and properties of arrays and tracers, by name. Called when the plugin is loaded."""
 
 
-@hookspec
+@hookspec(firstresult=True)
 def corejax_provide_operations() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-body]
     """Structural operations that interpreters need, by name (`corejax.structural`)."""
 
 
-@hookspec
+@hookspec(firstresult=True)
 def corejax_declare_settings() -> Mapping[str, tuple[Any, Callable[[Any], Any]]]:  # type: ignore[empty-body]
     """Settings: name -> (default, parser). Each becomes an attribute of `corejax.config`."""
 
 
-@hookspec
+@hookspec(firstresult=True)
 def corejax_provide_backends() -> Mapping[str, str]:  # type: ignore[empty-body]
     """Backends: `{"acme": "acme_corejax.backend:BACKEND"}` makes `jit(f, backend="acme")`.
 
@@ -106,7 +99,7 @@ def corejax_provide_backends() -> Mapping[str, str]:  # type: ignore[empty-body]
     """
 
 
-@hookspec
+@hookspec(firstresult=True)
 def corejax_provide_examples(primitive: str) -> Sequence[Example]:  # type: ignore[empty-body]
     """Applications of one of the plugin's primitives, which its rules are checked on (`corejax verify`).
 
@@ -117,7 +110,7 @@ def corejax_provide_examples(primitive: str) -> Sequence[Example]:  # type: igno
     """
 
 
-@hookspec
+@hookspec(firstresult=True)
 def corejax_provide_checks() -> Mapping[str, str]:  # type: ignore[empty-body]
     """Checks of rules of the plugin's own kind: `{"interval": "acme_corejax.checks:INTERVAL"}`.
 
@@ -127,7 +120,7 @@ def corejax_provide_checks() -> Mapping[str, str]:  # type: ignore[empty-body]
     """
 
 
-@hookspec
+@hookspec(firstresult=True)
 def corejax_add_cli_commands(group: Any) -> None:
     """Add commands to the `corejax` command. Called for `corejax --help` and for commands that are not built in.
 

@@ -7,13 +7,14 @@ import weakref
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from corejax import source_info
+from corejax import observe, source_info
 from corejax.config import config
 from corejax.derivation import Derivation, Derivations
 from corejax.errors import DerivedRuleWarning, MissingRuleError
 from corejax.provenance import Provenance
 from corejax.rules import _messages
 from corejax.rules._loading import load_rules
+from corejax.rules._reporting import follow_watchers, reporting
 from corejax.rules._rule import Rule, RuleFn
 from corejax.rules._written import WrittenRules, follow_settings
 from corejax.tables import Table
@@ -30,6 +31,7 @@ class RuleRegistry(WrittenRules, Mapping["Primitive", RuleFn]):
         title: the rule kind in a sentence ("JVP rule").
         template: the code that an author has to write, with `{name}` for the primitive.
         table: primitive -> callable ready to run; read by interpreters: `table.get(primitive) or lookup(primitive)`.
+            While somebody watches (`corejax.observe`) its rules, and those of `lookup`, report their runs.
         required: whether a primitive without such a rule counts as incomplete. Rule kinds that plugins add say False.
         flags: declarations that `register` takes for rules of the kind.
         adapt: `(primitive, rule, flags)` to the callable ready to run; by default the rule itself.
@@ -74,14 +76,28 @@ class RuleRegistry(WrittenRules, Mapping["Primitive", RuleFn]):
 
     def find(self, primitive: Primitive, platform: str | None = None) -> RuleFn | None:
         """As `lookup`, with None instead of the error."""
+        if not observe.watched:
+            return self._find(primitive, platform)
+        # What a derived rule is made of outlives the watching, and is no step of what is watched.
+        found = observe.unwatched(self._find, primitive, platform)
+        if found is None:
+            return None
+        platform = platform if platform is not None and (primitive, platform) in self._platform_table else None
+        return reporting(self.kind, primitive, found, self.rule_of(primitive, platform), platform)
+
+    def ready(self, primitive: Primitive) -> RuleFn | None:
+        """The rule ready to run, if it is at hand: nothing is loaded or derived, and no run of it is reported."""
+        return self._ready.get(primitive)
+
+    def _find(self, primitive: Primitive, platform: str | None) -> RuleFn | None:
         if platform is not None:
             load_rules(self.kind)  # a platform's rule may come with the lazy ones where a general one is here
             found = self._platform_table.get((primitive, platform))
             if found is not None:
                 return found
-        found = self.table.get(primitive)
+        found = self._ready.get(primitive)
         if found is None and load_rules(self.kind):
-            found = self.table.get(primitive)
+            found = self._ready.get(primitive)
         return found if found is not None else self._derive(primitive)
 
     def is_written(self, primitive: Primitive) -> bool:
@@ -171,7 +187,7 @@ class RuleRegistry(WrittenRules, Mapping["Primitive", RuleFn]):
         self.register(primitive, rule)
 
     def __contains__(self, primitive: object) -> bool:
-        return primitive in self.table
+        return primitive in self._ready
 
     def get(self, primitive: Primitive, default: Any = None) -> Any:
         """The rule in the table or derivable, else `default`."""
@@ -179,10 +195,10 @@ class RuleRegistry(WrittenRules, Mapping["Primitive", RuleFn]):
         return default if found is None else found
 
     def __iter__(self) -> Iterator[Primitive]:
-        return iter(self.table)
+        return iter(self._ready)
 
     def __len__(self) -> int:
-        return len(self.table)
+        return len(self._ready)
 
     def __hash__(self) -> int:
         return id(self)
@@ -191,7 +207,7 @@ class RuleRegistry(WrittenRules, Mapping["Primitive", RuleFn]):
         return self is other
 
     def __repr__(self) -> str:
-        return f"<registry of {self.title}s: {len(self.table)} primitives>"
+        return f"<registry of {self.title}s: {len(self._ready)} primitives>"
 
 
 registries: Table[str, RuleRegistry] = Table(
@@ -201,3 +217,4 @@ registries: Table[str, RuleRegistry] = Table(
     ),
 )
 follow_settings(registries)
+follow_watchers(registries)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from corejax.config import config
 from corejax.provenance import Provenance
 from corejax.rules._messages import second
+from corejax.rules._reporting import reporting_table
 from corejax.rules._rule import Rule, RuleFn, chain, in_force
 from corejax.tables import Entry, Table
 
@@ -27,7 +28,8 @@ class WrittenRules:
         self.kind = kind
         self.title = title
         self.flags = frozenset(flags)
-        self.table: dict[Primitive, RuleFn] = {}
+        self._ready: dict[Primitive, RuleFn] = {}
+        self.table = reporting_table(self, self._ready)
         self.adapt: Callable[[Any, RuleFn, Mapping[str, Any]], RuleFn] = lambda primitive, fn, flags: fn
         self.on_change: Callable[[Any], None] = lambda primitive: None
         self._written: Table[Key, Rule] = Table(title, changed=self._follow, refusal=self._second)
@@ -114,13 +116,17 @@ class WrittenRules:
         self._install(primitive, platform, ready)
 
     def _install(self, primitive: Primitive, platform: str | None, ready: RuleFn | None) -> None:
-        table: dict[Any, RuleFn] = self.table if platform is None else self._platform_table
+        table: dict[Any, RuleFn] = self._ready if platform is None else self._platform_table
         key = primitive if platform is None else (primitive, platform)
         if ready is None:
             table.pop(key, None)
         else:
             table[key] = ready
         self.on_change(primitive)
+
+    def report(self) -> None:
+        """Have `table` report runs of rules, or no longer, as `observe.watched` says."""
+        self.table = reporting_table(self, self._ready)
 
     def _in_force(self, primitive: Primitive, platform: str | None = None) -> Rule | None:
         return in_force(chain(self._written.entries((primitive, platform))))

@@ -11,7 +11,7 @@ from corejax.avals import get_aval
 from corejax.interpreters.debug_info import DebugInfo, fun_name
 from corejax.interpreters.jvp import jvp_flat
 from corejax.interpreters.linear_program import TapeCall
-from corejax.interpreters.linearize import LinearTape, linearize_flat
+from corejax.interpreters.linearize import linearize_flat
 from corejax.interpreters.staging import stage
 from corejax.interpreters.transposition import UndefPrimal, backward_pass, zero_cotangent
 from corejax.source_info import JVP, TRANSPOSE
@@ -127,28 +127,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     Raises:
         TypeError: an argument is not an array; `f_lin` is given tangents of another structure, shape or dtype.
     """
-    _check_callable("linearize", fun)
-    leaves, in_tree = tree.tree_flatten(primals)
-    check_arguments("linearize", fun, leaves, lambda: arg_names(fun, in_tree))
-    avals = [get_aval(x) for x in leaves]
-    flat: Any = _AuxFunction(fun, in_tree) if has_aux else FlatFunction(fun, in_tree)
-    outs, tape = linearize_flat(
-        in_scope(JVP, flat), leaves, [differentiable(a) for a in avals], DebugInfo(fun, "linearize")
-    )
-    f_lin, out, aux = _with_linear(Pushforward, fun, flat, (leaves, in_tree), outs, tape)
-    return (out, f_lin, aux) if has_aux else (out, f_lin)
-
-
-def _with_linear(kind: Any, fun: Any, flat: Any, inputs: tuple[Any, Any], outs: Any, tape: LinearTape) -> Any:
-    """The linear function of a tape, the outputs, and the auxiliary ones if there are any."""
-    leaves, in_tree = inputs
-    has_aux = type(flat) is _AuxFunction
-    n = flat.num_out if has_aux else len(outs)
-    tape.outs = tape.outs[:n]
-    avals_in, avals_out = (tuple(get_aval(x) for x in xs) for xs in (leaves, outs[:n]))
-    linear = kind(Signature(fun, avals_in, avals_out, in_tree, flat.out_tree), TapeCall(tape))
-    aux = flat.aux.unflatten(outs[n:]) if has_aux else None
-    return linear, _unflatten_outputs(flat, outs[:n]), aux
+    return _linear_at("linearize", Pushforward, fun, primals, has_aux)
 
 
 @api_boundary
@@ -167,14 +146,24 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     Raises:
         TypeError: an argument is not an array.
     """
-    _check_callable("vjp", fun)
+    return _linear_at("vjp", Pullback, fun, primals, has_aux)
+
+
+def _linear_at(transform: str, kind: Any, fun: Any, primals: tuple[Any, ...], has_aux: bool) -> Any:
+    """`f(x)`, its derivative at `x` as a linear function of one kind, and the auxiliary results if there are any."""
+    _check_callable(transform, fun)
     leaves, in_tree = tree.tree_flatten(primals)
-    check_arguments("vjp", fun, leaves, lambda: arg_names(fun, in_tree))
+    check_arguments(transform, fun, leaves, lambda: arg_names(fun, in_tree))
+    avals_in = tuple(get_aval(x) for x in leaves)
     flat: Any = _AuxFunction(fun, in_tree) if has_aux else FlatFunction(fun, in_tree)
-    active = [differentiable(get_aval(x)) for x in leaves]
-    outs, tape = linearize_flat(in_scope(JVP, flat), leaves, active, DebugInfo(fun, "vjp"))
-    pullback, out, aux = _with_linear(Pullback, fun, flat, (leaves, in_tree), outs, tape)
-    return (out, pullback, aux) if has_aux else (out, pullback)
+    active = [differentiable(a) for a in avals_in]
+    outs, tape = linearize_flat(in_scope(JVP, flat), leaves, active, DebugInfo(fun, transform))
+    n = flat.num_out if has_aux else len(outs)
+    tape.outs = tape.outs[:n]
+    avals_out = tuple(get_aval(x) for x in outs[:n])
+    linear = kind(Signature(fun, avals_in, avals_out, in_tree, flat.out_tree), TapeCall(tape))
+    result = (_unflatten_outputs(flat, outs[:n]), linear)
+    return (*result, flat.aux.unflatten(outs[n:])) if has_aux else result
 
 
 @api_boundary

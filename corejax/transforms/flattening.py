@@ -1,4 +1,7 @@
-"""From user functions on pytrees to flat functions on lists, and the checks of arguments on the way."""
+"""User functions of pytrees as functions of lists of leaves; the checks of their arguments and outputs.
+
+`FlatFunction` is what every transformation hands to its interpreter. `ShapeDtypeStruct` is an argument without a value.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import numpy as np
 from corejax import tree
 from corejax.array import as_array
 from corejax.avals import get_aval
-from corejax.interpreters import looping as looping  # a way to make vmap rules
+from corejax.interpreters import looping as looping  # registers the vmap rule that is derived as a loop
 from corejax.interpreters.batching import batch_flat, move_batch_axis
 from corejax.interpreters.debug_info import DebugInfo, fun_name
 from corejax.source_info import VMAP
@@ -22,6 +22,17 @@ from corejax.transforms.flattening import FlatFunction, arg_names, check_argumen
 
 def _is_axis(x: Any) -> bool:
     return x is None or (isinstance(x, int) and not isinstance(x, bool))
+
+
+def _checked_in_axes(in_axes: Any) -> Any:
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if not isinstance(in_axes, tuple) and not _is_axis(in_axes):
+        raise TypeError(
+            f"vmap: in_axes is an integer, None, or a tuple with an entry for each positional argument, got {in_axes!r}"
+        )
+    _check_axes("in_axes", in_axes)
+    return in_axes
 
 
 def _check_axes(name: str, axes: Any) -> None:
@@ -66,6 +77,18 @@ def _axis_size(
             lines.append(f"  axis_size: {given}")
         raise ValueError(f"vmap of {fun_name(fun)}: the mapped axes have unequal sizes:\n" + "\n".join(lines))
     return given if given is not None else known.pop()
+
+
+def _batched_outs(
+    fun: Any, axis_size: int, outs: Sequence[Any], dims: Sequence[int | None], out_tree: Any, out_axes: Any
+) -> Any:
+    """The outputs with the mapped axis where `out_axes` says."""
+    axes = [out_axes] * len(outs) if _is_axis(out_axes) else tree.flatten_axes("vmap out_axes", out_tree, out_axes)
+    moved = [
+        _batched_out(fun, axis_size, x, d, a, lambda i=i: leaf_names(out_tree)[i] or "of the function")  # type: ignore[misc]
+        for i, (x, d, a) in enumerate(zip(outs, dims, axes, strict=True))
+    ]
+    return tree.tree_unflatten(out_tree, moved)
 
 
 def _batched_out(fun: Any, axis_size: int, x: Any, dim: int | None, axis: int | None, name: Callable[[], str]) -> Any:
@@ -118,13 +141,7 @@ def vmap(
     """
     if not callable(fun):
         raise TypeError(f"vmap transforms a function, got {fun!r} of type {type(fun).__name__}")
-    if isinstance(in_axes, list):
-        in_axes = tuple(in_axes)
-    if not isinstance(in_axes, tuple) and not _is_axis(in_axes):
-        raise TypeError(
-            f"vmap: in_axes is an integer, None, or a tuple with an entry for each positional argument, got {in_axes!r}"
-        )
-    _check_axes("in_axes", in_axes)
+    in_axes = _checked_in_axes(in_axes)
     _check_axes("out_axes", out_axes)
 
     @api_boundary
@@ -149,15 +166,7 @@ def vmap(
         size = _axis_size(fun, leaves, axes, axis_size, names)
         flat = FlatFunction(fun, in_tree, with_kwargs=True)
         outs, dims = batch_flat(in_scope(VMAP, flat), size, leaves, axes, axis_name, DebugInfo(fun, "vmap", in_tree))
-        out_tree = flat.out_tree
-        out_list = (
-            [out_axes] * len(outs) if _is_axis(out_axes) else tree.flatten_axes("vmap out_axes", out_tree, out_axes)
-        )
-        moved = [
-            _batched_out(fun, size, x, d, a, lambda i=i: leaf_names(out_tree)[i] or "of the function")  # type: ignore[misc]
-            for i, (x, d, a) in enumerate(zip(outs, dims, out_list, strict=True))
-        ]
-        return tree.tree_unflatten(out_tree, moved)
+        return _batched_outs(fun, size, outs, dims, flat.out_tree, out_axes)
 
     batched.__doc__ = f"{fun_name(fun)} vectorised over in_axes={in_axes!r}.\n\n{fun.__doc__ or ''}"
     return batched

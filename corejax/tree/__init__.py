@@ -1,4 +1,8 @@
-"""Pytrees: nested containers of arrays. JAX's `tree_util` names, and the short ones of `jax.tree`."""
+"""Pytrees: nested containers of arrays. JAX's `tree_util` names, and the short ones of `jax.tree`.
+
+`_treedef` flattens trees into leaves and a structure, over optree; `_paths` says where in a tree a leaf is; `_registry`
+makes classes nodes; `_prefix` holds trees against trees; `_functions` are map, reduce and transpose.
+"""
 
 from corejax.tree._functions import (
     build_tree,

@@ -5,7 +5,7 @@ so that caches keyed by them hash and compare in C. Treedefs with registered nod
 equal ones would exchange their metadata (`1` for `True`, one object for another that is equal to it).
 
 As in JAX, and other than in optree, unflattening gives dicts in the order of their sorted keys. Equal
-treedefs would otherwise rebuild different orders, and which a cached trace saw would depend on chance.
+treedefs would otherwise rebuild different orders, and a cached trace would have seen one or the other.
 """
 
 from __future__ import annotations

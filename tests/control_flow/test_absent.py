@@ -11,7 +11,8 @@ import pytest
 
 from corejax import lax, plugins
 from corejax.errors import PluginMissingError, PluginMissingImportError
-from corejax.plugins.plugin_manager import PluginManager, installed_entry_points
+from corejax.plugins._discovery import installed_entry_points
+from corejax.plugins._plugin_manager import PluginManager
 
 NAMES = ("cond", "switch", "scan", "while_loop", "fori_loop", "map", "ProgressBar")
 

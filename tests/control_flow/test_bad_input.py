@@ -11,7 +11,7 @@ import corejax
 import corejax.numpy as jnp
 from corejax import lax
 from corejax.custom_derivatives import ClosedOverError
-from corejax.extend import trace_state
+from corejax.trace import state as trace_state
 
 X = np.arange(3, dtype=np.float32)
 

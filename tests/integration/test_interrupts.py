@@ -61,7 +61,8 @@ STORM = """
     import numpy as np
     import corejax as cj, corejax.numpy as jnp
     from corejax import lax
-    from corejax.extend import bottom_trace, trace_state
+    from corejax.trace import state as trace_state
+    from corejax.extend import bottom_trace
 
     X = np.array([0.5, -1.0, 2.0], np.float32)
     f = lambda x: jnp.sum(jnp.sin(x) * x)

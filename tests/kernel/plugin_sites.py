@@ -9,16 +9,17 @@ import sys
 import textwrap
 import tomllib
 from collections.abc import Iterator
-from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
 import pytest
+from importlib_metadata import distributions
 
 import corejax
 from corejax import plugins
-from corejax.plugins.plugin_manager import GROUP, PluginManager
-from corejax.plugins.records import PluginRecord
+from corejax.plugins._discovery import GROUP
+from corejax.plugins._plugin_manager import PluginManager
+from corejax.plugins._records import PluginRecord
 from corejax.rules import registries
 from corejax.tables import restore, snapshot
 
@@ -27,7 +28,7 @@ KERNEL = Path(__file__).parents[2]
 
 # What a program under test runs first: only distributions of the site are installed.
 ONLY_THE_SITE = """
-import importlib.metadata as _metadata
+import importlib_metadata as _metadata
 _entry_points = _metadata.entry_points
 def _only_the_site(**wanted):
     return [e for e in _entry_points(**wanted) if str(e.dist.locate_file("")) == {site!r}]

@@ -24,7 +24,7 @@ from corejax.extend import (
     vmap_rules,
     why_not_differentiable,
 )
-from corejax.plugins.coverage import coverage_of
+from corejax.plugins._rule_status import rule_statuses
 from tests.kernel.toys import cos, mul, sin, sum_
 
 pytestmark = pytest.mark.usefixtures("toys")
@@ -100,7 +100,7 @@ def count_above(**options):
 
 def test_integer_results_need_no_jvp():
     p = count_above()
-    assert coverage_of(p)["jvp"].derivation == "integer results"
+    assert rule_statuses(p)["jvp"].derivation == "integer results"
     out, tangent = cj.jvp(p.bind, (X,), (X,))
     assert int(out) == 2 and np.asarray(tangent).dtype.names == ("float0",)
     f = lambda x: sum_(mul(x, np.float32(1))) if int(p.bind(x)) == 2 else sin(sum_(x))
@@ -120,7 +120,7 @@ def test_a_mix_needs_a_rule_still():
     p = Primitive(
         "acme.frexp", multiple_results=True, impl=np.frexp, abstract_eval=lambda x: [x, x.update(dtype=np.int32)]
     )
-    assert coverage_of(p)["jvp"].status == "missing"
+    assert rule_statuses(p)["jvp"].status == "missing"
     with pytest.raises(MissingRuleError, match=r"acme.frexp.*JVP rule"):
         cj.jvp(p.bind, (X,), (X,))
 
@@ -141,7 +141,7 @@ def test_a_mix_needs_a_rule_still():
 )
 def test_what_is_listed(abstract_eval, status):
     p = Primitive("acme.any", impl=lambda *xs: xs[0], abstract_eval=abstract_eval)
-    assert coverage_of(p)["jvp"].status == status
+    assert rule_statuses(p)["jvp"].status == status
     assert jvp_rules.rule_of(p) is None, "listing leaves nothing behind"
 
 
@@ -156,9 +156,9 @@ def test_types_decide_where_it_is_applied():
         return x.update(dtype=to)
 
     p = Primitive("acme.to", impl=lambda x, to: x.astype(to), abstract_eval=type_of)
-    assert coverage_of(p)["jvp"].status == "missing"
+    assert rule_statuses(p)["jvp"].status == "missing"
     assert cj.jvp(lambda x: p.bind(x, to=np.dtype("int8")), (X,), (X,))[0].dtype == np.int8
-    assert coverage_of(p)["jvp"].status == "derived"
+    assert rule_statuses(p)["jvp"].status == "derived"
     with pytest.raises(MissingRuleError, match=r"acme.to.*JVP rule"):
         cj.jvp(lambda x: p.bind(x, to=np.dtype("float64")), (X,), (X,))
 
@@ -237,7 +237,7 @@ def test_in_the_place_of_a_whole_rule():
         f = (lambda x: p.bind(x, X), lambda x: p.bind(X, x))[operand]
         with pytest.raises(NotDifferentiableError, match=f"acme.power.*in operand {operand}: {WHY}"):
             cj.jvp(f, (X,), (X,))
-    assert coverage_of(p)["jvp"].status == "own"
+    assert rule_statuses(p)["jvp"].status == "own"
 
 
 def keep2(p, x):

@@ -1,11 +1,10 @@
-"""Deprecated names, arguments and hook arguments: warned about for two minor versions, then refused by name."""
+"""Names that leave `corejax.extend`, and hooks that are gone: the replacement is named."""
 
 from __future__ import annotations
 
+import importlib
 import sys
 import warnings
-from collections.abc import Iterator
-from types import ModuleType
 from typing import Any
 
 import pluggy
@@ -13,81 +12,37 @@ import pytest
 
 import corejax
 import corejax.extend as extend
-from corejax import deprecations
-from corejax.deprecations import Deprecation, renamed_arguments
-from corejax.errors import CorejaxDeprecationWarning, PluginError, RemovedArgumentError
+from corejax.deprecations import TABLE, Deprecation
+from corejax.errors import CorejaxDeprecationWarning, PluginError
 from corejax.extend import hookimpl
-from corejax.plugins import hooks, hookspecs
+from corejax.plugins import _hooks, hookspecs
 
-OLD_NAME = Deprecation("old_defjvp", "0.4", "corejax.extend.defjvp", target="corejax.interpreters.jvp:defjvp")
-ENTRIES = [
-    OLD_NAME,
-    Deprecation("scale(by)", "0.4", "factor"),
-    Deprecation("scale(unused)", "0.4"),
-    Deprecation("corejax_register_rules(registry)", "0.4", "kind"),
-]
+DEPRECATED = Deprecation("corejax.extend.defjvp", removed="0.6", target="corejax.interpreters.jvp_helpers:defjvp")
+REMOVED = Deprecation("corejax.extend.defjvp", removed="0.6")
 
 
 @pytest.fixture
-def version(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A function that sets the version of corejax; the table has the fake entries."""
-    monkeypatch.setattr(deprecations, "TABLE", ENTRIES)
-
-    def set_version(text: str) -> None:
-        monkeypatch.setattr(deprecations, "current_version", lambda: text)
-
-    set_version("0.4.0")
-    return set_version
+def deprecated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TABLE, "old_defjvp", DEPRECATED)
 
 
-@renamed_arguments("scale")
-def scale(x: float, *, factor: float = 1.0) -> float:
-    """x times a factor."""
-    return x * factor
-
-
-# -- versions ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("now", "gone"),
-    [("0.4.0", False), ("0.5.9", False), ("0.5.0.dev1+g0", False), ("0.6.0", True), ("0.10.0", True), ("1.0.0", True)],
-)
-def test_two_minor_versions(version: Any, now: str, gone: bool) -> None:
-    version(now)
-    assert OLD_NAME.gone is gone
-
-
-def test_an_entry_may_live_longer(version: Any) -> None:
-    version("1.0.0")
-    assert not Deprecation("a", "0.9", "b", removed="1.1").gone
-    assert minor_error("nonsense") == "not a version: 'nonsense'"
-
-
-def minor_error(text: str) -> str:
-    with pytest.raises(ValueError) as info:
-        deprecations.minor_version(text)
-    return str(info.value)
+@pytest.fixture
+def removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TABLE, "old_defjvp", REMOVED)
 
 
 def test_real_table_is_sound() -> None:
-    """Entries are named once, live two minor versions at least, and point to what exists."""
-    assert deprecations.minor_version(deprecations.current_version())
-    names = [entry.name for entry in deprecations.TABLE]
-    assert len(names) == len(set(names))
-    for entry in deprecations.TABLE:
-        major, minor = deprecations.minor_version(entry.since)
-        assert entry.removed_in >= (major, minor + 2) or entry.removed_in[0] > major
-        assert entry.name not in extend.__all__
-        if entry.target and not entry.gone:
-            with pytest.warns(CorejaxDeprecationWarning):
-                getattr(extend, entry.name)
+    """Names that are gone from `corejax.extend` and the hooks; a target is where an object is."""
+    assert not TABLE.keys() & {*extend.__all__, *_hooks.HOOKS}
+    for name, entry in TABLE.items():
+        module, _, attribute = entry.target.partition(":")
+        assert not module or hasattr(importlib.import_module(module), attribute), name
 
 
 # -- names ---------------------------------------------------------------------------------------------------------
 
 
-def test_deprecated_name_still_works(version: Any) -> None:
+def test_deprecated_name_still_works(deprecated: None) -> None:
     with pytest.warns(CorejaxDeprecationWarning) as caught:
         found = extend.old_defjvp  # type: ignore[attr-defined]
     assert found is extend.defjvp
@@ -97,15 +52,14 @@ def test_deprecated_name_still_works(version: Any) -> None:
     assert caught[0].filename == __file__  # the author's line
 
 
-def test_deprecated_name_can_be_imported(version: Any) -> None:
+def test_deprecated_name_can_be_imported(deprecated: None) -> None:
     with pytest.warns(CorejaxDeprecationWarning) as caught:
         from corejax.extend import old_defjvp  # type: ignore[attr-defined]
     assert old_defjvp is extend.defjvp
     assert {w.filename for w in caught} == {__file__}
 
 
-def test_removed_name_names_its_replacement(version: Any) -> None:
-    version("0.6.0")
+def test_removed_name_names_its_replacement(removed: None) -> None:
     words = r"corejax.extend.old_defjvp was removed in corejax 0.6; use corejax.extend.defjvp instead"
     with pytest.raises(AttributeError, match=words):
         extend.old_defjvp  # type: ignore[attr-defined]  # noqa: B018
@@ -119,30 +73,6 @@ def test_names_that_never_were() -> None:
         extend.nonsense  # type: ignore[attr-defined]  # noqa: B018
     with pytest.raises(ImportError, match=r"cannot import name 'nonsense' from 'corejax.extend'"):
         from corejax.extend import nonsense  # type: ignore[attr-defined]  # noqa: F401
-
-
-# -- arguments -----------------------------------------------------------------------------------------------------
-
-
-def test_renamed_argument(version: Any) -> None:
-    with pytest.warns(CorejaxDeprecationWarning, match=r"argument 'by' of scale .* use factor instead") as caught:
-        assert scale(2.0, by=3.0) == 6.0  # type: ignore[call-arg]
-    assert caught[0].filename == __file__
-    with pytest.warns(CorejaxDeprecationWarning, match="argument 'unused' of scale .* leave it out"):
-        assert scale(2.0, unused=1) == 2.0  # type: ignore[call-arg]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert scale(2.0, factor=3.0) == 6.0
-    with pytest.raises(TypeError, match="scale got 'by' and 'factor', which are the same argument; leave out 'by'"):
-        scale(2.0, by=3.0, factor=3.0)  # type: ignore[call-arg]
-
-
-def test_removed_argument(version: Any) -> None:
-    version("0.7")
-    with pytest.raises(RemovedArgumentError, match=r"argument 'by' of scale was removed in corejax 0.6; use factor"):
-        scale(2.0, by=3.0)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match="unexpected keyword argument 'other'"):
-        scale(2.0, other=1)  # type: ignore[call-arg]
 
 
 # -- hooks ---------------------------------------------------------------------------------------------------------
@@ -169,17 +99,6 @@ class Renamed(Old):
         self.calls.append(registry)
 
 
-@pytest.fixture
-def hooks_with_old_argument(version: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """Hook specifications in which `corejax_register_rules(kind)` was `(registry)`, as a release would have them."""
-
-    def corejax_register_rules(kind: str, registry: str) -> None:
-        """Import rules of a kind."""
-
-    monkeypatch.setattr(hookspecs, "corejax_register_rules", hookspecs.hookspec(corejax_register_rules))
-    yield hookspecs
-
-
 def kinds_of(plugin: Old) -> list[Any]:
     with extend.isolated_plugins() as manager:
         manager.register(plugin, "old")
@@ -191,59 +110,44 @@ def test_plugin_with_fewer_arguments_goes_on_working() -> None:
     assert kinds_of(Old()) == ["registered"]
 
 
-def test_deprecated_hook_argument_gets_the_value_of_its_replacement(hooks_with_old_argument: Any) -> None:
+def test_deprecated_hook_argument_is_warned_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a release would have it in which `corejax_register_rules(kind)` was `(registry)`."""
+
+    def corejax_register_rules(kind: str, registry: str) -> None:
+        """Import rules of a kind."""
+
+    warning = CorejaxDeprecationWarning("argument 'registry' of hook corejax_register_rules; use kind instead")
+    spec = hookspecs.hookspec(firstresult=True, warn_on_impl_args={"registry": warning})(corejax_register_rules)
+    monkeypatch.setattr(hookspecs, "corejax_register_rules", spec)
+    plugin = Renamed()
     with pytest.warns(CorejaxDeprecationWarning, match=r"argument 'registry' of hook .* use kind instead") as caught:
-        assert kinds_of(Renamed()) == ["jvp"]
+        hooks = _hooks.hooks_of(plugin, "old")
     assert caught[0].filename == __file__
+    hooks.corejax_register_rules(kind="jvp", registry="jvp")
+    assert plugin.calls == ["jvp"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert kinds_of(Old()) == ["registered"]
-
-
-def test_removed_hook_argument(version: Any) -> None:
-    version("0.6")
-    with extend.isolated_plugins() as manager:
-        record = manager.register(Renamed(), "old")
-    assert isinstance(record.fault, PluginError)
-    assert "argument 'registry' of hook corejax_register_rules was removed in corejax 0.6; use kind" in str(
-        record.fault
-    )
+        _hooks.hooks_of(Old(), "old")
 
 
 def test_unknown_hook_argument_is_named() -> None:
     with extend.isolated_plugins() as manager:
         record = manager.register(Renamed(), "old")
-    expected = "hook corejax_register_rules has no argument 'registry'; it takes any of kind"
-    assert str(record.fault) == expected
+    assert isinstance(record.fault, PluginError)
+    message = str(record.fault)
+    assert message.startswith("Plugin 'old' for hook 'corejax_register_rules' ") and "{'registry'}" in message
+    assert "\n" not in message, "`corejax plugins` shows the first line"
 
 
 class OldHook:
     """A plugin made when the hook had another name."""
 
-    def __init__(self) -> None:
-        self.calls: list[Any] = []
-
     @hookimpl
-    def corejax_import_rules(self, kind: str) -> None:
-        self.calls.append(kind)
+    def corejax_import_rules(self, kind: str) -> None: ...
 
 
-def test_deprecated_hook_is_called_in_place_of_the_new_one(version: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def corejax_import_rules(kind: str) -> None:
-        """Import rules of a kind."""
-
-    entry = Deprecation("corejax_import_rules", "0.4", "corejax_register_rules")
-    monkeypatch.setattr(deprecations, "TABLE", [entry])
-    monkeypatch.setattr(hookspecs, "corejax_import_rules", hookspecs.hookspec(corejax_import_rules), raising=False)
-    monkeypatch.setattr(hooks, "HOOKS", (*hooks.HOOKS, "corejax_import_rules"))
-    plugin = OldHook()
-    with pytest.warns(CorejaxDeprecationWarning, match="hook corejax_import_rules is .* use corejax_register_rules"):
-        assert kinds_of(plugin) == ["jvp"]  # type: ignore[arg-type]
-
-
-def test_removed_hook_names_its_replacement(version: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deprecations, "TABLE", [Deprecation("corejax_import_rules", "0.4", "corejax_register_rules")])
-    version("0.6")
+def test_removed_hook_names_its_replacement(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TABLE, "corejax_import_rules", Deprecation("corejax_register_rules", removed="0.6"))
     with extend.isolated_plugins() as manager:
         record = manager.register(OldHook(), "old")
     expected = "hook corejax_import_rules was removed in corejax 0.6; use corejax_register_rules instead"

@@ -15,11 +15,12 @@ from corejax import extend, plugins
 from corejax.config import config
 from corejax.errors import DuplicateRegistrationError, MissingRuleError, PluginError
 from corejax.extend import find_primitive, flat_decomposition, isolated_plugins, memoised, stage_closed, trace_stack
-from corejax.plugins.coverage import coverage_of
-from corejax.plugins.plugin_manager import PluginManager
+from corejax.plugins._plugin_manager import PluginManager
+from corejax.plugins._rule_status import rule_statuses
 from corejax.primitive import Primitive, primitives
 from corejax.rules import registries
 from corejax.tables import contents
+from corejax_explain._explain import explain
 from tests.kernel.plugin_sites import Site
 
 PLUGIN = """
@@ -42,7 +43,7 @@ INTERPRETER = """
 import functools
 from corejax.extend import (
     DebugInfo, Derivation, FlatFunction, RuleRegistry, Trace, Tracer, flat_decomposition, get_aval, new_main,
-    set_current_trace, trace_state, tree,
+    set_current_trace, current_trace, tree,
 )
 
 depth_rules = RuleRegistry(
@@ -84,7 +85,7 @@ class DepthTrace(Trace):
 
 
 def depth_flat(fun, vals, depths, debug=None):
-    trace = DepthTrace(trace_state.trace, debug)
+    trace = DepthTrace(current_trace(), debug)
     with new_main(trace):
         outs = fun(*(DepthTracer(trace, x, d) for x, d in zip(vals, depths)))
     return max((x.depth for x in outs if type(x) is DepthTracer and x._trace is trace), default=0)
@@ -164,7 +165,7 @@ def test_it_is_imported_when_somebody_asks_for_all_rule_kinds(depth_site: Site, 
 
 def test_all_rules_of_all_kinds_are_loaded_for_the_command(depth_site: Site, fresh: PluginManager) -> None:
     plugins.load_everything()
-    found = {name: coverage_of(primitives[name])["depth"] for name in ("ops.twice", "ops.plain", "ops.body")}
+    found = {name: rule_statuses(primitives[name])["depth"] for name in ("ops.twice", "ops.plain", "ops.body")}
     assert [c.status for c in found.values()] == ["own", "not_required", "derived"]
     rule = found["ops.twice"].rule
     assert rule is not None and rule.provenance.plugin == "depth" and rule.provenance.module == "depth_plugin.rules"
@@ -231,7 +232,7 @@ def test_a_missing_rule_is_told_as_those_of_the_kernel_are(depth_site: Site, fre
 
 
 def test_explain_watches_the_interpreter_and_the_rules(depth_site: Site, fresh: PluginManager) -> None:
-    explained = corejax.explain(lambda x: corejax.depth(lambda x: bind("ops.body", x))(x))(1.0)
+    explained = explain(lambda x: corejax.depth(lambda x: bind("ops.body", x))(x))(1.0)
     body, twice = explained.primitive("ops.body"), explained.primitive("ops.twice")
     derived, written = body.rule("depth"), twice.rule("depth")
     assert derived is not None and derived.derived == "decomposition"
@@ -257,7 +258,7 @@ def test_explain_calls_an_interpreter_by_its_name() -> None:
     with isolated_plugins():
         primitive = Primitive("echoed", impl=lambda x: x, abstract_eval=lambda x: x)
         for kind, name in ((EchoTrace, "echo"), (NamelessTrace, "NamelessTrace")):
-            explained = corejax.explain(lambda kind=kind: under(kind(extend.bottom_trace()), 1.0))()
+            explained = explain(lambda kind=kind: under(kind(extend.bottom_trace()), 1.0))()
             assert explained.primitive("echoed").interpreters == {name: 1}
 
 

@@ -18,8 +18,8 @@ from corejax.avals import ShapedArray
 from corejax.config import config
 from corejax.errors import DuplicateRegistrationError, MissingRuleError
 from corejax.interpreters import evaluation
-from corejax.interpreters.jvp import defjvp
-from corejax.plugins.coverage import coverage, coverage_of, is_required
+from corejax.interpreters.jvp_helpers import defjvp
+from corejax.plugins._rule_status import is_required, rule_status, rule_statuses
 from corejax.primitive import Primitive, primitives
 from corejax.provenance import Provenance
 from corejax.rules import (
@@ -222,7 +222,7 @@ def test_rule_for_another_platform_only_is_a_miss() -> None:
     xla_translations.register(p, lambda *_: "cuda", platform="cuda")
     with pytest.raises(MissingRuleError, match="has no XLA translation rule for platform 'cpu'"):
         xla_translations.lookup(p, "cpu")
-    assert coverage(p, xla_translations).status == "platform"
+    assert rule_status(p, xla_translations).status == "platform"
 
 
 # -- misses --------------------------------------------------------------------------------------------------------
@@ -275,15 +275,15 @@ ADD = Primitive("rules_test.add", impl=np.add, abstract_eval=same_aval)
 def test_decomposition_alone_gives_every_rule_marked_derived() -> None:
     p = make(decomposition=double)
     assert p.doc == "Twice x."
-    found = coverage_of(p)
+    found = rule_statuses(p)
     kinds = ("impl", "abstract_eval", "jvp", "vmap", "transpose")
     assert {found[kind].status for kind in kinds} == {"derived"}
     assert {found[kind].derivation for kind in kinds} == {"decomposition"}
-    assert p not in impl_rules.table and p not in evaluation._device_rules, "asking keeps nothing"
+    assert p not in impl_rules.table and p not in evaluation.host_rules, "asking keeps nothing"
     assert float(p.bind(np.float32(3))) == 6
     rule = impl_rules.rule_of(p)
     assert rule.derived == "decomposition" and rule.provenance == p.provenance
-    assert coverage(p, impl_rules).status == "derived"
+    assert rule_status(p, impl_rules).status == "derived"
 
 
 def test_written_rule_wins_over_the_derived_one_at_any_time() -> None:
@@ -291,7 +291,7 @@ def test_written_rule_wins_over_the_derived_one_at_any_time() -> None:
     assert float(p.bind(np.float32(3))) == 6
     impl_rules.register(p, lambda x: x * 0)
     assert float(p.bind(np.float32(3))) == 0
-    assert coverage(p, impl_rules).status == "own"
+    assert rule_status(p, impl_rules).status == "own"
     assert impl_rules.rule_of(p).overridden is None
     impl_rules.unregister(p)
     assert float(p.bind(np.float32(3))) == 6
@@ -301,7 +301,7 @@ def test_strict_rules_refuse_derived_ones() -> None:
     p = make(decomposition=double)
     with config.override(strict_rules=True):
         assert impl_rules.can_derive(p) is None
-        assert coverage(p, impl_rules).status == "missing"
+        assert rule_status(p, impl_rules).status == "missing"
         with pytest.raises(MissingRuleError, match=r"derived rules are refused: config\.strict_rules"):
             p.bind(np.float32(1))
     assert float(p.bind(np.float32(1))) == 2
@@ -324,7 +324,7 @@ def test_third_party_rule_kind_joins_the_registries() -> None:
     assert rules.registries["rules_test_new"] is registry
     assert registry.provenance.file == __file__
     p = make()
-    assert coverage_of(p)["rules_test_new"].status == "not_required"
+    assert rule_statuses(p)["rules_test_new"].status == "not_required"
     with pytest.raises(DuplicateRegistrationError, match=r"rule kind 'rules_test_new' exists, from .*test_rules.py:"):
         RuleRegistry("rules_test_new", "another", "    ...")
 

@@ -19,7 +19,7 @@ from corejax.cli import show
 from corejax.config import config
 from corejax.errors import DuplicateRegistrationError
 from corejax.extend import JaxprEqn, Primitive, primitives
-from corejax.plugins.plugin_manager import PluginManager
+from corejax.plugins._plugin_manager import PluginManager
 from corejax.provenance import Provenance
 from corejax.rules import impl_rules, optional_rules, vmap_rules
 from corejax.structural import structural

@@ -10,11 +10,27 @@ import pytest
 
 import corejax as cj
 from corejax.errors import UnexpectedTracerError
-from corejax.extend import Array, Primitive, named_axes, new_main, set_current_trace, trace_stack, trace_state
+from corejax.extend import (
+    Array,
+    Primitive,
+    axes_in_scope,
+    current_trace,
+    in_context,
+    named_axes,
+    new_main,
+    on_context,
+    recording_trace,
+    replayed_source,
+    replaying,
+    scope,
+    set_current_trace,
+    trace_stack,
+)
 from corejax.interpreters.batching import BatchTrace
 from corejax.interpreters.jvp import JVPTrace, JVPTracer
 from corejax.interpreters.staging import JitTracer, StagingTrace
-from corejax.trace import bottom_trace, context_hooks
+from corejax.trace import _context_hooks, bottom_trace
+from corejax.trace import state as trace_state
 from tests.kernel.toys import add, call, cos, mul, sin, sum_
 
 pytestmark = pytest.mark.usefixtures("toys")
@@ -178,7 +194,7 @@ def test_clean_after_an_exception_in_a_rule(rule):
 
 def test_named_axes_and_context_hooks():
     calls = []
-    context_hooks.append(calls.append)
+    _context_hooks.append(calls.append)
     try:
         with pytest.raises(Boom), named_axes([("i", 3)]):
             assert trace_state.axis_env == (("i", 3),) and trace_state.contexts == 1
@@ -189,7 +205,7 @@ def test_named_axes_and_context_hooks():
         cj.grad(sin)(1.0)
         assert calls == [True, False, True, False]  # once for each outermost context; not for vmap and grad as such
     finally:
-        context_hooks.remove(calls.append)
+        _context_hooks.remove(calls.append)
     assert trace_state.axis_env == ()
 
 
@@ -269,3 +285,41 @@ def test_a_tracer_given_to_another_thread_is_refused():
     cj.grad(f)(1.0)
     cj.make_jaxpr(f)(1.0)
     assert len(errors) == 2 and all("another thread" in e for e in errors)
+
+
+def test_a_hook_on_contexts_is_told_of_the_one_that_it_is_added_in():
+    calls = []
+    try:
+        with named_axes([("i", 3)]):
+            assert in_context() and axes_in_scope() == (("i", 3),)
+            assert on_context(calls.append) == calls.append and calls == [True]
+        assert calls == [True, False] and not in_context() and axes_in_scope() == ()
+    finally:
+        _context_hooks.remove(calls.append)
+
+
+def test_which_trace_records():
+    found = {}
+
+    def note(name):
+        def fun(x):
+            found[name] = (type(current_trace()).__name__, type(recording_trace()).__name__)
+            return sin(x)
+
+        return fun
+
+    note("eager")(X)
+    cj.grad(note("grad"))(1.0)
+    cj.make_jaxpr(cj.vmap(note("vmap")))(X)
+    assert found["eager"] == ("EvalTrace", "NoneType") and found["grad"] == ("JVPTrace", "NoneType")
+    assert found["vmap"] == ("BatchTrace", "StagingTrace")
+
+
+def test_scopes_and_replayed_sources_end_with_their_block():
+    source = cj.make_jaxpr(sin)(X).eqns[0].source_info
+    with pytest.raises(Boom), scope("a"), replaying(source):
+        assert trace_state.scope == ("a",) and replayed_source() is source
+        raise Boom
+    assert trace_state.scope == () and replayed_source() is None
+    names = scope("b")(lambda: scope("c")(lambda: trace_state.scope)())
+    assert names() == ("b", "c") and names() == ("b", "c") and trace_state.scope == ()

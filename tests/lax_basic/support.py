@@ -13,7 +13,7 @@ import pytest
 
 import corejax
 from corejax import extend
-from corejax_lax_basic.operations import OPERATIONS
+from corejax_lax_basic.structural_operations import OPERATIONS
 
 for _name, _operation in OPERATIONS.items():
     extend.structural.provide(_name, _operation)

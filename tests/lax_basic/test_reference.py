@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import corejax
-from corejax_lax_basic import binary, comparison, complex_numbers, convert, logical, reductions, select, unary
+from corejax_lax_basic import lax
 from tests.lax_basic.support import assert_same, sample
 
 pytest.importorskip("jaxlib")
@@ -17,7 +17,7 @@ jaxlib_adapter = pytest.importorskip("corejax_xla_backend._jaxlib")
 
 INEXACT = [
     *(
-        getattr(unary, name)
+        getattr(lax, name)
         for name in (
             "neg",
             "abs",
@@ -35,33 +35,33 @@ INEXACT = [
             "logistic",
         )
     ),
-    *(lambda x, n=n: binary.integer_pow(x, n) for n in (-2, 0, 3)),
-    *(lambda x, f=f: f(x, binary.mul(x, x)) for f in (binary.add, binary.sub, binary.mul, binary.div, binary.pow)),
-    *(lambda x, f=f: f(x, 0.5) for f in (comparison.eq, comparison.ne)),
-    *(lambda x, f=f: f(x, (1,)) for f in (reductions.reduce_sum, reductions.reduce_prod)),
-    lambda x: convert.convert_element_type(x, bool),
-    lambda x: select.select_n(np.bool_(True), x, binary.neg(x)),
+    *(lambda x, n=n: lax.integer_pow(x, n) for n in (-2, 0, 3)),
+    *(lambda x, f=f: f(x, lax.mul(x, x)) for f in (lax.add, lax.sub, lax.mul, lax.div, lax.pow)),
+    *(lambda x, f=f: f(x, 0.5) for f in (lax.eq, lax.ne)),
+    *(lambda x, f=f: f(x, (1,)) for f in (lax.reduce_sum, lax.reduce_prod)),
+    lambda x: lax.convert_element_type(x, bool),
+    lambda x: lax.select_n(np.bool_(True), x, lax.neg(x)),
 ]
 FLOATING = [
-    *(getattr(unary, name) for name in ("floor", "ceil", "is_finite")),
-    *(lambda x, f=f: f(x, 0.75) for f in (binary.rem, binary.max, binary.min, comparison.lt, comparison.ge)),
-    *(lambda x, f=f: f(x, (0,)) for f in (reductions.reduce_max, reductions.reduce_min)),
-    *(lambda x, f=f: f(x, 1) for f in (reductions.argmax, reductions.argmin)),
-    lambda x: select.clamp(0.3, x, 0.6),
-    lambda x: convert.convert_element_type(x, np.int8),
-    lambda x: complex_numbers.complex(x, 1.0),
+    *(getattr(lax, name) for name in ("floor", "ceil", "is_finite")),
+    *(lambda x, f=f: f(x, 0.75) for f in (lax.rem, lax.max, lax.min, lax.lt, lax.ge)),
+    *(lambda x, f=f: f(x, (0,)) for f in (lax.reduce_max, lax.reduce_min)),
+    *(lambda x, f=f: f(x, 1) for f in (lax.argmax, lax.argmin)),
+    lambda x: lax.clamp(0.3, x, 0.6),
+    lambda x: lax.convert_element_type(x, np.int8),
+    lambda x: lax.complex(x, 1.0),
 ]
-COMPLEX = [complex_numbers.real, complex_numbers.imag, complex_numbers.conj]
+COMPLEX = [lax.real, lax.imag, lax.conj]
 # Division by zero would end the process: the reference interpreter leaves it to the processor.
 INTEGER = [
-    *(lambda x, f=f: f(x, -4) for f in (binary.div, binary.rem, binary.max, binary.min, comparison.gt)),
-    *(lambda x, f=f: f(x, 3) for f in (logical.bitwise_and, logical.bitwise_or, logical.bitwise_xor, binary.pow)),
-    *(lambda x, f=f: f(x, (0,)) for f in (reductions.reduce_sum, reductions.reduce_and, reductions.reduce_or)),
-    *(lambda x, f=f: f(x, 0) for f in (reductions.argmax, reductions.argmin)),
-    lambda x: select.select_n(binary.rem(x, 4), x, binary.neg(x), binary.mul(x, 2)),
-    lambda x: binary.pow(2, x),
-    *(getattr(unary, name) for name in ("neg", "abs", "sign", "square")),
-    logical.bitwise_not,
+    *(lambda x, f=f: f(x, -4) for f in (lax.div, lax.rem, lax.max, lax.min, lax.gt)),
+    *(lambda x, f=f: f(x, 3) for f in (lax.bitwise_and, lax.bitwise_or, lax.bitwise_xor, lax.pow)),
+    *(lambda x, f=f: f(x, (0,)) for f in (lax.reduce_sum, lax.reduce_and, lax.reduce_or)),
+    *(lambda x, f=f: f(x, 0) for f in (lax.argmax, lax.argmin)),
+    lambda x: lax.select_n(lax.rem(x, 4), x, lax.neg(x), lax.mul(x, 2)),
+    lambda x: lax.pow(2, x),
+    *(getattr(lax, name) for name in ("neg", "abs", "sign", "square")),
+    lax.bitwise_not,
 ]
 
 

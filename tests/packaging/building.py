@@ -23,15 +23,16 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNEL = "corejax"
-# distribution -> where it is built from
-PROJECTS = {
-    "corejax": ".",
-    "corejax-lax-basic": "plugins/lax_basic",
-    "corejax-numpy": "plugins/numpy_api",
-    "corejax-control-flow": "plugins/control_flow",
-    "corejax-testing": "plugins/testing",
-    "corejax-xla-backend": "plugins/xla_backend",
-}
+
+
+def distribution_of(project: Path) -> str:
+    """Name of the distribution that a directory holds."""
+    return canonicalize_name(tomllib.loads((project / "pyproject.toml").read_text())["project"]["name"])
+
+
+# distribution -> where it is built from: the kernel, and whatever is in plugins/
+PLUGINS = {distribution_of(file.parent): file.parent for file in sorted(ROOT.glob("plugins/*/pyproject.toml"))}
+PROJECTS = {KERNEL: ".", **{name: str(path.relative_to(ROOT)) for name, path in PLUGINS.items()}}
 # plugin -> where it is built from: whatever is there
 EXAMPLES = {file.parent.name: file.parent for file in sorted((ROOT / "examples" / "plugins").glob("*/pyproject.toml"))}
 LEFT_BEHIND = shutil.ignore_patterns("__pycache__", "*.egg-info", "*.so", "*.pyd")
@@ -135,11 +136,6 @@ def build(projects: Mapping[str, Path], work: Path) -> Wheels:
     files = {canonicalize_name(file.name.split("-")[0]): file for file in out.glob("*.whl")}
     assert files.keys() == projects.keys()
     return Wheels(files)
-
-
-def distribution_of(project: Path) -> str:
-    """Name of the distribution that a directory holds."""
-    return canonicalize_name(tomllib.loads((project / "pyproject.toml").read_text())["project"]["name"])
 
 
 def fresh_environment(home: Path, wheels: Wheels, names: Iterable[str], extra: str = "") -> Environment:

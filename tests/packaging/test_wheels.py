@@ -29,6 +29,7 @@ np.testing.assert_allclose(np.asarray(jit(vmap(grad(f)))(x)), 2 * np.cos(x), rto
 total, sums = lax.scan(lambda c, a: (c + a, c + a), np.float32(0), x)
 np.testing.assert_allclose(np.asarray(sums), np.cumsum(x), rtol=1e-6)
 assert "cos" in str(make_jaxpr(grad(f))(0.5))
+assert corejax.explain(jnp.sin)(1.0).primitive("sin").bound == 1
 assert "jax" not in sys.modules
 print("works")
 """
@@ -47,6 +48,12 @@ except AttributeError as error:
     assert "corejax-xla-backend" in str(error), error
 else:
     raise AssertionError("corejax.jit exists without its plugin")
+try:
+    corejax.explain
+except AttributeError as error:
+    assert "pip install corejax-explain" in str(error), error
+else:
+    raise AssertionError("corejax.explain exists without its plugin")
 print("works")
 """
 
@@ -74,6 +81,8 @@ def test_everything_works_from_wheels(wheels: Wheels, tmp_path: Path) -> None:
     listing = environment.run("corejax", "list-primitives")
     for text in ("sin", "dot_general", "xla_call", "scan", "lax_basic", "control_flow", "xla_backend"):
         assert text in listing
+    # Templates are data of the kit's wheel.
+    assert "pyproject.toml" in environment.run("corejax", "new-plugin", "acme")
 
 
 def test_kernel_alone(wheels: Wheels, tmp_path: Path) -> None:
@@ -81,5 +90,3 @@ def test_kernel_alone(wheels: Wheels, tmp_path: Path) -> None:
     assert environment.run("python", "-c", KERNEL_PROGRAM).split() == ["works"]
     environment.run("corejax", "list-primitives")
     environment.run("corejax", "plugins")
-    # Its templates are data of the wheel.
-    assert "pyproject.toml" in environment.run("corejax", "new-plugin", "acme")

@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from corejax.extend import ClosedJaxpr, Jaxpr, ShapedArray, check_jaxpr, close_over_consts
-from corejax.ir.hoisting import hoist_literals
-from corejax.ir.printer import jaxpr_text
+from corejax.extend import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, ShapedArray, Var, check_jaxpr, close_over_consts
+from corejax.ir.interpret import literal_value
+from corejax.ir.jaxpr import Atom
+from corejax.ir.printer import _Printer, _Scope, jaxpr_text
+from corejax.ir.values import const_text, has_programs, literal_scalar, scalar_text, value_text
 
 
 def tokens(text: str) -> list[str]:
@@ -25,6 +27,90 @@ def tokens(text: str) -> list[str]:
 def long_text(program: Jaxpr | ClosedJaxpr) -> str:
     """A program as autodidax prints it: long types, every literal a constant with a binder."""
     return jaxpr_text(hoist_literals(program) if isinstance(program, ClosedJaxpr) else program, types="long")
+
+
+def hoist_literals(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program with a constvar in place of each distinct literal: the same function of its arguments.
+
+    Literals of the same type and bits share a constvar. New constvars follow those of the program, in order
+    of first use. Programs in parameters stay as they are.
+    """
+    jaxpr = closed.jaxpr
+    constvars: dict[Any, Var] = {}
+    consts: list[Any] = []
+
+    def hoisted(atom: Atom) -> Var:
+        if not isinstance(atom, Literal):
+            return atom
+        key = (atom.aval, literal_scalar(atom).tobytes())
+        if key not in constvars:
+            constvars[key] = Var(atom.aval)
+            consts.append(literal_value(atom))
+        return constvars[key]
+
+    eqns = [
+        eqn.replace(invars=[hoisted(v) for v in eqn.invars]) if any(type(v) is Literal for v in eqn.invars) else eqn
+        for eqn in jaxpr.eqns
+    ]
+    outvars = [hoisted(v) for v in jaxpr.outvars]
+    binders = [*jaxpr.constvars, *constvars.values()]
+    return ClosedJaxpr(Jaxpr(binders, jaxpr.invars, eqns, outvars, jaxpr.debug_info), [*closed.consts, *consts])
+
+
+def untyped(program: Jaxpr | ClosedJaxpr) -> str:
+    """A program without types, as the notes on jaxprs print it."""
+    printer = _UntypedPrinter()
+    printer.program(program, "", "", consts=False)
+    return "\n".join(printer.lines)
+
+
+class _UntypedPrinter(_Printer):
+    """Things stand to the right of what they belong to, strings have no quotes: as JAX printed before it had types."""
+
+    def program(self, program: Jaxpr | ClosedJaxpr, pad: str, first: str, consts: bool) -> None:
+        jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
+        scope = _Scope(jaxpr)
+        constvars = [scope.names[v] for v in jaxpr.constvars]
+        if consts and isinstance(program, ClosedJaxpr):
+            constvars = [f"{v}={const_text(c)}" for v, c in zip(constvars, program.consts, strict=True)]
+        binders = " ".join(scope.names[v] for v in jaxpr.invars)
+        self.lines.append(f"{pad}{first}{{ lambda {' '.join(constvars)} ; {binders}.")
+        pad = " " * (len(pad) + len(first) + 2)
+        for index, eqn in enumerate(jaxpr.eqns):
+            self.eqn(eqn, scope, pad + ("    " if index else "let "))
+        self.lines.append(f"{pad}in {self.outputs(jaxpr, scope)} }}")
+
+    def eqn(self, eqn: JaxprEqn, scope: _Scope, pad: str) -> None:
+        line = pad + self.head(eqn, scope)
+        operands = "".join(" " + self.atom(v, scope) for v in eqn.invars)
+        if eqn.params:
+            line += "[ "
+            for name, value in sorted(eqn.params.items()):
+                self.value(value, line, f"{name}=")
+                line = " " * len(line)
+            self.lines[-1] += " ]" + operands
+        else:
+            self.lines.append(line + operands)
+        self.comment(eqn)
+
+    def value(self, value: Any, pad: str, first: str) -> None:
+        line = pad + first
+        if isinstance(value, ClosedJaxpr | Jaxpr):
+            self.program(value, line, "", consts=True)
+        elif has_programs(value):
+            line += "( "
+            for item in value:
+                self.value(item, line, "")
+                line = " " * len(line)
+            self.lines[-1] += " )"
+        else:
+            self.lines.append(line + (value if isinstance(value, str) else value_text(value)))
+
+    def typed(self, name: str, var: Var) -> str:
+        return name
+
+    def literal(self, literal: Literal) -> str:
+        return scalar_text(literal_scalar(literal))
 
 
 def assert_prints(program: Jaxpr | ClosedJaxpr, expected: str) -> None:

@@ -16,7 +16,7 @@ import pytest
 import corejax.numpy as jnp
 from corejax import grad, jit, make_jaxpr, vmap
 from corejax.ir.parser import parse_jaxpr
-from corejax.ir.printer import jaxpr_text
+from tests.seeds.printed import untyped
 
 lax = pytest.importorskip("corejax.lax")
 if not hasattr(lax, "cond"):
@@ -209,7 +209,7 @@ def test_printed(name: str) -> None:
 
 
 def test_switch_as_the_page_prints_it() -> None:
-    assert jaxpr_text(make_jaxpr(one_of_three)(1, 5.0), types=None).split() == ONE_OF_THREE_UNTYPED.split()
+    assert untyped(make_jaxpr(one_of_three)(1, 5.0)).split() == ONE_OF_THREE_UNTYPED.split()
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["eager", "compiled"])

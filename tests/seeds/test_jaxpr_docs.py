@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from corejax import jit, make_jaxpr
-from corejax.ir.printer import jaxpr_text
-from tests.seeds.printed import renamed, tokens
+from tests.seeds.printed import renamed, tokens, untyped
 
 jnp = pytest.importorskip("corejax.numpy")
 lax = pytest.importorskip("corejax.lax")
@@ -25,10 +24,6 @@ SIN_MUL_ADD_SUM = """\
       e = add a d
       f = reduce_sum[ axes=(0,) ] e
   in (f,) }"""
-
-
-def untyped(closed: Any) -> str:
-    return jaxpr_text(closed, types=None)
 
 
 def func1(first: Any, second: Any) -> Any:

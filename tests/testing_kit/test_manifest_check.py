@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 import corejax
-import corejax_testing.manifests as manifests
 from corejax.cli import main
-from corejax.extend import manifest_differences
+from corejax_testing.manifests import check as manifests
+from corejax_testing.manifests.files import manifest_differences
 
 ROOT = Path(__file__).parents[2]
 FIRST_PARTY = sorted(
@@ -47,8 +47,8 @@ def test_first_party_manifests_ship() -> None:
 def test_listing_is_the_same_with_manifests_and_without() -> None:
     """In processes of their own: this one has loaded the plugins."""
     program = (
-        "import sys\nfrom corejax.cli import main\nfrom corejax.plugins import catalog\n"
-        "found = catalog.catalog(load={})\n"
+        "import sys\nfrom corejax.cli import main\nfrom corejax.plugins import _primitive_table\n"
+        "found = _primitive_table.primitive_table(load={})\n"
         "print(found.kinds, *([r.name, r.owner, r.version, r.module, "
         "[(k, c.status, c.derivation) for k, c in r.rules.items()]] for r in found.rows), *found.overrides, sep='\\n')"
     )

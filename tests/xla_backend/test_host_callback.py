@@ -18,7 +18,7 @@ import corejax as cj
 from corejax import config, jit, lax, vmap
 from corejax.errors import DerivedRuleWarning, MissingRuleError
 from corejax.extend import Primitive, ShapedArray, impl_rules, trace_stack, xla_translations
-from corejax.plugins.coverage import coverage_of
+from corejax.plugins._rule_status import rule_statuses
 
 pytest.importorskip("jaxlib")
 
@@ -316,13 +316,13 @@ def test_impl_by_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
         executable._jaxlib, "compile_module", lambda *a, **k: compiled.append(1) or compile_module(*a, **k)
     )
     p = Primitive("callback_test.only_xla", abstract_eval=lambda x, *, k: x)
-    assert coverage_of(p)["impl"].status == "missing"
+    assert rule_statuses(p)["impl"].status == "missing"
 
     @xla_translations.register(p)
     def translation(ctx: Any, in_avals: Any, in_vals: Any, *, k: int) -> Any:
         return ctx.op("add", in_vals[0], ctx.full(in_avals[0], k), out=in_avals[0])
 
-    assert coverage_of(p)["impl"].derivation == "compilation"
+    assert rule_statuses(p)["impl"].derivation == "compilation"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for _ in range(3):
@@ -360,7 +360,7 @@ def test_a_callback_that_is_meant_is_an_own_rule() -> None:
     with warnings.catch_warnings(), config.override(strict_rules=True):
         warnings.simplefilter("error")
         np.testing.assert_array_equal(jit(lambda x: p.bind(x) * 2)(X), np.sort(X) * 2)
-        assert coverage_of(p)["xla_translation"].status == "own"
+        assert rule_statuses(p)["xla_translation"].status == "own"
     q = Primitive(f"callback_test.p{next(_numbers)}", abstract_eval=lambda x: x)
     xla_translations.register(q, by="host callback")
     with pytest.raises(MissingRuleError, match="by 'host callback', which cannot be made: it needs an impl"):

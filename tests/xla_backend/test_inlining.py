@@ -14,12 +14,12 @@ from corejax.extend import (
     RuleRegistry,
     Trace,
     Tracer,
+    current_trace,
     find_primitive,
     flat_decomposition,
     get_aval,
     isolated_plugins,
     new_main,
-    trace_state,
 )
 
 
@@ -62,7 +62,7 @@ def test_a_jitted_function_is_inlined_by_derivation() -> None:
         rules = RuleRegistry("logged", "logging rule", "...", required=False)
         rules.derivations.append(Derivation("decomposition", flat_decomposition, needs="a decomposition"))
         fun = jit(lambda x: jit(lambda y: sin(y) * 2)(x) + 1)
-        with new_main(LoggingTrace(trace_state.trace, rules)) as trace:
+        with new_main(LoggingTrace(current_trace(), rules)) as trace:
             out = fun(LoggedTracer(trace, np.float32(0.5)))
         assert trace.log == ["sin", "mul", "add"]
         np.testing.assert_allclose(out.val, np.sin(0.5) * 2 + 1, rtol=1e-6)
@@ -71,8 +71,8 @@ def test_a_jitted_function_is_inlined_by_derivation() -> None:
 
 
 def test_its_own_rules_are_not_replaced_by_derived_ones() -> None:
-    from corejax.plugins.coverage import coverage_of
+    from corejax.plugins._rule_status import rule_statuses
 
     primitive = find_primitive("xla_call")
     assert primitive is not None
-    assert {kind: c.status for kind, c in coverage_of(primitive).items() if c.status == "derived"} == {}
+    assert {kind: c.status for kind, c in rule_statuses(primitive).items() if c.status == "derived"} == {}

@@ -11,7 +11,8 @@ import pytest
 
 from corejax import Array, config, grad, hessian, jit, jvp, lax, make_jaxpr, value_and_grad, vmap
 from corejax.errors import UnexpectedTracerError
-from corejax.extend import trace_stack, trace_state
+from corejax.extend import trace_stack
+from corejax.trace import state as trace_state
 
 pytest.importorskip("jaxlib")
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from corejax import array_methods, plugins, source_info, tables
-from corejax.plugins.plugin_manager import PluginManager
+from corejax.plugins._plugin_manager import PluginManager
 from corejax.structural import structural
 from tests.kernel.toys.functions import *  # noqa: F403
 from tests.kernel.toys.functions import OPERATIONS, OPERATORS

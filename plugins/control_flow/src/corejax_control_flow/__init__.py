@@ -1,7 +1,13 @@
-"""Structured control flow for corejax: `cond`, `switch`, `scan`, `while_loop`, `fori_loop`, `map`.
+"""Structured control flow, functions with rules of their own, and checkpointing for corejax.
 
-Also functions with rules of their own (`custom_jvp`, `custom_vjp`, `custom_gradient`, `custom_vmap`, `closure_convert`,
-`linear_call`, `custom_linear_solve`, `custom_root`), `checkpoint` with its policies, named scopes, barriers.
+    plugin                                   what the plugin contributes, under which names
+    namespaces   translations   examples     modules that users import; StableHLO; inputs for checks of rules
+    solvers                                  equations: `custom_linear_solve`, `custom_root`
+    loops   branches   custom   checkpoint   `scan`, `while`; `cond`; `custom_jvp` and its like; `remat2`
+    markers                                  values passed on as they are: `name`, `optimization_barrier`; named scopes
+    programs                                 a user's function as a program, and programs made of programs
 
-The names are found through the kernel: `corejax.lax`, `corejax`, and the namespaces that `plugin.py` lists.
+A package imports only from lines below its own. In a package `scan.py` is the function that users call and
+`scan_rules.py` the primitive behind it; a primitive's rules lie beside it, and only its translation lies in
+`translations/scan.py`. A module with an underscore is imported only inside its package.
 """

@@ -36,7 +36,7 @@ def corejax_export_namespaces() -> Mapping[str, str]:
 @hookimpl
 def corejax_provide_array_methods() -> Mapping[str, Any]:
     """Operators, indexing and methods of arrays and tracers."""
-    from corejax_lax_basic import indexing, methods, operators
+    from corejax_lax_basic.arrays import indexing, methods, operators
 
     return {**operators.OPERATORS, **methods.METHODS, **indexing.METHODS}
 
@@ -44,7 +44,7 @@ def corejax_provide_array_methods() -> Mapping[str, Any]:
 @hookimpl
 def corejax_provide_operations() -> Mapping[str, Callable[..., Any]]:
     """The structural operations that interpreters need."""
-    from corejax_lax_basic import operations
+    from corejax_lax_basic import structural_operations as operations
 
     return operations.OPERATIONS
 

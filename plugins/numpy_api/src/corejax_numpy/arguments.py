@@ -6,15 +6,13 @@ Python scalars stay Python scalars until the common dtype is known; then they be
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, ShapedArray, Tracer, as_array, dtypes, get_aval, is_array_like
+from corejax.extend import Array, as_array, dtypes, get_aval
 from corejax_lax_basic import lax
-
-PYTHON_SCALARS = frozenset({bool, int, float, complex})
 
 Axis = int | tuple[int, ...] | list[int] | None
 
@@ -25,16 +23,20 @@ def operand(name: str, x: Any, position: int = 0) -> Any:
     Raises:
         TypeError: it is none of these, a list say; names the function and the argument's position.
     """
-    if type(x) is Array or type(x) in PYTHON_SCALARS or isinstance(x, Tracer):
+    if type(x) is Array:
         return x
-    if not is_array_like(x):
+    found = lax.as_operand(x)
+    if found is NotImplemented:
         raise TypeError(
             f"{name} takes arrays and scalars, got {type(x).__name__} at position {position}; "
             "make it an array with corejax.numpy.asarray"
         )
-    if isinstance(x, int | float | complex) and not isinstance(x, np.generic):  # a subclass, an IntEnum say
-        return next(kind(x) for kind in (bool, int, float, complex) if isinstance(x, kind))
-    return lax.asarray(x)
+    return found
+
+
+def operands(name: str, xs: Sequence[Any]) -> list[Any]:
+    """As `operand`, of several arguments."""
+    return [operand(name, x, i) for i, x in enumerate(xs)]
 
 
 def array_argument(name: str, x: Any, position: int = 0) -> Any:
@@ -51,24 +53,10 @@ def array_arguments(name: str, *xs: Any) -> list[Any]:
     return [array_argument(name, x, i) for i, x in enumerate(xs)]
 
 
-def scalar(value: Any, dtype: Any, weak: bool = False) -> Array:
-    """A Python number as an array of rank 0; too large a float becomes infinite."""
-    with np.errstate(all="ignore"):
-        return Array(np.array(value, dtype), ShapedArray((), dtype, weak))
-
-
 def like(x: Any, value: Any) -> Array:
     """A Python number as a scalar of an array's dtype and weak type, so that it does not widen a result."""
     aval = get_aval(x)
-    return scalar(value, aval.dtype, aval.weak_type)
-
-
-def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
-    """`x` in a dtype; an array that has it stays as it is, whatever its weak type."""
-    if type(x) in PYTHON_SCALARS:
-        return scalar(x, dtype, weak)
-    x = as_array(x)
-    return x if x.aval.dtype == dtype else lax.convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak)
+    return lax.make_scalar(value, aval.dtype, aval.weak_type)
 
 
 def promote_dtypes(name: str, *xs: Any, inexact: bool = False) -> list[Any]:
@@ -87,43 +75,12 @@ def promote_dtypes(name: str, *xs: Any, inexact: bool = False) -> list[Any]:
         aval = getattr(xs[0], "aval", None)
         if aval is not None and (not inexact or dtypes.is_inexact(aval.dtype)):
             return list(xs)
-    xs = tuple(operand(name, x, i) for i, x in enumerate(xs))
-    dtype, weak = dtypes.result_type(*xs, return_weak_type_flag=True)
-    if inexact:
-        dtype = dtypes.inexact_dtype_of(dtype)
-    return [convert(x, dtype, weak) for x in xs]
-
-
-def broadcast_together(*xs: Any) -> list[Any]:
-    """Arrays in one shape, except that those of rank 0 stay: elementwise primitives mix them with any shape.
-
-    Raises:
-        ValueError: the shapes do not broadcast together.
-    """
-    shapes = {x.shape for x in xs if x.shape} if len(xs) > 1 else ()
-    if len(shapes) <= 1:
-        return list(xs)
-    shape = lax.broadcast_shapes(*shapes)
-    return [broadcast_to(x, shape) if x.shape else x for x in xs]
+    return lax.promote_dtypes(*operands(name, xs), inexact=inexact)
 
 
 def promote(name: str, *xs: Any, inexact: bool = False) -> list[Any]:
     """Arguments as arrays in their common dtype and shape; those of rank 0 stay of rank 0."""
-    return broadcast_together(*promote_dtypes(name, *xs, inexact=inexact))
-
-
-def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
-    """`x` repeated along new leading axes and axes of size 1.
-
-    Raises:
-        ValueError: the array does not broadcast to the shape.
-    """
-    if x.shape == shape:
-        return x
-    missing = len(shape) - x.ndim
-    if missing < 0 or any(a not in (1, b) for a, b in zip(x.shape, shape[missing:], strict=True)):
-        raise ValueError(f"{x.aval.str_short()} does not broadcast to shape {shape}")
-    return lax.broadcast_in_dim(x, shape, tuple(range(missing, len(shape))))
+    return lax.promote_operands(*operands(name, xs), inexact=inexact)
 
 
 def strong(x: Any) -> Any:
@@ -192,7 +149,7 @@ def concrete(name: str, x: Any) -> Any:
         ConcretizationTypeError: it is traced; says by what.
         TypeError: it is not a number.
     """
-    if type(x) in PYTHON_SCALARS:
+    if lax.is_python_scalar(x):
         return x
     x = array_argument(name, x)
     if x.shape:

@@ -13,22 +13,13 @@ from corejax.extend import (
     ShapedArray,
     Tracer,
     as_array,
-    bottom_trace,
     dtypes,
     get_aval,
     is_array_like,
-    trace_state,
+    recording_trace,
 )
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import (
-    PYTHON_SCALARS,
-    broadcast_to,
-    canonical_dtype,
-    canonical_shape,
-    convert,
-    operand,
-    scalar,
-)
+from corejax_numpy.arguments import canonical_dtype, canonical_shape, operand
 
 # -- out of values -----------------------------------------------------------------------------------------------
 
@@ -83,7 +74,7 @@ def _from_object(obj: Any, dtype: Any) -> Any:
         return obj if dtype is None else lax.convert_element_type(obj, dtype)
     if isinstance(obj, list | tuple | range):
         return _from_sequence(obj if type(obj) is not range else list(obj), dtype)
-    if type(obj) in PYTHON_SCALARS:
+    if lax.is_python_scalar(obj):
         return as_array(obj) if dtype is None else _host_array(obj, dtype)
     if obj is None or isinstance(obj, str | bytes):
         raise TypeError(f"array: {obj!r} is not an array of numbers")
@@ -131,7 +122,8 @@ def _to_numpy(sequence: Sequence[Any]) -> Any:
 
 def _stacked(sequence: Sequence[Any], dtype: Any) -> Any:
     parts = [
-        _stacked(x, dtype) if isinstance(x, list | tuple) else convert(operand("array", x), dtype) for x in sequence
+        _stacked(x, dtype) if isinstance(x, list | tuple) else lax.convert_operand(operand("array", x), dtype)
+        for x in sequence
     ]
     if not parts:
         return Array(np.zeros((0,), dtype))
@@ -145,10 +137,8 @@ def _traced(x: Any) -> Any:
     """An array as a constant of the program that is being recorded, if one is (omnistaging)."""
     if isinstance(x, Tracer):
         return x
-    trace = trace_state.trace
-    while trace.parent is not None:
-        trace = trace.parent
-    return x if trace is bottom_trace() else JitTracer(trace, x.aval, trace.atom(x))
+    trace = recording_trace()
+    return x if trace is None else JitTracer(trace, x.aval, trace.atom(x))
 
 
 # -- of one value ------------------------------------------------------------------------------------------------
@@ -167,10 +157,10 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
         ValueError: the value does not broadcast to `shape`.
     """
     dtype = canonical_dtype(dtype)
-    if type(fill_value) in PYTHON_SCALARS and dtype is not None:
+    if lax.is_python_scalar(fill_value) and dtype is not None:
         return _filled(shape, _host_array(fill_value, dtype))
     fill_value = _from_object(fill_value, dtype)
-    return _filled(shape, fill_value) if fill_value.ndim == 0 else broadcast_to(fill_value, canonical_shape(shape))
+    return _filled(shape, fill_value) if fill_value.ndim == 0 else lax.broadcast_to(fill_value, canonical_shape(shape))
 
 
 def _filled(shape: Any, value: Any) -> Any:
@@ -179,12 +169,12 @@ def _filled(shape: Any, value: Any) -> Any:
 
 def zeros(shape: Any, dtype: Any = None) -> Any:
     """An array of zeros; floating by default."""
-    return _filled(shape, scalar(0, _or_float(dtype)))
+    return _filled(shape, lax.make_scalar(0, _or_float(dtype)))
 
 
 def ones(shape: Any, dtype: Any = None) -> Any:
     """An array of ones; floating by default."""
-    return _filled(shape, scalar(1, _or_float(dtype)))
+    return _filled(shape, lax.make_scalar(1, _or_float(dtype)))
 
 
 def empty(shape: Any, dtype: Any = None) -> Any:
@@ -209,9 +199,9 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
     shape = aval.shape if shape is None else canonical_shape(shape)
     weak = dtype is None and aval.weak_type
     dtype = aval.dtype if dtype is None else canonical_dtype(dtype)
-    if type(fill_value) in PYTHON_SCALARS:
-        return _filled(shape, scalar(fill_value, dtype, weak))
-    return broadcast_to(lax.convert_element_type(_from_object(fill_value, None), dtype), shape)
+    if lax.is_python_scalar(fill_value):
+        return _filled(shape, lax.make_scalar(fill_value, dtype, weak))
+    return lax.broadcast_to(lax.convert_element_type(_from_object(fill_value, None), dtype), shape)
 
 
 def _aval_of(a: Any) -> ShapedArray:

@@ -13,17 +13,7 @@ from typing import Any
 
 from corejax.extend import as_array, dtypes
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import (
-    PYTHON_SCALARS,
-    array_argument,
-    broadcast_together,
-    documented,
-    like,
-    operand,
-    promote,
-    promote_dtypes,
-    to_bool,
-)
+from corejax_numpy.arguments import array_argument, documented, like, operand, promote, promote_dtypes, to_bool
 
 Unary = Callable[[Any], Any]
 Binary = Callable[[Any, Any], Any]
@@ -47,7 +37,7 @@ def _operator(name: str, apply: Binary, doc: str) -> Binary:
     @documented(name, doc)
     def function(x: Any, y: Any, /) -> Any:
         x, y = operand(name, x), operand(name, y, 1)
-        if type(x) in PYTHON_SCALARS and type(y) in PYTHON_SCALARS:
+        if lax.is_python_scalar(x) and lax.is_python_scalar(y):
             x = as_array(x)
         return apply(x, y)
 
@@ -70,7 +60,7 @@ def _logical(name: str, apply: Binary, doc: str) -> Binary:
     @documented(name, doc)
     def function(x: Any, y: Any, /) -> Any:
         x, y = array_argument(name, x), array_argument(name, y, 1)
-        return apply(*broadcast_together(to_bool(x), to_bool(y)))
+        return apply(*lax.broadcast_operands(to_bool(x), to_bool(y)))
 
     return function
 
@@ -268,7 +258,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
         raise NotImplementedError("where: give both x and y; with the condition alone the result has no static shape")
     chosen = to_bool(array_argument("where", condition))
     x, y = promote_dtypes("where", x, y)
-    return lax.select(*broadcast_together(chosen, x, y))
+    return lax.select(*lax.broadcast_operands(chosen, x, y))
 
 
 def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:

@@ -9,16 +9,7 @@ import numpy as np
 
 from corejax.extend import get_aval, is_array_like
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import (
-    array_argument,
-    array_arguments,
-    canonical_axes,
-    canonical_axis,
-    canonical_shape,
-)
-from corejax_numpy.arguments import (
-    broadcast_to as _broadcast_to,
-)
+from corejax_numpy.arguments import array_argument, array_arguments, canonical_axes, canonical_axis, canonical_shape
 
 
 def shape(a: Any) -> tuple[int, ...]:
@@ -151,7 +142,7 @@ def broadcast_to(array: Any, shape: Any) -> Any:
     Raises:
         ValueError: the array does not broadcast to the shape.
     """
-    return _broadcast_to(array_argument("broadcast_to", array), canonical_shape(shape))
+    return lax.broadcast_to(array_argument("broadcast_to", array), canonical_shape(shape))
 
 
 def broadcast_arrays(*args: Any) -> list[Any]:
@@ -162,7 +153,7 @@ def broadcast_arrays(*args: Any) -> list[Any]:
     """
     arrays = array_arguments("broadcast_arrays", *args)
     sizes = lax.broadcast_shapes(*(x.shape for x in arrays))
-    return [_broadcast_to(x, sizes) for x in arrays]
+    return [lax.broadcast_to(x, sizes) for x in arrays]
 
 
 def atleast_1d(*arys: Any) -> Any:

@@ -9,17 +9,7 @@ import numpy as np
 
 from corejax.extend import Array, dtypes
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import (
-    array_argument,
-    broadcast_to,
-    canonical_axis,
-    canonical_dtype,
-    concrete,
-    convert,
-    like,
-    operand,
-    scalar,
-)
+from corejax_numpy.arguments import array_argument, canonical_axis, canonical_dtype, concrete, like, operand
 
 
 def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Any:
@@ -50,8 +40,8 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
         return Array(np.arange(first, bound, distance, dtype=bool))
     out = lax.iota(dtype, size)
     if distance not in (None, 1):
-        out = lax.mul(out, scalar(distance, dtype))
-    return lax.add(out, scalar(first, dtype)) if first else out
+        out = lax.mul(out, lax.make_scalar(distance, dtype))
+    return lax.add(out, lax.make_scalar(first, dtype)) if first else out
 
 
 def linspace(
@@ -83,9 +73,9 @@ def linspace(
     bounds = [operand("linspace", start), operand("linspace", stop, 1)]
     inexact = dtypes.inexact_dtype_of(dtypes.result_type(*bounds))
     dtype = inexact if dtype is None else canonical_dtype(dtype)
-    first, last = (lax.convert_element_type(convert(x, inexact), inexact) for x in bounds)
+    first, last = (lax.convert_element_type(lax.convert_operand(x, inexact), inexact) for x in bounds)
     shape = lax.broadcast_shapes(first.shape, last.shape)
-    first, last = broadcast_to(first, shape), broadcast_to(last, shape)
+    first, last = lax.broadcast_to(first, shape), lax.broadcast_to(last, shape)
     intervals = num - 1 if endpoint else num
     distance = (last - first) / intervals if intervals > 0 else full_nan(shape, inexact)
     out = _between(first, last, num, intervals, endpoint)
@@ -98,17 +88,17 @@ def linspace(
 
 def full_nan(shape: tuple[int, ...], dtype: Any) -> Any:
     """NaN everywhere."""
-    return lax.broadcast_in_dim(scalar(math.nan, dtype), shape, ())
+    return lax.broadcast_in_dim(lax.make_scalar(math.nan, dtype), shape, ())
 
 
 def _between(first: Any, last: Any, num: int, intervals: int, endpoint: bool) -> Any:
     """Samples along a new first axis; the last one is exactly `last`, where it is included."""
     shape = (num, *first.shape)
     if num == 0 or (num == 1 and endpoint):
-        return broadcast_to(lax.expand_dims(first, (0,)), shape)
+        return lax.broadcast_to(lax.expand_dims(first, (0,)), shape)
     real = dtypes.real_dtype_of(first.dtype)
     count = num - 1 if endpoint else num
-    weights = lax.iota(real, count) / scalar(intervals, real)
+    weights = lax.iota(real, count) / lax.make_scalar(intervals, real)
     weights = lax.broadcast_in_dim(weights, (count, *first.shape), (0,))
     out = lax.expand_dims(first, (0,)) * (like(weights, 1) - weights) + lax.expand_dims(last, (0,)) * weights
     return lax.concatenate([out, lax.expand_dims(last, (0,))], 0) if endpoint else out
@@ -124,7 +114,7 @@ def _move_first(x: Any, axis: int) -> Any:
 
 def _indices(shape: tuple[int, ...], axis: int, offset: int = 0) -> Any:
     out = lax.broadcasted_iota(np.int32, shape, axis)
-    return lax.add(out, scalar(offset, out.dtype)) if offset else out
+    return lax.add(out, lax.make_scalar(offset, out.dtype)) if offset else out
 
 
 def _size(name: str, n: Any) -> int:
@@ -190,4 +180,4 @@ def _masked(name: str, m: Any, k: int) -> tuple[Any, Any]:
     m = array_argument(name, m)
     if m.ndim < 2:
         raise ValueError(f"{name} takes an array of at least 2 dimensions, got {m.aval.str_short()}")
-    return m, broadcast_to(_lower(m.shape[-2:], k), m.shape)
+    return m, lax.broadcast_to(_lower(m.shape[-2:], k), m.shape)

@@ -11,16 +11,13 @@ import numpy as np
 from corejax.extend import dtypes
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
-    PYTHON_SCALARS,
     Axis,
     array_argument,
-    broadcast_to,
     canonical_axes,
     canonical_axis,
     canonical_dtype,
     like,
     promote,
-    scalar,
     strong,
     to_bool,
 )
@@ -43,9 +40,9 @@ def _masked(x: Any, where: Any, otherwise: Any) -> Any:
     mask = to_bool(array_argument("where", where))
     if mask.ndim > x.ndim:
         raise ValueError(f"the mask has shape {mask.shape}, which does not broadcast to the array's, {x.shape}")
-    if type(otherwise) in PYTHON_SCALARS:
+    if lax.is_python_scalar(otherwise):
         otherwise = like(x, otherwise)
-    return lax.select(broadcast_to(mask, x.shape), x, otherwise)
+    return lax.select(lax.broadcast_to(mask, x.shape), x, otherwise)
 
 
 def spread_back(reduced: Any, shape: tuple[int, ...], axis: Axis) -> Any:
@@ -222,7 +219,7 @@ def array_equal(a1: Any, a2: Any) -> Any:
     """Whether two arrays have one shape and the same elements."""
     a1, a2 = array_argument("array_equal", a1), array_argument("array_equal", a2, 1)
     if a1.shape != a2.shape:
-        return scalar(False, dtypes.bool_)
+        return lax.make_scalar(False, dtypes.bool_)
     return all(lax.eq(*promote("array_equal", a1, a2)))
 
 
@@ -237,8 +234,8 @@ def _working_dtype(dtype: Any) -> Any:
 def _count(x: Any, axis: Axis, keepdims: bool, where: Any, dtype: Any) -> Any:
     """How many elements count in each sum, as scalar or array of a dtype."""
     if where is None:
-        return scalar(math.prod(x.shape[d] for d in canonical_axes(axis, x.ndim)), dtype)
-    mask = broadcast_to(to_bool(array_argument("where", where)), x.shape)
+        return lax.make_scalar(math.prod(x.shape[d] for d in canonical_axes(axis, x.ndim)), dtype)
+    mask = lax.broadcast_to(to_bool(array_argument("where", where)), x.shape)
     return sum(mask, axis, dtype, keepdims)
 
 
@@ -295,8 +292,8 @@ def _degrees_of_freedom(x: Any, axis: Axis, keepdims: bool, where: Any, dtype: A
     """Number of elements less `ddof`, NaN where nothing is left."""
     if where is None:
         count = math.prod(x.shape[d] for d in canonical_axes(axis, x.ndim)) - ddof
-        return scalar(count if count > 0 else math.nan, dtype)
-    count = lax.sub(_count(x, axis, keepdims, where, dtype), scalar(ddof, dtype))
+        return lax.make_scalar(count if count > 0 else math.nan, dtype)
+    count = lax.sub(_count(x, axis, keepdims, where, dtype), lax.make_scalar(ddof, dtype))
     return lax.select(lax.gt(count, like(count, 0)), count, like(count, math.nan))
 
 

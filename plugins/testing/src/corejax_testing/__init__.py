@@ -1,6 +1,7 @@
-"""Checks of every rule of a primitive, and of rules together, for its author.
+"""What authors of plugins work with: a distribution to start from, checks of rules, manifests.
 
-corejax verify acme                     # in a shell
+corejax new-plugin acme                 # in a shell
+corejax verify acme
 test_rules = corejax_testing.tests_for("acme")    # in a test file: one test for each primitive and check
 """
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from corejax_testing.calls import Call as Call
     from corejax_testing.checks import CHECKS as CHECKS
     from corejax_testing.checks import Check as Check
-    from corejax_testing.manifests import verify_manifest as verify_manifest
+    from corejax_testing.manifests.check import verify_manifest as verify_manifest
     from corejax_testing.outcomes import CheckFailure as CheckFailure
     from corejax_testing.outcomes import NotApplicable as NotApplicable
     from corejax_testing.runner import Result as Result
@@ -28,7 +29,7 @@ _LAZY = {
     "Result": "runner",
     "tests_for": "authors",
     "verify": "runner",
-    "verify_manifest": "manifests",
+    "verify_manifest": "manifests.check",
 }
 
 

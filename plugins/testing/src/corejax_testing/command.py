@@ -48,8 +48,8 @@ def verify(
       2  wrong usage: a name or check that does not exist
     """
     from corejax.extend import json_text, load_everything
-    from corejax_testing import manifests
     from corejax_testing.checks import all_checks
+    from corejax_testing.manifests import check as manifests
     from corejax_testing.report import printable
     from corejax_testing.selection import faults, notes, planned
 

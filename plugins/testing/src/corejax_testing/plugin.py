@@ -15,9 +15,11 @@ def corejax_declare_api_version() -> int:
 
 @hookimpl
 def corejax_add_cli_commands(group: Any) -> None:
-    """`corejax verify`, `corejax fuzz`."""
+    """`corejax verify`, `corejax fuzz`, `corejax new-plugin`, `corejax write-manifest`."""
     from corejax_testing.command import verify
     from corejax_testing.fuzzing.command import fuzz
+    from corejax_testing.manifests.command import write_manifest
+    from corejax_testing.scaffolding.command import new_plugin
 
-    group.add_command(verify)
-    group.add_command(fuzz)
+    for command in (verify, fuzz, new_plugin, write_manifest):
+        group.add_command(command)

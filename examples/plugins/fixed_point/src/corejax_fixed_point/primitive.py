@@ -46,6 +46,8 @@ from corejax.extend import (
     partial_eval_jaxpr,
     partial_eval_jaxpr_rules,
     partial_eval_rules,
+    partition_list,
+    spread_list,
     stage_closed,
     transpose_jaxpr,
     transpose_rules,
@@ -177,11 +179,10 @@ def _transpose(cts: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, num_param
     if not any(linear):
         return [None] * len(operands)
     back, nonzeros = transpose_jaxpr(jaxpr, [*linear, *(True for _ in cts)], [True] * num_x)
-    known = [p for p, is_linear in zip(operands[:num_params], linear, strict=True) if not is_linear]
+    known = partition_list(linear, operands[:num_params])[0]
 
     def pulled(known: Sequence[Any], s: Sequence[Any]) -> list[Any]:
-        found = iter(inline_closed(back, [*known, *s]))
-        return [next(found) if nonzero else None for nonzero in nonzeros]
+        return spread_list(nonzeros, inline_closed(back, [*known, *s]))
 
     def flat(*args: Any) -> list[Any]:
         known, c, s = args[: -2 * num_x], args[-2 * num_x : -num_x], args[-num_x:]
@@ -191,8 +192,7 @@ def _transpose(cts: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, num_param
     program = memoised(back, ("fixed_point transposed",), lambda: stage_closed(flat, avals))
     settings = {**_relative(settings), "jaxpr": program, "num_params": len(known) + num_x}
     s = fixed_point_p.bind(*known, *cts, *map(zeros_like, cts), **settings)
-    cts_in = iter(pulled(known, s))
-    return [*(next(cts_in) if is_linear else None for is_linear in linear), *(None for _ in cts)]
+    return [*spread_list(linear, pulled(known, s)[: sum(linear)]), *(None for _ in cts)]
 
 
 # -- batching, partial evaluation --------------------------------------------------------------------------------
@@ -217,8 +217,8 @@ def _partial_eval(
     params, xs = args[:num_params], args[num_params:]
     unknowns = [trace.is_unknown(p) for p in params]
     known, rest, _, _ = partial_eval_jaxpr(jaxpr, [*unknowns, *(True for _ in xs)], instantiate=True)
-    residuals = inline_closed(known, [p for p, unknown in zip(params, unknowns, strict=True) if not unknown])
-    later = [*residuals, *(p for p, unknown in zip(params, unknowns, strict=True) if unknown)]
+    now, later = partition_list(unknowns, params)
+    later = [*inline_closed(known, now), *later]
     return trace.record(fixed_point_p, [*later, *xs], {"jaxpr": rest, "num_params": len(later), **settings})
 
 
@@ -232,10 +232,11 @@ def _partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
     if known.consts:  # the program that the equation is in has no binders for them: the iteration keeps everything
         known_in = [v for v, unknown in zip(eqn.invars, unknowns, strict=True) if not unknown and type(v) is Var]
         return None, eqn, [True] * len(eqn.outvars), list(dict.fromkeys(known_in))
-    hoisted, found = inline_equations(known, [p for p, unknown in zip(params, flags, strict=True) if not unknown])
-    later = [*found, *(p for p, unknown in zip(params, flags, strict=True) if unknown)]
+    now, later = partition_list(flags, params)
+    hoisted, found = inline_equations(known, now)
+    later = [*found, *later]
     solve = eqn.replace(invars=[*later, *xs], params={**eqn.params, "jaxpr": rest, "num_params": len(later)})
-    starts = [x for x, unknown in zip(xs, unknowns[num_params:], strict=True) if not unknown]
+    starts = partition_list(unknowns[num_params:], xs)[0]
     residuals = [v for v in dict.fromkeys([*found, *starts]) if type(v) is Var]
     return hoisted, solve, [True] * len(eqn.outvars), residuals
 

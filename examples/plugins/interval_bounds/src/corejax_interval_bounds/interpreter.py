@@ -24,6 +24,7 @@ from corejax.extend import (
     Trace,
     Tracer,
     as_array,
+    current_trace,
     flat_decomposition,
     get_aval,
     host_value,
@@ -32,7 +33,6 @@ from corejax.extend import (
     run_with_trace,
     set_current_trace,
     stage_closed,
-    trace_state,
     tree,
 )
 from corejax_interval_bounds import rounding
@@ -157,7 +157,7 @@ def interval_flat(
     fun: Callable[..., Sequence[Any]], operands: Iterable[Bounds], rounding: Rounding, debug: Any = None
 ) -> list[Bounds]:
     """Bounds of what a flat function gives for operands within bounds."""
-    trace = IntervalTrace(trace_state.trace, rounding, debug)
+    trace = IntervalTrace(current_trace(), rounding, debug)
     outs = run_with_trace(trace, fun, [trace.box(b, get_aval(b.lower)) for b in operands])
     return [trace.bounds_of(x) for x in outs]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ClosedJaxpr, check_jaxpr, dce_jaxpr, dce_rules, eval_jaxpr, jvp_jaxpr, jvp_rules
+from corejax.extend import ClosedJaxpr, check_jaxpr, dce_jaxpr, dce_rules, eval_jaxpr, jvp_jaxpr, jvp_rules, select_list
 from corejax_testing.arrays import compare, direction
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.registry import check
@@ -51,7 +51,7 @@ def _check_pruned(closed: ClosedJaxpr, args: Sequence[Any], what: str) -> None:
         small, used_inputs = dce_jaxpr(closed, used)
         names = [k for k, keep in enumerate(used) if keep]
         require_well_typed(small, f"what dce leaves for results {names}{what}")
-        some = [x for x, keep in zip(args, used_inputs, strict=True) if keep]
+        some = select_list(used_inputs, args)
         got = host(eval_jaxpr(small.jaxpr, small.consts, some))
         for k, out, right in zip(names, got, (every[k] for k in names), strict=True):
             compare(out, right, f"result {k}{what}, with results {names} used,", RULE)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import jvp_flat, jvp_rules
+from corejax.extend import jvp_flat, jvp_rules, partition_list, select_list
 from corejax_testing.arrays import Array, compare, direction, require_close, tolerance, wide
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.registry import check
@@ -92,7 +92,7 @@ def check_symbolic_zeros(call: Call, rng: np.random.Generator) -> None:
         flags = [*kept, *[True] * (len(xs) - len(kept))]
         symbolic = pushed(fun, xs, [t if keep else None for t, keep in zip(ts, flags, strict=True)])[1]
         real = pushed(fun, xs, [t if keep else np.zeros_like(t) for t, keep in zip(ts, flags, strict=True)])[1]
-        zero = [i for i, keep in zip(call.inexact, flags, strict=True) if not keep]
+        zero = partition_list(flags, call.inexact)[0]
         for i, (a, b) in enumerate(zip(symbolic, real, strict=True)):
             compare(a, b, f"tangent {i}, with symbolic zeros for operands {zero},", "jvp")
 
@@ -112,11 +112,11 @@ def check_linearize(call: Call, rng: np.random.Generator) -> None:
             rest = iter(moving)
             return fun(*(next(rest) if keep else x for x, keep in zip(xs, flags, strict=True)))
 
-        some = [x for x, keep in zip(xs, flags, strict=True) if keep]
-        along = [t for t, keep in zip(ts, flags, strict=True) if keep]
+        some = select_list(flags, xs)
+        along = select_list(flags, ts)
         outs, linear = corejax.linearize(part, *some)
         want_outs, wanted = pushed(part, some, along)
-        names = [i for i, keep in zip(call.inexact, flags, strict=True) if keep]
+        names = select_list(flags, call.inexact)
         for i, (a, b) in enumerate(zip(host(outs), want_outs, strict=True)):
             compare(a, b, f"result {i} of linearize in operands {names}", "jvp")
         for i, (a, b) in enumerate(zip(host(linear(*along)), wanted, strict=True)):

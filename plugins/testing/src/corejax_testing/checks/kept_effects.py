@@ -24,7 +24,9 @@ from corejax.extend import (
     eval_jaxpr,
     partial_eval_flat,
     partial_eval_jaxpr,
+    partition_list,
     primitives,
+    select_list,
 )
 from corejax_testing.calls import Call
 from corejax_testing.checks.dead_code import RULE as DCE
@@ -136,15 +138,14 @@ def _evaluated(program: ClosedJaxpr, args: Sequence[Any]) -> dict[str, int]:
 def _check_dce(program: ClosedJaxpr, call: Call, before: dict[str, int]) -> None:
     for used in choices_of_used(len(program.out_avals)):
         small, used_inputs = dce_jaxpr(program, used)
-        after = _evaluated(small, [x for x, keep in zip(call.values, used_inputs, strict=True) if keep])
+        after = _evaluated(small, select_list(used_inputs, call.values))
         _compare(after, before, f"with results {[k for k, u in enumerate(used) if u]} used, after dce", DCE)
 
 
 def _check_splits(program: ClosedJaxpr, call: Call, before: dict[str, int]) -> None:
     for unknowns in _masks(call):
         known, unknown, _, count = partial_eval_jaxpr(program, unknowns)
-        given = [x for x, u in zip(call.values, unknowns, strict=True) if not u]
-        later = [x for x, u in zip(call.values, unknowns, strict=True) if u]
+        given, later = partition_list(unknowns, call.values)
         _counts.clear()
         first = eval_jaxpr(known.jaxpr, known.consts, given)
         eval_jaxpr(unknown.jaxpr, unknown.consts, [*first[len(first) - count :], *later])

@@ -12,6 +12,7 @@ from corejax.extend import (
     jvp_rules,
     parse_jaxpr,
     same_jaxpr,
+    select_list,
     vmap_rules,
 )
 from corejax_testing.calls import Call
@@ -40,7 +41,7 @@ def check_programs(call: Call, rng: np.random.Generator) -> None:
             moved, out_nonzeros = jvp_jaxpr(closed, nonzeros)
         _checked(moved, "the program of its jvp rule", "jvp")
         tangents = moved.out_avals[len(closed.out_avals) :]
-        primals = [a for a, nz in zip(closed.out_avals, out_nonzeros, strict=True) if nz]
+        primals = select_list(out_nonzeros, closed.out_avals)
         for t, a in zip(tangents, primals, strict=True):
             if (t.shape, t.dtype) != (a.shape, a.dtype):
                 raise CheckFailure(

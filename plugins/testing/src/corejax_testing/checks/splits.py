@@ -8,7 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ClosedJaxpr, eval_jaxpr, jvp_jaxpr, partial_eval_flat, partial_eval_jaxpr
+from corejax.extend import (
+    ClosedJaxpr,
+    eval_jaxpr,
+    jvp_jaxpr,
+    partial_eval_flat,
+    partial_eval_jaxpr,
+    partition_list,
+    select_list,
+)
 from corejax_testing.arrays import compare, direction
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.registry import check
@@ -22,7 +30,7 @@ def _run(program: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 
 def _check_split(program: ClosedJaxpr, args: Sequence[Any], unknowns: Sequence[bool], what: str) -> None:
     known, unknown, unknown_outs, count = partial_eval_jaxpr(program, unknowns)
-    first = _run(known, [x for x, u in zip(args, unknowns, strict=True) if not u])
+    first = _run(known, partition_list(unknowns, args)[0])
     outs_known, residuals = first[: len(first) - count], first[len(first) - count :]
     outs_unknown = _run(unknown, [*residuals, *(x for x, u in zip(args, unknowns, strict=True) if u)])
     sources = {True: iter(outs_unknown), False: iter(outs_known)}
@@ -40,7 +48,7 @@ def check_partial_eval(call: Call, rng: np.random.Generator) -> None:
         unknowns = [*mask, *[False] * (count - len(mask))]
         avals = [a if u else None for a, u in zip(call.avals, unknowns, strict=True)]
         jaxpr, residuals, outs, unknown_outs = partial_eval_flat(call, call.values, avals)
-        later = iter(eval_jaxpr(jaxpr, residuals, [x for x, u in zip(call.values, unknowns, strict=True) if u]))
+        later = iter(eval_jaxpr(jaxpr, residuals, select_list(unknowns, call.values)))
         together = [next(later) if u else x for x, u in zip(outs, unknown_outs, strict=True)]
         for i, (got, right) in enumerate(zip(host(together), wanted, strict=True)):
             compare(got, right, f"result {i} with operands {[k for k, u in enumerate(unknowns) if u]} unknown",

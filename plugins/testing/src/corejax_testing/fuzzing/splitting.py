@@ -15,6 +15,8 @@ from corejax.extend import (
     eval_jaxpr,
     partial_eval_flat,
     partial_eval_jaxpr,
+    partition_list,
+    select_list,
     transpose_rules,
 )
 from corejax_testing.arrays import Array, direction, is_inexact, tolerance, wide
@@ -40,9 +42,9 @@ def masks(case: Case) -> Iterator[list[bool]]:
 def halves(case: Case, unknowns: Sequence[bool]) -> list[Any]:
     """The results by the known half of the program and then the unknown one."""
     known, unknown, unknown_outs, count = partial_eval_jaxpr(case.program, unknowns)
-    first = eval_jaxpr(known.jaxpr, known.consts, [x for x, u in zip(case.values, unknowns, strict=True) if not u])
+    first = eval_jaxpr(known.jaxpr, known.consts, partition_list(unknowns, case.values)[0])
     residuals = first[len(first) - count :]
-    late = [x for x, u in zip(case.values, unknowns, strict=True) if u]
+    late = select_list(unknowns, case.values)
     sources = {
         False: iter(first[: len(first) - count]),
         True: iter(eval_jaxpr(unknown.jaxpr, unknown.consts, [*residuals, *late])),
@@ -54,7 +56,7 @@ def run_in_parts(case: Case, unknowns: Sequence[bool]) -> list[Any]:
     """The results of running it with unknown operands, and the rest later."""
     avals = [a if u else None for a, u in zip(case.program.in_avals, unknowns, strict=True)]
     jaxpr, residuals, outs, unknown_outs = partial_eval_flat(lambda *xs: case(*xs), case.values, avals)
-    late = [x for x, u in zip(case.values, unknowns, strict=True) if u]
+    late = select_list(unknowns, case.values)
     later = iter(eval_jaxpr(jaxpr, residuals, late))
     return [next(later) if u else x for x, u in zip(outs, unknown_outs, strict=True)]
 

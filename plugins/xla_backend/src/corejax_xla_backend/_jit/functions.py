@@ -19,6 +19,7 @@ from corejax.extend import (
     Tracer,
     api_boundary,
     as_array,
+    axes_in_scope,
     backends,
     check_arguments,
     clears_cache,
@@ -26,11 +27,11 @@ from corejax.extend import (
     config,
     fun_name,
     get_aval,
+    in_context,
     inline_closed,
     observe,
     shaped_abstractify,
     stage,
-    trace_state,
     tree,
 )
 from corejax_xla_backend._jit.callables import CheckedCall, Options, UndispatchedCall, completed
@@ -176,7 +177,7 @@ class _Jitted:
 
     @staticmethod
     def _key(avals: Sequence[ShapedArray], in_tree: Any, static: StaticKey | None) -> Signature:
-        return Signature(in_tree, tuple(avals), static, config.trace_key(), trace_state.axis_env)
+        return Signature(in_tree, tuple(avals), static, config.trace_key(), axes_in_scope())
 
     def _traced(self, key: Signature) -> _Traced:
         shared = shared_traces(self.fun)
@@ -225,7 +226,7 @@ class _Jitted:
         if traced is None:
             self._forget_signatures()
             traced = self._traced(key)
-        if trace_state.contexts or any(isinstance(x, Tracer) for x in (*traced.consts, *leaves)):
+        if in_context() or any(isinstance(x, Tracer) for x in (*traced.consts, *leaves)):
             return self._bind(leaves, traced), None
         backend, platform = backends.find(self.backend)
         executable = compiled(traced.closed, self.name, backend, platform)

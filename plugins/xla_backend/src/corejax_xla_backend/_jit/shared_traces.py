@@ -10,13 +10,17 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import bottom_trace, trace_stack, trace_state
+from corejax.extend import (
+    bottom_trace,
+    current_trace,
+    trace_stack,
+)
 from corejax_xla_backend._jit.signatures import Signature
 
 
 def shared_traces(fun: Callable[..., Any]) -> dict[Signature, Any]:
     """What the running transformation has of a function, to look in and to add to; of a method, of its object's."""
-    if trace_state.trace is bottom_trace():
+    if current_trace() is bottom_trace():
         return {}
     memo = trace_stack()[1].kept()
     key = (id(fun.__self__), id(fun.__func__)) if type(fun) is types.MethodType else id(fun)

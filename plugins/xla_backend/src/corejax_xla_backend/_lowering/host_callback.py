@@ -26,8 +26,8 @@ from corejax.extend import (
     bottom_trace,
     clears_cache,
     impl_rules,
+    replaying,
     set_current_trace,
-    trace_state,
     xla_translations,
 )
 from corejax_xla_backend._lowering.context import TranslationContext
@@ -79,17 +79,14 @@ def _callback(
     evaluation = bottom_trace()
 
     def callback(*operands: Any) -> tuple[Any, ...]:
-        earlier, trace_state.source = trace_state.source, source
         try:
             # Copies: the program's memory is not the impl's to keep.
             arrays = [Array(np.array(x, aval.dtype), aval) for x, aval in zip(operands, avals, strict=True)]
-            with set_current_trace(evaluation):
+            with replaying(source), set_current_trace(evaluation):
                 outs = evaluation.process_primitive(primitive, arrays, params)
             return tuple(np.asarray(out) for out in outs)
         except BaseException as error:
             raise _kept(primitive, error) from None
-        finally:
-            trace_state.source = earlier
 
     return callback
 

@@ -1,28 +1,13 @@
-"""StableHLO of the backend's own primitives, and of every primitive that has only a decomposition."""
+"""StableHLO of every primitive that has only a decomposition."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax.extend import ClosedJaxpr, Derivation, Primitive, ShapedArray, decomposed, xla_translations
+from corejax.extend import Derivation, Primitive, ShapedArray, decomposed, xla_translations
 from corejax_xla_backend._lowering.context import TranslationContext
 from corejax_xla_backend._lowering.types import Value
-from corejax_xla_backend.xla_call import xla_call_p
-
-
-@xla_translations.register(xla_call_p)
-def xla_call_translation(
-    ctx: TranslationContext,
-    in_avals: Sequence[ShapedArray],
-    in_vals: Sequence[Value],
-    *,
-    call_jaxpr: ClosedJaxpr,
-    name: str,
-    backend: str | None,
-) -> list[Value]:
-    """A called function, so that jit in jit is one function however often it is called."""
-    return ctx.call(call_jaxpr, in_vals, name)
 
 
 def _from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:

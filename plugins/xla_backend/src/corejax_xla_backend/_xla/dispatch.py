@@ -13,10 +13,9 @@ from corejax.extend import (
     api_boundary,
     as_array,
     config,
-    context_hooks,
     get_aval,
     host_value,
-    trace_state,
+    on_context,
     tree,
 )
 from corejax_xla_backend import _jaxlib
@@ -126,10 +125,8 @@ def _follow_context() -> None:
             context.reset()
 
     config.on_change.append(settings_changed)
-    context_hooks.append(inside)
     settings_changed()
-    if trace_state.contexts:
-        inside(True)
+    on_context(inside)
 
 
 _follow_context()

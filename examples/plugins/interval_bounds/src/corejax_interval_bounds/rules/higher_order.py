@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ClosedJaxpr, Tracer, find_primitive, host_value, inline_closed
+from corejax.extend import ClosedJaxpr, Tracer, find_primitive, fixpoint, host_value, inline_closed
 from corejax_interval_bounds.interpreter import interval_jaxpr, interval_rules, open_flags, packed, unpacked
 from corejax_interval_bounds.interval import Bounds
 from corejax_interval_bounds.rules.common import constant, join
@@ -92,11 +92,13 @@ def scan_interval(
     num_ys = len(jaxpr.out_avals) - num_carry
     open_in = list(open_flags(operands))
     carry = slice(num_consts, num_consts + num_carry)
-    while True:
-        program, open_out = interval_jaxpr(jaxpr, open_in, [*open_in[carry], *(False for _ in range(num_ys))])
-        if list(open_out[:num_carry]) == open_in[carry]:
-            break
-        open_in[carry] = open_out[:num_carry]
+
+    def on_bounds(opened: list[bool]) -> Any:
+        open_in[carry] = opened
+        program, open_out = interval_jaxpr(jaxpr, open_in, [*opened, *(False for _ in range(num_ys))])
+        return open_out[:num_carry], (program, open_out)
+
+    _, (program, open_out) = fixpoint(on_bounds, open_in[carry])
     outs = scan_p.bind(
         *packed(operands, open_in),
         jaxpr=program,

@@ -13,6 +13,7 @@ from corejax.extend import (
     ShapedArray,
     dtypes,
     find_primitive,
+    fixpoint,
     get_aval,
     inline_closed,
     stage_closed,
@@ -40,14 +41,15 @@ def while_interval(
     assert while_p is not None
     first = cond_nconsts + body_nconsts
     open_in = list(open_flags(operands))
-    while True:
-        body, open_out = interval_jaxpr(body_jaxpr, open_in[cond_nconsts:], open_in[first:])
-        if list(open_out) == open_in[first:]:
-            break
-        open_in[first:] = open_out
+
+    def on_bounds(opened: list[bool]) -> Any:
+        program, open_out = interval_jaxpr(body_jaxpr, [*open_in[cond_nconsts:first], *opened], opened)
+        return open_out, program
+
+    open_in[first:], body = fixpoint(on_bounds, open_in[first:])
     cond, (is_open,) = interval_jaxpr(cond_jaxpr, [*open_in[:cond_nconsts], *open_in[first:]])
     if is_open:
-        open_in[first:] = [True] * len(open_out)  # how often it has changed is not known
+        open_in[first:] = [True] * len(open_in[first:])  # how often it has changed is not known
         body, _ = interval_jaxpr(body_jaxpr, open_in[cond_nconsts:], open_in[first:])
         cond, _ = interval_jaxpr(cond_jaxpr, [*open_in[:cond_nconsts], *open_in[first:]], [True])
     pieces = (slice(0, cond_nconsts), slice(cond_nconsts, first), slice(first, None))

@@ -1,0 +1,124 @@
+"""Which rule an exception came out of: a note on it, with the rule's author and the user's line.
+
+The exception itself stays what the rule raised. All of it happens after something was raised.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from contextlib import suppress
+from types import CodeType, TracebackType
+from typing import TYPE_CHECKING
+
+from corejax import source_info
+from corejax.errors import CorejaxError, NotLinearError
+from corejax.rules import Rule, RuleRegistry, impl_rules, registries
+
+if TYPE_CHECKING:
+    from corejax.primitive import Primitive
+
+_NOTED = "__corejax_rule__"
+
+
+def attribute(
+    error: BaseException, primitive: Primitive, source: source_info.Source | None = None, kind: str | None = None
+) -> None:
+    """Note on an exception which of a primitive's rules raised it, if one did and nobody noted it before.
+
+    Errors of corejax's own say it themselves, and a TypeError or ValueError of an abstract-eval rule is what such a
+    rule refuses operands with.
+
+    Args:
+        error: what was raised.
+        primitive: the primitive that was being interpreted.
+        source: the user's line, if that is not the one that is running.
+        kind: of the rule that ran, if the caller knows.
+    """
+    if hasattr(error, _NOTED) or isinstance(error, NotLinearError):
+        return
+    among = list(registries.values()) if kind is None else [registries[kind]]
+    found = None if isinstance(error, CorejaxError) else _raised_by(error, primitive, among)
+    if found is None:
+        _attribute_others(error, primitive, source, among)
+        return
+    registry, rule = found
+    if registry.kind == "abstract_eval" and isinstance(error, TypeError | ValueError):
+        return
+    _note(error, primitive, source, f"This came out of the {registry.title}", rule.provenance, registry.kind)
+
+
+def mark(error: BaseException, primitive: Primitive, kind: str | None = None) -> None:
+    """Say that an exception names the rule itself, of this kind: no note is added to it."""
+    with suppress(Exception):  # an exception with slots, say: a second note does no harm
+        setattr(error, _NOTED, (primitive.name, kind))
+
+
+def attributed_rule(error: BaseException) -> tuple[str, str | None] | None:
+    """Name of the primitive and kind of the rule that an exception was attributed to, if it was."""
+    found: tuple[str, str | None] | None = getattr(error, _NOTED, None)
+    return found
+
+
+def _note(
+    error: BaseException, primitive: Primitive, source: source_info.Source | None, what: str, origin: object,
+    kind: str | None = None,
+) -> None:  # fmt: skip
+    from corejax.texts import add_note  # needed for an error only
+
+    mark(error, primitive, kind)
+    distribution = getattr(origin, "distribution", None)
+    whose = f"{origin}, of the distribution {distribution}" if distribution else origin
+    add_note(
+        error,
+        f"{what} of primitive {primitive.name!r}, from {whose}{source_info.needed('; it was needed at', source)}. "
+        f"To check the rule: corejax verify {primitive.name}",
+    )
+
+
+def _attribute_others(
+    error: BaseException, primitive: Primitive, source: source_info.Source | None, among: list[RuleRegistry]
+) -> None:
+    """Note what is not raised inside a rule: by its call, because it does not take the arguments; or in a body."""
+    if isinstance(error, TypeError):
+        from corejax.texts import message_of  # needed for an error only
+
+        for registry in among:
+            rule = registry.rule_of(primitive)
+            name = getattr(rule and rule.fn, "__qualname__", None)
+            if rule is not None and rule.derived is None and name and message_of(error).startswith(f"{name}() "):
+                what = f"This was the call of the {registry.title}"
+                _note(error, primitive, source, what, rule.provenance, registry.kind)
+                return
+    written = getattr(primitive.decomposition, "__code__", None)
+    if "higher_order" not in primitive.tags and written in set(_codes(error.__traceback__)):
+        _note(error, primitive, source, "This came out of the decomposition", primitive.provenance)
+
+
+def _raised_by(
+    error: BaseException, primitive: Primitive, among: list[RuleRegistry]
+) -> tuple[RuleRegistry, Rule] | None:
+    """The rule of the primitive that is outermost among the frames that the exception went through.
+
+    What that one called, such as the primitive itself with other operands, has had its own chance to be noted.
+    """
+    depth: dict[CodeType, int] = {}
+    for i, code in enumerate(_codes(error.__traceback__)):
+        depth.setdefault(code, i)
+    found: list[tuple[int, RuleRegistry, Rule]] = []
+    for registry in among:
+        for platform in (None, *registry.platforms_of(primitive)):
+            rule = registry.rule_of(primitive, platform)
+            if rule is not None and rule.derived is None:
+                written = getattr(inspect.unwrap(rule.fn), "__code__", None)
+                if written in depth:
+                    found.append((depth[written], registry, rule))
+                elif written is None and among == [impl_rules]:  # a function in C has no frame
+                    found.append((len(depth), registry, rule))
+    return min(found, key=lambda item: item[0])[1:] if found else None
+
+
+def _codes(traceback: TracebackType | None) -> Iterator[CodeType]:
+    while traceback is not None:
+        yield traceback.tb_frame.f_code
+        traceback = traceback.tb_next

@@ -1,0 +1,93 @@
+"""What impl rules give: NumPy arrays of the types that abstract evaluation promised, or an error that names the rule.
+
+Python numbers and NumPy's scalars become arrays here; everything else has to be of the promised type already.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import numpy as np
+
+from corejax.array import Array
+from corejax.attribution import mark
+from corejax.avals import ShapedArray, get_aval, ndarray_aval
+from corejax.primitive import Primitive
+from corejax.rules import impl_rules
+from corejax.run_rule import mismatch, shown
+from corejax.source_info import Source, needed
+from corejax.trace import Tracer, escaped, state
+
+_PYTHON_NUMBERS = {bool: "b", int: "iuVfc", float: "Vfc", complex: "c"}  # type -> kinds of dtypes that take it
+
+
+def _from_python(x: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
+    """An impl rule's result that is no NumPy array: Python numbers take the promised dtype if that can hold them."""
+    if type(x) in _PYTHON_NUMBERS and aval.dtype.kind in _PYTHON_NUMBERS[type(x)]:
+        with contextlib.suppress(OverflowError, ValueError):
+            return np.asarray(x, aval.dtype)
+    return np.array(x)
+
+
+def as_promised(
+    primitive: Primitive, given: Any, aval: ShapedArray, source: Source | None = None
+) -> np.ndarray[Any, Any]:
+    """An impl rule's result as a NumPy array of the promised type.
+
+    Raises:
+        TypeError: it is of another type; names the primitive, and the line of `source`.
+    """
+    out: Any = given
+    if isinstance(out, np.generic):  # what ufuncs make of scalars
+        out = np.asarray(out)
+    elif type(out) is not np.ndarray:
+        if isinstance(given, Tracer):
+            raise escaped(given, f"the impl rule of primitive {primitive.name!r}")
+        out = given._fetch() if type(given) is Array else _from_python(given, aval)
+    if out.dtype == aval.dtype and out.shape == aval.shape:
+        return out if out.dtype is aval.dtype else np.array(out, aval.dtype)
+    got = f"{out.dtype.name}[{','.join(map(str, out.shape))}]"
+    if out.dtype == object or out.dtype.kind in "US":
+        got = "None" if given is None else f"{given!r} of type {type(given).__name__}"
+    elif type(given) in _PYTHON_NUMBERS:
+        got = f"{given!r}, of type {type(given).__name__},"
+    raise _broken_promise(primitive, got, aval.str_short(short_dtypes=False), source)
+
+
+def check_count(primitive: Primitive, outs: Any, count: int, source: Source | None = None) -> None:
+    """Check that the impl rule of a primitive with several results gives as many as abstract evaluation promised."""
+    if not isinstance(outs, tuple | list) or len(outs) != count:
+        got = f"{len(outs)} results" if isinstance(outs, tuple | list) else f"one value of type {type(outs).__name__}"
+        raise _broken_promise(primitive, got, f"a list of {count}", source)
+
+
+def _broken_promise(primitive: Primitive, got: str, wanted: str, source: Source | None) -> TypeError:
+    line = needed(". It was needed at", source or state.source)
+    error = TypeError(
+        f"primitive {primitive.name!r}: its impl rule gives {got} where its abstract-eval rule promises {wanted}; one "
+        f"of the two (from {primitive.provenance.owner}) is wrong{line}. "
+        f"To check the rules: corejax verify {primitive.name}"
+    )
+    mark(error, primitive, "impl")
+    return error
+
+
+def types_of(primitive: Primitive, out: Any) -> tuple[ShapedArray, ...]:
+    """Types of what an impl rule gave, where there is no abstract-eval rule to promise any.
+
+    Raises:
+        TypeError: it is not an array, or not a sequence of arrays for a primitive with several results.
+    """
+    if isinstance(out, list | tuple) is not primitive.multiple_results:
+        wanted = "a list of arrays" if primitive.multiple_results else "an array"
+        raise mismatch(impl_rules, primitive, f"{shown(out)} where it has to give {wanted}")
+    try:
+        return tuple(_type_of(o).strip_weak_type() for o in (out if primitive.multiple_results else [out]))
+    except TypeError:
+        raise mismatch(impl_rules, primitive, f"{shown(out)} where it has to give arrays") from None
+
+
+def _type_of(out: Any) -> ShapedArray:
+    """Type of what a rule gave, which is not an argument that `config.x64_compat` makes narrow."""
+    return ndarray_aval(out) if isinstance(out, np.ndarray | np.generic) else get_aval(out)

@@ -1,0 +1,168 @@
+"""Partial evaluation from program to program: what is known of a program, and the rest of it.
+
+partial_eval_jaxpr : (a1, a2) -> (b1, b2)  to  a1 -> (b1, res)  and  (res, a2) -> b2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from corejax.config import config
+from corejax.interpreters.jaxpr_transforms import Flags, flag_each, memoised, with_used_consts
+from corejax.interpreters.lists import partition_list
+from corejax.interpreters.rematerialization import Policy, recompute
+from corejax.ir.check import check_partial_eval
+from corejax.ir.dce import dce_jaxpr as dce_open_jaxpr
+from corejax.ir.dce import misfit_of_equations
+from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from corejax.rules import partial_eval_jaxpr_rules
+from corejax.run_rule import mismatch, shown
+
+
+def partial_eval_jaxpr(
+    closed: ClosedJaxpr, unknowns: Flags, instantiate: bool | Flags = False, policy: Policy | None = None
+) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], int]:
+    """Unzip a program into what is known and what is not.
+
+    Args:
+        closed: a program `(a1, a2) -> (b1, b2)`, arguments in any order.
+        unknowns: which arguments are unknown (`a2`), one flag each.
+        instantiate: outputs that are treated as unknown even if they are known, one flag each or one for all.
+        policy: which values of the known half may be residuals, `policy(primitive, *avals, **params) -> bool`
+            asked of the equation that makes them; the unknown half computes the others again from known
+            arguments, which may always be residuals. Without it all may.
+
+    Returns:
+        `known : a1 -> (b1, res)`, `unknown : (res, a2) -> b2`, which outputs are unknown, and the number of
+        residuals. A residual may be an argument of the known half, or one of its other outputs too (see
+        `without_forwarded`); none is unused by the unknown half, and none is a constant of the program, for both
+        halves have those that they use. The order of `a1`, `a2`, `b1` and `b2` is the program's.
+    """
+    unknowns = tuple(unknowns)
+    make_unknown = flag_each(instantiate, len(closed.out_avals))
+    return memoised(
+        closed,
+        ("partial_eval", unknowns, make_unknown, policy),
+        lambda: _unzip(closed, unknowns, make_unknown, policy),
+    )
+
+
+def _unzip(
+    closed: ClosedJaxpr, unknowns: tuple[bool, ...], make_unknown: tuple[bool, ...], policy: Policy | None
+) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], int]:
+    jaxpr = closed.jaxpr
+    eqns1, eqns2, unknown_vars = _split_equations(jaxpr, unknowns)
+    unknowns_out = [
+        force or (type(v) is Var and v in unknown_vars) for v, force in zip(jaxpr.outvars, make_unknown, strict=True)
+    ]
+    outs1, outs2 = partition_list(unknowns_out, jaxpr.outvars)
+    ins1, ins2 = partition_list(unknowns, jaxpr.invars)
+    eqns2 = dce_open_jaxpr(Jaxpr((), ins2, eqns2, outs2), [True] * len(outs2), True)[0].eqns
+    bound = {*ins2, *jaxpr.constvars}  # both halves have the constants
+    residuals = _free(eqns2, outs2, bound)
+    if policy is not None:
+        eqns1, again, _ = recompute(eqns1, residuals, policy)
+        eqns2 = [*again, *eqns2]
+        residuals = _free(eqns2, outs2, bound)
+    first = Jaxpr((), ins1, eqns1, [*outs1, *residuals], jaxpr.debug_info)
+    known = with_used_consts(closed, dce_open_jaxpr(first, [True] * len(first.outvars), True)[0])
+    unknown = with_used_consts(closed, Jaxpr((), [*residuals, *ins2], eqns2, outs2, jaxpr.debug_info))
+    if config.check_jaxprs:
+        check_partial_eval(jaxpr, known.jaxpr, unknown.jaxpr, unknowns, unknowns_out)
+    return known, unknown, unknowns_out, len(residuals)
+
+
+def _split_equations(jaxpr: Jaxpr, unknowns: Flags) -> tuple[list[JaxprEqn], list[JaxprEqn], set[Any]]:
+    """Equations of the known half, those of the unknown half, and the variables that are unknown."""
+    unknown_vars: set[Any] = {v for v, u in zip(jaxpr.invars, unknowns, strict=True) if u}
+    eqns1: list[JaxprEqn] = []
+    eqns2: list[JaxprEqn] = []
+    for eqn in jaxpr.eqns:
+        unks_in = [v in unknown_vars for v in eqn.invars]
+        if not any(unks_in):
+            eqns1.append(eqn)
+            continue
+        rule = partial_eval_jaxpr_rules.table.get(eqn.primitive)
+        if rule is None:
+            unknown_vars.update(eqn.outvars)
+            eqns2.append(eqn)
+            continue
+        split = rule(unks_in, eqn)
+        if not isinstance(split, list | tuple) or len(split) != 4:
+            wanted = "where it has to give (eqn_known, eqn_unknown, unknowns_out, residuals)"
+            raise _bad_split(eqn, f"{shown(split)} {wanted}")
+        eqn1, eqn2, unks_out, _ = split
+        # One equation or a list: a loop's rule puts what is invariant before it.
+        known = [] if eqn1 is None else eqn1 if isinstance(eqn1, list) else [eqn1]
+        unknown = [] if eqn2 is None else [eqn2]
+        _check_split(eqn, known, unknown, unks_out, unknown_vars)
+        unknown_vars.update(v for v, u in zip(eqn.outvars, unks_out, strict=True) if u)
+        eqns1.extend(known)
+        eqns2.extend(unknown)
+    return eqns1, eqns2, unknown_vars
+
+
+def _bad_split(eqn: JaxprEqn, problem: str) -> TypeError:
+    return mismatch(partial_eval_jaxpr_rules, eqn.primitive, problem, eqn.source_info)
+
+
+def _check_split(
+    eqn: JaxprEqn, known: Sequence[JaxprEqn], unknown: Sequence[JaxprEqn], unks_out: Flags, unknown_vars: set[Any]
+) -> None:
+    """Check the equations that a rule makes of one: that they give its results, and from what is known.
+
+    Raises:
+        TypeError: they do not; names the rule.
+    """
+    if not isinstance(unks_out, list | tuple) or len(unks_out) != len(eqn.outvars):
+        raise _bad_split(eqn, f"{shown(unks_out)} as unknowns_out, for {len(eqn.outvars)} results")
+    for v in (v for e in known for v in e.invars):
+        if v in unknown_vars:
+            raise _bad_split(eqn, f"an eqn_known that uses an unknown operand of type {v.aval.str_short()}")
+    problem = misfit_of_equations([*known, *unknown], eqn.invars, ())
+    if problem is not None:
+        raise _bad_split(eqn, problem)
+    bound_in = [{v for e in eqns for v in e.outvars} for eqns in (known, unknown)]
+    for i, (v, unk) in enumerate(zip(eqn.outvars, unks_out, strict=True)):
+        if v not in bound_in[bool(unk)]:
+            which = "eqn_unknown" if unk else "eqn_known"
+            raise _bad_split(eqn, f"no {which} that binds result {i}, which unknowns_out says is {which[4:]}")
+
+
+def _free(eqns: Sequence[JaxprEqn], outvars: Sequence[Any], bound: set[Any]) -> list[Var]:
+    """Variables that equations and outputs use and nothing here binds, in the order of their first use."""
+    found: dict[Var, None] = {}
+    bound = set(bound)
+    for eqn in eqns:
+        found.update((v, None) for v in eqn.invars if type(v) is Var and v not in bound)
+        bound.update(eqn.outvars)
+    found.update((v, None) for v in outvars if type(v) is Var and v not in bound)
+    return list(found)
+
+
+def without_forwarded(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[tuple[bool, int]]]:
+    """The program without outputs that are just its arguments or repeat another output.
+
+    Args:
+        closed: a program `a -> b`.
+
+    Returns:
+        The smaller program, and for each output of the whole: whether it is an argument, and the index of that
+        argument or of the smaller program's output. Memoised.
+    """
+    found = closed.memo.get("without_forwarded")
+    if found is None:
+        jaxpr = closed.jaxpr
+        position = {v: i for i, v in enumerate(jaxpr.invars)}
+        kept: dict[Any, int] = {}
+        plan = [
+            (True, position[v]) if type(v) is Var and v in position else (False, kept.setdefault(v, len(kept)))
+            for v in jaxpr.outvars
+        ]
+        smaller = Jaxpr(jaxpr.constvars, jaxpr.invars, jaxpr.eqns, list(kept), jaxpr.debug_info)
+        found = closed.memo["without_forwarded"] = (ClosedJaxpr(smaller, closed.consts), plan)
+    return found
+
+
+__all__ = ["partial_eval_jaxpr", "without_forwarded"]

@@ -1,0 +1,73 @@
+"""Discovery: which plugins are installed. Metadata of distributions is read, nothing of a plugin is imported."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+from corejax.errors import PluginError
+from corejax.plugins._records import PluginRecord, canonical
+from corejax.plugins._selection import Selection
+
+GROUP = "corejax.plugins"
+
+
+def installed_entry_points() -> Iterator[PluginRecord]:
+    """Entry points of the group in installed distributions; the first of a name on the path counts once.
+
+    Of two plugins that offer the same, the later one is refused. So that this does not hang on the order in which
+    a file system lists directories: first the distributions that names of the facade belong to (`KNOWN_HOMES`),
+    then the others by name.
+    """
+    from importlib_metadata import entry_points
+
+    try:
+        records = [PluginRecord.of_entry_point(entry) for entry in entry_points(group=GROUP)]
+    except Exception:  # one distribution's metadata is enough
+        records = list(_one_by_one())
+    return iter(sorted(records, key=lambda record: (not record.at_home, record.name)))
+
+
+def _one_by_one() -> Iterator[PluginRecord]:
+    """Records of what is installed, one distribution after the other; one that cannot be read counts as failed."""
+    from importlib_metadata import distributions
+
+    seen = set()
+    for dist in distributions():
+        directory = str(getattr(dist, "_path", ""))
+        name = os.path.basename(directory).partition("-")[0]
+        try:
+            name = dist.name
+            if canonical(name) not in seen:
+                yield from map(PluginRecord.of_entry_point, dist.entry_points.select(group=GROUP))
+            seen.add(canonical(name))
+        except Exception as error:
+            if _mentions(os.path.join(directory, "entry_points.txt"), GROUP):
+                yield PluginRecord(name, "", name, status="failed", fault=error)
+
+
+def _mentions(path: str, word: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return word.encode() in file.read()
+    except OSError:
+        return False
+
+
+def by_name(found: Iterable[PluginRecord], selection: Selection) -> dict[str, PluginRecord]:
+    """Records by the plugins' names: those that are not selected are off, the second of one name has failed."""
+    records: dict[str, PluginRecord] = {}
+    for record in found:
+        if record.name not in selection:
+            record.status = "off"
+        earlier = records.setdefault(record.name, record)
+        if earlier is record or (earlier.value, earlier.distribution) == (record.value, record.distribution):
+            continue  # new, or the same distribution seen twice on the path
+        if record.status != "off":
+            record.status = "failed"
+            record.fault = PluginError(
+                f"two distributions have a plugin named {record.name!r}: {earlier.title} and {record.title}; "
+                "uninstall one"
+            )
+        records[f"{record.name} ({record.distribution})"] = record
+    return records

@@ -1,0 +1,131 @@
+"""What plugins give when they are loaded: names of the facade, rule kinds, settings, operations, array methods."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from corejax import array_methods
+from corejax.backends import backends
+from corejax.config import config
+from corejax.errors import DuplicateRegistrationError, PluginError
+from corejax.plugins._records import PluginRecord
+from corejax.plugins._rule_kinds import check_rule_kinds
+from corejax.provenance import Provenance
+from corejax.structural import structural
+from corejax.tables import Table
+
+
+class Exports:
+    """What loaded plugins export and declare.
+
+    Args:
+        reserved: the facade's own names, which no plugin may export.
+
+    Attributes:
+        names: facade name -> (target, record).
+        namespaces: facade namespace -> (module, record).
+        rule_kinds: rule kind that a plugin adds -> (`module:registry`, record).
+    """
+
+    def __init__(self, reserved: Collection[str]) -> None:
+        self.names: Table[str, tuple[str, PluginRecord]] = Table("name", of_hooks=True)
+        self.namespaces: Table[str, tuple[str, PluginRecord]] = Table("namespace", of_hooks=True)
+        self.rule_kinds: Table[str, tuple[str, PluginRecord]] = Table("declared rule kind", of_hooks=True)
+        self.reserved = frozenset(reserved)
+
+    def take(self, record: PluginRecord) -> None:
+        """Take what a plugin's hooks give.
+
+        Raises:
+            PluginError: it is not of the form that the hook wants.
+            DuplicateRegistrationError: a name is taken.
+        """
+        hook, by = record.hook, Provenance(record.module)
+        self._take_names(record, self.names, check_names(hook.corejax_export_names()))
+        self._take_names(record, self.namespaces, check_namespaces(hook.corejax_export_namespaces()))
+        for kind, target in check_rule_kinds(hook.corejax_declare_rule_kinds()).items():
+            if kind in self.rule_kinds:
+                owner = self.rule_kinds[kind][1].title
+                raise DuplicateRegistrationError(
+                    f"rule kind {kind!r} is declared by plugin {owner}; plugin {record.title} declares a second one"
+                )
+            self.rule_kinds.register(kind, (target, record), provenance=by)
+        for name, (default, parser) in (hook.corejax_declare_settings() or {}).items():
+            config.add_setting(name, default, parser, by=by)
+        for name, operation in (hook.corejax_provide_operations() or {}).items():
+            structural.provide(name, operation, by=by)
+        for name, method in (hook.corejax_provide_array_methods() or {}).items():
+            array_methods.provide(name, method, by=by)
+        for name, target in check_backends(hook.corejax_provide_backends()).items():
+            backends.provide(name, target, record)
+
+    def _take_names(self, record: PluginRecord, table: Table[str, Any], exports: Mapping[str, str]) -> None:
+        record.offers |= exports
+        for name, target in exports.items():
+            found = self.target(name)
+            if found is not None or name.partition(".")[0] in self.reserved:
+                owner = f"plugin {found[1].title}" if found else "the kernel"
+                raise DuplicateRegistrationError(
+                    f"corejax.{name} is exported by {owner}; plugin {record.title} exports a second one"
+                )
+            table.register(name, (target, record), provenance=Provenance(record.module))
+
+    def target(self, name: str) -> tuple[str, PluginRecord] | None:
+        """Where the object of a facade name or the module of a namespace is, and whose it is."""
+        return self.names.get(name) or self.namespaces.get(name)
+
+
+def check_names(exports: Any) -> dict[str, str]:
+    """What `corejax_export_names` returned, validated."""
+    return _check("corejax_export_names", '{"jit": "acme_corejax.api:jit"}', exports, colons=1)
+
+
+def check_namespaces(exports: Any) -> dict[str, str]:
+    """What `corejax_export_namespaces` returned, validated."""
+    return _check("corejax_export_namespaces", '{"lax": "acme_corejax.lax"}', exports, colons=0)
+
+
+def check_backends(provided: Any) -> dict[str, str]:
+    """What `corejax_provide_backends` returned, validated; nothing is imported.
+
+    Raises:
+        PluginError: naming the entry and the form that is wanted.
+    """
+    example = '{"acme": "acme_corejax.backend:BACKEND"}'
+    if provided is None:
+        return {}
+    if not isinstance(provided, Mapping):
+        raise PluginError(f"corejax_provide_backends gives a mapping such as {example}, this one gave {provided!r}")
+    for name, target in provided.items():
+        if not (isinstance(name, str) and isinstance(target, str) and target.count(":") == 1):
+            raise PluginError(f"corejax_provide_backends gives entries such as {example}, got {name!r}: {target!r}")
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+            raise PluginError(
+                f"a backend's name is lower-case letters, digits and underscores, such as 'acme'; got {name!r}"
+            )
+    return dict(provided)
+
+
+_WORD = "a word, or several with dots between them, none of Python's own and none that begins with an underscore"
+
+
+def _check(hook: str, example: str, exports: Any, *, colons: int) -> dict[str, str]:
+    if exports is None:
+        return {}
+    if not isinstance(exports, Mapping):
+        raise PluginError(f"{hook} gives a mapping such as {example}, this one gave {exports!r}")
+    for name, target in exports.items():
+        if not (isinstance(name, str) and isinstance(target, str) and target.count(":") == colons):
+            raise PluginError(f"{hook} gives entries such as {example}, got {name!r}: {target!r}")
+        if not all(_is_word(word) and not word.startswith("_") for word in name.split(".")):
+            raise PluginError(f"{hook}: nobody could write a name such as {name!r}; it is {_WORD}")
+        if not all(map(_is_word, re.split("[.:]", target))):
+            raise PluginError(f"{hook}: {name!r} is to be found at {target!r}, which is no place for an object")
+    return dict(exports)
+
+
+def _is_word(text: str) -> bool:
+    return text.isidentifier() and not keyword.iskeyword(text)

@@ -1,0 +1,90 @@
+"""Imports of `corejax.<namespace>`: the plugin's own module, under the facade's name too."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.machinery
+import sys
+from collections.abc import Callable, Collection, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from corejax.plugins._plugin_manager import PluginManager
+
+
+class _AliasLoader:
+    """Gives an already importable module to the import system; it keeps its own name and spec."""
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+        self.spec: Any = None
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        module = importlib.import_module(self.target)
+        self.spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self.spec
+
+
+class NamespaceFinder:
+    """A meta path finder for namespaces that plugins export, and for modules inside them.
+
+    Args:
+        manager: gives the plugin manager, which is not made before it is needed.
+        kernel_modules: names of the kernel's own modules.
+    """
+
+    def __init__(self, manager: Callable[[], PluginManager], kernel_modules: Collection[str]) -> None:
+        self.manager = manager
+        self.kernel_modules = frozenset(kernel_modules)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """The plugin's module for `corejax.<namespace>...`; None for anything else.
+
+        Raises:
+            PluginMissingImportError: the namespace belongs to a plugin that is not installed or switched off.
+            PluginError: the plugin failed.
+        """
+        facade, _, name = fullname.partition(".")
+        if facade != "corejax" or not name or name.partition(".")[0] in self.kernel_modules:
+            return None
+        manager = self.manager()
+        if manager.may_export(name):
+            manager.load()
+        module = self._target(manager, name)
+        if module is None:
+            from corejax.plugins._missing_names import is_expected, missing_name  # needed for an error only
+
+            if is_expected(manager, name):
+                raise missing_name(manager, name, importing=True)
+            return None
+        if "." in name and not _exists(module):
+            return None  # so that the error names the module that was asked for
+        return importlib.machinery.ModuleSpec(fullname, _AliasLoader(module))  # type: ignore[arg-type]
+
+    def _target(self, manager: PluginManager, name: str) -> str | None:
+        namespace, rest = name, ""
+        while namespace:
+            found = manager.namespaces.get(namespace)
+            if found is not None:
+                return found[0] + rest
+            namespace, _, last = namespace.rpartition(".")
+            rest = f".{last}{rest}"
+        return None
+
+
+def _exists(module: str) -> bool:
+    from importlib.util import find_spec
+
+    return find_spec(module) is not None
+
+
+def install(manager: Callable[[], PluginManager], kernel_modules: Collection[str]) -> None:
+    """Put the finder in front, so that a namespace's modules are never imported twice under two names."""
+    if not any(isinstance(finder, NamespaceFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, NamespaceFinder(manager, kernel_modules))

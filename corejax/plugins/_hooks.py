@@ -1,0 +1,71 @@
+"""A plugin object becomes hooks to call: pluggy registers and calls them; what it lets pass is refused here."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from typing import Any
+
+import pluggy
+
+from corejax.deprecations import TABLE
+from corejax.errors import PluginError
+from corejax.plugins import hookspecs
+
+HOOKS = tuple(name for name in dir(hookspecs) if name.startswith("corejax_"))
+
+
+def hooks_of(plugin: Any, name: str) -> Any:
+    """The hooks of one plugin, to be called as `hooks.corejax_register_rules(kind=kind)`.
+
+    A call gives what the plugin's implementation returns, None where it has none. Each plugin has a pluggy manager
+    of its own: one that raises takes nothing from the others, and whose answer it is needs no asking.
+
+    Raises:
+        PluginError: it was made for another API version, or has hooks that nobody would ever call.
+    """
+    manager = pluggy.PluginManager("corejax")
+    manager.register(plugin, name)
+    _check_version(manager)  # before pluggy looks at arguments: another version's hooks may have others
+    try:
+        manager.add_hookspecs(hookspecs)
+    except pluggy.PluginValidationError as error:
+        raise PluginError(" ".join(str(error).split())) from None
+    _check_hooks(plugin, manager)
+    return manager.hook
+
+
+def _check_version(manager: pluggy.PluginManager) -> None:
+    """Refuse a plugin that was made for another version of the plugin API: says which of the two to upgrade."""
+    declare = getattr(manager.hook, "corejax_declare_api_version", list)
+    [version] = declare() or [hookspecs.API_VERSION]
+    if type(version) is not int:
+        raise PluginError(f"corejax_declare_api_version gives an int, this one gave {version!r}")
+    if version != hookspecs.API_VERSION:
+        advice = "upgrade corejax" if version > hookspecs.API_VERSION else "upgrade the plugin"
+        raise PluginError(
+            f"it was made for plugin API version {version}, this corejax has version {hookspecs.API_VERSION}; {advice}"
+        )
+
+
+def _check_hooks(plugin: Any, manager: pluggy.PluginManager) -> None:
+    """Refuse hooks that nobody would ever call: unknown ones, wrappers, and functions without the mark."""
+    callers = manager.get_hookcallers(plugin) or []
+    for caller in callers:
+        if not caller.has_spec():
+            raise PluginError(_no_such_hook(caller.name))
+        if any(implementation.wrapper or implementation.hookwrapper for implementation in caller.get_hookimpls()):
+            raise PluginError(f"{caller.name} is declared as a wrapper; plugins answer for themselves only")
+    for name in HOOKS:
+        if inspect.isroutine(getattr(plugin, name, None)) and manager.parse_hookimpl_opts(plugin, name) is None:
+            raise PluginError(f"{name} is not marked as a hook: put @corejax.extend.hookimpl above it")
+    if not callers:
+        raise PluginError(f"{plugin!r} has no hooks: mark functions named corejax_... with @hookimpl")
+
+
+def _no_such_hook(name: str) -> str:
+    if name in TABLE:
+        return TABLE[name].message(f"hook {name}")
+    close = difflib.get_close_matches(name, HOOKS, 1)
+    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(HOOKS)}"
+    return f"there is no hook named {name}; {hint}"

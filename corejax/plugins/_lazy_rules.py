@@ -1,0 +1,88 @@
+"""What plugins give late: primitives, registries of rule kinds, rules and backends, each when it is first missing."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+from corejax.backends import Backend, backends
+from corejax.errors import PluginError
+from corejax.plugins._loading import Loader, fail_rules
+from corejax.plugins._records import PluginRecord
+from corejax.plugins._rule_kinds import import_registry
+from corejax.texts import error_text
+
+
+def register_primitives(loader: Loader, records: Iterable[PluginRecord]) -> bool:
+    """Have every plugin register its primitives; True when one was asked for the first time."""
+    done = False
+    with loader.lock:
+        for record in _loaded(records):
+            done |= loader.run_once(record, "primitives", record.hook.corejax_register_primitives)
+    return done
+
+
+def import_registries(loader: Loader) -> bool:
+    """Import the registries of the rule kinds that plugins declared; True when one was imported.
+
+    A plugin whose registry cannot be imported keeps what it contributed before.
+    """
+    done = False
+    with loader.lock:
+        for kind, (target, record) in list(loader.exports.rule_kinds.items()):
+            take = partial(import_registry, kind, target)
+            done |= loader.run_once(record, ("registry", kind), take, fail_rules(kind))
+    return done
+
+
+def register_rules(loader: Loader, records: Iterable[PluginRecord], kind: str) -> bool:
+    """Have every plugin register its rules of a kind; True when one was asked for the first time.
+
+    A plugin whose rules of the kind cannot be loaded keeps what it contributed before.
+    """
+    done = False
+    with loader.lock:
+        for record in _loaded(records):
+            register = partial(record.hook.corejax_register_rules, kind=kind)
+            done |= loader.run_once(record, ("rules", kind), register, fail_rules(kind))
+    return done
+
+
+def import_backend(loader: Loader, name: str) -> Backend:
+    """The object that a plugin provides as a backend; a plugin that fails keeps what it contributed before.
+
+    Raises:
+        PluginError: it cannot be imported, now or at the first time.
+    """
+    target, record = backends.provided[name]
+    found: list[Backend] = []
+
+    def on_fault(record: PluginRecord, error: BaseException) -> None:
+        record.backend_faults[name] = error
+
+    with loader.lock:
+        if name not in record.backend_faults:
+            loader.run(record, lambda: found.append(_backend_at(name, target)), on_fault)
+    if not found:
+        fault = record.backend_faults[name]
+        raise PluginError(
+            f"backend {name!r} comes from plugin {record.title}, which failed to load it: {error_text(fault)}"
+        ) from fault
+    return found[0]
+
+
+def _backend_at(name: str, target: str) -> Backend:
+    module, _, attribute = target.partition(":")
+    found = getattr(importlib.import_module(module), attribute, None)
+    if not isinstance(found, Backend):
+        given = "there is nothing of that name" if found is None else f"it is {found!r}"
+        raise PluginError(
+            f"backend {name!r} is provided as {target}, which has to be a corejax.extend.Backend; {given}"
+        )
+    return found
+
+
+def _loaded(records: Iterable[PluginRecord]) -> Iterator[PluginRecord]:
+    """Those that are loaded when their turn comes: one may fail while another one's code runs."""
+    return (record for record in list(records) if record.status == "loaded")

@@ -1,0 +1,187 @@
+"""Running plugins' code, one plugin at a time: what one that raises has registered is taken back.
+
+What a plugin's code writes into tables while it runs has an `Owner`; dropping that owner takes all of it back.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Any
+
+from corejax import source_info, tables, tracebacks
+from corejax.config import config
+from corejax.errors import PluginError
+from corejax.plugins._exports import Exports
+from corejax.plugins._hooks import hooks_of
+from corejax.plugins._load_lock import LoadLock
+from corejax.plugins._records import PluginRecord
+from corejax.restoring import run_within
+from corejax.tables import Entry, Owner, Table
+from corejax.texts import error_text
+
+OnFault = Callable[[PluginRecord, BaseException], None]
+
+
+class Loader:
+    """Loads plugins and calls their hooks.
+
+    Args:
+        reserved: the facade's own names, which no plugin may export.
+
+    Attributes:
+        lock: held while a plugin's code runs.
+        exports: what loaded plugins export and declare.
+    """
+
+    def __init__(self, reserved: Collection[str]) -> None:
+        self.lock = LoadLock()
+        self.exports = Exports(reserved)
+
+    def load(self, record: PluginRecord) -> None:
+        """Import a plugin and take what its hooks give at once; the lock is held."""
+
+        def action() -> None:
+            if record.plugin is None:
+                record.plugin = record.entry_point.load()
+            record.hook = hooks_of(record.plugin, record.name)
+            _declare_internal(record)
+            self.exports.take(record)
+
+        record.status = "loading"
+        try:
+            if self.run(record, action):
+                record.status = "loaded"
+        finally:
+            if record.status == "loading":  # interrupted
+                _begin_again(*record.contributions)
+                record.hook, record.status = None, "found"
+
+    def run(self, record: PluginRecord, action: Callable[[], Any], on_fault: OnFault | None = None) -> bool:
+        """Run a plugin's code; when it fails, what it has registered is taken back and the fault is kept.
+
+        Args:
+            record: the plugin.
+            action: what to run; the lock is held.
+            on_fault: what to do then; by default the plugin counts as failed.
+
+        Returns:
+            Whether it succeeded.
+
+        Raises:
+            PluginError: it failed, and strict plugins are set.
+        """
+        owner = Owner(record.name)
+        record.contributions.append(owner)
+        try:
+            run_within([owner], action)
+        except KeyboardInterrupt:
+            _begin_again(owner)
+            raise
+        except BaseException as error:
+            _drop(record, owner)
+            (on_fault or fail)(record, error)
+            if config.strict_plugins:
+                raise PluginError(f"plugin {record.title} failed to load: {error_text(error)}") from error
+            return False
+        return True
+
+    def run_once(
+        self, record: PluginRecord, what: Any, action: Callable[[], Any], on_fault: OnFault | None = None
+    ) -> bool:
+        """Run a plugin's code, the only time unless it is interrupted; `what` is its key in `record.done`.
+
+        Returns:
+            Whether it ran: False where it has run before.
+        """
+        if what in record.done:
+            return False
+        finished = False
+        try:
+            record.done.add(what)  # at once, for the code may ask for itself
+            self.run(record, action, on_fault)
+            finished = True
+        except Exception:
+            finished = True  # strict plugins: a fault is raised once
+            raise
+        finally:
+            if not finished:
+                record.done.discard(what)
+        return True
+
+    def add_commands(self, record: PluginRecord, group: Any) -> None:
+        """Have a plugin add its commands to a click group; the lock is held."""
+
+        def action() -> None:
+            before, added = set(group.commands), set[str]()
+            tables.when_dropped(lambda: [group.commands.pop(name, None) for name in added])
+            try:
+                record.hook.corejax_add_cli_commands(group=group)
+            finally:
+                added |= group.commands.keys() - before
+
+        self.run(record, action)
+
+
+def _begin_again(*owners: Owner) -> None:
+    """After an interrupt: what the plugin's hooks gave is taken back, and so is what half a module registered.
+
+    What whole modules registered stays: Python keeps them, and will not run them again.
+    """
+    tables.drop(*owners, keep=_is_of_whole_module)
+
+
+def _drop(record: PluginRecord, *owners: Owner) -> None:
+    """Take back what a plugin contributed, but not what modules of other plugins did that it was first to import."""
+    tables.drop(*owners, keep=partial(_is_of_another, record.name))
+
+
+def _is_of_whole_module(table: Table, entry: Entry) -> bool:
+    """Whether a module registered it that has been imported to its end, so that it will not be registered again."""
+    found = None if table.of_hooks else sys.modules.get(entry.provenance.module)
+    return found is not None and not getattr(found.__spec__, "_initializing", False)
+
+
+def _is_of_another(plugin: str, table: Table, entry: Entry) -> bool:
+    """Whether it is from a whole module of another plugin."""
+    return _is_of_whole_module(table, entry) and entry.provenance.plugin not in (None, plugin)
+
+
+def fail(record: PluginRecord, error: BaseException) -> None:
+    """A plugin failed: it contributes nothing, and keeps the fault."""
+    from corejax.plugins._requirements import unmet  # needed for a fault only
+
+    withdraw(record)
+    record.status = "failed"
+    record.fault, record.unmet = error, unmet(record.entry_point)
+
+
+def fail_rules(kind: str) -> OnFault:
+    """A plugin's rules of one kind failed: the fault is kept, and what the plugin contributed before stays."""
+
+    def on_fault(record: PluginRecord, error: BaseException) -> None:
+        record.rule_faults[kind] = error
+
+    return on_fault
+
+
+def withdraw(record: PluginRecord) -> None:
+    """Take back what a plugin contributed; modules that were imported stay imported."""
+    _drop(record, *record.contributions)
+    record.contributions.clear()
+    record.hook = None
+    record.done = set()
+
+
+def _declare_internal(record: PluginRecord) -> None:
+    """Have frames in the plugin's package count as library code, not as the user's lines.
+
+    Tracebacks show those of plugins that are not first-party: their rules are somebody's code.
+    """
+    package = sys.modules.get(record.package) if record.entry_point is not None else None
+    for directory in getattr(package, "__path__", ()):
+        source_info.register_internal(os.fspath(directory))
+        if record.at_home:
+            tracebacks.leave_out(os.fspath(directory))

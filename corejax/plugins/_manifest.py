@@ -1,0 +1,235 @@
+"""Manifests: what a plugin offers, as JSON in its package, read without importing anything of it.
+
+A manifest is a promise about code that is not looked at, so it is used only where it certainly is of that code:
+same distribution and version, same plugin API; in an editable install, also the same sources. Otherwise the plugin
+is loaded, as if there were no manifest. `corejax write-manifest`, of the author's kit, writes them.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any, get_args, get_origin, get_type_hints
+
+from corejax.plugins._records import PluginRecord
+from corejax.texts import error_text
+
+__all__ = ["ANY", "FILE", "MANIFEST_VERSION", "Found", "Manifest", "PrimitiveEntry", "digest", "find"]
+
+FILE = "corejax_manifest.json"
+MANIFEST_VERSION = 1
+
+ANY = "*"  # stands for the general rule in lists of platforms
+
+Platforms = Mapping[str, list[str]]  # rule kind -> platforms with a rule
+
+
+@dataclass(frozen=True)
+class PrimitiveEntry:
+    """One primitive.
+
+    Attributes:
+        module: where it is defined.
+        multiple_results, effects, linear_in, tags: as in `Primitive`.
+        rules: rule kind -> platforms with a rule of the plugin's own; `*` is the general one.
+        derivable: rule kind -> (derivation, plugin or None for the kernel), the first one first, of kinds
+            without a general rule of the plugin's own.
+        rules_of: other plugins whose rules for it were there when `derivable` was found out.
+    """
+
+    module: str
+    multiple_results: bool = False
+    effects: list[str] = field(default_factory=list)
+    linear_in: list[int] = field(default_factory=list)
+    tags: list[str] = field(default_factory=list)
+    rules: Platforms = field(default_factory=dict)
+    derivable: Mapping[str, list[list[str | None]]] = field(default_factory=dict)
+    rules_of: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What one plugin offers.
+
+    Attributes:
+        plugin, distribution, version, api_version: what it was written from.
+        sources: digest of the package's Python files.
+        names, namespaces: facade name -> target.
+        array_methods, operations: names.
+        settings: name -> its default, as `repr` shows it.
+        commands: name of a command -> its one-line help.
+        backends: name -> target.
+        rule_kinds: rule kind -> title, and whether a primitive without such a rule is incomplete.
+        derivations: (rule kind, derivation) that it adds.
+        derivations_known: (rule kind, derivation, plugin or None) that were there when it was written.
+        primitives: name -> entry.
+        rules: other plugins' primitive -> rule kind -> platforms.
+        overrides: those of `rules` (or of its own) that replace a rule on purpose.
+    """
+
+    plugin: str
+    distribution: str | None
+    version: str | None
+    api_version: int
+    sources: str
+    names: Mapping[str, str] = field(default_factory=dict)
+    namespaces: Mapping[str, str] = field(default_factory=dict)
+    array_methods: list[str] = field(default_factory=list)
+    operations: list[str] = field(default_factory=list)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    commands: Mapping[str, str] = field(default_factory=dict)
+    backends: Mapping[str, str] = field(default_factory=dict)
+    rule_kinds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    derivations: list[list[str]] = field(default_factory=list)
+    derivations_known: list[list[str | None]] = field(default_factory=list)
+    primitives: Mapping[str, PrimitiveEntry] = field(default_factory=dict)
+    rules: Mapping[str, Platforms] = field(default_factory=dict)
+    overrides: Mapping[str, Platforms] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Manifest:
+        """From JSON.
+
+        Raises:
+            TypeError, ValueError, AttributeError: it is malformed.
+        """
+        entries = {name: PrimitiveEntry(**entry) for name, entry in data["primitives"].items()}
+        found = cls(**{**data, "primitives": entries})
+        for part in (found, *entries.values()):
+            _check_fields(part)
+        rows = [(row, 2) for row in found.derivations] + [(row, 3) for row in found.derivations_known]
+        rows += [(row, 2) for entry in entries.values() for ways in entry.derivable.values() for row in ways]
+        for row, length in rows:
+            if len(row) != length:
+                raise ValueError(f"{row!r} is not a list of {length}")
+        return found
+
+
+def _check_fields(part: Any) -> None:
+    for name, hint in _hints(part.__class__).items():
+        value = getattr(part, name)
+        if not _fits(value, hint):
+            raise TypeError(f"{name!r} is {value!r}")
+
+
+@functools.cache
+def _hints(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value from JSON is of an annotated type."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is list:
+        return isinstance(value, list) and all(_fits(item, arguments[0]) for item in value)
+    if origin is Mapping:
+        return isinstance(value, dict) and all(isinstance(k, str) and _fits(x, arguments[1]) for k, x in value.items())
+    if origin is not None:
+        return any(_fits(value, each) for each in arguments)
+    return hint is Any or type(value) is hint
+
+
+@dataclass(frozen=True)
+class Found:
+    """What became of looking for a plugin's manifest.
+
+    Attributes:
+        manifest: the manifest, if it can be used.
+        path: its file, which need not exist; None for a plugin that is a single module, which has no place for one.
+        problem: why it cannot be used, else "".
+        editable: whether the package is a source tree that the author works on.
+    """
+
+    manifest: Manifest | None
+    path: str | None
+    problem: str = ""
+    editable: bool = False
+
+    @property
+    def word(self) -> str:
+        """One word for tables."""
+        return "good" if self.manifest is not None else self.problem.partition(":")[0]
+
+
+def find(record: PluginRecord, api_version: int) -> Found:
+    """A plugin's manifest; nothing of the plugin is imported.
+
+    Args:
+        record: the plugin, as discovery found it.
+        api_version: the plugin API that this kernel has.
+    """
+    directories = list(_directories(record))
+    path = next((p for d in directories if os.path.exists(p := os.path.join(d, FILE))), None)
+    if path is None:
+        default = os.path.join(directories[0], FILE) if directories else None
+        return Found(None, default, "none", _is_editable(record))
+    try:
+        with open(path, encoding="utf-8") as file:
+            data = json.load(file)
+        manifest, problem = _read(data, record, api_version)
+    except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+        manifest, problem = None, f"malformed: {error_text(error)}"
+    editable = _is_editable(record)
+    if manifest is not None and editable and manifest.sources != digest(os.path.dirname(path)):
+        manifest, problem = None, "stale: the package's files changed since it was written"
+    return Found(manifest, path, problem, editable)
+
+
+def _read(data: Any, record: PluginRecord, api_version: int) -> tuple[Manifest | None, str]:
+    version = data["manifest_version"]
+    if version != MANIFEST_VERSION:
+        return None, f"unknown: it has manifest version {version!r}, this corejax reads {MANIFEST_VERSION}"
+    if record.name not in data["plugins"]:
+        return None, f"none: {FILE} says nothing of this plugin"
+    found = Manifest.of(data["plugins"][record.name])
+    if found.version != record.version or not record.comes_from(found.distribution):
+        return None, f"stale: it was written from {found.distribution} {found.version}"
+    if found.api_version != api_version:
+        return None, f"stale: it is of plugin API version {found.api_version}, this corejax has {api_version}"
+    return found, ""
+
+
+def _directories(record: PluginRecord) -> Iterator[str]:
+    """Where the package around the plugin's module is; finding a top-level package imports nothing of it."""
+    top, *inner = record.package.split(".")
+    try:
+        spec = find_spec(top)
+    except (ImportError, ValueError, AttributeError):
+        return
+    for location in (spec and spec.submodule_search_locations) or ():
+        directory = os.path.join(location, *inner)
+        if os.path.isdir(directory):
+            yield directory
+
+
+def _is_editable(record: PluginRecord) -> bool:
+    """Whether the distribution is installed as a link to its sources (PEP 610)."""
+    try:
+        text = record.entry_point.dist.read_text("direct_url.json")
+        return bool(json.loads(text)["dir_info"]["editable"]) if text else False
+    except Exception:
+        return False
+
+
+def digest(directory: str) -> str:
+    """A digest of all Python files of a package."""
+    import hashlib  # for manifests of editable installs only
+
+    found = hashlib.sha256()
+    for path in sorted(_sources(directory, "")):
+        with open(os.path.join(directory, path), "rb") as file:
+            # Line ends are a matter of the checkout.
+            found.update(b"%s\0%s\0" % (path.encode(), file.read().replace(b"\r\n", b"\n")))
+    return found.hexdigest()[:16]
+
+
+def _sources(directory: str, prefix: str) -> Iterator[str]:
+    for entry in os.scandir(os.path.join(directory, prefix)):
+        if entry.name.endswith(".py"):
+            yield prefix + entry.name
+        elif entry.is_dir() and entry.name != "__pycache__":
+            yield from _sources(directory, f"{prefix}{entry.name}/")

@@ -1,0 +1,115 @@
+"""The errors for names of the facade that nobody exports: what failed, what to install, or what was meant."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from corejax.errors import PluginError, PluginMissingError, PluginMissingImportError
+from corejax.plugins._first_party import KNOWN_HOMES, KNOWN_PRIMITIVES
+from corejax.plugins._records import PluginRecord
+from corejax.plugins._selection import VARIABLE
+
+if TYPE_CHECKING:
+    from corejax.plugins._plugin_manager import PluginManager
+
+
+def failure(record: PluginRecord, name: str, fault: BaseException) -> PluginError:
+    """The error for a name of a plugin that failed; the fault is its cause."""
+    from corejax.texts import error_text  # needed for an error only
+
+    error = PluginError(
+        f"corejax.{name} comes from plugin {record.title}, which failed: "
+        + "; ".join([error_text(fault), *record.unmet])
+    )
+    error.__cause__ = fault
+    return error
+
+
+def missing_name(manager: PluginManager, name: str, *, importing: bool) -> Exception:
+    """The error for a name that nobody exports.
+
+    Args:
+        manager: the manager.
+        name: the name, dotted inside a namespace.
+        importing: whether an import statement asked, so that the error has to be an ImportError.
+    """
+    home = KNOWN_HOMES.get(name)
+    record = _home_of(manager, name, home)
+    if record is not None and record.fault is not None:
+        return failure(record, name, record.fault)
+    namespace, _, last = f"corejax.{name}".rpartition(".")
+    message = f"module {namespace!r} has no attribute {last!r}"
+    if record is not None and record.status == "off":
+        message += f"; it comes with plugin {record.title}, which is switched off by {_variable()}"
+    elif record is not None:
+        message += f"; it comes with {home}, but the installed plugin {record.title} does not export it"
+    elif home is not None:
+        message += f"; it comes with the plugin distribution {home} (pip install {home})"
+    else:
+        message += _guesses(manager, name)
+    return (PluginMissingImportError if importing else PluginMissingError)(message)
+
+
+def whose_primitive(manager: PluginManager, name: str, distribution: str | None = None) -> str:
+    """Where a primitive is that is not here, in half a sentence: a plugin that is off or failed, or what to install.
+
+    Args:
+        manager: the manager.
+        name: the primitive's.
+        distribution: that it was from, if somebody knows.
+    """
+    absent = [r for r in manager.discover().values() if r.status in ("off", "failed")]
+    prefix = name.partition(".")[0] if "." in name else None
+    home = distribution or KNOWN_PRIMITIVES.get(name)
+    for record in absent:
+        manifest = manager.manifest(record).manifest
+        known = manifest is not None and name in manifest.primitives
+        if known or record.comes_from(home) or (home is None and prefix == record.name):
+            what = f"is switched off by {_variable()}" if record.fault is None else "failed"
+            return f"it is of plugin {record.title}, which {what}"
+    if home is not None:
+        return f"it comes with the plugin distribution {home} (pip install {home})"
+    return "is the plugin that has it installed" + (f", corejax-{prefix.replace('_', '-')} perhaps?" if prefix else "?")
+
+
+def is_expected(manager: PluginManager, name: str) -> bool:
+    """Whether a name that nobody exports is known to belong to some plugin."""
+    return name in KNOWN_HOMES or _home_of(manager, name, None) is not None or bool(_silent(manager))
+
+
+def _home_of(manager: PluginManager, name: str, home: str | None) -> PluginRecord | None:
+    records = list(manager.discover().values())
+    for record in records:
+        if record.status in ("found", "off", "failed"):
+            manager.manifest(record)  # tells what it offers
+    offering = [r for r in records if name in r.offers]
+    namesakes = [r for r in _silent(manager) if r.name == name.partition(".")[0]]
+    return next(iter([*offering, *(r for r in records if r.comes_from(home)), *namesakes]), None)
+
+
+def _silent(manager: PluginManager) -> list[PluginRecord]:
+    """Plugins that are off or failed before they said what they offer: any name may be theirs."""
+    return [r for r in manager.discover().values() if r.status in ("off", "failed") and not r.offers]
+
+
+def _guesses(manager: PluginManager, name: str) -> str:
+    import difflib  # needed for an error only
+
+    namespace, dot, last = name.rpartition(".")
+    prefix = namespace + dot
+    known = {n.removeprefix(prefix) for n in manager.offered() if n.startswith(prefix)}
+    module = sys.modules.get(manager.namespaces[namespace][0]) if namespace in manager.namespaces else None
+    known.update(vars(module) if module is not None else () if namespace else manager.reserved)
+    close = difflib.get_close_matches(last, sorted(known), 1)
+    text = f"; did you mean {close[0]!r}?" if close else ""
+    sentences = [problem for r in manager.records.values() for problem in r.problems()]
+    off = [r.name for r in manager.records.values() if r.status == "off"]
+    if off:
+        sentences.append(f"switched off by {_variable()}: {', '.join(off)}")
+    return text + (f" (note: {'; '.join(sentences)})" if sentences else "")
+
+
+def _variable() -> str:
+    return f"{VARIABLE}={os.environ.get(VARIABLE, '')}"

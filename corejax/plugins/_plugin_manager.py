@@ -1,0 +1,273 @@
+"""`PluginManager`: finds the plugins of this process, has them loaded at first need, and answers for all of them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from corejax.backends import Backend
+from corejax.errors import PluginError
+from corejax.plugins import _lazy_rules, _usable_manifests, hookspecs
+from corejax.plugins._discovery import by_name, installed_entry_points
+from corejax.plugins._example import Example
+from corejax.plugins._loading import Loader, withdraw
+from corejax.plugins._manifest import Found, Manifest, find
+from corejax.plugins._missing_names import failure
+from corejax.plugins._records import PluginRecord
+from corejax.plugins._selection import Selection
+from corejax.texts import error_text
+
+
+class PluginManager:
+    """The plugins of this process.
+
+    Args:
+        find: gives the records of what is installed; imports nothing.
+        reserved: the facade's own names, which no plugin may export.
+
+    Attributes:
+        records: what was found, by entry point name.
+        names, namespaces, rule_kinds, reserved: what the loaded ones export and declare, as in `Exports`.
+        selection: what `COREJAX_PLUGINS` selects, read at discovery.
+    """
+
+    def __init__(
+        self,
+        find: Callable[[], Iterable[PluginRecord]] = installed_entry_points,
+        reserved: Collection[str] = (),
+    ) -> None:
+        self.records: dict[str, PluginRecord] = {}
+        self.selection = Selection(None)
+        self._find = find
+        self._loader = Loader(reserved)
+        exports = self._loader.exports
+        self.names, self.namespaces = exports.names, exports.namespaces
+        self.rule_kinds, self.reserved = exports.rule_kinds, exports.reserved
+        self._manifests: dict[str, Found] = {}
+        self._usable: dict[str, Manifest] | None = None
+        self._usable_known = False
+        self._discovered = False
+        self._loaded = False
+        self._kinds_done: set[str] = set()
+
+    # -- found and loaded --------------------------------------------------------------------------------------
+
+    def discover(self) -> dict[str, PluginRecord]:
+        """Find entry points; nothing is imported."""
+        if not self._discovered:
+            with self._loader.lock:
+                if not self._discovered:
+                    self.selection = Selection.from_environment()
+                    self.records = by_name(self._find(), self.selection)
+                    self._discovered = True
+        return self.records
+
+    def load(self) -> None:
+        """Load every selected plugin's entry point: its hooks, not yet its primitives.
+
+        A plugin that, while it is loaded, asks for something of another one has that one loaded first.
+
+        Raises:
+            PluginError: strict plugins are set and one fails.
+        """
+        if self._loaded:
+            return
+        with self._loader.lock:
+            for record in list(self.discover().values()):
+                if record.status == "found":
+                    self._load(record)
+            self._loaded = all(record.status != "loading" for record in list(self.records.values()))
+
+    def _load(self, record: PluginRecord) -> None:
+        self._usable, self._usable_known = None, True  # from now on the tables tell more
+        self._loader.load(record)
+        self._kinds_done.clear()
+
+    def register(self, plugin: Any, name: str, version: str | None = None) -> PluginRecord:
+        """Add a plugin object without an entry point (in tests and notebooks).
+
+        Raises:
+            PluginError: there is a plugin of that name; or strict plugins are set and it fails.
+        """
+        self.load()
+        with self._loader.lock:
+            earlier = self.records.get(name)
+            if earlier is not None and (earlier.status != "failed" or earlier.entry_point is not None):
+                raise PluginError(f"a plugin named {name!r} exists: {earlier.title}")
+            record = self.records[name] = PluginRecord.of_object(plugin, name, version)
+            self._load(record)
+        return record
+
+    def unregister(self, name: str) -> None:
+        """Take back what a plugin object contributed; modules that were imported stay imported.
+
+        Raises:
+            KeyError: there is no plugin of that name.
+        """
+        with self._loader.lock:
+            withdraw(self.records.pop(name))
+
+    def faults(self) -> list[PluginRecord]:
+        """Plugins that failed."""
+        return [record for record in self.records.values() if record.status == "failed"]
+
+    def problems(self, kind: str | None = None) -> list[str]:
+        """Everything that went wrong so far, one sentence each; of rule kinds, only `kind` if given."""
+        return [problem for record in list(self.records.values()) for problem in record.problems(kind)]
+
+    def owner_of(self, module: str) -> tuple[str, str | None, str | None] | None:
+        """Name, version and distribution of the plugin that a module belongs to."""
+        best: tuple[int, PluginRecord] | None = None
+        for record in self.discover().values():
+            for root in (record.module, record.package):
+                inside = module == root or module.startswith(root + ".")
+                if inside and (best is None or len(root) > best[0]):
+                    best = len(root), record
+        return None if best is None else (best[1].name, best[1].version, best[1].distribution)
+
+    # -- what they offer, told by manifests where these will do ------------------------------------------------
+
+    def manifest(self, record: PluginRecord) -> Found:
+        """A plugin's manifest, or why there is none to use; nothing of it is imported."""
+        found = self._manifests.get(record.name)
+        if found is None:
+            found = self._manifests[record.name] = find(record, hookspecs.API_VERSION)
+            if found.manifest is not None:
+                record.offers |= {**found.manifest.names, **found.manifest.namespaces}
+        return found
+
+    def manifests(self) -> dict[str, Manifest] | None:
+        """Manifests of all selected plugins, by name, where none is loaded yet and they tell all that loading would."""
+        if not self._usable_known:
+            records = self.discover().values()
+            self._usable = _usable_manifests.usable(records, self.manifest, self.reserved)
+            self._usable_known = True
+        return self._usable
+
+    def offered(self) -> dict[str, str]:
+        """What plugins export: name -> plugin. From manifests where they will do; else plugins are loaded."""
+        manifests = self.manifests()
+        if manifests is not None:
+            return {name: plugin for plugin, m in manifests.items() for name in (*m.names, *m.namespaces)}
+        self.load()
+        return {name: record.name for name, (_, record) in (*self.names.items(), *self.namespaces.items())}
+
+    def may_export(self, name: str) -> bool:
+        """Whether some plugin exports a name or a namespace around it, as far as can be told without loading."""
+        manifests = self.manifests()
+        if manifests is None:
+            return True
+        parts = name.split(".")
+        around = [".".join(parts[:i]) for i in range(1, len(parts) + 1)]
+        return any(n in m.names or n in m.namespaces for m in manifests.values() for n in around)
+
+    def exported(self, name: str) -> Any:
+        """The object behind `corejax.NAME`, or None if no plugin exports it.
+
+        Raises:
+            PluginError: the plugin that exports it fails when the object is imported.
+        """
+        if not self.may_export(name):
+            return None
+        self.load()
+        found = self._loader.exports.target(name)
+        if found is None:
+            return None
+        target, record = found
+        module, _, attribute = target.partition(":")
+        try:
+            if not attribute:
+                return importlib.import_module(f"corejax.{name}")
+            return getattr(importlib.import_module(module), attribute)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise failure(record, name, error) from error
+
+    # -- what they register late -------------------------------------------------------------------------------
+
+    def load_primitives(self) -> bool:
+        """Have every plugin register its primitives; True when something was loaded."""
+        first = not self._loaded
+        self.load()
+        return _lazy_rules.register_primitives(self._loader, self.records.values()) or first
+
+    def load_rule_kinds(self) -> bool:
+        """Import the registries of the rule kinds that plugins add; True when something was loaded."""
+        self.load()
+        return _lazy_rules.import_registries(self._loader)
+
+    def load_rules(self, kind: str) -> bool:
+        """Have every plugin register its lazily loaded rules of a kind; True when something was loaded."""
+        if kind in self._kinds_done:
+            return False
+        first = not self._loaded
+        self.load()
+        with self._loader.lock:
+            done = _lazy_rules.register_rules(self._loader, self.records.values(), kind)
+            if self._loaded:
+                self._kinds_done.add(kind)
+        return done or first
+
+    def import_backend(self, name: str) -> Backend:
+        """The object that a plugin provides as a backend.
+
+        Raises:
+            PluginError: it cannot be imported, now or at the first time.
+        """
+        return _lazy_rules.import_backend(self._loader, name)
+
+    # -- what commands and checks ask for ----------------------------------------------------------------------
+
+    def add_cli_commands(self, group: Any) -> None:
+        """Have every plugin add its commands to a click group."""
+        self.load()
+        with self._loader.lock:
+            for record in list(self.records.values()):
+                if record.status == "loaded":
+                    self._loader.add_commands(record, group)
+
+    def examples(self, primitive: str) -> list[Example]:
+        """What the plugins give as applications of a primitive.
+
+        Raises:
+            PluginError: a plugin fails to give them.
+        """
+        found: list[Example] = []
+        for record in self._loaded_records():
+            with _asking(record, f"examples of {primitive!r}"):
+                found += record.hook.corejax_provide_examples(primitive=primitive) or ()
+        return found
+
+    def checks(self) -> dict[str, tuple[Any, str]]:
+        """Checks that plugins provide: name -> the object, and whose it is.
+
+        Raises:
+            PluginError: a plugin fails to give them, or two give one of the same name.
+        """
+        found: dict[str, tuple[Any, str]] = {}
+        for record in self._loaded_records():
+            with _asking(record, "checks"):
+                for name, target in (record.hook.corejax_provide_checks() or {}).items():
+                    module, _, attribute = target.partition(":")
+                    if name in found:
+                        raise PluginError(f"plugin {found[name][1]} has a check {name!r} too")
+                    found[name] = getattr(importlib.import_module(module), attribute), record.name
+        return found
+
+    def _loaded_records(self) -> list[PluginRecord]:
+        self.load()
+        return [record for record in list(self.records.values()) if record.status == "loaded"]
+
+
+@contextmanager
+def _asking(record: PluginRecord, what: str) -> Iterator[None]:
+    """Whatever a plugin raises that is asked for something is a PluginError that names it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise PluginError(f"plugin {record.title} fails to give {what}: {error_text(error)}") from error

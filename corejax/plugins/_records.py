@@ -1,0 +1,142 @@
+"""`PluginRecord`: what is known of one plugin without importing it, and what became of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+from corejax.plugins._first_party import HOMES
+from corejax.tables import Owner
+from corejax.texts import message_of
+
+
+def causes(error: BaseException) -> list[str]:
+    """The error and what it came from, one `Type: first line` each."""
+    found: list[str] = []
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        first_line = next(iter(message_of(current).splitlines()), "")
+        text = f"{type(current).__name__}: {first_line}".removesuffix(": ")
+        if text not in found:
+            found.append(text)
+        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+    return found
+
+
+@dataclass(eq=False)
+class PluginRecord:
+    """One entry point of the group `corejax.plugins`.
+
+    Attributes:
+        name: the entry point's name.
+        value: the object that it names, `module` or `module:attribute`.
+        distribution: name of the distribution, if known.
+        version: its version, if known.
+        status: "found", "off" (not selected), "loading", "loaded" or "failed".
+        fault: why it failed.
+        unmet: versions that it requires of corejax and its plugins and that are not installed, if it failed.
+        rule_faults: rule kind -> why the plugin's lazily loaded rules of that kind could not be loaded;
+            what it contributed before stays.
+        backend_faults: name of a backend -> why it could not be imported; the same holds.
+        offers: facade names and namespaces that it declared, kept when it fails.
+        plugin: the loaded object.
+        hook: calls the hooks of a plugin that is loaded: `record.hook.corejax_register_rules(kind=kind)`.
+        done: what it has registered of what is asked for once.
+        contributions: the owners of what it has written into tables, one for each call of its code.
+    """
+
+    name: str
+    value: str
+    distribution: str | None = None
+    version: str | None = None
+    status: str = "found"
+    fault: BaseException | None = None
+    unmet: list[str] = field(default_factory=list)
+    rule_faults: dict[str, BaseException] = field(default_factory=dict)
+    backend_faults: dict[str, BaseException] = field(default_factory=dict)
+    offers: dict[str, str] = field(default_factory=dict)
+    entry_point: Any = field(default=None, repr=False)
+    plugin: Any = field(default=None, repr=False)
+    hook: Any = field(default=None, repr=False)
+    done: set[Any] = field(default_factory=set, repr=False)
+    contributions: list[Owner] = field(default_factory=list, repr=False)
+
+    @classmethod
+    def of_entry_point(cls, entry: Any) -> PluginRecord:
+        """A record from distribution metadata."""
+        return cls(entry.name, entry.value, *_name_and_version(entry), entry_point=entry)
+
+    @classmethod
+    def of_object(cls, plugin: Any, name: str, version: str | None) -> PluginRecord:
+        """A record of a plugin object that no entry point names."""
+        owner = plugin if isinstance(plugin, ModuleType | type) else type(plugin)
+        module = owner.__name__ if isinstance(owner, ModuleType) else owner.__module__
+        return cls(name, module, name, version, plugin=plugin)
+
+    @property
+    def module(self) -> str:
+        """The module with the hooks."""
+        return self.value.partition(":")[0].strip()
+
+    @property
+    def package(self) -> str:
+        """The package around it: where the plugin's own code is."""
+        return self.module.rpartition(".")[0] or self.module
+
+    @property
+    def title(self) -> str:
+        """`'NAME' (DISTRIBUTION VERSION)`."""
+        return f"{self.name!r} ({self.distribution or self.package} {self.version or 'of unknown version'})"
+
+    def comes_from(self, distribution: str | None) -> bool:
+        """Whether it is of that distribution, however its name is spelt."""
+        return distribution is not None and canonical(self.distribution or "") == canonical(distribution)
+
+    @property
+    def at_home(self) -> bool:
+        """Whether names of the facade are known to belong to its distribution."""
+        return canonical(self.distribution or "") in HOMES
+
+    def problems(self, kind: str | None = None) -> list[str]:
+        """What went wrong, one sentence each.
+
+        Args:
+            kind: of the faults in lazily loaded rules, only those of this rule kind.
+        """
+        found = []
+        if self.fault is not None:
+            found.append(f"plugin {self.title} failed: {'; '.join([causes(self.fault)[0], *self.unmet])}")
+        for each, fault in self.rule_faults.items():
+            if kind in (None, each):
+                found.append(f"plugin {self.title} failed to load its {each} rules: {causes(fault)[0]}")
+        for name, fault in self.backend_faults.items() if kind is None else ():
+            found.append(f"plugin {self.title} failed to load its backend {name!r}: {causes(fault)[0]}")
+        return found
+
+
+def named(records: Mapping[str, PluginRecord], name: str) -> list[PluginRecord]:
+    """The plugin of a name, else those of the distribution of that name, however it is spelt."""
+    return [records[name]] if name in records else [r for r in records.values() if r.comes_from(name)]
+
+
+def _name_and_version(entry: Any) -> tuple[str | None, str | None]:
+    """Of an entry point's distribution; metadata that cannot be read is no reason to fail.
+
+    From the first lines: to parse all of it as a message takes longer than to find every plugin.
+    """
+    try:
+        headers = (entry.dist.read_text("METADATA") or "").partition("\n\n")[0]
+        found = dict(re.findall(r"^(Name|Version): *(\S+)", headers, re.MULTILINE))
+        return found.get("Name") or entry.dist.name, found.get("Version") or entry.dist.version
+    except Exception:
+        return None, None
+
+
+def canonical(distribution: str) -> str:
+    """A distribution's name as package indexes compare it."""
+    return re.sub(r"[-_.]+", "-", distribution).lower()

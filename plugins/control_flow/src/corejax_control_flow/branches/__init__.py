@@ -1,0 +1,5 @@
+"""Conditionals: `cond` and `switch`.
+
+`cond.py` makes the branches programs of one type. `cond_rules.py` is the primitive `cond` with all rules but partial
+evaluation, which is in `cond_partial_eval.py`. Read them in this order.
+"""

@@ -1,0 +1,244 @@
+"""`cond` and `switch`: conditionals whose branches are functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import ShapedArray, Tracer, api_boundary, as_array, dtypes, get_aval, host_value, leaf_names, tree
+from corejax_control_flow.branches import cond_partial_eval as cond_partial_eval  # the rest of the primitive's rules
+from corejax_control_flow.branches.cond_rules import cond_p
+from corejax_control_flow.programs.messages import place, shown, structural_difference
+from corejax_control_flow.programs.rewriting import appended
+from corejax_control_flow.programs.tracing import Traced, flatten_operands, result_type, trace, with_common_consts
+from corejax_control_flow.programs.weak_types import common_dtype, convert
+
+_ABSENT = object()
+
+
+@api_boundary
+def cond(pred: Any, *args: Any, **kwargs: Any) -> Any:
+    """One of two functions, chosen when the program runs.
+
+    Two forms, told apart by where the functions stand:
+
+        cond(pred, true_fun, false_fun, *operands)
+        cond(pred, true_operand, true_fun, false_operand, false_fun)
+
+    Only the chosen function runs, except under `vmap` with a mapped predicate, where both do. Both are always
+    traced, whether or not the predicate is known. Differentiates in both modes: through the chosen function.
+
+    Args:
+        pred: a scalar: boolean, or a number that counts as true unless it is zero.
+        true_fun: function of the operands (pytrees of arrays); it may close over arrays and tracers.
+        false_fun: the same, with a result of the same structure, shapes and dtypes. Results that come from
+            Python scalars take the other function's dtype.
+        operands: what the chosen function is called with. `operand=x` is the same as one operand.
+        true_operand, false_operand: in the second form, what each function is called with.
+
+    Returns:
+        The chosen function's result; a leaf is weakly typed where it is in both.
+
+    Raises:
+        TypeError: the predicate is not a scalar boolean or real number, an operand is not an array, or the
+            functions' results differ in structure or type.
+    """
+    five = {"true_operand", "false_operand"} & kwargs.keys()
+    if five or (len(args) == 4 and not kwargs and callable(args[1]) and callable(args[3]) and not callable(args[0])):
+        return _cond_of_two_operands(pred, *args, **kwargs)
+    return _cond_of_operands(pred, *args, **kwargs)
+
+
+def _cond_of_operands(
+    pred: Any,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Any,
+    operand: Any = _ABSENT,
+) -> Any:
+    if operand is not _ABSENT:
+        if operands:
+            raise TypeError("cond takes its operands by position or as `operand`, not both")
+        operands = (operand,)
+    index = _predicate_index(pred)
+    for name, fun in (("true_fun", true_fun), ("false_fun", false_fun)):
+        if not callable(fun):
+            raise TypeError(
+                f"cond: {name} is a function, got {fun!r} of type {type(fun).__name__}. Call it as "
+                "cond(pred, true_fun, false_fun, *operands) or as "
+                "cond(pred, true_operand, true_fun, false_operand, false_fun)"
+            )
+    return _choose("cond", index, (false_fun, true_fun), ("false_fun", "true_fun"), operands)
+
+
+def _cond_of_two_operands(
+    pred: Any,
+    true_operand: Any,
+    true_fun: Callable[..., Any],
+    false_operand: Any,
+    false_fun: Callable[..., Any],
+) -> Any:
+    def on_true(true_operand: Any, false_operand: Any) -> Any:
+        return true_fun(true_operand)
+
+    def on_false(true_operand: Any, false_operand: Any) -> Any:
+        return false_fun(false_operand)
+
+    for wrapper, fun in ((on_true, true_fun), (on_false, false_fun)):
+        wrapper.__wrapped__ = fun  # type: ignore[attr-defined]  # messages name the user's function
+    return _cond_of_operands(pred, on_true, on_false, true_operand, false_operand)
+
+
+_cond_of_operands.__qualname__ = _cond_of_two_operands.__qualname__ = "cond"  # Python's own errors name it
+
+
+@api_boundary
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _ABSENT) -> Any:
+    """One of several functions, chosen by an index when the program runs.
+
+    Args:
+        index: a scalar of any integer dtype; one below 0 counts as 0, one past the end as the last.
+        branches: functions of the operands, with results of one structure and type (see `cond`).
+        operands: what the chosen function is called with. `operand=x` is the same as one operand.
+
+    Returns:
+        The chosen function's result; a leaf is weakly typed where it is in all. A single branch is called as it is.
+
+    Raises:
+        TypeError: the index is not an integer scalar, a branch is not a function, or results differ.
+        ValueError: there are no branches.
+    """
+    if operand is not _ABSENT:
+        if operands:
+            raise TypeError("switch takes its operands by position or as `operand`, not both")
+        operands = (operand,)
+    if not isinstance(branches, Iterable):
+        raise TypeError(
+            f"switch: branches are a sequence of functions, got {branches!r} of type {type(branches).__name__}"
+        )
+    branches = tuple(branches)
+    for i, branch in enumerate(branches):
+        if not callable(branch):
+            raise TypeError(f"switch: branches[{i}] is a function, got {branch!r} of type {type(branch).__name__}")
+    if not branches:
+        raise ValueError("switch needs at least one branch, got none")
+    index = _clamped_index(index, len(branches))
+    if len(branches) == 1:
+        return branches[0](*operands)
+    return _choose("switch", index, branches, tuple(f"branches[{i}]" for i in range(len(branches))), operands)
+
+
+# -- predicates and indices ----------------------------------------------------------------------------------
+
+
+def _scalar_aval(transform: str, noun: str, x: Any, hint: str) -> ShapedArray:
+    try:
+        aval = get_aval(x)
+    except TypeError:
+        raise TypeError(
+            f"{transform}: the {noun} is a scalar array or number, got {x!r} of type {type(x).__name__}"
+        ) from None
+    if aval.shape != ():
+        raise TypeError(f"{transform}: the {noun} has to be a scalar, got {shown(aval)}. {hint}")
+    return aval
+
+
+def _int32(value: int) -> Any:
+    return as_array(np.asarray(value, np.int32))
+
+
+def _predicate_index(pred: Any) -> Any:
+    """0 for false, 1 for true, as int32[]."""
+    hint = "To choose element by element use lax.select, to choose for each element of a batch vmap the cond"
+    aval = _scalar_aval("cond", "predicate", pred, hint)
+    if not (dtypes.is_bool(aval.dtype) or dtypes.is_integer(aval.dtype) or dtypes.is_float(aval.dtype)):
+        raise TypeError(
+            f"cond: the predicate has to be a boolean or a real number, got {shown(aval)}. Compare it: pred != 0"
+        )
+    if not isinstance(pred, Tracer):
+        return _int32(bool(host_value(pred)))
+    from corejax_lax_basic import lax
+
+    if not dtypes.is_bool(aval.dtype):
+        pred = lax.ne(pred, as_array(np.zeros((), aval.dtype)))
+    return lax.convert_element_type(pred, np.int32)
+
+
+def _clamped_index(index: Any, count: int) -> Any:
+    """The index as int32[], from 0 to `count - 1`."""
+    aval = _scalar_aval("switch", "index", index, "To choose for each element of a batch vmap the switch")
+    if not dtypes.is_integer(aval.dtype):
+        advice = "use cond, or " if dtypes.is_bool(aval.dtype) else ""
+        raise TypeError(f"switch: the index has to be an integer, got {shown(aval)}: {advice}cast it, .astype('int32')")
+    if not isinstance(index, Tracer):
+        return _int32(min(max(int(host_value(index)), 0), count - 1))
+    from corejax_lax_basic import lax
+
+    info = dtypes.iinfo(aval.dtype)
+    if info.max > np.iinfo(np.int32).max:  # clamped before the conversion, which would wrap
+        bounds = [as_array(np.asarray(b, aval.dtype)) for b in (0, count - 1)]
+        return lax.convert_element_type(lax.clamp(bounds[0], index, bounds[1]), np.int32)
+    return lax.clamp(_int32(0), lax.convert_element_type(index, np.int32), _int32(count - 1))
+
+
+# -- branches ------------------------------------------------------------------------------------------------
+
+
+def _choose(transform: str, index: Any, funs: Sequence[Any], names: Sequence[str], operands: tuple[Any, ...]) -> Any:
+    leaves, in_tree = flatten_operands(transform, funs[0], operands)
+    avals = [get_aval(x) for x in leaves]
+    traced = [trace(transform, fun, in_tree, avals) for fun in funs]
+    common = _common_dtypes(transform, funs, names, traced)
+    programs, consts = with_common_consts(traced)
+    programs = [_with_dtypes(program, common) for program in programs]
+    args = [*consts, *leaves]
+    outs = cond_p.bind(index, *args, branches=tuple(programs), linear=(False,) * len(args))
+    return tree.tree_unflatten(traced[0].out_tree, outs)
+
+
+def _with_dtypes(program: Any, wanted: Sequence[Any]) -> Any:
+    """The program with its weakly typed outputs converted where another branch decides their dtype."""
+    if all(a.dtype == d for a, d in zip(program.out_avals, wanted, strict=True)):
+        return program
+    return appended(
+        program,
+        lambda outs, _: [x if x.dtype == d else convert(x, d) for x, d in zip(outs, wanted, strict=True)],
+    )
+
+
+def _common_dtypes(transform: str, funs: Sequence[Any], names: Sequence[str], traced: Sequence[Traced]) -> list[Any]:
+    """The dtype of each leaf of the result.
+
+    Raises:
+        TypeError: the branches' results differ in structure, shape or dtype; shows two that differ.
+    """
+    if transform == "cond":  # the last branch is true_fun, which messages mention first
+        funs, names, traced = funs[::-1], names[::-1], traced[::-1]
+
+    def disagreement(other: int, what: str) -> TypeError:
+        lines = [f"  {names[i]} ({place(funs[i])}) gives {result_type(traced[i])}" for i in (0, other)]
+        head = f"{transform}: all branches have to give results of one structure and type, these differ {what}"
+        return TypeError("\n".join([head, *lines]))
+
+    out_tree = traced[0].out_tree
+    for other, t in enumerate(traced[1:], 1):
+        if t.out_tree != out_tree:
+            at = structural_difference("", out_tree, t.out_tree).removeprefix("at the root: ")
+            raise disagreement(other, f"in structure ({at}):")
+    wanted = []
+    for i, column in enumerate(zip(*(t.jaxpr.out_avals for t in traced), strict=True)):
+        dtype = common_dtype(column)
+        if dtype is None:
+            pairs = ((column[0], aval) for aval in column)
+            other = next((j for j, pair in enumerate(pairs) if common_dtype(pair) is None), len(column) - 1)
+            raise disagreement(other, _leaf_difference(leaf_names(out_tree)[i], column[0], column[other]))
+        wanted.append(dtype)
+    return wanted
+
+
+def _leaf_difference(where: str, first: ShapedArray, second: ShapedArray) -> str:
+    both = f"{shown(first)} and {shown(second)}"
+    advice = "" if first.shape != second.shape else f" (cast one of them: .astype('{first.dtype.name}'))"
+    return f"{f'at {where}' if where else 'in type'}, {both}{advice}:"

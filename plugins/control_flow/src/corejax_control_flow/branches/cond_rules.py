@@ -1,0 +1,196 @@
+"""`cond`, the primitive behind `cond` and `switch`: one of several programs, chosen by an index.
+
+    cond : i32[] -> a -> b        given branches, each a -> b
+
+The index counts from 0 and is in range: the public functions clamp it. Operands and outputs of the branches
+agree in shape and dtype. An output is weakly typed where it is in every branch. Partial evaluation is in
+`cond_partial_eval`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import (
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Primitive,
+    ShapedArray,
+    abstract_eval_rules,
+    batch_jaxpr,
+    dce_jaxpr,
+    dce_rules,
+    eval_jaxpr_on_host,
+    get_aval,
+    impl_rules,
+    inline_closed,
+    is_undef_primal,
+    jvp_jaxpr,
+    jvp_rules,
+    move_batch_axis,
+    partition_list,
+    select_list,
+    spread_list,
+    tangent_aval,
+    transpose_jaxpr,
+    transpose_rules,
+    vmap_rules,
+)
+from corejax_control_flow.programs.messages import shown_types
+from corejax_control_flow.programs.rewriting import either, refuse_effects, with_outputs
+from corejax_control_flow.programs.weak_types import same_but_weak_type
+
+Branches = tuple[ClosedJaxpr, ...]
+Linear = tuple[bool, ...]
+
+cond_p = Primitive(
+    "cond",
+    multiple_results=True,
+    tags=("higher_order",),
+    doc="Run the branch that the first operand names. Params: branches, linear (flags of the operands).",
+)
+
+
+@impl_rules.register(cond_p)
+def cond_impl(index: Any, *operands: Any, branches: Branches, linear: Linear) -> list[Any]:
+    """Only the chosen branch runs, on NumPy arrays."""
+    return eval_jaxpr_on_host(branches[min(max(int(index), 0), len(branches) - 1)], operands)
+
+
+@abstract_eval_rules.register(cond_p)
+def cond_abstract_eval(index: ShapedArray, *operands: ShapedArray, branches: Branches, linear: Linear) -> Any:
+    """The branches' common type."""
+    if index.shape != () or index.dtype != np.int32:
+        raise TypeError(f"cond: the index is int32[], got {index.str_short(short_dtypes=False)}")
+    if not branches:
+        raise TypeError("cond needs at least one branch")
+    if len(linear) != len(operands):
+        raise TypeError(f"cond: `linear` has {len(linear)} flags for {len(operands)} operands")
+    for i, branch in enumerate(branches):
+        if not _agree(branch.in_avals, operands):
+            raise TypeError(
+                f"cond: branch {i} takes operands of types {shown_types(branch.in_avals)}, got {shown_types(operands)}"
+            )
+        if not _agree(branch.out_avals, branches[0].out_avals):
+            raise TypeError(
+                f"cond: branch 0 gives results of types {shown_types(branches[0].out_avals)}, branch {i} of types "
+                f"{shown_types(branch.out_avals)}"
+            )
+    return joined_out_avals(branches)
+
+
+def _agree(avals: Sequence[ShapedArray], expected: Sequence[ShapedArray]) -> bool:
+    return len(avals) == len(expected) and all(map(same_but_weak_type, avals, expected))
+
+
+def joined_out_avals(branches: Branches) -> list[ShapedArray]:
+    """Types of the results: weak where all branches' are."""
+    columns = zip(*(b.out_avals for b in branches), strict=True)
+    return [column[0] if all(a.weak_type for a in column) else column[0].strip_weak_type() for column in columns]
+
+
+@jvp_rules.register(cond_p, symbolic_zeros=True)
+def cond_jvp(primals: Any, tangents: Any, *, branches: Branches, linear: Linear) -> Any:
+    """One conditional between the branches' jvps."""
+    index, *operands = primals
+    nonzeros = [t is not None for t in tangents[1:]]
+    nonzeros_out = either(*(jvp_jaxpr(b, nonzeros)[1] for b in branches))
+    pushed = tuple(jvp_jaxpr(b, nonzeros, nonzeros_out)[0] for b in branches)
+    real = [t for t in tangents[1:] if t is not None]
+    outs = cond_p.bind(index, *operands, *real, branches=pushed, linear=(*linear, *(True for _ in real)))
+    count = len(nonzeros_out)
+    return outs[:count], spread_list(nonzeros_out, outs[count:])
+
+
+@vmap_rules.register(cond_p)
+def cond_vmap(axis_size: int, vals: Any, dims: Any, *, branches: Branches, linear: Linear) -> Any:
+    """One conditional between the batched branches. With a batched index all of them run."""
+    index, *operands = vals
+    index_dim, *dims_in = dims
+    if index_dim is not None:
+        return _select_outputs(axis_size, index, operands, dims_in, branches)
+    batched = either(*([d is not None for d in batch_jaxpr(b, axis_size, dims_in)[1]] for b in branches))
+    new = tuple(batch_jaxpr(b, axis_size, dims_in, batched)[0] for b in branches)
+    outs = cond_p.bind(index, *operands, branches=new, linear=linear)
+    return outs, [0 if b else None for b in batched]
+
+
+def _select_outputs(axis_size: int, index: Any, operands: Any, dims_in: Any, branches: Branches) -> Any:
+    """Run every branch, then select for each element. What is the same operand in all branches is passed on."""
+    from corejax_lax_basic import lax
+
+    refuse_effects(
+        branches,
+        "vmap of cond over a mapped predicate runs every branch, but a branch has effects ({}) that would then happen "
+        "for every element. Map over the operands only, or move the effect out of the cond.",
+    )
+    programs = [batch_jaxpr(b, axis_size, dims_in) for b in branches]
+    results = [inline_closed(p, operands) for p, _ in programs]
+    vals_out = []
+    dims_out: list[int | None] = []
+    for i, column in enumerate(zip(*results, strict=True)):
+        dims = [dims_out[i] for _, dims_out in programs]
+        if _same_operand([p.jaxpr for p, _ in programs], i):
+            vals_out.append(column[0])
+            dims_out.append(dims[0])
+            continue
+        cases = list(column)
+        if any(d is not None or get_aval(x).ndim for x, d in zip(column, dims, strict=True)):
+            cases = [move_batch_axis(axis_size, d, 0, x) for x, d in zip(column, dims, strict=True)]
+        shape = get_aval(cases[0]).shape  # of a batch; () where all are scalars, which select_n mixes with indices
+        which = lax.broadcast_in_dim(index, shape, (0,)) if len(shape) > 1 else index
+        vals_out.append(lax.select_n(which, *cases))
+        dims_out.append(0)
+    return vals_out, dims_out
+
+
+def _same_operand(programs: Sequence[Jaxpr], i: int) -> bool:
+    """Whether output `i` is the same operand in all programs."""
+    sources = {p.invars.index(v) if (v := p.outvars[i]) in p.invars else None for p in programs}
+    return len(sources) == 1 and sources != {None}
+
+
+# -- transposition and dead code -----------------------------------------------------------------------------
+
+
+@transpose_rules.register(cond_p, symbolic_zeros=True)
+def cond_transpose(cts: Sequence[Any], index: Any, *operands: Any, branches: Branches, linear: Linear) -> list[Any]:
+    """One conditional between the transposed branches. A branch that lacks a cotangent returns zeros."""
+    undef = [is_undef_primal(x) for x in operands]
+    avals = [tangent_aval(x.aval) for x in select_list(undef, operands)]
+    pulled = [transpose_jaxpr(b, undef, [ct is not None for ct in cts]) for b in branches]
+    nonzeros = either(*(own for _, own in pulled))
+    if not any(nonzeros):
+        return [None] * (1 + len(operands))
+    programs = []
+    for program, own in pulled:
+        numbers = iter(range(len(program.out_avals)))
+        places: list[Any] = [next(numbers) if mine else aval for mine, aval in zip(own, avals, strict=True)]
+        programs.append(with_outputs(program, select_list(nonzeros, places)))
+    residuals = partition_list(undef, operands)[0]
+    real = [ct for ct in cts if ct is not None]
+    flags = (*(False for _ in residuals), *(True for _ in real))
+    outs = cond_p.bind(index, *residuals, *real, branches=tuple(programs), linear=flags)
+    cts_in = spread_list(nonzeros, outs)
+    return [None, *spread_list(undef, cts_in)]
+
+
+def cond_dce(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
+    """Drop outputs that are not used, and operands that no branch then uses."""
+    if not any(used_outputs) and not eqn.effects:
+        return [False] * len(eqn.invars), None
+    branches = eqn.params["branches"]
+    used = either(*(dce_jaxpr(b, used_outputs)[1] for b in branches))
+    smaller = tuple(dce_jaxpr(b, used_outputs, used)[0] for b in branches)
+    params = {"branches": smaller, "linear": tuple(select_list(used, eqn.params["linear"]))}
+    invars = [eqn.invars[0], *select_list(used, eqn.invars[1:])]
+    return [True, *used], eqn.replace(invars=invars, outvars=select_list(used_outputs, eqn.outvars), params=params)
+
+
+dce_rules[cond_p] = cond_dce
+
+__all__ = ["Branches", "Linear", "cond_p", "joined_out_avals"]

@@ -1,0 +1,53 @@
+"""`remat2`: a program whose inner values are not kept for the backward pass but computed again.
+
+    remat2 : a -> b        given a program a -> b
+
+Where nothing is differentiated it is the program itself. Partial evaluation splits the program in two. The known half
+keeps its arguments and the values that the policy allows. The unknown half computes the rest again from those; its
+equation has `differentiated=True`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from corejax.extend import CallChange, ClosedJaxpr, Policy, Primitive, defcall, inlining
+from corejax_control_flow.checkpoint.policies import nothing_saveable
+
+remat_p = Primitive(
+    "remat2",
+    multiple_results=True,
+    tags=("higher_order",),
+    decomposition=inlining("jaxpr"),
+    doc=(
+        "A program whose inner values are computed again in the backward pass. Params: jaxpr, policy (None: nothing "
+        "inside is saved), prevent_cse, differentiated."
+    ),
+)
+
+
+def _policy(params: dict[str, Any]) -> Policy:
+    return params["policy"] or nothing_saveable
+
+
+def _differentiated(change: CallChange, params: dict[str, Any]) -> dict[str, Any]:
+    """Mark an unknown half. Without anything to compute again, there is nothing that the compiler could undo."""
+    if change.kind != "unknown":
+        return params
+    fence = params["prevent_cse"] and _recomputes(change.program, change.operands.count(None))
+    return {**params, "differentiated": True, "prevent_cse": fence}
+
+
+def _recomputes(unknown: ClosedJaxpr, num_res: int) -> bool:
+    """Whether some equation of an unknown half depends on residuals only."""
+    linear: set[Any] = set(unknown.jaxpr.invars[num_res:])
+    for eqn in unknown.jaxpr.eqns:
+        if linear.isdisjoint(eqn.invars):
+            return True
+        linear.update(eqn.outvars)
+    return False
+
+
+defcall(remat_p, "jaxpr", update=_differentiated, policy=_policy, inline=("known",), without=("xla_translation",))
+
+__all__ = ["remat_p"]

@@ -1,0 +1,98 @@
+"""What a gradient keeps between its forward and its backward pass, and where that comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from corejax.extend import (
+    DebugInfo,
+    FlatFunction,
+    JaxprEqn,
+    ShapedArray,
+    Tracer,
+    arg_names,
+    check_arguments,
+    describe_source,
+    dtypes,
+    linearize_flat,
+    shaped_abstractify,
+    stage,
+    tree,
+)
+from corejax_control_flow.markers.name import name_p
+
+
+class Residual(NamedTuple):
+    """One value that is kept.
+
+    Attributes:
+        aval: its type.
+        source: where it comes from: an argument, a name given by `checkpoint_name`, the user's line, a constant.
+    """
+
+    aval: ShapedArray
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.aval.str_short()} {self.source}"
+
+
+def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Residual]:
+    """The values that the gradient of a function keeps from its forward pass for its backward pass.
+
+    Nothing is computed: the function is traced, so its Python control flow cannot depend on the arguments' values.
+
+    Args:
+        fun: function of arrays (in pytrees).
+        args, kwargs: its arguments, arrays or `ShapeDtypeStruct`s.
+
+    Returns:
+        Each value once: arguments in their order, then constants, then what operations computed, in their order.
+
+    Raises:
+        TypeError: an argument has no shape and dtype.
+    """
+    leaves, in_tree = tree.tree_flatten((args, kwargs))
+    debug = DebugInfo(fun, "saved_residuals", in_tree)
+    known = [x for x in leaves if not hasattr(x, "shape") or isinstance(x, Tracer)]
+    check_arguments("saved_residuals", fun, known, debug.arg_names)
+    avals = [shaped_abstractify(x) for x in leaves]
+    flat = FlatFunction(fun, in_tree, with_kwargs=True)
+    active = [dtypes.is_inexact(a.dtype) for a in avals]
+
+    def residuals_of(*primals: Any) -> list[Any]:
+        _, tape = linearize_flat(flat, primals, active, debug)
+        return tape.to_jaxpr()[1]
+
+    jaxpr, _ = stage(residuals_of, avals, debug)
+    sources: dict[Any, str] = {}
+    for v, name in zip(jaxpr.invars, arg_names(fun, in_tree, with_kwargs=True), strict=True):
+        sources[v] = f"from the argument {name}"
+    for v in jaxpr.constvars:
+        sources[v] = "from a constant"
+    for eqn in jaxpr.eqns:
+        sources.update((v, _made_by(eqn)) for v in eqn.outvars)
+    kept = set(jaxpr.outvars)
+    return [Residual(v.aval, source) for v, source in sources.items() if v in kept]
+
+
+def _made_by(eqn: JaxprEqn) -> str:
+    where = describe_source(eqn.source_info)
+    if eqn.primitive is name_p:
+        return f"named {eqn.params['name']!r} from {where}"
+    return f"output of {eqn.primitive.name} from {where}"
+
+
+def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Print what `saved_residuals` gives, one value on each line: its type and where it comes from.
+
+    Args:
+        fun: function of arrays (in pytrees).
+        args, kwargs: its arguments, arrays or `ShapeDtypeStruct`s.
+
+    Raises:
+        TypeError: an argument has no shape and dtype.
+    """
+    for residual in saved_residuals(fun, *args, **kwargs):
+        print(residual)

@@ -1,0 +1,145 @@
+"""Arguments of functions with rules of their own: by position, flattened to leaves, and put together again."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from corejax.extend import (
+    Tracer,
+    check_arguments,
+    fun_name,
+    leaf_names,
+    tree,
+)
+
+
+class Parameters:
+    """A function's positional parameters, for calls by keyword and for positions given by name."""
+
+    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Any, nondiff_argnames: Any = ()) -> None:
+        self.fun = fun
+        try:
+            self.signature: inspect.Signature | None = inspect.signature(fun)
+        except (TypeError, ValueError):  # a builtin
+            self.signature = None
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        given = self.signature.parameters.values() if self.signature else ()
+        self.names = [p.name for p in given if p.kind in kinds]
+        self.plain = self.signature is not None and len(self.names) == len(self.signature.parameters)
+        self.nondiff = self._positions(nondiff_argnums, nondiff_argnames)
+
+    def _positions(self, argnums: Any, argnames: Any) -> tuple[int, ...]:
+        numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+        names = (argnames,) if isinstance(argnames, str) else tuple(argnames)
+        for name in names:
+            if name not in self.names:
+                raise ValueError(
+                    f"nondiff_argnames: {fun_name(self.fun)} has no positional parameter {name!r}; it has {self.names}"
+                )
+        for i in numbers:
+            if not isinstance(i, int):
+                raise TypeError(f"nondiff_argnums are integers, got {argnums!r}")
+            if self.plain and not -len(self.names) <= i < len(self.names):
+                raise ValueError(
+                    f"nondiff_argnums={argnums!r}: {fun_name(self.fun)} takes {len(self.names)} positional arguments"
+                )
+        wrapped = {i % len(self.names) if i < 0 else i for i in numbers}
+        return tuple(sorted(wrapped | {self.names.index(name) for name in names}))
+
+    def positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """All arguments by position, defaults included.
+
+        Raises:
+            TypeError: the arguments do not fit the signature, or one can be given by keyword only.
+        """
+        if self.signature is None or (self.plain and not kwargs and len(args) == len(self.names)):
+            if kwargs:
+                raise TypeError(f"{fun_name(self.fun)} has no signature, so it takes no arguments by keyword")
+            return args
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{fun_name(self.fun)}: {error}") from None
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise TypeError(
+                f"{fun_name(self.fun)}: the arguments {sorted(bound.kwargs)} are given by keyword only; a function "
+                "with rules of its own takes its arguments by position"
+            )
+        return bound.args
+
+
+class Arguments:
+    """Where the leaves of one call's arguments belong.
+
+    A tracer inside an argument that is not differentiated is a leaf too, before all others. So every transformation
+    around the call sees it, and only rules for derivatives do not.
+
+    Attributes:
+        num_static: number of traced leaves of the static arguments.
+        in_tree: structure of the tuple of the arguments that are differentiated.
+    """
+
+    __slots__ = ("_holes", "_nondiff", "_static", "in_tree", "num_static")
+
+    def __init__(self, args: tuple[Any, ...], nondiff: tuple[int, ...], leaves: list[Any]) -> None:
+        """Appends the leaves to `leaves`: an equation keeps this object, and should not keep them."""
+        self._nondiff = tuple(i for i in nondiff if i < len(args))
+        self._static: list[Any] = []
+        self._holes: list[tuple[int, Any, list[Any]]] = []  # argument, structure, leaves with None for traced ones
+        if self._nondiff:
+            for k, i in enumerate(self._nondiff):
+                parts, treedef = tree.tree_flatten(args[i])
+                traced = [x for x in parts if isinstance(x, Tracer)]
+                self._static.append(None if traced else args[i])
+                if traced:
+                    leaves += traced
+                    self._holes.append((k, treedef, [_HOLE if isinstance(x, Tracer) else x for x in parts]))
+            args = tuple(x for i, x in enumerate(args) if i not in self._nondiff)
+        self.num_static = len(leaves)
+        dynamic, self.in_tree = tree.tree_flatten(args)
+        leaves += dynamic
+
+    def check(self, transform: str, fun: Any, leaves: Sequence[Any]) -> None:
+        """Refuse leaves that are not arrays.
+
+        Raises:
+            TypeError: there is one; it is named.
+        """
+        check_arguments(transform, fun, leaves[self.num_static :], self.names)
+
+    def names(self) -> list[str]:
+        """Key path of each leaf of the arguments that are differentiated: `args[0]['w']`."""
+        return leaf_names(self.in_tree, "args")
+
+    def statics(self, leaves: Sequence[Any]) -> list[Any]:
+        """The arguments that are not differentiated."""
+        statics, traced = list(self._static), iter(leaves)
+        for k, treedef, parts in self._holes:
+            statics[k] = tree.tree_unflatten(treedef, [next(traced) if x is _HOLE else x for x in parts])
+        return statics
+
+    def primals(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+        """The arguments that are differentiated."""
+        return tree.tree_unflatten(self.in_tree, leaves[self.num_static :])  # type: ignore[no-any-return]
+
+    def merged(self, statics: Sequence[Any], primals: Sequence[Any]) -> list[Any]:
+        """All arguments in their places."""
+        args = list(primals)
+        for i, x in zip(self._nondiff, statics, strict=True):
+            args.insert(i, x)
+        return args
+
+    def whole(self, leaves: Sequence[Any]) -> Sequence[Any]:
+        """All arguments in their places, from leaves."""
+        primals = self.primals(leaves)
+        return self.merged(self.statics(leaves), primals) if self._nondiff else primals
+
+
+class _Hole:
+    pass
+
+
+_HOLE = _Hole()

@@ -1,0 +1,106 @@
+"""One call of a `custom_jvp` function: its rule on leaves, checked."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from corejax.extend import (
+    BatchTrace,
+    ClosedJaxpr,
+    ShapedArray,
+    as_array,
+    check_outputs,
+    fun_name,
+    get_aval,
+    leaf_names,
+    tree,
+)
+from corejax_control_flow.custom._arguments import Arguments
+from corejax_control_flow.custom.custom_jvp_rules import BatchedJvpCall, custom_jvp_call_p
+from corejax_control_flow.custom.open_calls import Call, Closed, bind_call, staged
+from corejax_control_flow.custom.symbolic_zeros import (
+    check_primals,
+    checked_linear,
+    for_rule,
+    unflattened_like,
+)
+from corejax_control_flow.programs.messages import place
+
+
+class JvpCall(Call):
+    """One call of a function with a JVP rule.
+
+    Attributes:
+        out_tree: structure of the result, once the function or the rule has run.
+        avals_out: types of the result, where the function was staged.
+    """
+
+    primitive = custom_jvp_call_p
+    transform = "custom_jvp"
+
+    def __init__(self, fun: Any, rule: Any, symbolic_zeros: bool, arguments: Arguments) -> None:
+        self.fun = fun
+        self.rule = rule
+        self.symbolic_zeros = symbolic_zeros
+        self.arguments = arguments
+        self.out_tree: Any = None
+        self.avals_out: list[ShapedArray] | None = None
+        self.__name__ = fun_name(rule)
+
+    def run(self, *leaves: Any) -> list[Any]:
+        """The function."""
+        outs, self.out_tree = tree.tree_flatten(self.fun(*self.arguments.whole(leaves)))
+        check_outputs(self.fun, outs, self.out_tree)
+        return outs
+
+    def close(self, avals: Sequence[ShapedArray]) -> Closed:
+        """The staged function; the rule runs when the equation is differentiated."""
+        program, consts = staged(self, avals)
+        self.avals_out = program.out_avals
+        return Closed(program, consts, self)
+
+    def params(self, program: ClosedJaxpr | None, rule: Any, num_consts: int) -> dict[str, Any]:
+        """Of `custom_jvp_call`."""
+        return {
+            "call_jaxpr": program,
+            "jvp": rule,
+            "name": fun_name(self.fun),
+            "num_consts": num_consts,
+            "symbolic_zeros": self.symbolic_zeros,
+        }
+
+    def batched(self, trace: BatchTrace, dims: list[int | None]) -> BatchedJvpCall:
+        """The call on batches."""
+        return BatchedJvpCall(self, trace, dims)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """The user's rule on leaves, checked."""
+        arguments = self.arguments
+        moving = tangents[arguments.num_static :]
+        if all(t is None for t in moving):  # only arguments that are not differentiated have tangents
+            outs = bind_call(self, primals)
+            return outs, [None] * len(outs)
+        shown = [
+            for_rule(t, get_aval(x), self.symbolic_zeros)
+            for t, x in zip(moving, primals[arguments.num_static :], strict=True)
+        ]
+        primals = [as_array(x) for x in primals]
+        statics, args = arguments.statics(primals), arguments.primals(primals)
+        return self._checked(self.rule(*statics, args, tree.tree_unflatten(arguments.in_tree, shown)))
+
+    def _checked(self, result: Any) -> tuple[list[Any], list[Any]]:
+        what = f"the JVP rule {place(self.rule)} of custom_jvp function {fun_name(self.fun)}"
+        if not isinstance(result, tuple | list) or len(result) != 2:
+            raise TypeError(f"{what} returns a pair (out, tangent_out), got {result!r}")
+        outs, out_tree = tree.tree_flatten(result[0])
+        check_outputs(self.rule, outs, out_tree)
+        if self.avals_out is not None:
+            check_primals(what, self.out_tree, self.avals_out, out_tree, outs)
+        self.out_tree = out_tree
+        outs = [as_array(x) for x in outs]
+        avals = [get_aval(x) for x in outs]
+        given = unflattened_like(f"{what}: the tangent", out_tree, result[1], avals)
+        names = functools.partial(leaf_names, out_tree, "result")
+        return outs, checked_linear(f"{what}: the tangent", avals, given, names)

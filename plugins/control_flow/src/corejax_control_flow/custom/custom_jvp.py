@@ -1,0 +1,167 @@
+"""`custom_jvp`: a function whose derivative its author gives."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from corejax.extend import (
+    NotDifferentiableError,
+    add_tangents,
+    api_boundary,
+    fun_name,
+    get_aval,
+    leaf_names,
+    nondifferentiable,
+    tree,
+)
+from corejax_control_flow.custom._arguments import Arguments, Parameters
+from corejax_control_flow.custom._custom_jvp_call import JvpCall
+from corejax_control_flow.custom.open_calls import bind_call, is_plain
+from corejax_control_flow.custom.symbolic_zeros import (
+    SymbolicZero,
+    checked_linear,
+    unflattened_like,
+)
+from corejax_control_flow.programs.messages import place
+
+
+class custom_jvp:
+    """A function with a rule for its Jacobian-vector product; a decorator.
+
+        @custom_jvp
+        def f(x, y):
+            return sin(x) * y
+
+        @f.defjvp
+        def f_jvp(primals, tangents):
+            x, y = primals
+            x_dot, y_dot = tangents
+            return f(x, y), cos(x) * x_dot * y + sin(x) * y_dot
+
+    The rule serves forward and reverse mode, for which it has to be linear in the tangents; it is itself
+    differentiated for higher derivatives. It runs only where `f` is differentiated, on the values at hand: under
+    eager `grad` and `jvp` Python control flow on primals works in it as it does in `f`.
+
+    Args:
+        fun: the function, of pytrees of arrays. Arguments by keyword are resolved to positions.
+        nondiff_argnums: positions of arguments that are passed on as they are (functions, strings, also arrays, which
+            then count as constants); the rule takes them before primals and tangents.
+        nondiff_argnames: the same by name.
+
+    Raises:
+        TypeError: `fun` is not a function, or a position is not an integer.
+        ValueError: there is no argument of such a position or name.
+    """
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None:
+        if not callable(fun):
+            raise TypeError(f"custom_jvp takes a function, got {fun!r} of type {type(fun).__name__}")
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.jvp: Callable[..., Any] | None = None
+        self.symbolic_zeros = False
+        self._parameters = Parameters(fun, nondiff_argnums, nondiff_argnames)
+        self.nondiff_argnums = self._parameters.nondiff
+
+    def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
+        """Give the rule; a decorator.
+
+        Args:
+            jvp: `(*nondiff, primals, tangents) -> (out, tangent_out)`: primals and tangents are tuples with an entry
+                for each other argument, results of the function's own structure, shapes and dtypes. Tangents of
+                integers are `float0` zeros. A tangent that is returned may have None in place of any leaf, for zero;
+                for integer results it is None or `float0` zeros.
+            symbolic_zeros: give tangents that are known to be zero as `SymbolicZero` (with `shape`, `dtype`,
+                `instantiate()`), not as arrays; the rule may return them too.
+
+        Returns:
+            The rule.
+
+        Raises:
+            TypeError: `jvp` is not a function.
+        """
+        if not callable(jvp):
+            raise TypeError(f"defjvp of {fun_name(self.fun)} takes a function, got {jvp!r}")
+        self.jvp = jvp
+        self.symbolic_zeros = bool(symbolic_zeros)
+        return jvp
+
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+        """Give a rule for each argument; their tangents are added up.
+
+        Args:
+            jvps: `(tangent, out, *primals) -> tangent_out`, one for each argument; None where the derivative is zero,
+                `corejax.extend.nondifferentiable(reason)` where there is none.
+
+        Raises:
+            TypeError: the function has arguments that are not differentiated.
+        """
+        if self.nondiff_argnums:
+            raise TypeError(
+                f"defjvps of {fun_name(self.fun)}: with nondiff_argnums give one rule for all arguments, with defjvp"
+            )
+
+        def jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
+            if len(primals) != len(jvps):
+                raise TypeError(
+                    f"defjvps of {fun_name(self.fun)} gave {len(jvps)} rules, the call has {len(primals)} arguments"
+                )
+            out = self(*primals)
+            total: list[Any] = [None] * tree.tree_structure(out).num_leaves
+            for i, (rule, t) in enumerate(zip(jvps, tangents, strict=True)):
+                leaves = tree.tree_leaves(t)
+                if rule is None or all(isinstance(leaf, SymbolicZero) for leaf in leaves):
+                    continue
+                if isinstance(rule, nondifferentiable):
+                    raise NotDifferentiableError(
+                        f"custom_jvp function {place(self.fun)} is not differentiable in argument {i}: {rule.reason}"
+                    )
+                real = tree.tree_map(lambda leaf: leaf.instantiate() if isinstance(leaf, SymbolicZero) else leaf, t)
+                part = self._leaves(rule(real, out, *primals), out)
+                total = [add_tangents(a, b) for a, b in zip(total, part, strict=True)]
+            return out, tree.tree_unflatten(tree.tree_structure(out), total)
+
+        jvp.__name__ = f"{fun_name(self.fun)}_jvp"
+        self.defjvp(jvp, symbolic_zeros=True)
+
+    def _leaves(self, tangent: Any, out: Any) -> list[Any]:
+        leaves, treedef = tree.tree_flatten(out)
+        avals = [get_aval(x) for x in leaves]
+        what = f"defjvps of {fun_name(self.fun)}: the tangent of a rule"
+        given = unflattened_like(what, treedef, tangent, avals)
+        return checked_linear(what, avals, given, lambda: leaf_names(treedef, "result"))
+
+    @api_boundary
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function's result.
+
+        Raises:
+            AttributeError: `defjvp` was never called.
+            TypeError: the arguments do not fit the function's signature, or one is not an array; in differentiation,
+                the rule's result or tangent has another structure, shape or dtype than the function's result.
+            ClosedOverError: the function or its rule closes over what is being differentiated.
+        """
+        if self.jvp is None:
+            raise AttributeError(
+                f"no JVP rule is defined for custom_jvp function {place(self.fun)}: give it one with "
+                f"{fun_name(self.fun)}.defjvp"
+            )
+        if is_plain(args, kwargs):
+            return self.fun(*args)
+        args = self._parameters.positional(args, kwargs)
+        leaves: list[Any] = []
+        arguments = Arguments(args, self.nondiff_argnums, leaves)
+        arguments.check("custom_jvp", self.fun, leaves)
+        call = JvpCall(self.fun, self.jvp, self.symbolic_zeros, arguments)
+        outs = bind_call(call, leaves)
+        return tree.tree_unflatten(call.out_tree, outs)
+
+    def __repr__(self) -> str:
+        return f"<custom_jvp {fun_name(self.fun)}>"

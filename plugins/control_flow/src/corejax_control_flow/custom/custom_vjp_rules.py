@@ -1,0 +1,304 @@
+"""`custom_vjp_call`: a program with a rule of its own for reverse mode, and `custom_lin`, its unknown derivative.
+
+    custom_vjp_call : a -> b        given a program a -> b, fwd : a -> (b, res) and bwd : (res, CT b) -> CT a
+    custom_lin : res -> T a -o T b
+
+`custom_lin` stands for the derivative between the forward pass and transposition, which is all that can be done to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from corejax.extend import (
+    ClosedJaxpr,
+    Primitive,
+    ShapedArray,
+    abstract_eval_rules,
+    as_tangent,
+    batch_flat,
+    batch_jaxpr,
+    defcall,
+    dtypes,
+    get_aval,
+    impl_rules,
+    inlining,
+    instantiate,
+    is_undef_primal,
+    jvp_rules,
+    move_batch_axis,
+    select_list,
+    split_list,
+    spread_list,
+    structural,
+    tangent_aval,
+    transpose_rules,
+    unmapped_aval,
+    vmap_rules,
+)
+from corejax_control_flow.custom.closed_over import explained, refuse_closed_over, refuse_closed_over_results
+from corejax_control_flow.custom.open_calls import PLAIN_RULES, BatchedCall, boxed, unboxed
+from corejax_control_flow.custom.symbolic_zeros import with_types
+
+custom_vjp_call_p = Primitive(
+    "custom_vjp_call",
+    multiple_results=True,
+    tags=("higher_order", "reverse_only"),
+    decomposition=inlining("call_jaxpr"),
+    doc="Call a program that has rules of its own for reverse mode. Params: call_jaxpr, name, num_consts, "
+    "symbolic_zeros, vjp.",
+)
+custom_lin_p = Primitive(
+    "custom_lin",
+    multiple_results=True,
+    tags=("higher_order",),
+    doc="The derivative of a call that has rules for reverse mode only: it can be transposed, not evaluated. "
+    "Params: avals_out, name, nonzeros, num_res, pullback.",
+)
+
+
+class Pullback(Protocol):
+    """What the parameter `pullback` of `custom_lin` holds."""
+
+    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        """Cotangents of all operands from residuals and cotangents of the results; None for zero."""
+
+
+class Forward(NamedTuple):
+    """What the forward pass gives."""
+
+    outs: list[Any]
+    residuals: list[Any]
+    pullback: Pullback
+
+
+class VjpRule(Protocol):
+    """What the parameter `vjp` of `custom_vjp_call` holds."""
+
+    def fwd(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
+        """The forward pass."""
+
+
+# -- custom_vjp_call -----------------------------------------------------------------------------------------
+
+
+defcall(custom_vjp_call_p, "call_jaxpr", inline=True, rules=PLAIN_RULES)
+
+
+@jvp_rules.register(custom_vjp_call_p, symbolic_zeros=True)
+def custom_vjp_call_jvp(
+    primals: Any,
+    tangents: Any,
+    *,
+    call_jaxpr: ClosedJaxpr | None,
+    vjp: VjpRule,
+    name: str,
+    num_consts: int,
+    symbolic_zeros: bool,
+) -> Any:
+    """The forward pass, and a placeholder for the derivative."""
+    refuse_closed_over("custom_vjp", name, tangents[:num_consts])
+    tangents = tangents[num_consts:]
+    nonzeros = tuple(t is not None for t in tangents)
+    with explained("custom_vjp", name):
+        outs, residuals, pullback = vjp.fwd(primals[num_consts:], nonzeros)
+    refuse_closed_over_results("custom_vjp", name, [*outs, *residuals])
+    if call_jaxpr is not None:
+        outs = with_types(outs, call_jaxpr.out_avals)
+    tangents_out = custom_lin_p.bind(
+        *residuals,
+        *select_list(nonzeros, tangents),
+        avals_out=tuple(tangent_aval(get_aval(x)) for x in outs),
+        name=name,
+        nonzeros=nonzeros,
+        num_res=len(residuals),
+        pullback=pullback,
+    )
+    return outs, [t if dtypes.is_inexact(get_aval(t).dtype) else None for t in tangents_out]
+
+
+@vmap_rules.register(custom_vjp_call_p)
+def custom_vjp_call_vmap(
+    axis_size: int, vals: Any, dims: Any, *, call_jaxpr: ClosedJaxpr, vjp: VjpRule, num_consts: int, **params: Any
+) -> Any:
+    """A call of the batched program with batched rules."""
+    batched, dims_out = batch_jaxpr(call_jaxpr, axis_size, dims, True)
+    rule = BatchedVjp(vjp, axis_size, dims[num_consts:])
+    return custom_vjp_call_p.bind(*vals, call_jaxpr=batched, vjp=rule, num_consts=num_consts, **params), dims_out
+
+
+# -- custom_lin ----------------------------------------------------------------------------------------------
+
+
+def no_forward_mode(name: str) -> TypeError:
+    """The error for what `custom_lin` cannot do."""
+    return TypeError(
+        f"custom_vjp function {name} has a rule for reverse mode only, so forward mode (jvp, jacfwd, a linearised "
+        "function applied to a tangent) does not differentiate it. Use grad, vjp or jacrev, or give the function a "
+        "JVP rule with custom_jvp, which serves both modes."
+    )
+
+
+@impl_rules.register(custom_lin_p)
+def custom_lin_impl(*args: Any, name: str, **params: Any) -> list[Any]:
+    """Refuses.
+
+    Raises:
+        TypeError: always.
+    """
+    raise no_forward_mode(name)
+
+
+@abstract_eval_rules.register(custom_lin_p)
+def custom_lin_abstract_eval(*avals: ShapedArray, avals_out: tuple[ShapedArray, ...], **params: Any) -> Any:
+    """The results' tangent types."""
+    return avals_out
+
+
+@jvp_rules.register(custom_lin_p, symbolic_zeros=True)
+def custom_lin_jvp(primals: Any, tangents: Any, *, name: str, num_res: int, **params: Any) -> Any:
+    """Linear in the tangents; of residuals the derivative is not known.
+
+    Raises:
+        TypeError: a residual is being differentiated.
+    """
+    if any(t is not None for t in tangents[:num_res]):
+        raise no_forward_mode(name)
+    params = {"name": name, "num_res": num_res, **params}
+    real = [instantiate(t, x) for t, x in zip(tangents[num_res:], primals[num_res:], strict=True)]
+    return custom_lin_p.bind(*primals, **params), custom_lin_p.bind(*primals[:num_res], *real, **params)
+
+
+@vmap_rules.register(custom_lin_p)
+def custom_lin_vmap(
+    axis_size: int,
+    vals: Any,
+    dims: Any,
+    *,
+    avals_out: tuple[ShapedArray, ...],
+    nonzeros: tuple[bool, ...],
+    num_res: int,
+    pullback: Pullback,
+    **params: Any,
+) -> Any:
+    """The derivative of the batch."""
+    dims_in = spread_list(nonzeros, dims[num_res:])
+    rule = BatchedPullback(pullback, axis_size, dims[:num_res], dims_in, [0] * len(avals_out))
+    batched = tuple(unmapped_aval(axis_size, 0, a) for a in avals_out)
+    outs = custom_lin_p.bind(*vals, avals_out=batched, nonzeros=nonzeros, num_res=num_res, pullback=rule, **params)
+    return outs, [0] * len(outs)
+
+
+@transpose_rules.register(custom_lin_p, symbolic_zeros=True)
+def custom_lin_transpose(
+    cts: Sequence[Any], *operands: Any, name: str, nonzeros: Any, num_res: int, pullback: Pullback, **params: Any
+) -> list[Any]:
+    """The user's backward pass, run here and now."""
+    residuals, linear = split_list(operands, [num_res])
+    if any(is_undef_primal(x) for x in residuals):
+        raise no_forward_mode(name)
+    with explained("custom_vjp", name):
+        cts_in = select_list(nonzeros, pullback.pull(residuals, cts))
+    refuse_closed_over_results("custom_vjp", name, cts_in)
+    avals = [x.aval if is_undef_primal(x) else get_aval(x) for x in linear]
+    real = [None if ct is None else as_tangent(ct, a) for ct, a in zip(cts_in, avals, strict=True)]
+    return [*(None for _ in residuals), *real]
+
+
+# -- batches -------------------------------------------------------------------------------------------------
+
+
+class BatchedVjp:
+    """Rules on batches; all results of the forward pass are batched along axis 0."""
+
+    def __init__(self, rule: VjpRule, axis_size: int, dims: Sequence[int | None]) -> None:
+        self.rule = rule
+        self.axis_size = axis_size
+        self.dims = list(dims)
+        self.__name__ = f"vmap({getattr(rule, '__name__', 'vjp')})"
+
+    def fwd(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
+        """The forward pass."""
+        made: list[Forward] = []
+
+        def flat(*args: Any) -> list[Any]:
+            made.append(self.rule.fwd(args, perturbed))
+            return [*made[0].outs, *made[0].residuals]
+
+        values, dims = batch_flat(flat, self.axis_size, primals, self.dims)
+        outs, residuals = split_list(values, [len(made[0].outs)])
+        out_dims, res_dims = split_list(dims, [len(outs)])
+        outs = [move_batch_axis(self.axis_size, d, 0, x) for x, d in zip(outs, out_dims, strict=True)]
+        pullback = BatchedPullback(made[0].pullback, self.axis_size, res_dims, self.dims, [0] * len(outs))
+        return Forward(outs, residuals, pullback)
+
+
+class BatchedVjpCall(BatchedCall):
+    """An open call below a batching trace."""
+
+    def fwd(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
+        """The forward pass, run by the batching trace."""
+        batches = boxed(self.trace, primals, self.dims_in)
+        made: Forward = self.on_trace(self.inner.fwd, batches, perturbed)  # type: ignore[attr-defined]
+        size = self.trace.axis_size
+        outs, dims = unboxed(self.trace, made.outs)
+        # A result that is the same for all elements may have a derivative that is not.
+        outs = [x if d is not None else move_batch_axis(size, None, 0, x) for x, d in zip(outs, dims, strict=True)]
+        self.dims_out = [d or 0 for d in dims]
+        residuals, res_dims = unboxed(self.trace, made.residuals)
+        pullback = BatchedPullback(made.pullback, size, res_dims, self.dims_in, self.dims_out)
+        return Forward(outs, residuals, pullback)
+
+    def closed_rule(self, rule: Any, size: int, dims: Sequence[int | None]) -> Any:
+        """The rules on batches."""
+        return BatchedVjp(rule, size, dims)
+
+
+class BatchedPullback:
+    """A backward pass on batches: cotangents of what was the same for all elements are summed."""
+
+    def __init__(
+        self,
+        pullback: Pullback,
+        axis_size: int,
+        res_dims: Sequence[int | None],
+        dims_in: Sequence[int | None],
+        dims_out: Sequence[int | None],
+    ) -> None:
+        self.pullback = pullback
+        self.axis_size = axis_size
+        self.res_dims = list(res_dims)
+        self.dims_in = list(dims_in)
+        self.dims_out = list(dims_out)
+
+    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        """Cotangents of the operands."""
+        given = [ct is not None for ct in cts]
+        nonzeros: list[bool] = []
+
+        def flat(*args: Any) -> list[Any]:
+            res, real = split_list(args, [len(residuals)])
+            cts_in = self.pullback.pull(res, spread_list(given, real))
+            nonzeros.extend(ct is not None for ct in cts_in)
+            return [ct for ct in cts_in if ct is not None]
+
+        dims = [*self.res_dims, *select_list(given, self.dims_out)]
+        outs, dims_out = batch_flat(flat, self.axis_size, [*residuals, *select_list(given, cts)], dims)
+        wanted = select_list(nonzeros, self.dims_in)
+        fitted = [_fitted(self.axis_size, x, d, want) for x, d, want in zip(outs, dims_out, wanted, strict=True)]
+        return spread_list(nonzeros, fitted)
+
+
+def _fitted(axis_size: int, ct: Any, dim: int | None, wanted: int | None) -> Any:
+    """A cotangent as its operand is batched; summed where that is the same for all elements."""
+    if wanted is not None:
+        return move_batch_axis(axis_size, dim, wanted, ct)
+    from corejax_lax_basic import lax
+
+    if dim is None:  # the same for each element: so many times
+        dim, ct = 0, structural.broadcast_axis(ct, axis_size, 0)
+    return lax.reduce_sum(ct, (dim,))
+
+
+__all__ = ["BatchedVjp", "BatchedVjpCall", "Forward", "custom_lin_p", "custom_vjp_call_p"]

@@ -1,0 +1,169 @@
+"""`custom_vmap`: a function whose batching its author gives."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from corejax.extend import (
+    Array,
+    BatchTrace,
+    ShapedArray,
+    Trace,
+    Tracer,
+    api_boundary,
+    as_array,
+    check_arguments,
+    check_outputs,
+    close_over_consts,
+    current_trace,
+    fun_name,
+    get_aval,
+    leaf_names,
+    tree,
+    unmapped_aval,
+)
+from corejax_control_flow.custom._arguments import Parameters
+from corejax_control_flow.custom.custom_vmap_rules import custom_vmap_call_p
+from corejax_control_flow.custom.open_calls import evaluates
+from corejax_control_flow.programs.messages import place, shown, typed_tree
+from corejax_control_flow.programs.tracing import trace
+
+
+class custom_vmap:
+    """A function with a rule for `vmap`; a decorator.
+
+        @custom_vmap
+        def f(x, y):
+            return x @ y
+
+        @f.def_vmap
+        def f_vmap(axis_size, in_batched, x, y):
+            x_batched, y_batched = in_batched
+            ...
+            return out, out_batched
+
+    The rule is differentiated where `vmap` is inside `grad` or `jvp`; in forward mode inside `vmap` its derivative is
+    used too. In reverse mode inside `vmap` results come from the rule and cotangents from the function itself.
+
+    Args:
+        fun: the function, of pytrees of arrays. Arguments by keyword are resolved to positions.
+
+    Raises:
+        TypeError: `fun` is not a function.
+    """
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        if not callable(fun):
+            raise TypeError(f"custom_vmap takes a function, got {fun!r} of type {type(fun).__name__}")
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.vmap_rule: Callable[..., Any] | None = None
+        self._parameters = Parameters(fun, ())
+
+    def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Give the rule; a decorator.
+
+        Args:
+            vmap_rule: `(axis_size, in_batched, *args) -> (out, out_batched)`: `in_batched` has the structure of the
+                arguments (a list of them) and says which leaves are batched, always along axis 0; `out_batched` says so
+                of the result, as a pytree of its structure or a prefix of it.
+
+        Returns:
+            The rule.
+
+        Raises:
+            TypeError: `vmap_rule` is not a function.
+        """
+        if not callable(vmap_rule):
+            raise TypeError(f"def_vmap of {fun_name(self.fun)} takes a function, got {vmap_rule!r}")
+        self.vmap_rule = vmap_rule
+        return vmap_rule
+
+    @api_boundary
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function's result.
+
+        Raises:
+            AttributeError: `def_vmap` was never called.
+            TypeError: the arguments do not fit the function's signature, or one is not an array; under
+                `vmap`, the rule's result has not the function's structure, or not the type that `out_batched` says.
+        """
+        if self.vmap_rule is None:
+            raise AttributeError(
+                f"no vmap rule is defined for custom_vmap function {place(self.fun)}: give it one with "
+                f"{fun_name(self.fun)}.def_vmap"
+            )
+        plain = _nothing_batches(current_trace())
+        if plain and not kwargs and all(type(x) is Array or isinstance(x, Tracer) for x in args):
+            return self.fun(*args)
+        args = self._parameters.positional(args, kwargs)
+        leaves, in_tree = tree.tree_flatten(args)
+        check_arguments("custom_vmap", self.fun, leaves, lambda: leaf_names(in_tree, "args"))
+        if plain:
+            arrays = tree.tree_unflatten(in_tree, [as_array(x) for x in leaves])
+            return tree.tree_map(as_array, self.fun(*arrays))
+        jaxpr, consts, out_tree = trace("custom_vmap", self.fun, in_tree, [get_aval(x) for x in leaves])
+        program = close_over_consts(jaxpr)
+        outs = custom_vmap_call_p.bind(
+            *consts,
+            *leaves,
+            call_jaxpr=program,
+            name=fun_name(self.fun),
+            num_consts=len(consts),
+            rule=_UserRule(self.fun, self.vmap_rule, in_tree, out_tree, program.out_avals),
+        )
+        return tree.tree_unflatten(out_tree, outs)
+
+    def __repr__(self) -> str:
+        return f"<custom_vmap {fun_name(self.fun)}>"
+
+
+def _nothing_batches(trace: Trace | None) -> bool:
+    if not evaluates(trace):  # type: ignore[arg-type]
+        return False
+    while trace is not None:
+        if isinstance(trace, BatchTrace):
+            return False
+        trace = trace.parent
+    return True
+
+
+class _UserRule:
+    """A user's rule on leaves, checked."""
+
+    def __init__(self, fun: Any, rule: Any, in_tree: Any, out_tree: Any, avals_out: list[ShapedArray]) -> None:
+        self.fun = fun
+        self.rule = rule
+        self.in_tree = in_tree
+        self.out_tree = out_tree
+        self.avals_out = avals_out
+        self.__name__ = fun_name(rule)
+
+    def vmap(self, axis_size: int, batched: Sequence[bool], args: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+        """Results and which of them are batched."""
+        in_batched = list(tree.tree_unflatten(self.in_tree, batched))
+        arrays = tree.tree_unflatten(self.in_tree, [as_array(x) for x in args])
+        result = self.rule(axis_size, in_batched, *arrays)
+        what = f"the vmap rule {place(self.rule)} of custom_vmap function {fun_name(self.fun)}"
+        if not isinstance(result, tuple | list) or len(result) != 2:
+            raise TypeError(f"{what} returns a pair (out, out_batched), got {result!r}")
+        outs, out_tree = tree.tree_flatten(result[0])
+        check_outputs(self.rule, outs, out_tree)
+        if out_tree != self.out_tree:
+            raise TypeError(
+                f"{what} returns a result of another structure than the function:\n"
+                f"  rule:     {typed_tree(out_tree, [get_aval(x) for x in outs])}\n"
+                f"  function: {typed_tree(self.out_tree, self.avals_out)}"
+            )
+        try:
+            flags = [bool(b) for b in tree.broadcast_prefix(result[1], result[0])]
+        except ValueError as error:
+            raise TypeError(f"{what}: out_batched has not the structure of the result: {error}") from None
+        for name, x, b, aval in zip(leaf_names(out_tree, "result"), outs, flags, self.avals_out, strict=True):
+            expected, got = unmapped_aval(axis_size, 0 if b else None, aval), get_aval(x)
+            if got.shape != expected.shape or got.dtype != expected.dtype:
+                kind = f"batched (axis size {axis_size})" if b else "not batched"
+                raise TypeError(f"{what} returns {name} of type {shown(got)}; {kind}, it has to be {shown(expected)}")
+        return [as_array(x) for x in outs], flags

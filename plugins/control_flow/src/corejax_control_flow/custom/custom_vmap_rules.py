@@ -1,0 +1,132 @@
+"""`custom_vmap_call`: a program with a vmap rule of its own.
+
+custom_vmap_call : a -> b        given a program a -> b and a rule for n a -> n b
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from corejax.extend import (
+    ClosedJaxpr,
+    Primitive,
+    defcall,
+    inlining,
+    instantiate,
+    jvp_flat,
+    jvp_jaxpr,
+    jvp_rules,
+    move_batch_axis,
+    select_list,
+    spread_list,
+    vmap_rules,
+)
+from corejax_control_flow.custom.closed_over import ClosedOverError
+from corejax_control_flow.custom.open_calls import PLAIN_RULES
+from corejax_control_flow.programs.rewriting import rearranged
+
+custom_vmap_call_p = Primitive(
+    "custom_vmap_call",
+    multiple_results=True,
+    tags=("higher_order",),
+    decomposition=inlining("call_jaxpr"),
+    doc="Call a program that has a vmap rule of its own. Params: call_jaxpr, name, num_consts, rule.",
+)
+
+
+class VmapRule(Protocol):
+    """What the parameter `rule` holds."""
+
+    def vmap(self, axis_size: int, batched: Sequence[bool], args: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+        """Results and which of them are batched; batches are along axis 0."""
+
+
+# In a linearisation what is known of the program is computed, and the rest recorded.
+defcall(custom_vmap_call_p, "call_jaxpr", inline=True, rules=(*PLAIN_RULES, "partial_eval"))
+
+
+@vmap_rules.register(custom_vmap_call_p)
+def custom_vmap_call_vmap(
+    axis_size: int, vals: Any, dims: Any, *, rule: VmapRule, name: str, num_consts: int, **params: Any
+) -> Any:
+    """The user's rule, run here and now."""
+    if any(d is not None for d in dims[:num_consts]):
+        raise _closed_over(name, "a batched value")
+    batched = [d is not None for d in dims[num_consts:]]
+    args = [
+        x if d is None else move_batch_axis(axis_size, d, 0, x)
+        for x, d in zip(vals[num_consts:], dims[num_consts:], strict=True)
+    ]
+    outs, flags = rule.vmap(axis_size, batched, args)
+    return outs, [0 if b else None for b in flags]
+
+
+def _closed_over(name: str, what: str) -> ClosedOverError:
+    return ClosedOverError(
+        f"custom_vmap function {name} closes over {what}, which its rule is not told of. Pass the value as an argument."
+    )
+
+
+@jvp_rules.register(custom_vmap_call_p, symbolic_zeros=True)
+def custom_vmap_call_jvp(
+    primals: Any, tangents: Any, *, call_jaxpr: ClosedJaxpr, rule: VmapRule, name: str, num_consts: int
+) -> Any:
+    """Results by the call as it is; their tangents by a call of the derivative, with the rule's derivative."""
+    params = {"call_jaxpr": call_jaxpr, "rule": rule, "name": name, "num_consts": num_consts}
+    outs = custom_vmap_call_p.bind(*primals, **params)
+    nonzeros = [t is not None for t in tangents]
+    pushed, nonzeros_out = jvp_jaxpr(call_jaxpr, nonzeros)
+    count = len(outs)
+    derivative = rearranged(pushed, range(len(pushed.in_avals)), range(count, len(pushed.out_avals)))
+    tangents_out = custom_vmap_call_p.bind(
+        *primals,
+        *select_list(nonzeros, tangents),
+        call_jaxpr=derivative,
+        rule=_PushedRule(rule, name, num_consts, nonzeros, nonzeros_out),
+        name=f"jvp({name})",
+        num_consts=0,
+    )
+    return outs, spread_list(nonzeros_out, tangents_out)
+
+
+class _PushedRule:
+    """The derivative of a rule; a value and its tangent are batched together."""
+
+    def __init__(
+        self, rule: VmapRule, name: str, num_consts: int, nonzeros: Sequence[bool], nonzeros_out: Sequence[bool]
+    ) -> None:
+        self.rule = rule
+        self.name = name
+        self.num_consts = num_consts
+        self.nonzeros = nonzeros
+        self.nonzeros_out = nonzeros_out
+        self.__name__ = f"jvp({getattr(rule, '__name__', 'rule')})"
+
+    def vmap(self, axis_size: int, batched: Sequence[bool], args: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+        """Tangents of results, and which of them are batched."""
+        count, consts = len(self.nonzeros), self.num_consts
+        tangents = spread_list(self.nonzeros, args[count:])
+        of_tangents = [bool(b) for b in spread_list(self.nonzeros, batched[count:])]
+        either = [a or b for a, b in zip(batched[:count], of_tangents, strict=True)]
+        if any(either[:consts]) or any(self.nonzeros[:consts]):
+            raise _closed_over(self.name, "a value that is batched or differentiated")
+
+        def full(x: Any, is_batched: bool, wanted: bool) -> Any:
+            return move_batch_axis(axis_size, None, 0, x) if wanted and not is_batched and x is not None else x
+
+        primals = [full(x, b, w) for x, b, w in zip(args[:count], batched[:count], either, strict=True)]
+        tangents = [full(t, b, w) for t, b, w in zip(tangents, of_tangents, either, strict=True)]
+        flags: list[bool] = []
+
+        def flat(*values: Any) -> list[Any]:
+            outs, out_batched = self.rule.vmap(axis_size, either[consts:], values)
+            flags.extend(out_batched)
+            return outs
+
+        outs, tangents_out = jvp_flat(flat, primals[consts:], tangents[consts:])
+        real = [instantiate(t, x) for t, x in zip(tangents_out, outs, strict=True)]
+        return select_list(self.nonzeros_out, real), select_list(self.nonzeros_out, flags)
+
+
+__all__ = ["custom_vmap_call_p"]

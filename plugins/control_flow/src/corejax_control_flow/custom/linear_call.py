@@ -1,0 +1,175 @@
+"""`linear_call`: a linear function whose transpose its author gives.
+
+linear_call : res -> a -o b        given programs (res, a) -> b and (res, b) -> a
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from corejax.extend import (
+    ClosedJaxpr,
+    Primitive,
+    add_tangents,
+    api_boundary,
+    batch_jaxpr,
+    check_arguments,
+    defcall,
+    fun_name,
+    get_aval,
+    inline_closed,
+    inlining,
+    instantiate,
+    is_undef_primal,
+    jvp_jaxpr,
+    jvp_rules,
+    leaf_names,
+    memoised,
+    split_list,
+    spread_list,
+    stage_closed,
+    structural,
+    tangent_aval,
+    transpose_rules,
+    tree,
+    unmapped_aval,
+    vmap_rules,
+    zero_cotangent,
+)
+from corejax_control_flow.programs.messages import typed_tree
+from corejax_control_flow.programs.tracing import trace, with_common_consts
+
+linear_call_p = Primitive(
+    "linear_call",
+    multiple_results=True,
+    tags=("higher_order",),
+    decomposition=inlining("callee"),
+    doc="Call a linear program that has a transpose of its own. Params: callee, num_res, transpose.",
+)
+
+
+@api_boundary
+def linear_call(
+    fun: Callable[[Any, Any], Any], fun_transpose: Callable[[Any, Any], Any], residual_args: Any, linear_args: Any
+) -> Any:
+    """Call a function that is linear in its second argument and has a transpose of its own.
+
+    Args:
+        fun: `(residuals, x) -> y`, linear in `x` (this is not checked).
+        fun_transpose: `(residuals, ct of y) -> ct of x`, linear in the cotangent; called where `fun` is transposed, and
+            transposed it is `fun` again.
+        residual_args: first argument, a pytree of arrays. It may be differentiated: through `fun`.
+        linear_args: second argument, a pytree of arrays.
+
+    Returns:
+        `fun(residual_args, linear_args)`.
+
+    Raises:
+        TypeError: `fun_transpose` does not return what `linear_args` are; or an argument is not an array.
+    """
+    leaves, in_tree = tree.tree_flatten((residual_args, linear_args))
+    check_arguments("linear_call", fun, leaves, lambda: leaf_names(in_tree, "args"))
+    res_tree, lin_tree = in_tree.children()
+    avals = [get_aval(x) for x in leaves]
+    res_avals, lin_avals = split_list(avals, [res_tree.num_leaves])
+    callee = trace("linear_call", fun, in_tree, avals)
+    ct_avals = [tangent_aval(a) for a in callee.jaxpr.out_avals]
+    ct_tree = tree.treedef_tuple([res_tree, callee.out_tree])
+    transpose = trace("linear_call", fun_transpose, ct_tree, [*res_avals, *ct_avals])
+    got = transpose.jaxpr.out_avals
+    if transpose.out_tree != lin_tree or any(
+        a.shape != b.shape or a.dtype != b.dtype for a, b in zip(got, lin_avals, strict=True)
+    ):
+        raise TypeError(
+            f"linear_call: the transpose {fun_name(fun_transpose)} has to return cotangents of the linear arguments of "
+            f"{fun_name(fun)}:\n  {typed_tree(lin_tree, lin_avals)}\nit returns\n  "
+            f"{typed_tree(transpose.out_tree, got)}"
+        )
+    (callee_program, transpose_program), consts = with_common_consts([callee, transpose])
+    outs = linear_call_p.bind(
+        *consts,
+        *leaves,
+        callee=callee_program,
+        num_res=len(consts) + len(res_avals),
+        transpose=transpose_program,
+    )
+    return tree.tree_unflatten(callee.out_tree, outs)
+
+
+defcall(linear_call_p, "callee", inline=True, rules=("impl", "abstract_eval", "xla_translation"))
+
+
+@jvp_rules.register(linear_call_p, symbolic_zeros=True)
+def linear_call_jvp(primals: Any, tangents: Any, *, callee: ClosedJaxpr, num_res: int, transpose: ClosedJaxpr) -> Any:
+    """The same call on tangents of the linear operands; derivatives by the residuals are the program's own."""
+    params = {"callee": callee, "num_res": num_res, "transpose": transpose}
+    outs = linear_call_p.bind(*primals, **params)
+    tangents_out: list[Any] = [None] * len(outs)
+    residuals, linear = split_list(primals, [num_res])
+    if any(t is not None for t in tangents[num_res:]):
+        real = [instantiate(t, x) for t, x in zip(tangents[num_res:], linear, strict=True)]
+        tangents_out = linear_call_p.bind(*residuals, *real, **params)
+    moving = [t is not None for t in tangents[:num_res]]
+    if any(moving):
+        pushed, nonzeros = jvp_jaxpr(callee, [*moving, *(False for _ in linear)])
+        found = inline_closed(pushed, [*primals, *(t for t in tangents[:num_res] if t is not None)])[len(outs) :]
+        parts = spread_list(nonzeros, found)
+        tangents_out = [add_tangents(a, b) for a, b in zip(tangents_out, parts, strict=True)]
+    return outs, tangents_out
+
+
+@transpose_rules.register(linear_call_p, symbolic_zeros=True)
+def linear_call_transpose(
+    cts: Sequence[Any], *operands: Any, callee: ClosedJaxpr, num_res: int, transpose: ClosedJaxpr
+) -> list[Any]:
+    """A call of the transpose, whose transpose is the program."""
+    residuals, linear = split_list(operands, [num_res])
+    if any(is_undef_primal(x) for x in residuals):
+        raise TypeError("linear_call: a residual is not linear, so the call is not transposed with respect to it")
+    real = [zero_cotangent(a) if ct is None else ct for ct, a in zip(cts, callee.out_avals, strict=True)]
+    outs = linear_call_p.bind(*residuals, *real, callee=transpose, num_res=num_res, transpose=callee)
+    cts_in = [ct if is_undef_primal(x) else None for ct, x in zip(outs, linear, strict=True)]
+    return [*(None for _ in residuals), *cts_in]
+
+
+@vmap_rules.register(linear_call_p)
+def linear_call_vmap(
+    axis_size: int, vals: Any, dims: Any, *, callee: ClosedJaxpr, num_res: int, transpose: ClosedJaxpr
+) -> Any:
+    """Both programs batched; the transpose of what was the same for all elements is a sum."""
+    batched, dims_out = batch_jaxpr(callee, axis_size, dims, True)
+    res_dims, lin_dims = split_list(dims, [num_res])
+    pulled = memoised(
+        transpose,
+        ("linear_call vmap", axis_size, tuple(dims)),
+        lambda: _batched_transpose(transpose, axis_size, res_dims, lin_dims),
+    )
+    outs = linear_call_p.bind(*vals, callee=batched, num_res=num_res, transpose=pulled)
+    return outs, dims_out
+
+
+def _batched_transpose(
+    transpose: ClosedJaxpr, axis_size: int, res_dims: Sequence[int | None], lin_dims: Sequence[int | None]
+) -> ClosedJaxpr:
+    dims = [*res_dims, *(0 for _ in transpose.in_avals[len(res_dims) :])]
+    batched, _ = batch_jaxpr(transpose, axis_size, dims, True)
+
+    def flat(*args: Any) -> list[Any]:
+        outs = inline_closed(batched, args)
+        return [
+            _summed(x) if want is None else structural.move_axis(x, 0, want) if want else x
+            for x, want in zip(outs, lin_dims, strict=True)
+        ]
+
+    avals = [unmapped_aval(axis_size, d, a) for d, a in zip(dims, transpose.in_avals, strict=True)]
+    return stage_closed(flat, avals, transpose.jaxpr.debug_info)
+
+
+def _summed(x: Any) -> Any:
+    from corejax_lax_basic import lax
+
+    return lax.reduce_sum(x, (0,))
+
+
+__all__ = ["linear_call", "linear_call_p"]

@@ -1,0 +1,174 @@
+"""Zeros as users' rules get and return them, and checks of what rules return."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import (
+    ShapedArray,
+    as_array,
+    as_tangent,
+    dtypes,
+    float0,
+    get_aval,
+    leaf_names,
+    leaves_like,
+    structural,
+)
+from corejax_control_flow.programs.messages import shown, typed_tree, typed_value
+
+
+class SymbolicZero:
+    """A tangent or cotangent that is known to be zero, as rules with `symbolic_zeros=True` get it.
+
+    Attributes:
+        aval: type of the value that it belongs to.
+    """
+
+    __slots__ = ("_aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self._aval = aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the value."""
+        return self._aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """dtype of the zero: `float0` where the value's has no tangents."""
+        return self._aval.dtype if dtypes.is_inexact(self._aval.dtype) else float0
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return self._aval.ndim
+
+    def instantiate(self) -> Any:
+        """The zeros as an array."""
+        return real_zero(self._aval)
+
+    def __repr__(self) -> str:
+        return f"SymbolicZero({shown(self._aval)})"
+
+
+class CustomVJPPrimal:
+    """An argument as the forward pass of a rule with `symbolic_zeros=True` gets it.
+
+    Attributes:
+        value: the value.
+        perturbed: whether anything is differentiated with respect to it.
+    """
+
+    __slots__ = ("perturbed", "value")
+
+    def __init__(self, value: Any, perturbed: bool) -> None:
+        self.value = value
+        self.perturbed = perturbed
+
+    def __repr__(self) -> str:
+        return f"CustomVJPPrimal(value={self.value!r}, perturbed={self.perturbed})"
+
+
+def real_zero(aval: ShapedArray) -> Any:
+    """Zeros as users see them: `float0` for what has no tangents."""
+    if not dtypes.is_inexact(aval.dtype):
+        return np.zeros(aval.shape, float0)
+    return structural.zeros(aval.strip_weak_type())
+
+
+def for_rule(x: Any, aval: ShapedArray, symbolic: bool) -> Any:
+    """A tangent or cotangent (None for zero) as a user's rule gets it."""
+    if x is not None:
+        return x
+    return SymbolicZero(aval) if symbolic else real_zero(aval)
+
+
+def is_zero(x: Any) -> bool:
+    """Whether a rule's result says zero without being an array of zeros."""
+    return x is None or isinstance(x, SymbolicZero) or getattr(x, "dtype", None) == float0
+
+
+# -- what rules return ---------------------------------------------------------------------------------------
+
+
+def checked_linear(
+    what: str, avals: Sequence[ShapedArray], given: Sequence[Any], names: Callable[[], Sequence[str]]
+) -> list[Any]:
+    """A rule's tangents or cotangents, None for zero, of these values' tangent types.
+
+    Raises:
+        TypeError: one has another type; it is named, with both types.
+    """
+    out: list[Any] = []
+    for i, (aval, x) in enumerate(zip(avals, given, strict=True)):
+        if is_zero(x):
+            if x is not None and tuple(x.shape) != aval.shape:
+                raise TypeError(
+                    f"{what} gives zeros of shape {tuple(x.shape)} for {names()[i]}, which is {shown(aval)}"
+                )
+            out.append(None)
+            continue
+        try:
+            got = get_aval(x)
+        except TypeError as error:
+            raise TypeError(f"{what} for {names()[i]}: {error}") from None
+        expected = aval.dtype if dtypes.is_inexact(aval.dtype) else float0
+        if got.shape != aval.shape or got.dtype != expected:
+            kind = shown(aval) if dtypes.is_inexact(aval.dtype) else "None or float0 zeros"
+            castable = dtypes.is_inexact(aval.dtype) and got.shape == aval.shape
+            advice = f" (.astype('{aval.dtype.name}'))" if castable else ""
+            raise TypeError(
+                f"{what} has type {shown(got)} for {names()[i]}, which is {shown(aval)}: it has to be {kind}{advice}"
+            )
+        out.append(as_tangent(x, aval))
+    return out
+
+
+def unflattened_like(what: str, treedef: Any, value: Any, avals: Sequence[ShapedArray]) -> list[Any]:
+    """Leaves of what a rule returned in the structure of something else; None stands for a zero.
+
+    Raises:
+        TypeError: the structure differs; both are shown.
+    """
+
+    def mismatch(got: Any) -> str:
+        return (
+            f"{what} has the structure\n  {typed_value(value)}\nit has to have that of\n  {typed_tree(treedef, avals)}"
+        )
+
+    return leaves_like(treedef, value, mismatch)
+
+
+def check_primals(what: str, treedef: Any, avals: Sequence[ShapedArray], out_tree: Any, outs: Sequence[Any]) -> None:
+    """Check a rule's result against the function's own.
+
+    Raises:
+        TypeError: structure, shape or dtype differ; says which leaf and both types.
+    """
+    got = [get_aval(x) for x in outs]
+    if treedef != out_tree:
+        raise TypeError(
+            f"{what} returns a result of another structure than the function:\n"
+            f"  rule:     {typed_tree(out_tree, got)}\n  function: {typed_tree(treedef, avals)}"
+        )
+    for name, a, b in zip(leaf_names(treedef, "result"), got, avals, strict=True):
+        if a.shape != b.shape or a.dtype != b.dtype:
+            raise TypeError(f"{what} returns {name} of type {shown(a)}, the function of type {shown(b)}")
+
+
+def with_types(outs: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
+    """Results of the types that a program has: rules may differ from it in weak type."""
+    return [_with_weak_type(x, aval) for x, aval in zip(outs, avals, strict=True)]
+
+
+def _with_weak_type(x: Any, aval: ShapedArray) -> Any:
+    if get_aval(x).weak_type == aval.weak_type:
+        return x
+    from corejax_lax_basic import lax
+
+    return lax.convert_element_type_p.bind(as_array(x), new_dtype=aval.dtype, weak_type=aval.weak_type)

@@ -1,5 +1,0 @@
-"""`corejax.custom_batching`: functions with vmap rules of their own."""
-
-from __future__ import annotations
-
-from corejax_control_flow.custom_vmap import custom_vmap as custom_vmap

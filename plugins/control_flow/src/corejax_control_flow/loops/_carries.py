@@ -1,0 +1,177 @@
+"""The carry of a loop: a fixed point of its types, the carries that a body does not change, and checks of arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import (
+    ClosedJaxpr,
+    Jaxpr,
+    ShapedArray,
+    Tracer,
+    as_array,
+    check_arguments,
+    fixpoint,
+    get_aval,
+    leaf_names,
+    partition_list,
+    tree,
+)
+from corejax_control_flow.loops._strong_carries import with_strong_carries
+from corejax_control_flow.programs.messages import place, shown, structural_difference, typed_tree
+from corejax_control_flow.programs.tracing import Traced
+from corejax_control_flow.programs.weak_types import common_dtype, convert, same_but_weak_type
+
+
+def carry_fixed_point(
+    transform: str,
+    fun: Callable[..., Any],
+    init: list[Any],
+    init_tree: Any,
+    trace_body: Callable[[list[ShapedArray]], Traced],
+    carry_tree: Callable[[Traced], Any],
+) -> tuple[list[Any], Traced]:
+    """Find a fixed point of the carry's types, and trace the body on it.
+
+    The body is traced on the types of the first carry. Where it returns a weakly typed leaf in another dtype, the first
+    carry is converted to that dtype, and the body is traced again.
+
+    Args:
+        transform: the function that was called, for messages.
+        fun: the body.
+        init: leaves of the first carry.
+        init_tree: their structure.
+        trace_body: traces the body on carries of these types; its first outputs are the next carry's leaves.
+        carry_tree: structure of the carry that the traced body returns.
+
+    Returns:
+        The leaves of the first carry, and the traced body.
+
+    Raises:
+        TypeError: the body changes the structure or a type; names the leaf.
+    """
+    earlier: Traced | None = None
+
+    def body_on(avals: list[ShapedArray]) -> tuple[Sequence[ShapedArray], Traced]:
+        nonlocal earlier
+        traced = None
+        if earlier is not None and _dtypes(earlier.jaxpr.in_avals[: len(avals)]) == _dtypes(avals):
+            traced = with_strong_carries(earlier, avals)
+        earlier = traced = traced or trace_body(avals)
+        given_tree = carry_tree(traced)
+        if given_tree != init_tree:
+            given = traced.jaxpr.out_avals[: given_tree.num_leaves]
+            raise TypeError(
+                f"{transform}: {place(fun)} takes and returns carries of different structure:\n"
+                f"  takes   {typed_tree(init_tree, avals)}\n"
+                f"  returns {typed_tree(given_tree, given)}\n"
+                f"  {structural_difference('carry', init_tree, given_tree)}: return a carry of the structure that is "
+                "taken, or start from one of the structure that is returned"
+            )
+        return traced.jaxpr.out_avals[: len(avals)], traced
+
+    first = [get_aval(x) for x in init]
+    avals, traced = fixpoint(body_on, first, _promoted)
+    _check_types(transform, fun, init_tree, avals, traced.jaxpr.out_avals[: len(avals)])
+    return [x if a is b else convert(x, b.dtype) for x, a, b in zip(init, first, avals, strict=True)], traced
+
+
+def _dtypes(avals: Sequence[ShapedArray]) -> list[Any]:
+    return [a.dtype for a in avals]
+
+
+def _promoted(taken: ShapedArray, given: ShapedArray) -> ShapedArray:
+    """The type of a first carry: what the body gives, strongly typed, where that one is weak and yields to it."""
+    dtype = common_dtype((taken, given)) if taken.weak_type and given is not taken else None
+    return taken if dtype is None or dtype != given.dtype else ShapedArray(taken.shape, dtype)
+
+
+def _check_types(
+    transform: str, fun: Any, init_tree: Any, taken: Sequence[ShapedArray], given: Sequence[ShapedArray]
+) -> None:
+    lines = []
+    for name, a, b in zip(leaf_names(init_tree, "carry"), taken, given, strict=True):
+        if same_but_weak_type(a, b):
+            continue
+        types = f"{name} is {shown(a)} when taken and {shown(b)} when returned"
+        if a.shape != b.shape:
+            lines.append(f"  {types}: the shapes have to be equal{_reshaped(name, a, b)}")
+            continue
+        cast = f"return {name}.astype('{a.dtype.name}')"
+        if (
+            common_dtype((a, b.update(weak_type=False))) is None
+            and common_dtype((a.update(weak_type=True), b)) == b.dtype
+        ):
+            cast += f", or start from init{name[len('carry') :]}.astype('{b.dtype.name}')"
+        lines.append(f"  {types}: {cast}")
+    if lines:
+        raise TypeError(
+            f"{transform}: {place(fun)} changes the carry's type from one iteration to the next:\n" + "\n".join(lines)
+        )
+
+
+def _reshaped(name: str, taken: ShapedArray, given: ShapedArray) -> str:
+    """Advice where the first carry can be broadcast to what the body returns."""
+    try:
+        whole = np.broadcast_shapes(taken.shape, given.shape)
+    except ValueError:
+        return ""
+    if whole != given.shape:
+        return ""
+    return f"; start from broadcast_to(init{name[len('carry') :]}, {given.shape}) if that is what is meant"
+
+
+def unchanged(invars: Sequence[Any], outvars: Sequence[Any]) -> list[bool]:
+    """Which carries a body returns as it took them."""
+    return [v is w for v, w in zip(invars, outvars, strict=True)]
+
+
+def without_carries(traced: Traced, num_carry: int, gone: Sequence[bool]) -> ClosedJaxpr:
+    """A body whose constants are leading arguments, and before them the carries that it does not change."""
+    jaxpr = traced.jaxpr
+
+    def make() -> ClosedJaxpr:
+        binders = jaxpr.invars[:num_carry]
+        changing, same = partition_list(gone, binders)
+        invars = [*same, *jaxpr.constvars, *changing, *jaxpr.invars[num_carry:]]
+        outvars = [*partition_list(gone, jaxpr.outvars[:num_carry])[0], *jaxpr.outvars[num_carry:]]
+        return ClosedJaxpr(Jaxpr((), invars, jaxpr.eqns, outvars, jaxpr.debug_info), ())
+
+    return kept_with(jaxpr, ("without carries", num_carry, tuple(gone)), make)  # type: ignore[no-any-return]
+
+
+def kept_with(jaxpr: Jaxpr, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+    """What `make` returns, kept with the jaxpr: it is made once, and so are transformations of it."""
+    found = jaxpr.memo.get(key)
+    if found is None:
+        found = jaxpr.memo[key] = make()
+    return found
+
+
+def as_results(leaves: Sequence[Any]) -> list[Any]:
+    """First carries that are results too, as arrays: the caller may have passed numbers."""
+    return [x if isinstance(x, Tracer) else as_array(x) for x in leaves]
+
+
+def function_or_raise(transform: str, what: str, fun: Any) -> None:
+    """Refuse what cannot be called.
+
+    Raises:
+        TypeError: `fun` is not callable; says what was expected.
+    """
+    if not callable(fun):
+        raise TypeError(f"{transform}: {what}, got {fun!r} of type {type(fun).__name__}")
+
+
+def check_leaves(transform: str, fun: Any, value: Any, name: str) -> tuple[list[Any], Any]:
+    """Leaves and structure of one argument of a loop.
+
+    Raises:
+        TypeError: a leaf is not an array; names it.
+    """
+    leaves, treedef = tree.tree_flatten(value)
+    check_arguments(transform, fun, leaves, lambda: leaf_names(treedef, name))
+    return leaves, treedef

@@ -1,0 +1,169 @@
+"""`fori_loop`: a `scan` where the bounds are known while tracing, else a `while_loop`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import (
+    Jaxpr,
+    ShapedArray,
+    Tracer,
+    Var,
+    api_boundary,
+    as_array,
+    dtypes,
+    fun_name,
+    get_aval,
+    host_value,
+    stage,
+    tree,
+)
+from corejax_control_flow.loops._carries import carry_fixed_point, check_leaves, function_or_raise, kept_with
+from corejax_control_flow.loops.progress import Progress, as_progress_bar
+from corejax_control_flow.loops.scan import checked_unroll, scan_traced
+from corejax_control_flow.loops.while_loop import while_traced
+from corejax_control_flow.programs.messages import shown
+from corejax_control_flow.programs.tracing import Traced, trace
+from corejax_control_flow.programs.weak_types import convert
+
+
+@api_boundary
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Any], Any],
+    init_val: Any,
+    *,
+    unroll: int | bool | None = None,
+    progress: Progress = False,
+) -> Any:
+    """Apply a function once for each integer of a range.
+
+    As this Python loop, but compiled as one operation:
+
+        val = init_val
+        for i in range(lower, upper):
+            val = body_fun(i, val)
+        return val
+
+    With bounds that are known while tracing this is a `scan`, which has reverse-mode differentiation; with traced
+    (also batched) bounds it is a `while_loop`, which has not.
+
+    Args:
+        lower: the first index, an integer scalar.
+        upper: the end of the range, an integer scalar of the same dtype; there is no iteration if it is not greater.
+        body_fun: function `(i, val) -> val` of an integer scalar (of the bounds' dtype; weakly typed if both are Python
+            integers) and a pytree of arrays, whose structure, shapes and dtypes it keeps.
+        init_val: the first value. Python scalars in it take the dtype that `body_fun` gives them.
+        unroll: iterations of the compiled loop's body in one go, True for all; only with static bounds.
+        progress: show a progress bar: True, its label, or a `ProgressBar`.
+
+    Returns:
+        The last value.
+
+    Raises:
+        TypeError: a bound is not an integer scalar or their dtypes differ, `body_fun` changes the value's structure
+            or types (says which leaf) or is not a function, or a leaf of `init_val` is not an array.
+        ValueError: `unroll` is given with bounds that are not static, or is less than 1.
+        OverflowError: a bound does not fit into the other bound's dtype, which is the index's.
+    """
+    function_or_raise("fori_loop", "body_fun is a function (i, val) -> val", body_fun)
+    lower, upper, index = _bounds(body_fun, lower, upper)
+    init, init_tree = check_leaves("fori_loop", body_fun, init_val, "init_val")
+    bar = as_progress_bar("fori_loop", progress)
+    in_tree = tree.treedef_tuple([tree.tree_structure(0), init_tree])
+    init, body = carry_fixed_point(
+        "fori_loop",
+        body_fun,
+        init,
+        init_tree,
+        lambda avals: _without_index(trace("fori_loop", body_fun, in_tree, [index, *avals])),
+        lambda traced: traced.out_tree,
+    )
+    without_index = body.jaxpr
+    body = body._replace(jaxpr=kept_with(without_index, ("with index",), lambda: _with_index(without_index)))
+    if not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
+        length = max(int(host_value(upper)) - int(host_value(lower)), 0)
+        steps = checked_unroll("fori_loop", 1 if unroll is None else unroll, length)
+        outs = scan_traced(body, [lower, *init], [], length, False, steps, bar)
+        return tree.tree_unflatten(init_tree, outs[1:])
+    if unroll is not None:
+        raise ValueError(
+            f"fori_loop of {fun_name(body_fun)}: unroll={unroll!r} needs bounds that are known while tracing, "
+            f"got lower={lower!r} and upper={upper!r}"
+        )
+    between, compare = kept_with(body.jaxpr, ("with bound",), lambda: _with_bound(body.jaxpr, get_aval(upper)))
+    cond = Traced(compare, [], tree.tree_structure(0))
+    outs = while_traced(cond, body._replace(jaxpr=between), [lower, upper, *init], bar)
+    return tree.tree_unflatten(init_tree, outs[2:])
+
+
+def _bounds(body_fun: Any, lower: Any, upper: Any) -> tuple[Any, Any, ShapedArray]:
+    """Both bounds in one dtype, and the type of the index: weak if both are Python integers."""
+    avals = []
+    for name, bound in (("lower", lower), ("upper", upper)):
+        try:
+            aval = get_aval(bound)
+        except TypeError:
+            aval = None
+        if aval is None or aval.shape != () or not dtypes.is_integer(aval.dtype):
+            got = f"{bound!r} of type {type(bound).__name__}" if aval is None else shown(aval)
+            raise TypeError(f"fori_loop of {fun_name(body_fun)}: {name} has to be an integer scalar, got {got}")
+        avals.append(aval)
+    if avals[0].dtype != avals[1].dtype and not any(a.weak_type for a in avals):
+        raise TypeError(
+            f"fori_loop of {fun_name(body_fun)}: lower and upper have to be of one dtype, got {shown(avals[0])} and "
+            f"{shown(avals[1])}: cast one of them, for example upper.astype('{avals[0].dtype.name}')"
+        )
+    dtype = avals[0].dtype if avals[1].weak_type else avals[1].dtype
+    index = ShapedArray((), dtype, all(a.weak_type for a in avals))
+    return (*(_as_index(x, index) for x in (lower, upper)), index)
+
+
+def _as_index(bound: Any, index: ShapedArray) -> Any:
+    """A bound as a value of the index's type."""
+    if get_aval(bound) is index:
+        return bound
+    if isinstance(bound, Tracer):
+        return convert(bound, index.dtype)
+    value = host_value(bound)
+    info = dtypes.iinfo(index.dtype)
+    if not info.min <= int(value) <= info.max:
+        raise OverflowError(f"fori_loop: the bound {int(value)} does not fit into the other bound's {index.dtype.name}")
+    return as_array(np.asarray(value, index.dtype))
+
+
+def _without_index(traced: Traced) -> Traced:
+    """The body as a program of the carry, whose first constant is the index until `_with_index` makes it a carry."""
+    old = traced.jaxpr
+    constvars = [*old.invars[:1], *old.constvars]
+    make = lambda: Jaxpr(constvars, old.invars[1:], old.eqns, old.outvars, old.debug_info)  # noqa: E731
+    return traced._replace(jaxpr=kept_with(old, ("without index",), make))
+
+
+def _with_index(old: Jaxpr) -> Jaxpr:
+    """`(i, carry) -> (i + 1, carry)` from the program that `_without_index` gives."""
+    from corejax_lax_basic import lax
+
+    i, *constvars = old.constvars
+    one = as_array(np.ones((), i.aval.dtype))
+    if i.aval.weak_type:
+        one = 1  # type: ignore[assignment]
+    step, _ = stage(lambda i: [lax.add(i, one)], [i.aval], old.debug_info)
+    eqns = [eqn.replace(invars=[i if v is step.invars[0] else v for v in eqn.invars]) for eqn in step.eqns]
+    return Jaxpr(constvars, [i, *old.invars], [*eqns, *old.eqns], [*step.outvars, *old.outvars], old.debug_info)
+
+
+def _with_bound(old: Jaxpr, aval: ShapedArray) -> tuple[Jaxpr, Jaxpr]:
+    """Body and condition of the while loop, which carries `(i, upper, ...)`."""
+    from corejax_lax_basic import lax
+
+    upper = Var(aval)
+    invars = [old.invars[0], upper, *old.invars[1:]]
+    outvars = [old.outvars[0], upper, *old.outvars[1:]]
+    between = Jaxpr(old.constvars, invars, old.eqns, outvars, old.debug_info)
+    less, _ = stage(lambda i, upper, *_: [lax.lt(i, upper)], [v.aval for v in invars], old.debug_info)
+    return between, less

@@ -1,0 +1,100 @@
+"""`map`: a function of each element of arrays, one after the other or in batches."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from corejax.extend import FlatFunction, api_boundary, batch_flat, fun_name, get_aval, leaf_names, move_batch_axis, tree
+from corejax_control_flow.loops._carries import check_leaves, function_or_raise
+from corejax_control_flow.loops.progress import Progress
+from corejax_control_flow.loops.scan import scan
+from corejax_control_flow.programs.messages import shown
+
+
+@api_boundary
+def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None, progress: Progress = False) -> Any:
+    """Apply a function to each element of arrays along their first axis, and stack the results.
+
+    As `vmap`, but one element after the other (as a `scan`), so with the memory of one.
+
+    Args:
+        f: function of a pytree of arrays, of the shapes of `xs` without their first axis; it may close over arrays and
+            tracers.
+        xs: pytree of arrays that share the length of their first axis, which may be 0.
+        batch_size: number of elements that are mapped over at once, with `vmap`; what is left when the length is
+            not a multiple is mapped over after the others. None: one element at a time, without `vmap`.
+        progress: show a progress bar: True, its label, or a `ProgressBar`.
+
+    Returns:
+        The pytree of results with a new first axis.
+
+    Raises:
+        TypeError: `f` is not a function, an argument is not an array, or `batch_size` is not an integer.
+        ValueError: the arrays' lengths differ, there is none, or `batch_size` is less than 1.
+    """
+    function_or_raise("map", "f is a function of one element", f)
+    if batch_size is None:
+        return scan(_body(f), (), xs, progress=progress)[1]
+    try:
+        batch_size = operator.index(batch_size)
+    except TypeError:
+        raise TypeError(f"map: batch_size is an integer or None, got {batch_size!r}") from None
+    if batch_size < 1:
+        raise ValueError(f"map: batch_size is at least 1, got {batch_size}")
+    return _in_batches(f, xs, batch_size, progress)
+
+
+def _body(f: Callable[[Any], Any]) -> Callable[..., Any]:
+    def body(carry: Any, x: Any) -> Any:
+        return carry, f(x)
+
+    body.__wrapped__ = f  # type: ignore[attr-defined]  # messages name the user's function
+    return body
+
+
+def _in_batches(f: Callable[[Any], Any], xs: Any, batch_size: int, progress: Progress) -> Any:
+    from corejax_lax_basic import lax
+
+    leaves, x_tree = check_leaves("map", f, xs, "xs")
+    length = _length(f, leaves, x_tree)
+    count = length // batch_size
+    whole = count * batch_size
+    if not count:
+        return _batched(f, x_tree, length)(xs)
+    rows = [
+        lax.reshape(lax.slice_in_dim(x, 0, whole, axis=0), (count, batch_size, *get_aval(x).shape[1:])) for x in leaves
+    ]
+    every = scan(_body(_batched(f, x_tree, batch_size)), (), tree.tree_unflatten(x_tree, rows), progress=progress)[1]
+    outs = tree.tree_map(lambda y: lax.reshape(y, (whole, *get_aval(y).shape[2:])), every)
+    if whole == length:
+        return outs
+    rest = [lax.slice_in_dim(x, whole, length, axis=0) for x in leaves]
+    last = _batched(f, x_tree, length - whole)(tree.tree_unflatten(x_tree, rest))
+    return tree.tree_map(lambda a, b: lax.concatenate([a, b], 0), outs, last)
+
+
+def _length(f: Any, leaves: list[Any], x_tree: Any) -> int:
+    avals = [get_aval(x) for x in leaves]
+    lines = [f"  {name}: {shown(a)}" for name, a in zip(leaf_names(x_tree, "xs"), avals, strict=True)]
+    if not avals or any(not a.ndim for a in avals) or len({a.shape[0] for a in avals}) > 1:
+        raise ValueError(
+            f"map of {fun_name(f)}: xs has to be arrays that share the length of their first axis, got"
+            + (":\n" + "\n".join(lines) if lines else " none")
+        )
+    return int(avals[0].shape[0])
+
+
+def _batched(f: Callable[[Any], Any], x_tree: Any, size: int) -> Callable[[Any], Any]:
+    """The function of a batch of elements along the first axis."""
+
+    def batched(xs: Any) -> Any:
+        flat = FlatFunction(f, tree.treedef_tuple([x_tree]))
+        leaves = tree.tree_leaves(xs)
+        outs, dims = batch_flat(flat, size, leaves, [0] * len(leaves))
+        moved = [move_batch_axis(size, d, 0, x) for x, d in zip(outs, dims, strict=True)]
+        return tree.tree_unflatten(flat.out_tree, moved)
+
+    batched.__wrapped__ = f  # type: ignore[attr-defined]
+    return batched

@@ -1,0 +1,210 @@
+"""`scan`: a loop over arrays with a carry, as a function of pytrees."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import (
+    ClosedJaxpr,
+    api_boundary,
+    as_array,
+    get_aval,
+    leaf_names,
+    mapped_aval,
+    merge_lists,
+    partition_list,
+    split_list,
+    tree,
+)
+from corejax_control_flow.loops import scan_partial_eval as scan_partial_eval  # the rest of the primitive's rules
+from corejax_control_flow.loops import scan_transpose as scan_transpose
+from corejax_control_flow.loops._carries import as_results, carry_fixed_point, check_leaves, unchanged, without_carries
+from corejax_control_flow.loops.progress import Progress, ProgressBar, as_progress_bar, counted, first_count
+from corejax_control_flow.loops.scan_rules import scan_p
+from corejax_control_flow.programs.messages import place, shown
+from corejax_control_flow.programs.tracing import Traced, result_type, trace
+
+
+@api_boundary
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    *,
+    progress: Progress = False,
+) -> tuple[Any, Any]:
+    """Apply a function to each element of arrays in turn, passing a carry along.
+
+    As this Python loop, but compiled (and differentiated, batched, ...) as one operation of any length:
+
+        carry, ys = init, []
+        for x in xs:
+            carry, y = f(carry, x)
+            ys.append(y)
+        return carry, stack(ys)
+
+    Differentiates in both modes; reverse mode keeps what the backward pass needs of each iteration (wrap `f` in
+    `checkpoint` to keep less). Eagerly it runs on NumPy, one iteration after the other, without compiling.
+
+    Args:
+        f: function `(carry, x) -> (carry, y)` of pytrees of arrays; it may close over arrays and tracers. `carry` keeps
+            its structure, shapes and dtypes; `x` has the shapes of `xs` without their first axis; `y` is anything, None
+            where there is nothing to stack.
+        init: the first carry. Python scalars in it take the dtype that `f` gives them.
+        xs: pytree of arrays that share the length of their first axis, which may be 0; None for none, `f` then gets
+            None.
+        length: number of iterations, needed where there is no array in `xs`.
+        reverse: start from the end; `ys` are in the order of `xs` all the same.
+        unroll: iterations of the compiled loop's body in one go; True for all.
+        progress: show a progress bar: True, its label, or a `ProgressBar`.
+
+    Returns:
+        The last carry, and the pytree of `y` with a new first axis.
+
+    Raises:
+        TypeError: `f` is not a function, does not return a pair or changes the carry's structure or types (says which
+            leaf, both types and the cast); an argument is not an array; `length` or `unroll` is not an integer.
+        ValueError: the arrays' lengths differ (lists them); `length` is missing, negative or not theirs; `xs` has a
+            scalar; `unroll` is less than 1.
+    """
+    if not callable(f):
+        raise TypeError(f"scan applies a function (carry, x) -> (carry, y), got {f!r} of type {type(f).__name__}")
+    init_leaves, init_tree = check_leaves("scan", f, init, "init")
+    x_leaves, x_tree = check_leaves("scan", f, xs, "xs")
+    length = _checked_length(f, x_leaves, x_tree, length)
+    unroll = checked_unroll("scan", unroll, length)
+    bar = as_progress_bar("scan", progress)
+    x_avals = [mapped_aval(get_aval(x), 0) for x in x_leaves]
+    in_tree = tree.treedef_tuple([init_tree, x_tree])
+    init_leaves, traced = carry_fixed_point(
+        "scan",
+        f,
+        init_leaves,
+        init_tree,
+        lambda avals: trace("scan", f, in_tree, [*avals, *x_avals]),
+        lambda traced: _carry_tree(f, traced),
+    )
+    outs = scan_traced(traced, init_leaves, x_leaves, length, bool(reverse), unroll, bar)
+    carry, ys = tree.tree_unflatten(traced.out_tree, outs)
+    return carry, ys
+
+
+def scan_traced(
+    traced: Traced,
+    init: Sequence[Any],
+    xs: Sequence[Any],
+    length: int,
+    reverse: bool,
+    unroll: int,
+    bar: ProgressBar | None,
+) -> list[Any]:
+    """Bind `scan` to a traced body. Carries that it returns unchanged are constants of the loop.
+
+    Returns:
+        The last carries and the stacked results.
+    """
+    num_carry = len(init)
+    jaxpr = traced.jaxpr
+    same = unchanged(jaxpr.invars[:num_carry], jaxpr.outvars[:num_carry])
+    body = without_carries(traced, num_carry, same)
+    carry, unchanging = partition_list(same, init)
+    consts = [*unchanging, *traced.consts]
+    if bar is not None:
+        body, carry = _counted(body, len(consts), bar, length), [first_count(), *carry]
+    args = [*consts, *carry, *xs]
+    outs = scan_p.bind(
+        *args,
+        jaxpr=body,
+        length=length,
+        linear=(False,) * len(args),
+        num_carry=len(carry),
+        num_consts=len(consts),
+        reverse=reverse,
+        unroll=unroll,
+    )
+    if bar is not None:
+        outs = outs[1:]
+    last, ys = split_list(outs, [len(same) - sum(same)])
+    return [*merge_lists(same, last, as_results(unchanging)), *ys]
+
+
+def _counted(body: ClosedJaxpr, num_consts: int, bar: ProgressBar, length: int) -> ClosedJaxpr:
+    from corejax_lax_basic import lax
+
+    end = as_array(np.asarray(min(length, np.iinfo(np.int32).max), np.int32))
+    return counted(body, num_consts, bar, length, lambda count, *_: lax.lt(count, end))
+
+
+# -- arguments -----------------------------------------------------------------------------------------------
+
+
+def _integer(transform: str, name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError as error:
+        raise TypeError(
+            f"{transform}: {name} has to be an integer known while tracing, got {value!r}: {error}"
+        ) from None
+
+
+def _checked_length(f: Any, leaves: Sequence[Any], x_tree: Any, length: Any) -> int:
+    names = leaf_names(x_tree, "xs")
+    avals = [get_aval(x) for x in leaves]
+    for name, aval in zip(names, avals, strict=True):
+        if not aval.ndim:
+            raise ValueError(
+                f"scan of {place(f)}: {name} is a scalar ({shown(aval)}), which has no "
+                "axis to scan over; close over it, put it in the carry, or broadcast it to the length"
+            )
+    if length is not None:
+        length = _integer("scan", "length", length)
+        if length < 0:
+            raise ValueError(
+                f"scan of {place(f)}: length is the number of iterations, which is not negative, got {length}"
+            )
+    sizes = {a.shape[0] for a in avals} | ({length} if length is not None else set())
+    if not sizes:
+        raise ValueError(
+            f"scan of {place(f)}: there is no array in xs that gives the number of iterations; pass length"
+        )
+    if len(sizes) > 1:
+        lines = [f"  {name}: {shown(aval)} has {aval.shape[0]}" for name, aval in zip(names, avals, strict=True)]
+        if length is not None:
+            lines.append(f"  length: {length}")
+        raise ValueError(f"scan of {place(f)}: the numbers of iterations differ:\n" + "\n".join(lines))
+    return int(sizes.pop())
+
+
+def checked_unroll(transform: str, unroll: Any, length: int) -> int:
+    """`unroll` as a number of iterations.
+
+    Raises:
+        TypeError: it is not an integer.
+        ValueError: it is less than 1.
+    """
+    if unroll is True or unroll is False:
+        return max(length, 1) if unroll else 1
+    unroll = _integer(transform, "unroll", unroll)
+    if unroll < 1:
+        raise ValueError(f"{transform}: unroll is at least 1, got {unroll}")
+    return min(unroll, max(length, 1))
+
+
+# -- the body ------------------------------------------------------------------------------------------------
+
+
+def _carry_tree(f: Any, traced: Traced) -> Any:
+    out = tree.tree_unflatten(traced.out_tree, traced.jaxpr.out_avals)
+    if not isinstance(out, tuple | list) or len(out) != 2:
+        raise TypeError(
+            f"scan: {place(f)} has to return a pair (carry, y), got {result_type(traced)}"
+            "; where there is nothing to stack, return (carry, None)"
+        )
+    return tree.tree_structure(out[0])

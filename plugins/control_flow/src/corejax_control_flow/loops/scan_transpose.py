@@ -1,0 +1,140 @@
+"""Transposition of `scan`: a scan of the transposed body from the other end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from corejax.extend import (
+    ClosedJaxpr,
+    add_tangents,
+    fixpoint,
+    inline_closed,
+    is_undef_primal,
+    memoised,
+    partition_list,
+    select_list,
+    split_list,
+    spread_list,
+    tangent_aval,
+    transpose_jaxpr,
+    transpose_rules,
+    zero_cotangent,
+)
+from corejax_control_flow.loops.scan_partial_eval import residual_values, split_operands, unzip
+from corejax_control_flow.loops.scan_rules import scan_p
+from corejax_control_flow.programs.rewriting import appended, depends, rearranged
+
+
+@transpose_rules.register(scan_p, symbolic_zeros=True)
+def scan_transpose(cts: Sequence[Any], *operands: Any, **params: Any) -> list[Any]:
+    """A scan of the transposed body from the other end. Carries that depend on no linear operand are computed first."""
+    jaxpr, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
+    undef = [is_undef_primal(x) for x in operands]
+    consts, carry, xs = split_list(undef, [num_consts, num_carry])
+    carry, _ = fixpoint(lambda c: (depends(jaxpr.jaxpr, [*consts, *c, *xs])[:num_carry], None), carry)
+    if all(carry):
+        return _pull(cts, operands, undef, params)
+    halves = unzip(jaxpr, undef, num_consts, num_carry)
+    parts = split_operands(halves, operands, undef, params)
+    outs = scan_p.bind(*parts.known_consts, *parts.known_carry, *parts.known_xs, **parts.known_params)
+    invariant = inline_closed(halves.invariant, parts.known_consts)
+    hoisted, scanned = residual_values(halves, parts, invariant, outs[len(parts.known_carry) :])
+    linear = [*hoisted, *parts.unknown_consts, *parts.unknown_carry, *scanned, *parts.unknown_xs]
+    unknown_cts = select_list([*halves.unknown_carry, *halves.unknown_ys], cts)
+    pulled = _pull(unknown_cts, linear, [is_undef_primal(x) for x in linear], parts.unknown_params)
+    sizes = (len(hoisted), len(parts.unknown_consts), len(parts.unknown_carry), len(scanned))
+    _, ct_consts, ct_carry, _, ct_xs = split_list(pulled, sizes)
+    unknown = [*consts, *halves.unknown_carry, *xs]
+    return spread_list(unknown, [*ct_consts, *ct_carry, *ct_xs])
+
+
+class _Transposed(NamedTuple):
+    """A transposed body and which cotangents there are.
+
+    The body is `(residuals, ct carries, sums, ct ys, scanned residuals) -> (ct carries, sums, ct xs)`, where
+    the sums are those of the constants' cotangents.
+
+    Attributes:
+        body: the program.
+        carry: which carries have cotangents, in any iteration.
+        consts, xs: which linear constants and scanned arrays get cotangents.
+    """
+
+    body: ClosedJaxpr
+    carry: list[bool]
+    consts: list[bool]
+    xs: list[bool]
+
+
+def _transposed(
+    jaxpr: ClosedJaxpr, linear: Sequence[bool], num_consts: int, num_carry: int, nonzero_cts: Sequence[bool]
+) -> _Transposed:
+    def make() -> _Transposed:
+        carry, ys = split_list(nonzero_cts, [num_carry])
+        consts_linear, _, xs_linear = split_list(linear, [num_consts, num_carry])
+
+        def pull(carry: list[bool]) -> Any:
+            pulled, own = transpose_jaxpr(jaxpr, linear, [*carry, *ys])
+            consts, own_carry, xs = split_list(own, [sum(consts_linear), num_carry])
+            return own_carry, (pulled, consts, own_carry, xs)
+
+        carry, (pulled, consts, own_carry, xs) = fixpoint(pull, carry)
+        avals = [tangent_aval(a) for a in jaxpr.in_avals]
+        const_avals, carry_avals, _ = split_list(avals, [num_consts, num_carry])
+        sum_avals = select_list(consts, select_list(consts_linear, const_avals))
+
+        def tail(outs: Sequence[Any], sums: Sequence[Any]) -> list[Any]:
+            ct_consts, ct_carry, ct_xs = split_list(outs, [sum(consts), sum(own_carry)])
+            pulled_carry = spread_list(own_carry, ct_carry)
+            carries = [
+                zero_cotangent(a) if ct is None else ct
+                for ct, a, nz in zip(pulled_carry, carry_avals, carry, strict=True)
+                if nz
+            ]
+            return [*carries, *map(add_tangents, sums, ct_consts), *ct_xs]
+
+        body = appended(pulled, tail, sum_avals)
+        sizes = (consts_linear.count(False), xs_linear.count(False), sum(carry), sum(ys))
+        res_consts, res_xs, ct_carry, ct_ys, sums = split_list(range(len(body.in_avals)), sizes)
+        order = [*res_consts, *ct_carry, *sums, *ct_ys, *res_xs]
+        return _Transposed(rearranged(body, order, range(len(body.out_avals))), carry, consts, xs)
+
+    key = ("scan transposed", tuple(linear), num_consts, num_carry, tuple(nonzero_cts))
+    return memoised(jaxpr, key, make)  # type: ignore[no-any-return]
+
+
+def _pull(cts: Sequence[Any], operands: Sequence[Any], undef: Sequence[bool], params: dict[str, Any]) -> list[Any]:
+    """Transpose a scan whose carries are all linear. An initial carry that is known gets no cotangent."""
+    jaxpr, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
+    consts, init, xs = split_list(undef, [num_consts, num_carry])
+    linear = [*consts, *(True for _ in init), *xs]
+    t = _transposed(jaxpr, linear, num_consts, num_carry, [ct is not None for ct in cts])
+    const_operands, _, x_operands = split_list(operands, [num_consts, num_carry])
+    res_consts, res_xs = partition_list(consts, const_operands)[0], partition_list(xs, x_operands)[0]
+    const_avals, carry_avals, _ = split_list(jaxpr.in_avals, [num_consts, num_carry])
+    ct_carry, ct_ys = split_list(cts, [num_carry])
+    ct_carry = [
+        zero_cotangent(a) if ct is None else ct for ct, a, nz in zip(ct_carry, carry_avals, t.carry, strict=True) if nz
+    ]
+    sums = [zero_cotangent(a) for a in select_list(t.consts, select_list(consts, const_avals))]
+    ct_ys = [ct for ct in ct_ys if ct is not None]
+    flags = [False] * len(res_consts) + [True] * (len(ct_carry) + len(sums) + len(ct_ys)) + [False] * len(res_xs)
+    new_params = {
+        **params,
+        "jaxpr": t.body,
+        "linear": tuple(flags),
+        "num_carry": len(ct_carry) + len(sums),
+        "num_consts": len(res_consts),
+        "reverse": not params["reverse"],
+    }
+    outs = scan_p.bind(*res_consts, *ct_carry, *sums, *ct_ys, *res_xs, **new_params)
+    out_carry, out_consts, out_xs = split_list(outs, [len(ct_carry), len(sums)])
+    ct_init = spread_list(t.carry, out_carry)
+    ct_consts = spread_list(t.consts, out_consts)
+    ct_xs = spread_list(t.xs, out_xs)
+    return [
+        *spread_list(consts, ct_consts),
+        *(ct if u else None for ct, u in zip(ct_init, init, strict=True)),
+        *spread_list(xs, ct_xs),
+    ]

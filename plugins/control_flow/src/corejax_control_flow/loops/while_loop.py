@@ -1,0 +1,169 @@
+"""`while_loop`: a function repeated as long as a condition holds, as a function of pytrees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import (
+    ClosedJaxpr,
+    Jaxpr,
+    Var,
+    api_boundary,
+    close_over_consts,
+    get_aval,
+    inline_closed,
+    merge_lists,
+    partition_list,
+    select_list,
+    tree,
+)
+from corejax_control_flow.loops import while_partial_eval as while_partial_eval  # the rest of the primitive's rules
+from corejax_control_flow.loops._carries import (
+    as_results,
+    carry_fixed_point,
+    check_leaves,
+    function_or_raise,
+    kept_with,
+    unchanged,
+    without_carries,
+)
+from corejax_control_flow.loops.progress import (
+    COUNT,
+    Progress,
+    ProgressBar,
+    as_progress_bar,
+    counted,
+    first_count,
+)
+from corejax_control_flow.loops.while_rules import while_p, with_more_arguments
+from corejax_control_flow.programs.messages import place
+from corejax_control_flow.programs.rewriting import rearranged, without_effects
+from corejax_control_flow.programs.tracing import Traced, result_type, trace
+
+
+@api_boundary
+def while_loop(
+    cond_fun: Callable[[Any], Any],
+    body_fun: Callable[[Any], Any],
+    init_val: Any,
+    *,
+    progress: Progress = False,
+) -> Any:
+    """Apply a function again and again, as long as a condition holds.
+
+    As this Python loop, but compiled (and batched, pushed forward, ...) as one operation:
+
+        val = init_val
+        while cond_fun(val):
+            val = body_fun(val)
+        return val
+
+    Under `vmap` with a condition that differs between elements the loop runs until the last element has ended; those
+    that have ended keep their value. There is forward-mode differentiation only, except for what the body does not
+    change: where the number of iterations is known use `scan`, or `fori_loop` with static bounds.
+
+    Args:
+        cond_fun: function `val -> bool`, a scalar; it may close over arrays and tracers.
+        body_fun: function `val -> val` of pytrees of arrays, whose structure, shapes and dtypes it keeps; it may close
+            over arrays and tracers.
+        init_val: the first value. Python scalars in it take the dtype that `body_fun` gives them.
+        progress: show a progress bar: True, its label, or a `ProgressBar`.
+
+    Returns:
+        The last value.
+
+    Raises:
+        TypeError: `body_fun` changes the value's structure or types (says which leaf, both types and the cast),
+            `cond_fun` does not return a boolean scalar, one of the two is not a function, or a leaf of `init_val` is
+            not an array.
+        ValueError: in reverse-mode differentiation, when it comes to the backward pass.
+    """
+    function_or_raise("while_loop", "cond_fun is a function val -> bool", cond_fun)
+    function_or_raise("while_loop", "body_fun is a function val -> val", body_fun)
+    init, init_tree = check_leaves("while_loop", body_fun, init_val, "init_val")
+    bar = as_progress_bar("while_loop", progress)
+    in_tree = tree.treedef_tuple([init_tree])
+    init, body = carry_fixed_point(
+        "while_loop",
+        body_fun,
+        init,
+        init_tree,
+        lambda avals: trace("while_loop", body_fun, in_tree, avals),
+        lambda traced: traced.out_tree,
+    )
+    cond = trace("while_loop", cond_fun, in_tree, [get_aval(x) for x in init])
+    _check_condition(cond_fun, cond)
+    return tree.tree_unflatten(init_tree, while_traced(cond, body, init, bar))
+
+
+def _check_condition(cond_fun: Any, traced: Traced) -> None:
+    out = traced.jaxpr.out_avals
+    if traced.out_tree == tree.tree_structure(0) and out[0].shape == () and out[0].dtype == np.bool_:
+        return
+    advice = "Return one boolean, for example from a comparison"
+    if len(out) == 1 and out[0].dtype == np.bool_:
+        advice = "Reduce it with .all() or .any(), or vmap the loop to run one for each element"
+    raise TypeError(
+        f"while_loop: {place(cond_fun)} has to return a boolean scalar, got {result_type(traced)}. {advice}"
+    )
+
+
+def while_traced(cond: Traced, body: Traced, init: Sequence[Any], bar: ProgressBar | None = None) -> list[Any]:
+    """Bind `while` to a traced condition and body.
+
+    Carries that the body does not change and the condition does not read are constants of the body.
+    """
+    read = {v for eqn in cond.jaxpr.eqns for v in eqn.invars if type(v) is Var}
+    read.update(v for v in cond.jaxpr.outvars if type(v) is Var)
+    binders = cond.jaxpr.invars
+    same = unchanged(body.jaxpr.invars, body.jaxpr.outvars)
+    gone = [flag and v not in read for flag, v in zip(same, binders, strict=True)]
+    body_jaxpr = without_carries(body, len(init), gone)
+    cond_jaxpr = _condition(cond.jaxpr, gone)
+    body_consts, carry = [*select_list(gone, init), *body.consts], partition_list(gone, init)[0]
+    if bar is not None:
+        body_jaxpr = _reporting(body_jaxpr, cond_jaxpr, len(body_consts), len(cond.consts), bar)
+        cond_jaxpr = _with_count(cond_jaxpr, len(cond.consts))
+        body_consts, carry = [*cond.consts, *body_consts], [first_count(), *carry]
+    outs = while_p.bind(
+        *cond.consts,
+        *body_consts,
+        *carry,
+        body_jaxpr=body_jaxpr,
+        body_nconsts=len(body_consts),
+        cond_jaxpr=cond_jaxpr,
+        cond_nconsts=len(cond.consts),
+    )
+    return merge_lists(gone, outs[bar is not None :], as_results(select_list(gone, init)))
+
+
+def _reporting(
+    body: ClosedJaxpr, cond: ClosedJaxpr, num_consts: int, num_cond_consts: int, bar: ProgressBar
+) -> ClosedJaxpr:
+    """The body with a count of its iterations, and the condition's constants before its own."""
+    quiet = without_effects(cond)
+
+    def going(count: Any, outs: Sequence[Any], cond_consts: Sequence[Any]) -> Any:
+        return inline_closed(quiet, [*cond_consts, *outs])[0]
+
+    return counted(body, num_consts, bar, None, going, cond.in_avals[:num_cond_consts])
+
+
+def _condition(old: Jaxpr, gone: Sequence[bool]) -> ClosedJaxpr:
+    """The condition without carries that it does not read."""
+
+    def make() -> ClosedJaxpr:
+        invars = partition_list(gone, old.invars)[0]
+        return close_over_consts(Jaxpr(old.constvars, invars, old.eqns, old.outvars, old.debug_info))
+
+    return kept_with(old, ("condition", tuple(gone)), make)  # type: ignore[no-any-return]
+
+
+def _with_count(cond: ClosedJaxpr, num_consts: int) -> ClosedJaxpr:
+    """A condition that takes the number of iterations before the other carries, and does not read it."""
+    last = len(cond.in_avals)
+    order = [*range(num_consts), last, *range(num_consts, last)]
+    return rearranged(with_more_arguments(cond, [COUNT]), order, [0])

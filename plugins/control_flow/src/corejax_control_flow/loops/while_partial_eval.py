@@ -1,0 +1,251 @@
+"""`while`: partial evaluation of both kinds, dead code, and the refusal of transposition.
+
+A loop of unknown length cannot keep residuals of each iteration. So the unknown half computes again what it needs of
+the known half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from corejax.extend import (
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    PartialEvalTrace,
+    Var,
+    dce_jaxpr,
+    dce_rules,
+    describe_source,
+    fixpoint,
+    fun_name,
+    memoised,
+    merge_lists,
+    partial_eval_jaxpr,
+    partial_eval_jaxpr_rules,
+    partial_eval_rules,
+    partition_list,
+    replayed_source,
+    select_list,
+    split_list,
+    transpose_rules,
+)
+from corejax_control_flow.loops.while_rules import while_p
+from corejax_control_flow.programs.rewriting import Flags, depends, either, refuse_effects, without_effects
+
+
+class Pruned(NamedTuple):
+    """A loop without what its used results do not need.
+
+    Attributes:
+        params: of the smaller loop.
+        operands: which operands it takes.
+        carry: which carries it has.
+    """
+
+    params: dict[str, Any]
+    operands: list[bool]
+    carry: list[bool]
+
+
+def pruned(params: dict[str, Any], used: Flags) -> Pruned:
+    """Keep the carries that are used, that the condition reads, and that these depend on."""
+    body, body_nconsts = params["body_jaxpr"], params["body_nconsts"]
+    cond, cond_nconsts = params["cond_jaxpr"], params["cond_nconsts"]
+
+    def make() -> Pruned:
+        cond_used = dce_jaxpr(cond, [True])[1]
+
+        def without_dead(carry: list[bool]) -> Any:
+            new_body, body_used = dce_jaxpr(body, carry, [*(False for _ in range(body_nconsts)), *carry])
+            return body_used[body_nconsts:], (new_body, body_used)
+
+        carry, (new_body, body_used) = fixpoint(without_dead, either(used, cond_used[cond_nconsts:]))
+        new_cond, cond_used = dce_jaxpr(cond, [True], [*(False for _ in range(cond_nconsts)), *carry])
+        flags = [*cond_used[:cond_nconsts], *body_used]
+        return Pruned(
+            {
+                "body_jaxpr": new_body,
+                "body_nconsts": sum(body_used[:body_nconsts]),
+                "cond_jaxpr": new_cond,
+                "cond_nconsts": sum(cond_used[:cond_nconsts]),
+            },
+            flags,
+            carry,
+        )
+
+    return memoised(body, ("while pruned", cond, body_nconsts, cond_nconsts, tuple(used)), make)  # type: ignore[no-any-return]
+
+
+def while_dce(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
+    """Drop carries on which nothing used depends, and the whole loop if nothing is used."""
+    if not any(used_outputs) and not eqn.effects:
+        return [False] * len(eqn.invars), None
+    small = pruned(eqn.params, used_outputs)
+    return small.operands, eqn.replace(
+        invars=select_list(small.operands, eqn.invars),
+        outvars=select_list(small.carry, eqn.outvars),
+        params=small.params,
+    )
+
+
+dce_rules[while_p] = while_dce
+
+
+# -- partial evaluation --------------------------------------------------------------------------------------
+
+
+class _Halves(NamedTuple):
+    """A loop, split in two.
+
+    Attributes:
+        known: params of the loop that runs now, for the known carries; all of its operands are the known ones.
+        unknown: the loop that computes the unknown carries, and what it needs of the known ones.
+        carry: which carries are unknown.
+        operands: which operands are, with the first values of those carries.
+    """
+
+    known: dict[str, Any]
+    unknown: Pruned
+    carry: list[bool]
+    operands: list[bool]
+
+
+def _unzip(params: dict[str, Any], unknowns: Flags) -> _Halves | None:
+    """Split a loop. A carry is unknown if it becomes so in any iteration. None: the number of iterations is unknown."""
+    body, body_nconsts = params["body_jaxpr"], params["body_nconsts"]
+    cond, cond_nconsts = params["cond_jaxpr"], params["cond_nconsts"]
+
+    def make() -> _Halves | None:
+        cond_consts, consts, carry = split_list(unknowns, [cond_nconsts, body_nconsts])
+
+        def split(carry: list[bool]) -> Any:
+            halves = partial_eval_jaxpr(body, [*consts, *carry], carry)
+            return halves[2], halves
+
+        carry, (known, unknown, _, num_res) = fixpoint(split, carry)
+        if depends(cond.jaxpr, [*cond_consts, *carry])[0]:
+            return None
+        known_body, _ = dce_jaxpr(known, [True] * carry.count(False) + [False] * num_res, True)
+        flags = [not u for u in (*cond_consts, *carry)]
+        known_cond, read = dce_jaxpr(without_unread(cond, flags), [True], flags)
+        assert read == flags
+        known_params = {
+            "body_jaxpr": known_body,
+            "body_nconsts": consts.count(False),
+            "cond_jaxpr": known_cond,
+            "cond_nconsts": cond_consts.count(False),
+        }
+        again = {
+            "body_jaxpr": _joined(body, without_effects(known), unknown, [*consts, *carry], carry, num_res),
+            "cond_jaxpr": without_effects(cond),
+        }
+        refuse_effects(
+            [without_effects(known), again["cond_jaxpr"]],
+            "differentiation of a while_loop computes part of its body a second time, but that part has effects ({}) "
+            "that would then happen twice. Move the effect out of the loop, or use scan.",
+        )
+        operands = [*cond_consts, *consts, *carry]
+        return _Halves(known_params, pruned({**params, **again}, carry), carry, operands)
+
+    key = ("while halves", cond, body_nconsts, cond_nconsts, tuple(unknowns))
+    return memoised(body, key, make)  # type: ignore[no-any-return]
+
+
+def without_unread(closed: ClosedJaxpr, kept: Flags) -> ClosedJaxpr:
+    """A program without the equations that read arguments which are not kept. Its outputs need none of them."""
+    old = closed.jaxpr
+    gone = set(partition_list(kept, old.invars)[0])
+    eqns = []
+    for eqn in old.eqns:
+        if gone.isdisjoint(eqn.invars):
+            eqns.append(eqn)
+        else:
+            gone.update(eqn.outvars)
+    return ClosedJaxpr(Jaxpr(old.constvars, old.invars, eqns, old.outvars, old.debug_info), closed.consts)
+
+
+def _joined(
+    whole: ClosedJaxpr, known: ClosedJaxpr, unknown: ClosedJaxpr, ins: Flags, outs: Flags, num_res: int
+) -> ClosedJaxpr:
+    """Both halves of a body, one after the other, with the arguments and outputs of the whole.
+
+    The halves have the variables of the whole, so nothing is renamed but the residuals that are arguments or constants.
+    """
+    num_known = len(known.jaxpr.outvars) - num_res
+    renamed = dict(zip(unknown.jaxpr.invars[:num_res], known.jaxpr.outvars[num_known:], strict=True))
+    later = [eqn.replace(invars=[renamed.get(v, v) for v in eqn.invars]) for eqn in unknown.jaxpr.eqns]
+    unknown_outs = [renamed.get(v, v) for v in unknown.jaxpr.outvars]
+    invars = merge_lists(ins, known.jaxpr.invars, unknown.jaxpr.invars[num_res:])
+    consts: dict[Any, Any] = {}
+    for half in (known, unknown):
+        consts.update(zip(half.jaxpr.constvars, half.consts, strict=True))
+    outvars = merge_lists(outs, known.jaxpr.outvars[:num_known], unknown_outs)
+    jaxpr = Jaxpr(list(consts), invars, [*known.jaxpr.eqns, *later], outvars, whole.jaxpr.debug_info)
+    return ClosedJaxpr(jaxpr, list(consts.values()))
+
+
+def _runs(params: dict[str, Any]) -> bool:
+    return bool(params["body_jaxpr"].out_avals or params["body_jaxpr"].effects or params["cond_jaxpr"].effects)
+
+
+@partial_eval_rules.register(while_p)
+def while_partial_eval(trace: PartialEvalTrace, args: Sequence[Any], **params: Any) -> list[Any]:
+    """Run the known carries now, record a loop for the others."""
+    unknowns = [trace.is_unknown(x) for x in args]
+    halves = _unzip(params, unknowns)
+    if halves is None:
+        return list(trace.record(while_p, args, params))
+    outs = while_p.bind(*partition_list(halves.operands, args)[0], **halves.known) if _runs(halves.known) else []
+    if not any(halves.carry):  # unknown operands that change nothing
+        return list(outs)
+    recorded = trace.record(while_p, select_list(halves.unknown.operands, args), halves.unknown.params)
+    unknown_of_them = select_list(halves.unknown.carry, halves.carry)
+    return merge_lists(halves.carry, outs, select_list(unknown_of_them, recorded))
+
+
+@partial_eval_jaxpr_rules.register(while_p)
+def while_partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
+    """Split one equation into a loop for the known carries, and one that computes again what the others need."""
+    halves = _unzip(eqn.params, unknowns)
+    if halves is None:
+        return None, eqn, [True] * len(eqn.outvars), []
+    known_eqn = eqn.replace(
+        invars=partition_list(halves.operands, eqn.invars)[0],
+        outvars=partition_list(halves.carry, eqn.outvars)[0],
+        params=halves.known,
+    )
+    small = halves.unknown
+    fresh = [v if u else Var(v.aval) for v, u in zip(eqn.outvars, halves.carry, strict=True)]
+    unknown_eqn = eqn.replace(
+        invars=select_list(small.operands, eqn.invars), outvars=select_list(small.carry, fresh), params=small.params
+    )
+    residuals = partition_list(select_list(small.operands, unknowns), unknown_eqn.invars)[0]
+    return (
+        known_eqn if _runs(halves.known) else None,
+        unknown_eqn if any(halves.carry) else None,
+        list(halves.carry),
+        residuals,
+    )
+
+
+# -- transposition -------------------------------------------------------------------------------------------
+
+
+@transpose_rules.register(while_p, symbolic_zeros=True)
+def while_transpose(cts: Sequence[Any], *operands: Any, **params: Any) -> list[Any]:
+    """Refuses, for the number of iterations to undo is not known.
+
+    Raises:
+        ValueError: says what to use instead.
+    """
+    body = params["body_jaxpr"].jaxpr.debug_info
+    name = f" of {fun_name(body.fun)}" if getattr(body, "fun", None) is not None else ""
+    source = replayed_source()
+    at = f", at {describe_source(source)}" if source is not None else ""
+    raise ValueError(
+        f"reverse-mode differentiation (grad, vjp) does not work through while_loop{name}{at}, nor through fori_loop "
+        "with bounds that are not known while tracing: how many iterations there are to undo is not known. Use "
+        "lax.scan, or lax.fori_loop with static bounds (Python integers), or forward mode (jvp, jacfwd)"
+    )

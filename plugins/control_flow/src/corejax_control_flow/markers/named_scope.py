@@ -1,0 +1,51 @@
+"""Names of parts of a program: `named_scope`, `named_call`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from contextlib import ContextDecorator
+from typing import Any
+
+from corejax.extend import (
+    api_boundary,
+    fun_name,
+    scope,
+)
+
+
+def named_scope(name: str) -> ContextDecorator:
+    """Name what happens in a `with` block or, as a decorator, in a function.
+
+    Names nest. They are part of the operations' names in compiled programs (`jit(f)/layer1/dot_general`), where
+    profilers and `lower(...).as_text(debug_info=True)` show them; what is computed does not change. Transformations
+    mark what they make: `transpose(jvp(layer1))`.
+
+    Args:
+        name: any text.
+
+    Returns:
+        A context manager, which is a decorator too.
+
+    Raises:
+        TypeError: the name is not a string.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"named_scope takes a string for a name, got {name!r} of type {type(name).__name__}")
+    return scope(name)
+
+
+def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
+    """The function, its operations in a scope of its own (see `named_scope`).
+
+    Args:
+        fun: any function.
+        name: the scope's name; by default the function's own.
+
+    Raises:
+        TypeError: `fun` is not a function, or the name is not a string.
+    """
+    if not callable(fun):
+        raise TypeError(f"named_call takes a function, got {fun!r} of type {type(fun).__name__}")
+    scope = named_scope(fun_name(fun) if name is None else name)
+    return functools.wraps(fun)(api_boundary(scope(fun)))

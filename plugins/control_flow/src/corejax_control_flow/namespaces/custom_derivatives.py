@@ -1,0 +1,14 @@
+"""`corejax.custom_derivatives`: functions with derivatives of their own, and what goes with them."""
+
+from __future__ import annotations
+
+from corejax_control_flow.custom.closed_over import ClosedOverError as ClosedOverError
+from corejax_control_flow.custom.custom_gradient import closure_convert as closure_convert
+from corejax_control_flow.custom.custom_gradient import custom_gradient as custom_gradient
+from corejax_control_flow.custom.custom_jvp import custom_jvp as custom_jvp
+from corejax_control_flow.custom.custom_jvp_rules import custom_jvp_call_p as custom_jvp_call_p
+from corejax_control_flow.custom.custom_vjp import custom_vjp as custom_vjp
+from corejax_control_flow.custom.custom_vjp_rules import custom_vjp_call_p as custom_vjp_call_p
+from corejax_control_flow.custom.linear_call import linear_call as linear_call
+from corejax_control_flow.custom.symbolic_zeros import CustomVJPPrimal as CustomVJPPrimal
+from corejax_control_flow.custom.symbolic_zeros import SymbolicZero as SymbolicZero

@@ -1,0 +1,91 @@
+"""From users' functions to programs. What a function closes over becomes leading operands."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from corejax.extend import (
+    ClosedJaxpr,
+    DebugInfo,
+    FlatFunction,
+    Jaxpr,
+    ShapedArray,
+    Var,
+    arg_names,
+    check_arguments,
+    get_aval,
+    stage,
+    tree,
+)
+from corejax_control_flow.programs._trace_cache import recorded
+from corejax_control_flow.programs.messages import place, typed_tree
+
+
+class Traced(NamedTuple):
+    """A traced function; `consts` are the values of its constvars."""
+
+    jaxpr: Jaxpr
+    consts: list[Any]
+    out_tree: Any
+
+
+def trace(transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray]) -> Traced:
+    """Trace a function on arguments of these types; `in_tree` is the structure of the tuple of its arguments."""
+
+    def record() -> Traced:
+        flat = FlatFunction(fun, in_tree)
+        debug = DebugInfo(fun, transform, tree.treedef_tuple([in_tree, tree.tree_structure({})]))
+        try:
+            jaxpr, consts = stage(flat, avals, debug)
+        except TypeError as error:
+            _explain_arity(error, transform, fun, in_tree)
+            raise
+        return Traced(jaxpr, consts, flat.out_tree)
+
+    return recorded(fun, (transform, in_tree, tuple(avals)), record)  # type: ignore[no-any-return]
+
+
+def _explain_arity(error: TypeError, transform: str, fun: Callable[..., Any], in_tree: Any) -> None:
+    """Add to Python's own error what the function was called with, if it cannot be called so."""
+    count = len(in_tree.children())
+    try:
+        inspect.signature(fun).bind(*range(count))
+    except TypeError:
+        error.add_note(f"{transform} calls {place(fun)} with {count} argument{'' if count == 1 else 's'}.")
+    except ValueError:  # a builtin without a signature
+        pass
+
+
+def flatten_operands(transform: str, fun: Callable[..., Any], operands: tuple[Any, ...]) -> tuple[list[Any], Any]:
+    """Leaves and structure of positional arguments.
+
+    Raises:
+        TypeError: a leaf is not an array; names the argument.
+    """
+    leaves, in_tree = tree.tree_flatten(operands)
+    check_arguments(transform, fun, leaves, lambda: arg_names(fun, in_tree))
+    return leaves, in_tree
+
+
+def with_common_consts(traced: Sequence[Traced]) -> tuple[list[ClosedJaxpr], list[Any]]:
+    """Programs that all take the same leading arguments, the constants of all of them; and those constants."""
+    consts: dict[int, Any] = {}
+    for t in traced:
+        consts.update((id(c), c) for c in t.consts)
+    programs = []
+    for jaxpr, own, _ in traced:
+        if not consts:  # kept with the jaxpr, so that transformations of it are made once
+            programs.append(jaxpr.memo.setdefault(("closed",), ClosedJaxpr(jaxpr, ())))
+            continue
+        binder = dict(zip(map(id, own), jaxpr.constvars, strict=True))
+        leading = [binder.get(key) or Var(get_aval(c)) for key, c in consts.items()]
+        opened = Jaxpr((), [*leading, *jaxpr.invars], jaxpr.eqns, jaxpr.outvars, jaxpr.debug_info)
+        programs.append(ClosedJaxpr(opened, ()))
+    return programs, list(consts.values())
+
+
+def result_type(traced: Traced) -> str:
+    """The result of a traced function, as a pytree with types for leaves."""
+    return typed_tree(traced.out_tree, traced.jaxpr.out_avals)

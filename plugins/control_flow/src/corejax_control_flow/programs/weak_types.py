@@ -1,0 +1,43 @@
+"""Weak types where programs meet: what differs in them only, the dtype that they take, and the conversion to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from corejax.extend import (
+    ShapedArray,
+    Tracer,
+    as_array,
+    dtypes,
+    get_aval,
+    host_value,
+)
+
+
+def same_but_weak_type(a: ShapedArray, b: ShapedArray) -> bool:
+    """Whether two types are equal, or differ in weak type only."""
+    return a is b or (a.shape == b.shape and a.dtype == b.dtype)
+
+
+def convert(x: Any, dtype: Any) -> Any:
+    """`x` in a dtype, strongly typed. A concrete scalar stays concrete, so that it becomes a literal of the program."""
+    if isinstance(x, Tracer) or get_aval(x).ndim:
+        from corejax_lax_basic import lax
+
+        return lax.convert_element_type(x, dtype)
+    return as_array(host_value(x).astype(dtype))
+
+
+def common_dtype(avals: Sequence[ShapedArray]) -> Any:
+    """The dtype of all these types, where weak ones take that of strong ones; None if none fits or shapes differ."""
+    first = avals[0]
+    if any(a.shape != first.shape for a in avals):
+        return None
+    if all(a.dtype == first.dtype for a in avals):
+        return first.dtype
+    try:
+        dtype = dtypes.result_type(*avals)
+    except TypeError:
+        return None
+    return dtype if all(a.weak_type or a.dtype == dtype for a in avals) else None

@@ -1,0 +1,286 @@
+"""`custom_linear_solve`: solutions of linear equations, differentiated by the equation and not through the solver.
+
+    custom_linear_solve : consts -> b -o x        given programs A : x -o b and solve : b -> x, and their transposes
+
+For A x = b:  dx = A^-1 (db - dA x), and cotangents of b are solutions of the transposed equation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from corejax.extend import (
+    ClosedJaxpr,
+    Primitive,
+    ShapedArray,
+    abstract_eval_rules,
+    add_tangents,
+    api_boundary,
+    batch_jaxpr,
+    check_arguments,
+    close_over_consts,
+    eval_jaxpr_on_host,
+    fun_name,
+    get_aval,
+    impl_rules,
+    inline_closed,
+    instantiate,
+    is_undef_primal,
+    jvp_jaxpr,
+    jvp_rules,
+    leaf_names,
+    move_batch_axis,
+    split_list,
+    spread_list,
+    transpose_jaxpr,
+    transpose_rules,
+    tree,
+    vmap_rules,
+    zero_cotangent,
+)
+from corejax_control_flow.programs.messages import typed_tree
+from corejax_control_flow.programs.rewriting import with_outputs
+from corejax_control_flow.programs.tracing import result_type, trace
+
+
+def _solved(*args: Any, const_lengths: Any, solve: ClosedJaxpr, **params: Any) -> list[Any]:
+    """A decomposition: the solver's program, in place."""
+    _, _, consts, _, b = split_list(args, const_lengths)
+    return inline_closed(solve, [*consts, *b])
+
+
+custom_linear_solve_p = Primitive(
+    "custom_linear_solve",
+    multiple_results=True,
+    tags=("higher_order",),
+    decomposition=_solved,
+    doc="The solution of a linear equation. Params: const_lengths (numbers of operands for matvec, vecmat, solve, "
+    "transpose_solve, before those of the right-hand side), matvec, solve, transpose_solve, vecmat.",
+)
+
+
+@api_boundary
+def custom_linear_solve(
+    matvec: Callable[[Any], Any],
+    b: Any,
+    solve: Callable[..., Any],
+    transpose_solve: Callable[..., Any] | None = None,
+    symmetric: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """The solution x of the linear equation `matvec(x) = b`, found by `solve`.
+
+    Derivatives are those of the equation: with respect to `b` and to what `matvec` closes over. What happens inside
+    `solve` is not differentiated, so it may iterate.
+
+    Args:
+        matvec: linear function (this is not checked) from the structure and types of `b` to themselves; it may close
+            over arrays and tracers.
+        b: right-hand side, a pytree of arrays.
+        solve: `(matvec, b) -> x`, or `(x, aux)` with `has_aux`.
+        transpose_solve: `(vecmat, b) -> x`, for the transpose of `matvec`; reverse mode needs it.
+        symmetric: `matvec` is its own transpose (of complex values: without conjugation); then `solve` serves for it.
+        has_aux: solvers return `(x, aux)`; aux is not differentiated.
+
+    Returns:
+        x, or `(x, aux)`.
+
+    Raises:
+        TypeError: `matvec` or a solver returns something of another structure or type than `b`; on transposition,
+            there is no `transpose_solve`.
+    """
+    leaves, in_tree = tree.tree_flatten(b)
+    check_arguments("custom_linear_solve", solve, leaves, lambda: leaf_names(in_tree, "b"))
+    avals = [get_aval(x) for x in leaves]
+    of_b = tree.treedef_tuple([in_tree])
+    recorded = trace("custom_linear_solve", matvec, of_b, avals)
+    _check("matvec", matvec, in_tree, avals, recorded.out_tree, recorded.jaxpr.out_avals, result_type(recorded))
+    forward = close_over_consts(recorded.jaxpr)
+    backward, vec_consts = None, []
+    if symmetric:
+        backward, vec_consts = forward, recorded.consts
+        transpose_solve = solve if transpose_solve is None else transpose_solve
+    elif transpose_solve is not None:
+        backward, vec_consts = _transposed(forward, len(recorded.consts)), recorded.consts
+    solver, consts, out_tree = _solver(solve, forward, recorded.consts, in_tree, avals, has_aux)
+    transposed_solver: ClosedJaxpr | None = None
+    transposed_consts: list[Any] = []
+    if transpose_solve is not None:
+        transposed_solver, transposed_consts, _ = _solver(
+            transpose_solve, backward, vec_consts, in_tree, avals, has_aux
+        )
+    outs = custom_linear_solve_p.bind(
+        *recorded.consts,
+        *vec_consts,
+        *consts,
+        *transposed_consts,
+        *leaves,
+        const_lengths=tuple(map(len, (recorded.consts, vec_consts, consts, transposed_consts))),
+        matvec=forward,
+        solve=solver,
+        transpose_solve=transposed_solver,
+        vecmat=backward,
+    )
+    return tree.tree_unflatten(out_tree, outs)
+
+
+def _check(what: str, fun: Any, in_tree: Any, avals: Any, out_tree: Any, got: Any, text: str) -> None:
+    if out_tree != in_tree or any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(got, avals, strict=True)):
+        raise TypeError(
+            f"custom_linear_solve: {what} {fun_name(fun)} has to return what the right-hand side is:\n"
+            f"  {typed_tree(in_tree, avals)}\nit returns\n  {text}"
+        )
+
+
+def _transposed(program: ClosedJaxpr, num_consts: int) -> ClosedJaxpr:
+    """The transposed linear program `(consts, ct) -> ct`."""
+    count = len(program.out_avals)
+    linear = [False] * num_consts + [True] * count
+    pulled, nonzeros = transpose_jaxpr(program, linear, [True] * count)
+    numbers = iter(range(count))
+    avals = program.in_avals[num_consts:]
+    return with_outputs(
+        pulled, [next(numbers) if nz else a.strip_weak_type() for nz, a in zip(nonzeros, avals, strict=True)]
+    )
+
+
+def _solver(
+    solve: Any, program: ClosedJaxpr | None, consts: Sequence[Any], in_tree: Any, avals: Any, has_aux: bool
+) -> tuple[ClosedJaxpr, list[Any], Any]:
+    """A solver as a program of what it closes over and the right-hand side."""
+    assert program is not None
+
+    def matvec(x: Any) -> Any:
+        leaves, treedef = tree.tree_flatten(x)
+        if treedef != in_tree:
+            raise TypeError(
+                f"custom_linear_solve: {fun_name(solve)} calls its linear function on structure {treedef}, not "
+                f"{in_tree}"
+            )
+        return tree.tree_unflatten(in_tree, inline_closed(program, [*consts, *leaves]))
+
+    def solution(b: Any) -> Any:
+        out = solve(matvec, b)
+        if has_aux and (not isinstance(out, tuple | list) or len(out) != 2):
+            raise TypeError(f"custom_linear_solve with has_aux=True: {fun_name(solve)} returns (x, aux), got {out!r}")
+        return tuple(out) if has_aux else out
+
+    solution.__name__ = fun_name(solve)
+    recorded = trace("custom_linear_solve", solution, tree.treedef_tuple([in_tree]), avals)
+    x_tree = recorded.out_tree.children()[0] if has_aux else recorded.out_tree
+    got = recorded.jaxpr.out_avals[: x_tree.num_leaves]
+    _check("solver", solve, in_tree, avals, x_tree, got, typed_tree(x_tree, got))
+    return close_over_consts(recorded.jaxpr), recorded.consts, recorded.out_tree
+
+
+# -- the primitive's rules -----------------------------------------------------------------------------------
+
+
+@impl_rules.register(custom_linear_solve_p)
+def custom_linear_solve_impl(*args: Any, const_lengths: Any, solve: ClosedJaxpr, **params: Any) -> list[Any]:
+    """The solver on NumPy arrays."""
+    _, _, consts, _, b = split_list(args, const_lengths)
+    return eval_jaxpr_on_host(solve, [*consts, *b])
+
+
+@abstract_eval_rules.register(custom_linear_solve_p)
+def custom_linear_solve_abstract_eval(
+    *avals: ShapedArray, const_lengths: Any, solve: ClosedJaxpr, **params: Any
+) -> list[ShapedArray]:
+    """The solver's type."""
+    _, _, consts, _, b = split_list(avals, const_lengths)
+    given, expected = [*consts, *b], solve.in_avals
+    if [(a.shape, a.dtype) for a in given] != [(a.shape, a.dtype) for a in expected]:
+        types = [", ".join(a.str_short() for a in each) for each in (expected, given)]
+        raise TypeError(f"custom_linear_solve: the solver takes operands of types ({types[0]}), got ({types[1]})")
+    return solve.out_avals
+
+
+@jvp_rules.register(custom_linear_solve_p, symbolic_zeros=True)
+def custom_linear_solve_jvp(
+    primals: Any, tangents: Any, *, const_lengths: Any, matvec: ClosedJaxpr, **params: Any
+) -> Any:
+    """Another solution, for the right-hand side db - dA x."""
+    outs = custom_linear_solve_p.bind(*primals, const_lengths=const_lengths, matvec=matvec, **params)
+    consts, b = list(primals[: sum(const_lengths)]), primals[sum(const_lengths) :]
+    x = outs[: len(b)]
+    rhs = list(tangents[sum(const_lengths) :])
+    moving = [t is not None for t in tangents[: const_lengths[0]]]
+    if any(moving):
+        pushed, nonzeros = jvp_jaxpr(matvec, [*moving, *(False for _ in b)])
+        given = [*consts[: const_lengths[0]], *x, *(t for t in tangents[: const_lengths[0]] if t is not None)]
+        found = inline_closed(pushed, given)[len(b) :]
+        changes = spread_list(nonzeros, found)
+        rhs = [add_tangents(t, None if c is None else _negated(c)) for t, c in zip(rhs, changes, strict=True)]
+    if all(t is None for t in rhs):
+        return outs, [None] * len(outs)
+    real = [instantiate(t, each) for t, each in zip(rhs, b, strict=True)]
+    solved = custom_linear_solve_p.bind(*consts, *real, const_lengths=const_lengths, matvec=matvec, **params)
+    return outs, [*solved[: len(b)], *(None for _ in outs[len(b) :])]
+
+
+def _negated(x: Any) -> Any:
+    from corejax_lax_basic import lax
+
+    return lax.neg(x)
+
+
+@transpose_rules.register(custom_linear_solve_p, symbolic_zeros=True)
+def custom_linear_solve_transpose(
+    cts: Sequence[Any],
+    *operands: Any,
+    const_lengths: Any,
+    matvec: ClosedJaxpr,
+    solve: ClosedJaxpr,
+    transpose_solve: ClosedJaxpr | None,
+    vecmat: ClosedJaxpr | None,
+) -> list[Any]:
+    """The solution of the transposed equation."""
+    if transpose_solve is None:
+        raise TypeError(
+            "custom_linear_solve: reverse mode solves the transposed equation, for which there is no solver; pass "
+            "transpose_solve, or symmetric=True where the linear function is its own transpose"
+        )
+    of_matvec, of_vecmat, of_solve, of_transpose, b = split_list(operands, const_lengths)
+    if all(ct is None for ct in cts[: len(b)]):
+        return [None] * len(operands)
+    linear = [is_undef_primal(x) for x in b]
+    avals = solve.out_avals[: len(b)]
+    real = [zero_cotangent(a) if ct is None else ct for ct, a in zip(cts, avals, strict=False)]
+    first, second, third, fourth = const_lengths
+    outs = custom_linear_solve_p.bind(
+        *of_vecmat,
+        *of_matvec,
+        *of_transpose,
+        *of_solve,
+        *real,
+        const_lengths=(second, first, fourth, third),
+        matvec=vecmat,
+        solve=transpose_solve,
+        transpose_solve=solve,
+        vecmat=matvec,
+    )
+    cts_in = [ct if lin else None for ct, lin in zip(outs, linear, strict=False)]
+    return [*(None for _ in range(sum(const_lengths))), *cts_in]
+
+
+@vmap_rules.register(custom_linear_solve_p)
+def custom_linear_solve_vmap(axis_size: int, vals: Any, dims: Any, *, const_lengths: Any, **programs: Any) -> Any:
+    """One solution of the batched equation."""
+    *of_programs, b_dims = split_list(dims, const_lengths)
+    params: dict[str, Any] = {}
+    dims_out: list[Any] = []
+    for name, const_dims in zip(("matvec", "vecmat", "solve", "transpose_solve"), of_programs, strict=True):
+        program = programs[name]
+        if program is not None:
+            program, own = batch_jaxpr(program, axis_size, [*const_dims, *(0 for _ in b_dims)], True)
+            dims_out = own if name == "solve" else dims_out
+        params[name] = program
+    start = sum(const_lengths)
+    b = [move_batch_axis(axis_size, d, 0, x) for x, d in zip(vals[start:], b_dims, strict=True)]
+    outs = custom_linear_solve_p.bind(*vals[:start], *b, const_lengths=const_lengths, **params)
+    return outs, dims_out
+
+
+__all__ = ["custom_linear_solve", "custom_linear_solve_p"]

@@ -1,0 +1,153 @@
+"""`custom_root`: roots, differentiated by the implicit function theorem and not through the solver.
+
+For f(x, p) = 0:  dx = -(df/dx)^-1 (df/dp dp).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from corejax.extend import (
+    ClosedJaxpr,
+    ShapedArray,
+    api_boundary,
+    check_arguments,
+    close_over_consts,
+    fun_name,
+    get_aval,
+    inline_closed,
+    instantiate,
+    jvp_flat,
+    jvp_jaxpr,
+    leaf_names,
+    partial_eval_jaxpr,
+    split_list,
+    tree,
+)
+from corejax_control_flow.custom.custom_jvp import custom_jvp
+from corejax_control_flow.custom.symbolic_zeros import SymbolicZero
+from corejax_control_flow.programs.messages import typed_tree
+from corejax_control_flow.programs.tracing import trace
+
+
+@api_boundary
+def custom_root(
+    f: Callable[[Any], Any],
+    initial_guess: Any,
+    solve: Callable[[Callable[[Any], Any], Any], Any],
+    tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
+    has_aux: bool = False,
+) -> Any:
+    """A root x of `f`, found by `solve`.
+
+    Derivatives are those of the equation, with respect to what `f` closes over, in forward and reverse mode. What
+    happens inside `solve` is not differentiated; the initial guess has no derivative.
+
+    Args:
+        f: function from the structure and types of the guess to themselves.
+        initial_guess: a pytree of arrays.
+        solve: `(f, initial_guess) -> x`, or `(x, aux)` with `has_aux`.
+        tangent_solve: `(g, y) -> x` with `g(x) = y`, for linear g. For reverse mode it has to be transposable: a
+            division for scalars, `custom_linear_solve` in general.
+        has_aux: `solve` returns `(x, aux)`; aux is not differentiated.
+
+    Returns:
+        x, or `(x, aux)`.
+
+    Raises:
+        TypeError: `f` or a solver returns something of another structure or type than the guess.
+    """
+    leaves, in_tree = tree.tree_flatten(initial_guess)
+    check_arguments("custom_root", f, leaves, lambda: leaf_names(in_tree, "initial_guess"))
+    avals = [get_aval(x) for x in leaves]
+    of_x = tree.treedef_tuple([in_tree])
+    recorded = trace("custom_root", f, of_x, avals)
+    _check("function", f, in_tree, avals, recorded.out_tree, recorded.jaxpr.out_avals)
+    program = close_over_consts(recorded.jaxpr)
+    solver, solve_consts, out_tree = _solver(solve, program, recorded.consts, in_tree, avals, has_aux)
+    lengths = len(recorded.consts), len(solve_consts)
+    count = len(leaves)
+
+    def root(*args: Any) -> list[Any]:
+        return inline_closed(solver, args[lengths[0] :])
+
+    def root_jvp(primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
+        outs = solution(*primals)
+        x = outs[:count]
+        consts = primals[: lengths[0]]
+        moving = [None if isinstance(t, SymbolicZero) else _tangent(t) for t in tangents[: lengths[0]]]
+        _, rhs = jvp_flat(lambda *own: inline_closed(program, [*own, *x]), consts, moving)
+        zeros: list[Any] = [None] * len(outs)
+        if all(t is None for t in rhs):
+            return outs, zeros
+        linear = _linearised(program, consts, x, in_tree)
+        y = [instantiate(t, each) for t, each in zip(rhs, x, strict=True)]
+        result, result_tree = tree.tree_flatten(tangent_solve(linear, tree.tree_unflatten(in_tree, y)))
+        _check("tangent solver", tangent_solve, in_tree, avals, result_tree, [get_aval(t) for t in result])
+        return outs, [*map(_negated, result), *zeros[count:]]
+
+    root.__name__ = fun_name(solve)
+    solution = custom_jvp(root)
+    solution.defjvp(root_jvp, symbolic_zeros=True)
+    return tree.tree_unflatten(out_tree, solution(*recorded.consts, *solve_consts, *leaves))
+
+
+def _tangent(t: Any) -> Any:
+    return None if t.dtype.names else t  # float0
+
+
+def _check(what: str, fun: Any, in_tree: Any, avals: Sequence[ShapedArray], out_tree: Any, got: Any) -> None:
+    if out_tree != in_tree or any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(got, avals, strict=True)):
+        raise TypeError(
+            f"custom_root: the {what} {fun_name(fun)} has to return what the initial guess is:\n"
+            f"  {typed_tree(in_tree, avals)}\nit returns\n  {typed_tree(out_tree, got)}"
+        )
+
+
+def _solver(
+    solve: Any, program: ClosedJaxpr, consts: Sequence[Any], in_tree: Any, avals: Any, has_aux: bool
+) -> tuple[ClosedJaxpr, list[Any], Any]:
+    """The solver as a program of what it closes over and the guess."""
+
+    def solution(guess: Any) -> Any:
+        out = solve(_on_trees(program, consts, in_tree), guess)
+        if has_aux and (not isinstance(out, tuple | list) or len(out) != 2):
+            raise TypeError(f"custom_root with has_aux=True: {fun_name(solve)} returns (x, aux), got {out!r}")
+        return tuple(out) if has_aux else out
+
+    recorded = trace("custom_root", solution, tree.treedef_tuple([in_tree]), avals)
+    x_tree = recorded.out_tree.children()[0] if has_aux else recorded.out_tree
+    _check("solver", solve, in_tree, avals, x_tree, recorded.jaxpr.out_avals[: x_tree.num_leaves])
+    return close_over_consts(recorded.jaxpr), recorded.consts, recorded.out_tree
+
+
+def _on_trees(program: ClosedJaxpr, leading: Sequence[Any], in_tree: Any) -> Callable[[Any], Any]:
+    """A program as a function of one pytree, the last arguments; the first ones are given."""
+
+    def fun(x: Any) -> Any:
+        leaves, treedef = tree.tree_flatten(x)
+        if treedef != in_tree:
+            raise TypeError(f"custom_root: a solver calls its function on structure {treedef}, not {in_tree}")
+        return tree.tree_unflatten(in_tree, inline_closed(program, [*leading, *leaves]))
+
+    return fun
+
+
+def _linearised(program: ClosedJaxpr, consts: Sequence[Any], x: Sequence[Any], in_tree: Any) -> Callable[[Any], Any]:
+    """The derivative of a program by its last arguments, at a point. What needs no tangent is computed once."""
+    count = len(x)
+    pushed, _ = jvp_jaxpr(program, [False] * len(consts) + [True] * count, True)
+    unknown = [False] * len(program.in_avals) + [True] * count
+    known, linear, _, _ = partial_eval_jaxpr(pushed, unknown, [False] * count + [True] * count)
+    _, residuals = split_list(inline_closed(known, [*consts, *x]), [count])
+    return _on_trees(linear, residuals, in_tree)
+
+
+def _negated(x: Any) -> Any:
+    from corejax_lax_basic import lax
+
+    return lax.neg(x)
+
+
+__all__ = ["custom_root"]

@@ -1,0 +1,70 @@
+"""StableHLO of `remat2`: its program, fenced off in the backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import ClosedJaxpr, ShapedArray, xla_translations
+from corejax_control_flow.checkpoint.checkpoint_rules import remat_p
+
+
+@xla_translations.register(remat_p)
+def remat_translation(
+    ctx: Any,
+    in_avals: Any,
+    in_vals: Sequence[Any],
+    *,
+    jaxpr: ClosedJaxpr,
+    differentiated: bool,
+    policy: Any,
+    prevent_cse: bool,
+) -> list[Any]:
+    """The program in place. In the backward pass it is fenced off, so that it is not merged with the forward pass."""
+    if not (differentiated and prevent_cse and in_vals):
+        return ctx.inline(jaxpr, in_vals)  # type: ignore[no-any-return]
+    fenced = ctx.op("optimization_barrier", *in_vals, out=[v.aval for v in in_vals])
+    sources = [v for v in fenced if v.aval.size and v.aval.dtype.name in _WORDS]
+    if ctx.platform != "cpu" or not sources or not jaxpr.out_avals:
+        return ctx.inline(jaxpr, fenced)  # type: ignore[no-any-return]
+    regions = [
+        ctx.region((), lambda inner: inner.inline(jaxpr, fenced)),
+        ctx.region((), lambda inner: [inner.full(a, 0) for a in jaxpr.out_avals]),
+    ]
+    index = _zero_unknown_to_xla(ctx, sources[0], sources[-1])
+    return ctx.op("case", index, out=jaxpr.out_avals, regions=regions)  # type: ignore[no-any-return]
+
+
+_WORDS = {"float16": "int16", "bfloat16": "int16", "float32": "int32", "float64": "int64"}
+_WORDS |= {"complex64": "int32", "complex128": "int64", "bool": "int32"}
+_WORDS |= {f"{sign}int{bits}": f"int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+_INDEX = ShapedArray((), np.dtype(np.int32))
+
+
+def _zero_unknown_to_xla(ctx: Any, x: Any, ct: Any) -> Any:
+    """The last bit of n (n + 1), which is 0, where n is the sum of bits of `x` and of `ct`.
+
+    XLA for CPUs drops barriers before it orders the operations. It would then compute everything again as early as
+    possible, which needs more memory than no checkpoint at all. A branch waits for its index, and XLA cannot fold this
+    index as long as one of `x` and `ct` is not a constant.
+    """
+    n = ctx.op("add", _bits(ctx, x), _bits(ctx, ct), out=_INDEX)
+    one = ctx.constant(np.ones((), np.int32))
+    product = ctx.op("multiply", n, ctx.op("add", n, one, out=_INDEX), out=_INDEX)
+    return ctx.op("and", product, one, out=_INDEX)
+
+
+def _bits(ctx: Any, x: Any) -> Any:
+    """Bits of the first element, as i32."""
+    shape, dtype = x.aval.shape, x.aval.dtype
+    if shape:
+        start, ones = ctx.i64([0] * len(shape)), ctx.i64([1] * len(shape))
+        attrs = f"start_indices = {start}, limit_indices = {ones}, strides = {ones}"
+        x = ctx.reshape(ctx.op("slice", x, out=ShapedArray((1,) * len(shape), dtype), attrs=attrs), ())
+    if dtype.kind == "c":
+        x = ctx.op("real", x, out=ShapedArray((), np.empty(0, dtype).real.dtype))
+    if dtype.kind not in "biu":
+        x = ctx.op("bitcast_convert", x, out=ShapedArray((), np.dtype(_WORDS[dtype.name])))
+    return ctx.convert(x, _INDEX.dtype)

@@ -1,0 +1,23 @@
+"""StableHLO of `cond`: `case`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from corejax.extend import ClosedJaxpr, xla_translations
+from corejax_control_flow.branches.cond_rules import cond_p, joined_out_avals
+
+
+@xla_translations.register(cond_p)
+def cond_translation(
+    ctx: Any, in_avals: Any, in_vals: Sequence[Any], *, branches: tuple[ClosedJaxpr, ...], linear: Any
+) -> list[Any]:
+    """`case`, whose regions see the operands around them. It would take the last branch for a negative index."""
+    index, *operands = in_vals
+    out = joined_out_avals(branches)
+    if not out and not any(branch.effects for branch in branches):
+        return []
+    regions = [ctx.region((), lambda inner, b=branch: inner.inline(b, operands)) for branch in branches]
+    first = ctx.op("maximum", index, ctx.full(in_avals[0], 0), out=in_avals[0])
+    return ctx.op("case", first, out=out, regions=regions)  # type: ignore[no-any-return]

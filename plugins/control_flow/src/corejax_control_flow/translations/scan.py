@@ -1,0 +1,106 @@
+"""StableHLO of `scan`: `while` over a counter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import ClosedJaxpr, ShapedArray, split_list, xla_translations
+from corejax_control_flow.loops.scan_rules import scan_p
+
+
+@xla_translations.register(scan_p)
+def scan_translation(
+    ctx: Any,
+    in_avals: Any,
+    in_vals: Sequence[Any],
+    *,
+    jaxpr: ClosedJaxpr,
+    length: int,
+    linear: Any,
+    num_carry: int,
+    num_consts: int,
+    reverse: bool,
+    unroll: int,
+) -> list[Any]:
+    """`while` over a counter, the carries and the stacked results. One iteration takes `unroll` steps.
+
+    The loop's regions see constants and scanned arrays around them; these are not carried.
+    """
+    consts, carry, xs = split_list(in_vals, [num_consts, num_carry])
+    ys = [ctx.full(ShapedArray((length, *a.shape), a.dtype), 0) for a in jaxpr.out_avals[num_carry:]]
+    counter = np.dtype(np.int32 if length < 2**31 else np.int64)
+    loop = _Loop(jaxpr, consts, xs, num_carry, length, reverse)
+    iterations = length // unroll
+    in_loop = iterations * unroll if iterations > 1 else 0
+    state = [*carry, *ys]
+    if in_loop:
+        state = _while(ctx, loop, state, counter, in_loop, unroll)
+    for step in range(in_loop, length):
+        position = length - 1 - step if reverse else step
+        state = loop.step(ctx, ctx.constant(np.asarray(position, counter)), state)
+    return state
+
+
+def _while(ctx: Any, loop: _Loop, state: list[Any], counter: Any, stop: int, unroll: int) -> list[Any]:
+    scalar = ShapedArray((), counter)
+    avals = [scalar, *(x.aval for x in state)]
+
+    def unfinished(inner: Any, i: Any, *_: Any) -> Any:
+        return inner.compare("LT", i, inner.constant(np.asarray(stop, counter)))
+
+    def body(inner: Any, i: Any, *values: Any) -> list[Any]:
+        one = inner.constant(np.asarray(1, counter))
+        state = list(values)
+        for _ in range(unroll):
+            position = i
+            if loop.reverse:
+                last = inner.constant(np.asarray(loop.length - 1, counter))
+                position = inner.op("subtract", last, i, out=scalar)
+            state = loop.step(inner, position, state)
+            i = inner.op("add", i, one, out=scalar)
+        return [i, *state]
+
+    start = ctx.constant(np.asarray(0, counter))
+    regions = [ctx.region(avals, unfinished), ctx.region(avals, body)]
+    return ctx.op("while", start, *state, out=avals, regions=regions)[1:]  # type: ignore[no-any-return]
+
+
+class _Loop:
+    """What does not change between iterations."""
+
+    def __init__(
+        self, jaxpr: ClosedJaxpr, consts: list[Any], xs: list[Any], num_carry: int, length: int, reverse: bool
+    ) -> None:
+        self.jaxpr = jaxpr
+        self.consts = consts
+        self.xs = xs
+        self.num_carry = num_carry
+        self.length = length
+        self.reverse = reverse
+
+    def step(self, ctx: Any, position: Any, state: Sequence[Any]) -> list[Any]:
+        """The body at one position of the scanned arrays."""
+        carry, ys = split_list(state, [self.num_carry])
+        zero = ctx.constant(np.zeros((), position.aval.dtype))
+        elements = [_element(ctx, x, position, zero) for x in self.xs]
+        outs = ctx.inline(self.jaxpr, [*self.consts, *carry, *elements])
+        new, results = split_list(outs, [self.num_carry])
+        return [*new, *(_written(ctx, y, r, position, zero) for y, r in zip(ys, results, strict=True))]
+
+
+def _element(ctx: Any, x: Any, position: Any, zero: Any) -> Any:
+    shape = x.aval.shape[1:]
+    attrs = f"slice_sizes = {ctx.i64((1, *shape))}"
+    start = [position, *(zero for _ in shape)]
+    return ctx.reshape(
+        ctx.op("dynamic_slice", x, *start, out=ShapedArray((1, *shape), x.aval.dtype), attrs=attrs), shape
+    )
+
+
+def _written(ctx: Any, stack: Any, element: Any, position: Any, zero: Any) -> Any:
+    shape = stack.aval.shape[1:]
+    update = ctx.reshape(element, (1, *shape))
+    return ctx.op("dynamic_update_slice", stack, update, position, *(zero for _ in shape), out=stack.aval)

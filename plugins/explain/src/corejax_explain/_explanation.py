@@ -1,0 +1,217 @@
+"""What `explain` found out: data for programs, tables for people."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import IO, Any
+
+from corejax.extend import observe
+
+Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
+
+
+@dataclass(frozen=True)
+class RuleUse:
+    """A rule that ran.
+
+    Attributes:
+        kind: the rule kind ("jvp").
+        runs: how often.
+        derived: what the kernel made it from ("decomposition", ...); None for a rule that somebody wrote.
+        plugin: who contributed it (for a derived one: the primitive), or None where no plugin did.
+        version: of that plugin.
+        module, file, line: where it is written.
+        platform: of a rule for one platform only.
+    """
+
+    kind: str
+    runs: int
+    derived: str | None = None
+    plugin: str | None = None
+    version: str | None = None
+    module: str | None = None
+    file: str | None = None
+    line: int | None = None
+    platform: str | None = None
+
+    @property
+    def origin(self) -> str:
+        """`plugin (file.py:12)`, or the module where no plugin owns the rule."""
+        owner = self.plugin or self.module or "unknown"
+        return owner if self.file is None else f"{owner} ({os.path.basename(self.file)}:{self.line})"
+
+
+@dataclass(frozen=True)
+class PrimitiveUse:
+    """A primitive that was bound, or some rule of which ran.
+
+    Attributes:
+        name: its name.
+        bound: times that it was bound outside rules: by the function, by programs that were replayed, and where
+            the kernel adds cotangents.
+        bound_by_rules: times that rules bound it.
+        interpreters: interpreter -> times that it was the one to do the work.
+        rules: the rules that ran. Abstract evaluation is remembered, so that its rule runs for new types only.
+    """
+
+    name: str
+    bound: int
+    bound_by_rules: int
+    interpreters: Mapping[str, int]
+    rules: tuple[RuleUse, ...]
+
+    def rule(self, kind: str) -> RuleUse | None:
+        """The rule of one kind, if it ran."""
+        return next((rule for rule in self.rules if rule.kind == kind), None)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What one call of a function did.
+
+    Attributes:
+        function: its name.
+        result: what it returned.
+        ms: milliseconds that the call took, watching included.
+        primitives: what was bound, most often bound first.
+        linearizations: one event for each `grad`, `vjp` or `linearize` that ran; facts `residual_bytes`,
+            `residuals`, `equations`, `transform`.
+        jit: traces and compilations of jitted functions, in order, with the reasons.
+        calls: jitted function -> calls.
+    """
+
+    function: str
+    result: Any
+    ms: float
+    primitives: tuple[PrimitiveUse, ...]
+    linearizations: tuple[observe.Event, ...] = ()
+    jit: tuple[observe.Event, ...] = ()
+    calls: Mapping[str, int] = field(default_factory=dict)
+
+    def primitive(self, name: str) -> PrimitiveUse:
+        """The use of one primitive.
+
+        Raises:
+            KeyError: it was not used.
+        """
+        for use in self.primitives:
+            if use.name == name:
+                return use
+        raise KeyError(f"{self.function} used no primitive {name!r}; it used {[use.name for use in self.primitives]}")
+
+    @property
+    def residual_bytes(self) -> int:
+        """Bytes that linearisations kept for their linear parts."""
+        return sum(event.facts["residual_bytes"] for event in self.linearizations)
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """Everything but the result, as JSON."""
+        return json.dumps(
+            {
+                "function": self.function,
+                "ms": self.ms,
+                "primitives": [asdict(use) for use in self.primitives],
+                "residual_bytes": self.residual_bytes,
+                "linearizations": [_event_as_json(event) for event in self.linearizations],
+                "jit": [_event_as_json(event) for event in self.jit],
+                "calls": dict(self.calls),
+            },
+            indent=indent,
+        )
+
+    def print(self, file: IO[str] | None = None) -> None:
+        """Print tables: in colour on a terminal, as `repr` elsewhere."""
+        from rich.console import Console
+
+        console = Console(file=file, highlight=False)
+        if console.is_terminal:
+            _print_rich(console, self._summary(), self._tables())
+        else:
+            console.file.write(repr(self) + "\n")
+
+    def __repr__(self) -> str:
+        return "\n".join([self._summary(), *(line for table in self._tables() for line in _as_lines(table))])
+
+    def _summary(self) -> str:
+        bound = sum(use.bound for use in self.primitives)
+        by_rules = sum(use.bound_by_rules for use in self.primitives)
+        derived = sum(rule.derived is not None for use in self.primitives for rule in use.rules)
+        return (
+            f"{self.function}: {len(self.primitives)} primitives, bound {bound} times and {by_rules} times by rules; "
+            f"{derived} derived rules ran; {self.residual_bytes} bytes of residuals; "
+            f"{_count(self.jit, 'trace')} traced, {_count(self.jit, 'compile')} compiled; {self.ms:.1f} ms"
+        )
+
+    def _tables(self) -> list[Table]:
+        tables: list[Table] = [
+            ("primitives", ("primitive", "bound", "by rules", "interpreted by"), [_row(u) for u in self.primitives]),
+            (
+                "rules",
+                ("primitive", "rule", "runs", "how", "from"),
+                [(use.name, *_rule_row(rule)) for use in self.primitives for rule in use.rules],
+            ),
+            (
+                "linearisations",
+                ("function", "by", "residual bytes", "residuals", "equations"),
+                [_linear_row(event) for event in self.linearizations],
+            ),
+            ("jit", ("function", "what", "ms", "why"), _jit_rows(self.jit, self.calls)),
+        ]
+        return [table for table in tables if table[2]]
+
+
+def _count(events: Sequence[observe.Event], kind: str) -> int:
+    return sum(event.kind == kind for event in events)
+
+
+def _event_as_json(event: observe.Event) -> dict[str, Any]:
+    found = {"kind": event.kind, "function": event.name, "reasons": list(event.reasons), "ms": event.ms}
+    return {**found, **event.facts}
+
+
+def _row(use: PrimitiveUse) -> tuple[str, ...]:
+    interpreters = ", ".join(f"{name} {count}" for name, count in use.interpreters.items())
+    return use.name, str(use.bound), str(use.bound_by_rules), interpreters
+
+
+def _rule_row(rule: RuleUse) -> tuple[str, ...]:
+    kind = rule.kind if rule.platform is None else f"{rule.kind} for {rule.platform}"
+    return kind, str(rule.runs), f"derived ({rule.derived})" if rule.derived else "own", rule.origin
+
+
+def _linear_row(event: observe.Event) -> tuple[str, ...]:
+    facts = event.facts
+    return event.name, *(str(facts[name]) for name in ("transform", "residual_bytes", "residuals", "equations"))
+
+
+def _jit_rows(events: Sequence[observe.Event], calls: Mapping[str, int]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [
+        (event.name, event.kind, "" if event.ms is None else f"{event.ms:.1f}", "; ".join(event.reasons))
+        for event in events
+    ]
+    return rows + [(name, f"call x {count}", "", "") for name, count in calls.items()]
+
+
+def _as_lines(table: Table) -> list[str]:
+    title, headings, rows = table
+    cells = [headings, *rows]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(headings))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    return ["", f"{title}:", *(f"  {line}" for line in lines)]
+
+
+def _print_rich(console: Any, summary: str, tables: Sequence[Table]) -> None:
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    console.print(Text(summary, style="bold"))
+    for title, headings, rows in tables:
+        shown = RichTable(title=title, title_justify="left", box=None, header_style="bold", title_style="cyan")
+        for heading in headings:
+            shown.add_column(heading, overflow="fold")
+        for row in rows:
+            shown.add_row(*(Text(cell, style="yellow" if cell.startswith("derived (") else "") for cell in row))
+        console.print(shown)

@@ -1,0 +1,61 @@
+"""Python scalars, and the arrays of rank 0 made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Array, ShapedArray, Tracer, dtypes
+
+PYTHON_SCALARS = frozenset({bool, int, float, complex})
+
+
+def is_python_scalar(x: Any) -> bool:
+    """Whether a value is exactly a `bool`, `int`, `float` or `complex`."""
+    return type(x) in PYTHON_SCALARS
+
+
+def is_array(x: Any) -> bool:
+    """Whether a value is an array or a tracer."""
+    return type(x) is Array or isinstance(x, Tracer)
+
+
+_makers: dict[tuple[np.dtype[Any], bool], Callable[[Any], Array]] = {}
+
+
+def scalar_maker(dtype: np.dtype[Any], weak: bool = False) -> Callable[[Any], Array]:
+    """A function from Python scalars to rank-0 arrays of one type.
+
+    An integer that does not fit raises OverflowError; a float that does not becomes infinite.
+    """
+    found = _makers.get((dtype, weak))
+    if found is not None:
+        return found
+    aval = ShapedArray((), dtype, weak)
+    limit = float(dtypes.finfo(dtype).max) if dtypes.is_float(dtype) else 0.0
+
+    def make(value: Any) -> Array:
+        return Array(np.array(value, dtype), aval)
+
+    def make_float(value: Any) -> Array:
+        if type(value) is not complex and -limit <= value <= limit:
+            return Array(np.array(value, dtype), aval)
+        return make_silently(value)
+
+    def make_silently(value: Any) -> Array:
+        with np.errstate(all="ignore"):
+            return Array(np.array(value, dtype), aval)
+
+    kind = make_float if dtypes.is_float(dtype) else make_silently if dtypes.is_complex(dtype) else make
+    return _makers.setdefault((dtype, weak), kind)
+
+
+def make_scalar(value: Any, dtype: np.dtype[Any], weak: bool = False) -> Array:
+    """A Python scalar as a rank-0 array.
+
+    Raises:
+        OverflowError: an integer that the dtype does not hold.
+    """
+    return scalar_maker(dtype, weak)(value)

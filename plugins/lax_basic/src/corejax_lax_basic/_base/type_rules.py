@@ -1,0 +1,198 @@
+"""Type rules and what they say when they refuse: kinds of dtype, equal dtypes, joint shapes.
+
+Operands of an elementwise primitive have one dtype; their shapes are equal, or some are scalars, which mix with
+any shape. The result is weakly typed if all operands are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import ShapedArray, dtypes
+from corejax_lax_basic._base.arity import takes
+
+Kinds = frozenset[str]
+
+BOOL: Kinds = frozenset({"bool"})
+INTEGER: Kinds = frozenset({"integer"})
+FLOAT: Kinds = frozenset({"float"})
+COMPLEX: Kinds = frozenset({"complex"})
+INEXACT = FLOAT | COMPLEX
+INTEGRAL = BOOL | INTEGER
+NUMERIC = INTEGER | INEXACT
+REAL = INTEGER | FLOAT
+ORDERED = BOOL | REAL
+ANY = BOOL | NUMERIC
+
+_PHRASES = {
+    INTEGER: "an integer dtype",
+    FLOAT: "a floating-point dtype",
+    COMPLEX: "a complex dtype",
+    INEXACT: "a floating-point or complex dtype",
+    INTEGRAL: "a boolean or integer dtype",
+    NUMERIC: "an integer, floating-point or complex dtype",
+    REAL: "an integer or floating-point dtype",
+    ORDERED: "a boolean, integer or floating-point dtype",
+    ANY: "a boolean or numeric dtype",
+}
+
+# Primitives whose function in corejax.numpy, which promotes and broadcasts, has another name.
+_NUMPY_NAMES = {
+    "neg": "negative",
+    "sub": "subtract",
+    "mul": "multiply",
+    "div": "divide",
+    "pow": "power",
+    "integer_pow": "power",
+    "max": "maximum",
+    "min": "minimum",
+    "rem": "fmod",
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "not": "bitwise_not",
+    "select_n": "where",
+    "clamp": "clip",
+    "reduce_sum": "sum",
+    "reduce_prod": "prod",
+    "is_finite": "isfinite",
+}
+# Primitives without a counterpart there that would accept more.
+_LAX_ONLY = frozenset({"rsqrt", "logistic", "complex", "real", "imag", "conj"})
+_POSITIONS = ("first", "second", "third", "fourth", "fifth")
+
+
+def kind_of(dtype: np.dtype[Any]) -> str:
+    """`"bool"`, `"integer"`, `"float"` or `"complex"`."""
+    if dtypes.is_bool(dtype):
+        return "bool"
+    if dtypes.is_integer(dtype):
+        return "integer"
+    return "complex" if dtypes.is_complex(dtype) else "float"
+
+
+def position(i: int) -> str:
+    """`"second"` for 1: how messages count operands."""
+    return _POSITIONS[i] if i < len(_POSITIONS) else f"{i + 1}th"
+
+
+def numpy_name(name: str) -> str | None:
+    """The `corejax.numpy` function that promotes and broadcasts, for the advice in a message."""
+    return None if name in _LAX_ONLY else "corejax.numpy." + _NUMPY_NAMES.get(name, name)
+
+
+def check_kind(name: str, aval: ShapedArray, accepts: Kinds, operand: str = "") -> None:
+    """Refuse an operand whose dtype a primitive has no meaning for.
+
+    Args:
+        name: the primitive.
+        aval: the operand's type.
+        accepts: the kinds of dtype that the primitive takes.
+        operand: which operand, for primitives of several ("second").
+
+    Raises:
+        TypeError: the dtype is of another kind.
+    """
+    if kind_of(aval.dtype) not in accepts:
+        which = f" ({operand} operand)" if operand else ""
+        raise TypeError(
+            f"{name} does not accept dtype {aval.dtype.name}{which}; expects {_PHRASES[accepts]}. "
+            f"Convert the operand first, for example x.astype({_suitable(accepts)!r})"
+        )
+
+
+def _suitable(accepts: Kinds) -> str:
+    for kind, name in (("float", "float32"), ("integer", "int32"), ("complex", "complex64")):
+        if kind in accepts:
+            return name
+    return "bool"
+
+
+def check_equal_dtypes(name: str, avals: tuple[ShapedArray, ...], first: int = 0) -> None:
+    """Refuse operands of unequal dtypes.
+
+    Args:
+        name: the primitive.
+        avals: types of the operands that have to agree.
+        first: position of the first of them among all operands.
+
+    Raises:
+        TypeError: two dtypes differ; says which operands, and how to convert.
+    """
+    for i, aval in enumerate(avals[1:], 1):
+        if aval.dtype != avals[0].dtype:
+            better = numpy_name(name)
+            advice = f", or call {better}, which promotes them" if better else ""
+            raise TypeError(
+                f"{name}: operands have dtypes {avals[0].dtype.name} ({position(first)}) and {aval.dtype.name} "
+                f"({position(first + i)}); they have to be equal. Convert one, for example "
+                f"y.astype({avals[0].dtype.name!r}){advice}"
+            )
+
+
+def joint_shape(name: str, avals: tuple[ShapedArray, ...]) -> tuple[int, ...]:
+    """Shape of an elementwise result: that of the operands which are not scalars.
+
+    Raises:
+        TypeError: two such operands have different shapes; says which.
+    """
+    shape: tuple[int, ...] = ()
+    owner = 0
+    for i, aval in enumerate(avals):
+        if aval.ndim and not shape:
+            shape, owner = aval.shape, i
+        elif aval.ndim and aval.shape != shape:
+            better = numpy_name(name)
+            advice = f", or call {better}, which broadcasts" if better else ""
+            raise TypeError(
+                f"{name}: operands have shapes {shape} ({position(owner)}) and {aval.shape} ({position(i)}); "
+                f"they have to be equal, or one of them a scalar's. Broadcast with broadcast_in_dim{advice}"
+            )
+    return shape
+
+
+def elementwise(
+    name: str, operands: int, accepts: Kinds, result: Callable[[np.dtype[Any]], np.dtype[Any]] | None = None
+) -> Callable[..., ShapedArray]:
+    """The abstract-eval rule of an elementwise primitive.
+
+    Args:
+        name: the primitive, for messages.
+        operands: how many it has.
+        accepts: kinds of dtype that it takes.
+        result: dtype of the result by that of the operands; by default the same, and weak if they all are.
+
+    Returns:
+        The rule. It raises TypeError for another number of operands, a dtype of another kind, unequal dtypes and
+        unequal shapes.
+    """
+
+    @takes(name, operands)
+    def rule(*avals: ShapedArray, **params: Any) -> ShapedArray:
+        check_equal_dtypes(name, avals)
+        for i, aval in enumerate(avals):
+            check_kind(name, aval, accepts, position(i) if len(avals) > 1 else "")
+        shape = joint_shape(name, avals)
+        dtype = avals[0].dtype
+        weak = all(aval.weak_type for aval in avals)
+        if result is None:
+            return ShapedArray(shape, dtype, weak)
+        out = result(dtype)
+        return ShapedArray(shape, out, weak and kind_of(out) != "bool")
+
+    rule.__name__ = f"{name}_abstract_eval"
+    return rule
+
+
+def to_bool(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Result dtype of comparisons."""
+    return dtypes.bool_

@@ -1,0 +1,196 @@
+"""Operands of one operation: what counts as one, when a scalar yields to an array, the common dtype and shape.
+
+There are two contracts. `scalars_yield` is that of `corejax.lax`: a scalar takes the arrays' dtype, and whatever else
+disagrees is refused by the primitive. `promote_operands` is NumPy's, of operators, methods and `corejax.numpy`.
+Python scalars stay Python scalars until the common dtype is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Array, ShapedArray, Tracer, as_array, clears_cache, config, dtypes, get_aval
+from corejax_lax_basic._base.constants import asarray
+from corejax_lax_basic._base.scalars import PYTHON_SCALARS, scalar_maker
+from corejax_lax_basic.conversion.convert import convert_element_type_p
+from corejax_lax_basic.shape.broadcasting import broadcast_shapes, broadcast_to
+
+_WEAK_SCALARS = frozenset({int, float, complex})
+_MEMO_LIMIT = 4096
+_Maker = Callable[[Any], Array]
+_makers: dict[tuple[ShapedArray, type, int], _Maker | None] = {}
+# Types of operands -> the scalar type that each is converted to, or None; see `_targets`.
+_decisions: dict[Any, list[ShapedArray | None]] = {}
+for _memo in (_makers, _decisions):
+    clears_cache(_memo.clear)
+
+
+def as_operand(x: Any) -> Any:
+    """What operations take: an array, a tracer or a Python scalar; NotImplemented for anything else.
+
+    Raises:
+        TypeError: a NumPy array of a dtype that is not supported.
+    """
+    if type(x) in PYTHON_SCALARS or type(x) is Array or isinstance(x, Tracer):
+        return x
+    if isinstance(x, np.ndarray | np.generic) or hasattr(type(x), "__corejax_array__"):
+        return asarray(x)
+    if isinstance(x, int | float | complex):  # a subclass, an IntEnum say
+        return next(kind(x) for kind in (bool, int, float, complex) if isinstance(x, kind))
+    return NotImplemented
+
+
+def yielding_scalar(aval: Any, kind: type) -> _Maker | None:
+    """Whether Python scalars of a type yield to arrays of type `aval`, which then keep their type.
+
+    Returns:
+        The function that makes such a scalar an array of the dtype and weak type of `aval`; None where they do not
+        yield, or `kind` is no Python scalar.
+    """
+    key = (aval, kind, config.default_dtype_bits)
+    try:
+        return _makers[key]
+    except KeyError:
+        if kind not in PYTHON_SCALARS or aval is None:
+            return None
+    if len(_makers) >= _MEMO_LIMIT:
+        _makers.clear()
+    dtype, weak = dtypes.result_type(aval, kind, return_weak_type_flag=True)
+    yields = dtype == aval.dtype and weak == aval.weak_type
+    maker = _makers[key] = scalar_maker(dtype, weak) if yields else None
+    return maker
+
+
+# -- the contract of corejax.lax -----------------------------------------------------------------------------------
+
+
+def scalars_yield(*operands: Any) -> Sequence[Any]:
+    """The operands with weakly typed ones converted where they yield to the others.
+
+    Decided once for each combination of types. Python scalars become scalar constants of the common dtype.
+
+    Raises:
+        TypeError: an operand is not an array.
+        OverflowError: a Python int does not fit the other operands' dtype.
+    """
+    if len(operands) == 2:
+        x, y = operands
+        aval, other = getattr(x, "aval", None), getattr(y, "aval", None)
+        if aval is not None and other is not None and aval.dtype is other.dtype:
+            return operands
+        if (make := _strong_type_for(y, aval)) is not None:
+            return x, make(y)
+        if (make := _strong_type_for(x, other)) is not None:
+            return make(x), y
+    types = tuple([type(x) if type(x) in _WEAK_SCALARS else get_aval(x) for x in operands])
+    key = (types, config.default_dtype_bits, config.x64_compat)
+    targets = _decisions.get(key)
+    if targets is None:
+        if len(_decisions) >= _MEMO_LIMIT:
+            _decisions.clear()
+        targets = _decisions[key] = _targets(types)
+    return [
+        x if target is None else _converted(x, target.dtype, target.weak_type)
+        for x, target in zip(operands, targets, strict=True)
+    ]
+
+
+def _strong_type_for(x: Any, aval: ShapedArray | None) -> _Maker | None:
+    """What makes a Python scalar one of the strongly typed `aval`, where it yields to that."""
+    if type(x) not in _WEAK_SCALARS or aval is None or aval.weak_type:
+        return None
+    return yielding_scalar(aval, type(x))
+
+
+def _targets(types: Sequence[Any]) -> list[ShapedArray | None]:
+    """For each operand the scalar type to convert to, or None to leave it."""
+    pairs = [(dtypes.scalar_dtype(t), True) if isinstance(t, type) else (t.dtype, t.weak_type) for t in types]
+    untouched = [None] * len(pairs)
+    try:
+        dtype, weak = dtypes.lattice_result_type(*pairs)
+    except dtypes.TypePromotionError:
+        return untouched
+    if any(not w and d != dtype for d, w in pairs):
+        return untouched
+    target = ShapedArray((), dtype, weak)
+    return [target if isinstance(t, type) or d != dtype else None for t, (d, _) in zip(types, pairs, strict=True)]
+
+
+def _converted(x: Any, dtype: np.dtype[Any], weak: bool) -> Any:
+    if type(x) in PYTHON_SCALARS:
+        return scalar_maker(dtype, weak)(x)
+    return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak)
+
+
+# -- NumPy's contract ----------------------------------------------------------------------------------------------
+
+
+def convert_operand(x: Any, dtype: np.dtype[Any], weak: bool = False) -> Any:
+    """`x` in a dtype; `weak` is wanted of what has to be converted, an array of the dtype stays as it is."""
+    if type(x) not in PYTHON_SCALARS:
+        x = as_array(x)
+        if x.aval.dtype == dtype:
+            return x
+    return _converted(x, dtype, weak)
+
+
+def promote_dtypes(*operands: Any, inexact: bool = False) -> list[Any]:
+    """Operands in the dtype that the promotion lattice gives them; Python scalars become arrays.
+
+    Args:
+        operands: what `as_operand` gives.
+        inexact: whether integers and booleans become floating.
+
+    Raises:
+        TypePromotionError: there is no implicit promotion.
+    """
+    first = getattr(operands[0], "aval", None)
+    if first is not None and (not inexact or dtypes.is_inexact(first.dtype)):
+        dtype = first.dtype
+        if all(getattr(getattr(x, "aval", None), "dtype", None) is dtype for x in operands):
+            return list(operands)  # nothing to decide
+    dtype, weak = dtypes.result_type(*operands, return_weak_type_flag=True)
+    if inexact:
+        dtype = dtypes.inexact_dtype_of(dtype)
+    return [convert_operand(x, dtype, weak) for x in operands]
+
+
+def broadcast_operands(*operands: Any, name: str = "") -> list[Any]:
+    """Arrays in one shape, except that those of rank 0 stay: elementwise primitives mix them with any shape.
+
+    Args:
+        operands: the arrays.
+        name: the operation; with a name the message shows it and the operands.
+
+    Raises:
+        ValueError: the shapes do not broadcast together.
+    """
+    shapes = {x.aval.shape for x in operands if x.aval.shape} if len(operands) > 1 else ()
+    if len(shapes) <= 1:
+        return list(operands)
+    try:
+        shape = broadcast_shapes(*[x.aval.shape for x in operands if x.aval.shape])
+    except ValueError:
+        if not name:
+            raise
+        shown = " and ".join(x.aval.str_short() for x in operands)
+        raise ValueError(f"{name}: operands {shown} have shapes that do not broadcast together") from None
+    return [broadcast_to(x, shape) if x.aval.shape else x for x in operands]
+
+
+def promote_operands(*operands: Any, inexact: bool = False, name: str = "") -> list[Any]:
+    """Operands in one dtype and one shape (or of rank 0), as NumPy's functions take them.
+
+    Args:
+        operands: what `as_operand` gives: arrays, tracers and Python scalars.
+        inexact: whether integers and booleans become floating.
+        name: the operation, for the message of shapes that do not fit.
+
+    Raises:
+        TypePromotionError: there is no implicit promotion.
+        ValueError: the shapes do not broadcast together.
+    """
+    return broadcast_operands(*promote_dtypes(*operands, inexact=inexact), name=name)

@@ -1,0 +1,168 @@
+"""Indices without arrays: integers, slices, None, Ellipsis, and scalar integers that are data.
+
+What is static becomes one `slice` (and a `rev` for negative steps); scalars that are data one `dynamic_slice`,
+clamped, negative ones counted from the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Tracer, as_array, dtypes
+from corejax_lax_basic._base.scalars import is_array, make_scalar
+from corejax_lax_basic.conversion.convert import convert_element_type
+from corejax_lax_basic.elementwise.arithmetic import add_p
+from corejax_lax_basic.elementwise.comparison import lt_p
+from corejax_lax_basic.elementwise.select import select_n_p
+from corejax_lax_basic.indexing.dynamic_slicing import dynamic_slice_p
+from corejax_lax_basic.shape.broadcasting import expand_dims
+from corejax_lax_basic.shape.rearranging import rev_p, squeeze_p
+from corejax_lax_basic.shape.slicing import canonical_index, slice_p
+
+
+def _refusal(entry: Any) -> TypeError:
+    if isinstance(entry, list):
+        return TypeError(
+            "arrays are indexed by integers, slices, None, Ellipsis and arrays, not by lists: "
+            f"use x[np.array({entry!r})]; x[tuple(...)] indexes several axes"
+        )
+    return TypeError(
+        "arrays are indexed by integers, slices, None, Ellipsis and integer or boolean arrays, "
+        f"got {entry!r} of type {type(entry).__name__}"
+    )
+
+
+def _normalised(entry: Any) -> Any:
+    """An entry of an index as `int`, `slice`, None, Ellipsis, or an `Array` or tracer."""
+    if type(entry) is int or entry is None or entry is Ellipsis or isinstance(entry, slice) or is_array(entry):
+        return entry
+    if isinstance(entry, bool | np.bool_):
+        raise NotImplementedError("an index that is one boolean is not supported; use an array of booleans, or where")
+    if isinstance(entry, np.ndarray):
+        return int(entry) if not entry.ndim and entry.dtype.kind in "iu" else as_array(entry)
+    if hasattr(type(entry), "__corejax_array__"):
+        return as_array(entry)
+    if hasattr(type(entry), "__index__"):
+        return entry.__index__()
+    raise _refusal(entry)
+
+
+def consumed(entry: Any) -> int:
+    """How many axes an entry takes: one, none for None, one for each axis of a boolean array."""
+    if entry is None:
+        return 0
+    if is_array(entry) and dtypes.is_bool(entry.aval.dtype):
+        return entry.aval.ndim
+    return 1
+
+
+def complete(x: Any, index: Any) -> list[Any]:
+    """An index with an entry for each axis of `x` (and its Nones).
+
+    Raises:
+        IndexError: there are more entries than axes, or two Ellipses.
+        TypeError: an entry is nothing that arrays are indexed by.
+    """
+    entries = [_normalised(e) for e in (index if type(index) is tuple else (index,))]
+    places = [i for i, e in enumerate(entries) if e is Ellipsis]
+    if len(places) > 1:
+        raise IndexError("an index has at most one Ellipsis ('...')")
+    missing = x.aval.ndim - sum(consumed(e) for e in entries if e is not Ellipsis)
+    if missing < 0:
+        given = x.aval.ndim - missing
+        raise IndexError(f"too many indices: {x.aval.str_short()} has {x.aval.ndim} axes, got {given} indices")
+    at = places[0] if places else len(entries)
+    return [*entries[:at], *[slice(None)] * missing, *entries[at + 1 :]]
+
+
+def basic_index(x: Any, entries: list[Any]) -> Any:
+    """An index without arrays, applied."""
+    x = _static_part(x, [e for e in entries if e is not None])
+    dynamic = {axis: e for axis, e in enumerate(e for e in entries if e is not None) if is_array(e)}
+    if dynamic:
+        x = _dynamic_part(x, dynamic)
+    dropped = tuple(i for i, e in enumerate(e for e in entries if e is not None) if not isinstance(e, slice))
+    if dropped:
+        x = squeeze_p.bind(x, dimensions=dropped)
+    kept = [e for e in entries if e is None or isinstance(e, slice)]
+    new = tuple(i for i, e in enumerate(kept) if e is None)
+    return expand_dims(x, new) if new else x
+
+
+def _static_part(x: Any, entries: list[Any]) -> Any:
+    """Integers (their axis stays, with size 1) and slices."""
+    shape = x.aval.shape
+    starts, limits, strides, reversed_axes = [], [], [], []
+    for axis, (entry, size) in enumerate(zip(entries, shape, strict=True)):
+        if type(entry) is int:
+            start = canonical_index(entry, axis, size)
+            start, limit, step = start, start + 1, 1
+        elif isinstance(entry, slice):
+            start, limit, step = _forward(entry, size)
+            if step < 0:
+                step = -step
+                reversed_axes.append(axis)
+        else:
+            start, limit, step = 0, size, 1
+        starts.append(start)
+        limits.append(limit)
+        strides.append(step)
+    if any(starts) or tuple(limits) != shape or any(s != 1 for s in strides):
+        steps = tuple(strides) if any(s != 1 for s in strides) else None
+        x = slice_p.bind(x, start_indices=tuple(starts), limit_indices=tuple(limits), strides=steps)
+    return rev_p.bind(x, dimensions=tuple(reversed_axes)) if reversed_axes else x
+
+
+def _forward(entry: slice, size: int) -> tuple[int, int, int]:
+    """Start, limit and step of a slice, in increasing order; the step is negative where it has to be reversed."""
+    for bound in (entry.start, entry.stop, entry.step):
+        if isinstance(bound, Tracer) and bound.steering() is None:
+            raise IndexError(
+                f"the bounds of a slice are static, so that its size is known: got {entry}.\n{bound.origin()}\n"
+                "Use lax.dynamic_slice for a block of static size at a start that is data."
+            )
+    start, stop, step = entry.indices(size)
+    count = len(range(start, stop, step))
+    if not count:
+        return 0, 0, 1
+    last = start + (count - 1) * step
+    return (start, last + 1, step) if step > 0 else (last, start + 1, step)
+
+
+def _dynamic_part(x: Any, indices: Mapping[int, Any]) -> Any:
+    """Scalars that are data: a block of size 1 along their axes."""
+    shape = x.aval.shape
+    for axis, index in indices.items():
+        if not dtypes.is_integer(index.aval.dtype):
+            raise TypeError(f"arrays are indexed by integers, the index of axis {axis} is {index.aval.str_short()}")
+        if not shape[axis]:
+            raise IndexError(f"axis {axis} of {x.aval.str_short()} has size 0: it has no element to index")
+    dtype = common_index_dtype(list(indices.values()), shape)
+    zero = make_scalar(0, dtype)
+    starts = [
+        from_front(convert_element_type(indices[axis], dtype), size) if axis in indices else zero
+        for axis, size in enumerate(shape)
+    ]
+    sizes = tuple(1 if axis in indices else size for axis, size in enumerate(shape))
+    return dynamic_slice_p.bind(x, *starts, slice_sizes=sizes)
+
+
+def common_index_dtype(indices: list[Any], shape: tuple[int, ...]) -> np.dtype[Any]:
+    """The dtype in which indices are computed: int32, or 64 bits where an index has them."""
+    wide = [i.aval.dtype for i in indices if i.aval.dtype.itemsize > 4]
+    if wide:
+        return wide[0]
+    unsigned = any(dtypes.is_unsigned(i.aval.dtype) and i.aval.dtype.itemsize == 4 for i in indices)
+    return np.dtype(np.int64 if unsigned or max(shape, default=0) > 2**31 - 1 else np.int32)
+
+
+def from_front(index: Any, size: int) -> Any:
+    """Indices with the negative ones counted from the end."""
+    dtype = index.aval.dtype
+    if dtypes.is_unsigned(dtype):
+        return index
+    wrapped = add_p.bind(index, make_scalar(size, dtype))
+    return select_n_p.bind(lt_p.bind(index, make_scalar(0, dtype)), index, wrapped)

@@ -1,0 +1,34 @@
+"""`x[index]`, as NumPy's arrays have it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from corejax.extend import dtypes
+from corejax_lax_basic._base.scalars import is_array
+from corejax_lax_basic.arrays._basic_indexing import basic_index, complete
+from corejax_lax_basic.arrays._indexing_by_arrays import index_by_arrays
+
+
+def getitem(self: Any, index: Any) -> Any:
+    """Part of an array, as NumPy's indexing gives it.
+
+    Args:
+        index: an integer, slice, None, Ellipsis, a scalar integer array (its value may be traced), an integer or
+            boolean array, or a tuple of these.
+
+    Returns:
+        The part. Static integers out of bounds raise; integers that are data are clamped, as in JAX.
+
+    Raises:
+        IndexError: an integer is out of bounds (named with axis and size), or there are too many entries.
+        TypeError: an entry is nothing that arrays are indexed by.
+    """
+    entries = complete(self, index)
+    if any(is_array(e) and (e.aval.ndim or dtypes.is_bool(e.aval.dtype)) for e in entries):
+        return index_by_arrays(self, entries)
+    return basic_index(self, entries)
+
+
+METHODS: Mapping[str, Any] = {"__getitem__": getitem}

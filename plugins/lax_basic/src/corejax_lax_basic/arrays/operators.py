@@ -1,0 +1,292 @@
+"""Python's operators on arrays and tracers, with NumPy's promotion and broadcasting.
+
+Two operands of one type, and an array with a Python scalar that yields to it, go straight to the primitive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Primitive, api_boundary, as_array, dtypes, frames_left_out
+from corejax_lax_basic._base.scalars import PYTHON_SCALARS, scalar_maker
+from corejax_lax_basic._promotion import as_operand, broadcast_operands, promote_operands, yielding_scalar
+from corejax_lax_basic.conversion.convert import convert_element_type
+from corejax_lax_basic.elementwise.arithmetic import add_p, div_p, mul_p, neg_p, rem_p, sub_p
+from corejax_lax_basic.elementwise.comparison import eq_p, ge_p, gt_p, le_p, lt_p, ne_p
+from corejax_lax_basic.elementwise.logical import and_p, not_p, or_p, xor_p
+from corejax_lax_basic.elementwise.powers import integer_pow_p, pow_p
+from corejax_lax_basic.elementwise.select import select_n_p
+from corejax_lax_basic.elementwise.unary import abs_p, floor_p, sign_p
+from corejax_lax_basic.linear.dot import matmul
+
+Binary = Callable[[Any, Any], Any]
+
+_bool = np.dtype(np.bool_)
+
+# -- meanings, of operands that `as_operand` let through --------------------------------------------------
+
+
+def _elementwise(primitive: Primitive, on_bool: Primitive | None = None, inexact: bool = False) -> Binary:
+    """A binary operation; `on_bool` is the primitive for booleans, where that is another one."""
+
+    def apply(x: Any, y: Any) -> Any:
+        x, y = promote_operands(x, y, inexact=inexact, name=primitive.name)
+        if on_bool is not None and x.aval.dtype == _bool:
+            return on_bool.bind(x, y)
+        return primitive.bind(x, y)
+
+    return apply
+
+
+def _bitwise(primitive: Primitive, symbol: str) -> Binary:
+    """A binary operation on booleans and integers."""
+
+    def apply(x: Any, y: Any) -> Any:
+        x, y = promote_operands(x, y, name=primitive.name)
+        if dtypes.is_inexact(x.aval.dtype):
+            raise TypeError(f"operator {symbol} takes booleans or integers; these operands are {x.aval.dtype.name}")
+        return primitive.bind(x, y)
+
+    return apply
+
+
+def subtract(x: Any, y: Any) -> Any:
+    """`x - y`.
+
+    Raises:
+        TypeError: the operands are booleans.
+    """
+    x, y = promote_operands(x, y, name="sub")
+    if x.aval.dtype == _bool:
+        raise TypeError("operator - is not defined for booleans; use x ^ y, or convert to an integer dtype first")
+    return sub_p.bind(x, y)
+
+
+def _numbers(x: Any, y: Any, symbol: str) -> list[Any]:
+    """Operands of a division with remainder: real numbers, booleans counting as integers."""
+    dtype = dtypes.result_type(x, y)
+    if dtypes.is_complex(dtype):
+        raise TypeError(f"operator {symbol} is not defined for complex numbers; these operands are {dtype.name}")
+    return promote_operands(*_as_integers(x, y), name=symbol) if dtype == _bool else promote_operands(x, y, name=symbol)
+
+
+def _as_integers(*booleans: Any) -> list[Any]:
+    """Booleans as strongly typed default integers, since no operand is weakly typed."""
+    return [convert_element_type(x, dtypes.default_int_dtype()) for x in booleans]
+
+
+def _constant(x: Any, value: float) -> Any:
+    """A Python number as a scalar of the dtype of `x`."""
+    return scalar_maker(x.aval.dtype, x.aval.weak_type)(value)
+
+
+def _needs_correction(remainder: Any, divisor: Any) -> Any:
+    """Where truncated division differs from floored division: signs differ, and something is left."""
+    zero = _constant(remainder, 0)
+    if dtypes.is_inexact(remainder.aval.dtype):
+        return lt_p.bind(mul_p.bind(sign_p.bind(remainder), divisor), zero)
+    differs = ne_p.bind(lt_p.bind(remainder, zero), lt_p.bind(divisor, zero))
+    return and_p.bind(differs, ne_p.bind(remainder, zero))
+
+
+def remainder(x: Any, y: Any) -> Any:
+    """`x % y`, of the sign of `y`.
+
+    Raises:
+        TypeError: the operands are complex.
+    """
+    x, y = _numbers(x, y, "%")
+    rest = rem_p.bind(x, y)
+    if dtypes.is_unsigned(rest.aval.dtype):
+        return rest
+    return select_n_p.bind(_needs_correction(rest, y), rest, add_p.bind(rest, y))
+
+
+def floor_divide(x: Any, y: Any) -> Any:
+    """`x // y`, rounded down.
+
+    Raises:
+        TypeError: the operands are complex.
+    """
+    x, y = _numbers(x, y, "//")
+    if dtypes.is_inexact(x.aval.dtype):
+        return _floor_divide_floats(x, y)
+    quotient = div_p.bind(x, y)
+    if dtypes.is_unsigned(quotient.aval.dtype):
+        return quotient
+    fix = _needs_correction(rem_p.bind(x, y), y)
+    return select_n_p.bind(fix, quotient, sub_p.bind(quotient, _constant(quotient, 1)))
+
+
+def _floor_divide_floats(x: Any, y: Any) -> Any:
+    """As NumPy's: infinite (NaN for 0) where `y` is 0, NaN where `x` is infinite."""
+    rest = rem_p.bind(x, y)
+    rest = select_n_p.bind(eq_p.bind(y, _constant(y, 0)), rest, _constant(rest, 0))
+    quotient = div_p.bind(sub_p.bind(x, rest), y)  # an integer but for rounding
+    one = _constant(quotient, 1)
+    quotient = select_n_p.bind(_needs_correction(rest, y), quotient, sub_p.bind(quotient, one))
+    whole = floor_p.bind(quotient)
+    rounds_up = gt_p.bind(sub_p.bind(quotient, whole), _constant(quotient, 0.5))
+    return select_n_p.bind(rounds_up, whole, add_p.bind(whole, one))
+
+
+def divmod_(x: Any, y: Any) -> tuple[Any, Any]:
+    """`(x // y, x % y)`."""
+    return floor_divide(x, y), remainder(x, y)
+
+
+def power(x: Any, y: Any) -> Any:
+    """`x ** y`; a Python or NumPy integer as exponent is static, and the dtype that of `x`.
+
+    Raises:
+        ValueError: an integer to a negative static power.
+    """
+    if type(y) is not int or type(x) in PYTHON_SCALARS:
+        return _power_of_arrays(x, y)
+    if x.aval.dtype == _bool:
+        x = convert_element_type(x, dtypes.default_int_dtype())
+    if y < 0 and not dtypes.is_inexact(x.aval.dtype):
+        raise ValueError(
+            f"integers to negative integer powers are not integers: {x.aval.str_short()} ** {y}; "
+            "convert the base to a floating dtype first"
+        )
+    return as_array(x) if y == 1 else integer_pow_p.bind(x, y=y)
+
+
+def _power_of_arrays(x: Any, y: Any) -> Any:
+    arrays = type(x) not in PYTHON_SCALARS and type(y) not in PYTHON_SCALARS
+    if arrays and dtypes.is_inexact(x.aval.dtype) and dtypes.is_integer(y.aval.dtype):
+        return pow_p.bind(*broadcast_operands(x, y, name="pow"))  # an integer exponent stays one
+    if dtypes.result_type(x, y) == _bool:
+        x, y = _as_integers(x, y)
+    return pow_p.bind(*promote_operands(x, y, name="pow"))
+
+
+# -- operators ---------------------------------------------------------------------------------------------------
+
+
+@api_boundary
+def _pow(self: Any, other: Any) -> Any:
+    if isinstance(other, np.integer):
+        return power(self, int(other))
+    other = as_operand(other)
+    return other if other is NotImplemented else power(self, other)
+
+
+def _nowhere(dtype: Any) -> bool:
+    return False
+
+
+def _operator(
+    name: str, apply: Binary, primitive: Primitive = add_p, fits: Callable[[Any], bool] = _nowhere
+) -> dict[str, Any]:
+    """An operator and its reflected one.
+
+    Args:
+        name: `"add"` for `__add__`.
+        apply: what the operator means.
+        primitive: what that comes down to for operands of one type, and for Python scalars that yield.
+        fits: the dtypes for which it does.
+    """
+    direct = frozenset(filter(fits, dtypes.LONG_NAMES.values()))
+
+    def forward(self: Any, other: Any) -> Any:
+        aval = self.aval
+        if aval.dtype in direct:
+            if getattr(other, "aval", None) is aval:
+                return primitive.bind(self, other)
+            if (make := yielding_scalar(aval, type(other))) is not None:
+                return primitive.bind(self, make(other))
+        try:
+            other = as_operand(other)
+            return other if other is NotImplemented else apply(self, other)
+        except frames_left_out():
+            raise
+
+    def reflected(self: Any, other: Any) -> Any:
+        if self.aval.dtype in direct and (make := yielding_scalar(self.aval, type(other))) is not None:
+            return primitive.bind(make(other), self)
+        try:
+            other = as_operand(other)
+            return other if other is NotImplemented else apply(other, self)
+        except frames_left_out():
+            raise
+
+    return {f"__{name}__": forward, f"__r{name}__": reflected}
+
+
+def _number(dtype: Any) -> bool:
+    return bool(dtype != _bool)
+
+
+def _discrete(dtype: Any) -> bool:
+    return not dtypes.is_inexact(dtype)
+
+
+def _any(dtype: Any) -> bool:
+    return True
+
+
+def _negative(self: Any) -> Any:
+    if self.aval.dtype == _bool:
+        raise TypeError("operator - is not defined for booleans; use ~x, or convert to an integer dtype first")
+    return neg_p.bind(self)
+
+
+def _positive(self: Any) -> Any:
+    return self
+
+
+def _absolute(self: Any) -> Any:
+    return self if self.aval.dtype.kind in "bu" else abs_p.bind(self)
+
+
+def _invert(self: Any) -> Any:
+    if dtypes.is_inexact(self.aval.dtype):
+        raise TypeError(f"operator ~ takes booleans or integers; this operand is {self.aval.str_short()}")
+    return not_p.bind(self)
+
+
+def _shift(symbol: str) -> Binary:
+    def apply(x: Any, y: Any) -> Any:
+        raise NotImplementedError(f"operator {symbol} on arrays needs the shift primitives of a later release")
+
+    return apply
+
+
+def _comparison(name: str, primitive: Primitive) -> dict[str, Any]:
+    both = _operator(name, _elementwise(primitive), primitive, _any)
+    return {f"__{name}__": both[f"__{name}__"]}
+
+
+OPERATORS: Mapping[str, Any] = {
+    **_operator("add", _elementwise(add_p, on_bool=or_p), add_p, _number),
+    **_operator("sub", subtract, sub_p, _number),
+    **_operator("mul", _elementwise(mul_p, on_bool=and_p), mul_p, _number),
+    **_operator("truediv", _elementwise(div_p, inexact=True), div_p, dtypes.is_inexact),
+    **_operator("and", _bitwise(and_p, "&"), and_p, _discrete),
+    **_operator("or", _bitwise(or_p, "|"), or_p, _discrete),
+    **_operator("xor", _bitwise(xor_p, "^"), xor_p, _discrete),
+    **_operator("floordiv", floor_divide),
+    **_operator("mod", remainder),
+    **_operator("divmod", divmod_),
+    **{**_operator("pow", power), "__pow__": _pow},
+    **_operator("matmul", matmul),
+    **_operator("lshift", _shift("<<")),
+    **_operator("rshift", _shift(">>")),
+    **_comparison("eq", eq_p),
+    **_comparison("ne", ne_p),
+    **_comparison("lt", lt_p),
+    **_comparison("le", le_p),
+    **_comparison("gt", gt_p),
+    **_comparison("ge", ge_p),
+    "__neg__": _negative,
+    "__pos__": _positive,
+    "__abs__": _absolute,
+    "__invert__": _invert,
+}
+for _name, _function in OPERATORS.items():
+    _function.__name__ = _name

@@ -1,0 +1,141 @@
+"""convert_element_type: values in another dtype; stop_gradient: the same values, derivative zero.
+
+    convert_element_type : a[*s] -> b[*s]
+
+As StableHLO's `convert` on XLA: floats become integers by truncation, saturating, NaN becoming 0; integers wrap;
+a complex number becomes a real one by its real part; everything but zero (NaN, and i, included) becomes True.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import (
+    Primitive,
+    ShapedArray,
+    as_array,
+    defvectorized,
+    defzero,
+    dtypes,
+    get_aval,
+    is_array_like,
+    jvp_rules,
+    transpose_rules,
+    tree,
+)
+from corejax_lax_basic._base.arity import takes
+
+
+def convert_element_type(x: Any, new_dtype: Any) -> Any:
+    """`x` with elements of another dtype; nothing is bound where that is the dtype already.
+
+    Args:
+        x: array of any dtype and shape.
+        new_dtype: a dtype, its name, or a scalar type; Python's scalar types have the default width.
+
+    Returns:
+        Array of the same shape, strongly typed.
+
+    Raises:
+        TypeError: `new_dtype` does not name a supported dtype, or `x` is not an array.
+    """
+    dtype = dtypes.canonicalize_dtype(new_dtype)
+    aval = get_aval(x)
+    if aval.dtype == dtype and not aval.weak_type:
+        return as_array(x)
+    return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=False)
+
+
+def as_weak_as(x: Any, *others: Any) -> Any:
+    """`x` weakly typed where all the others are: what a rule makes in place of a result that would be."""
+    if get_aval(x).weak_type or not all(get_aval(other).weak_type for other in others):
+        return x
+    return convert_element_type_p.bind(x, new_dtype=get_aval(x).dtype, weak_type=True)
+
+
+def convert(x: np.ndarray[Any, Any], *, new_dtype: np.dtype[Any], weak_type: bool = False) -> np.ndarray[Any, Any]:
+    """The elements in another dtype, as StableHLO's `convert`."""
+    if dtypes.is_bool(new_dtype):
+        return np.asarray(x != np.zeros((), x.dtype))
+    if dtypes.is_complex(x.dtype) and not dtypes.is_complex(new_dtype):
+        x = x.real
+    if dtypes.is_integer(new_dtype) and dtypes.is_float(x.dtype):
+        return _saturated(x, new_dtype)
+    return x.astype(new_dtype)
+
+
+def _saturated(x: np.ndarray[Any, Any], new_dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    info = dtypes.iinfo(new_dtype)
+    wide = np.trunc(x.astype(np.float64))
+    low, high = float(info.min), float(int(info.max) + 1)  # both exact, unlike info.max itself
+    inside = (wide >= low) & (wide < high)
+    carrier = np.uint64 if new_dtype == np.uint64 else np.int64
+    out = np.where(inside, wide, 0.0).astype(carrier)
+    out = np.where(wide >= high, carrier(int(info.max)), np.where(wide < low, carrier(int(info.min)), out))
+    return out.astype(new_dtype)
+
+
+@takes("convert_element_type", 1)
+def _abstract_eval(x: ShapedArray, *, new_dtype: np.dtype[Any], weak_type: bool) -> ShapedArray:
+    return ShapedArray(x.shape, new_dtype, weak_type)
+
+
+convert_element_type_p = Primitive(
+    "convert_element_type",
+    impl=convert,
+    abstract_eval=_abstract_eval,
+    linear_in=(0,),
+    tags=("elementwise",),
+    doc="The same values in another dtype.",
+)
+defvectorized(convert_element_type_p)
+
+
+def _jvp(primals: Any, tangents: Any, *, new_dtype: np.dtype[Any], weak_type: bool) -> tuple[Any, Any]:
+    out = convert_element_type_p.bind(*primals, new_dtype=new_dtype, weak_type=weak_type)
+    (tangent,) = tangents
+    if tangent is None or not dtypes.is_inexact(new_dtype):
+        return out, None
+    return out, convert_element_type(tangent, new_dtype)
+
+
+def _transpose(ct: Any, x: Any, *, new_dtype: np.dtype[Any], weak_type: bool) -> list[Any]:
+    return [convert_element_type(ct, x.aval.dtype)]
+
+
+jvp_rules.register(convert_element_type_p, _jvp, symbolic_zeros=True)
+transpose_rules.register(convert_element_type_p, _transpose)
+
+
+# -- stop_gradient -----------------------------------------------------------------------------------------
+
+
+def stop_gradient(x: Any) -> Any:
+    """`x` itself, whose derivative counts as zero; a pytree of arrays is taken leaf by leaf.
+
+    Integers and booleans, which have no derivative, and leaves that are not arrays pass as they are.
+    """
+
+    def stop(leaf: Any) -> Any:
+        if is_array_like(leaf) and dtypes.is_inexact(get_aval(leaf).dtype):
+            return stop_gradient_p.bind(leaf)
+        return leaf
+
+    return stop(x) if hasattr(x, "aval") else tree.tree_map(stop, x)
+
+
+def _identity(x: Any) -> Any:
+    return x
+
+
+stop_gradient_p = Primitive(
+    "stop_gradient",
+    impl=_identity,
+    abstract_eval=takes("stop_gradient", 1)(_identity),
+    tags=("elementwise",),
+    doc="The operand, with derivative zero.",
+)
+defzero(stop_gradient_p)
+defvectorized(stop_gradient_p)

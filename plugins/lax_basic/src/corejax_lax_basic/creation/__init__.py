@@ -1,0 +1,1 @@
+"""Arrays made of nothing: filled with one value, or with their indices."""

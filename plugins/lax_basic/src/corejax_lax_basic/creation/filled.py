@@ -1,0 +1,51 @@
+"""Arrays from nothing: filled with a value, or like another array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from corejax.extend import as_array, dtypes, get_aval
+from corejax_lax_basic._base.axes import canonical_shape
+from corejax_lax_basic._base.scalars import PYTHON_SCALARS, make_scalar
+from corejax_lax_basic.conversion.convert import convert_element_type
+from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p
+
+
+def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
+    """An array filled with one value.
+
+    Args:
+        shape: its shape.
+        fill_value: a scalar.
+        dtype: dtype of the result; by default the fill value's (then a Python scalar gives a weakly typed array).
+
+    Raises:
+        TypeError: the fill value is not a scalar, or the shape is not made of concrete integers.
+    """
+    shape = canonical_shape(shape)
+    aval = get_aval(fill_value) if dtype is None or type(fill_value) not in PYTHON_SCALARS else None
+    if aval is not None and aval.ndim:
+        raise TypeError(f"full: the fill value is a scalar, got {aval.str_short()}")
+    if dtype is None:
+        value = as_array(fill_value)
+    elif aval is None:
+        value = make_scalar(fill_value, dtypes.canonicalize_dtype(dtype))
+    else:
+        value = convert_element_type(fill_value, dtype)
+    return value if not shape else broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=())
+
+
+def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None) -> Any:
+    """As `full`, with the shape, dtype and weak type of `x` unless given."""
+    aval = get_aval(x)
+    shape = aval.shape if shape is None else canonical_shape(shape)
+    if dtype is None and aval.weak_type and type(fill_value) in PYTHON_SCALARS:
+        value = make_scalar(fill_value, aval.dtype, True)
+        return value if not shape else broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=())
+    return full(shape, fill_value, aval.dtype if dtype is None else dtype)
+
+
+def zeros_like_array(x: Any) -> Any:
+    """Zeros of the shape and dtype of `x`."""
+    return full_like(x, 0)

@@ -1,0 +1,65 @@
+"""`iota`: arrays whose elements are their index along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Primitive, ShapedArray, defzero, dtypes
+from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.axes import canonical_axis, canonical_shape
+
+
+def iota(dtype: Any, size: int) -> Any:
+    """`0, 1, ..., size - 1`: a vector of a dtype."""
+    return broadcasted_iota(dtype, (size,), 0)
+
+
+def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Any:
+    """An array whose elements are their index along one axis.
+
+    Args:
+        dtype: dtype of the result, a number.
+        shape: its shape.
+        dimension: the axis.
+
+    Raises:
+        TypeError: the dtype is bool, or `shape` is not made of concrete integers.
+        ValueError: there is no such axis.
+    """
+    shape = canonical_shape(shape)
+    axis = canonical_axis(dimension, len(shape), "iota: dimension")
+    return iota_p.bind(dtype=dtypes.canonicalize_dtype(dtype), shape=shape, dimension=axis)
+
+
+def _iota_impl(*, dtype: Any, shape: tuple[int, ...], dimension: int) -> Any:
+    with np.errstate(all="ignore"):
+        line = np.arange(shape[dimension]).astype(dtype)
+    unit = [1] * len(shape)
+    unit[dimension] = shape[dimension]
+    return np.broadcast_to(line.reshape(unit), shape)
+
+
+@takes("iota", 0)
+def _iota_abstract_eval(*, dtype: Any, shape: tuple[int, ...], dimension: int) -> ShapedArray:
+    if dtypes.is_bool(dtype):
+        raise TypeError("iota: the dtype is a number's, got bool")
+    if not 0 <= dimension < len(shape):
+        raise ValueError(f"iota: dimension {dimension} is not an axis of shape {shape}")
+    return ShapedArray(shape, dtype)
+
+
+def _iota_vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> Any:
+    return iota_p.bind(**params), None
+
+
+iota_p = Primitive(
+    "iota",
+    impl=_iota_impl,
+    abstract_eval=_iota_abstract_eval,
+    vmap=_iota_vmap,
+    doc="An array whose elements are their index along one axis.",
+)
+defzero(iota_p)

@@ -1,0 +1,164 @@
+"""Impl rules of functions that take complex numbers: NumPy's, with XLA's values where a part is infinite or NaN.
+
+C leaves much open there, and NumPy and XLA choose differently. What is compiled is not slowed down for that, so a value
+is XLA's whichever way it is computed. Real numbers, and complex arrays that are finite throughout, take NumPy's way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from corejax_lax_basic._base.narrow_floats import through_float32
+
+_NAN = complex(np.nan, np.nan)
+
+
+def _of_parts(re: Any, im: Any, dtype: Any) -> Any:
+    out = np.empty(np.broadcast_shapes(re.shape, im.shape), dtype)
+    out.real, out.imag = re, im
+    return out
+
+
+def _mended(f: Any, mend: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+    """NumPy's `f`; `mend(x, out)` gives the result where that of complex numbers is not finite throughout."""
+
+    def impl(x: Any) -> Any:
+        out = f(x)
+        if x.dtype.kind == "c" and not np.isfinite(out).all():
+            return mend(x, out)
+        return out
+
+    return impl
+
+
+def _nan_of_nan(x: Any, out: Any) -> Any:
+    """A NaN in either part is one in both, also beside an infinite one."""
+    return np.where(np.isnan(x), out.dtype.type(_NAN if out.dtype.kind == "c" else np.nan), out)
+
+
+def _tan_mended(x: Any, out: Any) -> Any:
+    return np.where(np.isnan(out) & (x.real != 0), out.dtype.type(_NAN), out)
+
+
+def _tanh_mended(x: Any, out: Any) -> Any:
+    return np.where(np.isnan(out) & (x.imag != 0), out.dtype.type(_NAN), out)
+
+
+def _expm1_mended(x: Any, out: Any) -> Any:
+    """Real numbers have real values."""
+    return _of_parts(out.real, np.where(x.imag == 0, x.imag, out.imag), x.dtype)
+
+
+def _sin_mended(x: Any, out: Any) -> Any:
+    a, b = x.real, x.imag
+    by_parts = _of_parts(np.sin(a) * np.cosh(b), np.cos(a) * np.sinh(b), x.dtype)
+    return np.where(np.isfinite(out), out, by_parts)
+
+
+def _cos_mended(x: Any, out: Any) -> Any:
+    a, b = x.real, x.imag
+    by_parts = _of_parts(np.cos(a) * np.cosh(b), -np.sin(a) * np.sinh(b), x.dtype)
+    return np.where(np.isfinite(out), out, by_parts)
+
+
+absolute = _mended(np.absolute, _nan_of_nan)
+log = _mended(np.log, _nan_of_nan)
+expm1 = _mended(np.expm1, _expm1_mended)
+tan = _mended(np.tan, _tan_mended)
+tanh = _mended(np.tanh, _tanh_mended)
+sin = _mended(np.sin, _sin_mended)
+cos = _mended(np.cos, _cos_mended)
+_square_root = _mended(np.sqrt, _nan_of_nan)
+
+
+def sqrt(x: Any) -> Any:
+    """On the branch cut the sign of a zero does not count."""
+    return _square_root(x + x.dtype.type(0)) if x.dtype.kind == "c" else np.sqrt(x)
+
+
+def log1p(x: Any) -> Any:
+    """Accurate near 0, and finite for the largest numbers, which NumPy's is not for complex ones."""
+    if x.dtype.kind != "c":
+        return np.log1p(x)
+    a, b = x.real, x.imag
+    small = (abs(a) < 0.5) & (abs(b) < 0.5)
+    out = log(_of_parts(a + 1, b, x.dtype))
+    return _of_parts(np.where(small, np.log1p(a * (a + 2) + b * b) / 2, out.real), out.imag, x.dtype)
+
+
+@through_float32
+def rsqrt(x: Any) -> Any:
+    """Zero of infinite numbers, and infinite only in the real part of zero."""
+    out = np.reciprocal(np.sqrt(x))
+    if x.dtype.kind == "c" and not np.isfinite(out).all():
+        out = np.where(np.isinf(x), x.dtype.type(0), out)
+        return np.where(x == 0, x.dtype.type(complex(np.inf, np.nan)), out)
+    return out
+
+
+def exp(x: Any) -> Any:
+    """NaN where the angle is not finite, for zero too."""
+    out = np.exp(x)
+    if x.dtype.kind == "c" and not np.isfinite(x.imag).all():
+        return np.where(np.isfinite(x.imag), out, out.dtype.type(_NAN))
+    return out
+
+
+def sign(x: Any) -> Any:
+    """`x / |x|`, part by part."""
+    size = np.absolute(x)
+    size = np.where(size == 0, size.dtype.type(1), size)
+    return _of_parts(x.real / size, x.imag / size, x.dtype)
+
+
+def divide(x: Any, y: Any) -> Any:
+    """`x / y`; complex quotients that are not finite as C's Annex G recommends."""
+    out = np.divide(x, y)
+    if x.dtype.kind == "c" and not np.isfinite(out).all():
+        return np.where(np.isfinite(out), out, _quotient(*np.broadcast_arrays(x, y)))
+    return out
+
+
+def _quotient(x: Any, y: Any) -> Any:
+    """Smith's algorithm, and what Annex G says of infinite operands and zero divisors where that gives NaN only."""
+    a, b, c, d = x.real, x.imag, y.real, y.imag
+    first = abs(c) < abs(d)
+    small, large = np.where(first, (c, d), (d, c))
+    ratio = small / large
+    scale = large + small * ratio
+    re = np.where(first, a * ratio + b, a + b * ratio) / scale
+    im = np.where(first, b * ratio - a, b - a * ratio) / scale
+    of_zero, of_infinite, by_infinite = (y == 0) & ~(np.isnan(a) & np.isnan(b)), np.isinf(x), np.isinf(y)
+    infinity = np.copysign(c.dtype.type(np.inf), c)
+    p, q = (np.copysign(np.isinf(v).astype(v.dtype), v) for v in (a, b))
+    r, s = (np.copysign(np.isinf(v).astype(v.dtype), v) for v in (c, d))
+    conditions = [~(np.isnan(re) & np.isnan(im)), of_zero, of_infinite & np.isfinite(y), by_infinite & np.isfinite(x)]
+    re = np.select(conditions, [re, infinity * a, np.inf * (p * c + q * d), 0 * (a * r + b * s)], np.nan)
+    im = np.select(conditions, [im, infinity * b, np.inf * (q * c - p * d), 0 * (b * r - a * s)], np.nan)
+    return _of_parts(re, im, x.dtype)
+
+
+def power(x: Any, y: Any) -> Any:
+    """`x ** y`; in polar coordinates where a complex power is not finite."""
+    out = np.power(x, y)
+    if x.dtype.kind != "c":
+        return out
+    regular = np.isfinite(out) & np.isfinite(x) & np.isfinite(y)
+    return out if regular.all() else np.where(regular, out, _polar_power(*np.broadcast_arrays(x, y)))
+
+
+def _polar_power(x: Any, y: Any) -> Any:
+    """`|x|**c exp(-d angle)`, turned by `c angle + d log|x|`, for `y = c + di`; exact at 1**y, x**0 and inf**c."""
+    a, b, c, d = x.real, x.imag, y.real, y.imag
+    modulus, angle = np.hypot(a, b), np.arctan2(b, a)
+    modulus = np.where(np.isnan(x), a.dtype.type(np.nan), modulus)
+    size = np.power(modulus, c) * np.exp(-d * angle)
+    turn = c * angle + d * np.log(modulus)
+    real = _of_parts(np.power(a, c), np.zeros_like(a), x.dtype)
+    one, of_zero = (y == 0) | (x == 1), (x == 0) & (c > 0) & np.isfinite(d)
+    of_infinity = (a == np.inf) & (b == 0) & (d == 0) & (c != 0) & ~np.isnan(c)
+    polar = _of_parts(size * np.cos(turn), size * np.sin(turn), x.dtype)
+    return np.select([one, of_zero, of_infinity], [np.ones_like(x), np.zeros_like(x), real], polar)

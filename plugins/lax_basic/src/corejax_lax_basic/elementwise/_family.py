@@ -1,0 +1,147 @@
+"""Tables of elementwise primitives: what a row says, and what rules of such primitives share.
+
+    sin, sin_p = unary("sin", np.sin, INEXACT, "sine", tangents(lambda t, x: mul(cos(x), t)), "Sine of radians.")
+
+A row gives the public function and the primitive, with all of its rules. `translations` reads `STABLEHLO`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import (
+    Array,
+    Primitive,
+    defbroadcasting,
+    defvectorized,
+    get_aval,
+)
+from corejax_lax_basic._base import by_name
+from corejax_lax_basic._base.derivatives import Derivative, Function
+from corejax_lax_basic._base.type_rules import Kinds, elementwise
+from corejax_lax_basic._promotion import scalars_yield
+from corejax_lax_basic.shape.broadcasting import broadcast_in_dim
+
+__corejax_registers_for_caller__ = True  # a row's provenance is its own line, not one of this file
+
+# Primitives that are one StableHLO operation, and which.
+STABLEHLO: dict[Primitive, str] = {}
+
+
+# -- rows ----------------------------------------------------------------------------------------------------------
+
+
+def unary(
+    name: str, impl: Function, accepts: Kinds, stablehlo: str | None, derivative: Derivative, doc: str, **more: Any
+) -> tuple[Function, Primitive]:
+    """A function of one operand: a row in the table of its family.
+
+    Args:
+        name: the primitive.
+        impl: its impl rule, often a NumPy function.
+        accepts: kinds of dtype that it takes.
+        stablehlo: the StableHLO operation that it is; None where `translations` has a rule for it.
+        derivative: `tangents(...)`, `tangents_with_result(...)`, `linear(...)`, `jvp_rule(...)`, or `defzero`.
+        doc: docstring of the function and the primitive.
+        more: see `_primitive`.
+
+    Returns:
+        The function and the primitive.
+    """
+    primitive = _primitive(name, 1, impl, accepts, stablehlo, derivative, doc, **more)
+
+    def function(x: Any) -> Any:
+        return primitive.bind(x)
+
+    return _documented(function, primitive, more), primitive
+
+
+def binary(
+    name: str, impl: Function, accepts: Kinds, stablehlo: str | None, derivative: Derivative, doc: str, **more: Any
+) -> tuple[Function, Primitive]:
+    """As `unary`, a function of two operands, of which a scalar yields to the other one."""
+    primitive = _primitive(name, 2, impl, accepts, stablehlo, derivative, doc, **more)
+
+    def function(x: Any, y: Any) -> Any:
+        if getattr(x, "aval", None) is not getattr(y, "aval", x):
+            x, y = scalars_yield(x, y)
+        return primitive.bind(x, y)
+
+    return _documented(function, primitive, more), primitive
+
+
+def _primitive(
+    name: str,
+    operands: int,
+    impl: Function,
+    accepts: Kinds,
+    stablehlo: str | None,
+    derivative: Derivative,
+    doc: str,
+    *,
+    function: str = "",
+    result: Callable[[np.dtype[Any]], np.dtype[Any]] | None = None,
+    abstract_eval: Function | None = None,
+    linear_in: tuple[int, ...] = (),
+    transpose: Function | None = None,
+) -> Primitive:
+    """The primitive of a row.
+
+    Args:
+        name, operands, impl, accepts, stablehlo, derivative, doc: as in `unary`.
+        function: name of the public function, where that is not the primitive's.
+        result: dtype of the result by that of the operands; by default the same.
+        abstract_eval: the type rule, where it is not the common one.
+        linear_in: positions of the operands in which it is linear, the others held.
+        transpose: the transpose rule, where `derivative` does not have it.
+    """
+    primitive = Primitive(
+        name,
+        impl=impl,
+        abstract_eval=abstract_eval or elementwise(name, operands, accepts, result),
+        transpose=transpose,
+        linear_in=linear_in,
+        tags=("elementwise",),
+        doc=doc,
+    )
+    (defvectorized if operands == 1 else defbroadcasting)(primitive)
+    derivative(primitive)
+    if stablehlo is not None:
+        STABLEHLO[primitive] = stablehlo
+    return primitive
+
+
+def _documented(function: Function, primitive: Primitive, more: dict[str, Any]) -> Function:
+    function.__name__ = function.__qualname__ = more.get("function", primitive.name)
+    function.__module__ = primitive.provenance.module
+    function.__doc__ = primitive.doc
+    return function
+
+
+# -- for rules -----------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _scalar(dtype: np.dtype[Any], value: float) -> Array:
+    return Array(np.array(value, dtype))
+
+
+def constant(x: Any, value: float) -> Array:
+    """A scalar of the dtype of `x`."""
+    return _scalar(get_aval(x).dtype, value)
+
+
+def spread(tangent: Any, out: Any) -> Any:
+    """The tangent of a scalar operand repeated over the shape of the result; any other as it is."""
+    shape = get_aval(out).shape
+    return tangent if get_aval(tangent).shape == shape else broadcast_in_dim(tangent, shape, ())
+
+
+def unbroadcast(aval: Any, ct: Any) -> Any:
+    """The cotangent of an operand: summed where a scalar was mixed with an array."""
+    shape = get_aval(ct).shape
+    return ct if shape == aval.shape else by_name.reduce_sum(ct, tuple(range(len(shape))))

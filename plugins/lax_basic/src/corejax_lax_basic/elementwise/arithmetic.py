@@ -1,0 +1,189 @@
+"""Arithmetic: neg add sub mul div rem max min.
+
+    add : (a[*s], a[*s]) -> a[*s]
+
+Operands of one dtype and shape, or scalars beside arrays; Python scalars and weakly typed arrays take the other
+operand's dtype. Each function raises TypeError where dtypes or shapes disagree, and for dtypes not named. Integer
+arithmetic wraps around; integer division truncates.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import dtypes, is_undef_primal
+from corejax_lax_basic._base.derivatives import jvp_rule, linear, tangents, tangents_with_result
+from corejax_lax_basic._base.type_rules import ANY, NUMERIC, REAL
+from corejax_lax_basic.conversion.convert import stop_gradient
+from corejax_lax_basic.elementwise import _complex_values
+from corejax_lax_basic.elementwise._family import binary, constant, spread, unary, unbroadcast
+from corejax_lax_basic.elementwise.comparison import eq
+from corejax_lax_basic.elementwise.select import select_n
+
+# -- neg -----------------------------------------------------------------------------------------------------------
+
+neg, neg_p = unary(
+    "neg", np.negative, NUMERIC, "negate",
+    linear(lambda ct, x: [neg(ct)]),
+    "`-x`; integer, floating-point or complex, the same dtype out (StableHLO `negate`).",
+    linear_in=(0,),
+)  # fmt: skip
+
+# -- add, sub ------------------------------------------------------------------------------------------------------
+
+
+def _add_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
+    out = add_p.bind(*primals)
+    s, t = tangents
+    if s is not None and t is not None:
+        return out, add_p.bind(s, t)
+    moving = s if t is None else t
+    return out, None if moving is None else spread(moving, out)
+
+
+def _add_transpose(ct: Any, x: Any, y: Any) -> list[Any]:
+    return [unbroadcast(z.aval, ct) if is_undef_primal(z) else None for z in (x, y)]
+
+
+add, add_p = binary(
+    "add", np.add, NUMERIC, "add",
+    jvp_rule(_add_jvp),
+    "`x + y`; integer, floating-point or complex, the same dtype out (StableHLO `add`).",
+    linear_in=(0, 1), transpose=_add_transpose,
+)  # fmt: skip
+
+
+def _sub_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
+    out = sub_p.bind(*primals)
+    s, t = tangents
+    if s is not None and t is not None:
+        return out, sub_p.bind(s, t)
+    if s is None and t is None:
+        return out, None
+    return out, spread(s if t is None else neg(t), out)
+
+
+def _sub_transpose(ct: Any, x: Any, y: Any) -> list[Any]:
+    return [
+        unbroadcast(x.aval, ct) if is_undef_primal(x) else None,
+        unbroadcast(y.aval, neg(ct)) if is_undef_primal(y) else None,
+    ]
+
+
+sub, sub_p = binary(
+    "sub", np.subtract, NUMERIC, "subtract",
+    jvp_rule(_sub_jvp),
+    "`x - y`; integer, floating-point or complex, the same dtype out (StableHLO `subtract`).",
+    linear_in=(0, 1), transpose=_sub_transpose,
+)  # fmt: skip
+
+# -- mul -----------------------------------------------------------------------------------------------------------
+
+
+def _mul_transpose(ct: Any, x: Any, y: Any) -> list[Any]:
+    return [
+        unbroadcast(x.aval, mul(ct, y)) if is_undef_primal(x) else None,
+        unbroadcast(y.aval, mul(x, ct)) if is_undef_primal(y) else None,
+    ]
+
+
+mul, mul_p = binary(
+    "mul", np.multiply, NUMERIC, "multiply",
+    tangents(lambda t, x, y: mul(t, y), lambda t, x, y: mul(x, t)),
+    "`x * y`; integer, floating-point or complex, the same dtype out (StableHLO `multiply`).",
+    linear_in=(0, 1), transpose=_mul_transpose,
+)  # fmt: skip
+
+# -- div, rem ------------------------------------------------------------------------------------------------------
+
+
+def _div(x: Any, y: Any) -> Any:
+    if dtypes.is_inexact(x.dtype):
+        return _complex_values.divide(x, y)
+    quotient = (x - _rem(x, y)) // np.where(y == 0, y.dtype.type(1), y)
+    return np.where(y == 0, np.invert(np.zeros_like(y)), quotient)
+
+
+def _rem(x: Any, y: Any) -> Any:
+    if dtypes.is_inexact(x.dtype):
+        return np.fmod(x, y)
+    return np.where(y == 0, x, np.fmod(x, np.where(y == 0, y.dtype.type(1), y)))
+
+
+def _div_transpose(ct: Any, x: Any, y: Any) -> list[Any]:
+    ct_x = div(ct, y)  # which refuses a divisor that has no value: a quotient is not linear in it
+    return [unbroadcast(x.aval, ct_x), None]
+
+
+def _by_divisor(t: Any, quotient: Any, y: Any) -> Any:
+    """Tangent of a quotient by its divisor: `-t quotient / y`."""
+    return mul(neg(div(quotient, y)), t)
+
+
+div, div_p = binary(
+    "div", _div, NUMERIC, "divide",
+    tangents_with_result(lambda t, q, x, y: div(t, y), lambda t, q, x, y: _by_divisor(t, q, y)),
+    """`x / y`; integer, floating-point or complex, the same dtype out (StableHLO `divide`).
+
+    Integers are truncated towards zero; `x / 0` is -1 (all bits set) and the least integer over -1 is itself.
+    """,
+    linear_in=(0,), transpose=_div_transpose,
+)  # fmt: skip
+
+
+def _times_taken(t: Any, rest: Any, x: Any, y: Any) -> Any:
+    """Tangent of a remainder by its divisor: minus the whole number of times that it was taken, which is a constant."""
+    return mul(neg(stop_gradient(div(sub(x, rest), y))), t)
+
+
+rem, rem_p = binary(
+    "rem", _rem, REAL, "remainder",
+    tangents_with_result(lambda t, r, x, y: spread(t, r), _times_taken),
+    """Remainder of truncated division, with the sign of `x`; integer or floating-point (StableHLO `remainder`).
+
+    The remainder by integer 0 is `x`; by floating-point 0 it is NaN.
+    """,
+)  # fmt: skip
+
+# -- max, min ------------------------------------------------------------------------------------------------------
+
+
+def _extremum(of_real: Any, first_wins: Any) -> Any:
+    def impl(x: Any, y: Any) -> Any:
+        if not dtypes.is_complex(x.dtype):
+            return of_real(x, y)
+        ties = x.real == y.real
+        return np.where(np.where(ties, first_wins(x.imag, y.imag), first_wins(x.real, y.real)), x, y)
+
+    return impl
+
+
+def _share(x: Any, out: Any, y: Any) -> Any:
+    """Derivative of a maximum by `x`: 1 where `x` is chosen, 1/2 where `y` ties, else 0."""
+    chosen = select_n(eq(y, out), constant(out, 1), constant(out, 0.5))
+    return select_n(eq(x, out), constant(out, 0), chosen)
+
+
+_shared = tangents_with_result(
+    lambda t, out, x, y: mul(_share(x, out, y), t), lambda t, out, x, y: mul(_share(y, out, x), t)
+)
+
+max, max_p = binary(
+    "max", _extremum(np.maximum, np.greater), ANY, None,
+    _shared,
+    """The larger of two, NaN if either is; any dtype, complex in lexicographic order (StableHLO `maximum`).
+
+    Operands that tie share the derivative.
+    """,
+)  # fmt: skip
+
+min, min_p = binary(
+    "min", _extremum(np.minimum, np.less), ANY, None,
+    _shared,
+    """The smaller of two, NaN if either is; any dtype, complex in lexicographic order (StableHLO `minimum`).
+
+    Operands that tie share the derivative.
+    """,
+)  # fmt: skip

@@ -1,0 +1,180 @@
+"""Powers: pow integer_pow square.
+
+pow : (a[*s], a[*s]) -> a[*s]
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import (
+    Array,
+    Primitive,
+    ShapedArray,
+    as_array,
+    defbroadcasting,
+    defjvp_with_result,
+    defvectorized,
+    dtypes,
+    get_aval,
+    jvp_rules,
+)
+from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.narrow_floats import through_float32
+from corejax_lax_basic._base.type_rules import NUMERIC, check_equal_dtypes, check_kind, joint_shape
+from corejax_lax_basic._promotion import scalars_yield
+from corejax_lax_basic.conversion.convert import convert_element_type, stop_gradient
+from corejax_lax_basic.elementwise import _complex_values
+from corejax_lax_basic.elementwise._family import constant
+from corejax_lax_basic.elementwise.arithmetic import mul, sub
+from corejax_lax_basic.elementwise.comparison import eq
+from corejax_lax_basic.elementwise.logical import bitwise_and
+from corejax_lax_basic.elementwise.select import select_n
+from corejax_lax_basic.elementwise.unary import log
+
+# -- pow -----------------------------------------------------------------------------------------------------------
+
+
+def pow(x: Any, y: Any) -> Any:
+    """`x ** y`; integer, floating-point or complex, of the dtype of `x` (StableHLO `power`).
+
+    Args:
+        x: base.
+        y: exponent: of the dtype of `x`, or integers where `x` is inexact. An integer raised to a negative power
+            is 0, except that 1 and -1 have their inverses.
+
+    Raises:
+        TypeError: dtypes or shapes disagree.
+    """
+    if not (dtypes.is_inexact(get_aval(x).dtype) and dtypes.is_integer(get_aval(y).dtype)):
+        x, y = scalars_yield(x, y)
+    return pow_p.bind(x, y)
+
+
+def _pow(x: Any, y: Any) -> Any:
+    if dtypes.is_inexact(x.dtype):
+        if y.dtype is not x.dtype:
+            y = y.astype(x.dtype)
+        if y.size == 1 and y.item() == 0.5 and dtypes.is_float(x.dtype):
+            x = _as_base_of_roots(x)
+        return _complex_values.power(x, y)
+    if dtypes.is_unsigned(x.dtype):
+        return np.power(x, y)
+    # With a negative exponent only 1 and -1 have an integer inverse, which is their power by the parity.
+    unit = (x == 1) | (x == -1)
+    return np.where((y < 0) & ~unit, x.dtype.type(0), np.power(x, np.where(y < 0, y & 1, y)))
+
+
+def _as_base_of_roots(x: Any) -> Any:
+    """A base for which NumPy's square root is the power 1/2, which is infinite at -inf and 0.0 at -0.0."""
+    lowest = x == -np.inf
+    return (np.where(lowest, x.dtype.type(np.inf), x) if lowest.any() else x) + x.dtype.type(0)
+
+
+@takes("pow", 2)
+def _pow_abstract_eval(x: ShapedArray, y: ShapedArray) -> ShapedArray:
+    check_kind("pow", x, NUMERIC, "first")
+    check_kind("pow", y, NUMERIC, "second")
+    if not (dtypes.is_inexact(x.dtype) and dtypes.is_integer(y.dtype)):
+        check_equal_dtypes("pow", (x, y))
+    return ShapedArray(joint_shape("pow", (x, y)), x.dtype, x.weak_type and y.weak_type)
+
+
+pow_p = Primitive("pow", impl=_pow, abstract_eval=_pow_abstract_eval, tags=("elementwise",), doc=pow.__doc__)
+defbroadcasting(pow_p)
+
+# The derivative of x**y by y counts as zero where x is 0, and so do all that follow from it: there the power is
+# constant for y > 0, and the limit of a mixed derivative is infinite or not there. 0**0 is constant in both.
+
+
+def _unless_zero(x: Any) -> Any:
+    return select_n(eq(x, constant(x, 0)), x, constant(x, 1))
+
+
+def _by_base(t: Any, out: Any, x: Any, y: Any) -> Any:
+    """`t y x**(y-1)`, and 0 for 0**0."""
+    if not dtypes.is_inexact(get_aval(y).dtype):
+        lowered = pow(x, sub(_unless_zero(y), constant(y, 1)))
+        return mul(t, mul(convert_element_type(y, get_aval(x).dtype), lowered))
+    if type(y) is Array:  # a constant: nothing is differentiated by it
+        lowered = pow(x, sub(y if y.ndim == 0 and y.item() else _unless_zero(y), constant(y, 1)))
+        return mul(t, mul(y, lowered))
+    at_zero = eq(x, constant(x, 0))
+    y = select_n(at_zero, y, stop_gradient(y))
+    constant_power = bitwise_and(at_zero, eq(y, constant(y, 0)))
+    lowered = pow(x, sub(select_n(constant_power, y, constant(y, 1)), constant(y, 1)))
+    return mul(t, mul(y, lowered))
+
+
+def _by_exponent(t: Any, out: Any, x: Any, y: Any) -> Any:
+    """`t log(x) x**y`, and 0 where `x` is 0."""
+    return mul(t, mul(log(_unless_zero(x)), out))
+
+
+defjvp_with_result(pow_p, _by_base, _by_exponent)
+
+# -- integer_pow ---------------------------------------------------------------------------------------------------
+
+
+def integer_pow(x: Any, y: int) -> Any:
+    """`x ** y` for a static Python int `y`; integer, floating-point or complex, the same dtype out.
+
+    Raises:
+        TypeError: `y` is not an integer, or is negative for an integer dtype.
+    """
+    y = operator.index(y)
+    return as_array(x) if y == 1 else integer_pow_p.bind(x, y=y)
+
+
+def square(x: Any) -> Any:
+    """`x * x`; integer, floating-point or complex, the same dtype out."""
+    return integer_pow_p.bind(x, y=2)
+
+
+@through_float32
+def _integer_pow(x: Any, *, y: int) -> Any:
+    power, base, left = None, x, abs(y)
+    while left:
+        if left & 1:
+            power = base if power is None else power * base
+        left >>= 1
+        if left:
+            base = base * base
+    if power is None:
+        return np.ones_like(x)
+    return _complex_values.divide(np.ones_like(x), power) if y < 0 else power
+
+
+@takes("integer_pow", 1)
+def _integer_pow_abstract_eval(x: ShapedArray, *, y: int) -> ShapedArray:
+    check_kind("integer_pow", x, NUMERIC)
+    if y < 0 and not dtypes.is_inexact(x.dtype):
+        raise TypeError(
+            f"integer_pow: an integer cannot be raised to the negative power {y}, got {x.str_short()}; "
+            "convert it to a floating-point dtype first, x.astype('float32')"
+        )
+    return x
+
+
+integer_pow_p = Primitive(
+    "integer_pow",
+    impl=_integer_pow,
+    abstract_eval=_integer_pow_abstract_eval,
+    tags=("elementwise",),
+    doc=integer_pow.__doc__,
+)
+defvectorized(integer_pow_p)
+
+
+def _integer_pow_jvp(primals: Any, tangents: Any, *, y: int) -> tuple[Any, Any]:
+    (x,), (t,) = primals, tangents
+    out = integer_pow_p.bind(x, y=y)
+    if t is None or y == 0:
+        return out, None
+    return out, t if y == 1 else mul(mul(constant(x, y), integer_pow(x, y - 1)), t)
+
+
+jvp_rules.register(integer_pow_p, _integer_pow_jvp, symbolic_zeros=True)

@@ -1,0 +1,153 @@
+"""Choosing between values, element by element: select_n, select, clamp."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import (
+    Primitive,
+    ShapedArray,
+    defbroadcasting,
+    defjvp,
+    is_undef_primal,
+    jvp_rules,
+    transpose_rules,
+)
+from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.type_rules import ORDERED, check_equal_dtypes, elementwise, joint_shape
+from corejax_lax_basic._promotion import scalars_yield
+from corejax_lax_basic.elementwise._family import constant, spread, unbroadcast
+from corejax_lax_basic.elementwise.comparison import gt, lt
+from corejax_lax_basic.elementwise.logical import bitwise_and, bitwise_or
+
+# -- select_n ----------------------------------------------------------------------------------------------
+
+
+def select_n(which: Any, *cases: Any) -> Any:
+    """For each element, the case that `which` names: `cases[which]`.
+
+    Args:
+        which: bool (two cases at most: False is the first) or int32; a scalar, or of the cases' shape. Indices
+            below 0 count as 0, and those past the end as the last one.
+        cases: arrays of one dtype and shape; scalars mix with arrays.
+
+    Returns:
+        Array of the cases' dtype; weakly typed if all of them are.
+
+    Raises:
+        TypeError: `which` is neither bool nor int32, there are no cases or too many, or types disagree.
+    """
+    if type(which) is int:
+        which = np.int32(which)
+    return select_n_p.bind(which, *(scalars_yield(*cases) if len(cases) > 1 else cases))
+
+
+def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+    """`on_true` where `pred`, else `on_false`; otherwise as `select_n(pred, on_false, on_true)`."""
+    return select_n(pred, on_false, on_true)
+
+
+def _select_impl(which: Any, *cases: Any) -> Any:
+    shape = np.broadcast_shapes(which.shape, *(c.shape for c in cases))
+    out = np.broadcast_to(cases[0], shape)
+    if which.dtype == np.bool_:
+        return np.where(which, cases[1], cases[0]) if len(cases) == 2 else out
+    for i, case in enumerate(cases[1:], 1):
+        out = np.where(which >= i, case, out)
+    return out
+
+
+@takes("select_n", 2, at_least=True)
+def _select_abstract_eval(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
+    if which.dtype != np.bool_ and which.dtype != np.int32:
+        raise TypeError(f"select_n: `which` has to be bool or int32, got {which.str_short(short_dtypes=False)}")
+    if which.dtype == np.bool_ and len(cases) > 2:
+        raise TypeError(f"select_n: a boolean `which` chooses between two cases, got {len(cases)}; use int32 indices")
+    check_equal_dtypes("select_n", cases, first=1)
+    shape = joint_shape("select_n", (which, *cases))
+    return ShapedArray(shape, cases[0].dtype, all(c.weak_type for c in cases))
+
+
+select_n_p = Primitive(
+    "select_n",
+    impl=_select_impl,
+    abstract_eval=_select_abstract_eval,
+    tags=("elementwise",),
+    doc="For each element, the case that the first operand names.",
+)
+defbroadcasting(select_n_p)
+
+
+def _select_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
+    which, *cases = primals
+    moving = tangents[1:]
+    out = select_n_p.bind(which, *cases)
+    if all(t is None for t in moving):
+        return out, None
+    zero = constant(out, 0)
+    # Spread where the only case that is not a scalar has no tangent.
+    return out, spread(select_n_p.bind(which, *(zero if t is None else t for t in moving)), out)
+
+
+def _select_transpose(ct: Any, which: Any, *cases: Any) -> list[Any]:
+    zero = constant(ct, 0)
+    chosen = []
+    for i, case in enumerate(cases):
+        if not is_undef_primal(case):
+            chosen.append(None)
+            continue
+        one_of = [ct if j == i else zero for j in range(len(cases))]
+        chosen.append(unbroadcast(case.aval, select_n_p.bind(which, *one_of)))
+    return [None, *chosen]
+
+
+jvp_rules.register(select_n_p, _select_jvp, symbolic_zeros=True)
+transpose_rules.register(select_n_p, _select_transpose)
+
+# -- clamp -------------------------------------------------------------------------------------------------
+
+
+def clamp(min: Any, x: Any, max: Any) -> Any:
+    """`x` limited to the interval from `min` to `max`: `minimum(maximum(x, min), max)`.
+
+    Args:
+        min: lower bound, a scalar or of the shape of `x`.
+        x: boolean, integer or floating-point array.
+        max: upper bound, as `min`; it wins where the bounds cross.
+
+    Returns:
+        Array of the dtype of `x`; NaN where an operand is NaN. The derivative is that of the operand that is
+        chosen, and zero where `x` lies on a bound.
+
+    Raises:
+        TypeError: dtypes or shapes disagree, or the dtype is complex.
+    """
+    return clamp_p.bind(*scalars_yield(min, x, max))
+
+
+def _clamp_impl(low: Any, x: Any, high: Any) -> Any:
+    return np.minimum(np.maximum(x, low), high)
+
+
+clamp_p = Primitive(
+    "clamp",
+    impl=_clamp_impl,
+    abstract_eval=elementwise("clamp", 3, ORDERED),
+    tags=("elementwise",),
+    doc="x limited to an interval: minimum(maximum(x, low), high).",
+)
+defbroadcasting(clamp_p)
+
+
+def _where(mask: Any, t: Any) -> Any:
+    return select_n_p.bind(mask, constant(t, 0), t)
+
+
+defjvp(
+    clamp_p,
+    lambda t, low, x, high: _where(bitwise_and(lt(x, low), lt(low, high)), t),
+    lambda t, low, x, high: _where(bitwise_and(gt(x, low), lt(x, high)), t),
+    lambda t, low, x, high: _where(bitwise_or(gt(x, high), gt(low, high)), t),
+)

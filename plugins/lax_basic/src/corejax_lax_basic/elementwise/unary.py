@@ -1,0 +1,174 @@
+"""Elementwise functions of one operand.
+
+    sin : a[*s] -> a[*s]
+
+The result has the operand's shape, weak type and, unless said otherwise, dtype. Each function raises TypeError for
+dtypes that are not named. Functions of 16-bit floats are computed in float32 and rounded.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import defzero, dtypes, get_aval
+from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
+from corejax_lax_basic._base.narrow_floats import through_float32
+from corejax_lax_basic._base.type_rules import FLOAT, INEXACT, NUMERIC, to_bool
+from corejax_lax_basic.conversion.convert import convert_element_type
+from corejax_lax_basic.elementwise import _complex_values
+from corejax_lax_basic.elementwise._family import constant, unary
+from corejax_lax_basic.elementwise.arithmetic import add, div, mul, neg, sub
+from corejax_lax_basic.elementwise.comparison import eq, ge
+from corejax_lax_basic.elementwise.complex_numbers import conj, real
+from corejax_lax_basic.elementwise.select import select_n
+
+
+def _one(x: Any) -> Any:
+    return constant(x, 1)
+
+
+# A tangent's formula is linear in `t` in one operation; the factor beside it is known when linearising.
+
+# -- sizes and signs -----------------------------------------------------------------------------------------------
+
+
+def _abs_jvp(t: Any, out: Any, x: Any) -> Any:
+    if dtypes.is_complex(get_aval(x).dtype):
+        size = select_n(eq(out, constant(out, 0)), out, constant(out, 1))
+        return real(mul(div(conj(x), convert_element_type(size, get_aval(x).dtype)), t))
+    return mul(select_n(ge(x, constant(x, 0)), constant(x, -1), constant(x, 1)), t)
+
+
+abs, abs_p = unary(
+    "abs", _complex_values.absolute, NUMERIC, None,
+    tangents_with_result(_abs_jvp),
+    """Absolute value; integer, floating-point or complex, which gives its real dtype (StableHLO `abs`).
+
+    The derivative at 0 is 1 for real numbers and 0 for complex ones, as in JAX.
+    """,
+    result=dtypes.real_dtype_of,
+)  # fmt: skip
+
+
+def _sign(x: Any) -> Any:
+    if dtypes.is_complex(x.dtype):
+        return _complex_values.sign(x)
+    return np.copysign(np.sign(x), x) if dtypes.is_float(x.dtype) else np.sign(x)
+
+
+def _sign_jvp(t: Any, out: Any, x: Any) -> Any:
+    """Of z/|z|: what of the tangent is not along z, over |z|; zero at zero, and for real numbers everywhere."""
+    if not dtypes.is_complex(get_aval(x).dtype):
+        return None
+    size = abs(x)
+    size = select_n(eq(size, constant(size, 0)), size, constant(size, float("inf")))
+    along = convert_element_type(real(mul(conj(out), t)), get_aval(x).dtype)
+    return div(sub(t, mul(out, along)), convert_element_type(size, get_aval(x).dtype))
+
+
+sign, sign_p = unary(
+    "sign", _sign, NUMERIC, None,
+    tangents_with_result(_sign_jvp),
+    """-1, 0 or 1 by the sign, or `x/|x|`; integer, floating-point or complex (StableHLO `sign`).
+
+    NaN gives NaN and -0.0 gives -0.0. The derivative counts as zero, for complex numbers too, as in JAX.
+    """,
+)  # fmt: skip
+
+floor, floor_p = unary(
+    "floor", np.floor, FLOAT, "floor",
+    defzero,
+    "The largest integer not above `x`; floating-point (StableHLO `floor`).",
+)  # fmt: skip
+
+ceil, ceil_p = unary(
+    "ceil", np.ceil, FLOAT, "ceil",
+    defzero,
+    "The smallest integer not below `x`; floating-point (StableHLO `ceil`).",
+)  # fmt: skip
+
+is_finite, is_finite_p = unary(
+    "is_finite", np.isfinite, FLOAT, "is_finite",
+    defzero,
+    "Whether neither infinite nor NaN, as bool; floating-point (StableHLO `is_finite`).",
+    result=to_bool,
+)  # fmt: skip
+
+# -- exponentials, logarithms and roots ----------------------------------------------------------------------------
+
+exp, exp_p = unary(
+    "exp", _complex_values.exp, INEXACT, "exponential",
+    tangents_with_result(lambda t, out, x: mul(out, t)),
+    "Exponential; floating-point or complex (StableHLO `exponential`).",
+)  # fmt: skip
+
+expm1, expm1_p = unary(
+    "expm1", _complex_values.expm1, INEXACT, "exponential_minus_one",
+    tangents_with_result(lambda t, out, x: mul(add(out, _one(x)), t)),
+    "`exp(x) - 1`, accurate near 0; floating-point or complex (StableHLO `exponential_minus_one`).",
+)  # fmt: skip
+
+log, log_p = unary(
+    "log", _complex_values.log, INEXACT, "log",
+    tangents(lambda t, x: div(t, x)),
+    "Natural logarithm, NaN below 0; floating-point or complex, principal branch (StableHLO `log`).",
+)  # fmt: skip
+
+log1p, log1p_p = unary(
+    "log1p", _complex_values.log1p, INEXACT, "log_plus_one",
+    tangents(lambda t, x: div(t, add(x, _one(x)))),
+    "`log(1 + x)`, accurate near 0; floating-point or complex (StableHLO `log_plus_one`).",
+)  # fmt: skip
+
+sqrt, sqrt_p = unary(
+    "sqrt", _complex_values.sqrt, INEXACT, "sqrt",
+    tangents_with_result(lambda t, out, x: mul(div(constant(out, 0.5), out), t)),
+    "Square root, NaN below 0; floating-point or complex, principal branch (StableHLO `sqrt`).",
+)  # fmt: skip
+
+rsqrt, rsqrt_p = unary(
+    "rsqrt", _complex_values.rsqrt, INEXACT, "rsqrt",
+    tangents_with_result(lambda t, out, x: mul(mul(constant(out, -0.5), div(out, x)), t)),
+    "`1 / sqrt(x)`; floating-point or complex (StableHLO `rsqrt`).",
+)  # fmt: skip
+
+
+@through_float32
+def _logistic(x: Any) -> Any:
+    one = x.dtype.type(1)
+    return _complex_values.divide(one, one + _complex_values.exp(-x))
+
+
+logistic, logistic_p = unary(
+    "logistic", _logistic, INEXACT, None,
+    tangents_with_result(lambda t, out, x: mul(mul(out, sub(_one(x), out)), t)),
+    "The sigmoid function `1 / (1 + exp(-x))`; floating-point or complex.",
+)  # fmt: skip
+
+# -- trigonometry --------------------------------------------------------------------------------------------------
+
+sin, sin_p = unary(
+    "sin", _complex_values.sin, INEXACT, "sine",
+    tangents(lambda t, x: mul(cos(x), t)),
+    "Sine of radians; floating-point or complex (StableHLO `sine`).",
+)  # fmt: skip
+
+cos, cos_p = unary(
+    "cos", _complex_values.cos, INEXACT, "cosine",
+    tangents(lambda t, x: mul(neg(sin(x)), t)),
+    "Cosine of radians; floating-point or complex (StableHLO `cosine`).",
+)  # fmt: skip
+
+tan, tan_p = unary(
+    "tan", _complex_values.tan, INEXACT, "tan",
+    tangents_with_result(lambda t, out, x: mul(add(_one(x), mul(out, out)), t)),
+    "Tangent of radians; floating-point or complex (StableHLO `tan`).",
+)  # fmt: skip
+
+tanh, tanh_p = unary(
+    "tanh", _complex_values.tanh, INEXACT, "tanh",
+    tangents_with_result(lambda t, out, x: mul(mul(add(_one(x), out), sub(_one(x), out)), t)),
+    "Hyperbolic tangent; floating-point or complex (StableHLO `tanh`).",
+)  # fmt: skip

@@ -1,0 +1,4 @@
+"""Parts of arrays at places that are data: dynamic slices.
+
+Gathers and scatters belong here.
+"""

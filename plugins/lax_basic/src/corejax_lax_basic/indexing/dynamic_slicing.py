@@ -1,0 +1,277 @@
+"""`dynamic_slice` and `dynamic_update_slice`: a block of static size at a place that is data.
+
+The start is clamped, so that the block lies inside the operand. There is one scalar start operand for each axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import (
+    Primitive,
+    ShapedArray,
+    Tracer,
+    as_array,
+    dtypes,
+    get_aval,
+    is_undef_primal,
+    jvp_rules,
+    move_batch_axis,
+    zero_cotangent,
+)
+from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.axes import Ints, canonical_axis, canonical_shape
+from corejax_lax_basic.conversion.convert import as_weak_as, convert_element_type
+from corejax_lax_basic.elementwise.arithmetic import add_p
+from corejax_lax_basic.elementwise.comparison import lt_p
+from corejax_lax_basic.elementwise.select import select_n_p
+from corejax_lax_basic.indexing._batched_blocks import put_blocks, take_blocks
+from corejax_lax_basic.shape.broadcasting import expand_dims
+from corejax_lax_basic.shape.rearranging import squeeze_p
+
+# -- public ------------------------------------------------------------------------------------------------------
+
+
+def _start_operands(name: str, operand: Any, start_indices: Any) -> list[Any]:
+    """One scalar for each axis, negative ones counted from the end, as JAX's functions take them."""
+    aval = get_aval(operand)
+    if isinstance(start_indices, tuple | list):
+        starts = list(start_indices)
+    elif get_aval(start_indices).ndim == 1:
+        array = as_array(start_indices)
+        starts = [array[i] for i in range(array.shape[0])]
+    else:
+        raise TypeError(f"{name}: start_indices are a sequence of scalars or a vector, got {start_indices!r}")
+    if len(starts) != aval.ndim:
+        raise TypeError(f"{name}: operand {aval.str_short()} has {aval.ndim} axes, got {len(starts)} start indices")
+    return [_from_front(i, n) for i, n in zip(starts, aval.shape, strict=True)]
+
+
+def _from_front(index: Any, size: int) -> Any:
+    """A start that counts from the end when negative; narrow integers become int32, which counts far enough."""
+    if isinstance(index, int | np.integer) and not isinstance(index, bool):
+        value = int(index)
+        value += size if value < 0 else 0
+        return as_array(np.asarray(min(max(value, 0), size), dtypes.default_int_dtype()))
+    index = as_array(index)
+    dtype = index.aval.dtype
+    if not dtypes.is_integer(dtype) or index.aval.ndim:
+        return index  # abstract evaluation refuses what is not an integer scalar
+    if dtype.itemsize < 4:
+        index, dtype = convert_element_type(index, np.int32), np.dtype(np.int32)
+    if dtypes.is_unsigned(dtype):
+        return index
+    if not isinstance(index, Tracer):
+        value = int(np.asarray(index))
+        return index if value >= 0 else as_array(np.asarray(value + size, dtype))
+    zero, length = as_array(np.zeros((), dtype)), as_array(np.asarray(size, dtype))
+    return select_n_p.bind(lt_p.bind(index, zero), index, add_p.bind(index, length))
+
+
+def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int]) -> Any:
+    """A block of an array.
+
+    Args:
+        operand: the array.
+        start_indices: the block's first index along each axis: a sequence of integer scalars, or a vector. Negative
+            ones count from the end; then they are clamped, so that the block lies inside the operand.
+        slice_sizes: the block's shape, static.
+
+    Raises:
+        TypeError: there is not one integer start for each axis, or the block is larger than the operand.
+    """
+    starts = _start_operands("dynamic_slice", operand, start_indices)
+    return dynamic_slice_p.bind(operand, *starts, slice_sizes=canonical_shape(slice_sizes))
+
+
+def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
+    """An array with a block of it replaced.
+
+    Args:
+        operand: the array.
+        update: the block, of the operand's dtype and rank.
+        start_indices: where it goes, as in `dynamic_slice`.
+
+    Raises:
+        TypeError: dtypes or ranks differ, the block is larger than the operand, or a start is not an integer scalar.
+    """
+    starts = _start_operands("dynamic_update_slice", operand, start_indices)
+    return dynamic_update_slice_p.bind(operand, update, *starts)
+
+
+def _one_start(ndim: int, axis: int, start: Any) -> list[Any]:
+    return [start if d == axis else 0 for d in range(ndim)]
+
+
+def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: int = 0) -> Any:
+    """`dynamic_slice` along one axis."""
+    shape = get_aval(operand).shape
+    axis = canonical_axis(axis, len(shape), "dynamic_slice_in_dim: axis")
+    sizes = (*shape[:axis], slice_size, *shape[axis + 1 :])
+    return dynamic_slice(operand, _one_start(len(shape), axis, start_index), sizes)
+
+
+def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True) -> Any:
+    """One element along an axis, the axis kept with size 1 or dropped."""
+    axis = canonical_axis(axis, get_aval(operand).ndim, "dynamic_index_in_dim: axis")
+    out = dynamic_slice_in_dim(operand, index, 1, axis)
+    return out if keepdims else squeeze_p.bind(out, dimensions=(axis,))
+
+
+def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: int) -> Any:
+    """`dynamic_update_slice` along one axis."""
+    ndim = get_aval(operand).ndim
+    axis = canonical_axis(axis, ndim, "dynamic_update_slice_in_dim: axis")
+    return dynamic_update_slice(operand, update, _one_start(ndim, axis, start_index))
+
+
+def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int) -> Any:
+    """One element along an axis replaced; `update` may lack the axis."""
+    ndim = get_aval(operand).ndim
+    axis = canonical_axis(axis, ndim, "dynamic_update_index_in_dim: axis")
+    if get_aval(update).ndim != ndim:
+        update = expand_dims(update, axis)
+    return dynamic_update_slice_in_dim(operand, update, index, axis)
+
+
+# -- rules -------------------------------------------------------------------------------------------------------
+
+
+def _check_starts(name: str, x: ShapedArray, starts: Sequence[ShapedArray], sizes: Ints, what: str) -> None:
+    if len(starts) != x.ndim or len(sizes) != x.ndim:
+        raise TypeError(
+            f"{name}: operand {x.str_short()} has {x.ndim} axes, got {len(starts)} start indices and {what} {sizes}"
+        )
+    for axis, (n, size) in enumerate(zip(x.shape, sizes, strict=True)):
+        if not 0 <= size <= n:
+            raise TypeError(f"{name}: {what} {sizes} does not fit inside operand {x.str_short()} on axis {axis}")
+    for axis, start in enumerate(starts):
+        if start.ndim or not dtypes.is_integer(start.dtype):
+            raise TypeError(f"{name}: start indices are integer scalars, the one of axis {axis} is {start.str_short()}")
+
+
+def _block(shape: Ints, starts: Sequence[Any], sizes: Ints) -> tuple[slice, ...]:
+    """The clamped block as NumPy's slices."""
+    out = []
+    for n, start, size in zip(shape, starts, sizes, strict=True):
+        first = min(max(int(start), 0), n - size)
+        out.append(slice(first, first + size))
+    return tuple(out)
+
+
+def _slice_impl(x: Any, *starts: Any, slice_sizes: Ints) -> Any:
+    return x[_block(x.shape, starts, slice_sizes)]
+
+
+@takes("dynamic_slice", 1, at_least=True)
+def _slice_abstract_eval(x: ShapedArray, *starts: ShapedArray, slice_sizes: Ints) -> ShapedArray:
+    _check_starts("dynamic_slice", x, starts, slice_sizes, "slice_sizes")
+    return ShapedArray(slice_sizes, x.dtype, x.weak_type)
+
+
+def _slice_jvp(primals: Any, tangents: Any, *, slice_sizes: Ints) -> Any:
+    x, *starts = primals
+    out = dynamic_slice_p.bind(x, *starts, slice_sizes=slice_sizes)
+    x_dot = tangents[0]
+    return out, None if x_dot is None else dynamic_slice_p.bind(x_dot, *starts, slice_sizes=slice_sizes)
+
+
+def _slice_transpose(ct: Any, x: Any, *starts: Any, slice_sizes: Ints) -> list[Any]:
+    return [dynamic_update_slice_p.bind(zero_cotangent(x.aval), ct, *starts), *(None for _ in starts)]
+
+
+def _slice_vmap(axis_size: int, vals: Any, dims: Any, *, slice_sizes: Ints) -> Any:
+    (x, *starts), (d, *start_dims) = vals, dims
+    if any(b is not None for b in start_dims):
+        common = _common_block(axis_size, move_batch_axis(axis_size, d, 0, x), starts, start_dims, slice_sizes)
+        return as_weak_as(take_blocks(axis_size, common, starts, start_dims, slice_sizes), x), 0
+    starts.insert(d, np.zeros((), get_aval(starts[0]).dtype)[()] if starts else np.int32(0))
+    sizes = (*slice_sizes[:d], axis_size, *slice_sizes[d:])
+    return dynamic_slice_p.bind(x, *starts, slice_sizes=sizes), d
+
+
+def _common_block(axis_size: int, x: Any, starts: Sequence[Any], dims: Sequence[int | None], sizes: Ints) -> Any:
+    """The block along the axes whose starts are the same for the whole batch, which lies in front."""
+    if all(d is not None for d in dims):
+        return x
+    zero = np.zeros((), get_aval(starts[0]).dtype)[()]
+    common = [s if d is None else zero for s, d in zip(starts, dims, strict=True)]
+    kept = tuple(s if d is None else n for s, d, n in zip(sizes, dims, get_aval(x).shape[1:], strict=True))
+    return dynamic_slice_p.bind(x, zero, *common, slice_sizes=(axis_size, *kept))
+
+
+dynamic_slice_p = Primitive(
+    "dynamic_slice",
+    linear_in=(0,),
+    tags=("structural",),
+    impl=_slice_impl,
+    abstract_eval=_slice_abstract_eval,
+    vmap=_slice_vmap,
+    transpose=_slice_transpose,
+    doc="A block of static size at a start that is data, clamped to lie inside the operand.",
+)
+jvp_rules.register(dynamic_slice_p, _slice_jvp, symbolic_zeros=True)
+
+
+def _update_impl(x: Any, update: Any, *starts: Any) -> Any:
+    out = np.array(x)
+    out[_block(x.shape, starts, update.shape)] = update
+    return out
+
+
+@takes("dynamic_update_slice", 2, at_least=True)
+def _update_abstract_eval(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> ShapedArray:
+    name = "dynamic_update_slice"
+    if x.dtype != update.dtype:
+        raise TypeError(f"{name}: operand {x.str_short()} and update {update.str_short()} differ in dtype; convert one")
+    if x.ndim != update.ndim:
+        raise TypeError(f"{name}: operand {x.str_short()} and update {update.str_short()} differ in rank")
+    _check_starts(name, x, starts, update.shape, "an update of shape")
+    return ShapedArray(x.shape, x.dtype, x.weak_type and update.weak_type)
+
+
+def _update_jvp(primals: Any, tangents: Any) -> Any:
+    x, update, *starts = primals
+    x_dot, update_dot, *_ = tangents
+    out = dynamic_update_slice_p.bind(*primals)
+    if x_dot is None and update_dot is None:
+        return out, None
+    x_dot = zero_cotangent(get_aval(x)) if x_dot is None else x_dot
+    update_dot = zero_cotangent(get_aval(update)) if update_dot is None else update_dot
+    return out, dynamic_update_slice_p.bind(x_dot, update_dot, *starts)
+
+
+def _update_transpose(ct: Any, x: Any, update: Any, *starts: Any) -> list[Any]:
+    ct_x = ct_update = None
+    shape = (update.aval if is_undef_primal(update) else get_aval(update)).shape
+    if is_undef_primal(x):
+        zeros = zero_cotangent(get_aval(ct).update(shape=shape))
+        ct_x = dynamic_update_slice_p.bind(ct, zeros, *starts)
+    if is_undef_primal(update):
+        ct_update = dynamic_slice_p.bind(ct, *starts, slice_sizes=shape)
+    return [ct_x, ct_update, *(None for _ in starts)]
+
+
+def _update_vmap(axis_size: int, vals: Any, dims: Any) -> Any:
+    (x, update, *starts), (d, d_update, *start_dims) = vals, dims
+    x, update = move_batch_axis(axis_size, d, 0, x), move_batch_axis(axis_size, d_update, 0, update)
+    if any(b is not None for b in start_dims):
+        return as_weak_as(put_blocks(axis_size, x, update, starts, start_dims), x, update), 0
+    starts.insert(0, np.zeros((), get_aval(starts[0]).dtype)[()] if starts else np.int32(0))
+    return dynamic_update_slice_p.bind(x, update, *starts), 0
+
+
+dynamic_update_slice_p = Primitive(
+    "dynamic_update_slice",
+    linear_in=(0, 1),
+    tags=("structural",),
+    impl=_update_impl,
+    abstract_eval=_update_abstract_eval,
+    vmap=_update_vmap,
+    transpose=_update_transpose,
+    doc="An array with a block replaced, at a start that is data, clamped so that the block lies inside.",
+)
+jvp_rules.register(dynamic_update_slice_p, _update_jvp, symbolic_zeros=True)

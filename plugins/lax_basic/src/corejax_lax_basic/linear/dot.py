@@ -1,0 +1,350 @@
+"""`dot_general`: sums of products over contracted axes, with batch axes; and the products said in terms of it.
+
+The result's axes are the batch axes, then what is left of the first operand, then what is left of the second.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from corejax.extend import Primitive, ShapedArray, add_tangents, dtypes, get_aval, is_undef_primal, jvp_rules
+from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.axes import ints
+from corejax_lax_basic._base.scalars import PYTHON_SCALARS
+from corejax_lax_basic._promotion import convert_operand, promote_dtypes
+from corejax_lax_basic.shape.broadcasting import broadcast_shapes, broadcast_to
+from corejax_lax_basic.shape.rearranging import inverse_permutation, moveaxis, transpose
+
+DimensionNumbers = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]
+
+
+class Axes(NamedTuple):
+    """The axes of one operand by what becomes of them."""
+
+    batch: tuple[int, ...]
+    contract: tuple[int, ...]
+    free: tuple[int, ...]
+
+
+def _axes(dimension_numbers: DimensionNumbers, lhs_ndim: int, rhs_ndim: int) -> tuple[Axes, Axes]:
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    return (
+        Axes(lhs_batch, lhs_contract, tuple(d for d in range(lhs_ndim) if d not in lhs_batch + lhs_contract)),
+        Axes(rhs_batch, rhs_contract, tuple(d for d in range(rhs_ndim) if d not in rhs_batch + rhs_contract)),
+    )
+
+
+def dot_general(
+    lhs: Any,
+    rhs: Any,
+    dimension_numbers: Any,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """Sums of products over pairs of contracted axes, separately for each index of pairs of batch axes.
+
+    Args:
+        lhs: first operand.
+        rhs: second operand, of the same dtype.
+        dimension_numbers: `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`, sequences of axes.
+        precision: passed on to the compiler (`"highest"`); None leaves it to the backend.
+        preferred_element_type: dtype of sums and result; by default the operands'.
+
+    Returns:
+        An array with the batch axes, then the free axes of `lhs`, then those of `rhs`.
+
+    Raises:
+        TypeError: the operands' dtypes or the paired axes' sizes differ, or an axis does not exist.
+    """
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    numbers = ((ints(lhs_contract), ints(rhs_contract)), (ints(lhs_batch), ints(rhs_batch)))
+    preferred = get_aval(lhs).dtype if preferred_element_type is None else dtypes.dtype(preferred_element_type)
+    return _bind(lhs, rhs, numbers, precision, preferred)
+
+
+def _bind(lhs: Any, rhs: Any, numbers: DimensionNumbers, precision: Any, preferred: Any) -> Any:
+    if precision is None:
+        return dot_general_p.bind(lhs, rhs, dimension_numbers=numbers, preferred_element_type=preferred)
+    return dot_general_p.bind(
+        lhs, rhs, dimension_numbers=numbers, precision=precision, preferred_element_type=preferred
+    )
+
+
+# -- rules -------------------------------------------------------------------------------------------------------
+
+
+def _as_matrices(x: Any, first: tuple[int, ...], second: tuple[int, ...], batch: tuple[int, ...]) -> Any:
+    """A NumPy array as a stack of matrices: `batch`, `first` and `second` axes each made one."""
+    shape = x.shape
+    sizes = [math.prod(shape[d] for d in axes) for axes in (batch, first, second)]
+    return x.transpose((*batch, *first, *second)).reshape(sizes)
+
+
+# What NumPy multiplies by itself; narrower floats are summed in float32, as compilers do, narrower ints in int32.
+_DIRECT = frozenset(map(np.dtype, "?bBhHiIlLqQfdFD"))
+
+
+def _sum_dtype(dtype: Any) -> Any:
+    if dtype in _DIRECT:
+        return dtype
+    return np.dtype(np.float32 if dtypes.is_float(dtype) else np.int32)
+
+
+def _impl(
+    lhs: Any, rhs: Any, *, dimension_numbers: DimensionNumbers, preferred_element_type: Any, precision: Any = None
+) -> Any:
+    working = _sum_dtype(preferred_element_type)
+    if lhs.dtype != working:
+        lhs = lhs.astype(working)
+    if rhs.dtype != working:
+        rhs = rhs.astype(working)
+    (lhs_contract, rhs_contract), (lhs_batch, _) = dimension_numbers
+    if not lhs_batch and lhs.ndim and lhs_contract == (lhs.ndim - 1,) and rhs_contract == (0,) and rhs.ndim <= 2:
+        out = np.matmul(lhs, rhs)  # the usual product
+    else:
+        out = _general_product(lhs, rhs, dimension_numbers)
+    return out if out.dtype == preferred_element_type else out.astype(preferred_element_type)
+
+
+def _general_product(lhs: Any, rhs: Any, dimension_numbers: DimensionNumbers) -> Any:
+    left, right = _axes(dimension_numbers, lhs.ndim, rhs.ndim)
+    shape = (
+        *(lhs.shape[d] for d in left.batch),
+        *(lhs.shape[d] for d in left.free),
+        *(rhs.shape[d] for d in right.free),
+    )
+    product = np.matmul(
+        _as_matrices(lhs, left.free, left.contract, left.batch),
+        _as_matrices(rhs, right.contract, right.free, right.batch),
+    )
+    return product.reshape(shape)
+
+
+def _check_axes(name: str, aval: ShapedArray, batch: tuple[int, ...], contract: tuple[int, ...]) -> None:
+    axes = (*batch, *contract)
+    if any(not 0 <= d < aval.ndim for d in axes):
+        raise TypeError(
+            f"dot_general: {name} is {aval.str_short()}; not all of contracting axes {contract} "
+            f"and batch axes {batch} are axes of it"
+        )
+    if len(set(axes)) != len(axes):
+        raise TypeError(f"dot_general: contracting axes {contract} and batch axes {batch} of {name} name an axis twice")
+
+
+@takes("dot_general", 2)
+def _abstract_eval(
+    lhs: ShapedArray,
+    rhs: ShapedArray,
+    *,
+    dimension_numbers: DimensionNumbers,
+    preferred_element_type: Any,
+    precision: Any = None,
+) -> ShapedArray:
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    if lhs.dtype != rhs.dtype:
+        raise TypeError(
+            f"dot_general: lhs {lhs.str_short()} and rhs {rhs.str_short()} differ in dtype; convert one of them"
+        )
+    if dtypes.is_complex(lhs.dtype) and not dtypes.is_complex(preferred_element_type):
+        raise TypeError(
+            f"dot_general: preferred_element_type {preferred_element_type} drops the imaginary parts of products of "
+            f"lhs {lhs.str_short()} and rhs {rhs.str_short()}; take the real part of the result"
+        )
+    if dtypes.is_inexact(lhs.dtype) and not dtypes.is_inexact(preferred_element_type):
+        raise TypeError(
+            f"dot_general: preferred_element_type {preferred_element_type} drops the fractions of lhs "
+            f"{lhs.str_short()} and rhs {rhs.str_short()}; convert the operands, or the result"
+        )
+    _check_axes("lhs", lhs, lhs_batch, lhs_contract)
+    _check_axes("rhs", rhs, rhs_batch, rhs_contract)
+    for word, ours, theirs in (("contracting", lhs_contract, rhs_contract), ("batch", lhs_batch, rhs_batch)):
+        sizes = tuple(lhs.shape[d] for d in ours), tuple(rhs.shape[d] for d in theirs)
+        if sizes[0] != sizes[1]:
+            raise TypeError(
+                f"dot_general: {word} axes {ours} of lhs {lhs.str_short()} have sizes {sizes[0]}, "
+                f"{word} axes {theirs} of rhs {rhs.str_short()} have sizes {sizes[1]}"
+            )
+    left, right = _axes(dimension_numbers, lhs.ndim, rhs.ndim)
+    shape = (
+        *(lhs.shape[d] for d in left.batch),
+        *(lhs.shape[d] for d in left.free),
+        *(rhs.shape[d] for d in right.free),
+    )
+    return ShapedArray(shape, preferred_element_type, lhs.weak_type and rhs.weak_type)
+
+
+def _jvp(
+    primals: Any,
+    tangents: Any,
+    *,
+    dimension_numbers: DimensionNumbers,
+    preferred_element_type: Any,
+    precision: Any = None,
+) -> Any:
+    lhs, rhs = primals
+    lhs_dot, rhs_dot = tangents
+    rest = (dimension_numbers, precision, preferred_element_type)
+    out = _bind(lhs, rhs, *rest)
+    from_lhs = None if lhs_dot is None else _bind(lhs_dot, rhs, *rest)
+    from_rhs = None if rhs_dot is None else _bind(lhs, rhs_dot, *rest)
+    return out, add_tangents(from_lhs, from_rhs)
+
+
+def _cotangent(ct: Any, other: Any, numbers: DimensionNumbers, aval: ShapedArray, first: bool, precision: Any) -> Any:
+    """Cotangent of one operand: the result's cotangent times the other operand, the other's free axes contracted."""
+    ndims = (aval.ndim, get_aval(other).ndim) if first else (get_aval(other).ndim, aval.ndim)
+    left, right = _axes(numbers, *ndims)
+    own, others = (left, right) if first else (right, left)
+    batches, lefts = len(left.batch), len(left.free)
+    ct_ndim = batches + lefts + len(right.free)
+    ct_batch, ct_left, ct_right = range(batches), range(batches, batches + lefts), range(batches + lefts, ct_ndim)
+    summed = tuple(ct_right if first else ct_left)
+    if get_aval(other).dtype != get_aval(ct).dtype:  # sums were asked for in a wider type
+        other, ct = promote_dtypes(other, ct)
+    bar = _bind(ct, other, ((summed, others.free), (tuple(ct_batch), others.batch)), precision, get_aval(ct).dtype)
+    # The axes of `bar`: batch, own free ones, and the others' contracted ones in the order of that operand's axes.
+    order = sorted(range(len(others.contract)), key=others.contract.__getitem__)
+    layout = (*own.batch, *own.free, *(own.contract[i] for i in order))
+    bar = transpose(bar, inverse_permutation(layout))
+    return bar if get_aval(bar).dtype == aval.dtype else convert_operand(bar, aval.dtype)
+
+
+def _transpose(
+    ct: Any,
+    lhs: Any,
+    rhs: Any,
+    *,
+    dimension_numbers: DimensionNumbers,
+    preferred_element_type: Any,
+    precision: Any = None,
+) -> list[Any]:
+    if is_undef_primal(lhs):
+        return [_cotangent(ct, rhs, dimension_numbers, lhs.aval, True, precision), None]
+    return [None, _cotangent(ct, lhs, dimension_numbers, rhs.aval, False, precision)]
+
+
+def _vmap(
+    axis_size: int,
+    vals: Any,
+    dims: Any,
+    *,
+    dimension_numbers: DimensionNumbers,
+    preferred_element_type: Any,
+    precision: Any = None,
+) -> Any:
+    lhs, rhs = vals
+    d_lhs, d_rhs = dims
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    lhs_contract, lhs_batch = _shifted(lhs_contract, d_lhs), _shifted(lhs_batch, d_lhs)
+    rhs_contract, rhs_batch = _shifted(rhs_contract, d_rhs), _shifted(rhs_batch, d_rhs)
+    free_before = len(lhs_batch)
+    if d_lhs is not None and d_rhs is not None:
+        lhs_batch, rhs_batch = (d_lhs, *lhs_batch), (d_rhs, *rhs_batch)
+        dim_out = 0
+    elif d_lhs is not None:
+        dim_out = free_before + sum(d not in lhs_batch + lhs_contract for d in range(d_lhs))
+    else:
+        lhs_free = get_aval(lhs).ndim - len(lhs_batch) - len(lhs_contract)
+        dim_out = free_before + lhs_free + sum(d not in rhs_batch + rhs_contract for d in range(d_rhs))
+    numbers = ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch))
+    return _bind(lhs, rhs, numbers, precision, preferred_element_type), dim_out
+
+
+def _shifted(axes: tuple[int, ...], dim: int | None) -> tuple[int, ...]:
+    """Axes counted with the batching axis."""
+    return axes if dim is None else tuple(a if a < dim else a + 1 for a in axes)
+
+
+dot_general_p = Primitive(
+    "dot_general",
+    linear_in=(0, 1),
+    tags=("bilinear",),
+    impl=_impl,
+    abstract_eval=_abstract_eval,
+    vmap=_vmap,
+    transpose=_transpose,
+    doc="Sums of products over contracted axes, separately for each index of the batch axes.",
+)
+jvp_rules.register(dot_general_p, _jvp, symbolic_zeros=True)
+
+
+# -- in terms of it ----------------------------------------------------------------------------------------------
+
+
+def dot(lhs: Any, rhs: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """Vector-vector, matrix-vector, vector-matrix or matrix-matrix product.
+
+    Raises:
+        TypeError: an operand is neither a vector nor a matrix, or the sizes do not match.
+    """
+    a, b = get_aval(lhs), get_aval(rhs)
+    if not (1 <= a.ndim <= 2 and 1 <= b.ndim <= 2) or a.shape[-1] != b.shape[0]:
+        raise TypeError(f"dot: {a.str_short()} and {b.str_short()} are not vectors or matrices that can be multiplied")
+    return dot_general(lhs, rhs, (((a.ndim - 1,), (0,)), ((), ())), precision, preferred_element_type)
+
+
+def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
+    """Matrix products of two stacks of matrices of one shape: `(..., m, k)` with `(..., k, n)`.
+
+    Raises:
+        TypeError: an operand has fewer than two axes, or the shapes do not match.
+    """
+    a, b = get_aval(lhs), get_aval(rhs)
+    if min(a.ndim, b.ndim) < 2 or a.ndim != b.ndim:
+        raise TypeError(f"batch_matmul: operands have one rank, at least 2, got {a.str_short()} and {b.str_short()}")
+    batch = tuple(range(a.ndim - 2))
+    return dot_general(lhs, rhs, (((a.ndim - 1,), (b.ndim - 2,)), (batch, batch)), precision)
+
+
+def numpy_dot(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """`numpy.dot`: the last axis of `x` with the last but one of `y` (or its only one); scalars multiply.
+
+    Raises:
+        TypeError: the sizes of these axes differ.
+    """
+    x, y = promote_dtypes(x, y)
+    if not x.ndim or not y.ndim:
+        return x * y
+    contract = ((x.ndim - 1,), (max(y.ndim - 2, 0),))
+    _check_contraction("dot", x.aval, y.aval, contract[1][0])
+    return dot_general(x, y, (contract, ((), ())), precision, preferred_element_type or x.aval.dtype)
+
+
+def _check_contraction(name: str, a: ShapedArray, b: ShapedArray, axis: int) -> None:
+    if a.shape[-1] != b.shape[axis]:
+        raise TypeError(
+            f"{name}: the last axis of {a.str_short()} has size {a.shape[-1]}, axis {axis} of {b.str_short()} "
+            f"has size {b.shape[axis]}; they have to be equal"
+        )
+
+
+def matmul(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """`numpy.matmul`: products of matrices in the last two axes; leading axes broadcast.
+
+    Raises:
+        ValueError: an operand is a scalar, or the leading axes do not broadcast.
+        TypeError: the contracted sizes differ.
+    """
+    if type(x) in PYTHON_SCALARS or type(y) in PYTHON_SCALARS or not x.ndim or not y.ndim:
+        raise ValueError("matmul: operands have at least one axis; use * to multiply by a scalar")
+    x, y = promote_dtypes(x, y)
+    _check_contraction("matmul", x.aval, y.aval, max(y.ndim - 2, 0))
+    dtype = x.aval.dtype if preferred_element_type is None else dtypes.dtype(preferred_element_type)
+    last, inner = (x.ndim - 1,), (max(y.ndim - 2, 0),)
+    if y.ndim <= 2:  # the leading axes of `x` stay where they are
+        return _bind(x, y, ((last, inner), ((), ())), precision, dtype)
+    if x.ndim <= 2:
+        out = _bind(x, y, ((last, inner), ((), ())), precision, dtype)
+        return moveaxis(out, 0, out.ndim - 2) if x.ndim == 2 else out
+    return _stacked_matmul(x, y, precision, dtype)
+
+
+def _stacked_matmul(x: Any, y: Any, precision: Any, dtype: Any) -> Any:
+    shape = broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    x = broadcast_to(x, (*shape, *x.shape[-2:]))
+    y = broadcast_to(y, (*shape, *y.shape[-2:]))
+    batch = tuple(range(len(shape)))
+    return dot_general(x, y, (((x.ndim - 1,), (y.ndim - 2,)), (batch, batch)), precision, dtype)

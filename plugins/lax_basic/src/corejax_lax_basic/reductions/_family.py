@@ -1,0 +1,227 @@
+"""Rows of reductions: over axes, to an index, along an axis; each by a NumPy ufunc or function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Primitive, ShapedArray, dtypes, get_aval, vmap_rules
+from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.axes import canonical_axes, canonical_axis
+from corejax_lax_basic._base.derivatives import Derivative, Function
+from corejax_lax_basic._base.narrow_floats import through_float32
+from corejax_lax_basic._base.type_rules import ORDERED, Kinds, check_kind
+
+__corejax_registers_for_caller__ = True  # a row's provenance is its own line, not one of this file
+
+Axes = tuple[int, ...]
+
+
+# -- how two elements are combined ---------------------------------------------------------------------------------
+
+
+def zero(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """0."""
+    return np.zeros((), dtype)
+
+
+def one(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """1."""
+    return np.ones((), dtype)
+
+
+def all_bits(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """All bits set."""
+    return np.invert(np.zeros((), dtype), dtype=dtype, casting="unsafe")
+
+
+def least(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """The least value."""
+    return _extreme(dtype, -1)
+
+
+def greatest(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """The greatest value."""
+    return _extreme(dtype, 1)
+
+
+def _extreme(dtype: np.dtype[Any], sign: int) -> np.ndarray[Any, Any]:
+    if dtypes.is_bool(dtype):
+        return np.array(sign > 0, dtype)
+    if dtypes.is_integer(dtype):
+        info = dtypes.iinfo(dtype)
+        return np.array(int(info.min) if sign < 0 else int(info.max), dtype)
+    return np.array(sign * np.inf, dtype)
+
+
+@dataclass(frozen=True)
+class Fold:
+    """The combination of two elements.
+
+    Attributes:
+        ufunc: as a NumPy ufunc.
+        stablehlo: as a StableHLO operation; None where `translations` has more to say.
+        neutral: what the reduction of nothing gives, by dtype.
+        wide: whether it rounds, so that 16-bit floats are accumulated in float32.
+    """
+
+    ufunc: np.ufunc
+    stablehlo: str | None
+    neutral: Callable[[np.dtype[Any]], np.ndarray[Any, Any]]
+    wide: bool = False
+
+    def on_host(self, impl: Function) -> Function:
+        """An impl rule that accumulates in the right width."""
+        return through_float32(impl) if self.wide else impl
+
+
+ADD = Fold(np.add, "add", zero, wide=True)
+MULTIPLY = Fold(np.multiply, "multiply", one, wide=True)
+MAXIMUM = Fold(np.maximum, "maximum", least)
+MINIMUM = Fold(np.minimum, "minimum", greatest)
+AND = Fold(np.bitwise_and, "and", all_bits)
+OR = Fold(np.bitwise_or, "or", zero)
+
+# For translations: the primitives of rows.
+REDUCTIONS: dict[Primitive, Fold] = {}
+CUMULATIVE: dict[Primitive, Fold] = {}
+
+
+def _named(function: Function, primitive: Primitive) -> Function:
+    function.__name__ = function.__qualname__ = primitive.name
+    function.__module__ = primitive.provenance.module
+    function.__doc__ = primitive.doc
+    return function
+
+
+# -- over axes -----------------------------------------------------------------------------------------------------
+
+
+def reduced_shape(name: str, x: ShapedArray, axes: Axes) -> tuple[int, ...]:
+    """Shape of a reduction.
+
+    Raises:
+        ValueError: the axes are not distinct axes of the operand.
+    """
+    if len(set(axes)) != len(axes) or any(not 0 <= a < x.ndim for a in axes):
+        raise ValueError(f"{name}: axes {axes} are not distinct axes of {x.str_short()}, which has {x.ndim}")
+    return tuple(d for i, d in enumerate(x.shape) if i not in axes)
+
+
+def _moving_axes(primitive: Primitive) -> Function:
+    """The vmap rule of a reduction: the axes move over to make room for the batching axis."""
+
+    def vmap(axis_size: int, vals: Any, dims: Any, *, axes: Axes, **params: Any) -> Any:
+        (x,), (d,) = vals, dims
+        moved = tuple(a + (a >= d) for a in axes)
+        return primitive.bind(x, axes=moved, **params), d - sum(a < d for a in moved)
+
+    vmap.__name__ = f"{primitive.name}_vmap"
+    return vmap
+
+
+def reduction(
+    name: str, fold: Fold, accepts: Kinds, derivative: Derivative, doc: str, linear_in: tuple[int, ...] = ()
+) -> tuple[Function, Primitive]:
+    """A reduction over axes: a row in the table.
+
+    Args:
+        name: the primitive.
+        fold: how two elements are combined.
+        accepts: kinds of dtype that it takes.
+        derivative: what its derivative is, see `derivatives`.
+        doc: docstring of the function and the primitive.
+        linear_in: (0,) if it is linear.
+
+    Returns:
+        The function and the primitive.
+    """
+
+    def impl(x: Any, *, axes: Axes) -> Any:
+        if x.size:
+            return fold.ufunc.reduce(x, axis=axes, dtype=x.dtype)
+        return fold.ufunc.reduce(x, axis=axes, dtype=x.dtype, initial=fold.neutral(x.dtype)[()])
+
+    @takes(name, 1)
+    def abstract_eval(x: ShapedArray, *, axes: Axes) -> ShapedArray:
+        check_kind(name, x, accepts)
+        return ShapedArray(reduced_shape(name, x, axes), x.dtype, x.weak_type)
+
+    def function(x: Any, axes: Sequence[int]) -> Any:
+        over = canonical_axes(axes, get_aval(x).ndim, f"{name}: axis")
+        return primitive.bind(x, axes=tuple(sorted(over)))
+
+    primitive = Primitive(name, impl=fold.on_host(impl), abstract_eval=abstract_eval, linear_in=linear_in, doc=doc)
+    vmap_rules.register(primitive, _moving_axes(primitive))
+    derivative(primitive)
+    REDUCTIONS[primitive] = fold
+    return _named(function, primitive), primitive
+
+
+# -- to an index ---------------------------------------------------------------------------------------------------
+
+
+def index_reduction(name: str, find: Function, derivative: Derivative, doc: str) -> tuple[Function, Primitive]:
+    """The index of an element along an axis, as the NumPy function `find` gives it: a row in the table."""
+
+    def impl(x: Any, *, axes: Axes, index_dtype: np.dtype[Any]) -> Any:
+        return np.asarray(find(x, axis=axes[0])).astype(index_dtype)
+
+    @takes(name, 1)
+    def abstract_eval(x: ShapedArray, *, axes: Axes, index_dtype: np.dtype[Any]) -> ShapedArray:
+        check_kind(name, x, ORDERED)
+        if not dtypes.is_integer(index_dtype):
+            raise TypeError(f"{name}: index_dtype has to be an integer dtype, got {np.dtype(index_dtype).name}")
+        if len(axes) != 1:
+            raise ValueError(f"{name}: takes one axis, got axes {axes}")
+        shape = reduced_shape(name, x, axes)
+        if x.shape[axes[0]] == 0:
+            raise ValueError(f"{name}: axis {axes[0]} of {x.str_short()} has no elements to choose from")
+        return ShapedArray(shape, index_dtype)
+
+    def function(x: Any, axis: int, index_dtype: Any = None) -> Any:
+        axes = (canonical_axis(axis, get_aval(x).ndim, f"{name}: axis"),)
+        dtype = dtypes.default_int_dtype() if index_dtype is None else dtypes.dtype(index_dtype)
+        return primitive.bind(x, axes=axes, index_dtype=dtype)
+
+    primitive = Primitive(name, impl=impl, abstract_eval=abstract_eval, doc=doc)
+    vmap_rules.register(primitive, _moving_axes(primitive))
+    derivative(primitive)
+    return _named(function, primitive), primitive
+
+
+# -- along an axis -------------------------------------------------------------------------------------------------
+
+
+def cumulative(
+    name: str, fold: Fold, accepts: Kinds, derivative: Derivative, doc: str, linear_in: tuple[int, ...] = ()
+) -> tuple[Function, Primitive]:
+    """A reduction of all elements so far along an axis: a row in the table, with the arguments of `reduction`."""
+
+    def impl(x: Any, *, axis: int, reverse: bool) -> Any:
+        way = (slice(None),) * axis + (slice(None, None, -1 if reverse else None),)
+        return fold.ufunc.accumulate(x[way], axis=axis, dtype=x.dtype)[way]
+
+    @takes(name, 1)
+    def abstract_eval(x: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:
+        check_kind(name, x, accepts)
+        if not 0 <= axis < x.ndim:
+            raise ValueError(f"{name}: {x.str_short()} has no axis {axis}")
+        return x
+
+    def vmap(axis_size: int, vals: Any, dims: Any, *, axis: int, reverse: bool) -> Any:
+        return primitive.bind(vals[0], axis=axis + (axis >= dims[0]), reverse=reverse), dims[0]
+
+    def function(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+        along = canonical_axis(axis, get_aval(operand).ndim, f"{name}: axis")
+        return primitive.bind(operand, axis=along, reverse=bool(reverse))
+
+    primitive = Primitive(name, impl=fold.on_host(impl), abstract_eval=abstract_eval, linear_in=linear_in, doc=doc)
+    vmap.__name__ = f"{name}_vmap"
+    vmap_rules.register(primitive, vmap)
+    derivative(primitive)
+    CUMULATIVE[primitive] = fold
+    return _named(function, primitive), primitive

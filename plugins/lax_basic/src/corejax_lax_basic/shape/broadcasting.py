@@ -1,0 +1,172 @@
+"""Broadcasting: `broadcast_in_dim` and what is said in terms of it."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Primitive, ShapedArray, UndefPrimal, as_array, deflinear, get_aval
+from corejax_lax_basic._base import by_name
+from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.axes import canonical_axes, canonical_shape, ints
+from corejax_lax_basic.shape.rearranging import moveaxis, reshape_p
+
+_SMALL = 4096  # elements
+
+
+def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int]) -> Any:
+    """An array repeated along new axes and axes of size 1.
+
+    Args:
+        operand: the array.
+        shape: shape of the result.
+        broadcast_dimensions: for each axis of the operand, the axis of the result that it becomes; increasing.
+
+    Returns:
+        An array of that shape, of the operand's dtype and weak type.
+
+    Raises:
+        TypeError: `broadcast_dimensions` does not fit the operand or `shape`.
+        ValueError: an axis of the operand has neither size 1 nor the size in `shape`.
+    """
+    shape = canonical_shape(shape)
+    dims = ints(broadcast_dimensions)
+    if get_aval(operand).shape == shape and dims == tuple(range(len(shape))):
+        return as_array(operand)
+    return broadcast_in_dim_p.bind(operand, shape=shape, broadcast_dimensions=dims)
+
+
+def _impl(x: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> Any:
+    unit = [1] * len(shape)
+    for size, d in zip(x.shape, broadcast_dimensions, strict=True):
+        unit[d] = size
+    x = x.reshape(unit)
+    if math.prod(shape) > _SMALL:
+        return np.broadcast_to(x, shape)  # a view, which costs more to make than a small copy
+    out = np.empty(shape, x.dtype)
+    out[...] = x
+    return out
+
+
+@takes("broadcast_in_dim", 1)
+def _abstract_eval(x: ShapedArray, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> ShapedArray:
+    dims = broadcast_dimensions
+    where = f"broadcast_in_dim: operand {x.str_short()}, shape {shape}, broadcast_dimensions {dims}"
+    if len(dims) != x.ndim:
+        raise TypeError(f"{where}: the operand has {x.ndim} axes, broadcast_dimensions has {len(dims)} entries")
+    if any(not 0 <= d < len(shape) for d in dims):
+        raise TypeError(f"{where}: entries of broadcast_dimensions are axes of a result with {len(shape)} axes")
+    if any(a >= b for a, b in itertools.pairwise(dims)):
+        raise TypeError(f"{where}: broadcast_dimensions has to increase")
+    for axis, (size, d) in enumerate(zip(x.shape, dims, strict=True)):
+        if size not in (1, shape[d]):
+            raise ValueError(
+                f"{where}: axis {axis} of the operand has size {size}, which becomes neither 1 nor {shape[d]}, "
+                f"the size of axis {d} of the result"
+            )
+    return ShapedArray(shape, x.dtype, x.weak_type)
+
+
+def _transpose(ct: Any, x: UndefPrimal, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> list[Any]:
+    kept = {d for size, d in zip(x.aval.shape, broadcast_dimensions, strict=True) if size == shape[d]}
+    summed = tuple(d for d in range(len(shape)) if d not in kept)
+    if summed:
+        ct = by_name.reduce_sum(ct, summed)
+    if get_aval(ct).shape != x.aval.shape:
+        ct = reshape_p.bind(ct, new_sizes=x.aval.shape)
+    return [ct]
+
+
+def _vmap(
+    axis_size: int, vals: Any, dims: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]
+) -> Any:
+    (x,), (d,) = vals, dims
+    if d:  # the batch goes to the front: one of its places is as good as another for increasing dimensions
+        x = moveaxis(x, d, 0)
+    out_dims = (0, *(b + 1 for b in broadcast_dimensions))
+    return broadcast_in_dim_p.bind(x, shape=(axis_size, *shape), broadcast_dimensions=out_dims), 0
+
+
+broadcast_in_dim_p = Primitive(
+    "broadcast_in_dim",
+    linear_in=(0,),
+    tags=("linear", "structural"),
+    impl=_impl,
+    abstract_eval=_abstract_eval,
+    vmap=_vmap,
+    doc="An array repeated along new axes and axes of size 1.",
+)
+deflinear(broadcast_in_dim_p, _transpose)
+
+
+# -- in terms of it ----------------------------------------------------------------------------------------------
+
+
+def broadcast(operand: Any, sizes: Sequence[int]) -> Any:
+    """An array with new leading axes of the given sizes: shape `(*sizes, *operand.shape)`."""
+    sizes = canonical_shape(sizes)
+    shape = get_aval(operand).shape
+    dims = range(len(sizes), len(sizes) + len(shape))
+    return broadcast_in_dim(operand, (*sizes, *shape), tuple(dims))
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """The shape that NumPy broadcasts arrays of these shapes to.
+
+    Raises:
+        ValueError: the shapes do not broadcast together; shows all of them.
+    """
+    return _joint_shape(*map(canonical_shape, shapes))
+
+
+@functools.lru_cache(maxsize=4096)
+def _joint_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    rank = max(map(len, shapes), default=0)
+    out = []
+    for axis in range(-rank, 0):
+        sizes = {s[axis] for s in shapes if len(s) >= -axis and s[axis] != 1}
+        if len(sizes) > 1:
+            shown = " and ".join(map(str, shapes))
+            raise ValueError(f"shapes {shown} do not broadcast together: axis {axis} has sizes {sorted(sizes)}")
+        out.append(sizes.pop() if sizes else 1)
+    return tuple(out)
+
+
+def broadcast_to(x: Any, shape: Sequence[int]) -> Any:
+    """An array broadcast to a shape by NumPy's rules: axes are matched from the last one.
+
+    Raises:
+        ValueError: the array does not broadcast to the shape.
+    """
+    shape = canonical_shape(shape)
+    aval = get_aval(x)
+    if aval.shape == shape:
+        return as_array(x)
+    missing = len(shape) - aval.ndim
+    if missing < 0 or any(a not in (1, b) for a, b in zip(aval.shape, shape[missing:], strict=True)):
+        raise ValueError(f"{aval.str_short()} does not broadcast to shape {shape}")
+    return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=tuple(range(missing, len(shape))))
+
+
+def expand_dims(array: Any, dimensions: int | Sequence[int]) -> Any:
+    """An array with new axes of size 1 at the given positions of the result.
+
+    Raises:
+        ValueError: a position does not exist in the result, or is given twice.
+    """
+    aval = get_aval(array)
+    count = len(dimensions) if isinstance(dimensions, tuple | list) else 1
+    ndim = aval.ndim + count
+    new = canonical_axes(dimensions, ndim, "expand_dims: dimension")
+    if not new:
+        return as_array(array)
+    kept = tuple(d for d in range(ndim) if d not in new)
+    shape = [1] * ndim
+    for size, d in zip(aval.shape, kept, strict=True):
+        shape[d] = size
+    return broadcast_in_dim_p.bind(array, shape=tuple(shape), broadcast_dimensions=kept)

@@ -1,0 +1,262 @@
+"""Primitives that rearrange elements: `reshape`, `transpose`, `squeeze`, `rev`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from corejax.extend import Primitive, ShapedArray, UndefPrimal, as_array, deflinear, get_aval
+from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.axes import canonical_axes, canonical_axis, canonical_shape, ints
+
+# -- reshape -----------------------------------------------------------------------------------------------------
+
+
+def reshape(operand: Any, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None) -> Any:
+    """The same elements, in row-major order, in another shape.
+
+    Args:
+        operand: the array.
+        new_sizes: the shape; one size may be -1, which stands for what is left.
+        dimensions: the order in which the operand's axes are read, if not the natural one.
+
+    Raises:
+        TypeError: the shape has a different number of elements, or is not made of concrete integers.
+        ValueError: more than one size is -1.
+    """
+    aval = get_aval(operand)
+    if dimensions is not None and tuple(dimensions) != tuple(range(aval.ndim)):
+        operand = transpose(operand, dimensions)
+    shape = fill_in_size(aval, canonical_shape(new_sizes))
+    return as_array(operand) if shape == aval.shape else reshape_p.bind(operand, new_sizes=shape)
+
+
+def fill_in_size(aval: ShapedArray, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape with its -1 replaced by the size that is left.
+
+    Raises:
+        ValueError: there is more than one -1.
+        TypeError: the size would not be an integer.
+    """
+    unknown = shape.count(-1)
+    if not unknown:
+        return shape
+    if unknown > 1:
+        raise ValueError(f"reshape: at most one size may be -1, got shape {shape}")
+    rest = math.prod(d for d in shape if d != -1)
+    if rest == 0 or aval.size % rest:
+        raise TypeError(f"reshape: {aval.str_short()} has {aval.size} elements, which do not fill shape {shape}")
+    return tuple(aval.size // rest if d == -1 else d for d in shape)
+
+
+@takes("reshape", 1)
+def _reshape_abstract_eval(x: ShapedArray, *, new_sizes: tuple[int, ...]) -> ShapedArray:
+    if any(d < 0 for d in new_sizes):
+        raise TypeError(f"reshape: sizes are not negative, got new_sizes {new_sizes} for operand {x.str_short()}")
+    if math.prod(new_sizes) != x.size:
+        raise TypeError(
+            f"reshape: operand {x.str_short()} has {x.size} elements, new_sizes {new_sizes} has {math.prod(new_sizes)}"
+        )
+    return ShapedArray(new_sizes, x.dtype, x.weak_type)
+
+
+def _reshape_vmap(axis_size: int, vals: Any, dims: Any, *, new_sizes: tuple[int, ...]) -> Any:
+    return reshape_p.bind(moveaxis(vals[0], dims[0], 0), new_sizes=(axis_size, *new_sizes)), 0
+
+
+def _reshape_transpose(ct: Any, x: UndefPrimal, *, new_sizes: tuple[int, ...]) -> list[Any]:
+    return [reshape_p.bind(ct, new_sizes=x.aval.shape)]
+
+
+reshape_p = Primitive(
+    "reshape",
+    linear_in=(0,),
+    tags=("linear", "structural"),
+    impl=lambda x, *, new_sizes: x.reshape(new_sizes),
+    abstract_eval=_reshape_abstract_eval,
+    vmap=_reshape_vmap,
+    doc="The same elements, in row-major order, in another shape.",
+)
+deflinear(reshape_p, _reshape_transpose)
+
+
+# -- transpose ---------------------------------------------------------------------------------------------------
+
+
+def transpose(operand: Any, permutation: Sequence[int]) -> Any:
+    """Axes in another order: axis `i` of the result is axis `permutation[i]` of the operand.
+
+    Raises:
+        TypeError: `permutation` is not a permutation of the operand's axes.
+    """
+    permutation = ints(permutation)
+    if permutation == tuple(range(get_aval(operand).ndim)):
+        return as_array(operand)
+    return transpose_p.bind(operand, permutation=permutation)
+
+
+def moveaxis(x: Any, source: int, destination: int) -> Any:
+    """One axis moved, both positions counted from the front."""
+    if source == destination:
+        return x
+    order = list(range(get_aval(x).ndim))
+    order.insert(destination, order.pop(source))
+    return transpose_p.bind(x, permutation=tuple(order))
+
+
+def inverse_permutation(permutation: Sequence[int]) -> tuple[int, ...]:
+    """The permutation that undoes another."""
+    return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
+
+
+@takes("transpose", 1)
+def _transpose_abstract_eval(x: ShapedArray, *, permutation: tuple[int, ...]) -> ShapedArray:
+    if sorted(permutation) != list(range(x.ndim)):
+        raise TypeError(
+            f"transpose: permutation {permutation} is not a permutation of the {x.ndim} axes of operand {x.str_short()}"
+        )
+    return ShapedArray(tuple(x.shape[p] for p in permutation), x.dtype, x.weak_type)
+
+
+def _transpose_vmap(axis_size: int, vals: Any, dims: Any, *, permutation: tuple[int, ...]) -> Any:
+    d = dims[0]
+    order = (d, *(p if p < d else p + 1 for p in permutation))
+    if order == tuple(range(len(order))):
+        return vals[0], 0
+    return transpose_p.bind(vals[0], permutation=order), 0
+
+
+def _transpose_transpose(ct: Any, x: UndefPrimal, *, permutation: tuple[int, ...]) -> list[Any]:
+    return [transpose_p.bind(ct, permutation=inverse_permutation(permutation))]
+
+
+transpose_p = Primitive(
+    "transpose",
+    linear_in=(0,),
+    tags=("linear", "structural"),
+    impl=lambda x, *, permutation: x.transpose(permutation),
+    abstract_eval=_transpose_abstract_eval,
+    vmap=_transpose_vmap,
+    doc="Axes in another order.",
+)
+deflinear(transpose_p, _transpose_transpose)
+
+
+# -- squeeze -----------------------------------------------------------------------------------------------------
+
+
+def squeeze(array: Any, dimensions: int | Sequence[int] | None = None) -> Any:
+    """An array without some of its axes of size 1 (without all of them for None).
+
+    Raises:
+        ValueError: an axis does not exist, is given twice, or has another size.
+    """
+    aval = get_aval(array)
+    if dimensions is None:
+        axes = tuple(i for i, d in enumerate(aval.shape) if d == 1)
+    else:
+        axes = tuple(sorted(canonical_axes(dimensions, aval.ndim, "squeeze: dimension")))
+    return squeeze_p.bind(array, dimensions=axes) if axes else as_array(array)
+
+
+def _without(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(d for i, d in enumerate(shape) if i not in axes)
+
+
+@takes("squeeze", 1)
+def _squeeze_abstract_eval(x: ShapedArray, *, dimensions: tuple[int, ...]) -> ShapedArray:
+    for axis in dimensions:
+        if not 0 <= axis < x.ndim:
+            raise ValueError(f"squeeze: dimensions {dimensions} are not axes of operand {x.str_short()}")
+        if x.shape[axis] != 1:
+            raise ValueError(
+                f"squeeze: dimension {axis} of operand {x.str_short()} has size {x.shape[axis]}; "
+                "only axes of size 1 can be dropped"
+            )
+    if len(set(dimensions)) != len(dimensions):
+        raise ValueError(f"squeeze: dimensions {dimensions} name an axis of operand {x.str_short()} twice")
+    return ShapedArray(_without(x.shape, dimensions), x.dtype, x.weak_type)
+
+
+def _squeeze_vmap(axis_size: int, vals: Any, dims: Any, *, dimensions: tuple[int, ...]) -> Any:
+    d = dims[0]
+    axes = tuple(a if a < d else a + 1 for a in dimensions)
+    return squeeze_p.bind(vals[0], dimensions=axes), d - sum(a < d for a in axes)
+
+
+def _squeeze_transpose(ct: Any, x: UndefPrimal, *, dimensions: tuple[int, ...]) -> list[Any]:
+    return [reshape_p.bind(ct, new_sizes=x.aval.shape)]
+
+
+squeeze_p = Primitive(
+    "squeeze",
+    linear_in=(0,),
+    tags=("linear", "structural"),
+    impl=lambda x, *, dimensions: x.reshape(_without(x.shape, dimensions)),
+    abstract_eval=_squeeze_abstract_eval,
+    vmap=_squeeze_vmap,
+    doc="An array without some of its axes of size 1.",
+)
+deflinear(squeeze_p, _squeeze_transpose)
+
+
+# -- rev ---------------------------------------------------------------------------------------------------------
+
+
+def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+    """An array with the order of elements along some axes reversed.
+
+    Raises:
+        ValueError: an axis does not exist or is given twice.
+    """
+    return rev_p.bind(operand, dimensions=ints(dimensions))
+
+
+def _rev_impl(x: Any, *, dimensions: tuple[int, ...]) -> Any:
+    return x[tuple(slice(None, None, -1 if i in dimensions else 1) for i in range(x.ndim))]
+
+
+@takes("rev", 1)
+def _rev_abstract_eval(x: ShapedArray, *, dimensions: tuple[int, ...]) -> ShapedArray:
+    if len(set(dimensions)) != len(dimensions):
+        raise ValueError(f"rev: dimensions {dimensions} name an axis of operand {x.str_short()} twice")
+    if any(not 0 <= d < x.ndim for d in dimensions):
+        raise ValueError(f"rev: dimensions {dimensions} are not all axes of operand {x.str_short()}")
+    return x
+
+
+def _rev_vmap(axis_size: int, vals: Any, dims: Any, *, dimensions: tuple[int, ...]) -> Any:
+    d = dims[0]
+    return rev_p.bind(vals[0], dimensions=tuple(a if a < d else a + 1 for a in dimensions)), d
+
+
+rev_p = Primitive(
+    "rev",
+    linear_in=(0,),
+    tags=("linear", "structural"),
+    impl=_rev_impl,
+    abstract_eval=_rev_abstract_eval,
+    vmap=_rev_vmap,
+    doc="The order of elements along some axes reversed.",
+)
+deflinear(rev_p, lambda ct, x, *, dimensions: [rev_p.bind(ct, dimensions=dimensions)])
+
+
+# -- in terms of them --------------------------------------------------------------------------------------------
+
+
+def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+    """Axes `start_dimension` to `stop_dimension` (not included; None for all that follow) made one."""
+    shape = get_aval(operand).shape
+    start, stop, _ = slice(start_dimension, stop_dimension).indices(len(shape))
+    return reshape(operand, (*shape[:start], math.prod(shape[start:stop]), *shape[stop:]))
+
+
+def swapaxes(x: Any, axis1: int, axis2: int) -> Any:
+    """Two axes exchanged; negative ones count from the end."""
+    ndim = get_aval(x).ndim
+    order = list(range(ndim))
+    a, b = canonical_axis(axis1, ndim), canonical_axis(axis2, ndim)
+    order[a], order[b] = order[b], order[a]
+    return transpose(x, order)

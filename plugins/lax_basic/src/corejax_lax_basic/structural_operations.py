@@ -1,0 +1,97 @@
+"""The structural operations that interpreters ask the plugin for (`corejax.structural`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import (
+    Array,
+    ShapedArray,
+    clears_cache,
+    get_aval,
+    recording_trace,
+)
+from corejax_lax_basic.conversion.convert import convert_element_type
+from corejax_lax_basic.elementwise.arithmetic import add_p
+from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p
+from corejax_lax_basic.shape.joining import concatenate
+from corejax_lax_basic.shape.rearranging import moveaxis, reshape_p
+from corejax_lax_basic.shape.slicing import slice_p
+
+_zeros: dict[ShapedArray, Array] = {}
+clears_cache(_zeros.clear)
+_ZEROS_LIMIT = 1024
+
+
+def add(x: Any, y: Any) -> Any:
+    """Sum of two values of one type."""
+    return add_p.bind(x, y)
+
+
+def zeros(aval: ShapedArray) -> Any:
+    """Zeros of a type: one element seen everywhere, or where a program is recorded a broadcast literal."""
+    if not aval.shape or recording_trace() is None:
+        return _concrete_zeros(aval)
+    return broadcast_in_dim_p.bind(_concrete_zeros(aval.update(shape=())), shape=aval.shape, broadcast_dimensions=())
+
+
+def _concrete_zeros(aval: ShapedArray) -> Array:
+    found = _zeros.get(aval)
+    if found is None:
+        if len(_zeros) >= _ZEROS_LIMIT:
+            _zeros.clear()
+        found = _zeros[aval] = Array(np.broadcast_to(np.zeros((), aval.dtype), aval.shape), aval)
+    return found
+
+
+def broadcast_axis(x: Any, size: int, axis: int) -> Any:
+    """A new axis of `size` copies at position `axis`."""
+    shape = get_aval(x).shape
+    ndim = len(shape) + 1
+    out = (*shape[:axis], size, *shape[axis:])
+    dims = tuple(d for d in range(ndim) if d != axis)
+    return broadcast_in_dim_p.bind(x, shape=out, broadcast_dimensions=dims)
+
+
+def move_axis(x: Any, source: int, destination: int) -> Any:
+    """One axis moved."""
+    return moveaxis(x, source, destination)
+
+
+def reshape(x: Any, shape: tuple[int, ...]) -> Any:
+    """The same elements in another shape."""
+    return x if get_aval(x).shape == shape else reshape_p.bind(x, new_sizes=tuple(shape))
+
+
+def astype(x: Any, dtype: Any) -> Any:
+    """Converted elements, strongly typed."""
+    return convert_element_type(x, dtype)
+
+
+def index_axis(x: Any, i: int, axis: int) -> Any:
+    """The part at one position of an axis, without that axis."""
+    shape = get_aval(x).shape
+    start, limit = [0] * len(shape), list(shape)
+    start[axis], limit[axis] = i, i + 1
+    part = slice_p.bind(x, start_indices=tuple(start), limit_indices=tuple(limit), strides=None)
+    return reshape(part, (*shape[:axis], *shape[axis + 1 :]))
+
+
+def stack(xs: Sequence[Any], axis: int) -> Any:
+    """Values of one type joined along a new axis."""
+    return concatenate([broadcast_axis(x, 1, axis) for x in xs], axis)
+
+
+OPERATIONS: Mapping[str, Callable[..., Any]] = {
+    "add": add,
+    "zeros": zeros,
+    "broadcast_axis": broadcast_axis,
+    "move_axis": move_axis,
+    "reshape": reshape,
+    "astype": astype,
+    "index_axis": index_axis,
+    "stack": stack,
+}

@@ -1,0 +1,29 @@
+"""StableHLO of convert_element_type and stop_gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from corejax.extend import dtypes, xla_translations
+from corejax_lax_basic.conversion.convert import convert_element_type_p, stop_gradient_p
+from corejax_lax_basic.translations.elementwise._family import compare
+from corejax_lax_basic.translations.elementwise.complex_numbers import part
+
+
+@xla_translations.register(convert_element_type_p)
+def _convert_element_type(ctx: Any, in_avals: Any, in_vals: Any, *, new_dtype: Any, weak_type: bool) -> Any:
+    (x,) = in_vals
+    if dtypes.is_bool(new_dtype) and not dtypes.is_bool(x.aval.dtype):
+        return compare(ctx, "NE", x, ctx.full(x.aval, 0))  # XLA's convert to i1 would take the lowest bit
+    if dtypes.is_bool(x.aval.dtype) and dtypes.is_inexact(new_dtype):
+        # XLA takes a product with, or quotient of, a converted boolean for a selection, which drops NaN and signs.
+        out = x.aval.update(dtype=new_dtype)
+        return ctx.op("select", x, ctx.full(out, 1), ctx.full(out, 0), out=out)
+    if dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(new_dtype):
+        x = part(ctx, "real", x)
+    return ctx.convert(x, new_dtype)
+
+
+@xla_translations.register(stop_gradient_p)
+def _stop_gradient(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+    return in_vals[0]

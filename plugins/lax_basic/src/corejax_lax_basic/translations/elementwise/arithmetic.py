@@ -1,0 +1,34 @@
+"""StableHLO of maxima and minima."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from corejax.extend import dtypes, xla_translations
+from corejax_lax_basic.elementwise.arithmetic import max_p, min_p
+from corejax_lax_basic.translations.elementwise._family import compare, expanded
+
+
+def extremum(ctx: Any, name: str, x: Any, y: Any) -> Any:
+    """`maximum` or `minimum`; complex numbers in lexicographic order, which the operation does not promise."""
+    if not dtypes.is_complex(x.aval.dtype):
+        return ctx.op(name, x, y, out=x.aval)
+    real = x.aval.update(dtype=dtypes.real_dtype_of(x.aval.dtype))
+    wins = "GT" if name == "maximum" else "LT"
+    parts = [[ctx.op(part, v, out=real) for v in (x, y)] for part in ("real", "imag")]
+    by_real, by_imag = (compare(ctx, wins, *p) for p in parts)
+    ties = compare(ctx, "EQ", *parts[0])
+    first = ctx.op("select", ties, by_imag, by_real, out=ties.aval)
+    return ctx.op("select", first, x, y, out=x.aval)
+
+
+def _extremum(name: str) -> Callable[..., Any]:
+    def rule(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+        return extremum(ctx, name, *expanded(ctx, in_vals))
+
+    return rule
+
+
+xla_translations.register(max_p, _extremum("maximum"))
+xla_translations.register(min_p, _extremum("minimum"))

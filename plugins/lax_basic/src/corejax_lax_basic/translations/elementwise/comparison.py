@@ -1,0 +1,21 @@
+"""StableHLO of comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from corejax.extend import xla_translations
+from corejax_lax_basic.elementwise import comparison
+from corejax_lax_basic.translations.elementwise._family import compare, expanded
+
+
+def _comparison(direction: str) -> Callable[..., Any]:
+    def rule(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+        return compare(ctx, direction, *expanded(ctx, in_vals))
+
+    return rule
+
+
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    xla_translations.register(getattr(comparison, f"{_name}_p"), _comparison(_name.upper()))

@@ -1,0 +1,82 @@
+"""StableHLO of powers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from corejax.extend import ShapedArray, dtypes, xla_translations
+from corejax_lax_basic.elementwise.powers import integer_pow_p, pow_p
+from corejax_lax_basic.translations.elementwise._family import compare, expanded
+from corejax_lax_basic.translations.elementwise.complex_numbers import part
+
+
+def _pow(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+    x, y = expanded(ctx, in_vals)
+    if dtypes.is_inexact(x.aval.dtype):
+        y = ctx.convert(y, x.aval.dtype)
+        power = ctx.op("power", x, y, out=x.aval)
+        return _unless_zero(ctx, x, y, power) if dtypes.is_complex(x.aval.dtype) else power
+    return _pow_of_integers(ctx, x, y)
+
+
+def _unless_zero(ctx: Any, x: Any, y: Any, power: Any) -> Any:
+    """A complex power, and 0 where the base is 0 and the exponent's real part positive: XLA says NaN."""
+    zero = ctx.full(x.aval, 0)
+    re, im = part(ctx, "real", y), part(ctx, "imag", y)
+    is_zero, grows = compare(ctx, "EQ", x, zero), compare(ctx, "GT", re, ctx.full(re.aval, 0))
+    finite = ctx.op("is_finite", im, out=grows.aval)
+    vanishes = ctx.op("and", is_zero, ctx.op("and", grows, finite, out=grows.aval), out=grows.aval)
+    return ctx.op("select", vanishes, zero, power, out=x.aval)
+
+
+def _pow_of_integers(ctx: Any, x: Any, y: Any) -> Any:
+    """Squaring and multiplying, once for each bit: XLA's `power` of integers reads six bits of the exponent."""
+    aval = x.aval
+    zero, one = ctx.full(aval, 0), ctx.full(aval, 1)
+    exponent, base, unsigned = y, x, dtypes.is_unsigned(aval.dtype)
+    if not unsigned:
+        negative = compare(ctx, "LT", y, zero)
+        exponent = ctx.op("select", negative, ctx.op("and", y, one, out=aval), y, out=aval)
+        minus_one = ctx.op("negate", one, out=aval)
+        unit = ctx.op("or", compare(ctx, "EQ", x, one), compare(ctx, "EQ", x, minus_one), out=negative.aval)
+        vanishes = ctx.op("and", negative, ctx.op("not", unit, out=unit.aval), out=unit.aval)
+    counter = ShapedArray((), dtypes.dtype("int32"))
+
+    def unfinished(ctx: Any, i: Any, power: Any, base: Any, left: Any) -> Any:
+        return compare(ctx, "LT", i, ctx.full(counter, dtypes.iinfo(aval.dtype).bits))
+
+    def step(ctx: Any, i: Any, power: Any, base: Any, left: Any) -> list[Any]:
+        one = ctx.full(aval, 1)
+        odd = compare(ctx, "EQ", ctx.op("and", left, one, out=aval), one)
+        longer = ctx.op("multiply", power, base, out=aval)
+        return [
+            ctx.op("add", i, ctx.full(counter, 1), out=counter),
+            ctx.op("select", odd, longer, power, out=aval),
+            ctx.op("multiply", base, base, out=aval),
+            ctx.op("shift_right_logical", left, one, out=aval),
+        ]
+
+    types = [counter, aval, aval, aval]
+    regions = [ctx.region(types, unfinished), ctx.region(types, step)]
+    power = ctx.op("while", ctx.full(counter, 0), one, base, exponent, out=types, regions=regions)[1]
+    return power if unsigned else ctx.op("select", vanishes, zero, power, out=aval)
+
+
+def _integer_pow(ctx: Any, in_avals: Any, in_vals: Any, *, y: int) -> Any:
+    (base,) = in_vals
+    aval = base.aval
+    power, left = None, -y if y < 0 else y
+    while left:
+        if left & 1:
+            power = base if power is None else ctx.op("multiply", power, base, out=aval)
+        left >>= 1
+        if left:
+            base = ctx.op("multiply", base, base, out=aval)
+    one = ctx.full(aval, 1)
+    if power is None:
+        return one
+    return ctx.op("divide", one, power, out=aval) if y < 0 else power
+
+
+xla_translations.register(pow_p, _pow)
+xla_translations.register(integer_pow_p, _integer_pow)

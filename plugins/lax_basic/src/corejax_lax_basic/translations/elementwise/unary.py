@@ -1,0 +1,34 @@
+"""StableHLO of the functions of one operand that are more than one operation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from corejax.extend import dtypes, xla_translations
+from corejax_lax_basic.elementwise.unary import abs_p, logistic_p, sign_p
+
+
+def _abs(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+    (x,) = in_vals
+    if dtypes.is_unsigned(x.aval.dtype):
+        return x
+    return ctx.op("abs", x, out=x.aval.update(dtype=dtypes.real_dtype_of(x.aval.dtype)))
+
+
+def _sign(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+    (x,) = in_vals
+    if dtypes.is_unsigned(x.aval.dtype):  # `sign` is of signed types
+        return ctx.op("minimum", x, ctx.full(x.aval, 1), out=x.aval)
+    return ctx.op("sign", x, out=x.aval)
+
+
+def _logistic(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+    (x,) = in_vals
+    one = ctx.full(x.aval, 1)
+    grown = ctx.op("exponential", ctx.op("negate", x, out=x.aval), out=x.aval)
+    return ctx.op("divide", one, ctx.op("add", one, grown, out=x.aval), out=x.aval)
+
+
+xla_translations.register(abs_p, _abs)
+xla_translations.register(sign_p, _sign)
+xla_translations.register(logistic_p, _logistic)

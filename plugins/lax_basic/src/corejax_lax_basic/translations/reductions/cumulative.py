@@ -1,0 +1,63 @@
+"""StableHLO of cumulative reductions: `reduce_window` over all that is before an element.
+
+XLA makes it a tree of small windows where the window is that of a prefix, so that work is not quadratic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import ShapedArray, dtypes, xla_translations
+from corejax_lax_basic.reductions._family import CUMULATIVE, Fold
+from corejax_lax_basic.reductions.cumulative import cumlogsumexp_p
+from corejax_lax_basic.translations.elementwise._family import compare
+from corejax_lax_basic.translations.reductions._combination import combination
+
+_NARROW = (np.dtype(np.float16), dtypes.dtype("bfloat16"))
+
+
+def _prefixes(fold: Fold, combine: Callable[..., Any]) -> Callable[..., Any]:
+    """The rule of a cumulative reduction; where it rounds, 16-bit floats are accumulated in float32.
+
+    Args:
+        fold: the row's combination.
+        combine: two scalars combined.
+    """
+
+    def rule(ctx: Any, in_avals: Any, in_vals: Any, *, axis: int, reverse: bool) -> Any:
+        (x,) = in_vals
+        dtype, shape = x.aval.dtype, x.aval.shape
+        if not x.aval.size:
+            return x
+        if fold.wide and dtype in _NARROW:
+            x = ctx.convert(x, np.dtype(np.float32))
+        size = shape[axis]
+        window = [size if i == axis else 1 for i in range(len(shape))]
+        before = [size - 1 if i == axis else 0 for i in range(len(shape))]
+        nothing = [0] * len(shape)
+        pairs = zip(nothing, before, strict=True) if reverse else zip(before, nothing, strict=True)
+        padding = ", ".join(f"[{low}, {high}]" for low, high in pairs)
+        attrs = f"window_dimensions = {ctx.i64(window)}, padding = dense<[{padding}]> : tensor<{len(shape)}x2xi64>"
+        scalar = ShapedArray((), x.aval.dtype)
+        initial = ctx.constant(fold.neutral(x.aval.dtype))
+        regions = [ctx.region([scalar, scalar], combine)]
+        return ctx.convert(ctx.op("reduce_window", x, initial, out=x.aval, attrs=attrs, regions=regions), dtype)
+
+    return rule
+
+
+def _logaddexp(ctx: Any, x: Any, y: Any) -> Any:
+    aval = x.aval
+    gap = ctx.op("subtract", x, y, out=aval)
+    small = ctx.op("exponential", ctx.op("negate", ctx.op("abs", gap, out=aval), out=aval), out=aval)
+    greater = ctx.op("maximum", x, y, out=aval)
+    usual = ctx.op("add", greater, ctx.op("log_plus_one", small, out=aval), out=aval)
+    return ctx.op("select", compare(ctx, "NE", gap, gap), ctx.op("add", x, y, out=aval), usual, out=aval)
+
+
+for _primitive, _fold in CUMULATIVE.items():
+    _combine = _logaddexp if _primitive is cumlogsumexp_p else combination(_fold)
+    xla_translations.register(_primitive, _prefixes(_fold, _combine))

@@ -1,0 +1,78 @@
+"""StableHLO of reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import ShapedArray, dtypes, xla_translations
+from corejax_lax_basic.reductions._family import REDUCTIONS, Axes, Fold, greatest, least
+from corejax_lax_basic.reductions.reduce import argmax_p, argmin_p
+from corejax_lax_basic.translations.elementwise._family import compare
+from corejax_lax_basic.translations.reductions._combination import combination
+
+_NARROW = (np.dtype(np.float16), dtypes.dtype("bfloat16"))
+
+
+def _reduced(aval: ShapedArray, axes: Axes) -> ShapedArray:
+    return ShapedArray(tuple(d for i, d in enumerate(aval.shape) if i not in axes), aval.dtype)
+
+
+def _reduce(ctx: Any, x: Any, axes: Axes, initial: Any, body: Callable[..., Any]) -> Any:
+    scalar = ShapedArray((), x.aval.dtype)
+    attrs = f"dimensions = {ctx.i64(axes)}"
+    regions = [ctx.region([scalar, scalar], body)]
+    return ctx.op("reduce", x, ctx.constant(initial), out=_reduced(x.aval, axes), attrs=attrs, regions=regions)
+
+
+def _folding(fold: Fold) -> Callable[..., Any]:
+    """The rule of a reduction by one operation; where it rounds, 16-bit floats are accumulated in float32."""
+
+    def rule(ctx: Any, in_avals: Any, in_vals: Any, *, axes: Axes) -> Any:
+        (x,) = in_vals
+        dtype = x.aval.dtype
+        if fold.wide and dtype in _NARROW:
+            x = ctx.convert(x, np.dtype(np.float32))
+        return ctx.convert(_reduce(ctx, x, axes, fold.neutral(x.aval.dtype), combination(fold)), dtype)
+
+    return rule
+
+
+def _index_of(wins: str, worst_of: Callable[[Any], Any]) -> Callable[..., Any]:
+    """The rule of argmax and argmin: a reduction of (value, index) pairs, on which any order of folding agrees."""
+
+    def rule(ctx: Any, in_avals: Any, in_vals: Any, *, axes: Axes, index_dtype: Any) -> Any:
+        (x,) = in_vals
+        index = ShapedArray(x.aval.shape, index_dtype)
+        value_0, index_0 = ShapedArray((), x.aval.dtype), ShapedArray((), index_dtype)
+
+        def body(ctx: Any, x: Any, i: Any, y: Any, j: Any) -> list[Any]:
+            flag = ShapedArray((), dtypes.bool_)
+            better = compare(ctx, wins, x, y)
+            same = compare(ctx, "EQ", x, y)
+            if dtypes.is_float(x.aval.dtype):  # NaN is better than a number and the same as NaN
+                x_nan, y_nan = compare(ctx, "NE", x, x), compare(ctx, "NE", y, y)
+                y_number = ctx.op("not", y_nan, out=flag)
+                better = ctx.op("or", better, ctx.op("and", x_nan, y_number, out=flag), out=flag)
+                same = ctx.op("or", same, ctx.op("and", x_nan, y_nan, out=flag), out=flag)
+            earlier = ctx.op("and", same, compare(ctx, "LT", i, j), out=flag)
+            take = ctx.op("or", better, earlier, out=flag)
+            return [ctx.op("select", take, x, y, out=x.aval), ctx.op("select", take, i, j, out=i.aval)]
+
+        numbers = ctx.op("iota", out=index, attrs=f"iota_dimension = {axes[0]} : i64")
+        worst = ctx.constant(worst_of(x.aval.dtype))
+        last = ctx.constant(np.array(dtypes.iinfo(index_dtype).max, index_dtype))  # gives way to any element
+        outs = [_reduced(x.aval, axes), _reduced(index, axes)]
+        attrs = f"dimensions = {ctx.i64(axes)}"
+        regions = [ctx.region([value_0, index_0, value_0, index_0], body)]
+        return ctx.op("reduce", x, numbers, worst, last, out=outs, attrs=attrs, regions=regions)[1]
+
+    return rule
+
+
+for _primitive, _fold in REDUCTIONS.items():
+    xla_translations.register(_primitive, _folding(_fold))
+xla_translations.register(argmax_p, _index_of("GT", least))
+xla_translations.register(argmin_p, _index_of("LT", greatest))

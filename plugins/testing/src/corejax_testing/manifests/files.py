@@ -1,0 +1,162 @@
+"""Files of manifests: writing them, and comparing them to the code."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from corejax.extend import API_VERSION, load_everything, manifest, plugin_records
+from corejax_testing.manifests.describing import describe
+
+
+def write(record: Any, output: Path | None = None) -> Path:
+    """Write a plugin's manifest; those of other plugins in the same file stay.
+
+    Args:
+        record: of the plugin, loaded.
+        output: where to; by default the plugin's package, if it is installed editable.
+
+    Raises:
+        ValueError: as `describe`; or the package is no place to write to.
+    """
+    data = describe(record)
+    path = _place(record) if output is None else output
+    others = {name: other for name, other in _plugins_in(path).items() if name != record.name}
+    path.write_text(_text_of({**others, record.name: data}), encoding="utf-8", newline="\n")
+    return path
+
+
+def _place(record: Any) -> Path:
+    found = manifest.find(record, API_VERSION)
+    if found.path is None:
+        raise ValueError(
+            f"the plugin is the single module {record.module}: a manifest needs a package to be in. Make it a package "
+            f"({record.module}/__init__.py), or say where to write with --output"
+        )
+    if not found.editable:
+        raise ValueError(
+            f"{record.distribution} is not installed editable, so {manifest.FILE} would be written into the "
+            "installation. Install it with pip install -e, or say where to write with --output"
+        )
+    return Path(found.path)
+
+
+def _plugins_in(path: Path) -> Mapping[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        return data["plugins"] if data["manifest_version"] == manifest.MANIFEST_VERSION else {}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return {}
+
+
+def _text_of(manifests: Mapping[str, Mapping[str, Any]]) -> str:
+    """A file's text: an entry to a line, so that differences are easy to read."""
+    lines = ["{", f'"manifest_version": {manifest.MANIFEST_VERSION},', '"plugins": {']
+    for plugin, data in sorted(manifests.items()):
+        lines.append(f"{json.dumps(plugin)}: {{")
+        for key, value in data.items():
+            lines += _value_lines(key, value)
+        lines[-1] = lines[-1].removesuffix(",")
+        lines.append("},")
+    lines[-1] = lines[-1].removesuffix(",")
+    return "\n".join([*lines, "}", "}", ""])
+
+
+def _value_lines(key: str, value: Any) -> Iterator[str]:
+    if isinstance(value, dict) and value:
+        yield f" {json.dumps(key)}: {{"
+        rows = [f"  {json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in value.items()]
+        yield from (f"{row}," for row in rows[:-1])
+        yield rows[-1]
+        yield " },"
+    else:
+        yield f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)},"
+
+
+# -- comparing ---------------------------------------------------------------------------------------------------------
+
+
+def manifest_differences(plugin: str) -> list[str] | None:
+    """What a plugin's manifest says that its code does not, and the other way round.
+
+    Args:
+        plugin: its name.
+
+    Returns:
+        A line each, none where they agree; None where the plugin ships no manifest.
+
+    Raises:
+        KeyError: there is no such plugin.
+        ValueError: the plugin cannot be loaded.
+    """
+    load_everything()
+    record = {record.name: record for record in plugin_records()}[plugin]
+    path = manifest.find(record, API_VERSION).path
+    return differences(record) if path is not None and os.path.exists(path) else None
+
+
+def differences(record: Any) -> list[str]:
+    """What is wrong with a plugin's manifest, compared to its code, a line each; empty if nothing is.
+
+    Raises:
+        ValueError: as `describe`.
+    """
+    data, found = describe(record), manifest.find(record, API_VERSION)
+    shipped = _plugins_in(Path(found.path)).get(record.name) if found.path is not None else None
+    if shipped is None:
+        return [f"there is no manifest to use ({found.problem})"]
+    try:
+        return _compared(shipped, json.loads(json.dumps(data)))
+    except (TypeError, KeyError, AttributeError, ValueError) as error:
+        return [f"the manifest is malformed: {type(error).__name__}: {error}"]
+
+
+def _compared(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """What differs between two manifests' data, a line each.
+
+    The digest of the sources does not count, nor what depends on which other plugins were installed.
+    """
+    old, new = _by_itself(old, new), _by_itself(new, old)
+    found = []
+    for key in [*new, *(k for k in old if k not in new)]:
+        before, now = old.get(key), new.get(key)
+        if before == now:
+            continue
+        if isinstance(before, dict) and isinstance(now, dict):
+            for name in sorted({*before, *now}):
+                if before.get(name) != now.get(name):
+                    found.append(_line(f"{key} {name}", name in before, before.get(name), name in now, now.get(name)))
+        else:
+            found.append(_line(key, key in old, before, key in new, now))
+    return found
+
+
+def _by_itself(data: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """A manifest's data without what other plugins have to do with it, but for derivations known to both."""
+    known = [tuple(d) for d in data["derivations_known"]]
+    others = {tuple(d) for d in other["derivations_known"]}
+    common = {d for d in known if d in others or d[2] in (None, data["plugin"])}
+    primitives = {}
+    for name, entry in data["primitives"].items():
+        derivable = {
+            kind: kept
+            for kind, found in entry.get("derivable", {}).items()
+            if (kept := [[d, owner] for d, owner in found if (kind, d, owner) in common])
+        }
+        primitives[name] = {k: v for k, v in entry.items() if k not in ("derivable", "rules_of")}
+        if derivable:
+            primitives[name]["derivable"] = derivable
+    kernels = sorted([kind, name] for kind, name, owner in known if owner is None)
+    rest = {key: value for key, value in data.items() if key not in ("sources", "derivations_known")}
+    return {**rest, "primitives": primitives, "derivations of the kernel": kernels}
+
+
+def _line(what: str, was: bool, before: Any, has: bool, now: Any) -> str:
+    if not was:
+        return f"{what}: not in the manifest, the code has {json.dumps(now)}"
+    if not has:
+        return f"{what}: in the manifest, not in the code"
+    return f"{what}: the manifest says {json.dumps(before)}, the code {json.dumps(now)}"

@@ -1,0 +1,82 @@
+"""`corejax new-plugin NAME`: a complete distribution to start from."""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import click
+
+import corejax
+from corejax.extend import plugin_records
+from corejax_testing.scaffolding.names import KINDS, LICENSES, Plan
+
+
+@click.command("new-plugin")
+@click.argument("name")
+@click.option(
+    "--directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(),
+    metavar="DIR",
+    help="Where to make the distribution's directory; here by default.",
+)
+@click.option(
+    "--kind", type=click.Choice([*KINDS]), default="elementwise", show_default=True, help="What to start from."
+)
+@click.option("--namespace", metavar="NS", help="Users find it as corejax.NS; by default the plugin's name.")
+@click.option("--primitive", metavar="FUNC", help="Its function and, as NAME.FUNC, its primitive are called so.")
+@click.option("--license", type=click.Choice([*LICENSES]), default="apache-2.0", show_default=True, help="Its licence.")
+@click.option("--author", metavar="AUTHOR", help="'Name' or 'Name <mail>'.")
+def new_plugin(name: str, directory: Path, **options: Any) -> None:
+    """Write a distribution with one primitive: rules, tests, README, workflow, licence, manifest.
+
+    It is called corejax-NAME and is written to a new directory of that name. It can be installed and passes its
+    tests as it is.
+
+    \b
+    Kinds
+      elementwise   a formula with a derivative, a vmap rule and a translation
+      higher-order  a function as a parameter, with a rule of every kind
+      impl-only     a NumPy function and its type; the kernel derives the rest
+
+    Exit codes: 0; 1 if the directory exists and is not empty; 2 for a name that will not do.
+    """
+    from corejax_testing.report import printable
+    from corejax_testing.scaffolding.first_manifest import write_manifest
+    from corejax_testing.scaffolding.writing import write
+
+    try:
+        plan = Plan.of(name, options.pop("namespace"), _taken_names(), function=options.pop("primitive"), **options)
+        target = directory / plan.distribution
+        written = write(plan, _kernel_version(), target)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    except OSError as error:
+        raise click.ClickException(str(error)) from None
+    for path in written:
+        click.echo(printable(f"wrote {path}"))
+    try:
+        click.echo(printable(f"wrote {write_manifest(plan, target)}"))
+        later = ""
+    except ValueError as error:
+        click.echo(printable(f"corejax: no manifest was written: {error}"), err=True)
+        later = f"  corejax write-manifest {plan.plugin}\n"
+    steps = f"  cd {target}\n  pip install -e '.[test]'\n{later}  pytest\n"
+    click.echo(printable(f"\nNext:\n{steps}  corejax list-primitives --plugin {plan.plugin}"))
+
+
+def _taken_names() -> dict[str, str]:
+    """Names of the facade that are not free -> whose they are."""
+    kernel = {module.name for module in pkgutil.iter_modules(corejax.__path__)} | set(dir(corejax))
+    offered = {name: f"plugin {record.name}" for record in plugin_records() for name in record.offers}
+    return {**dict.fromkeys(kernel, "the kernel"), **offered}
+
+
+def _kernel_version() -> str:
+    try:
+        return version("corejax")
+    except PackageNotFoundError:  # run from its sources
+        return "0.1"

@@ -1,0 +1,76 @@
+"""Whose a name is that is not here, and who is first where two offer the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import importlib_metadata
+import pytest
+from click.testing import CliRunner
+
+from corejax.cli import main
+from corejax.plugins._discovery import installed_entry_points
+from corejax.plugins._first_party import HOMES, KNOWN_COMMANDS, KNOWN_HOMES, KNOWN_PRIMITIVES
+from corejax.plugins._plugin_manager import PluginManager
+from tests.kernel.plugin_sites import Site
+
+ROOT = Path(__file__).parents[3]
+MANIFESTS = sorted(ROOT.glob("plugins/*/src/*/corejax_manifest.json"))
+
+
+@pytest.mark.parametrize("file", MANIFESTS, ids=lambda f: f.parent.name)
+def test_homes_are_those_of_manifests(file: Path) -> None:
+    (offers,) = json.loads(file.read_text())["plugins"].values()
+    home = f"corejax-{file.parts[-4].removesuffix('_api').replace('_', '-')}"
+    assert home in HOMES
+    for name in (*offers["names"], *offers["namespaces"]):
+        assert KNOWN_HOMES.get(name) == home, f"corejax.{name} is not in KNOWN_HOMES"
+    for name in offers["primitives"]:
+        assert KNOWN_PRIMITIVES.get(name) == home, f"{name} is not in KNOWN_PRIMITIVES"
+    for name in offers["commands"]:
+        assert KNOWN_COMMANDS.get(name) == home, f"corejax {name} is not in KNOWN_COMMANDS"
+
+
+def entry(name: str, distribution: str) -> SimpleNamespace:
+    dist = SimpleNamespace(read_text={"METADATA": f"Name: {distribution}\nVersion: 1.0\n\nName: text\n"}.get)
+    return SimpleNamespace(name=name, value=f"{name}_plugin", group="corejax.plugins", dist=dist)
+
+
+def test_the_order_of_discovery_is_not_that_of_the_file_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = [
+        entry("zebra", "corejax-zebra"),
+        entry("acme", "acme"),
+        entry("xla_backend", "corejax_xla_backend"),
+        entry("lax_basic", "Corejax-Lax.Basic"),
+    ]
+    for found in (entries, entries[::-1]):
+        monkeypatch.setattr(importlib_metadata, "entry_points", lambda group, found=found: found)
+        assert [r.name for r in installed_entry_points()] == ["lax_basic", "xla_backend", "acme", "zebra"]
+
+
+@pytest.mark.parametrize("command", sorted(KNOWN_COMMANDS))
+def test_commands_of_absent_plugins(command: str, site: Site, fresh: PluginManager) -> None:
+    result = CliRunner().invoke(main, [command, "sin"])
+    assert result.exit_code == 2
+    assert f"{command!r} comes with the plugin distribution {KNOWN_COMMANDS[command]} (pip install" in result.output
+
+
+def test_methods_of_arrays_without_the_plugin_that_has_them(site: Site) -> None:
+    program = """
+        import numpy as np
+        import corejax
+        from corejax.extend import Array, as_array
+
+        x = as_array(np.ones(3))
+        for name in ("sum", "nonsense"):
+            try:
+                getattr(x, name)
+            except AttributeError as error:
+                print(error)
+        print(hasattr(x, "sum"))
+    """
+    said = site.run(program).stdout.splitlines()
+    assert "pip install corejax-lax-basic" in said[0] and "'sum'" in said[0]
+    assert said[1:] == ["'Array' object has no attribute 'nonsense'", "False"]

@@ -1,0 +1,292 @@
+"""`corejax new-plugin`: what it writes installs, passes its own tests, and is listed; what it refuses, and how."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from corejax.cli import main
+from corejax_testing.scaffolding.names import KINDS, LICENSES, Plan
+from corejax_testing.scaffolding.writing import files
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*arguments: str) -> Result:
+    result = CliRunner().invoke(main, ["new-plugin", *arguments], prog_name="corejax")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def python(*arguments: str, cwd: Path, path: Path) -> str:
+    """Run Python with one more directory of installed distributions; its standard output."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("COREJAX", "PYTEST"))}
+    # An editable install of the kernel is found as it is; one run from its sources needs the way to them.
+    environment = {**clean, "PYTHONPATH": os.pathsep.join([str(path), str(ROOT)]), "PYTHONIOENCODING": "utf-8"}
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, encoding="utf-8", timeout=300)
+    assert done.returncode == 0, f"{command} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+# -- what is written works -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Installed:
+    """New distributions, one of each kind, and where they are installed."""
+
+    sources: Path
+    path: Path
+
+    def source(self, kind: str) -> Path:
+        return self.sources / f"corejax-new-{kind}"
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """Written by the command, built and installed by pip."""
+    pytest.importorskip("setuptools", minversion="77")
+    found = Installed(tmp_path_factory.mktemp("sources"), tmp_path_factory.mktemp("installed"))
+    for kind in KINDS:
+        result = run(f"new-{kind}", "--kind", kind, "--directory", str(found.sources))
+        assert result.exit_code == 0, result.output
+    pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-compile"]
+    options = ["--no-deps", "--no-build-isolation", "--target", str(found.path)]
+    python(*pip, *options, *(str(found.source(kind)) for kind in KINDS), cwd=found.sources, path=found.path)
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_its_own_tests_pass(installed: Installed, kind: str) -> None:
+    # The conformance checks take longest; they are run below for what is not tested by plugins/testing itself.
+    options = ["-q", "-p", "no:cacheprovider", "--deselect", "tests/test_conformance.py"]
+    report = python("-m", "pytest", *options, cwd=installed.source(kind), path=installed.path)
+    assert "passed" in report and "skipped" not in report and "failed" not in report
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_conforms(installed: Installed, kind: str) -> None:
+    options = ["-q", "-p", "no:cacheprovider", "tests/test_conformance.py"]
+    assert "passed" in python("-m", "pytest", *options, cwd=installed.source(kind), path=installed.path)
+
+
+def test_it_is_listed(installed: Installed) -> None:
+    plugins = [f"--plugin=new_{kind.replace('-', '_')}" for kind in KINDS]
+    text = python("-m", "corejax.cli", "list-primitives", "--json", *plugins, cwd=installed.path, path=installed.path)
+    rules = {row["name"]: row["rules"] for row in json.loads(text)["primitives"]}
+    assert set(rules) == {"new_elementwise.softsign", "new_higher_order.named_call", "new_impl_only.running_max"}
+    assert set(rules["new_higher_order.named_call"].values()) == {"own"}
+    elementwise = rules["new_elementwise.softsign"]
+    assert {kind for kind, status in elementwise.items() if status != "own"} == {
+        "transpose",
+        "partial_eval",
+        "partial_eval_jaxpr",
+    }, "it is not linear, and first-order"
+    assert {kind for kind, status in rules["new_impl_only.running_max"].items() if status == "own"} == {
+        "impl",
+        "abstract_eval",
+    }
+
+
+def test_its_manifest_can_be_written_and_is_as_good_as_the_code(installed: Installed) -> None:
+    listing = ("-m", "corejax.cli", "list-primitives", *(f"--plugin=new_{kind.replace('-', '_')}" for kind in KINDS))
+    loaded = python(*listing, cwd=installed.path, path=installed.path)
+    for kind in KINDS:
+        plugin = f"new_{kind.replace('-', '_')}"
+        command = ["-m", "corejax.cli", "write-manifest", plugin]
+        manifest = installed.path / f"corejax_{plugin}" / "corejax_manifest.json"
+        python(*command, "--output", str(manifest), cwd=installed.path, path=installed.path)
+        python(*command, "--check", cwd=installed.path, path=installed.path)
+        pyproject = tomllib.loads((installed.source(kind) / "pyproject.toml").read_text())
+        assert "corejax_manifest.json" in pyproject["tool"]["setuptools"]["package-data"][f"corejax_{plugin}"]
+    assert python(*listing, cwd=installed.path, path=installed.path) == loaded
+
+
+def test_its_manifest_is_there_from_the_start_and_its_tests_say_when_it_is_stale(installed: Installed) -> None:
+    source = installed.source("elementwise")
+    test = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_conformance.py", "-k", "manifest"]
+    manifest = installed.path / "corejax_new_elementwise" / "corejax_manifest.json"
+    shipped = manifest.read_text()
+    assert manifest.exists() and "1 passed" in python(*test, cwd=source, path=installed.path)
+    try:
+        manifest.write_text(shipped.replace("softsign", "hardsign"))
+        with pytest.raises(AssertionError, match="corejax write-manifest new_elementwise"):
+            python(*test, cwd=source, path=installed.path)
+    finally:
+        manifest.write_text(shipped)
+
+
+def test_a_translation_added_later_is_found(installed: Installed) -> None:
+    """As somebody writes it who starts from an impl."""
+    module = installed.path / "corejax_new_impl_only" / "translations.py"
+    before = module.read_text()
+    lines = [line.removeprefix("    ") for line in before.splitlines() if line.startswith("    ")]
+    rule = "\n".join(lines[:-1])  # the last one is another way
+    assert 'by="host callback"' in lines[-1]
+    body = """return ctx.full(in_avals[0], 7)"""
+    listing = ("-m", "corejax.cli", "list-primitives", "--json", "--plugin=new_impl_only")
+    try:
+        module.write_text(before + rule.replace("...", body) + "\n")
+        text = python(*listing, cwd=installed.path, path=installed.path)
+        program = (
+            "import corejax, numpy as np; from corejax.new_impl_only import running_max;"
+            "print(corejax.jit(running_max)(np.ones(2, np.float32)))"
+        )
+        computed = python("-c", program, cwd=installed.path, path=installed.path)
+    finally:
+        module.write_text(before)
+    assert json.loads(text)["primitives"][0]["rules"]["xla_translation"] == "own"
+    assert computed.split() == ["[7.", "7.]"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_primitive_of_another_name_needs_no_renaming(kind: str, tmp_path: Path) -> None:
+    assert run("acme", "--kind", kind, "--primitive", "wobble", "--directory", str(tmp_path)).exit_code == 0
+    home = tmp_path / "corejax-acme"
+    assert {f"src/corejax_acme/{name}.py" for name in ("plugin", "wobble", "examples", "translations")} | {
+        "tests/test_wobble.py"
+    } <= {path.relative_to(home).as_posix() for path in home.rglob("*.py")}
+    assert not [path for path in home.rglob("*") if path.is_file() and KINDS[kind].name in path.read_text()]
+    info = tmp_path / "site" / "corejax_acme-0.1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: corejax-acme\nVersion: 0.1.0\n")
+    (info / "entry_points.txt").write_text("[corejax.plugins]\nacme = corejax_acme.plugin\n")
+    (tmp_path / "site" / "corejax_acme").symlink_to(home / "src" / "corejax_acme")
+    options = ["-q", "-p", "no:cacheprovider", "--deselect", "tests/test_conformance.py"]
+    report = python("-m", "pytest", *options, cwd=home, path=tmp_path / "site")
+    assert "passed" in report and "failed" not in report
+    text = python("-m", "corejax.cli", "list-primitives", "--plugin=acme", cwd=home, path=tmp_path / "site")
+    assert "acme.wobble" in text
+
+
+# -- what is written ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files(kind: str) -> None:
+    plan = Plan.of("acme-special", None, {}, kind=kind)
+    written = files(plan, "0.1.0")
+    module = KINDS[kind].name
+    expected = {
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        ".gitignore",
+        ".github/workflows/test.yml",
+        "src/corejax_acme_special/__init__.py",
+        "src/corejax_acme_special/py.typed",
+        "src/corejax_acme_special/plugin.py",
+        "src/corejax_acme_special/examples.py",
+        "src/corejax_acme_special/translations.py",
+        f"src/corejax_acme_special/{module}.py",
+        f"tests/test_{module}.py",
+        "tests/test_conformance.py",
+        "tests/test_readme.py",
+    }
+    assert set(written) == expected
+    for name, text in written.items():
+        if name == "LICENSE" or not text:
+            continue
+        assert text.endswith("\n") and not text.endswith("\n\n") and "\t" not in text, name
+        assert not any(line != line.rstrip() for line in text.splitlines()), name
+        if name.endswith(".py"):
+            compile(text, name, "exec")
+            assert max(map(len, text.splitlines()), default=0) <= 120, name
+
+
+@pytest.mark.parametrize("license", LICENSES)
+def test_project_file(license: str) -> None:
+    plan = Plan.of("corejax-acme_special", "acme", {}, license=license, author='A. "U." Thor <author@example.org>')
+    written = files(plan, "0.3.1")
+    project = tomllib.loads(written["pyproject.toml"])["project"]
+    assert project["name"] == "corejax-acme-special"
+    assert project["authors"] == [{"name": 'A. "U." Thor', "email": "author@example.org"}]
+    assert project["entry-points"] == {"corejax.plugins": {"acme_special": "corejax_acme_special.plugin"}}
+    assert "corejax>=0.3,<0.4" in project["dependencies"]
+    assert project.get("license") == LICENSES[license] and ("LICENSE" in written) == (license != "none")
+    if license in ("mit", "bsd-3-clause"):
+        assert 'A. "U." Thor' in written["LICENSE"]
+    if license == "apache-2.0":
+        assert written["LICENSE"] == (ROOT / "LICENSE").read_text()
+    assert '{"acme": "corejax_acme_special.softsign"}' in written["src/corejax_acme_special/plugin.py"]
+
+
+# -- what is refused ------------------------------------------------------------------------------------------------
+
+HOUSE = [tomllib.loads(file.read_text())["project"]["name"] for file in ROOT.glob("plugins/*/pyproject.toml")]
+
+
+@pytest.mark.parametrize("name", [*HOUSE, "numpy", "lax_basic"])
+def test_names_of_the_house(name: str, tmp_path: Path) -> None:
+    result = run(name, "--namespace", "my_own", "--directory", str(tmp_path))
+    assert result.exit_code == 2 and "one of corejax's own distributions" in result.output
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["Acme", "3d", "acme--x", "acme.x", "acme x", "-acme", "corejax-", "", "acme/x", "é"])
+def test_bad_names(name: str, tmp_path: Path) -> None:
+    result = run("--directory", str(tmp_path), "--", name)
+    assert result.exit_code == 2
+    assert "is no name for a distribution" in result.output and "new-plugin acme-special" in result.output
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["class"], "'class' is no name for a namespace"),
+        (["acme", "--namespace", "my-acme"], "'my-acme' is no name for a namespace"),
+        (["acme", "--namespace", "grad"], "corejax.grad is taken, by the kernel. Choose another namespace"),
+        (["extend"], "corejax new-plugin extend --namespace my_extend"),
+        (["acme", "--author", "a@b <>"], "an author is 'Name' or 'Name <name@example.org>'"),
+        (["acme", "--kind", "linear"], "'linear' is not one of"),
+        (["acme", "--primitive", "acme.cube"], "new-plugin acme --primitive my_function"),
+        (["acme", "--primitive", "lambda"], "'lambda' is no name for a primitive"),
+        (["acme", "--primitive", "abs"], "'abs' is no name for a primitive"),
+        (["acme", "--primitive", "examples"], "the module examples.py is another one"),
+        (["acme", "--primitive", "reference"], "something else in its modules has it"),
+        (["acme", "--primitive", "np"], "something else in its modules has it"),
+        (["acme", "--license", "gpl"], "'gpl' is not one of"),
+    ],
+)
+def test_bad_options(arguments: list[str], words: str, tmp_path: Path) -> None:
+    result = run(*arguments, "--directory", str(tmp_path))
+    assert result.exit_code == 2 and words in " ".join(result.output.split())
+    assert not list(tmp_path.iterdir())
+
+
+def test_namespaces_of_other_plugins() -> None:
+    with pytest.raises(ValueError, match=r"corejax\.lax is taken, by plugin lax_basic"):
+        Plan.of("acme", "lax", {"lax": "plugin lax_basic"})
+    assert Plan.of("acme", None, {"acme": "plugin acme"}).namespace == "acme", "its own, installed already"
+
+
+def test_never_overwrites(tmp_path: Path) -> None:
+    assert run("acme", "--directory", str(tmp_path)).exit_code == 0
+    readme = tmp_path / "corejax-acme" / "README.md"
+    readme.write_text("mine")
+    result = run("acme", "--directory", str(tmp_path), "--kind", "impl-only")
+    assert result.exit_code == 1 and "exists and is not empty; nothing was written" in result.output
+    assert readme.read_text() == "mine"
+    (tmp_path / "corejax-other").mkdir()
+    assert run("other", "--directory", str(tmp_path)).exit_code == 0, "an empty directory is as good as none"
+
+
+def test_output_says_what_to_do_next(tmp_path: Path) -> None:
+    lines = run("acme", "--directory", str(tmp_path / "new")).output.splitlines()
+    assert f"wrote {tmp_path / 'new' / 'corejax-acme' / 'pyproject.toml'}" in lines
+    assert lines[-2].strip() == "pytest"
+    manifest = tmp_path / "new" / "corejax-acme" / "src" / "corejax_acme" / "corejax_manifest.json"
+    assert f"wrote {manifest}" in lines and json.loads(manifest.read_text())["plugins"]["acme"]["version"] == "0.1.0"
+    assert lines[-1].strip() == "corejax list-primitives --plugin acme"
