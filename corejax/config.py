@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from corejax.provenance import Provenance
 from corejax.restoring import Restoring
+from corejax.selection import Selection
 from corejax.tables import Entry, Table, when_dropped
 
 _FLAGS = {
@@ -233,9 +234,7 @@ class Config:
         chosen = self.rule_overrides
         if plugin is None or isinstance(chosen, bool):
             return plugin is None or bool(chosen)
-        words = chosen.split(",")
-        only = [word for word in words if not word.startswith("-")]
-        return f"-{plugin}" not in words and (not only or plugin in only)
+        return plugin in Selection(chosen)
 
     def trace_key(self) -> tuple[Any, ...]:
         """What a cached trace depends on besides its arguments."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from corejax.cli.output import complain
 from corejax.config import config
-from corejax.plugins import Selection, manager
+from corejax.plugins import manager
+from corejax.selection import Selection
 
 
 def report_faults() -> None:

@@ -101,7 +101,7 @@ class CommandLine(click.Group):
 
     def _promised(self, context: click.Context) -> dict[str, click.Command] | None:
         """Commands that plugins' manifests name, to be listed; None where plugins have to be loaded."""
-        manifests = manager().manifests()
+        manifests = manager().usable_manifests()
         if manifests is None or _CONTRIBUTED in context.meta:
             return None
         return {name: click.Command(name, help=text) for m in manifests.values() for name, text in m.commands.items()}

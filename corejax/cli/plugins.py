@@ -46,7 +46,7 @@ def plugins(names: Sequence[str], load: bool, no_load: bool, as_json: bool) -> N
     """
     if load and no_load:
         raise click.UsageError("--load and --no-load exclude each other")
-    if load or (not no_load and manager().manifests() is None):
+    if load or (not no_load and manager().usable_manifests() is None):
         load_everything()
     counts = Counter(primitive.provenance.plugin for primitive in list(primitives.values()))
     records = list(manager().discover().values()) if not names else [r for name in names for r in _named(name)]

@@ -12,5 +12,6 @@
   `rematerialization` serve it.
 
 Each file is: what it computes and what its tracers hold; the tracer; the trace, whose `process_primitive` is what
-happens to one primitive; the transformation of a flat function; helpers for rules. `debug_info` is for messages.
+happens to one primitive (its first two lines report to whoever watches, see `corejax.observe`); the transformation of a
+flat function; helpers for rules. `debug_info` is for messages.
 """

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from corejax.avals import ShapedArray
 from corejax.interpreters.host_programs import eval_jaxpr_on_host
@@ -36,10 +37,10 @@ from corejax.rules import (
 from corejax.trace import set_current_trace
 
 Params = dict[str, Any]
-Sources = Sequence[int | None]
+Sources = Callable[[], Iterable[int | None]]
 
 
-class CallChange(NamedTuple):
+class CallChange:
     """What a rule puts in the place of a call: a call of another program.
 
     Attributes:
@@ -50,29 +51,29 @@ class CallChange(NamedTuple):
             in the old one; None for residuals and cotangents.
     """
 
-    kind: str
-    program: ClosedJaxpr
-    operands: Sources
+    __slots__ = ("_operands", "kind", "program")
+
+    def __init__(self, kind: str, program: ClosedJaxpr, operands: Sources) -> None:
+        self.kind = kind
+        self.program = program
+        self._operands = operands
+
+    @property
+    def operands(self) -> list[int | None]:
+        """Looked up only where somebody asks."""
+        return list(self._operands())
 
 
+@dataclass(frozen=True, slots=True)
 class _Call:
-    """A declaration; the arguments are those of `defcall`."""
+    """A declaration: the arguments of `defcall`, and where it is."""
 
-    def __init__(
-        self,
-        primitive: Primitive,
-        param: str,
-        update: Callable[[CallChange, Params], Params] | None,
-        policy: Callable[[Params], Policy | None] | None,
-        inline: Collection[str],
-        place: Provenance,
-    ) -> None:
-        self.primitive = primitive
-        self.param = param
-        self.update = update
-        self.policy = policy
-        self.inline = inline
-        self.place = place
+    primitive: Primitive
+    param: str
+    update: Callable[[CallChange, Params], Params] | None
+    policy: Callable[[Params], Policy | None] | None
+    inline: Collection[str]
+    place: Provenance
 
     def program(self, params: Params) -> ClosedJaxpr:
         """The program that an equation calls."""
@@ -93,9 +94,8 @@ class _Call:
 
     def params(self, kind: str, program: ClosedJaxpr, operands: Sources, params: Params) -> Params:
         """Parameters of the call of another program."""
-        if self.update is not None:
-            params = self.update(CallChange(kind, program, operands), params)
-        return {**params, self.param: program}
+        changed = {} if self.update is None else self.update(CallChange(kind, program, operands), params)
+        return {**params, **changed, self.param: program}
 
     def apply(
         self, kind: str, program: ClosedJaxpr, operands: Sources, params: Params, values: Sequence[Any]
@@ -156,7 +156,7 @@ def _jvp(call: _Call) -> Callable[..., Any]:
         pushed, nonzeros_out = jvp_jaxpr(call.program(params), nonzeros)
         places = range(len(primals))
         values = [*primals, *select_list(nonzeros, tangents)]
-        outs = call.apply("jvp", pushed, [*places, *select_list(nonzeros, places)], params, values)
+        outs = call.apply("jvp", pushed, lambda: [*places, *select_list(nonzeros, places)], params, values)
         count = len(nonzeros_out)
         return outs[:count], spread_list(nonzeros_out, outs[count:])
 
@@ -166,7 +166,7 @@ def _jvp(call: _Call) -> Callable[..., Any]:
 def _vmap(call: _Call) -> Callable[..., Any]:
     def vmap(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
         batched, dims_out = batch_jaxpr(call.program(params), axis_size, dims)
-        return call.apply("vmap", batched, range(len(vals)), params, vals), dims_out
+        return call.apply("vmap", batched, lambda: range(len(vals)), params, vals), dims_out
 
     return vmap
 
@@ -185,18 +185,25 @@ def _partial_eval(call: _Call) -> Callable[..., Any]:
         unknowns = [trace.is_unknown(x) for x in args]
         known, unknown, unknowns_out, num_res = call.split(params, unknowns)
         now, later = partition_list(unknowns, args)
-        sources_now, sources_later = partition_list(unknowns, range(len(args)))
         computing, plan = without_forwarded(known)
-        computed = call.apply("known", computing, sources_now, params, now)
+        computed = call.apply("known", computing, _known_half(unknowns), params, now)
         outs = [now[i] if forwarded else computed[i] for forwarded, i in plan]
         residuals = outs[len(outs) - num_res :]
         recorded: list[Any] = []
         if _runs(unknown):
-            new = call.params("unknown", unknown, [*(None for _ in residuals), *sources_later], params)
+            new = call.params("unknown", unknown, _unknown_half(unknowns, num_res), params)
             recorded = trace.record(call.primitive, [*residuals, *later], new)
         return merge_lists(unknowns_out, outs[: len(outs) - num_res], recorded)
 
     return partial_eval
+
+
+def _known_half(unknowns: Sequence[bool]) -> Sources:
+    return lambda: partition_list(unknowns, range(len(unknowns)))[0]
+
+
+def _unknown_half(unknowns: Sequence[bool], num_res: int) -> Sources:
+    return lambda: [*[None] * num_res, *select_list(unknowns, range(len(unknowns)))]
 
 
 def _partial_eval_jaxpr(call: _Call) -> Callable[..., Any]:
@@ -207,11 +214,10 @@ def _partial_eval_jaxpr(call: _Call) -> Callable[..., Any]:
         known, unknown, unknowns_out, num_res = call.split(params, unknowns)
         known_in, unknown_in = partition_list(unknowns, eqn.invars)
         known_out, unknown_out = partition_list(unknowns_out, eqn.outvars)
-        sources_now, sources_later = partition_list(unknowns, range(len(unknowns)))
         smaller, extra, residuals = _residuals_apart(known, num_res, known_in, known_out)
-        new = call.params("known", smaller, sources_now, params)
+        new = call.params("known", smaller, _known_half(unknowns), params)
         known_eqn = eqn.replace(invars=known_in, outvars=[*known_out, *extra], params=new)
-        new = call.params("unknown", unknown, [*(None for _ in residuals), *sources_later], params)
+        new = call.params("unknown", unknown, _unknown_half(unknowns, num_res), params)
         unknown_eqn = eqn.replace(invars=[*residuals, *unknown_in], outvars=unknown_out, params=new)
         return (
             known_eqn if _runs(smaller) else None,
@@ -256,9 +262,13 @@ def _transpose(call: _Call) -> Callable[..., Any]:
     def transpose(cts: Sequence[Any], *operands: Any, **params: Any) -> list[Any]:
         linear = [is_undef_primal(x) for x in operands]
         pulled, nonzeros = transpose_jaxpr(call.program(params), linear, [ct is not None for ct in cts])
-        sources = [*partition_list(linear, range(len(linear)))[0], *(None for ct in cts if ct is not None)]
-        values = [*partition_list(linear, operands)[0], *(ct for ct in cts if ct is not None)]
-        outs = call.apply("transpose", pulled, sources, params, values)
+        residuals = [x for x in operands if not is_undef_primal(x)]
+        given = [ct for ct in cts if ct is not None]
+
+        def sources() -> list[int | None]:
+            return [*partition_list(linear, range(len(linear)))[0], *[None] * len(given)]
+
+        outs = call.apply("transpose", pulled, sources, params, [*residuals, *given])
         return spread_list(linear, spread_list(nonzeros, outs))
 
     return transpose
@@ -269,11 +279,10 @@ def _dce(call: _Call) -> Callable[..., Any]:
         if not any(used_outputs) and not eqn.effects:
             return [False] * len(eqn.invars), None
         smaller, used = dce_jaxpr(call.program(eqn.params), used_outputs)
-        sources = select_list(used, range(len(used)))
         return used, eqn.replace(
             invars=select_list(used, eqn.invars),
             outvars=select_list(used_outputs, eqn.outvars),
-            params=call.params("dce", smaller, sources, eqn.params),
+            params=call.params("dce", smaller, lambda: select_list(used, range(len(used))), eqn.params),
         )
 
     return dce
@@ -286,9 +295,9 @@ def _recompute(call: _Call) -> Callable[..., Any]:
             return None
         saved = [Var(a) for a in first.out_avals[len(eqn.outvars) :]]
         places = range(len(eqn.invars))
-        params = call.params("recompute", first, places, eqn.params)
+        params = call.params("recompute", first, lambda: places, eqn.params)
         whole = eqn.replace(outvars=[*eqn.outvars, *saved], params=params)
-        params = call.params("recompute", again, [*(None for _ in saved), *places], eqn.params)
+        params = call.params("recompute", again, lambda: [*[None] * count, *places], eqn.params)
         return whole, eqn.replace(invars=[*saved, *eqn.invars], params=params), saved
 
     return recompute
@@ -344,8 +353,8 @@ def defcall(
         primitive: with multiple results, and the tag "higher_order".
         param: name of the parameter that holds the program, a `ClosedJaxpr`.
         update: how the other parameters change where a call of another program is put in the place of one:
-            `update(change, params) -> params`; see `CallChange`. Without it they stay. A parameter `name`, if there
-            is one, names the compiled function.
+            `update(change, params)` gives those that do; see `CallChange`. Without it they stay. A parameter `name`,
+            if there is one, names the compiled function.
         policy: `policy(params) -> Policy or None`: which inner values may be residuals of a partial evaluation.
         inline: where equations are bound in place instead of a call of them: some of "jvp", "vmap", "transpose",
             "known" and "unknown" (the halves of a partial evaluation while tracing) and "xla_translation"; True

@@ -2,7 +2,8 @@
 
     linearize : (a -> b) -> a -> (b, T a -o T b)
 
-One pass: JVP rules run with a partial-evaluation trace below them, on which tangents are unknown and primals known.
+It has no tracers of its own. In one pass JVP rules run with a partial-evaluation trace below them, on which tangents
+are unknown and primals known.
 """
 
 from __future__ import annotations

@@ -27,13 +27,11 @@ def merge_lists(flags: Sequence[bool], without: Iterable[T], flagged: Iterable[T
     Raises:
         ValueError: a list has too few or too many items.
     """
-    sources = (list(without), list(flagged))
+    without, flagged = list(without), list(flagged)
     count = sum(map(bool, flags))
-    if (len(sources[0]), len(sources[1])) != (len(flags) - count, count):
-        raise ValueError(
-            f"{len(flags)} flags, {count} of them set, were given {len(sources[0])} and {len(sources[1])} items"
-        )
-    first, second = map(iter, sources)
+    if len(flagged) != count or len(without) != len(flags) - count:
+        raise ValueError(f"{len(flags)} flags, {count} of them set, were given {len(without)} and {len(flagged)} items")
+    first, second = iter(without), iter(flagged)
     return [next(second) if flag else next(first) for flag in flags]
 
 
@@ -52,7 +50,12 @@ def spread_list(flags: Sequence[bool], flagged: Iterable[T]) -> list[T | None]:
     Raises:
         ValueError: there are too few or too many items.
     """
-    return merge_lists(flags, [None] * (len(flags) - sum(map(bool, flags))), flagged)
+    flagged = list(flagged)
+    count = sum(map(bool, flags))
+    if len(flagged) != count:
+        raise ValueError(f"{len(flags)} flags, {count} of them set, were given {len(flagged)} items")
+    items = iter(flagged)
+    return [next(items) if flag else None for flag in flags]
 
 
 def split_list(items: Sequence[T], lengths: Sequence[int]) -> list[list[T]]:

@@ -2,8 +2,8 @@
 
     partial_eval : ((a1, a2) -> (b1, b2)) -> a1 -> (b1, res, (res, a2) -> b2)
 
-Equations with an unknown operand are appended to a flat tape, in order; known values stand in them as they are.
-Everything else is interpreted by the trace below.
+A tracer holds a variable on the tape: an unknown value. Equations with an unknown operand are appended to the tape, in
+order; known values stand in them as they are. Everything else is interpreted by the trace below.
 """
 
 from __future__ import annotations

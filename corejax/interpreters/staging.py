@@ -2,8 +2,9 @@
 
     stage : (a -> b) -> avals of a -> jaxpr of a -> b
 
-The staging trace has no parent: everything that is bound while it is on top is recorded, whatever its operands
-depend on (omnistaging). Scalars become literals in place; arrays become constants, each once.
+A tracer holds a variable of the program under construction. The trace has no parent: everything that is bound while it
+is on top is recorded, whatever its operands depend on (omnistaging). Scalars become literals in place; arrays become
+constants, each once.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
     transpose : (a -o b) -> (b -o a)
 
-A linear program is walked backward once; an equation whose outputs have no cotangent is skipped.
+It has no tracers: a tape, or a program, is walked backward once, with a cotangent for each variable. `None` is the zero
+cotangent; an equation whose outputs have none is skipped. `UndefPrimal` stands for a linear operand in a rule.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from corejax.attribution import attribute
-from corejax.avals import ShapedArray
+from corejax.avals import ShapedArray, get_aval
 from corejax.errors import NotLinearError
 from corejax.interpreters.differentiability import nondifferentiable, refusing_transposition
 from corejax.interpreters.jvp import tangent_aval
@@ -98,10 +99,7 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
                     earlier = cotangents.get(x)
                     cotangents[x] = c if earlier is None else process(earlier, c)
     except NotLinearError as error:
-        if not hasattr(error, "__notes__"):
-            where = needed(" at", eqn.source_info)
-            error.add_note(f"Its {primitive.name} was recorded by what is differentiated{where}. "
-                           "To check a primitive's JVP rule: corejax verify NAME --check linearity")  # fmt: skip
+        _note_equation(error, eqn)
         raise
     except Exception as error:
         attribute(error, primitive, eqn.source_info, "transpose")
@@ -109,37 +107,6 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
     finally:
         state.source = previous
     return [None if v is None else cotangents.get(v) for v in wanted]
-
-
-def check_linear(primitive: Primitive, invars: Sequence[Any]) -> None:
-    """Check that a primitive depends on what is transposed only through operands in which it is declared linear.
-
-    A derived rule finds out by itself.
-
-    Raises:
-        NotLinearError: it does not.
-    """
-    others = [i for i, x in enumerate(invars) if type(x) is Var and i not in primitive.linear_in]
-    if not others or not transpose_rules.is_written(primitive):
-        return
-    aval = invars[others[0]].aval
-    raise NotLinearError(
-        f"{_not_linear(aval)} It is operand {others[0]} of primitive {primitive.name!r}, from "
-        f"{primitive.provenance.owner}, which is declared linear in {list(primitive.linear_in)} only (linear_in)"
-    )
-
-
-def _not_linear(aval: ShapedArray) -> str:
-    return (
-        f"a function that has to be linear is not: a {aval.str_short(short_dtypes=False)} of the tangent's side is "
-        "multiplied by another such value, divides, or decides something. Linear have to be JVP rules, of primitives "
-        "and of custom_jvp (in the tangents), and the functions given to linear_transpose, linear_call and "
-        "custom_linear_solve."
-    )
-
-
-def _linear_avals(eqn: JaxprEqn) -> list[ShapedArray | None]:
-    return [x.aval if type(x) is Var else None for x in eqn.invars]
 
 
 _transpose_in_scope = in_scope(TRANSPOSE, transpose_tape)
@@ -201,6 +168,52 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts:
     return transpose_tape(linear, cotangents, wanted)
 
 
+# -- checks ------------------------------------------------------------------------------------------------------
+
+
+def check_linear(primitive: Primitive, invars: Sequence[Any]) -> None:
+    """Check that a primitive depends on what is transposed only through operands in which it is declared linear.
+
+    A derived rule finds out by itself.
+
+    Raises:
+        NotLinearError: it does not.
+    """
+    others = [i for i, x in enumerate(invars) if type(x) is Var and i not in primitive.linear_in]
+    if not others or not transpose_rules.is_written(primitive):
+        return
+    aval = invars[others[0]].aval
+    raise NotLinearError(
+        f"{_not_linear(aval)} It is operand {others[0]} of primitive {primitive.name!r}, from "
+        f"{primitive.provenance.owner}, which is declared linear in {list(primitive.linear_in)} only (linear_in)"
+    )
+
+
+def _not_linear(aval: ShapedArray) -> str:
+    return (
+        f"a function that has to be linear is not: a {aval.str_short(short_dtypes=False)} of the tangent's side is "
+        "multiplied by another such value, divides, or decides something. Linear have to be JVP rules, of primitives "
+        "and of custom_jvp (in the tangents), and the functions given to linear_transpose, linear_call and "
+        "custom_linear_solve."
+    )
+
+
+def _linear_avals(eqn: JaxprEqn) -> list[ShapedArray | None]:
+    return [x.aval if type(x) is Var else None for x in eqn.invars]
+
+
+def _note_equation(error: NotLinearError, eqn: JaxprEqn) -> None:
+    if not hasattr(error, "__notes__"):
+        where = needed(" at", eqn.source_info)
+        error.add_note(
+            f"Its {eqn.primitive.name} was recorded by what is differentiated{where}. "
+            "To check a primitive's JVP rule: corejax verify NAME --check linearity"
+        )
+
+
+# -- helpers for rules -------------------------------------------------------------------------------------------
+
+
 def zero_cotangent(aval: ShapedArray) -> Any:
     """Zeros of the cotangent type of an aval."""
     return structural.zeros(tangent_aval(aval))
@@ -213,8 +226,6 @@ def _with_real_zeros(primitive: Primitive, fn: Callable[..., Any], flags: Mappin
         return fn
 
     def rule(cts: Sequence[Any], *operands: Any, **params: Any) -> Any:
-        from corejax.avals import get_aval
-
         if any(ct is None for ct in cts):
             avals = primitive.abstract(tuple(get_aval(x) for x in operands), params)
             cts = [zero_cotangent(a) if ct is None else ct for ct, a in zip(cts, avals, strict=True)]
@@ -231,8 +242,6 @@ def _transpose_from_decomposition(primitive: Primitive) -> Callable[..., Any] | 
         return None
 
     def rule(ct: Any, *operands: Any, **params: Any) -> list[Any]:
-        from corejax.avals import get_aval
-
         closed = decomposed(primitive, [get_aval(x) for x in operands], params)
         return backward_pass(closed.jaxpr, closed.consts, operands, ct if primitive.multiple_results else [ct])
 

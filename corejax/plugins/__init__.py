@@ -3,7 +3,7 @@
 Where to read, in this order (everything with an underscore is this room's own):
 
 - `hookspecs` is the contract: what a plugin may give. `_example` is one of the types in it.
-- `_records` and `_selection`: what is known of one plugin, and whether it is on. `_discovery` finds what is installed.
+- `_records`: what is known of one plugin (`corejax.selection`: whether it is on). `_discovery` finds what is installed.
 - `_hooks` makes hooks of a plugin object, `_exports` takes what they give, `_loading` runs them one plugin at a time
   (with `_load_lock`; what a failed one registered is taken back), `_lazy_rules` at first need.
 - `_plugin_manager` puts these together for a process. `_finder` imports `corejax.<namespace>` through it.
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from corejax.plugins._rule_status import RuleStatus as RuleStatus
     from corejax.plugins._rule_status import Status as Status
     from corejax.plugins._rule_status import rule_statuses as rule_statuses
-    from corejax.plugins._selection import Selection as Selection
 
 # What other rooms use besides the functions here, imported when it is used: module -> names.
 _LATER = {
@@ -53,7 +52,6 @@ _LATER = {
     "_primitive_table": {"PrimitiveTable", "Row", "primitive_table"},
     "_records": {"PluginRecord", "causes", "named"},
     "_rule_status": {"STATUSES", "RuleStatus", "Status", "rule_statuses"},
-    "_selection": {"Selection"},
 }
 
 _manager: PluginManager | None = None

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from corejax.errors import PluginError
 from corejax.plugins._records import PluginRecord, canonical
-from corejax.plugins._selection import Selection
+from corejax.selection import Selection
 
 GROUP = "corejax.plugins"
 

@@ -60,7 +60,7 @@ class Exports:
         for name, method in (hook.corejax_provide_array_methods() or {}).items():
             array_methods.provide(name, method, by=by)
         for name, target in check_backends(hook.corejax_provide_backends()).items():
-            backends.provide(name, target, record)
+            backends.provide(name, target, record, by=by)
 
     def _take_names(self, record: PluginRecord, table: Table[str, Any], exports: Mapping[str, str]) -> None:
         record.offers |= exports

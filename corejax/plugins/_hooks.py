@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+from collections.abc import Sequence
 from typing import Any
 
 import pluggy
@@ -26,13 +27,28 @@ def hooks_of(plugin: Any, name: str) -> Any:
     """
     manager = pluggy.PluginManager("corejax")
     manager.register(plugin, name)
+    callers = manager.get_hookcallers(plugin) or []
+    for caller in callers:
+        _check_implementations(caller.name, caller.get_hookimpls())
     _check_version(manager)  # before pluggy looks at arguments: another version's hooks may have others
     try:
         manager.add_hookspecs(hookspecs)
     except pluggy.PluginValidationError as error:
         raise PluginError(" ".join(str(error).split())) from None
-    _check_hooks(plugin, manager)
+    for caller in callers:
+        if not caller.has_spec():
+            raise PluginError(_no_such_hook(caller.name))
+    _check_marks(plugin, manager)
     return manager.hook
+
+
+def _check_implementations(hook: str, found: Sequence[Any]) -> None:
+    """Refuse wrappers, and a second implementation of a hook: whatever it gives would be lost."""
+    if any(each.wrapper or each.hookwrapper for each in found):
+        raise PluginError(f"{hook} is declared as a wrapper; plugins answer for themselves only")
+    if len(found) > 1:
+        names = " and ".join(sorted(each.function.__name__ for each in found))
+        raise PluginError(f"{hook} is implemented by {names}; one plugin has one implementation of a hook")
 
 
 def _check_version(manager: pluggy.PluginManager) -> None:
@@ -48,18 +64,12 @@ def _check_version(manager: pluggy.PluginManager) -> None:
         )
 
 
-def _check_hooks(plugin: Any, manager: pluggy.PluginManager) -> None:
-    """Refuse hooks that nobody would ever call: unknown ones, wrappers, and functions without the mark."""
-    callers = manager.get_hookcallers(plugin) or []
-    for caller in callers:
-        if not caller.has_spec():
-            raise PluginError(_no_such_hook(caller.name))
-        if any(implementation.wrapper or implementation.hookwrapper for implementation in caller.get_hookimpls()):
-            raise PluginError(f"{caller.name} is declared as a wrapper; plugins answer for themselves only")
+def _check_marks(plugin: Any, manager: pluggy.PluginManager) -> None:
+    """Refuse functions that are named like hooks without being marked, and a plugin without any hook."""
     for name in HOOKS:
         if inspect.isroutine(getattr(plugin, name, None)) and manager.parse_hookimpl_opts(plugin, name) is None:
             raise PluginError(f"{name} is not marked as a hook: put @corejax.extend.hookimpl above it")
-    if not callers:
+    if not manager.get_hookcallers(plugin):
         raise PluginError(f"{plugin!r} has no hooks: mark functions named corejax_... with @hookimpl")
 
 

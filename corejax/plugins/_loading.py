@@ -1,6 +1,6 @@
 """Running plugins' code, one plugin at a time: what one that raises has registered is taken back.
 
-What a plugin's code writes into tables while it runs has an `Owner`; dropping that owner takes all of it back.
+What it writes into tables has an owner of its own for each call (`corejax.tables`), and is dropped with that.
 """
 
 from __future__ import annotations
@@ -113,16 +113,17 @@ class Loader:
 
     def add_commands(self, record: PluginRecord, group: Any) -> None:
         """Have a plugin add its commands to a click group; the lock is held."""
+        commands = group.commands
+        before, added = set(commands), set[str]()
 
-        def action() -> None:
-            before, added = set(group.commands), set[str]()
-            tables.when_dropped(lambda: [group.commands.pop(name, None) for name in added])
+        def add() -> None:
+            tables.when_dropped(lambda: [commands.pop(name, None) for name in added])
             try:
                 record.hook.corejax_add_cli_commands(group=group)
             finally:
-                added |= group.commands.keys() - before
+                added.update(commands.keys() - before)
 
-        self.run(record, action)
+        self.run(record, add)
 
 
 def _begin_again(*owners: Owner) -> None:
@@ -134,18 +135,17 @@ def _begin_again(*owners: Owner) -> None:
 
 
 def _drop(record: PluginRecord, *owners: Owner) -> None:
-    """Take back what a plugin contributed, but not what modules of other plugins did that it was first to import."""
+    """Take back what the plugin contributed, but not what modules of other plugins did that it was first to import."""
     tables.drop(*owners, keep=partial(_is_of_another, record.name))
 
 
-def _is_of_whole_module(table: Table, entry: Entry) -> bool:
+def _is_of_whole_module(table: Table[Any, Any], entry: Entry) -> bool:
     """Whether a module registered it that has been imported to its end, so that it will not be registered again."""
     found = None if table.of_hooks else sys.modules.get(entry.provenance.module)
     return found is not None and not getattr(found.__spec__, "_initializing", False)
 
 
-def _is_of_another(plugin: str, table: Table, entry: Entry) -> bool:
-    """Whether it is from a whole module of another plugin."""
+def _is_of_another(plugin: str, table: Table[Any, Any], entry: Entry) -> bool:
     return _is_of_whole_module(table, entry) and entry.provenance.plugin not in (None, plugin)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from corejax.errors import PluginError, PluginMissingError, PluginMissingImportError
 from corejax.plugins._first_party import KNOWN_HOMES, KNOWN_PRIMITIVES
 from corejax.plugins._records import PluginRecord
-from corejax.plugins._selection import VARIABLE
+from corejax.selection import VARIABLE
 
 if TYPE_CHECKING:
     from corejax.plugins._plugin_manager import PluginManager

@@ -16,7 +16,7 @@ from corejax.plugins._loading import Loader, withdraw
 from corejax.plugins._manifest import Found, Manifest, find
 from corejax.plugins._missing_names import failure
 from corejax.plugins._records import PluginRecord
-from corejax.plugins._selection import Selection
+from corejax.selection import Selection
 from corejax.texts import error_text
 
 
@@ -138,7 +138,7 @@ class PluginManager:
                 record.offers |= {**found.manifest.names, **found.manifest.namespaces}
         return found
 
-    def manifests(self) -> dict[str, Manifest] | None:
+    def usable_manifests(self) -> dict[str, Manifest] | None:
         """Manifests of all selected plugins, by name, where none is loaded yet and they tell all that loading would."""
         if not self._usable_known:
             records = self.discover().values()
@@ -148,7 +148,7 @@ class PluginManager:
 
     def offered(self) -> dict[str, str]:
         """What plugins export: name -> plugin. From manifests where they will do; else plugins are loaded."""
-        manifests = self.manifests()
+        manifests = self.usable_manifests()
         if manifests is not None:
             return {name: plugin for plugin, m in manifests.items() for name in (*m.names, *m.namespaces)}
         self.load()
@@ -156,7 +156,7 @@ class PluginManager:
 
     def may_export(self, name: str) -> bool:
         """Whether some plugin exports a name or a namespace around it, as far as can be told without loading."""
-        manifests = self.manifests()
+        manifests = self.usable_manifests()
         if manifests is None:
             return True
         parts = name.split(".")

@@ -87,7 +87,7 @@ def primitive_table(*, load: bool = False) -> PrimitiveTable:
     Args:
         load: load plugins even where manifests would do.
     """
-    manifests = None if load else plugins.manager().manifests() if not primitives else None
+    manifests = None if load else plugins.manager().usable_manifests() if not primitives else None
     if manifests is not None:
         return _of_manifests(manifests)
     plugins.load_everything()

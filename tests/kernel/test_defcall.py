@@ -263,7 +263,7 @@ def test_update_follows_the_operands(made: Any) -> None:
         assert isinstance(change.program, ClosedJaxpr) and len(change.operands) == len(change.program.in_avals)
         kinds.append(change.kind)
         kept = tuple(i is not None and params["kept"][i] for i in change.operands)
-        return {**params, "kept": kept}
+        return {"kept": kept}
 
     p = made()
     defcall(p, update=update)

@@ -11,7 +11,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 HEAVY = {
     "click", "corejax_control_flow", "corejax_lax_basic", "corejax_numpy", "corejax_xla_backend", "hypothesis",
-    "importlib_metadata", "jax", "jaxlib", "matplotlib", "opt_einsum", "pluggy", "pytest", "rich", "scipy", "sklearn",
+    "importlib_metadata", "jax", "jaxlib", "matplotlib", "opt_einsum", "packaging", "pluggy", "pytest", "rich", "scipy",
+    "sklearn",
 }  # fmt: skip
 
 

@@ -11,7 +11,6 @@ from corejax.extend import (
     Primitive,
     ShapedArray,
     UndefPrimal,
-    backward_pass,
     check_jaxpr,
     is_undef_primal,
     stage,
@@ -20,7 +19,7 @@ from corejax.extend import (
     zero_cotangent,
 )
 from corejax.interpreters.linearize import linearize_flat
-from corejax.interpreters.transposition import pull
+from corejax.interpreters.transposition import backward_pass, pull
 from corejax.trace import state as trace_state
 from tests.kernel.toys import (
     add,

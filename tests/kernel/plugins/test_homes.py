@@ -14,6 +14,7 @@ from corejax.cli import main
 from corejax.plugins._discovery import installed_entry_points
 from corejax.plugins._first_party import HOMES, KNOWN_COMMANDS, KNOWN_HOMES, KNOWN_PRIMITIVES
 from corejax.plugins._plugin_manager import PluginManager
+from corejax.plugins._records import PluginRecord
 from tests.kernel.plugin_sites import Site
 
 ROOT = Path(__file__).parents[3]
@@ -48,6 +49,20 @@ def test_the_order_of_discovery_is_not_that_of_the_file_system(monkeypatch: pyte
     for found in (entries, entries[::-1]):
         monkeypatch.setattr(importlib_metadata, "entry_points", lambda group, found=found: found)
         assert [r.name for r in installed_entry_points()] == ["lax_basic", "xla_backend", "acme", "zebra"]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "known"),
+    [
+        ("Name: acme\nVersion: 1.0\n\nVersion: 7 of the text\n", ("acme", "1.0")),
+        ("Metadata-Version: 2.1\r\nName:acme\r\nVersion:  1.0\r\n\r\n", ("acme", "1.0")),
+        (None, ("egg", "2.0")),  # an egg-info directory, say
+    ],
+)
+def test_name_and_version_of_a_distribution(metadata: str | None, known: tuple[str, str]) -> None:
+    dist = SimpleNamespace(read_text={"METADATA": metadata}.get, name="egg", version="2.0")
+    record = PluginRecord.of_entry_point(SimpleNamespace(name="acme", value="acme_plugin", dist=dist))
+    assert (record.distribution, record.version) == known
 
 
 @pytest.mark.parametrize("command", sorted(KNOWN_COMMANDS))

@@ -21,9 +21,9 @@ from corejax.errors import (
 )
 from corejax.extend import hookimpl
 from corejax.plugins._plugin_manager import PluginManager
-from corejax.plugins._selection import Selection
 from corejax.primitive import primitives
 from corejax.rules import registries
+from corejax.selection import Selection
 from corejax.structural import structural
 from corejax.tables import contents
 from tests.kernel.plugin_sites import Site
@@ -243,6 +243,28 @@ def test_object_with_hooks_that_take_fewer_arguments(fresh: PluginManager) -> No
     assert not hasattr(corejax.Array, "acme_size")
     fresh.register(plugin, "acme")
     assert fresh.load_rules("vmap"), "a plugin that came later is asked too"
+
+
+def test_each_plugin_answers_for_itself(fresh: PluginManager) -> None:
+    """pluggy's order and its first result concern the hooks of one plugin only; None is no answer."""
+
+    class Answers:
+        def __init__(self, names: dict[str, str] | None) -> None:
+            self.names = names
+
+        @hookimpl(tryfirst=True)
+        def corejax_export_names(self) -> dict[str, str] | None:
+            return self.names
+
+    one = Answers({"acme_one": "m:x"})
+    for name, plugin in (("one", one), ("none", Answers(None)), ("two", Answers({"acme_two": "m:x"}))):
+        assert fresh.register(plugin, name).status == "loaded"
+    assert {name: record.name for name, (_, record) in fresh.names.items()} == {"acme_one": "one", "acme_two": "two"}
+    again = fresh.register(one, "again").fault
+    assert str(again) == (
+        "corejax.acme_one is exported by plugin 'one' (one of unknown version); "
+        "plugin 'again' (again of unknown version) exports a second one"
+    )
 
 
 def test_failed_object_may_be_registered_again(fresh: PluginManager) -> None:

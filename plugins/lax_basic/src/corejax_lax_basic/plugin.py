@@ -44,9 +44,9 @@ def corejax_provide_array_methods() -> Mapping[str, Any]:
 @hookimpl
 def corejax_provide_operations() -> Mapping[str, Callable[..., Any]]:
     """The structural operations that interpreters need."""
-    from corejax_lax_basic import structural_operations as operations
+    from corejax_lax_basic.structural_operations import OPERATIONS
 
-    return operations.OPERATIONS
+    return OPERATIONS
 
 
 @hookimpl

@@ -26,8 +26,8 @@ def xla_call_impl(*args: Array, call_jaxpr: ClosedJaxpr, name: str, backend: str
 def _renamed(change: CallChange, params: dict[str, Any]) -> dict[str, Any]:
     """`jvp(f)`, and so on: what was made of a program is part of its name."""
     if change.kind in ("jvp", "vmap", "transpose"):
-        return {**params, "name": f"{change.kind}({params['name']})"}
-    return params
+        return {"name": f"{change.kind}({params['name']})"}
+    return {}
 
 
 # In StableHLO it is a function that is called, so that jit in jit is one function however often it is called.

@@ -33,9 +33,9 @@ def _policy(params: dict[str, Any]) -> Policy:
 def _differentiated(change: CallChange, params: dict[str, Any]) -> dict[str, Any]:
     """Mark an unknown half. Without anything to compute again, there is nothing that the compiler could undo."""
     if change.kind != "unknown":
-        return params
+        return {}
     fence = params["prevent_cse"] and _recomputes(change.program, change.operands.count(None))
-    return {**params, "differentiated": True, "prevent_cse": fence}
+    return {"differentiated": True, "prevent_cse": fence}
 
 
 def _recomputes(unknown: ClosedJaxpr, num_res: int) -> bool:

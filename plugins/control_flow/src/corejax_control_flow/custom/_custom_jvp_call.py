@@ -20,12 +20,7 @@ from corejax.extend import (
 from corejax_control_flow.custom._arguments import Arguments
 from corejax_control_flow.custom.custom_jvp_rules import BatchedJvpCall, custom_jvp_call_p
 from corejax_control_flow.custom.open_calls import Call, Closed, bind_call, staged
-from corejax_control_flow.custom.symbolic_zeros import (
-    check_primals,
-    checked_linear,
-    for_rule,
-    unflattened_like,
-)
+from corejax_control_flow.custom.symbolic_zeros import check_primals, checked_linear, for_rule, unflattened_like
 from corejax_control_flow.programs.messages import place
 
 

@@ -30,14 +30,7 @@ from corejax_control_flow.loops._carries import (
     unchanged,
     without_carries,
 )
-from corejax_control_flow.loops.progress import (
-    COUNT,
-    Progress,
-    ProgressBar,
-    as_progress_bar,
-    counted,
-    first_count,
-)
+from corejax_control_flow.loops.progress import COUNT, Progress, ProgressBar, as_progress_bar, counted, first_count
 from corejax_control_flow.loops.while_rules import while_p, with_more_arguments
 from corejax_control_flow.programs.messages import place
 from corejax_control_flow.programs.rewriting import rearranged, without_effects

@@ -1,4 +1,5 @@
-"""What every family needs: how many operands, axes and shapes, kinds of dtype, scalars, constants of programs.
+"""What every family needs: numbers of operands, axes and shapes, type rules, scalars, derivatives as rows say them.
 
-It imports nothing else of this plugin.
+`by_name` finds primitives that are defined above; nothing here imports another package of the plugin.
+`samples` is for the examples that each package gives the author's kit.
 """

@@ -1,1 +1,4 @@
-"""What arrays and tracers can do by themselves: Python's operators, NumPy's methods, indexing with brackets."""
+"""What arrays and tracers can do by themselves, with NumPy's meaning.
+
+Python's operators, NumPy's methods and properties, indexing with brackets.
+"""

@@ -1,1 +1,4 @@
-"""Arrays made of nothing: filled with one value, or with their indices."""
+"""Arrays made of nothing.
+
+Filled with one value, or with their index along an axis.
+"""

@@ -1,4 +1,5 @@
-"""Functions of the elements at one place: arithmetic, comparisons, logic, choices, complex numbers.
+"""Functions of the elements at one place: arithmetic, powers, comparisons, logic, choices, complex numbers.
 
-Families are tables with a row for each primitive.
+A primitive is a row of `_family.unary` or `_family.binary`, with all that it is: impl, types, derivative, StableHLO.
+A row that is no single StableHLO operation has a translation rule in `translations.elementwise`.
 """

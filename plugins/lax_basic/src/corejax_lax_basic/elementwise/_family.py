@@ -22,6 +22,7 @@ from corejax.extend import (
 )
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.derivatives import Derivative, Function
+from corejax_lax_basic._base.rows import defined
 from corejax_lax_basic._base.type_rules import Kinds, elementwise
 from corejax_lax_basic._promotion import scalars_yield
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim
@@ -57,7 +58,7 @@ def unary(
     def function(x: Any) -> Any:
         return primitive.bind(x)
 
-    return _documented(function, primitive, more), primitive
+    return defined(function, primitive, more.get("function", ""))
 
 
 def binary(
@@ -71,7 +72,7 @@ def binary(
             x, y = scalars_yield(x, y)
         return primitive.bind(x, y)
 
-    return _documented(function, primitive, more), primitive
+    return defined(function, primitive, more.get("function", ""))
 
 
 def _primitive(
@@ -113,13 +114,6 @@ def _primitive(
     if stablehlo is not None:
         STABLEHLO[primitive] = stablehlo
     return primitive
-
-
-def _documented(function: Function, primitive: Primitive, more: dict[str, Any]) -> Function:
-    function.__name__ = function.__qualname__ = more.get("function", primitive.name)
-    function.__module__ = primitive.provenance.module
-    function.__doc__ = primitive.doc
-    return function
 
 
 # -- for rules -----------------------------------------------------------------------------------------------------

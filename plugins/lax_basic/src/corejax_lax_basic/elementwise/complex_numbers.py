@@ -67,6 +67,7 @@ complex, complex_p = binary(
     abstract_eval=_complex_abstract_eval, linear_in=(0, 1),
 )  # fmt: skip
 
+# `lax.conj` is the function below, which takes real numbers too.
 _, conj_p = unary(
     "conj", np.conjugate, COMPLEX, None,
     linear(lambda ct, x: [conj(ct)]),

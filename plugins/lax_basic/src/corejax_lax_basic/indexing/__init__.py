@@ -1,4 +1,4 @@
-"""Parts of arrays at places that are data: dynamic slices.
+"""Parts of arrays at places that are data.
 
-Gathers and scatters belong here.
+Dynamic slices; gathers and scatters belong here. Slices at static places are in `shape`.
 """

@@ -1,1 +1,4 @@
-"""Products that contract axes: dot_general, and what is said in terms of it."""
+"""Products that contract axes.
+
+dot_general, and the products said in terms of it; convolutions belong here.
+"""

@@ -13,6 +13,7 @@ from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_axis
 from corejax_lax_basic._base.derivatives import Derivative, Function
 from corejax_lax_basic._base.narrow_floats import through_float32
+from corejax_lax_basic._base.rows import defined
 from corejax_lax_basic._base.type_rules import ORDERED, Kinds, check_kind
 
 __corejax_registers_for_caller__ = True  # a row's provenance is its own line, not one of this file
@@ -90,13 +91,6 @@ REDUCTIONS: dict[Primitive, Fold] = {}
 CUMULATIVE: dict[Primitive, Fold] = {}
 
 
-def _named(function: Function, primitive: Primitive) -> Function:
-    function.__name__ = function.__qualname__ = primitive.name
-    function.__module__ = primitive.provenance.module
-    function.__doc__ = primitive.doc
-    return function
-
-
 # -- over axes -----------------------------------------------------------------------------------------------------
 
 
@@ -158,7 +152,7 @@ def reduction(
     vmap_rules.register(primitive, _moving_axes(primitive))
     derivative(primitive)
     REDUCTIONS[primitive] = fold
-    return _named(function, primitive), primitive
+    return defined(function, primitive)
 
 
 # -- to an index ---------------------------------------------------------------------------------------------------
@@ -190,7 +184,7 @@ def index_reduction(name: str, find: Function, derivative: Derivative, doc: str)
     primitive = Primitive(name, impl=impl, abstract_eval=abstract_eval, doc=doc)
     vmap_rules.register(primitive, _moving_axes(primitive))
     derivative(primitive)
-    return _named(function, primitive), primitive
+    return defined(function, primitive)
 
 
 # -- along an axis -------------------------------------------------------------------------------------------------
@@ -224,4 +218,4 @@ def cumulative(
     vmap_rules.register(primitive, vmap)
     derivative(primitive)
     CUMULATIVE[primitive] = fold
-    return _named(function, primitive), primitive
+    return defined(function, primitive)

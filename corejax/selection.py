@@ -1,4 +1,4 @@
-"""`Selection`: which plugins `COREJAX_PLUGINS` switches on."""
+"""`Selection`: some plugins, by name; the text of `COREJAX_PLUGINS` and of `COREJAX_RULE_OVERRIDES`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ VARIABLE = "COREJAX_PLUGINS"
 
 
 class Selection:
-    """Which plugins are on: the text of `COREJAX_PLUGINS`.
+    """Which plugins are on.
 
     `a,b` selects these; `-c` all but that one; an empty text none; unset, all.
     """

@@ -1,0 +1,22 @@
+"""Applications of the primitives of this package, for whoever checks their rules. Data only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from corejax.extend import Example
+from corejax_lax_basic._base.samples import F32, I32, typed, unary
+
+_REASON = "its derivative is zero by definition, and not the function's"
+_NO_DERIVATIVE = dict.fromkeys(("jvp", "second_order", "pairs", "triples"), _REASON)
+
+NAMED: dict[str, Callable[[], list[Example]]] = {
+    "stop_gradient": lambda: unary(skip=_NO_DERIVATIVE),
+    "convert_element_type": lambda: [
+        Example((typed(4, dtype=source),), {"new_dtype": np.dtype(target), "weak_type": False}, low=0.1, high=2.9)
+        for source in (F32, I32)
+        for target in (np.float64, np.float32, np.float16, np.int32, np.bool_, np.complex64)
+    ],
+}
