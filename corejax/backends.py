@@ -209,8 +209,8 @@ class Backends:
         self._state = _State()
         self.of_dispatcher: Backend | None = None  # makes the buffers of arrays that are on the host
 
-    def provide(self, name: str, target: str, owner: Any) -> None:
-        """Add a backend of a plugin, whose record `owner` is.
+    def provide(self, name: str, target: str, owner: Any, *, by: Provenance | None = None) -> None:
+        """Add a backend of a plugin: `owner` is its record, `by` says where it is declared.
 
         Raises:
             DuplicateRegistrationError: there is one of that name.
@@ -220,7 +220,7 @@ class Backends:
             raise DuplicateRegistrationError(
                 f"backend {name!r} is provided by plugin {earlier}; plugin {owner.title} provides a second one"
             )
-        self.provided.register(name, (target, owner), provenance=Provenance(owner.module))
+        self.provided.register(name, (target, owner), provenance=by)
 
     def _changed(self, name: str, entry: Any) -> None:
         """Forget the object of a backend that is gone, or is another one now."""
