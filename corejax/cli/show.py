@@ -96,7 +96,12 @@ def _rule(rule: Rule) -> dict[str, Any]:
 
 def _given(entries: Entries) -> dict[str, Any]:
     first, *others = entries
-    return {**_place(first.provenance), "flags": {}, "overrides": _given(tuple(others)) if others else None}
+    return {
+        **_place(first.provenance),
+        "helper": getattr(first.value, "__helper__", None),
+        "flags": {},
+        "overrides": _given(tuple(others)) if others else None,
+    }
 
 
 def _place(where: Provenance) -> dict[str, Any]:

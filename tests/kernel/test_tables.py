@@ -292,7 +292,7 @@ def corejax_declare_settings(): return {"acme_level": (3, int)}
 def corejax_declare_rule_kinds(): return {"acme_kind": "acme_plugin:kind"}
 @hookimpl
 def corejax_register_primitives():
-    p = extend.Primitive("acme.p", impl=lambda x: x)
+    p = extend.Primitive("acme.p", impl=lambda x, jaxpr: [x], multiple_results=True, tags=("higher_order",))
     extend.dce_rules[p] = lambda used, eqn: (used, eqn)
     extend.defrecompute(p, "jaxpr")
     extend.vmap_rules.derivations.append(extend.Derivation("acme", lambda p: None))

@@ -36,8 +36,8 @@ def carry_fixed_point(
 ) -> tuple[list[Any], Traced]:
     """Find a fixed point of the carry's types, and trace the body on it.
 
-    The body is traced on the types of the first carry. Where it returns a weakly typed leaf in another dtype, the first
-    carry is converted to that dtype, and the body is traced again.
+    The body is traced on the types of the first carry. Where a leaf is weakly typed and the body returns another type
+    for it, the leaf is converted to that type, and the body is traced again.
 
     Args:
         transform: the function that was called, for messages.
@@ -61,16 +61,7 @@ def carry_fixed_point(
         if earlier is not None and _dtypes(earlier.jaxpr.in_avals[: len(avals)]) == _dtypes(avals):
             traced = with_strong_carries(earlier, avals)
         earlier = traced = traced or trace_body(avals)
-        given_tree = carry_tree(traced)
-        if given_tree != init_tree:
-            given = traced.jaxpr.out_avals[: given_tree.num_leaves]
-            raise TypeError(
-                f"{transform}: {place(fun)} takes and returns carries of different structure:\n"
-                f"  takes   {typed_tree(init_tree, avals)}\n"
-                f"  returns {typed_tree(given_tree, given)}\n"
-                f"  {structural_difference('carry', init_tree, given_tree)}: return a carry of the structure that is "
-                "taken, or start from one of the structure that is returned"
-            )
+        _check_structure(transform, fun, init_tree, avals, carry_tree(traced), traced.jaxpr.out_avals)
         return traced.jaxpr.out_avals[: len(avals)], traced
 
     first = [get_aval(x) for x in init]
@@ -87,6 +78,19 @@ def _promoted(taken: ShapedArray, given: ShapedArray) -> ShapedArray:
     """The type of a first carry: what the body gives, strongly typed, where that one is weak and yields to it."""
     dtype = common_dtype((taken, given)) if taken.weak_type and given is not taken else None
     return taken if dtype is None or dtype != given.dtype else ShapedArray(taken.shape, dtype)
+
+
+def _check_structure(
+    transform: str, fun: Any, taken_tree: Any, taken: list[ShapedArray], given_tree: Any, outs: list[ShapedArray]
+) -> None:
+    if given_tree != taken_tree:
+        raise TypeError(
+            f"{transform}: {place(fun)} takes and returns carries of different structure:\n"
+            f"  takes   {typed_tree(taken_tree, taken)}\n"
+            f"  returns {typed_tree(given_tree, outs[: given_tree.num_leaves])}\n"
+            f"  {structural_difference('carry', taken_tree, given_tree)}: return a carry of the structure that is "
+            "taken, or start from one of the structure that is returned"
+        )
 
 
 def _check_types(
