@@ -211,7 +211,10 @@ class Array(ArrayMethods, metaclass=_ArrayType):
 
 def buffer_of(array: Array, backend: Backend) -> Any:
     """The array's buffer of a backend: its own, or one made of its value, which it keeps for the dispatcher's."""
-    buffer = _device_buffer(array)
+    try:
+        buffer = _read_buffer(array)
+    except AttributeError:
+        buffer = None
     if type(buffer) is backend.buffer_type:
         return buffer
     if buffer is None and backend is backends.of_dispatcher:

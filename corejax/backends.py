@@ -205,6 +205,7 @@ class Backends:
         self.load_plugins: Callable[[], None] = lambda: None
         self.import_object: Callable[[str], Any] = lambda name: None  # of one provided; records what fails
         self._loaded: dict[str, Backend] = {}
+        self._found: dict[tuple[str, str], Target] = {}  # by what was asked for, and the setting
         self._of_buffers: dict[type, Backend] = {}
         self._state = _State()
         self.of_dispatcher: Backend | None = None  # makes the buffers of arrays that are on the host
@@ -224,6 +225,7 @@ class Backends:
 
     def _changed(self, name: str, entry: Any) -> None:
         """Forget the object of a backend that is gone, or is another one now."""
+        self._found.clear()
         backend = self._loaded.pop(name, None)
         if backend is not None and backend not in self._loaded.values():
             self._of_buffers.pop(backend.buffer_type, None)
@@ -259,6 +261,13 @@ class Backends:
             BackendError: there is none of that name.
             PluginError: it cannot be imported.
         """
+        asked = (name or "", config.backend)
+        found = self._found.get(asked)
+        if found is None:
+            found = self._found[asked] = self._find(name)
+        return found
+
+    def _find(self, name: str | None) -> Target:
         self.load_plugins()
         asked = name or config.backend or next(iter(self.provided), "")
         if asked in self.provided:

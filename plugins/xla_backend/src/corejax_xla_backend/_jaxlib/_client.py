@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from corejax.extend import BackendError
+
 from ._dispatch_state import clear_dispatchers
 from ._exit import busy, watch_exit
 from ._probe import core, xla_client
@@ -31,10 +33,6 @@ CUDA_LIBRARY = "xla_cuda_plugin.so"
 _lock = threading.RLock()
 _clients: dict[str, Client] = {}
 _settings: dict[str, Any] = {"num_cpu_devices": None, "platform": None}
-
-
-class BackendError(RuntimeError):
-    """A platform cannot be used, or its settings come too late."""
 
 
 _FORKED = (
