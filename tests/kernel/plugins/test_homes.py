@@ -72,6 +72,13 @@ def test_commands_of_absent_plugins(command: str, site: Site, fresh: PluginManag
     assert f"{command!r} comes with the plugin distribution {KNOWN_COMMANDS[command]} (pip install" in result.output
 
 
+def test_a_command_that_the_installed_version_does_not_have(site: Site, fresh: PluginManager) -> None:
+    site.add("testing", "@hookimpl\ndef corejax_register_primitives(): pass", distribution="corejax-testing")
+    result = CliRunner().invoke(main, ["new-plugin", "acme"])
+    said = "'new-plugin' comes with corejax-testing, but the installed plugin 'testing' (corejax-testing 1.0) does not"
+    assert result.exit_code == 2 and said in " ".join(result.output.split())
+
+
 def test_methods_of_arrays_without_the_plugin_that_has_them(site: Site) -> None:
     program = """
         import numpy as np
