@@ -51,7 +51,7 @@ def __getattr__(name: str) -> _Any:
         raise AttributeError(f"module 'corejax' has no attribute {name!r}")
     found = plugins.manager().exported(name)
     if found is None:
-        raise plugins.missing_name(name, importing=plugins.is_import_from(_sys._getframe(1)))
+        raise plugins.missing_name(name)
     globals()[name] = found
     return found
 

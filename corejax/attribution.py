@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _NOTED = "__corejax_rule__"
 
 
-def attribute(
+def attribute_to_rule(
     error: BaseException, primitive: Primitive, source: source_info.Source | None = None, kind: str | None = None
 ) -> None:
     """Note on an exception which of a primitive's rules raised it, if one did and nobody noted it before.

@@ -46,8 +46,22 @@ TABLE: dict[str, Deprecation] = {
     "backward_pass": Deprecation(
         "corejax.extend.transpose_jaxpr", removed="0.3", target="corejax.interpreters.transposition:backward_pass"
     ),
+    "blame": Deprecation(
+        "corejax.extend.attribute_to_rule", removed="0.3", target="corejax.attribution:attribute_to_rule"
+    ),
+    "blamed_rule": Deprecation(
+        "corejax.extend.attributed_rule", removed="0.3", target="corejax.attribution:attributed_rule"
+    ),
+    "BufferFunctions": Deprecation("corejax.extend.Backend", removed="0.1"),
     "context_hooks": Deprecation("corejax.extend.on_context", removed="0.3", target="corejax.trace:_context_hooks"),
+    "hoist_consts": Deprecation("corejax.extend.close_over_consts", removed="0.1"),
+    "is_import_from": Deprecation(
+        "corejax.extend.missing_name(name)", removed="0.3", target="corejax.plugins:is_import_from"
+    ),
+    "manifest_differences": Deprecation("corejax_testing.verify_manifest", removed="0.1"),
+    "misfit": Deprecation("corejax.extend.mismatch", removed="0.3", target="corejax.run_rule:mismatch"),
     "not_mapped": Deprecation("None", removed="0.3", target="corejax.interpreters.batching:not_mapped"),
+    "set_buffer_functions": Deprecation("corejax.extend.Backend and the hook corejax_provide_backends", removed="0.1"),
     "trace_state": Deprecation(
         "corejax.extend.current_trace, axes_in_scope, in_context, scope or replaying",
         removed="0.3",

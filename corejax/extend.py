@@ -30,8 +30,8 @@ from corejax.array import as_array as as_array
 from corejax.array import buffer_of as buffer_of
 from corejax.array import host_value as host_value
 from corejax.array import placed as placed
-from corejax.attribution import attribute as blame
-from corejax.attribution import attributed_rule as blamed_rule
+from corejax.attribution import attribute_to_rule as attribute_to_rule
+from corejax.attribution import attributed_rule as attributed_rule
 from corejax.avals import ShapedArray as ShapedArray
 from corejax.avals import get_aval as get_aval
 from corejax.avals import is_array_like as is_array_like
@@ -132,7 +132,7 @@ from corejax.memory import check_memory as check_memory
 from corejax.plugins import _manifest as manifest
 from corejax.plugins import examples_of as examples_of
 from corejax.plugins import exported as exported
-from corejax.plugins import is_import_from as is_import_from
+from corejax.plugins import is_import_from as _is_import_from
 from corejax.plugins import load_everything as load_everything
 from corejax.plugins import missing_name as missing_name
 from corejax.plugins import plugins as plugin_records
@@ -156,7 +156,7 @@ from corejax.rules import registries as registries
 from corejax.rules import transpose_rules as transpose_rules
 from corejax.rules import vmap_rules as vmap_rules
 from corejax.rules import xla_translations as xla_translations
-from corejax.run_rule import mismatch as misfit
+from corejax.run_rule import mismatch as mismatch
 from corejax.source_info import describe as describe_source
 from corejax.source_info import locate as locate_source
 from corejax.source_info import register_internal as register_internal
@@ -345,7 +345,6 @@ __all__ = [  # noqa: RUF022  by section
     "Example",
     "examples_of",
     "exported",
-    "is_import_from",
     "isolated_plugins",
     "load_everything",
     "manifest",
@@ -379,12 +378,12 @@ __all__ = [  # noqa: RUF022  by section
     "NotLinearError",
     "PluginError",
     "UnexpectedTracerError",
-    "blame",
-    "blamed_rule",
-    "misfit",
+    "attribute_to_rule",
+    "attributed_rule",
+    "mismatch",
 ]
 
 if not _TYPE_CHECKING:  # a type checker would take it for every name that there is not
 
     def __getattr__(name: str) -> _Any:
-        return _retired(name, importing=is_import_from(_sys._getframe(1)))
+        return _retired(name, importing=_is_import_from(_sys._getframe(1)))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from corejax import source_info
-from corejax.attribution import attribute
+from corejax.attribution import attribute_to_rule
 from corejax.avals import ShapedArray
 from corejax.caches import clears_cache
 from corejax.errors import PluginMissingError
@@ -142,7 +142,7 @@ class Primitive:
         try:
             out = state.trace.process_primitive(self, args, params)
         except Exception as error:
-            attribute(error, self)
+            attribute_to_rule(error, self)
             raise
         return out if self.multiple_results else out[0]
 
@@ -166,7 +166,7 @@ class Primitive:
         try:
             out = rule(*avals, **params)
         except TypeError as error:
-            attribute(error, self, kind="abstract_eval")
+            attribute_to_rule(error, self, kind="abstract_eval")
             raise
         except OverflowError as error:  # a result that no machine holds
             raise OverflowError(f"primitive {self.name!r} at {source_info.user_line()}: {error}") from None

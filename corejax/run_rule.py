@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from corejax import source_info
-from corejax.attribution import attribute, mark
+from corejax.attribution import attribute_to_rule, mark
 from corejax.avals import ShapedArray, get_aval
 from corejax.dtypes import is_inexact
 from corejax.rules import RuleRegistry, jvp_rules, transpose_rules, vmap_rules
@@ -51,7 +51,7 @@ def run_rule(
         state.trace = below  # type: ignore[assignment]
         out = rule(*operands, **params)
     except TypeError as error:
-        attribute(error, primitive, kind=registry.kind)
+        attribute_to_rule(error, primitive, kind=registry.kind)
         raise
     finally:
         state.trace = previous

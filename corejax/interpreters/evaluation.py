@@ -19,7 +19,7 @@ import numpy as np
 
 from corejax import observe
 from corejax.array import Array, as_array, host_value
-from corejax.attribution import attribute
+from corejax.attribution import attribute_to_rule
 from corejax.avals import ShapedArray, get_aval
 from corejax.interpreters.impl_results import as_promised, check_count, types_of
 from corejax.memory import LARGE, check_memory
@@ -75,7 +75,7 @@ class EvalTrace(Trace, reports=True):
             except RuntimeError as error:
                 out = _nested(error, rule, vals, params)
         except Exception as error:
-            attribute(error, primitive, state.source, "impl")
+            attribute_to_rule(error, primitive, state.source, "impl")
             raise
         if avals_out is None:
             avals_out = types_of(primitive, out)
@@ -140,7 +140,7 @@ def evaluate_on_arrays(primitive: Primitive, args: Sequence[Any], params: dict[s
         state.trace = _bottom
         out = rule(*arrays, **params)
     except Exception as error:
-        attribute(error, primitive, state.source, "impl")
+        attribute_to_rule(error, primitive, state.source, "impl")
         raise
     finally:
         state.trace = previous

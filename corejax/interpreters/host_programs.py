@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from corejax.array import Array, as_array, host_value
-from corejax.attribution import attribute
+from corejax.attribution import attribute_to_rule
 from corejax.interpreters import evaluation
 from corejax.interpreters.impl_results import as_promised, check_count
 from corejax.ir.interpret import last_uses, set_concrete_runner
@@ -103,7 +103,7 @@ def _run_program(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
             for v in dead:
                 del env[v]
     except Exception as error:
-        attribute(error, primitive, eqn.source_info, "impl")
+        attribute_to_rule(error, primitive, eqn.source_info, "impl")
         raise
     return [env[v] for v in jaxpr.outvars]
 

@@ -14,7 +14,7 @@ from corejax.interpreters.lists import partition_list
 from corejax.interpreters.rematerialization import Policy, recompute
 from corejax.ir.check import check_partial_eval
 from corejax.ir.dce import dce_jaxpr as dce_open_jaxpr
-from corejax.ir.dce import misfit_of_equations
+from corejax.ir.dce import equations_mismatch
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from corejax.rules import partial_eval_jaxpr_rules
 from corejax.run_rule import mismatch, shown
@@ -120,7 +120,7 @@ def _check_split(
     for v in (v for e in known for v in e.invars):
         if v in unknown_vars:
             raise _bad_split(eqn, f"an eqn_known that uses an unknown operand of type {v.aval.str_short()}")
-    problem = misfit_of_equations([*known, *unknown], eqn.invars, ())
+    problem = equations_mismatch([*known, *unknown], eqn.invars, ())
     if problem is not None:
         raise _bad_split(eqn, problem)
     bound_in = [{v for e in eqns for v in e.outvars} for eqns in (known, unknown)]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from corejax.ir.dce import bad_equations, dce_rules, misfit_of_equations
+from corejax.ir.dce import bad_equations, dce_rules, equations_mismatch
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from corejax.rules import OptionalRules
 
@@ -79,8 +79,8 @@ def _checked(eqn: JaxprEqn, rule: Any, result: Any) -> Recomputed | None:
     if not isinstance(result, list | tuple) or len(result) != 3:
         raise bad_equations("recompute", eqn, rule, f"{result!r} where it has to give (eqn, copy, saved)")
     whole, copy, saved = result
-    problem = misfit_of_equations([whole], eqn.invars, [*eqn.outvars, *saved])
-    problem = problem or misfit_of_equations([copy], [*eqn.invars, *saved], eqn.outvars)
+    problem = equations_mismatch([whole], eqn.invars, [*eqn.outvars, *saved])
+    problem = problem or equations_mismatch([copy], [*eqn.invars, *saved], eqn.outvars)
     if problem is not None:
         raise bad_equations("recompute", eqn, rule, problem)
     return whole, copy, saved

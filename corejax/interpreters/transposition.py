@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from corejax.attribution import attribute
+from corejax.attribution import attribute_to_rule
 from corejax.avals import ShapedArray, get_aval
 from corejax.errors import NotLinearError
 from corejax.interpreters.differentiability import nondifferentiable, refusing_transposition
@@ -102,7 +102,7 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
         _note_equation(error, eqn)
         raise
     except Exception as error:
-        attribute(error, primitive, eqn.source_info, "transpose")
+        attribute_to_rule(error, primitive, eqn.source_info, "transpose")
         raise
     finally:
         state.source = previous

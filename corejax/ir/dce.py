@@ -64,7 +64,7 @@ def _checked(eqn: JaxprEqn, used: Sequence[bool], rule: DceRule, result: Any) ->
     if not isinstance(used_inputs, list | tuple) or len(used_inputs) != len(eqn.invars):
         raise bad_equations("dce", eqn, rule, f"{used_inputs!r} as used_inputs, for {len(eqn.invars)} operands")
     wanted = {v for v, flag in zip(eqn.outvars, used, strict=True) if flag}
-    problem = misfit_of_equations([] if kept is None else [kept], eqn.invars, wanted)
+    problem = equations_mismatch([] if kept is None else [kept], eqn.invars, wanted)
     if problem is None and kept is None and eqn.effects:
         problem = "no equation, for one with effects"
     if problem is not None:
@@ -72,7 +72,7 @@ def _checked(eqn: JaxprEqn, used: Sequence[bool], rule: DceRule, result: Any) ->
     return kept  # type: ignore[no-any-return]
 
 
-def misfit_of_equations(eqns: Sequence[JaxprEqn], at_hand: Sequence[Any], wanted: Iterable[Var]) -> str | None:
+def equations_mismatch(eqns: Sequence[JaxprEqn], at_hand: Sequence[Any], wanted: Iterable[Var]) -> str | None:
     """What is wrong with equations that a rule made of one; None if nothing is.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax.attribution import attribute
+from corejax.attribution import attribute_to_rule
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from corejax.source_info import inside, scope_of
 from corejax.trace import state
@@ -76,7 +76,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list
             for v in dead:
                 del env[v]
     except Exception as error:
-        attribute(error, eqn.primitive, eqn.source_info)
+        attribute_to_rule(error, eqn.primitive, eqn.source_info)
         raise
     finally:
         state.source = previous

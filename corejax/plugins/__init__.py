@@ -155,10 +155,18 @@ def is_import_from(frame: FrameType) -> bool:
     return dis.opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM"
 
 
-def missing_name(name: str, *, importing: bool) -> Exception:
-    """The error for a facade name that nobody exports: what failed, what to install, or what was meant."""
+def missing_name(name: str, *, importing: bool | None = None) -> Exception:
+    """The error for a facade name that nobody exports: what failed, what to install, or what was meant.
+
+    Args:
+        name: dotted inside a namespace, `"lax.scan"`.
+        importing: whether `from module import name` asks, which hides an AttributeError's message; by default what
+            the caller of a module's `__getattr__`, which this was called from, is doing.
+    """
     from corejax.plugins import _missing_names
 
+    if importing is None:
+        importing = is_import_from(sys._getframe(2))
     return _missing_names.missing_name(manager(), name, importing=importing)
 
 

@@ -37,8 +37,8 @@ def corejax_register_rules(kind: str) -> None:
     if kind == "xla_translation":
         import corejax_control_flow.translations.checkpoint
         import corejax_control_flow.translations.cond
-        import corejax_control_flow.translations.custom
         import corejax_control_flow.translations.custom_linear_solve
+        import corejax_control_flow.translations.custom_vjp
         import corejax_control_flow.translations.name
         import corejax_control_flow.translations.optimization_barrier
         import corejax_control_flow.translations.progress

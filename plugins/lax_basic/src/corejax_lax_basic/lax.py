@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-from corejax.extend import exported, is_import_from, missing_name
+from corejax.extend import exported, missing_name
 from corejax_lax_basic._base.constants import asarray as asarray
 from corejax_lax_basic._base.rows import ROWS as _ROWS
 from corejax_lax_basic._base.scalars import is_python_scalar as is_python_scalar
@@ -90,6 +89,6 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'corejax.lax' has no attribute {name!r}")
     found = exported("lax." + name)
     if found is None:
-        raise missing_name("lax." + name, importing=is_import_from(sys._getframe(1)))
+        raise missing_name("lax." + name)
     globals()[name] = found
     return found

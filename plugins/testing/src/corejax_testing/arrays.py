@@ -89,7 +89,7 @@ def compare(
     Args:
         got, wanted: arrays.
         what: the sentence's subject: "the tangent of the jvp rule".
-        rule: kind of the rule to blame.
+        rule: kind of the rule at fault.
         scale: multiplies the dtype's tolerance.
         allowed: relative error to allow in place of the dtype's.
 

@@ -17,7 +17,7 @@ from corejax_testing.arrays import Array, draw, is_inexact
 TRIES = 200  # draws, until some operands fit
 
 
-class Misfit(Exception):
+class UnfitOperands(Exception):
     """There are no operands as the example's author wants them; the message says why."""
 
 
@@ -30,7 +30,7 @@ def drawn(example: Example, rng: np.random.Generator, kept: Mapping[int, Array] 
         kept: position -> operands that stay as they are.
 
     Raises:
-        Misfit: what was drawn does not satisfy the example, `TRIES` times.
+        UnfitOperands: what was drawn does not satisfy the example, `TRIES` times.
         Exception: what the author's functions raise.
     """
     kept = kept or {}
@@ -46,24 +46,24 @@ def drawn(example: Example, rng: np.random.Generator, kept: Mapping[int, Array] 
         values = [kept.get(i, x) for i, x in enumerate(prepared(example, values))]
         if fit(example, values):
             return tuple(values)
-    raise Misfit(f"none of {TRIES} draws of operands satisfies what the example requires")
+    raise UnfitOperands(f"none of {TRIES} draws of operands satisfies what the example requires")
 
 
 def prepared(example: Example, values: Sequence[Array]) -> list[Array]:
     """What the author's function makes of operands, in the same dtypes.
 
     Raises:
-        Misfit: it gives another number of operands, or other shapes.
+        UnfitOperands: it gives another number of operands, or other shapes.
     """
     if example.prepare is None:
         return list(values)
     found = example.prepare(*(x.copy() for x in values), **example.params)
     if not isinstance(found, list | tuple):
-        raise Misfit(f"the example's `prepare` gives {type(found).__name__}, but a tuple of operands is right")
+        raise UnfitOperands(f"the example's `prepare` gives {type(found).__name__}, but a tuple of operands is right")
     made = [np.asarray(x) for x in found]
     if [x.shape for x in made] != [x.shape for x in values]:
         shapes = (", ".join(str(x.shape) for x in xs) for xs in (made, values))
-        raise Misfit("the example's `prepare` gives operands of shapes {}, but {} is right".format(*shapes))
+        raise UnfitOperands("the example's `prepare` gives operands of shapes {}, but {} is right".format(*shapes))
     return [x.astype(given.dtype) for x, given in zip(made, values, strict=True)]
 
 

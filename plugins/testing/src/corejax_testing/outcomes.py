@@ -7,7 +7,7 @@ class CheckFailure(Exception):
     """A rule is wrong.
 
     Attributes:
-        rule: kind of the rule to look at ("jvp"), or None where no single one is to blame.
+        rule: kind of the rule to look at ("jvp"), or None where no single one is at fault.
         hint: what is probably wrong with it, in a few words; empty where the numbers do not tell.
     """
 

@@ -33,7 +33,7 @@ class Transformation:
         inputs: operands of the transformed function from those of the function: `(fun, both, rng) -> both`.
         fast: `(fun, xs) -> transformed`; `xs` are operands of the function, for their types.
         slow: the same by its meaning, on NumPy arrays.
-        rule: kind of rule that is to blame.
+        rule: kind of rule that is at fault.
         smooth: whether it differentiates.
     """
 

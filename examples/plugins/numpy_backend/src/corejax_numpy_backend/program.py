@@ -12,11 +12,11 @@ from corejax.extend import (
     JaxprEqn,
     ShapedArray,
     Var,
-    blame,
+    attribute_to_rule,
     decomposed,
     host_value,
     impl_rules,
-    misfit,
+    mismatch,
 )
 
 
@@ -67,7 +67,7 @@ class Program(NamedTuple):
                 for i, value, v in zip(results, outs, eqn.outvars, strict=True):
                     places[i] = _as_promised(value, v.aval, eqn)
             except Exception as error:
-                blame(error, eqn.primitive, eqn.source_info, "impl")
+                attribute_to_rule(error, eqn.primitive, eqn.source_info, "impl")
                 raise
             for i in dead:
                 places[i] = None
@@ -86,7 +86,7 @@ def _as_promised(value: Any, aval: ShapedArray, eqn: JaxprEqn) -> np.ndarray[Any
     array = np.asarray(value, aval.dtype if type(value) in (bool, int, float, complex) else None)
     if array.shape != aval.shape or array.dtype != aval.dtype:
         got = f"{array.dtype.name}[{','.join(map(str, array.shape))}]"
-        raise misfit(impl_rules, eqn.primitive, f"{got} where abstract evaluation promises {aval.str_short()}")
+        raise mismatch(impl_rules, eqn.primitive, f"{got} where abstract evaluation promises {aval.str_short()}")
     array.flags.writeable = False
     return array
 

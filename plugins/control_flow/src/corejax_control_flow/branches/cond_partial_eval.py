@@ -21,7 +21,6 @@ from corejax.extend import (
     partition_list,
     recompute_jaxpr,
     recompute_rules,
-    select_list,
 )
 from corejax_control_flow.branches.cond_rules import Branches, Linear, cond_p, joined_out_avals
 from corejax_control_flow.programs.rewriting import either, with_outputs
@@ -139,19 +138,18 @@ def cond_partial_eval(trace: PartialEvalTrace, args: Sequence[Any], *, branches:
         return trace.record(cond_p, args, {"branches": branches, "linear": linear})
     unknowns = [trace.is_unknown(x) for x in operands]
     halves = _unzip(branches, unknowns)
-    known = partition_list(unknowns, operands)[0]
-    outs = (
-        cond_p.bind(index, *known, branches=halves.known, linear=tuple(partition_list(unknowns, linear)[0]))
-        if _runs(halves.known)
-        else []
-    )
+    known, later = partition_list(unknowns, operands)
+    linear_known, linear_later = partition_list(unknowns, linear)
+    outs: list[Any] = []
+    if _runs(halves.known):
+        outs = cond_p.bind(index, *known, branches=halves.known, linear=tuple(linear_known))
     num_known = len(outs) - halves.slots
     residuals = [*outs[num_known:], *(known[i] for i in halves.forwarded)]
-    flags = (*(False for _ in residuals), *select_list(unknowns, linear))
+    flags = (*(False for _ in residuals), *linear_later)
     recorded: list[Any] = []
     if _runs(halves.unknown):
         params = {"branches": halves.unknown, "linear": flags}
-        recorded = trace.record(cond_p, [index, *residuals, *select_list(unknowns, operands)], params)
+        recorded = trace.record(cond_p, [index, *residuals, *later], params)
     return merge_lists(halves.unknowns_out, outs[:num_known], recorded)
 
 
@@ -163,21 +161,22 @@ def cond_partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
     index, *operands = eqn.invars
     branches, linear = eqn.params["branches"], eqn.params["linear"]
     halves = _unzip(branches, unknowns[1:])
-    known = partition_list(unknowns[1:], operands)[0]
-    known_out = partition_list(halves.unknowns_out, eqn.outvars)[0]
+    known, later = partition_list(unknowns[1:], operands)
+    linear_known, linear_later = partition_list(unknowns[1:], linear)
+    known_out, unknown_out = partition_list(halves.unknowns_out, eqn.outvars)
     slots = [Var(a) for a in joined_out_avals(halves.known)[len(known_out) :]]
     residuals = [*slots, *(known[i] for i in halves.forwarded)]
     known_eqn = eqn.replace(
         invars=[index, *known],
         outvars=[*known_out, *slots],
-        params={"branches": halves.known, "linear": tuple(partition_list(unknowns[1:], linear)[0])},
+        params={"branches": halves.known, "linear": tuple(linear_known)},
     )
     unknown_eqn = eqn.replace(
-        invars=[index, *residuals, *select_list(unknowns[1:], operands)],
-        outvars=select_list(halves.unknowns_out, eqn.outvars),
+        invars=[index, *residuals, *later],
+        outvars=unknown_out,
         params={
             "branches": halves.unknown,
-            "linear": (*(False for _ in residuals), *select_list(unknowns[1:], linear)),
+            "linear": (*(False for _ in residuals), *linear_later),
         },
     )
     return (

@@ -7,16 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from corejax.extend import (
-    ClosedJaxpr,
-    JaxprEqn,
-    Primitive,
-    batch_jaxpr,
-    dce_rules,
-    defcall,
-    inlining,
-    vmap_rules,
-)
+from corejax.extend import ClosedJaxpr, JaxprEqn, Primitive, batch_jaxpr, dce_rules, defcall, inlining, vmap_rules
 from corejax_control_flow.custom.open_calls import PLAIN_RULES
 
 remat_opt_p = Primitive(
@@ -27,6 +18,7 @@ remat_opt_p = Primitive(
     doc="Call a forward pass, or the function itself where the residuals are not used. Params: fun_jaxpr, fwd_jaxpr, "
     "name, num_res.",
 )
+
 
 # Differentiated, it is the forward pass: residuals are in use where derivatives of it are.
 defcall(remat_opt_p, "fwd_jaxpr", inline=True, rules=(*PLAIN_RULES, "jvp"))

@@ -75,7 +75,7 @@ def _dtypes(avals: Sequence[ShapedArray]) -> list[Any]:
 
 
 def _promoted(taken: ShapedArray, given: ShapedArray) -> ShapedArray:
-    """The type of a first carry: what the body gives, strongly typed, where that one is weak and yields to it."""
+    """The type of a first carry. A weak type becomes the strong type of what the body returns, where it can."""
     dtype = common_dtype((taken, given)) if taken.weak_type and given is not taken else None
     return taken if dtype is None or dtype != given.dtype else ShapedArray(taken.shape, dtype)
 

@@ -24,7 +24,6 @@ from corejax.extend import (
     partition_list,
     recompute_jaxpr,
     recompute_rules,
-    select_list,
     split_list,
 )
 from corejax_control_flow.loops.scan_rules import scan_p, stacked
@@ -113,9 +112,8 @@ def _with_sources(
     stacked_ones, hoisted_ones = partition_list(once, range(num_res))
     order = [*hoisted_ones, *front, *stacked_ones, *rest]
     unknown = rearranged(unknown, order, range(len(unknown.out_avals)))
-    return ScanHalves(
-        body, unknown, apart, carry, ys, select_list(once, of_residuals), partition_list(once, of_residuals)[0]
-    )
+    scanned, hoisted = partition_list(once, of_residuals)
+    return ScanHalves(body, unknown, apart, carry, ys, hoisted, scanned)
 
 
 class SplitOperands(NamedTuple):

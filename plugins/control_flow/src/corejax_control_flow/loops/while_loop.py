@@ -17,7 +17,6 @@ from corejax.extend import (
     inline_closed,
     merge_lists,
     partition_list,
-    select_list,
     tree,
 )
 from corejax_control_flow.loops import while_partial_eval as while_partial_eval  # the rest of the primitive's rules
@@ -116,7 +115,8 @@ def while_traced(cond: Traced, body: Traced, init: Sequence[Any], bar: ProgressB
     gone = [flag and v not in read for flag, v in zip(same, binders, strict=True)]
     body_jaxpr = without_carries(body, len(init), gone)
     cond_jaxpr = _condition(cond.jaxpr, gone)
-    body_consts, carry = [*select_list(gone, init), *body.consts], partition_list(gone, init)[0]
+    carry, constant = partition_list(gone, init)
+    body_consts = [*constant, *body.consts]
     if bar is not None:
         body_jaxpr = _reporting(body_jaxpr, cond_jaxpr, len(body_consts), len(cond.consts), bar)
         cond_jaxpr = _with_count(cond_jaxpr, len(cond.consts))
@@ -130,7 +130,7 @@ def while_traced(cond: Traced, body: Traced, init: Sequence[Any], bar: ProgressB
         cond_jaxpr=cond_jaxpr,
         cond_nconsts=len(cond.consts),
     )
-    return merge_lists(gone, outs[bar is not None :], as_results(select_list(gone, init)))
+    return merge_lists(gone, outs[bar is not None :], as_results(constant))
 
 
 def _reporting(

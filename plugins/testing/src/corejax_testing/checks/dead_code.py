@@ -61,7 +61,7 @@ def require_well_typed(program: ClosedJaxpr, what: str) -> None:
     """Require that a program is one.
 
     Raises:
-        CheckFailure: it is not; the dce rule is to blame.
+        CheckFailure: it is not; the dce rule is at fault.
     """
     try:
         check_jaxpr(program)

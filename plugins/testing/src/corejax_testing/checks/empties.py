@@ -10,7 +10,7 @@ from corejax_testing.arrays import Array
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.compiled import has_backend
 from corejax_testing.checks.derivatives import pushed
-from corejax_testing.checks.registry import blamed, check
+from corejax_testing.checks.registry import at_fault, check
 from corejax_testing.operands import admits
 from corejax_testing.outcomes import CheckFailure, NotApplicable
 
@@ -36,10 +36,10 @@ def _check_empty_operands(call: Call) -> bool:
     if not admits(call.example, empty.values):
         return False
     wanted = [ShapedArray(shape, a.dtype) for a in call.avals_out]
-    with blamed("impl"):
+    with at_fault("impl"):
         _require(host(empty(*empty.values)), wanted, f"of operands of shape {shape} a result", "impl")
     if has_backend() and xla_translations.find(call.primitive, corejax.default_backend()) is not None:
-        with blamed("xla_translation"):
+        with at_fault("xla_translation"):
             compiled = host(corejax.jit(lambda *a: empty(*a))(*empty.values))
         _require(compiled, wanted, f"compiled, of operands of shape {shape} a result", "xla_translation")
     if jvp_rules.find(call.primitive) is None:
@@ -48,10 +48,10 @@ def _check_empty_operands(call: Call) -> bool:
         fun, xs, outs = empty.moving()
     except NotApplicable:
         return True
-    with blamed("jvp"):
+    with at_fault("jvp"):
         tangents = pushed(fun, xs, [np.zeros_like(x) for x in xs])[1]
     _require(tangents, [wanted[i] for i in outs], f"of operands of shape {shape} a tangent", "jvp")
-    with blamed("transpose"):
+    with at_fault("transpose"):
         cts = [np.zeros(wanted[i].shape, wanted[i].dtype) for i in outs]
         back = host(corejax.vjp(lambda *a: fun(*a), *xs)[1](cts))
     _require(
@@ -63,7 +63,7 @@ def _check_empty_operands(call: Call) -> bool:
 def _check_empty_batch(call: Call) -> None:
     values = [np.zeros((0, *x.shape), x.dtype) for x in call.values]
     wanted = [ShapedArray((0, *a.shape), a.dtype) for a in call.avals_out]
-    with blamed("vmap"):
+    with at_fault("vmap"):
         outs = host(corejax.vmap(call.__call__)(*values))
     _require(outs, wanted, "of an empty batch a result", "vmap")
 

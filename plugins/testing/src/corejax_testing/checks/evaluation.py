@@ -9,7 +9,7 @@ import numpy as np
 from corejax.extend import ShapedArray, abstract_eval_rules, get_aval, impl_rules
 from corejax_testing.arrays import Array, compare
 from corejax_testing.calls import Call, host
-from corejax_testing.checks.registry import blamed, check, place_of
+from corejax_testing.checks.registry import at_fault, check, place_of
 from corejax_testing.diagnosis import diagnose
 from corejax_testing.outcomes import CheckFailure, NotApplicable
 
@@ -24,7 +24,7 @@ def raw_impl(call: Call) -> list[Array]:
     rule = impl_rules.rule_of(call.primitive)
     if rule is None or rule.flags.get("device") or "by" in rule.flags or rule.derived is not None:
         raise NotApplicable("no impl rule on NumPy arrays")
-    with np.errstate(all="ignore"), blamed("impl"):
+    with np.errstate(all="ignore"), at_fault("impl"):
         out = rule.fn(*call.values, **call.params)
     return list(out) if call.primitive.multiple_results else [out]
 

@@ -9,7 +9,7 @@ import numpy as np
 from corejax.extend import Example, provided_checks
 from corejax_testing.calls import Call
 from corejax_testing.checks.registry import CHECKS, check
-from corejax_testing.operands import Misfit, drawn
+from corejax_testing.operands import UnfitOperands, drawn
 from corejax_testing.outcomes import CheckFailure
 
 
@@ -38,9 +38,9 @@ def require_sense(example: Example) -> None:
 def _require_operands(example: Example) -> None:
     try:
         drawn(example, np.random.default_rng(0))
-    except Misfit as misfit:
+    except UnfitOperands as error:
         hint = "have `prepare` make such operands of what is drawn, or give arrays that satisfy it as operands"
-        raise CheckFailure(str(misfit), None, hint) from None
+        raise CheckFailure(str(error), None, hint) from None
     except Exception as error:
         hint = "both are called as f(*operands, **params), with NumPy arrays"
         raise CheckFailure(

@@ -16,7 +16,7 @@ from corejax.extend import (
     vmap_rules,
 )
 from corejax_testing.calls import Call
-from corejax_testing.checks.registry import blamed, check
+from corejax_testing.checks.registry import at_fault, check
 from corejax_testing.outcomes import CheckFailure, NotApplicable
 
 
@@ -37,7 +37,7 @@ def check_programs(call: Call, rng: np.random.Generator) -> None:
             raise CheckFailure(f"staged, it is of type {got.str_short()}, evaluated {wanted.str_short()}")
     nonzeros = call.moves
     if any(nonzeros) and jvp_rules.find(call.primitive) is not None:
-        with blamed("jvp"):
+        with at_fault("jvp"):
             moved, out_nonzeros = jvp_jaxpr(closed, nonzeros)
         _checked(moved, "the program of its jvp rule", "jvp")
         tangents = moved.out_avals[len(closed.out_avals) :]
@@ -48,7 +48,7 @@ def check_programs(call: Call, rng: np.random.Generator) -> None:
                     f"the jvp rule's tangent is of type {t.str_short()}, its result {a.str_short()}", "jvp"
                 )
     if call.values and vmap_rules.find(call.primitive) is not None:
-        with blamed("vmap"):
+        with at_fault("vmap"):
             batched, _ = batch_jaxpr(closed, 3, [0] * len(call.values))
         _checked(batched, "the program of its vmap rule", "vmap")
 

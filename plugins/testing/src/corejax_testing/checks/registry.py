@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from corejax.extend import MissingRuleError, NotLinearError, Primitive, blamed_rule, registries
+from corejax.extend import MissingRuleError, NotLinearError, Primitive, attributed_rule, registries
 from corejax_testing.calls import Call
 from corejax_testing.outcomes import CheckFailure, NotApplicable
 
@@ -25,7 +25,7 @@ class Check:
     Attributes:
         name: the report's column.
         run: raises `CheckFailure` where the property does not hold, `NotApplicable` where it means nothing.
-        rule: kind of the rule that is to blame for what raises.
+        rule: kind of the rule that is at fault for what raises.
         dtypes: whether it runs on the examples in other dtypes too.
         shapes: whether hypothesis makes further operands, of elementwise primitives.
         limit: at most so many applications of which it says something, the smallest first; 0 for all of them.
@@ -68,7 +68,7 @@ def check(
 
 
 @contextmanager
-def blamed(rule: str) -> Iterator[None]:
+def at_fault(rule: str) -> Iterator[None]:
     """What raises in the `with` block is this rule's fault.
 
     Raises:
@@ -83,13 +83,13 @@ def blamed(rule: str) -> Iterator[None]:
 
 
 def rule_at_fault(error: BaseException, primitive: Primitive) -> str | None:
-    """Kind of the primitive's rule that an exception comes from: what it is blamed on, else the innermost that ran.
+    """Kind of the primitive's rule that an exception comes from: what it is attributed to, else the innermost that ran.
 
     What an abstract-eval rule refuses is the fault of whoever gave it such operands.
     """
     if isinstance(error, NotLinearError):
         return "jvp"
-    name, kind = blamed_rule(error) or (None, None)
+    name, kind = attributed_rule(error) or (None, None)
     if name == primitive.name and kind is not None:
         derived = kind == "impl" and _derived(primitive, "impl") and not _derived(primitive, "abstract_eval")
         return "abstract_eval" if derived else kind

@@ -22,7 +22,7 @@ from corejax.extend import (
 from corejax_testing.arrays import direction, show
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.compiled import has_backend
-from corejax_testing.checks.registry import blamed, check
+from corejax_testing.checks.registry import at_fault, check
 from corejax_testing.outcomes import CheckFailure, NotApplicable
 
 _PURE = "rules are called once and their results kept: no counters, no random names, no state"
@@ -55,7 +55,7 @@ def _lowered(call: Call) -> str:
 def check_repeatable(call: Call, rng: np.random.Generator) -> None:
     """The same program is traced, differentiated, batched and translated to the same text each time."""
     for name, rule, make in _texts(call):
-        with blamed(rule):
+        with at_fault(rule):
             first, second = make(), make()
         if first != second:
             pairs = zip(first.splitlines(), second.splitlines(), strict=False)

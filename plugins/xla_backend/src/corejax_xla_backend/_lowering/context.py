@@ -18,7 +18,7 @@ from corejax.extend import (
     MissingRuleError,
     ShapedArray,
     Var,
-    blame,
+    attribute_to_rule,
     describe_source,
     dtypes,
     host_value,
@@ -308,7 +308,7 @@ class TranslationContext:
             try:
                 out = rule(self, [v.aval for v in invars], [read(v) for v in invars], **eqn.params)
             except Exception as error:
-                blame(error, primitive, eqn.source_info, "xla_translation")
+                attribute_to_rule(error, primitive, eqn.source_info, "xla_translation")
                 raise
             env.update(zip(eqn.outvars, results_of_rule(primitive, out, eqn.outvars), strict=True))
         self.mark, self.scope, self.source = around

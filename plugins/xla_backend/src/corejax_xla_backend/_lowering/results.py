@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import Primitive, ShapedArray, Var, misfit, xla_translations
+from corejax.extend import Primitive, ShapedArray, Var, mismatch, xla_translations
 
 
 def results_of_rule(primitive: Primitive, out: Any, outvars: Sequence[Var]) -> Sequence[Any]:
@@ -29,7 +29,7 @@ def results_of_rule(primitive: Primitive, out: Any, outvars: Sequence[Var]) -> S
             return outs
     promised = [v.aval.str_short() for v in outvars]
     wanted = f"a list of types [{', '.join(promised)}]" if primitive.multiple_results else promised[0]
-    raise misfit(xla_translations, primitive, f"{_shown(out)} where abstract evaluation promises {wanted}")
+    raise mismatch(xla_translations, primitive, f"{_shown(out)} where abstract evaluation promises {wanted}")
 
 
 def _fits(found: Any, aval: ShapedArray) -> bool:

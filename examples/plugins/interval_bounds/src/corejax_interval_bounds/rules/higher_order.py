@@ -36,7 +36,7 @@ def cond_interval(
 ) -> list[Bounds]:
     """A conditional between programs on bounds; where the index is open, all of those that are possible."""
     assert cond_p is not None
-    index = _settled(index)
+    index = _as_point_where_known(index)
     open_in = open_flags(operands)
     flags = [interval_jaxpr(branch, open_in)[1] for branch in branches]
     open_out = [any(column) for column in zip(*flags, strict=True)]
@@ -48,7 +48,7 @@ def cond_interval(
     return unpacked(cond_p.bind(index.lower, *values, branches=programs, linear=repeated), open_out)
 
 
-def _settled(index: Bounds) -> Bounds:
+def _as_point_where_known(index: Bounds) -> Bounds:
     """The index as a point where its bounds are known now and agree: only one branch has to run."""
     known = not any(isinstance(b, Tracer) for b in index)
     return Bounds.point(index.lower) if known and host_value(index.lower) == host_value(index.upper) else index
