@@ -16,6 +16,8 @@ from corejax.restoring import Restoring
 from corejax.selection import Selection
 from corejax.tables import Entry, Table, when_dropped
 
+__corejax_registers_for_caller__ = True
+
 _FLAGS = {
     "1": True,
     "true": True,

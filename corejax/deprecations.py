@@ -67,6 +67,11 @@ TABLE: dict[str, Deprecation] = {
         removed="0.3",
         target="corejax.trace:state",
     ),
+    "without_forwarded": Deprecation(
+        "corejax.extend.defcall",
+        removed="0.3",
+        target="corejax.interpreters.partial_eval_jaxpr:without_forwarded",
+    ),
 }
 
 

@@ -9,6 +9,8 @@ from typing import Any
 from corejax.provenance import Provenance
 from corejax.tables import Table
 
+__corejax_registers_for_caller__ = True
+
 
 @dataclass(frozen=True)
 class Derivation:

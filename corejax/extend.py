@@ -100,7 +100,6 @@ from corejax.interpreters.lists import spread_list as spread_list
 from corejax.interpreters.partial_eval import PartialEvalTrace as PartialEvalTrace
 from corejax.interpreters.partial_eval import partial_eval_flat as partial_eval_flat
 from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr as partial_eval_jaxpr
-from corejax.interpreters.partial_eval_jaxpr import without_forwarded as without_forwarded
 from corejax.interpreters.rematerialization import Policy as Policy
 from corejax.interpreters.rematerialization import recompute_jaxpr as recompute_jaxpr
 from corejax.interpreters.rematerialization import recompute_rules as recompute_rules
@@ -296,7 +295,6 @@ __all__ = [  # noqa: RUF022  by section
     "split_list",
     "spread_list",
     "transpose_jaxpr",
-    "without_forwarded",
     # transformations of flat functions, and of one's own
     "BatchTrace",
     "BatchTracer",

@@ -26,6 +26,8 @@ from corejax.rules import (
 from corejax.tables import Entry, Table
 from corejax.trace import state
 
+__corejax_registers_for_caller__ = True
+
 
 def _second(name: str, earlier: Entry, given: Entry) -> str:
     return (

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+__corejax_registers_for_caller__ = True
+
 
 @dataclass(frozen=True)
 class Provenance:
@@ -61,7 +63,7 @@ class Provenance:
 
     @classmethod
     def of_caller(cls) -> Provenance:
-        """Provenance of the innermost caller outside the kernel's registration machinery."""
+        """Provenance of the innermost caller whose module does not set `__corejax_registers_for_caller__`."""
         frame = sys._getframe(1)
         while frame.f_back is not None and _registers_for_caller(frame):
             frame = frame.f_back
@@ -110,28 +112,9 @@ class Provenance:
         return f"{self.owner} ({os.path.basename(self.file)}:{self.line})"
 
 
-# Whose frames are not the registering code.
-_MACHINERY = {
-    "corejax.provenance",
-    "corejax.tables",
-    "corejax.rules._optional",
-    "corejax.rules._registry",
-    "corejax.rules._written",
-    "corejax.derivation",
-    "corejax.primitive",
-    "corejax.config",
-    "corejax.ir.values",
-    "corejax.interpreters.call",
-    "corejax.interpreters.differentiability",
-    "corejax.interpreters.jvp",
-    "corejax.interpreters.batching",
-    "corejax.interpreters.rematerialization",
-}
-
-
 def _registers_for_caller(frame: FrameType) -> bool:
-    """Whether a frame is the kernel's machinery, or of a module that says that it registers for its callers."""
-    return frame.f_globals.get("__name__") in _MACHINERY or "__corejax_registers_for_caller__" in frame.f_globals
+    """Whether a frame is of a module that says that it registers for its callers."""
+    return "__corejax_registers_for_caller__" in frame.f_globals
 
 
 Owner = tuple[str, str | None, str | None]

@@ -20,6 +20,8 @@ from corejax.errors import DuplicateRegistrationError
 from corejax.provenance import Provenance
 from corejax.restoring import Restoring
 
+__corejax_registers_for_caller__ = True
+
 
 class Owner(Restoring):
     """Somebody's code for the length of a `with` block: what this thread writes meanwhile is its own.

@@ -8,8 +8,9 @@
 - `partial_eval`: compute what is known, record the rest on a tape.
 - `linearize`: jvp on partial evaluation, which leaves a linear tape; `linear_program` is such a tape as a pytree.
 - `transposition`: walk the tape backward, cotangents in place of tangents.
-- `jaxpr_transforms`: the same from program to program, for the rules of primitives that carry programs; `lists` and
-  `rematerialization` serve it.
+- `jaxpr_transforms` and `partial_eval_jaxpr`: the same from program to program, for the rules of primitives that carry
+  programs; `rematerialization` chooses what is computed again, `lists` takes flat lists apart and finds fixed points.
+- `call`: every rule of a primitive that calls a program, from one declaration.
 
 Each file is: what it computes and what its tracers hold; the tracer; the trace, whose `process_primitive` is what
 happens to one primitive (its first two lines report to whoever watches, see `corejax.observe`); the transformation of a

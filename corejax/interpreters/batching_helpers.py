@@ -11,6 +11,8 @@ from corejax.primitive import Primitive
 from corejax.rules import vmap_rules
 from corejax.structural import structural
 
+__corejax_registers_for_caller__ = True
+
 
 def defvectorized(*primitives: Primitive) -> None:
     """Register the vmap rule of elementwise primitives of one operand: the batch passes through.

@@ -36,6 +36,8 @@ from corejax.rules import (
 )
 from corejax.trace import set_current_trace
 
+__corejax_registers_for_caller__ = True
+
 Params = dict[str, Any]
 Sources = Callable[[], Iterable[int | None]]
 

@@ -23,6 +23,8 @@ from corejax.provenance import Provenance
 from corejax.rules import Derivation, abstract_eval_rules, impl_rules, jvp_rules
 from corejax.trace import state
 
+__corejax_registers_for_caller__ = True
+
 
 class nondifferentiable:
     """What to give in the place of a rule, to say that there is no derivative and why.

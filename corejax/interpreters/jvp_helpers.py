@@ -10,6 +10,8 @@ from corejax.interpreters.jvp import add_tangents, zeros_like
 from corejax.primitive import Primitive
 from corejax.rules import jvp_rules, transpose_rules
 
+__corejax_registers_for_caller__ = True
+
 
 def defjvp(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
     """Register a JVP rule given one function for each operand.

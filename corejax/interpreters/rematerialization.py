@@ -15,6 +15,8 @@ from corejax.ir.dce import bad_equations, dce_rules, equations_mismatch
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from corejax.rules import OptionalRules
 
+__corejax_registers_for_caller__ = True
+
 
 class Policy(Protocol):
     """`policy(primitive, *avals_in, **params) -> bool`: whether the outputs of such an equation may be kept."""

@@ -19,6 +19,8 @@ from corejax.provenance import Provenance
 from corejax.tables import Entry, Table
 from corejax.trace import Tracer
 
+__corejax_registers_for_caller__ = True
+
 # A real number without sign, as `scalar_text` or Python writes it.
 UNSIGNED = r"(?:nan\(0x[0-9a-fA-F]+\)|nan|inf|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)"
 _COMPLEX = re.compile(rf"\(([+-]?{UNSIGNED})([+-]{UNSIGNED})j\)")

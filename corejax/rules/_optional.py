@@ -8,6 +8,8 @@ from corejax.provenance import Provenance
 from corejax.rules._messages import second
 from corejax.tables import Table
 
+__corejax_registers_for_caller__ = True
+
 
 class OptionalRules(Table):
     """A dict from primitive to rule: `rules[primitive] = rule`, or `rules.register(primitive, rule)`.

@@ -22,6 +22,8 @@ from corejax.tables import Table
 if TYPE_CHECKING:
     from corejax.primitive import Primitive
 
+__corejax_registers_for_caller__ = True
+
 
 class RuleRegistry(WrittenRules, Mapping["Primitive", RuleFn]):
     """The rules of one kind: a mapping from primitive to rule, with `register`, provenance and good misses.

@@ -15,6 +15,8 @@ from corejax.tables import Entry, Table
 if TYPE_CHECKING:
     from corejax.primitive import Primitive
 
+__corejax_registers_for_caller__ = True
+
 Key = tuple["Primitive", str | None]  # with the platform that a rule is for; None: all
 
 

@@ -5,7 +5,8 @@ tracing           make_jaxpr, eval_shape
 vmapping          vmap
 autodiff          jvp, linearize, vjp, linear_transpose
 linear_functions  what linearize and vjp give: linear functions, which are pytrees of their residuals
-gradients         grad, value_and_grad, Jacobians and Hessians
+gradients         grad, value_and_grad
+jacobians         jacfwd, jacrev, hessian
 """
 
 from corejax.transforms.autodiff import jvp as jvp

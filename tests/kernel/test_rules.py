@@ -18,6 +18,7 @@ from corejax.avals import ShapedArray
 from corejax.config import config
 from corejax.errors import DuplicateRegistrationError, MissingRuleError
 from corejax.interpreters import evaluation
+from corejax.interpreters.batching_helpers import defbroadcasting, defvectorized
 from corejax.interpreters.jvp_helpers import defjvp
 from corejax.plugins._rule_status import is_required, rule_status, rule_statuses
 from corejax.primitive import Primitive, primitives
@@ -393,3 +394,12 @@ def test_impl_that_breaks_its_promise_is_named() -> None:
     p = make(impl=lambda x: np.zeros(3, np.float32), abstract_eval=same_aval)
     with pytest.raises(TypeError, match=rf"primitive '{p.name}': its impl rule gives float32\[3\]"):
         p.bind(np.float32(1))
+
+
+def test_rules_by_helpers_are_of_who_calls_the_helper() -> None:
+    p, q = Primitive("toy.helped", impl=np.sin), Primitive("toy.broadcasts", impl=np.add)
+    defjvp(p, lambda t, x: t)
+    defvectorized(p)
+    defbroadcasting(q)
+    for rule in (jvp_rules.rule_of(p), vmap_rules.rule_of(p), vmap_rules.rule_of(q)):
+        assert rule is not None and (rule.provenance.module, rule.provenance.file) == (__name__, __file__)
