@@ -62,7 +62,7 @@ def test_stablehlo_reference_interpreter_agrees(name: str) -> None:
             continue
         lowered = corejax.jit(call).lower(*call.values)
         operands = (*lowered.consts, *call.values)
-        used = [np.asarray(x) for x, keep in zip(operands, lowered.kept, strict=True) if keep]
+        used = [np.asarray(x) for x, keep in zip(operands, lowered.lowering.kept, strict=True) if keep]
         close(adapter.reference_eval(lowered.as_text(), used)[0], call(*call.values)[0], str(call))
 
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from corejax.cli import main
 from corejax.extend import Primitive, isolated_plugins
-from corejax_testing.manifests import print_results
+from corejax_testing.manifests.check import print_results
 from corejax_testing.report import print_report
 from corejax_testing.runner import FAILED, MISSING, Result
 

@@ -3,40 +3,29 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 import pytest
 
 import corejax
 import corejax.lax as lax
-from corejax.extend import JaxprEqn, ShapedArray, primitives
-from tests.integration.samples import TABLE
+from corejax.extend import ShapedArray, primitives
+from tests.integration.samples import names_of, samples
 
 AT_LEAST = {"concatenate": 1, "select_n": 2, "dynamic_slice": 1, "dynamic_update_slice": 2}
-UNSAMPLED = ("floor", "ceil", "is_finite", "real", "imag", "conj", "complex")
 
 
 @functools.cache
-def equation(name: str) -> JaxprEqn:
-    """An equation of a primitive, from its first sample that is not the identity."""
-    programs = (corejax.make_jaxpr(fun)(*args).jaxpr for fun, args in TABLE[name](lax))
-    return next(e for program in programs for e in program.eqns if e.primitive.name == name)
+def application(name: str) -> tuple[list[ShapedArray], dict[str, Any]]:
+    """Types of operands and parameters of the first of the plugin's examples."""
+    call = next(samples(name))
+    return list(call.avals), call.params
 
 
-def names() -> list[str]:
-    return sorted(name for name, p in primitives.items() if p.provenance.package == "corejax_lax_basic")
-
-
-def test_all_primitives_are_looked_at() -> None:
-    assert set(names()) == set(TABLE) | set(UNSAMPLED)
-
-
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", names_of("lax_basic"))
 def test_number_of_operands(name: str) -> None:
-    if name in UNSAMPLED:
-        avals, params = [ShapedArray((3,), np.float32)] * (2 if name == "complex" else 1), {}
-    else:
-        avals, params = [v.aval for v in equation(name).invars], equation(name).params
+    avals, params = application(name)
     count = len(avals)
     wrong = range(AT_LEAST[name]) if name in AT_LEAST else {max(count - 1, 0), count + 1, 0} - {count}
     least = f"at least {AT_LEAST[name]}" if name in AT_LEAST else count
