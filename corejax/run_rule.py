@@ -55,7 +55,7 @@ def run_rule(
         raise
     finally:
         state.trace = previous
-    if paired and (type(out) is not tuple or len(out) != 2) and not (isinstance(out, list | tuple) and len(out) == 2):
+    if paired and (type(out) is not tuple or len(out) != 2) and not (isinstance(out, _SEQUENCE) and len(out) == 2):
         _refuse_pair(registry, primitive, out)
     return out
 

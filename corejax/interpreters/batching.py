@@ -88,7 +88,7 @@ class BatchTrace(Trace, reports=True):
         if not mapped and not (self.axis_name is not None and "collective" in primitive.tags):
             return parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
         rule = vmap_rules.table.get(primitive) or vmap_rules.lookup(primitive)
-        out, dim = run_rule(vmap_rules, primitive, rule, parent, (self.axis_size, vals, dims), params, paired=True)
+        out, dim = run_rule(vmap_rules, primitive, rule, parent, (self.axis_size, vals, dims), params, True)
         types = promised(primitive, avals_of(args), params)
         if not primitive.multiple_results:
             return [self._boxed(primitive, out, dim, None if types is None else types[0])]

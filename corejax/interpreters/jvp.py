@@ -84,7 +84,7 @@ class JVPTrace(Trace, reports=True):
             return parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
         avals = avals_of(primals)  # before the rule, which is given the list
         rule = jvp_rules.table.get(primitive) or _rule(primitive, avals, params)
-        out, tangent = run_rule(jvp_rules, primitive, rule, parent, (primals, tangents), params, paired=True)
+        out, tangent = run_rule(jvp_rules, primitive, rule, parent, (primals, tangents), params, True)
         # A call of a function with rules of its own may have no types yet.
         types = None if "higher_order" in primitive.tags else promised(primitive, avals, params)
         if not primitive.multiple_results:

@@ -192,14 +192,15 @@ def _operator(
         fits: the dtypes for which it does.
     """
     direct = frozenset(filter(fits, dtypes.LONG_NAMES.values()))
+    bind = primitive.bind
 
     def forward(self: Any, other: Any) -> Any:
         aval = self.aval
         if aval.dtype in direct:
             if getattr(other, "aval", None) is aval:
-                return primitive.bind(self, other)
+                return bind(self, other)
             if (make := yielding_scalar(aval, type(other))) is not None:
-                return primitive.bind(self, make(other))
+                return bind(self, make(other))
         try:
             other = as_operand(other)
             return other if other is NotImplemented else apply(self, other)
@@ -208,7 +209,7 @@ def _operator(
 
     def reflected(self: Any, other: Any) -> Any:
         if self.aval.dtype in direct and (make := yielding_scalar(self.aval, type(other))) is not None:
-            return primitive.bind(make(other), self)
+            return bind(make(other), self)
         try:
             other = as_operand(other)
             return other if other is NotImplemented else apply(other, self)

@@ -11,15 +11,18 @@ from corejax_lax_basic.elementwise._family import STABLEHLO
 
 def expanded(ctx: Any, vals: Sequence[Any]) -> list[Any]:
     """Elementwise operands in one shape: scalars beside arrays are broadcast."""
-    shape = next((v.aval.shape for v in vals if v.aval.ndim), ())
-    return ctx.expand_scalars(vals, shape)  # type: ignore[no-any-return]
+    shapes = {v.aval.shape for v in vals}
+    if len(shapes) == 1:
+        return list(vals)
+    return ctx.expand_scalars(vals, max(shapes, key=len))  # type: ignore[no-any-return]
 
 
 def one_op(primitive: Primitive, name: str) -> Callable[..., Any]:
     """The rule of an elementwise primitive that is one operation."""
 
     def rule(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
-        return ctx.op(name, *expanded(ctx, in_vals), out=primitive.abstract(tuple(in_avals), {})[0])
+        vals = in_vals if len(in_vals) == 1 else expanded(ctx, in_vals)
+        return ctx.op(name, *vals, out=primitive.abstract(tuple(in_avals), {})[0])
 
     return rule
 
