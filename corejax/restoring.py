@@ -50,3 +50,18 @@ def run_within(changes: Sequence[Restoring], fun: Callable[..., R], *args: Any, 
 def _restore(changes: Sequence[Restoring]) -> None:
     for change in reversed(changes):
         change.restore()
+
+
+def raise_interrupt(error: BaseException) -> None:
+    """Raise the interrupt that is behind an exception, if one is.
+
+    Python 3.11 makes a RuntimeError of what is raised while a class is made (`__set_name__`): of an interrupted import, too.
+
+    Raises:
+        KeyboardInterrupt: `error` is one, or was caused by one.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, KeyboardInterrupt):
+            raise cause
+        cause = cause.__cause__

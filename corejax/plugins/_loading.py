@@ -18,7 +18,7 @@ from corejax.plugins._exports import Exports
 from corejax.plugins._hooks import hooks_of
 from corejax.plugins._load_lock import LoadLock
 from corejax.plugins._records import PluginRecord
-from corejax.restoring import run_within
+from corejax.restoring import raise_interrupt, run_within
 from corejax.tables import Entry, Owner, Table
 from corejax.texts import error_text
 
@@ -77,10 +77,12 @@ class Loader:
         record.contributions.append(owner)
         try:
             run_within([owner], action)
-        except KeyboardInterrupt:
-            _begin_again(owner)
-            raise
         except BaseException as error:
+            try:
+                raise_interrupt(error)
+            except KeyboardInterrupt:
+                _begin_again(owner)
+                raise
             _drop(record, owner)
             (on_fault or fail)(record, error)
             if config.strict_plugins:

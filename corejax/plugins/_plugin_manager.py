@@ -16,6 +16,7 @@ from corejax.plugins._loading import Loader, withdraw
 from corejax.plugins._manifest import Found, Manifest, find
 from corejax.plugins._missing_names import failure
 from corejax.plugins._records import PluginRecord
+from corejax.restoring import raise_interrupt
 from corejax.selection import Selection
 from corejax.texts import error_text
 
@@ -181,9 +182,8 @@ class PluginManager:
             if not attribute:
                 return importlib.import_module(f"corejax.{name}")
             return getattr(importlib.import_module(module), attribute)
-        except KeyboardInterrupt:
-            raise
         except BaseException as error:
+            raise_interrupt(error)
             raise failure(record, name, error) from error
 
     # -- what they register late -------------------------------------------------------------------------------
@@ -267,7 +267,6 @@ def _asking(record: PluginRecord, what: str) -> Iterator[None]:
     """Whatever a plugin raises that is asked for something is a PluginError that names it."""
     try:
         yield
-    except KeyboardInterrupt:
-        raise
     except BaseException as error:
+        raise_interrupt(error)
         raise PluginError(f"plugin {record.title} fails to give {what}: {error_text(error)}") from error

@@ -20,8 +20,8 @@ from corejax.extend import (
     recompute_rules,
     split_list,
     stage_closed,
-    without_forwarded,
 )
+from corejax.interpreters.partial_eval_jaxpr import without_forwarded
 from tests.kernel.toys import add, call, cos, mul, print_p, printed, sin
 
 pytestmark = pytest.mark.usefixtures("toys")

@@ -397,3 +397,38 @@ def test_export_that_cannot_be_imported(hook: str, target: str, site: Site, fres
     with pytest.raises(PluginError, match=r"corejax.acme comes from plugin 'acme' \(corejax-acme 1.0\), which failed"):
         corejax.acme  # noqa: B018
     assert fresh.records["acme"].status == "loaded"
+
+
+SET_NAME = """
+class Field:
+    def __set_name__(self, owner, name):
+        raise KeyboardInterrupt
+
+class Table:
+    field = Field()
+"""
+
+
+def test_an_interrupt_in_the_making_of_a_class_is_an_interrupt(site: Site) -> None:
+    """Python 3.11 makes it a RuntimeError; the plugin has not failed, and is loaded the next time."""
+    text = 'def corejax_export_names(): return {"acme_name": "acme_late:thing"}'
+    site.add("acme", "import os\nif not os.environ.get('ACME_READY'):\n    import acme_late\n@hookimpl\n" + text)
+    late = site.path / "acme_late.py"
+    late.write_text(SET_NAME)
+    program = """
+        import os
+        import corejax
+        from corejax import plugins
+        for _ in range(2):
+            try:
+                corejax.acme_name
+            except KeyboardInterrupt:
+                print("interrupted", plugins.manager().records["acme"].status)
+            os.environ["ACME_READY"] = "1"
+        open(%r, "w").write("thing = 3")
+        import importlib
+        importlib.invalidate_caches()
+        print(corejax.acme_name)
+    """
+    done = site.run(program % str(late))
+    assert done.stdout.split("\n")[:3] == ["interrupted found", "interrupted loaded", "3"], done.stderr
