@@ -55,7 +55,7 @@ def _restore(changes: Sequence[Restoring]) -> None:
 def raise_interrupt(error: BaseException) -> None:
     """Raise the interrupt that is behind an exception, if one is.
 
-    Python 3.11 makes a RuntimeError of what is raised while a class is made (`__set_name__`): of an interrupted import, too.
+    Python 3.11 makes a RuntimeError of what is raised while a class is made (`__set_name__`), in an import say.
 
     Raises:
         KeyboardInterrupt: `error` is one, or was caused by one.
