@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from corejax.config import config
 from corejax.errors import BackendError, DuplicateRegistrationError, PluginError
 from corejax.provenance import Provenance
+from corejax.restoring import Restoring
 from corejax.tables import Table
 
 if TYPE_CHECKING:
@@ -193,6 +194,23 @@ class _State(threading.local):
     running: Target | None = None
 
 
+class _Running(Restoring):
+    __slots__ = ("earlier", "state", "target")
+
+    def __init__(self, state: _State, target: Target) -> None:
+        self.state = state
+        self.target = target
+        self.earlier = state.running
+
+    def __enter__(self) -> None:
+        self.earlier = self.state.running
+        self.state.running = self.target
+
+    def restore(self) -> None:
+        """As it was before."""
+        self.state.running = self.earlier
+
+
 class Backends:
     """The backends that plugins provide, each imported at first use; the first one is the default.
 
@@ -313,14 +331,12 @@ class Backends:
                 return backend
         raise TypeError(f"a device is one of corejax.devices(), got {device!r} of type {type(device).__name__}")
 
-    @contextmanager
-    def running(self, backend: Backend, platform: str | None = None) -> Iterator[None]:
-        """For a backend that runs rules of primitives in Python: programs inside its program go to it as well."""
-        earlier, self._state.running = self._state.running, Target(backend, platform)
-        try:
-            yield
-        finally:
-            self._state.running = earlier
+    def running(self, backend: Backend, platform: str | None = None) -> Restoring:
+        """For a backend that runs rules of primitives in Python: programs inside its program go to it as well.
+
+        For a `with` block.
+        """
+        return _Running(self._state, Target(backend, platform))
 
     def inside(self, name: str | None) -> Target:
         """As `find`, of a program that may be inside another one, which runs in this thread."""
