@@ -86,7 +86,7 @@ class _Call:
 
     def _no_program(self, params: Params) -> TypeError:
         if self.param in params:
-            problem = f"a {type(params[self.param]).__name__} is none"
+            problem = f"it is of type {type(params[self.param]).__name__}"
         else:
             problem = f"there is no such parameter, only {', '.join(map(repr, params)) or 'none at all'}"
         return TypeError(

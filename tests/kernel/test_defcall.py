@@ -360,7 +360,7 @@ def test_a_program_that_is_not_there(made: Any) -> None:
     ):
         with pytest.raises(TypeError, match=missing):
             run()
-    with pytest.raises(TypeError, match="a Jaxpr is none"):
+    with pytest.raises(TypeError, match="it is of type Jaxpr"):
         p.bind(X, program=closed.jaxpr)
 
 
