@@ -54,7 +54,7 @@ def chain(call: Call, count: int) -> Callable[..., list[Any]]:
 
 
 def _works(call: Call) -> Iterator[tuple[str, str | None, Work]]:
-    """What is done to a chain: name, rule to blame, and how; each gives a program, or text."""
+    """What is done to a chain: name, rule at fault, and how; each gives a program, or text."""
 
     def traced(n: int) -> ClosedJaxpr:
         return stage_closed(chain(call, n), call.avals)

@@ -36,7 +36,7 @@ def check_effects(call: Call, rng: np.random.Generator) -> None:
 
 
 def _programs(call: Call, rng: np.random.Generator) -> Iterator[tuple[str, str | None, Function, Any]]:
-    """Name, rule to blame, the function and its arguments."""
+    """Name, rule at fault, the function and its arguments."""
     yield "", None, call, call.values
     if has_backend():
         yield "jitted ", "xla_translation", corejax.jit(lambda *a: call(*a)), call.values

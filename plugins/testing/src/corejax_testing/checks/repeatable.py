@@ -29,7 +29,7 @@ _PURE = "rules are called once and their results kept: no counters, no random na
 
 
 def _texts(call: Call) -> Iterator[tuple[str, str, Callable[[], str]]]:
-    """Program, rule to blame, and how it is made."""
+    """Program, rule at fault, and how it is made."""
     yield "its program", "abstract_eval", lambda: _text(call.closed())
     nonzeros = call.moves
     if any(nonzeros) and jvp_rules.find(call.primitive) is not None:

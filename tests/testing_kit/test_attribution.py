@@ -73,7 +73,7 @@ def test_every_failure_names_the_rule_at_fault(mistake: str, capsys: pytest.Capt
     failed = [r for r in results if r.failed]
     assert failed, mistake
     assert {r.rule for r in failed} == {kind}, [(r.check, r.rule, r.message) for r in failed]
-    assert "test_blame.py" in failed[0].where or "toys.py" in failed[0].where
+    assert "test_attribution.py" in failed[0].where or "toys.py" in failed[0].where
     assert not failed[0].after and "operand 0" in failed[0].call
     print_report(results)
     shown = capsys.readouterr().out
@@ -94,7 +94,7 @@ def test_programs_do_not_keep_operands_that_have_no_value() -> None:
         with pytest.raises(NotLinearError) as caught:
             corejax.grad(fun)(1.5)
         notes = "".join(caught.value.__notes__)
-        assert "test_blame.py" in notes and "transpose rule of primitive 'mul'" not in notes
+        assert "test_attribution.py" in notes and "transpose rule of primitive 'mul'" not in notes
         assert isinstance(caught.value, TypeError)
 
 
@@ -113,7 +113,7 @@ def test_a_primitive_declared_linear_that_is_not() -> None:
 def test_the_command_names_no_line_of_its_own() -> None:
     program = (
         "from corejax.cli import main\n"
-        "import tests.testing_kit.test_blame as t\n"
+        "import tests.testing_kit.test_attribution as t\n"
         "import corejax_testing.selection as s\n"
         "with t.toy('toy.mulsin', {'jvp': lambda xs, ts: (xs[0], 1.5)}) as p:\n"
         "    s.planned = lambda names, checks: [(p, ['vjp', 'jvp'])]\n"
