@@ -183,6 +183,16 @@ class Backend:
         raise NotImplementedError
 
 
+def lacking(backend: Backend) -> list[str]:
+    """Methods and attributes that a backend has to have, by what its capabilities say, and has not."""
+    capabilities = backend.capabilities
+    methods = ["devices", "put", "fetch", "device_of", "compile"]
+    methods += ["lower"] if capabilities.lowering else []
+    methods += ["dispatcher"] if capabilities.dispatcher else []
+    missing = [name for name in methods if getattr(type(backend), name) is getattr(Backend, name)]
+    return missing + [name for name in ("name", "buffer_type", "device_type") if not hasattr(backend, name)]
+
+
 class Target(NamedTuple):
     """What to compile for; the platform is None for the backend's default one."""
 

@@ -4,8 +4,9 @@ Where to read, in this order (everything with an underscore is this room's own):
 
 - `hookspecs` is the contract: what a plugin may give. `_example` is one of the types in it.
 - `_records`: what is known of one plugin (`corejax.selection`: whether it is on). `_discovery` finds what is installed.
-- `_hooks` makes hooks of a plugin object, `_exports` takes what they give, `_loading` runs them one plugin at a time
-  (with `_load_lock`; what a failed one registered is taken back), `_lazy_rules` at first need.
+- `_hooks` makes hooks of a plugin object, `_exports` takes what they give (`_targets` checks and imports places),
+  `_loading` runs them one plugin at a time (with `_load_lock`; what a failed one registered is taken back),
+  `_lazy_rules` at first need.
 - `_plugin_manager` puts these together for a process. `_finder` imports `corejax.<namespace>` through it.
 - `_manifest` reads what a plugin says of itself in a file, `_usable_manifests` whether all of these together will
   do; the author's kit writes them.

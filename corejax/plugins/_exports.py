@@ -13,6 +13,7 @@ from corejax.config import config
 from corejax.errors import DuplicateRegistrationError, PluginError
 from corejax.plugins._records import PluginRecord
 from corejax.plugins._rule_kinds import check_rule_kinds
+from corejax.plugins._targets import check_plain_name, check_targets
 from corejax.provenance import Provenance
 from corejax.structural import structural
 from corejax.tables import Table
@@ -94,37 +95,23 @@ def check_backends(provided: Any) -> dict[str, str]:
     Raises:
         PluginError: naming the entry and the form that is wanted.
     """
-    example = '{"acme": "acme_corejax.backend:BACKEND"}'
-    if provided is None:
-        return {}
-    if not isinstance(provided, Mapping):
-        raise PluginError(f"corejax_provide_backends gives a mapping such as {example}, this one gave {provided!r}")
-    for name, target in provided.items():
-        if not (isinstance(name, str) and isinstance(target, str) and target.count(":") == 1):
-            raise PluginError(f"corejax_provide_backends gives entries such as {example}, got {name!r}: {target!r}")
-        if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-            raise PluginError(
-                f"a backend's name is lower-case letters, digits and underscores, such as 'acme'; got {name!r}"
-            )
-    return dict(provided)
+    found = check_targets("corejax_provide_backends", '{"acme": "acme_corejax.backend:BACKEND"}', provided)
+    for name in found:
+        check_plain_name("a backend's name", "acme", name)
+    return found
 
 
 _WORD = "a word, or several with dots between them, none of Python's own and none that begins with an underscore"
 
 
 def _check(hook: str, example: str, exports: Any, *, colons: int) -> dict[str, str]:
-    if exports is None:
-        return {}
-    if not isinstance(exports, Mapping):
-        raise PluginError(f"{hook} gives a mapping such as {example}, this one gave {exports!r}")
-    for name, target in exports.items():
-        if not (isinstance(name, str) and isinstance(target, str) and target.count(":") == colons):
-            raise PluginError(f"{hook} gives entries such as {example}, got {name!r}: {target!r}")
+    found = check_targets(hook, example, exports, colons=colons)
+    for name, target in found.items():
         if not all(_is_word(word) and not word.startswith("_") for word in name.split(".")):
             raise PluginError(f"{hook}: nobody could write a name such as {name!r}; it is {_WORD}")
         if not all(map(_is_word, re.split("[.:]", target))):
             raise PluginError(f"{hook}: {name!r} is to be found at {target!r}, which is no place for an object")
-    return dict(exports)
+    return found
 
 
 def _is_word(text: str) -> bool:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from corejax.backends import Backend, backends
+from corejax.backends import Backend, backends, lacking
 from corejax.errors import PluginError
 from corejax.plugins._loading import Loader, fail_rules
 from corejax.plugins._records import PluginRecord
 from corejax.plugins._rule_kinds import import_registry
+from corejax.plugins._targets import import_instance
 from corejax.texts import error_text
 
 
@@ -73,12 +73,11 @@ def import_backend(loader: Loader, name: str) -> Backend:
 
 
 def _backend_at(name: str, target: str) -> Backend:
-    module, _, attribute = target.partition(":")
-    found = getattr(importlib.import_module(module), attribute, None)
-    if not isinstance(found, Backend):
-        given = "there is nothing of that name" if found is None else f"it is {found!r}"
+    found: Backend = import_instance(f"backend {name!r} is provided", target, Backend, "a corejax.extend.Backend")
+    missing = lacking(found)
+    if missing:
         raise PluginError(
-            f"backend {name!r} is provided as {target}, which has to be a corejax.extend.Backend; {given}"
+            f"backend {name!r}, {target}, lacks {', '.join(missing)}; corejax.extend.Backend says what each has to be"
         )
     return found
 

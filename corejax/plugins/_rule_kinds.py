@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-import re
-from collections.abc import Mapping
 from typing import Any
 
 from corejax import rules
 from corejax.errors import DuplicateRegistrationError, PluginError
+from corejax.plugins._targets import check_plain_name, check_targets, import_instance
 from corejax.rules import RuleRegistry, registries
 
 _EXAMPLE = '{"interval": "acme_corejax.interpreter:interval_rules"}'
@@ -21,20 +19,12 @@ def check_rule_kinds(declared: Any) -> dict[str, str]:
         PluginError: naming the entry and the form that is wanted.
         DuplicateRegistrationError: a kind is one of the kernel's.
     """
-    if declared is None:
-        return {}
-    if not isinstance(declared, Mapping):
-        raise PluginError(f"corejax_declare_rule_kinds gives a mapping such as {_EXAMPLE}, this one gave {declared!r}")
-    for kind, target in declared.items():
-        if not (isinstance(kind, str) and isinstance(target, str) and target.count(":") == 1):
-            raise PluginError(f"corejax_declare_rule_kinds gives entries such as {_EXAMPLE}, got {kind!r}: {target!r}")
-        if not re.fullmatch(r"[a-z][a-z0-9_]*", kind):
-            raise PluginError(
-                f"a rule kind is lower-case letters, digits and underscores, such as 'interval'; got {kind!r}"
-            )
+    found = check_targets("corejax_declare_rule_kinds", _EXAMPLE, declared)
+    for kind in found:
+        check_plain_name("a rule kind", "interval", kind)
         if kind in rules.NOT_KINDS or is_kernels(kind):
             raise DuplicateRegistrationError(f"rule kind {kind!r} is the kernel's own; choose another name for yours")
-    return dict(declared)
+    return found
 
 
 def is_kernels(kind: str) -> bool:
@@ -50,11 +40,7 @@ def import_registry(kind: str, target: str) -> RuleRegistry:
         PluginError: there is no registry of that kind at the place named.
         DuplicateRegistrationError: somebody else has a registry of that kind.
     """
-    module, _, attribute = target.partition(":")
-    found = getattr(importlib.import_module(module), attribute, None)
-    if not isinstance(found, RuleRegistry):
-        given = "there is nothing of that name" if found is None else f"it is {found!r}"
-        raise PluginError(f"rule kind {kind!r} is declared as {target}, which has to be a RuleRegistry; {given}")
+    found: RuleRegistry = import_instance(f"rule kind {kind!r} is declared", target, RuleRegistry, "a RuleRegistry")
     if found.kind != kind:
         raise PluginError(f"rule kind {kind!r} is declared as {target}, which is the registry of kind {found.kind!r}")
     # Not always there: a plugin that is registered again finds its modules imported and its registry taken out.

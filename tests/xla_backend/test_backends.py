@@ -304,6 +304,31 @@ def test_what_is_no_backend(register: Register) -> None:
         jit(lambda x: x + 1, backend="wrong")(X)
 
 
+class Half(Backend):
+    """It says that it lowers programs, and has next to nothing."""
+
+    name = "half"
+    capabilities = Capabilities(lowering="text")
+    buffer_type = ToyBuffer
+
+    def compile(self, closed: ClosedJaxpr, *, name: str, platform: str | None = None) -> Any:
+        raise AssertionError("nobody asks")
+
+
+def test_one_that_is_not_complete_is_told_what_it_lacks(register: Register, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("acme_half_backend")
+    module.HALF = Half()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    record = register("acme_half", {"half": "acme_half_backend:HALF"})
+    wanted = (
+        r"acme_half_backend:HALF, lacks devices, put, fetch, device_of, lower, device_type; corejax\.extend\.Backend"
+    )
+    with pytest.raises(PluginError, match=wanted):
+        jit(lambda x: x + 1, backend="half")(X)
+    assert record.status == "loaded" and any("lacks devices" in problem for problem in record.problems())
+    np.testing.assert_array_equal(jit(lambda x: x + 1)(X), X + 1)
+
+
 def test_a_second_one_of_a_name_is_refused(register: Register, toy: Toy) -> None:
     for name in ("toy", "xla"):
         record = register(f"acme_second_{name}", {name: "acme_toy_backend:TOY"})
