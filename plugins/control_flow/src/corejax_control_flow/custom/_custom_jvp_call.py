@@ -9,7 +9,6 @@ from typing import Any
 from corejax.extend import (
     BatchTrace,
     ClosedJaxpr,
-    ShapedArray,
     as_array,
     check_outputs,
     fun_name,
@@ -18,43 +17,23 @@ from corejax.extend import (
     tree,
 )
 from corejax_control_flow.custom._arguments import Arguments
+from corejax_control_flow.custom._user_call import UserCall
 from corejax_control_flow.custom.custom_jvp_rules import BatchedJvpCall, custom_jvp_call_p
-from corejax_control_flow.custom.open_calls import Call, Closed, bind_call, staged
+from corejax_control_flow.custom.open_calls import bind_call
 from corejax_control_flow.custom.symbolic_zeros import check_primals, checked_linear, for_rule, unflattened_like
 from corejax_control_flow.programs.messages import place
 
 
-class JvpCall(Call):
-    """One call of a function with a JVP rule.
-
-    Attributes:
-        out_tree: structure of the result, once the function or the rule has run.
-        avals_out: types of the result, where the function was staged.
-    """
+class JvpCall(UserCall):
+    """One call of a function with a JVP rule."""
 
     primitive = custom_jvp_call_p
     transform = "custom_jvp"
 
     def __init__(self, fun: Any, rule: Any, symbolic_zeros: bool, arguments: Arguments) -> None:
-        self.fun = fun
+        super().__init__(fun, symbolic_zeros, arguments)
         self.rule = rule
-        self.symbolic_zeros = symbolic_zeros
-        self.arguments = arguments
-        self.out_tree: Any = None
-        self.avals_out: list[ShapedArray] | None = None
         self.__name__ = fun_name(rule)
-
-    def run(self, *leaves: Any) -> list[Any]:
-        """The function."""
-        outs, self.out_tree = tree.tree_flatten(self.fun(*self.arguments.whole(leaves)))
-        check_outputs(self.fun, outs, self.out_tree)
-        return outs
-
-    def close(self, avals: Sequence[ShapedArray]) -> Closed:
-        """The staged function; the rule runs when the equation is differentiated."""
-        program, consts = staged(self, avals)
-        self.avals_out = program.out_avals
-        return Closed(program, consts, self)
 
     def params(self, program: ClosedJaxpr | None, rule: Any, num_consts: int) -> dict[str, Any]:
         """Of `custom_jvp_call`."""

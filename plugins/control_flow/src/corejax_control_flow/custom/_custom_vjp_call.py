@@ -22,46 +22,26 @@ from corejax.extend import (
     tree,
 )
 from corejax_control_flow.custom._arguments import Arguments
+from corejax_control_flow.custom._user_call import UserCall
 from corejax_control_flow.custom.custom_vjp_rules import BatchedVjpCall, Forward, custom_vjp_call_p
-from corejax_control_flow.custom.open_calls import Call, Closed, evaluates, staged
+from corejax_control_flow.custom.open_calls import evaluates
 from corejax_control_flow.custom.remat_opt import remat_opt_p
 from corejax_control_flow.custom.symbolic_zeros import CustomVJPPrimal, check_primals, checked_linear, for_rule, is_zero
 from corejax_control_flow.programs.messages import place, typed_tree, typed_value
 from corejax_control_flow.programs.tracing import Traced, with_common_consts
 
 
-class VjpCall(Call):
-    """One call of a function with rules for reverse mode.
-
-    Attributes:
-        out_tree: structure of the result, once the function or the forward pass has run.
-        avals_out: types of the result, where the function was staged.
-    """
+class VjpCall(UserCall):
+    """One call of a function with rules for reverse mode."""
 
     primitive = custom_vjp_call_p
     transform = "custom_vjp"
 
     def __init__(self, rules: Any, arguments: Arguments) -> None:
-        self.fun = rules.fun
+        super().__init__(rules.fun, rules.symbolic_zeros, arguments)
         self.rule_fwd, self.rule_bwd = rules.fwd, rules.bwd
-        self.symbolic_zeros = rules.symbolic_zeros
         self.optimize_remat = rules.optimize_remat
-        self.arguments = arguments
-        self.out_tree: Any = None
-        self.avals_out: list[ShapedArray] | None = None
         self.__name__ = f"{fun_name(rules.fwd)}, {fun_name(rules.bwd)}"
-
-    def run(self, *leaves: Any) -> list[Any]:
-        """The function."""
-        outs, self.out_tree = tree.tree_flatten(self.fun(*self.arguments.whole(leaves)))
-        check_outputs(self.fun, outs, self.out_tree)
-        return outs
-
-    def close(self, avals: Sequence[ShapedArray]) -> Closed:
-        """The staged function; the rules run when the equation is differentiated."""
-        program, consts = staged(self, avals)
-        self.avals_out = program.out_avals
-        return Closed(program, consts, self)
 
     def params(self, program: ClosedJaxpr | None, rule: Any, num_consts: int) -> dict[str, Any]:
         """Of `custom_vjp_call`."""
