@@ -101,7 +101,7 @@ def _guesses(manager: PluginManager, name: str) -> str:
     prefix = namespace + dot
     known = {n.removeprefix(prefix) for n in manager.offered() if n.startswith(prefix)}
     module = sys.modules.get(manager.namespaces[namespace][0]) if namespace in manager.namespaces else None
-    known.update(vars(module) if module is not None else () if namespace else manager.reserved)
+    known.update(dir(module) if module is not None else () if namespace else manager.reserved)
     close = difflib.get_close_matches(last, sorted(known), 1)
     text = f"; did you mean {close[0]!r}?" if close else ""
     sentences = [problem for r in manager.records.values() for problem in r.problems()]

@@ -16,6 +16,8 @@ from corejax.extend import (
     recording_trace,
 )
 
+__all__ = ["asarray"]
+
 # id of a NumPy array -> the constant made of it, as long as some program or trace holds that.
 _copies: WeakValueDictionary[int, Array] = WeakValueDictionary()
 

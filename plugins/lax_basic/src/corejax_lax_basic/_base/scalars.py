@@ -9,6 +9,8 @@ import numpy as np
 
 from corejax.extend import Array, ShapedArray, Tracer, dtypes
 
+__all__ = ["is_python_scalar", "make_scalar"]
+
 PYTHON_SCALARS = frozenset({bool, int, float, complex})
 
 

@@ -27,6 +27,8 @@ from corejax.extend import (
 )
 from corejax_lax_basic._base.arity import takes
 
+__all__ = ["convert_element_type", "convert_element_type_p", "stop_gradient", "stop_gradient_p"]
+
 
 def convert_element_type(x: Any, new_dtype: Any) -> Any:
     """`x` with elements of another dtype; nothing is bound where that is the dtype already.

@@ -11,6 +11,8 @@ from corejax_lax_basic._base.scalars import PYTHON_SCALARS, make_scalar
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p
 
+__all__ = ["full", "full_like", "zeros_like_array"]
+
 
 def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
     """An array filled with one value.

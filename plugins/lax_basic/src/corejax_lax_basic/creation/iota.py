@@ -11,6 +11,8 @@ from corejax.extend import Primitive, ShapedArray, defzero, dtypes
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axis, canonical_shape
 
+__all__ = ["broadcasted_iota", "iota", "iota_p"]
+
 
 def iota(dtype: Any, size: int) -> Any:
     """`0, 1, ..., size - 1`: a vector of a dtype."""

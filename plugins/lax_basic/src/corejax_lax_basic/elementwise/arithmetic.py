@@ -22,6 +22,8 @@ from corejax_lax_basic.elementwise._family import binary, constant, spread, unar
 from corejax_lax_basic.elementwise.comparison import eq
 from corejax_lax_basic.elementwise.select import select_n
 
+__all__: list[str] = []  # rows bring their own names
+
 # -- neg -----------------------------------------------------------------------------------------------------------
 
 neg, neg_p = unary(

@@ -14,6 +14,8 @@ from corejax.extend import defzero
 from corejax_lax_basic._base.type_rules import ANY, ORDERED, to_bool
 from corejax_lax_basic.elementwise._family import binary
 
+__all__: list[str] = []  # rows bring their own names
+
 _any = "`{} y` for each element, as bool; any dtype (StableHLO `compare` {})."
 _ordered = "`{} y` for each element, as bool; boolean, integer or floating-point (StableHLO `compare` {})."
 

@@ -20,6 +20,8 @@ from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise._family import binary, constant, unary, unbroadcast
 from corejax_lax_basic.elementwise.arithmetic import neg
 
+__all__ = ["conj"]
+
 real, real_p = unary(
     "real", lambda x: x.real, COMPLEX, "real",
     linear(lambda ct, x: [complex(ct, constant(ct, 0))]),

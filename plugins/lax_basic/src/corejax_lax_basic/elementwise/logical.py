@@ -14,6 +14,8 @@ from corejax.extend import defzero
 from corejax_lax_basic._base.type_rules import INTEGRAL
 from corejax_lax_basic.elementwise._family import binary, unary
 
+__all__: list[str] = []  # rows bring their own names
+
 _doc = "`{}` for each element; boolean or integer, the same dtype out (StableHLO `{}`)."
 
 # fmt: off

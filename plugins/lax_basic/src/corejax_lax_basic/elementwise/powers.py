@@ -35,6 +35,8 @@ from corejax_lax_basic.elementwise.logical import bitwise_and
 from corejax_lax_basic.elementwise.select import select_n
 from corejax_lax_basic.elementwise.unary import log
 
+__all__ = ["integer_pow", "integer_pow_p", "pow", "pow_p", "square"]
+
 # -- pow -----------------------------------------------------------------------------------------------------------
 
 

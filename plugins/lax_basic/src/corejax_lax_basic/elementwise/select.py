@@ -22,6 +22,8 @@ from corejax_lax_basic.elementwise._family import constant, spread, unbroadcast
 from corejax_lax_basic.elementwise.comparison import gt, lt
 from corejax_lax_basic.elementwise.logical import bitwise_and, bitwise_or
 
+__all__ = ["clamp", "clamp_p", "select", "select_n", "select_n_p"]
+
 # -- select_n ----------------------------------------------------------------------------------------------
 
 

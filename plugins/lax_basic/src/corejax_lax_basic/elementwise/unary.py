@@ -24,6 +24,8 @@ from corejax_lax_basic.elementwise.comparison import eq, ge
 from corejax_lax_basic.elementwise.complex_numbers import conj, real
 from corejax_lax_basic.elementwise.select import select_n
 
+__all__: list[str] = []  # rows bring their own names
+
 
 def _one(x: Any) -> Any:
     return constant(x, 1)

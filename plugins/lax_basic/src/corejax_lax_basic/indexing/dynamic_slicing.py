@@ -32,6 +32,17 @@ from corejax_lax_basic.indexing._batched_blocks import put_blocks, take_blocks
 from corejax_lax_basic.shape.broadcasting import expand_dims
 from corejax_lax_basic.shape.rearranging import squeeze_p
 
+__all__ = [
+    "dynamic_index_in_dim",
+    "dynamic_slice",
+    "dynamic_slice_in_dim",
+    "dynamic_slice_p",
+    "dynamic_update_index_in_dim",
+    "dynamic_update_slice",
+    "dynamic_update_slice_in_dim",
+    "dynamic_update_slice_p",
+]
+
 # -- public ------------------------------------------------------------------------------------------------------
 
 

@@ -22,6 +22,8 @@ from corejax_lax_basic.shape.joining import concatenate
 from corejax_lax_basic.shape.rearranging import reshape, rev
 from corejax_lax_basic.shape.slicing import slice_in_dim
 
+__all__ = ["associative_scan"]
+
 Leaves = list[Any]
 Combine = Callable[[Leaves, Leaves], Leaves]
 

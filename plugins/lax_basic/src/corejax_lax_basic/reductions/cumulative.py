@@ -26,6 +26,8 @@ from corejax_lax_basic.elementwise.unary import exp, log1p, logistic
 from corejax_lax_basic.reductions._family import ADD, MAXIMUM, MINIMUM, MULTIPLY, Fold, cumulative, least
 from corejax_lax_basic.reductions.associative_scan import associative_scan
 
+__all__: list[str] = []  # rows bring their own names
+
 # -- derivatives: the tangents combined along with the elements ----------------------------------------------------
 
 Pair = tuple[Any, Any]

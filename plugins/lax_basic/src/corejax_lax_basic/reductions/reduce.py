@@ -35,6 +35,8 @@ from corejax_lax_basic.shape.broadcasting import broadcast_in_dim
 from corejax_lax_basic.shape.rearranging import reshape
 from corejax_lax_basic.shape.slicing import slice_in_dim
 
+__all__: list[str] = []  # rows bring their own names
+
 
 def _repeated(x: Any, shape: tuple[int, ...], axes: Axes) -> Any:
     """A reduction's result repeated over the axes that were reduced."""

@@ -16,6 +16,8 @@ from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_shape, ints
 from corejax_lax_basic.shape.rearranging import moveaxis, reshape_p
 
+__all__ = ["broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_shapes", "broadcast_to", "expand_dims"]
+
 _SMALL = 4096  # elements
 
 

@@ -20,6 +20,8 @@ from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axis, ints
 from corejax_lax_basic.shape.slicing import slice_p
 
+__all__ = ["concatenate", "concatenate_p"]
+
 
 def concatenate(operands: Sequence[Any], dimension: int) -> Any:
     """Arrays joined along an existing axis.

@@ -10,6 +10,8 @@ from corejax.extend import Primitive, ShapedArray, UndefPrimal, as_array, deflin
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_axis, canonical_shape, ints
 
+__all__ = ["collapse", "reshape", "reshape_p", "rev", "rev_p", "squeeze", "squeeze_p", "transpose", "transpose_p"]
+
 # -- reshape -----------------------------------------------------------------------------------------------------
 
 

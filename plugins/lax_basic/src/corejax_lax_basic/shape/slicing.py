@@ -28,6 +28,8 @@ from corejax_lax_basic.conversion.convert import as_weak_as
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p
 from corejax_lax_basic.shape.rearranging import squeeze_p
 
+__all__ = ["index_in_dim", "pad", "pad_p", "slice", "slice_in_dim", "slice_p"]
+
 
 def slice(
     operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None

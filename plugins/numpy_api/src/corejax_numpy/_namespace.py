@@ -1,0 +1,46 @@
+"""Namespaces as tables: the module that has a name. It is imported when the name is first used."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from corejax.extend import exported, missing_name
+
+
+def lazy_names(
+    namespace: str, modules: Mapping[str, str], names: dict[str, Any]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` of a namespace.
+
+    Args:
+        namespace: below `corejax`, `"numpy"`.
+        modules: by module of this package, the names that it has, separated by spaces; `abs=absolute` is the name `abs`
+            for what the module calls `absolute`.
+        names: the namespace's globals, with what needs no module; names that were used are kept there.
+    """
+    homes: dict[str, tuple[str, str]] = {}
+    for module, text in modules.items():
+        for name in text.split():
+            public, _, written = name.partition("=")
+            homes[public] = (module, written or public)
+    public_names = sorted({*homes, *(n for n in names if not n.startswith("_") and n != "annotations")})
+
+    def __getattr__(name: str) -> Any:
+        home = homes.get(name)
+        if home is not None:
+            found = getattr(importlib.import_module(f"corejax_numpy.{home[0]}"), home[1])
+        elif name.startswith("_"):  # never exported by a plugin
+            raise AttributeError(f"module 'corejax.{namespace}' has no attribute {name!r}")
+        else:
+            found = exported(f"{namespace}.{name}")
+        if found is None and home is None:
+            raise missing_name(f"{namespace}.{name}")
+        names[name] = found
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*public_names, *(n for n in names if n.startswith("__"))})
+
+    return __getattr__, __dir__, public_names
