@@ -59,13 +59,22 @@ def test_a_thread_started_inside_a_trace_calls_the_same_function(static: dict[st
 
 def test_threads_that_trace_one_function_meet_in_it() -> None:
     barrier = threading.Barrier(4, timeout=LONG)
+    inside = [threading.Event() for _ in range(4)]
+    entering = iter(inside)
 
     def fun(x: Any) -> Any:
+        next(entering).set()
         barrier.wait()
         return x + 1
 
     f = jit(fun)
-    for result in in_threads(*[lambda: f(X)] * 4):
+
+    def call(i: int) -> Any:
+        # One after the other: a call that finds another's signature just being entered waits for its end, in jaxlib.
+        assert i == 0 or inside[i - 1].wait(LONG)
+        return f(X)
+
+    for result in in_threads(*[lambda i=i: call(i) for i in range(4)]):
         np.testing.assert_array_equal(result, X + 1)
     np.testing.assert_array_equal(f(X), X + 1)  # the barrier would break: it is traced no more
 

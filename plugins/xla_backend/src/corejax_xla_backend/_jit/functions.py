@@ -161,7 +161,7 @@ class _Jitted:
 
         Threads that call with the signature of a call that is going on wait for its end, without a way out. So this
         comes before the user's functions run: what these wait for may be such a thread. Those that come later find
-        nothing to wait for.
+        nothing to wait for. Left are calls that enter in the microseconds before this: they wait, as all do in JAX.
         """
         dispatch = self.dispatcher()
         if dispatch is not None:
