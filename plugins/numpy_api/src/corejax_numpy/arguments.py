@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, as_array, dtypes, get_aval
+from corejax.extend import Array, Tracer, as_array, dtypes, exported, get_aval, missing_name
 from corejax_lax_basic import lax
 
 Axis = int | tuple[int, ...] | list[int] | None
@@ -114,32 +114,72 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
         ) from None
 
 
-def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:
+def canonical_axis(axis: Any, ndim: int, what: str = "axis", name: str = "") -> int:
     """An axis counted from the front.
+
+    Args:
+        axis: the axis, an integer.
+        ndim: the number of axes of the array.
+        what: the argument, for messages.
+        name: the function, for messages.
 
     Raises:
         TypeError: it is not an integer.
         ValueError: there is no such axis.
     """
-    index = operator.index(axis)
+    try:
+        index = operator.index(axis)
+    except TypeError as error:
+        if isinstance(axis, Tracer) or not name:
+            raise
+        raise TypeError(f"{name}: {what} is an integer, got {axis!r} of type {type(axis).__name__}") from error
     if not -ndim <= index < ndim:
-        raise ValueError(f"{what} {index} is out of bounds for array of dimension {ndim}")
+        raise ValueError(f"{_of(name)}{what} {index} is out of bounds for array of dimension {ndim}")
     return index % ndim
 
 
-def canonical_axes(axis: Any, ndim: int, what: str = "axis") -> tuple[int, ...]:
+def _of(name: str) -> str:
+    return f"{name}: " if name else ""
+
+
+def canonical_axes(axis: Any, ndim: int, what: str = "axis", name: str = "") -> tuple[int, ...]:
     """Axes counted from the front, in the order given: all of them for None, one for an integer.
 
     Raises:
+        TypeError: one is not an integer.
         ValueError: there is no such axis, or one is given twice.
     """
     if axis is None:
         return tuple(range(ndim))
-    given = tuple(axis) if isinstance(axis, tuple | list | range | np.ndarray) else (axis,)
-    axes = tuple(canonical_axis(a, ndim, what) for a in given)
-    if len(set(axes)) != len(axes):
-        raise ValueError(f"duplicate value in {what}: {given}")
+    given = tuple(axis) if isinstance(axis, tuple | list | range | np.ndarray) and np.ndim(axis) else (axis,)
+    axes = tuple([canonical_axis(a, ndim, what, name) for a in given])
+    if len(axes) > 1 and len(set(axes)) != len(axes):
+        raise ValueError(f"{_of(name)}duplicate value in {what}: {given}")
     return axes
+
+
+def refuse_out(name: str, out: Any) -> None:
+    """Refuse NumPy's argument for the array to write to.
+
+    Raises:
+        NotImplementedError: it is not None. (Not a TypeError, after which NumPy's functions convert and try again.)
+    """
+    if out is not None:
+        raise NotImplementedError(f"{name}: `out` has to be None, results are new arrays; take the result instead")
+
+
+def on_device(x: Any, device: Any) -> Any:
+    """An array on a device; None leaves it where it is, and so does tracing: a program runs on one device.
+
+    Raises:
+        TypeError: it is no device.
+    """
+    if device is None:
+        return x
+    put = exported("device_put")
+    if put is None:
+        raise missing_name("device_put")
+    return put(x, device)
 
 
 def concrete(name: str, x: Any) -> Any:

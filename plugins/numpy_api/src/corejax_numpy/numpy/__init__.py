@@ -39,7 +39,7 @@ _MODULES = {
         array asarray astype empty empty_like full full_like ones ones_like zeros zeros_like
     """,
     "cumulative": """
-        cumprod cumsum cumulative_prod cumulative_sum
+        cumprod cumsum cumulative_prod cumulative_sum nancumprod nancumsum
     """,
     "elementwise": """
         abs=absolute absolute add bitwise_and bitwise_invert bitwise_not=bitwise_invert bitwise_or bitwise_xor
@@ -56,6 +56,12 @@ _MODULES = {
         atleast_1d atleast_2d broadcast_arrays broadcast_shapes broadcast_to expand_dims flip fliplr flipud
         matrix_transpose meshgrid moveaxis ndim permute_dims ravel reshape shape size squeeze swapaxes transpose
     """,
+    "moments": """
+        average mean std var
+    """,
+    "nan_functions": """
+        nanargmax nanargmin nanmax nanmean nanmin nanprod nanstd nansum nanvar
+    """,
     "products": """
         dot einsum inner matmul outer tensordot trace vdot vecdot
     """,
@@ -63,8 +69,7 @@ _MODULES = {
         arange eye identity linspace tri tril triu
     """,
     "reductions": """
-        all allclose amax=max amin=min any argmax argmin array_equal average count_nonzero max mean min prod ptp
-        std sum var
+        all allclose amax=max amin=min any argmax argmin array_equal array_equiv count_nonzero max min prod ptp sum
     """,
     "scalar_types": """
         bfloat16 bool_ complex128 complex64 float16 float32 float64 float8_e4m3fn float8_e5m2 int16 int32 int4
