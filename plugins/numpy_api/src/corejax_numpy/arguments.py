@@ -197,6 +197,25 @@ def concrete(name: str, x: Any) -> Any:
     return x.item()
 
 
+def is_known(x: Any) -> bool:
+    """Whether an argument has its values while tracing: anything but tracers."""
+    return not isinstance(x, Tracer)
+
+
+def known_array(name: str, x: Any) -> np.ndarray:
+    """The values of an argument that have to be known now, for the shape of a result is made of them.
+
+    Raises:
+        ConcretizationTypeError: it is traced; says by what.
+    """
+    try:
+        return np.asarray(x)
+    except TypeError as error:
+        if isinstance(x, Tracer):
+            error.add_note(f"{name}: the size of the result depends on these values.")
+        raise
+
+
 def documented(name: str, doc: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a generated function the name and docstring of a row of a table."""
 

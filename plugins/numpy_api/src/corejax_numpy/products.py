@@ -245,25 +245,3 @@ def _contract(group: list[Any], needed: set[str], precision: Any, dtype: Any) ->
             y = lax.convert_element_type(y, x.dtype)
         x, names = contract_pair(x, names, y, y_names, list(needed | later), precision, dtype)
     return sum_out(x, names, [a for a in names if a not in needed])
-
-
-def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
-    """Sum of a diagonal of the matrices in two axes.
-
-    Args:
-        a: an array of two axes or more.
-        offset: which diagonal; positive ones lie above the main one.
-        axis1: the rows' axis.
-        axis2: the columns' axis.
-        dtype: dtype of the sum, by default as that of `sum`.
-    """
-    from corejax_numpy.reductions import sum
-
-    (x,) = promote_dtypes("trace", a)
-    first, second = canonical_axis(axis1, x.ndim), canonical_axis(axis2, x.ndim)
-    if first == second:
-        raise ValueError(f"trace: axes {axis1} and {axis2} are the same")
-    rows = lax.broadcasted_iota("int32", x.shape, first)
-    columns = lax.broadcasted_iota("int32", x.shape, second)
-    mask = lax.eq(rows + offset, columns)
-    return sum(x, (first, second), dtype, where=mask)

@@ -113,7 +113,8 @@ def _accumulated(
     refuse_out(name, out)
     x = array_argument(name, a)
     if dtype is not None or x.aval.weak_type or not dtypes.is_inexact(x.aval.dtype):
-        wanted = canonical_dtype(dtype) or (sum_dtype(x.dtype) if promote_integers else x.dtype)
+        keep = not promote_integers and not dtypes.is_bool(x.dtype)
+        wanted = canonical_dtype(dtype) or (x.dtype if keep else sum_dtype(x.dtype))
         if dtypes.is_bool(wanted):
             return _of_truth_values(name, combine, x, axis, keepdims, initial, where)
         x = lax.convert_element_type(x, wanted)
@@ -148,7 +149,7 @@ def sum(
         keepdims: keep the axes, with size 1.
         initial: what to add, a scalar.
         where: which elements count, a boolean array that broadcasts to the shape of `a`.
-        promote_integers: False: narrow integers and booleans are summed in their own dtype.
+        promote_integers: False: narrow integers are summed in their own dtype.
 
     Raises:
         ValueError: an axis does not exist, or is given twice; the mask is not boolean or does not fit.

@@ -35,11 +35,23 @@ floating = _np.floating
 complexfloating = _np.complexfloating
 
 _MODULES = {
+    "bits": """
+        packbits unpackbits
+    """,
     "creation": """
-        array asarray astype empty empty_like full full_like ones ones_like zeros zeros_like
+        array asarray astype copy empty empty_like full full_like ones ones_like zeros zeros_like
     """,
     "cumulative": """
         cumprod cumsum cumulative_prod cumulative_sum nancumprod nancumsum
+    """,
+    "diagonals": """
+        diag diagflat diagonal trace
+    """,
+    "differences": """
+        diff ediff1d gradient trapezoid unwrap
+    """,
+    "editing": """
+        delete insert trim_zeros
     """,
     "elementwise": """
         abs=absolute absolute add bitwise_and bitwise_invert bitwise_not=bitwise_invert bitwise_or bitwise_xor
@@ -49,12 +61,16 @@ _MODULES = {
         maximum minimum mod=remainder multiply negative not_equal positive pow=power power rad2deg=degrees
         radians real reciprocal remainder sign sin sqrt square subtract tan tanh true_divide=divide trunc where
     """,
+    "files": """
+        frombuffer fromfile fromiter fromstring load save savez
+    """,
     "joining": """
-        array_split column_stack concat concatenate hstack pad repeat roll split stack tile vstack
+        append block column_stack concat concatenate dstack hstack stack vstack
     """,
     "manipulation": """
-        atleast_1d atleast_2d broadcast_arrays broadcast_shapes broadcast_to expand_dims flip fliplr flipud
-        matrix_transpose meshgrid moveaxis ndim permute_dims ravel reshape shape size squeeze swapaxes transpose
+        atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_shapes broadcast_to expand_dims flip fliplr flipud
+        matrix_transpose meshgrid moveaxis ndim permute_dims ravel reshape rollaxis rot90 shape size squeeze swapaxes
+        transpose
     """,
     "moments": """
         average mean std var
@@ -62,18 +78,36 @@ _MODULES = {
     "nan_functions": """
         nanargmax nanargmin nanmax nanmean nanmin nanprod nanstd nansum nanvar
     """,
+    "padding": """
+        pad
+    """,
+    "polynomials": """
+        poly polyadd polyder polydiv polyint polymul polysub polyval vander
+    """,
     "products": """
-        dot einsum inner matmul outer tensordot trace vdot vecdot
+        dot einsum inner matmul outer tensordot vdot vecdot
     """,
     "ranges": """
-        arange eye identity linspace tri tril triu
+        arange eye geomspace identity linspace logspace tri tril triu
     """,
     "reductions": """
         all allclose amax=max amin=min any argmax argmin array_equal array_equiv count_nonzero max min prod ptp sum
     """,
+    "repeating": """
+        repeat resize roll tile
+    """,
     "scalar_types": """
         bfloat16 bool_ complex128 complex64 float16 float32 float64 float8_e4m3fn float8_e5m2 int16 int32 int4
         int64 int8 uint16 uint32 uint4 uint64 uint8
+    """,
+    "splitting": """
+        array_split dsplit hsplit split unstack vsplit
+    """,
+    "statistics": """
+        corrcoef cov
+    """,
+    "window_functions": """
+        bartlett blackman hamming hanning kaiser
     """,
 }
 

@@ -1,0 +1,31 @@
+"""Windows: values as NumPy's, types as jax's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import corejax
+import corejax.numpy as jnp
+from tests.numpy_api.oracle import check, check_compiled_together
+
+NAMES = ["bartlett", "blackman", "hamming", "hanning"]
+
+
+@pytest.mark.parametrize("size", [-1, 0, 1, 2, 5, 20])
+def test_values_and_types(size: int) -> None:
+    for name in NAMES:
+        if size < 0:
+            assert getattr(jnp, name)(size).shape == (0,)
+        else:
+            check(lambda xp: getattr(xp, name)(size), rtol=1e-5)  # noqa: B023
+
+
+def test_compiled_and_bad_input() -> None:
+    check_compiled_together([lambda xp, name=name: getattr(xp, name)(7) for name in NAMES], rtol=1e-5)
+    for name in NAMES:
+        with pytest.raises(TypeError, match=f"{name}: the number of points is an integer, got 2.5"):
+            getattr(jnp, name)(2.5)
+        with pytest.raises(TypeError, match=name):
+            corejax.jit(getattr(jnp, name))(3)
+    assert np.isfinite(jnp.blackman(3)).all()
