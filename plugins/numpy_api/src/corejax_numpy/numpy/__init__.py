@@ -35,9 +35,6 @@ floating = _np.floating
 complexfloating = _np.complexfloating
 
 _MODULES = {
-    "bits": """
-        packbits unpackbits
-    """,
     "creation": """
         array asarray astype copy empty empty_like full full_like ones ones_like zeros zeros_like
     """,
@@ -77,6 +74,9 @@ _MODULES = {
     """,
     "nan_functions": """
         nanargmax nanargmin nanmax nanmean nanmin nanprod nanstd nansum nanvar
+    """,
+    "packing": """
+        packbits unpackbits
     """,
     "padding": """
         pad
