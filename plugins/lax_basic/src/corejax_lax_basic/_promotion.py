@@ -18,7 +18,14 @@ from corejax_lax_basic._base.scalars import PYTHON_SCALARS, scalar_maker
 from corejax_lax_basic.conversion.convert import convert_element_type_p
 from corejax_lax_basic.shape.broadcasting import broadcast_shapes, broadcast_to
 
-__all__ = ["as_operand", "broadcast_operands", "convert_operand", "promote_dtypes", "promote_operands"]
+__all__ = [
+    "as_operand",
+    "broadcast_operands",
+    "convert_operand",
+    "promote_dtypes",
+    "promote_operands",
+    "yielding_scalar",
+]
 
 _WEAK_SCALARS = frozenset({int, float, complex})
 _MEMO_LIMIT = 4096
