@@ -13,7 +13,16 @@ from typing import Any
 
 from corejax.extend import Primitive, as_array, dtypes
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, documented, like, operand, promote, promote_dtypes, to_bool
+from corejax_numpy.arguments import (
+    array_argument,
+    documented,
+    like,
+    no_out_or_where,
+    operand,
+    promote,
+    promote_dtypes,
+    to_bool,
+)
 
 Unary = Callable[[Any], Any]
 Binary = Callable[[Any, Any], Any]
@@ -85,7 +94,9 @@ def _binary(name: str, general: Binary, primitive: Primitive, fits: Fits, doc: s
     bind = primitive.bind
 
     @documented(name, doc)
-    def function(x: Any, y: Any, /) -> Any:
+    def function(x: Any, y: Any, /, *, out: Any = None, where: Any = None) -> Any:
+        if out is not None or where is not None:
+            no_out_or_where(name, out, where)
         aval = getattr(x, "aval", None)
         if aval is not None and aval.dtype in direct:
             other = getattr(y, "aval", None)
@@ -210,14 +221,14 @@ bitwise_or = _operator("bitwise_or", operator.or_, lax.or_p, _discrete, "`x | y`
 bitwise_xor = _operator("bitwise_xor", operator.xor, lax.xor_p, _discrete, "`x ^ y`, of integers or booleans.")
 equal = _operator("equal", operator.eq, lax.eq_p, _any, "Whether `x == y`; NaN equals nothing.")
 not_equal = _operator("not_equal", operator.ne, lax.ne_p, _any, "Whether `x != y`.")
-less = _operator("less", operator.lt, lax.lt_p, _ordered, "Whether `x < y`; False where either is NaN.")
-less_equal = _operator("less_equal", operator.le, lax.le_p, _ordered, "Whether `x <= y`; False where either is NaN.")
-greater = _operator("greater", operator.gt, lax.gt_p, _ordered, "Whether `x > y`; False where either is NaN.")
-greater_equal = _operator("greater_equal", operator.ge, lax.ge_p, _ordered, "Whether `x >= y`; False where either is NaN.")
+less = _operator("less", operator.lt, lax.lt_p, _ordered, "Whether `x < y`; False for NaN.")
+less_equal = _operator("less_equal", operator.le, lax.le_p, _ordered, "Whether `x <= y`; False for NaN.")
+greater = _operator("greater", operator.gt, lax.gt_p, _ordered, "Whether `x > y`; False for NaN.")
+greater_equal = _operator("greater_equal", operator.ge, lax.ge_p, _ordered, "Whether `x >= y`; False for NaN.")
 
 maximum     = promoted_function("maximum",     lax.max_p, "The larger one of `x` and `y`; NaN where either is.")
 minimum     = promoted_function("minimum",     lax.min_p, "The smaller one of `x` and `y`; NaN where either is.")
-fmod = promoted_function("fmod", _rem, "Remainder of the division rounded towards zero, of the sign of `x`.")
+fmod = promoted_function("fmod", _rem, "Remainder of division rounded towards zero, of the sign of `x`.")
 float_power = promoted_function("float_power", lax.pow_p, "`x ** y` in floating point.", inexact=True)
 
 logical_and = _logical("logical_and", lax.and_p, "Whether `x` and `y` are both nonzero.")
@@ -244,8 +255,9 @@ def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
 # -- one argument, any dtype -------------------------------------------------------------------------------------
 
 
-def negative(x: Any, /) -> Any:
+def negative(x: Any, /, *, out: Any = None, where: Any = None) -> Any:
     """`-x`. Raises TypeError for booleans."""
+    no_out_or_where("negative", out, where)
     return -array_argument("negative", x)
 
 
