@@ -284,7 +284,7 @@ def test_scalar_types_are_dtypes_and_functions() -> None:
     x = jnp.float32(3)
     assert type(x) is Array and x.dtype == np.float32 and not x.weak_type
     assert corejax.grad(lambda x: jnp.float16(x) * 2.0)(1.0) == 2
-    assert repr(jnp.bool_) == "corejax.numpy.bool_"
+    assert repr(jnp.bool_) == "corejax.numpy.bool"
 
 
 def test_dtype_functions() -> None:

@@ -7,7 +7,8 @@ Python scalars stay Python scalars until the common dtype is known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,15 @@ from corejax_lax_basic._base.scalars import PYTHON_SCALARS, scalar_maker
 from corejax_lax_basic.conversion.convert import convert_element_type_p
 from corejax_lax_basic.shape.broadcasting import broadcast_shapes, broadcast_to
 
-__all__ = ["as_operand", "broadcast_operands", "convert_operand", "promote_dtypes", "promote_operands"]
+__all__ = [
+    "as_operand",
+    "broadcast_operands",
+    "check_rank_promotion",
+    "convert_operand",
+    "promote_dtypes",
+    "promote_operands",
+    "yielding_scalar",
+]
 
 _WEAK_SCALARS = frozenset({int, float, complex})
 _MEMO_LIMIT = 4096
@@ -28,6 +37,20 @@ _makers: dict[tuple[ShapedArray, type, int], _Maker | None] = {}
 _decisions: dict[Any, list[ShapedArray | None]] = {}
 for _memo in (_makers, _decisions):
     clears_cache(_memo.clear)
+
+_promotion = config.numpy_dtype_promotion
+
+
+def _promotion_changes() -> None:
+    """Forget what the other lattice decided."""
+    global _promotion
+    if _promotion != config.numpy_dtype_promotion:
+        _promotion = config.numpy_dtype_promotion
+        _makers.clear()
+        _decisions.clear()
+
+
+config.on_change.append(_promotion_changes)
 
 
 def as_operand(x: Any) -> Any:
@@ -173,6 +196,8 @@ def broadcast_operands(*operands: Any, name: str = "") -> list[Any]:
     shapes = {x.aval.shape for x in operands if x.aval.shape} if len(operands) > 1 else ()
     if len(shapes) <= 1:
         return list(operands)
+    if config.numpy_rank_promotion != "allow":
+        check_rank_promotion(name, shapes)
     try:
         shape = broadcast_shapes(*[x.aval.shape for x in operands if x.aval.shape])
     except ValueError:
@@ -181,6 +206,23 @@ def broadcast_operands(*operands: Any, name: str = "") -> list[Any]:
         shown = " and ".join(x.aval.str_short() for x in operands)
         raise ValueError(f"{name}: operands {shown} have shapes that do not broadcast together") from None
     return [broadcast_to(x, shape) if x.aval.shape else x for x in operands]
+
+
+def check_rank_promotion(name: str, shapes: Iterable[Sequence[int]]) -> None:
+    """Do what `config.numpy_rank_promotion` says of shapes that are to broadcast together; scalars always may.
+
+    Raises:
+        ValueError: the ranks differ, and the setting is "raise".
+    """
+    mode = config.numpy_rank_promotion
+    if mode == "allow" or len({len(shape) for shape in shapes if len(shape)}) < 2:
+        return
+    shown = " and ".join(str(tuple(shape)) for shape in sorted(map(tuple, shapes), key=len))
+    text = f"{name or 'an operation'}: shapes {shown} differ in rank, and numpy_rank_promotion is {mode!r}; "
+    text += "add the axes with x[None, :] or corejax.numpy.expand_dims"
+    if mode == "raise":
+        raise ValueError(text)
+    warnings.warn(text, stacklevel=2)
 
 
 def promote_operands(*operands: Any, inexact: bool = False, name: str = "") -> list[Any]:

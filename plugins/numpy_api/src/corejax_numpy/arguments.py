@@ -53,6 +53,18 @@ def array_arguments(name: str, *xs: Any) -> list[Any]:
     return [array_argument(name, x, i) for i, x in enumerate(xs)]
 
 
+def no_out_or_where(name: str, out: Any, where: Any) -> None:
+    """Refuse the arguments of NumPy's ufuncs that write to an array.
+
+    Raises:
+        NotImplementedError: one is given.
+    """
+    if out is not None:
+        raise NotImplementedError(f"{name}: arrays are immutable, so there is no `out`; use the result")
+    if where is not None:
+        raise NotImplementedError(f"{name}: without `out` there is no `where`; use corejax.numpy.where on the result")
+
+
 def like(x: Any, value: Any) -> Array:
     """A Python number as a scalar of an array's dtype and weak type, so that it does not widen a result."""
     aval = get_aval(x)
@@ -80,7 +92,7 @@ def promote_dtypes(name: str, *xs: Any, inexact: bool = False) -> list[Any]:
 
 def promote(name: str, *xs: Any, inexact: bool = False) -> list[Any]:
     """Arguments as arrays in their common dtype and shape; those of rank 0 stay of rank 0."""
-    return lax.promote_operands(*operands(name, xs), inexact=inexact)
+    return lax.promote_operands(*operands(name, xs), inexact=inexact, name=name)
 
 
 def strong(x: Any) -> Any:

@@ -73,6 +73,26 @@ sin = _mended(np.sin, _sin_mended)
 cos = _mended(np.cos, _cos_mended)
 _square_root = _mended(np.sqrt, _nan_of_nan)
 
+sinh, cosh = np.sinh, np.cosh
+asin, acos, atan = np.arcsin, np.arccos, np.arctan
+asinh, acosh, atanh = np.arcsinh, np.arccosh, np.arctanh
+
+
+def atan2(x: Any, y: Any) -> Any:
+    """For complex numbers `-i log((y + ix) / sqrt(x^2 + y^2))`."""
+    if x.dtype.kind != "c":
+        return np.arctan2(x, y)
+    i = x.dtype.type(1j)
+    return -i * log(divide(y + i * x, sqrt(x * x + y * y)))
+
+
+def square(x: Any) -> Any:
+    """The real part of a complex square as `(a - b)(a + b)`, for accuracy."""
+    if x.dtype.kind != "c":
+        return np.square(x)
+    a, b = x.real, x.imag
+    return _of_parts((a - b) * (a + b), 2 * a * b, x.dtype)
+
 
 def sqrt(x: Any) -> Any:
     """On the branch cut the sign of a zero does not count."""
@@ -105,6 +125,14 @@ def exp(x: Any) -> Any:
     if x.dtype.kind == "c" and not np.isfinite(x.imag).all():
         return np.where(np.isfinite(x.imag), out, out.dtype.type(_NAN))
     return out
+
+
+def exp2(x: Any) -> Any:
+    """By parts for complex numbers: an infinite one times log(2) would be NaN."""
+    if x.dtype.kind != "c":
+        return np.exp2(x)
+    scale = x.real.dtype.type(np.log(2))
+    return exp(_of_parts(x.real * scale, x.imag * scale, x.dtype))
 
 
 def sign(x: Any) -> Any:

@@ -6,6 +6,7 @@ A table of names; the functions are written in the modules that they stand besid
 from __future__ import annotations
 
 import numpy as _np
+from numpy.exceptions import ComplexWarning as _ComplexWarning
 
 from corejax.extend import Array as ndarray
 from corejax.extend import dtypes as _dtypes
@@ -33,8 +34,15 @@ unsignedinteger = _np.unsignedinteger
 inexact = _np.inexact
 floating = _np.floating
 complexfloating = _np.complexfloating
+flexible = _np.flexible
+character = _np.character
+object_ = _np.object_
+ComplexWarning = _ComplexWarning
 
 _MODULES = {
+    "choosing": """
+        piecewise select
+    """,
     "creation": """
         array asarray astype copy empty empty_like full full_like ones ones_like zeros zeros_like
     """,
@@ -50,13 +58,22 @@ _MODULES = {
     "editing": """
         delete insert trim_zeros
     """,
+    "dtype_queries": """
+        can_cast isdtype
+    """,
     "elementwise": """
-        abs=absolute absolute add bitwise_and bitwise_invert bitwise_not=bitwise_invert bitwise_or bitwise_xor
-        ceil clip conj=conjugate conjugate cos deg2rad=radians degrees divide divmod equal exp exp2 expm1
-        fix=trunc float_power floor floor_divide fmod greater greater_equal imag invert=bitwise_invert isclose
-        isfinite isinf isnan less less_equal log log10 log1p log2 logical_and logical_not logical_or logical_xor
-        maximum minimum mod=remainder multiply negative not_equal positive pow=power power rad2deg=degrees
-        radians real reciprocal remainder sign sin sqrt square subtract tan tanh true_divide=divide trunc where
+        abs=absolute absolute bitwise_invert bitwise_not=bitwise_invert ceil clip conj=conjugate conjugate cos
+        deg2rad=radians degrees divide divmod equal exp expm1 fix=trunc float_power floor floor_divide fmod greater
+        greater_equal imag invert=bitwise_invert isclose isfinite isinf isnan less less_equal log log10 log1p log2
+        logical_not mod=remainder not_equal positive pow=power power rad2deg=degrees radians real reciprocal remainder
+        sign sin sqrt square tan tanh true_divide=divide trunc where
+    """,
+    "floating": """
+        around=round copysign fabs fmax fmin frexp heaviside isneginf isposinf ldexp modf nan_to_num nextafter rint
+        round signbit spacing
+    """,
+    "integers": """
+        bitwise_count bitwise_left_shift=left_shift bitwise_right_shift=right_shift gcd lcm left_shift right_shift
     """,
     "files": """
         frombuffer fromfile fromiter fromstring load save savez
@@ -84,8 +101,17 @@ _MODULES = {
     "polynomials": """
         poly polyadd polyder polydiv polyint polymul polysub polyval vander
     """,
+    "mapping": """
+        apply_along_axis apply_over_axes fromfunction vectorize
+    """,
+    "printing": """
+        array_repr array_str get_printoptions printoptions set_printoptions
+    """,
     "products": """
         dot einsum inner matmul outer tensordot vdot vecdot
+    """,
+    "queries": """
+        iscomplex iscomplexobj isreal isrealobj isscalar iterable
     """,
     "ranges": """
         arange eye geomspace identity linspace logspace tri tril triu
@@ -97,8 +123,24 @@ _MODULES = {
         repeat resize roll tile
     """,
     "scalar_types": """
-        bfloat16 bool_ complex128 complex64 float16 float32 float64 float8_e4m3fn float8_e5m2 int16 int32 int4
-        int64 int8 uint16 uint32 uint4 uint64 uint8
+        bfloat16 bool bool_ cdouble complex128 complex64 complex_ csingle double float16 float32 float4_e2m1fn float64
+        float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz
+        float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float_ int1 int16 int2 int32 int4 int64 int8 int_ single uint uint1
+        uint16 uint2 uint32 uint4 uint64 uint8
+    """,
+    "smooth": """
+        angle hypot i0 sinc
+    """,
+    "trigonometry": """
+        acos=arccos acosh=arccosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin=arcsin asinh=arcsinh
+        atan=arctan atan2=arctan2 atanh=arctanh cbrt cosh exp2 sinh
+    """,
+    "ufunc_table": """
+        add bitwise_and bitwise_or bitwise_xor logaddexp logaddexp2 logical_and logical_or logical_xor maximum minimum
+        multiply negative subtract
+    """,
+    "ufuncs": """
+        frompyfunc ufunc
     """,
     "splitting": """
         array_split dsplit hsplit split unstack vsplit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from corejax.extend import ShapedArray, dtypes, xla_translations
-from corejax_lax_basic.elementwise.powers import integer_pow_p, pow_p
+from corejax_lax_basic.elementwise.powers import integer_pow_p, pow_p, square_p
 from corejax_lax_basic.translations.elementwise._family import compare, expanded
 from corejax_lax_basic.translations.elementwise.complex_numbers import part
 
@@ -78,5 +78,13 @@ def _integer_pow(ctx: Any, in_avals: Any, in_vals: Any, *, y: int) -> Any:
     return ctx.op("divide", one, power, out=aval) if y < 0 else power
 
 
+def _square(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+    (x,) = in_vals
+    if dtypes.is_complex(x.aval.dtype):
+        return ctx.op("chlo.square", x, out=x.aval)
+    return ctx.op("multiply", x, x, out=x.aval)
+
+
 xla_translations.register(pow_p, _pow)
 xla_translations.register(integer_pow_p, _integer_pow)
+xla_translations.register(square_p, _square)

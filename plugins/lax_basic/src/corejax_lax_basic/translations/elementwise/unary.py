@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from corejax.extend import dtypes, xla_translations
-from corejax_lax_basic.elementwise.unary import abs_p, logistic_p, sign_p
+from corejax_lax_basic.elementwise.unary import abs_p, exp2_p, logistic_p, sign_p
+from corejax_lax_basic.translations.elementwise.complex_numbers import part
 
 
 def _abs(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
@@ -22,6 +24,17 @@ def _sign(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
     return ctx.op("sign", x, out=x.aval)
 
 
+def _exp2(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+    (x,) = in_vals
+    if not dtypes.is_complex(x.aval.dtype):
+        return ctx.op("power", ctx.full(x.aval, 2), x, out=x.aval)  # exact for integers, unlike exp(x log(2))
+    scaled = [
+        ctx.op("multiply", v, ctx.full(v.aval, math.log(2)), out=v.aval)
+        for v in (part(ctx, "real", x), part(ctx, "imag", x))
+    ]
+    return ctx.op("exponential", ctx.op("complex", *scaled, out=x.aval), out=x.aval)
+
+
 def _logistic(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
     (x,) = in_vals
     one = ctx.full(x.aval, 1)
@@ -32,3 +45,4 @@ def _logistic(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
 xla_translations.register(abs_p, _abs)
 xla_translations.register(sign_p, _sign)
 xla_translations.register(logistic_p, _logistic)
+xla_translations.register(exp2_p, _exp2)
