@@ -32,6 +32,9 @@ from corejax_lax_basic.shape.broadcasting import *
 from corejax_lax_basic.shape.joining import *
 from corejax_lax_basic.shape.rearranging import *
 from corejax_lax_basic.shape.slicing import *
+from corejax_lax_basic.sorting.sort import *
+from corejax_lax_basic.sorting.top_k import *
+from corejax_lax_basic.sorting.total_order import *
 
 # What rows of tables define: `sin`, `sin_p`, ...
 for _name, _value in _ROWS.items():

@@ -17,3 +17,6 @@ from corejax_lax_basic.translations.shape import broadcasting as broadcasting
 from corejax_lax_basic.translations.shape import joining as joining
 from corejax_lax_basic.translations.shape import rearranging as rearranging
 from corejax_lax_basic.translations.shape import slicing as slicing
+from corejax_lax_basic.translations.sorting import sort as sort
+from corejax_lax_basic.translations.sorting import top_k as top_k
+from corejax_lax_basic.translations.sorting import total_order as total_order
