@@ -14,6 +14,7 @@ from corejax_lax_basic._base.rows import ROWS as _ROWS
 from corejax_lax_basic._base.scalars import *
 from corejax_lax_basic._promotion import *
 from corejax_lax_basic.conversion.convert import *
+from corejax_lax_basic.creation.empty import *
 from corejax_lax_basic.creation.filled import *
 from corejax_lax_basic.creation.iota import *
 from corejax_lax_basic.elementwise.arithmetic import *
@@ -32,6 +33,8 @@ from corejax_lax_basic.shape.broadcasting import *
 from corejax_lax_basic.shape.joining import *
 from corejax_lax_basic.shape.rearranging import *
 from corejax_lax_basic.shape.slicing import *
+from corejax_lax_basic.shape.splitting import *
+from corejax_lax_basic.shape.tiling import *
 from corejax_lax_basic.sorting.sort import *
 from corejax_lax_basic.sorting.top_k import *
 from corejax_lax_basic.sorting.total_order import *
