@@ -1,4 +1,4 @@
-"""`split`, `unstack` and `stack`: an array as parts along an axis, and back; the first is transposed to concatenation."""
+"""`split`, `unstack` and `stack`: an array as parts along an axis, and parts as an array."""
 
 from __future__ import annotations
 

@@ -66,6 +66,12 @@ _MODULES = {
         all allclose amax=max amin=min any argmax argmin array_equal average count_nonzero max mean min prod ptp
         std sum var
     """,
+    "searching": """
+        digitize searchsorted
+    """,
+    "sorting": """
+        argpartition argsort lexsort partition sort sort_complex
+    """,
     "scalar_types": """
         bfloat16 bool_ complex128 complex64 float16 float32 float64 float8_e4m3fn float8_e5m2 int16 int32 int4
         int64 int8 uint16 uint32 uint4 uint64 uint8
