@@ -16,6 +16,7 @@ from corejax_lax_basic._promotion import *
 from corejax_lax_basic.conversion.bitcast import *
 from corejax_lax_basic.conversion.convert import *
 from corejax_lax_basic.conversion.precision import *
+from corejax_lax_basic.creation.empty import *
 from corejax_lax_basic.creation.filled import *
 from corejax_lax_basic.creation.iota import *
 from corejax_lax_basic.elementwise.arithmetic import *
@@ -37,6 +38,11 @@ from corejax_lax_basic.shape.broadcasting import *
 from corejax_lax_basic.shape.joining import *
 from corejax_lax_basic.shape.rearranging import *
 from corejax_lax_basic.shape.slicing import *
+from corejax_lax_basic.shape.splitting import *
+from corejax_lax_basic.shape.tiling import *
+from corejax_lax_basic.sorting.sort import *
+from corejax_lax_basic.sorting.top_k import *
+from corejax_lax_basic.sorting.total_order import *
 
 # What rows of tables define: `sin`, `sin_p`, ...
 for _name, _value in _ROWS.items():

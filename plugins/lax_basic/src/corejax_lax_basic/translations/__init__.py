@@ -2,6 +2,7 @@
 
 from corejax_lax_basic.translations.conversion import bitcast as bitcast
 from corejax_lax_basic.translations.conversion import convert as convert
+from corejax_lax_basic.translations.creation import empty as empty
 from corejax_lax_basic.translations.creation import iota as iota
 from corejax_lax_basic.translations.elementwise import _family as _family
 from corejax_lax_basic.translations.elementwise import arithmetic as arithmetic
@@ -20,3 +21,8 @@ from corejax_lax_basic.translations.shape import broadcasting as broadcasting
 from corejax_lax_basic.translations.shape import joining as joining
 from corejax_lax_basic.translations.shape import rearranging as rearranging
 from corejax_lax_basic.translations.shape import slicing as slicing
+from corejax_lax_basic.translations.shape import splitting as splitting
+from corejax_lax_basic.translations.shape import tiling as tiling
+from corejax_lax_basic.translations.sorting import sort as sort
+from corejax_lax_basic.translations.sorting import top_k as top_k
+from corejax_lax_basic.translations.sorting import total_order as total_order

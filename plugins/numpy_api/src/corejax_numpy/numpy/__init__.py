@@ -122,6 +122,12 @@ _MODULES = {
     "repeating": """
         repeat resize roll tile
     """,
+    "searching": """
+        digitize searchsorted
+    """,
+    "sorting": """
+        argpartition argsort lexsort partition sort sort_complex
+    """,
     "scalar_types": """
         bfloat16 bool bool_ cdouble complex128 complex64 complex_ csingle double float16 float32 float4_e2m1fn float64
         float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz
