@@ -23,7 +23,11 @@ from corejax_lax_basic.elementwise.logical import *
 from corejax_lax_basic.elementwise.powers import *
 from corejax_lax_basic.elementwise.select import *
 from corejax_lax_basic.elementwise.unary import *
+from corejax_lax_basic.indexing.dimension_numbers import *
 from corejax_lax_basic.indexing.dynamic_slicing import *
+from corejax_lax_basic.indexing.gather import *
+from corejax_lax_basic.indexing.scatter import *
+from corejax_lax_basic.indexing.scatter_combining import *
 from corejax_lax_basic.linear.dot import *
 from corejax_lax_basic.reductions.associative_scan import *
 from corejax_lax_basic.reductions.cumulative import *
