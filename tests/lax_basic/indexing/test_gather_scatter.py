@@ -37,7 +37,7 @@ SCATTERS = ["scatter", "scatter_add", "scatter_sub", "scatter_mul", "scatter_min
 
 def _operands(case: Any, dtype: Any = np.float32) -> tuple[Any, Any, Any]:
     rng = np.random.default_rng(0)
-    shape, places, _, sizes = case
+    shape, places, _, _ = case
     x = (rng.normal(size=shape) * 3).astype(dtype)
     indices = rng.integers(-3, 8, size=places).astype(np.int32)
     updates = jax.eval_shape(lambda x, i: _gathers(jax_lax, case, "clip")(x, i), x, indices)

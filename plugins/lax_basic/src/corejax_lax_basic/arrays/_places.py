@@ -209,11 +209,12 @@ def _stacked(values: list[Any], firsts: list[int], outer: Ints, shape: Ints) -> 
             behind = len(outer) - first - value.ndim
             out[..., k] = value.reshape(value.shape + (1,) * behind)
         return as_array(out)
-    arrays = [as_array(v) for v in values]
-    dtype = arrays[0].aval.dtype if len(arrays) == 1 else common_index_dtype(arrays, shape)
+    traced = [v for v in values if isinstance(v, Tracer)]
+    dtype = traced[0].aval.dtype if len(values) == 1 else common_index_dtype(traced, shape)
+    arrays = [as_array(v.astype(dtype)) if type(v) is np.ndarray else convert_element_type(v, dtype) for v in values]
     parts = [
         broadcast_in_dim_p.bind(
-            v if v.aval.dtype == dtype else convert_element_type(v, dtype),
+            v,
             shape=(*outer, 1),
             broadcast_dimensions=tuple(range(first, first + v.aval.ndim)),
         )

@@ -55,7 +55,7 @@ def scatter_primitive(
         doc: what it does, a sentence.
     """
 
-    @takes(name, 3)
+    @takes(name.replace("_", "-"), 3)
     def abstract_eval(
         x: ShapedArray,
         indices: ShapedArray,
@@ -124,14 +124,23 @@ def scatter_primitive(
 def batched_scatter(
     primitive: Primitive, axis_size: int, vals: Any, dims: Any, *, dimension_numbers: Any, **params: Any
 ) -> Any:
-    """The batch is an axis of windows where the indices are not mapped, else a batching axis of all three."""
-    (x, indices, updates), (d, d_indices, d_updates) = vals, dims
-    x, updates = move_batch_axis(axis_size, d, 0, x), move_batch_axis(axis_size, d_updates, 0, updates)
-    numbers = batched_numbers(dimension_numbers, operand=True, indices=d_indices is not None)
+    """A scatter over a batch."""
+    numbers, (x, indices) = batched_scatter_numbers(axis_size, dimension_numbers, vals, dims)
+    params["indices_are_sorted"] &= dims[1] is None
+    updates = move_batch_axis(axis_size, dims[2], 0, vals[2])
+    return primitive.bind(x, indices, updates, dimension_numbers=numbers, **params), 0
+
+
+def batched_scatter_numbers(axis_size: int, numbers: Any, vals: Any, dims: Any) -> tuple[Any, tuple[Any, Any]]:
+    """Dimension numbers over a batch, operand and indices with the batch in front.
+
+    The batch is an axis of windows where the indices are not mapped, else a batching axis of all operands.
+    """
+    (x, indices, *_), (d, d_indices, *_) = vals, dims
     if d_indices is not None:
         indices = move_batch_axis(axis_size, d_indices, 0, indices)
-        params["indices_are_sorted"] = False
-    return primitive.bind(x, indices, updates, dimension_numbers=numbers, **params), 0
+    numbers = batched_numbers(numbers, operand=True, indices=d_indices is not None)
+    return numbers, (move_batch_axis(axis_size, d, 0, x), indices)
 
 
 def gathered(

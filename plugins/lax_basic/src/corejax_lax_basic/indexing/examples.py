@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Example
+from corejax.extend import Example, stage_closed
 from corejax_lax_basic._base.samples import I32, one, typed
+from corejax_lax_basic.elementwise.arithmetic import mul_p
 from corejax_lax_basic.indexing.dimension_numbers import (
     CLIP,
     FILL,
@@ -51,6 +52,25 @@ def _scatters() -> list[Example]:
     return [_scatter(_ROWS, PROMISE), _scatter(_WINDOWS, FILL, True), _scatter(_BATCH, CLIP)]
 
 
+def _applied() -> list[Example]:
+    def squared(x: Any) -> list[Any]:
+        return [mul_p.bind(x, x)]
+
+    shape, indices, numbers, _, updates = _ROWS
+    return [
+        one(
+            (typed(*shape), np.asarray(indices, I32)),
+            jaxpr=stage_closed(squared, [typed()]),
+            update_shape=updates,
+            dimension_numbers=ScatterDimensionNumbers(*numbers),
+            indices_are_sorted=False,
+            unique_indices=False,
+            mode=mode,
+        )
+        for mode in (CLIP, FILL)
+    ]
+
+
 NAMED: dict[str, Callable[[], list[Example]]] = {
     "dynamic_slice": lambda: [
         *(one((typed(5), np.asarray(start, I32)), slice_sizes=(2,)) for start in (0, 2, 9, -9)),
@@ -63,6 +83,7 @@ NAMED: dict[str, Callable[[], list[Example]]] = {
     "gather": lambda: [_gather(_ROWS, PROMISE), _gather(_WINDOWS, CLIP), _gather(_BATCH, FILL, 0)],
     "scatter": _scatters,
     "scatter-add": _scatters,
+    "scatter_apply": _applied,
     "scatter-sub": _scatters,
     "scatter-mul": lambda: [_scatter(_WINDOWS, FILL, True)],
     "scatter-min": _scatters,

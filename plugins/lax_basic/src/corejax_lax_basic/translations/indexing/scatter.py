@@ -8,6 +8,7 @@ from typing import Any
 from corejax.extend import Primitive, ShapedArray, xla_translations
 from corejax_lax_basic.indexing.dimension_numbers import CLIP, slice_sizes_of
 from corejax_lax_basic.indexing.scatter import scatter_p
+from corejax_lax_basic.indexing.scatter_apply import scatter_apply_p
 from corejax_lax_basic.indexing.scatter_combining import (
     scatter_add_p,
     scatter_max_p,
@@ -68,3 +69,11 @@ _register(scatter_sub_p, _operation("subtract"))
 _register(scatter_mul_p, _operation("multiply"))
 _register(scatter_min_p, lambda ctx, x, y: extremum(ctx, "minimum", x, y))
 _register(scatter_max_p, lambda ctx, x, y: extremum(ctx, "maximum", x, y))
+
+
+@xla_translations.register(scatter_apply_p)
+def scatter_apply(ctx: Any, in_avals: Any, in_vals: Any, *, jaxpr: Any, update_shape: Any, **params: Any) -> Any:
+    """`scatter_apply`: a scatter of updates that do not matter."""
+    x, indices = in_vals
+    updates = ctx.full(x.aval.update(shape=update_shape), 0)
+    return scatter_op(ctx, [x, indices, updates], lambda inner, a, _: inner.inline(jaxpr, [a]), **params)
