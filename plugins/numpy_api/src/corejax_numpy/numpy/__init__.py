@@ -17,6 +17,7 @@ euler_gamma: float = _np.euler_gamma
 inf: float = _np.inf
 nan: float = _np.nan
 newaxis = None
+__array_api_version__ = "2024.12"
 
 dtype = _np.dtype
 finfo = _dtypes.finfo
