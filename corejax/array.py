@@ -190,6 +190,10 @@ class Array(ArrayMethods, metaclass=_ArrayType):
                 "__dlpack__: arrays are immutable, and a consumer of DLPack before 1.0 (max_version=None) could write "
                 "to the memory; copy=False needs max_version=(1, 0)"
             )
+        if self.aval.dtype.kind == "V":
+            raise BufferError(
+                f"__dlpack__: NumPy exports no {self.aval.dtype.name}; export the bits, x.view('uint16') say"
+            )
         host = np.array(self._fetch()) if copy or not knows_read_only else _sealed(self._fetch())
         return host.__dlpack__(stream=stream, max_version=max_version)
 

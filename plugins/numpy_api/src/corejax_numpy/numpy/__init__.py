@@ -36,11 +36,17 @@ floating = _np.floating
 complexfloating = _np.complexfloating
 
 _MODULES = {
+    "array_api": """
+        __array_namespace_info__=namespace_info
+    """,
     "creation": """
         array asarray astype empty empty_like full full_like ones ones_like zeros zeros_like
     """,
     "cumulative": """
         cumprod cumsum cumulative_prod cumulative_sum
+    """,
+    "devices": """
+        from_dlpack
     """,
     "elementwise": """
         abs=absolute absolute add bitwise_and bitwise_invert bitwise_not=bitwise_invert bitwise_or bitwise_xor
@@ -57,8 +63,11 @@ _MODULES = {
         atleast_1d atleast_2d broadcast_arrays broadcast_shapes broadcast_to expand_dims flip fliplr flipud
         matrix_transpose meshgrid moveaxis ndim permute_dims ravel reshape shape size squeeze swapaxes transpose
     """,
+    "einsums": """
+        einsum einsum_path
+    """,
     "products": """
-        dot einsum inner matmul outer tensordot trace vdot vecdot
+        cross dot inner kron matmul matvec outer tensordot trace vdot vecdot vecmat
     """,
     "ranges": """
         arange eye identity linspace tri tril triu
