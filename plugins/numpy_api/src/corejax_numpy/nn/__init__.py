@@ -11,6 +11,12 @@ _MODULES = {
     "nn.activations": """
         elu gelu leaky_relu log_sigmoid relu sigmoid silu softplus swish=silu tanh
     """,
+    "nn.attention": """
+        dot_product_attention
+    """,
+    "nn.scaled_products": """
+        get_scaled_dot_general_config scaled_dot_general scaled_matmul
+    """,
     "nn.classes": """
         log_softmax logsumexp one_hot softmax
     """,
