@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from corejax.extend import hookimpl
 
@@ -15,5 +16,13 @@ def corejax_declare_api_version() -> int:
 
 @hookimpl
 def corejax_export_namespaces() -> Mapping[str, str]:
-    """`corejax.numpy` and `corejax.nn`."""
-    return {"numpy": "corejax_numpy.numpy", "nn": "corejax_numpy.nn"}
+    """`corejax.numpy`, `corejax.nn` and `corejax.dlpack`."""
+    return {"numpy": "corejax_numpy.numpy", "nn": "corejax_numpy.nn", "dlpack": "corejax_numpy.dlpack"}
+
+
+@hookimpl
+def corejax_provide_array_methods() -> Mapping[str, Any]:
+    """Methods of arrays and tracers that are functions of `corejax.numpy`."""
+    from corejax_numpy.methods import METHODS
+
+    return METHODS

@@ -18,6 +18,7 @@ euler_gamma: float = _np.euler_gamma
 inf: float = _np.inf
 nan: float = _np.nan
 newaxis = None
+__array_api_version__ = "2024.12"
 
 dtype = _np.dtype
 finfo = _dtypes.finfo
@@ -40,6 +41,9 @@ object_ = _np.object_
 ComplexWarning = _ComplexWarning
 
 _MODULES = {
+    "array_api": """
+        __array_namespace_info__=namespace_info
+    """,
     "choosing": """
         piecewise select
     """,
@@ -49,17 +53,23 @@ _MODULES = {
     "cumulative": """
         cumprod cumsum cumulative_prod cumulative_sum nancumprod nancumsum
     """,
+    "devices": """
+        from_dlpack
+    """,
     "diagonals": """
         diag diagflat diagonal trace
     """,
     "differences": """
         diff ediff1d gradient trapezoid unwrap
     """,
+    "dtype_queries": """
+        can_cast isdtype
+    """,
     "editing": """
         delete insert trim_zeros
     """,
-    "dtype_queries": """
-        can_cast isdtype
+    "einsums": """
+        einsum einsum_path
     """,
     "elementwise": """
         abs=absolute absolute bitwise_invert bitwise_not=bitwise_invert ceil clip conj=conjugate conjugate cos
@@ -68,15 +78,15 @@ _MODULES = {
         logical_not mod=remainder not_equal positive pow=power power rad2deg=degrees radians real reciprocal remainder
         sign sin sqrt square tan tanh true_divide=divide trunc where
     """,
+    "files": """
+        frombuffer fromfile fromiter fromstring load save savez
+    """,
     "floating": """
         around=round copysign fabs fmax fmin frexp heaviside isneginf isposinf ldexp modf nan_to_num nextafter rint
         round signbit spacing
     """,
     "integers": """
         bitwise_count bitwise_left_shift=left_shift bitwise_right_shift=right_shift gcd lcm left_shift right_shift
-    """,
-    "files": """
-        frombuffer fromfile fromiter fromstring load save savez
     """,
     "joining": """
         append block column_stack concat concatenate dstack hstack stack vstack
@@ -85,6 +95,9 @@ _MODULES = {
         atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_shapes broadcast_to expand_dims flip fliplr flipud
         matrix_transpose meshgrid moveaxis ndim permute_dims ravel reshape rollaxis rot90 shape size squeeze swapaxes
         transpose
+    """,
+    "mapping": """
+        apply_along_axis apply_over_axes fromfunction vectorize
     """,
     "moments": """
         average mean std var
@@ -101,14 +114,11 @@ _MODULES = {
     "polynomials": """
         poly polyadd polyder polydiv polyint polymul polysub polyval vander
     """,
-    "mapping": """
-        apply_along_axis apply_over_axes fromfunction vectorize
-    """,
     "printing": """
         array_repr array_str get_printoptions printoptions set_printoptions
     """,
     "products": """
-        dot einsum inner matmul outer tensordot vdot vecdot
+        cross dot inner kron matmul matvec outer tensordot vdot vecdot vecmat
     """,
     "queries": """
         iscomplex iscomplexobj isreal isrealobj isscalar iterable
@@ -122,20 +132,26 @@ _MODULES = {
     "repeating": """
         repeat resize roll tile
     """,
-    "searching": """
-        digitize searchsorted
-    """,
-    "sorting": """
-        argpartition argsort lexsort partition sort sort_complex
-    """,
     "scalar_types": """
         bfloat16 bool bool_ cdouble complex128 complex64 complex_ csingle double float16 float32 float4_e2m1fn float64
         float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz
         float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float_ int1 int16 int2 int32 int4 int64 int8 int_ single uint uint1
         uint16 uint2 uint32 uint4 uint64 uint8
     """,
+    "searching": """
+        digitize searchsorted
+    """,
     "smooth": """
         angle hypot i0 sinc
+    """,
+    "sorting": """
+        argpartition argsort lexsort partition sort sort_complex
+    """,
+    "splitting": """
+        array_split dsplit hsplit split unstack vsplit
+    """,
+    "statistics": """
+        corrcoef cov
     """,
     "trigonometry": """
         acos=arccos acosh=arccosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin=arcsin asinh=arcsinh
@@ -147,12 +163,6 @@ _MODULES = {
     """,
     "ufuncs": """
         frompyfunc ufunc
-    """,
-    "splitting": """
-        array_split dsplit hsplit split unstack vsplit
-    """,
-    "statistics": """
-        corrcoef cov
     """,
     "window_functions": """
         bartlett blackman hamming hanning kaiser
