@@ -58,6 +58,12 @@ def _name(value: Any) -> str:
     return (value or "").strip()
 
 
+def _precision(value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"default_matmul_precision is a name such as 'highest', or None; got {value!r}")
+    return (value or "").strip() or None
+
+
 def _overrides(value: Any) -> bool | str:
     """All, none, or the selection's text, its words in one order: `"acme,-other"`."""
     words = sorted(filter(None, (word.strip() for word in str(value).split(","))))
@@ -83,6 +89,7 @@ _SETTINGS: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
     "memory_limit": (0, _bytes, "bytes that one value or program may take; 0: what the machine has"),
     "backend": ("", _name, "name of the backend, or the platform, that programs are compiled for; empty: the first"),
     "traceback_filtering": ("auto", _filtering, "the library's frames in tracebacks: auto, off, remove_frames"),
+    "default_matmul_precision": (None, _precision, "precision of products for which none is given, by name"),
     "x64_compat": (False, _flag, "as JAX with x64 off: explicit 64-bit types, and NumPy's arrays, become 32 bits wide"),
 }
 
@@ -114,12 +121,14 @@ class Config:
             backend there is; `COREJAX_BACKEND`.
         traceback_filtering: "off" shows the library's own frames in tracebacks; "remove_frames" and "auto" (now the
             same) show the user's and plugin authors' only; `COREJAX_TRACEBACK_FILTERING`.
+        default_matmul_precision: precision of products for which none is given, "highest" say; None (default) leaves it
+            to the backend; `COREJAX_DEFAULT_MATMUL_PRECISION`.
         x64_compat: JAX's own x64-off behaviour: what is made with an explicit 64-bit type, and NumPy's arrays and
             scalars wherever they enter, become 32 bits wide; `COREJAX_X64_COMPAT`.
         trace_settings: names of the settings that traces depend on.
     """
 
-    trace_settings = ("default_dtype_bits", "x64_compat", "rule_overrides")
+    trace_settings = ("default_dtype_bits", "x64_compat", "rule_overrides", "default_matmul_precision")
 
     default_dtype_bits: int
     check_jaxprs: bool
@@ -129,6 +138,7 @@ class Config:
     memory_limit: int
     backend: str
     traceback_filtering: str
+    default_matmul_precision: str | None
     x64_compat: bool
     _settings: Table[str, Setting]
     on_change: list[Callable[[], None]]  # called after any setting changes
@@ -240,7 +250,7 @@ class Config:
 
     def trace_key(self) -> tuple[Any, ...]:
         """What a cached trace depends on besides its arguments."""
-        return (self.default_dtype_bits, self.x64_compat, self.rule_overrides)
+        return (self.default_dtype_bits, self.x64_compat, self.rule_overrides, self.default_matmul_precision)
 
     def __repr__(self) -> str:
         return "Config(" + ", ".join(f"{name}={getattr(self, name)!r}" for name in sorted(self._settings)) + ")"
