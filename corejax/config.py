@@ -58,6 +58,12 @@ def _name(value: Any) -> str:
     return (value or "").strip()
 
 
+def _precision(value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"default_matmul_precision is a name such as 'highest', or None; got {value!r}")
+    return (value or "").strip() or None
+
+
 def _overrides(value: Any) -> bool | str:
     """All, none, or the selection's text, its words in one order: `"acme,-other"`."""
     words = sorted(filter(None, (word.strip() for word in str(value).split(","))))
@@ -92,6 +98,7 @@ _SETTINGS: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
     "memory_limit": (0, _bytes, "bytes that one value or program may take; 0: what the machine has"),
     "backend": ("", _name, "name of the backend, or the platform, that programs are compiled for; empty: the first"),
     "traceback_filtering": ("auto", _filtering, "the library's frames in tracebacks: auto, off, remove_frames"),
+    "default_matmul_precision": (None, _precision, "precision of products for which none is given, by name"),
     "x64_compat": (False, _flag, "as JAX with x64 off: explicit 64-bit types, and NumPy's arrays, become 32 bits wide"),
     "numpy_dtype_promotion": (
         "standard",
@@ -148,6 +155,8 @@ class Config:
             backend there is; `COREJAX_BACKEND`.
         traceback_filtering: "off" shows the library's own frames in tracebacks; "remove_frames" and "auto" (now the
             same) show the user's and plugin authors' only; `COREJAX_TRACEBACK_FILTERING`.
+        default_matmul_precision: precision of products for which none is given, "highest" say; None (default) leaves it
+            to the backend; `COREJAX_DEFAULT_MATMUL_PRECISION`.
         x64_compat: JAX's own x64-off behaviour: what is made with an explicit 64-bit type, and NumPy's arrays and
             scalars wherever they enter, become 32 bits wide; `COREJAX_X64_COMPAT`.
         numpy_dtype_promotion: "standard" or "strict", where only Python's numbers yield to arrays, and arrays of two
@@ -165,6 +174,7 @@ class Config:
         "rule_overrides",
         "numpy_dtype_promotion",
         "numpy_rank_promotion",
+        "default_matmul_precision",
     )
 
     default_dtype_bits: int
@@ -175,6 +185,7 @@ class Config:
     memory_limit: int
     backend: str
     traceback_filtering: str
+    default_matmul_precision: str | None
     x64_compat: bool
     numpy_dtype_promotion: str
     numpy_rank_promotion: str
@@ -312,6 +323,7 @@ class Config:
             self.rule_overrides,
             self.numpy_dtype_promotion,
             self.numpy_rank_promotion,
+            self.default_matmul_precision,
         )
 
     def __repr__(self) -> str:

@@ -131,6 +131,7 @@ from corejax.memory import check_memory as check_memory
 from corejax.plugins import _manifest as manifest
 from corejax.plugins import examples_of as examples_of
 from corejax.plugins import exported as exported
+from corejax.plugins import exported_names as exported_names
 from corejax.plugins import is_import_from as _is_import_from
 from corejax.plugins import load_everything as load_everything
 from corejax.plugins import missing_name as missing_name
@@ -343,6 +344,7 @@ __all__ = [  # noqa: RUF022  by section
     "Example",
     "examples_of",
     "exported",
+    "exported_names",
     "isolated_plugins",
     "load_everything",
     "manifest",

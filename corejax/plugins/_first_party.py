@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 _NAMES = {
-    "corejax-lax-basic": "lax",
+    "corejax-lax-basic": "lax default_matmul_precision",
     "corejax-numpy": "numpy nn",
     "corejax-control-flow": (
-        "lax.cond lax.switch lax.scan lax.while_loop lax.fori_loop lax.map lax.ProgressBar lax.optimization_barrier "
+        "lax.cond lax.cond_p lax.switch lax.scan lax.scan_p lax.while_loop lax.while_p lax.fori_loop lax.map "
+        "lax.ProgressBar lax.optimization_barrier lax.optimization_barrier_p lax.linear_solve_p "
         "lax.custom_linear_solve lax.custom_root lax.associative_scan checkpoint checkpoint_name checkpoint_policies "
         "ad_checkpoint remat named_call named_scope closure_convert custom_gradient custom_jvp custom_vjp custom_vmap "
         "custom_batching custom_derivatives"

@@ -61,7 +61,13 @@ def test_strict_promotion_of_operations() -> None:
     with corejax.numpy_dtype_promotion("strict"):
         assert (x * 2).dtype == (2.0 * x).dtype == jnp.maximum(x, 1).dtype == np.float32
         assert (i + 1).dtype == np.int32
-        for mixed in (lambda: x + i, lambda: jnp.add(i, b), lambda: i * 2.5, lambda: x + True, lambda: jnp.where(b, x, i)):
+        for mixed in (
+            lambda: x + i,
+            lambda: jnp.add(i, b),
+            lambda: i * 2.5,
+            lambda: x + True,
+            lambda: jnp.where(b, x, i),
+        ):
             with pytest.raises(TypePromotionError, match="strict"):
                 mixed()
     assert (x + True + i).dtype == np.float32

@@ -69,6 +69,11 @@ def corejax_export_names() -> dict[str, str]:
         "lax.while_loop": "corejax_control_flow.loops.while_loop:while_loop",
         "lax.fori_loop": "corejax_control_flow.loops.fori_loop:fori_loop",
         "lax.map": "corejax_control_flow.loops.map:map",
+        "lax.cond_p": "corejax_control_flow.branches.cond_rules:cond_p",
+        "lax.linear_solve_p": "corejax_control_flow.solvers.custom_linear_solve:custom_linear_solve_p",
+        "lax.optimization_barrier_p": "corejax_control_flow.markers.optimization_barrier:optimization_barrier_p",
+        "lax.scan_p": "corejax_control_flow.loops.scan_rules:scan_p",
+        "lax.while_p": "corejax_control_flow.loops.while_rules:while_p",
         "lax.ProgressBar": "corejax_control_flow.loops.progress:ProgressBar",
     }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any as _Any
 
 from corejax.extend import exported as _exported
+from corejax.extend import exported_names as _exported_names
 from corejax.extend import missing_name as _missing_name
 from corejax_lax_basic._base.constants import *
 from corejax_lax_basic._base.rows import ROWS as _ROWS
@@ -36,11 +37,15 @@ from corejax_lax_basic.indexing.scatter import *
 from corejax_lax_basic.indexing.scatter_apply import *
 from corejax_lax_basic.indexing.scatter_combining import *
 from corejax_lax_basic.linear.dot import *
+from corejax_lax_basic.linear.precision import *
+from corejax_lax_basic.linear.ragged_dot import *
+from corejax_lax_basic.linear.scaled_dot import *
 from corejax_lax_basic.reductions.associative_scan import *
 from corejax_lax_basic.reductions.cumulative import *
 from corejax_lax_basic.reductions.reduce import *
 from corejax_lax_basic.shape.broadcasting import *
 from corejax_lax_basic.shape.joining import *
+from corejax_lax_basic.shape.likeness import *
 from corejax_lax_basic.shape.rearranging import *
 from corejax_lax_basic.shape.slicing import *
 from corejax_lax_basic.shape.splitting import *
@@ -53,9 +58,7 @@ from corejax_lax_basic.sorting.total_order import *
 for _name, _value in _ROWS.items():
     globals().setdefault(_name, _value)
 
-__all__ = sorted(
-    n for n in globals() if not n.startswith("_") and n not in ("annotations", "Any", "exported", "missing_name")
-)
+__all__ = sorted(n for n in globals() if not n.startswith("_") and n != "annotations")
 
 
 def __getattr__(name: str) -> _Any:
@@ -69,4 +72,4 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *(n for n in globals() if n.startswith("__"))})
+    return sorted({*__all__, *_exported_names("lax"), *(n for n in globals() if n.startswith("__"))})

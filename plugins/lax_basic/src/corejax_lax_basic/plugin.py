@@ -28,6 +28,12 @@ def corejax_register_rules(kind: str) -> None:
 
 
 @hookimpl
+def corejax_export_names() -> Mapping[str, str]:
+    """The context manager for a setting."""
+    return {"default_matmul_precision": "corejax_lax_basic.linear.precision:default_matmul_precision"}
+
+
+@hookimpl
 def corejax_export_namespaces() -> Mapping[str, str]:
     """`corejax.lax`."""
     return {"lax": "corejax_lax_basic.lax"}

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from corejax.extend import exported, missing_name
+from corejax.extend import exported, exported_names, missing_name
 
 
 def lazy_names(
@@ -41,6 +41,6 @@ def lazy_names(
         return found
 
     def __dir__() -> list[str]:
-        return sorted({*public_names, *(n for n in names if n.startswith("__"))})
+        return sorted({*public_names, *exported_names(namespace), *(n for n in names if n.startswith("__"))})
 
     return __getattr__, __dir__, public_names

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, Tracer, as_array, dtypes, exported, get_aval, missing_name
+from corejax.extend import Array, Tracer, as_array, dtypes, get_aval
 from corejax_lax_basic import lax
 
 Axis = int | tuple[int, ...] | list[int] | None
@@ -178,20 +178,6 @@ def refuse_out(name: str, out: Any) -> None:
     """
     if out is not None:
         raise NotImplementedError(f"{name}: `out` has to be None, results are new arrays; take the result instead")
-
-
-def on_device(x: Any, device: Any) -> Any:
-    """An array on a device; None leaves it where it is, and so does tracing: a program runs on one device.
-
-    Raises:
-        TypeError: it is no device.
-    """
-    if device is None:
-        return x
-    put = exported("device_put")
-    if put is None:
-        raise missing_name("device_put")
-    return put(x, device)
 
 
 def concrete(name: str, x: Any) -> Any:

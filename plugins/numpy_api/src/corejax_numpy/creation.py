@@ -19,7 +19,8 @@ from corejax.extend import (
     recording_trace,
 )
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import canonical_dtype, canonical_shape, on_device, operand
+from corejax_numpy.arguments import canonical_dtype, canonical_shape, operand
+from corejax_numpy.devices import on_device
 
 # -- out of values -----------------------------------------------------------------------------------------------
 

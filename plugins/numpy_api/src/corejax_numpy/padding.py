@@ -282,7 +282,7 @@ _MODES: Mapping[str, Callable[..., Any]] = {
 
 
 def _by_function(x: Any, widths: Widths, function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
-    from corejax_numpy.vectorizing import apply_along_axis
+    from corejax_numpy.mapping import apply_along_axis
 
     x = _constant(x, widths, 0)
     for axis, pair in enumerate(widths):

@@ -10,7 +10,8 @@ import numpy as np
 
 from corejax.extend import Array, dtypes
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, canonical_axis, canonical_dtype, concrete, like, on_device, operand
+from corejax_numpy.arguments import array_argument, canonical_axis, canonical_dtype, concrete, like, operand
+from corejax_numpy.devices import on_device
 from corejax_numpy.elementwise import divide, log10, multiply, power
 
 

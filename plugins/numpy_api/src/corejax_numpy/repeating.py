@@ -86,7 +86,7 @@ def _of_length(indices: Any, length: int, size: int) -> Any:
 
 def _repeated_by_data(x: Any, repeats: Any, axis: int, length: int) -> Any:
     """Index `i` of the result is that element at whose end more than `i` elements have been written."""
-    from corejax_numpy.sorting import searchsorted
+    from corejax_numpy.searching import searchsorted
 
     size = x.shape[axis]
     if repeats.shape not in ((), (1,), (size,)):

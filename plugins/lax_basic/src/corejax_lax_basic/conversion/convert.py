@@ -30,24 +30,24 @@ from corejax_lax_basic._base.arity import takes
 __all__ = ["convert_element_type", "convert_element_type_p", "stop_gradient", "stop_gradient_p"]
 
 
-def convert_element_type(x: Any, new_dtype: Any) -> Any:
-    """`x` with elements of another dtype; nothing is bound where that is the dtype already.
+def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+    """`operand` with elements of another dtype; nothing is bound where that is the dtype already.
 
     Args:
-        x: array of any dtype and shape.
+        operand: array of any dtype and shape.
         new_dtype: a dtype, its name, or a scalar type; Python's scalar types have the default width.
 
     Returns:
         Array of the same shape, strongly typed.
 
     Raises:
-        TypeError: `new_dtype` does not name a supported dtype, or `x` is not an array.
+        TypeError: `new_dtype` does not name a supported dtype, or `operand` is not an array.
     """
     dtype = dtypes.canonicalize_dtype(new_dtype)
-    aval = get_aval(x)
+    aval = get_aval(operand)
     if aval.dtype == dtype and not aval.weak_type:
-        return as_array(x)
-    return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=False)
+        return as_array(operand)
+    return convert_element_type_p.bind(operand, new_dtype=dtype, weak_type=False)
 
 
 def as_weak_as(x: Any, *others: Any) -> Any:

@@ -85,8 +85,14 @@ _MODULES = {
         around=round copysign fabs fmax fmin frexp heaviside isneginf isposinf ldexp modf nan_to_num nextafter rint
         round signbit spacing
     """,
+    "histograms": """
+        bincount histogram histogram2d histogram_bin_edges histogramdd
+    """,
     "integers": """
         bitwise_count bitwise_left_shift=left_shift bitwise_right_shift=right_shift gcd lcm left_shift right_shift
+    """,
+    "interpolation": """
+        interp
     """,
     "joining": """
         append block column_stack concat concatenate dstack hstack stack vstack
