@@ -31,7 +31,7 @@ def test_values_and_types() -> None:
         check(f, X, rtol=1e-5)
         check(f, X[:0])
     check_against_jax(EXTRAPOLATED, X, rtol=1e-5)
-    check_against_jax(lambda xp, x: xp.interp(x, np.arange(4), np.array([3, 1, 4, 1])), X, rtol=1e-5)
+    check_against_jax(lambda xp, x: xp.interp(x, np.arange(4, dtype=np.int8), np.array([3, 1, 4, 1], np.int16)), X, rtol=1e-5)
     check_against_jax(lambda xp: xp.interp(2, XP, FP))
 
 

@@ -21,6 +21,15 @@ def test_values_and_types(size: int) -> None:
             check(lambda xp: getattr(xp, name)(size), rtol=1e-5)  # noqa: B023
 
 
+@pytest.mark.parametrize("beta", [0, 5.0, -14])
+def test_kaiser(beta: float) -> None:
+    for size in (0, 1, 2, 9):
+        check(lambda xp: xp.kaiser(size, beta), rtol=1e-5)  # noqa: B023
+    assert np.isfinite(jnp.kaiser(5, 1000.0)).all()  # NumPy's overflows
+    with pytest.raises(ValueError, match="kaiser: beta is a scalar"):
+        jnp.kaiser(5, np.ones(2))
+
+
 def test_compiled_and_bad_input() -> None:
     check_compiled_together([lambda xp, name=name: getattr(xp, name)(7) for name in NAMES], rtol=1e-5)
     for name in NAMES:

@@ -30,7 +30,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     Args:
         x: a vector of integers; negative ones count as 0.
         weights: a vector of weights.
-        minlength: the result has as many elements at least.
+        minlength: the result has as many elements at least, where there is no `length`.
         length: the result has as many elements; larger numbers are not counted. Needed where `x` is traced.
 
     Raises:
@@ -50,7 +50,9 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
         numbers = known_array("bincount", x)
         length = max(least, int(numbers.max(initial=-1)) + 1)
     else:
-        length = max(least, operator.index(concrete("bincount", length)))
+        length = operator.index(concrete("bincount", length))
+        if length < 0:
+            raise ValueError(f"bincount: length is not negative, got {length}")
     if weights is None:
         weights = asarray(1, dtypes.default_int_dtype())
     else:
