@@ -50,7 +50,8 @@ def test_every_pair(mode: str, strictness: str) -> None:
     with config.override(numpy_dtype_promotion=strictness, **settings):
         with jax.enable_x64(x64), jax.numpy_dtype_promotion(strictness):
             for pair in itertools.combinations_with_replacement([*these, *WEAK], 2):
-                if mode == "32" and {getattr(x, "name", "") for x in pair} == {"int32", "uint32"}:
+                names = {getattr(x, "name", "") for x in pair}
+                if mode == "32" and "uint32" in names and names & {"int8", "int16", "int32"}:
                     continue  # int64: 64-bit types need no switch
                 assert ours(pair) == theirs(pair), pair
                 assert ours(pair) == ours(pair[::-1])
@@ -61,7 +62,13 @@ def test_strict_promotion_of_operations() -> None:
     with corejax.numpy_dtype_promotion("strict"):
         assert (x * 2).dtype == (2.0 * x).dtype == jnp.maximum(x, 1).dtype == np.float32
         assert (i + 1).dtype == np.int32
-        for mixed in (lambda: x + i, lambda: jnp.add(i, b), lambda: i * 2.5, lambda: x + True, lambda: jnp.where(b, x, i)):
+        for mixed in (
+            lambda: x + i,
+            lambda: jnp.add(i, b),
+            lambda: i * 2.5,
+            lambda: x + True,
+            lambda: jnp.where(b, x, i),
+        ):
             with pytest.raises(TypePromotionError, match="strict"):
                 mixed()
     assert (x + True + i).dtype == np.float32
