@@ -230,5 +230,5 @@ def test_messages() -> None:
         jnp.add(1, [2])
     with pytest.raises(ValueError, match="complex numbers have no order"):
         jnp.clip(1j, 0, 1)
-    with pytest.raises(ValueError, match=r"\(2, 3\).*\(2,\)"):
+    with pytest.raises(ValueError, match=r"maximum: operands f32\[2,3\] and f32\[2\] have shapes"):
         jnp.maximum(jnp.ones((2, 3)), jnp.ones(2))

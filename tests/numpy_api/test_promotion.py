@@ -50,7 +50,8 @@ def test_every_pair(mode: str, strictness: str) -> None:
     with config.override(numpy_dtype_promotion=strictness, **settings):
         with jax.enable_x64(x64), jax.numpy_dtype_promotion(strictness):
             for pair in itertools.combinations_with_replacement([*these, *WEAK], 2):
-                if mode == "32" and {getattr(x, "name", "") for x in pair} == {"int32", "uint32"}:
+                names = {getattr(x, "name", "") for x in pair}
+                if mode == "32" and "uint32" in names and names & {"int8", "int16", "int32"}:
                     continue  # int64: 64-bit types need no switch
                 assert ours(pair) == theirs(pair), pair
                 assert ours(pair) == ours(pair[::-1])

@@ -49,6 +49,9 @@ def _fold(f: Any, a: Any, initial: Any, mask: Any) -> Any:
     else:
         carry = lax.broadcast_to(lax.convert_element_type(array_argument(f.__name__, initial), a.dtype), a.shape[1:])
 
+    if not len(a):
+        return carry
+
     def body(i: Any, carry: Any) -> Any:
         combined = lax.convert_element_type(f(carry, _row(a, i)), a.dtype)
         return combined if mask is None else choose(_row(mask, i), combined, carry)
