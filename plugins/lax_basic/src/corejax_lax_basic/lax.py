@@ -25,7 +25,12 @@ from corejax_lax_basic.elementwise.logical import *
 from corejax_lax_basic.elementwise.powers import *
 from corejax_lax_basic.elementwise.select import *
 from corejax_lax_basic.elementwise.unary import *
+from corejax_lax_basic.indexing.dimension_numbers import *
 from corejax_lax_basic.indexing.dynamic_slicing import *
+from corejax_lax_basic.indexing.gather import *
+from corejax_lax_basic.indexing.scatter import *
+from corejax_lax_basic.indexing.scatter_apply import *
+from corejax_lax_basic.indexing.scatter_combining import *
 from corejax_lax_basic.linear.dot import *
 from corejax_lax_basic.linear.precision import *
 from corejax_lax_basic.linear.ragged_dot import *
