@@ -210,13 +210,15 @@ def argmin(self: Any, axis: int | None = None, out: None = None, keepdims: bool 
 # -- moments -----------------------------------------------------------------------------------------------------
 
 
-def _count(x: Any, axis: Axis, keepdims: bool, where: Any, dtype: Any, name: str) -> Any:
-    """How many elements count in each mean, as a scalar or an array of a dtype."""
+def _count(x: Any, axis: Axis, keepdims: bool, where: Any, dtype: Any, name: str, less: float = 0) -> Any:
+    """How many elements count in each mean, less some, as a scalar or an array of a dtype."""
     if where is None:
         axes = canonical_axes(axis, x.aval.ndim, f"{name}: axis")
-        return make_scalar(float(math.prod(x.aval.shape[a] for a in axes)), dtype)
+        count = math.prod(x.aval.shape[a] for a in axes)
+        return make_scalar(float(builtins.max(count - less, 0)), dtype)
     counted = convert_element_type(_mask(x, where, name), dtype)
-    return _reduced(counted, reductions.reduce_sum_p, axis, keepdims, name)
+    count = _reduced(counted, reductions.reduce_sum_p, axis, keepdims, name)
+    return max_p.bind(count - less, make_scalar(0, dtype)) if less else count
 
 
 def _wide(d: Any) -> Any:
@@ -260,8 +262,8 @@ def var(
         squares = centred**2
     real = squares.aval.dtype
     total = _total(squares, reductions.reduce_sum_p, add_p, 0, axis, keepdims, None, where, "var")
-    free = _count(x, axis, keepdims, where, real, "var") - (ddof if correction is None else correction)
-    quotient = div_p.bind(total, max_p.bind(free, make_scalar(0, real)))
+    free = _count(x, axis, keepdims, where, real, "var", ddof if correction is None else correction)
+    quotient = div_p.bind(total, free)
     narrow = dtypes.real_dtype_of(d) if dtype is None else d
     return quotient if narrow == real else convert_element_type(quotient, narrow)
 
