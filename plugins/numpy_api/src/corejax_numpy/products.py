@@ -33,11 +33,12 @@ def _one_product(name: str, a: ShapedArray | None, b: ShapedArray | None) -> Any
     """Dimension numbers of the `dot_general` that is all there is to a product of two types; None if it is not all."""
     if a is None or b is None or a.dtype != b.dtype or not a.ndim or not b.ndim:
         return None
-    last, inner_axis = a.ndim - 1, b.ndim - 1 if name in ("inner", "vdot") else max(b.ndim - 2, 0)
+    if name == "vdot":
+        axes = tuple(range(a.ndim))
+        return ((axes, axes), ((), ())) if a.shape == b.shape and not dtypes.is_complex(a.dtype) else None
+    last, inner_axis = a.ndim - 1, b.ndim - 1 if name == "inner" else max(b.ndim - 2, 0)
     if a.shape[last] != b.shape[inner_axis]:
         return None
-    if name == "vdot":
-        return None if a.ndim + b.ndim > 2 or dtypes.is_complex(a.dtype) else (((0,), (0,)), ((), ()))
     if name != "matmul" or b.ndim <= 2:
         return (((last,), (inner_axis,)), ((), ()))
     batch = tuple(range(b.ndim - 2))

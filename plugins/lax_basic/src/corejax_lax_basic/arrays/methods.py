@@ -12,6 +12,8 @@ from typing import Any
 from corejax.extend import dtypes
 from corejax_lax_basic._base.axes import canonical_axis, canonical_shape
 from corejax_lax_basic._promotion import as_operand, promote_operands
+from corejax_lax_basic.arrays import reducing_methods
+from corejax_lax_basic.arrays.reducing_methods import refuse_out
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.creation.filled import zeros_like_array
 from corejax_lax_basic.elementwise import complex_numbers
@@ -106,12 +108,6 @@ def clip(self: Any, min: Any = None, max: Any = None, out: None = None) -> Any:
     return clipped
 
 
-def refuse_out(name: str, out: Any) -> None:
-    # Not a TypeError, at which some of NumPy's functions would convert the array to their own and try again.
-    if out is not None:
-        raise NotImplementedError(f"{name}: `out` has to be None, results are new arrays; take the result instead")
-
-
 def _checked(x: Any, name: str) -> Any:
     found = as_operand(x)
     if found is NotImplemented:
@@ -171,6 +167,7 @@ _FUNCTIONS: tuple[Callable[..., Any], ...] = (
     *(astype, copy, clip, conj, dot),
 )
 METHODS: Mapping[str, Any] = {
+    **reducing_methods.METHODS,
     **{f.__name__: f for f in _FUNCTIONS},
     "round": round_,
     "__round__": round_,

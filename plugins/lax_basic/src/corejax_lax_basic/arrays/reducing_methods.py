@@ -12,7 +12,6 @@ import numpy as np
 from corejax.extend import as_array, dtypes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_axis
 from corejax_lax_basic._base.scalars import make_scalar
-from corejax_lax_basic.arrays.methods import ravel, refuse_out
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise import complex_numbers
 from corejax_lax_basic.elementwise.arithmetic import add_p, div_p, max_p, min_p, mul_p
@@ -22,8 +21,15 @@ from corejax_lax_basic.elementwise.unary import sqrt_p
 from corejax_lax_basic.reductions import cumulative
 from corejax_lax_basic.reductions import reduce as reductions
 from corejax_lax_basic.shape.broadcasting import broadcast_to, expand_dims
+from corejax_lax_basic.shape.rearranging import reshape
 
 Axis = int | tuple[int, ...] | None
+
+
+def refuse_out(name: str, out: Any) -> None:
+    # Not a TypeError, at which some of NumPy's functions would convert the array to their own and try again.
+    if out is not None:
+        raise NotImplementedError(f"{name}: `out` has to be None, results are new arrays; take the result instead")
 
 
 def _reduced(x: Any, primitive: Any, axis: Axis, keepdims: bool, name: str) -> Any:
@@ -187,7 +193,7 @@ def all_(self: Any, axis: Axis = None, out: None = None, keepdims: bool = False,
 def _arg_extreme(x: Any, primitive: Any, axis: int | None, keepdims: bool | None, name: str, out: None) -> Any:
     refuse_out(name, out)
     ndim = x.aval.ndim
-    flat = ravel(x) if axis is None else x
+    flat = reshape(x, (x.aval.size,)) if axis is None else x
     index = 0 if axis is None else canonical_axis(axis, ndim, f"{name}: axis")
     if flat.aval.shape[index] == 0:
         raise ValueError(f"{name}: {x.aval.str_short()} has no elements along axis {axis}")
@@ -210,13 +216,15 @@ def argmin(self: Any, axis: int | None = None, out: None = None, keepdims: bool 
 # -- moments -----------------------------------------------------------------------------------------------------
 
 
-def _count(x: Any, axis: Axis, keepdims: bool, where: Any, dtype: Any, name: str) -> Any:
-    """How many elements count in each mean, as a scalar or an array of a dtype."""
+def _count(x: Any, axis: Axis, keepdims: bool, where: Any, dtype: Any, name: str, less: float = 0) -> Any:
+    """How many elements count in each mean, less some, as a scalar or an array of a dtype."""
     if where is None:
         axes = canonical_axes(axis, x.aval.ndim, f"{name}: axis")
-        return make_scalar(float(math.prod(x.aval.shape[a] for a in axes)), dtype)
+        count = math.prod(x.aval.shape[a] for a in axes)
+        return make_scalar(float(builtins.max(count - less, 0)), dtype)
     counted = convert_element_type(_mask(x, where, name), dtype)
-    return _reduced(counted, reductions.reduce_sum_p, axis, keepdims, name)
+    count = _reduced(counted, reductions.reduce_sum_p, axis, keepdims, name)
+    return max_p.bind(count - less, make_scalar(0, dtype)) if less else count
 
 
 def _wide(d: Any) -> Any:
@@ -260,8 +268,8 @@ def var(
         squares = centred**2
     real = squares.aval.dtype
     total = _total(squares, reductions.reduce_sum_p, add_p, 0, axis, keepdims, None, where, "var")
-    free = _count(x, axis, keepdims, where, real, "var") - (ddof if correction is None else correction)
-    quotient = div_p.bind(total, max_p.bind(free, make_scalar(0, real)))
+    free = _count(x, axis, keepdims, where, real, "var", ddof if correction is None else correction)
+    quotient = div_p.bind(total, free)
     narrow = dtypes.real_dtype_of(d) if dtype is None else d
     return quotient if narrow == real else convert_element_type(quotient, narrow)
 
@@ -287,7 +295,7 @@ def std(
 
 def _running(x: Any, primitive: Any, axis: int | None, dtype: Any, out: None) -> Any:
     refuse_out(primitive.name, out)
-    x, axis = (ravel(x), 0) if axis is None else (x, axis)
+    x, axis = (reshape(x, (x.aval.size,)), 0) if axis is None else (x, axis)
     axis = canonical_axis(axis, x.aval.ndim, f"{primitive.name}: axis")
     if dtype is not None or dtypes.is_bool(x.aval.dtype):
         x = convert_element_type(x, dtypes.default_int_dtype() if dtype is None else dtype)
