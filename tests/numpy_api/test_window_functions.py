@@ -23,6 +23,8 @@ def test_values_and_types(size: int) -> None:
 
 @pytest.mark.parametrize("beta", [0, 5.0, -14])
 def test_kaiser(beta: float) -> None:
+    if not hasattr(corejax.lax, "bessel_i0e"):
+        pytest.skip("needs Bessel's functions")
     for size in (0, 1, 2, 9):
         check(lambda xp: xp.kaiser(size, beta), rtol=1e-5)  # noqa: B023
     assert np.isfinite(jnp.kaiser(5, 1000.0)).all()  # NumPy's overflows
