@@ -74,12 +74,12 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
         NotImplementedError: `out` is given.
     """
     refuse_out("stack", out)
-    parts = _parts("stack", arrays)
-    xs = array_arguments("stack", *parts)
+    xs = promote_dtypes("stack", *_parts("stack", arrays))
     if len({x.shape for x in xs}) > 1:
         raise ValueError(f"stack: arrays have one shape, got {', '.join(str(x.shape) for x in xs)}")
-    place = canonical_axis(axis, xs[0].ndim + 1, name="stack")
-    return _joined("stack", [expand_dims(x, place) for x in promote_dtypes("stack", *parts)], place, dtype)
+    if dtype is not None:
+        xs = [lax.convert_element_type(x, dtype) for x in xs]
+    return lax.stack(xs, canonical_axis(axis, xs[0].ndim + 1, name="stack"))
 
 
 def vstack(tup: Any, dtype: Any = None) -> Any:

@@ -54,9 +54,11 @@ def mean(
     x = array_argument("mean", a)
     dtype = canonical_dtype(dtype) or dtypes.inexact_dtype_of(x.dtype)
     working = working_dtype(dtypes.inexact_dtype_of(dtype))
-    count = _count("mean", x, axis, keepdims, where, dtypes.real_dtype_of(working))
-    total = sum(x, axis, working, keepdims=keepdims, where=where)
-    return lax.convert_element_type(lax.div(total, lax.convert_element_type(count, working)), dtype)
+    count = _count("mean", x, axis, keepdims, where, working if where is None else dtypes.real_dtype_of(working))
+    if where is not None:
+        count = lax.convert_element_type(count, working)
+    out = lax.div(sum(x, axis, working, keepdims=keepdims, where=where), count)
+    return out if dtype == working else lax.convert_element_type(out, dtype)
 
 
 def var(
@@ -134,10 +136,12 @@ def _broadcast_mean(name: str, mean: Any, x: Any) -> Any:
 def _variance(name: str, a: Any, axis: Axis, dtype: Any, ddof: float, keepdims: bool, where: Any, centre: Any) -> Any:
     x = array_argument(name, a)
     working, out_dtype = variance_dtypes(name, x, dtype)
-    x = lax.convert_element_type(x, working)
+    if x.dtype != working or x.aval.weak_type:
+        x = lax.convert_element_type(x, working)
     squares = squared_distances(name, x, (lambda x: mean(x, axis, where=where)) if centre is None else centre, axis)
     count = _degrees_of_freedom(name, x, axis, keepdims, where, squares.dtype, ddof)
-    return lax.convert_element_type(lax.div(sum(squares, axis, keepdims=keepdims, where=where), count), out_dtype)
+    out = lax.div(sum(squares, axis, keepdims=keepdims, where=where), count)
+    return out if out.dtype == out_dtype else lax.convert_element_type(out, out_dtype)
 
 
 def _degrees_of_freedom(name: str, x: Any, axis: Axis, keepdims: bool, where: Any, dtype: Any, ddof: Any) -> Any:

@@ -70,7 +70,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
         ValueError: an argument is no vector.
         ConcretizationTypeError: zeros of a traced array are to be left out.
     """
-    from corejax_numpy.convolution import convolve
+    from corejax_numpy.signal import convolve
 
     x, y = _coefficients("polymul", a1, a2, inexact=True)
     if trim_leading_zeros and max(x.shape[0], y.shape[0]) > 1:

@@ -79,6 +79,8 @@ def linspace(
         ValueError: `num` is negative; there is no such axis.
     """
     num = _size("linspace", num, "the number of samples")
+    if lax.is_python_scalar(start) and lax.is_python_scalar(stop):
+        return _of_numbers(start, stop, num, endpoint, retstep, dtype, axis, device)
     bounds, dtype = _bounds("linspace", start, stop, dtype)
     out, intervals = _evenly(*bounds, num, endpoint)
     if dtypes.is_integer(dtype):
@@ -92,6 +94,24 @@ def linspace(
     else:
         distance = lax.make_scalar(math.nan, bounds[0].dtype)
     return on_device(out, device), lax.convert_element_type(distance, dtypes.inexact_dtype_of(dtype))
+
+
+def _of_numbers(
+    start: Any, stop: Any, num: int, endpoint: bool, retstep: bool, dtype: Any, axis: int, device: Any
+) -> Any:
+    """`linspace` between numbers that are known: a constant, rounded once."""
+    canonical_axis(axis, 1, name="linspace")
+    dtype = dtypes.inexact_dtype_of(dtypes.result_type(start, stop)) if dtype is None else canonical_dtype(dtype)
+    with np.errstate(all="ignore"):
+        out, distance = np.linspace(start, stop, num, endpoint, True)
+        if dtypes.is_integer(dtype):
+            out = np.floor(out)
+        if np.iscomplexobj(out) and not dtypes.is_complex(dtype):
+            out, distance = out.real, np.real(distance)
+        numbers = on_device(Array(out.astype(dtype)), device)
+        if not retstep:
+            return numbers
+        return numbers, Array(np.asarray(distance).astype(dtypes.inexact_dtype_of(dtype)))
 
 
 def _bounds(name: str, start: Any, stop: Any, dtype: Any) -> tuple[list[Any], Any]:

@@ -26,7 +26,10 @@ Fold = Callable[[Any, tuple[int, ...]], Any]
 
 def _reduce(name: str, fold: Fold, x: Any, axis: Axis, keepdims: bool) -> Any:
     """Apply a reduction of the primitives over axes."""
-    axes = tuple(sorted(canonical_axes(axis, x.ndim, name=name)))
+    if type(axis) is int and 0 <= axis < x.ndim:
+        axes: tuple[int, ...] = (axis,)
+    else:
+        axes = tuple(sorted(canonical_axes(axis, x.ndim, name=name)))
     out = fold(x, axes) if axes else x
     return lax.expand_dims(out, axes) if keepdims and axes else out
 

@@ -12,7 +12,7 @@ import numpy as np
 from corejax.extend import Array, Tracer
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, canonical_axis, canonical_shape, concrete
-from corejax_numpy.manipulation import broadcast_to, ravel
+from corejax_numpy.manipulation import ravel
 
 
 def tile(A: Any, reps: int | Sequence[int]) -> Any:
@@ -29,13 +29,9 @@ def tile(A: Any, reps: int | Sequence[int]) -> Any:
     counts = tuple(int(concrete("tile", n)) for n in (reps if np.ndim(reps) else (reps,)))
     if any(n < 0 for n in counts):
         raise ValueError(f"tile: arrays are repeated 0 times or more, got {reps!r}")
-    rank = max(x.ndim, len(counts))
-    sizes = (1,) * (rank - x.ndim) + x.shape
-    counts = (1,) * (rank - len(counts)) + counts
-    spread = [n for pair in zip((1,) * rank, sizes, strict=True) for n in pair]
-    repeated = tuple(n for pair in zip(counts, sizes, strict=True) for n in pair)
-    out = broadcast_to(lax.reshape(x, tuple(spread)), repeated)
-    return lax.reshape(out, tuple(c * n for c, n in zip(counts, sizes, strict=True)))
+    if x.ndim < len(counts):
+        x = lax.expand_dims(x, tuple(range(len(counts) - x.ndim)))
+    return lax.tile(x, (1,) * (x.ndim - len(counts)) + counts)
 
 
 def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None) -> Any:

@@ -59,6 +59,8 @@ def _split(name: str, ary: Any, indices_or_sections: Any, axis: int, evenly: boo
     else:
         cuts = _cuts(name, size, indices_or_sections, axis, evenly)
     bounds = list(zip([0, *cuts], [*cuts, size], strict=True))
+    if all(start <= stop for start, stop in bounds):
+        return list(lax.split(x, [stop - start for start, stop in bounds], axis))
     return [lax.slice_in_dim(x, start, max(start, stop), axis=axis) for start, stop in bounds]
 
 
@@ -85,4 +87,4 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """
     x = array_argument("unstack", x)
     axis = canonical_axis(axis, x.ndim, name="unstack")
-    return tuple(lax.index_in_dim(x, i, axis, keepdims=False) for i in range(x.shape[axis]))
+    return lax.unstack(x, axis)
