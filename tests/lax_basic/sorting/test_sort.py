@@ -169,7 +169,7 @@ def test_only_tangents_that_are_there_are_permuted() -> None:
     """Integers beside floats, and operands that are constant, cost nothing in the derivative."""
     x, places = distinct(5), np.arange(5)
     text = str(corejax.make_jaxpr(corejax.linearize(lambda x: lax.sort_key_val(x, places)[0], x)[1])(x))
-    assert "sort" not in text
+    assert "= sort" not in text
     f = lambda x: (lax.sort_key_val(x, places)[0] ** 2).sum()
     assert_same(corejax.jit(corejax.grad(f))(x), 2 * x)
     hessian = corejax.jit(corejax.vmap(corejax.jacobian(corejax.grad(f))))(np.stack([x, x[::-1]]))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from corejax.extend import get_aval
-from corejax_lax_basic.indexing._batched_blocks import take_along as _take_in_batch
-from corejax_lax_basic.shape.rearranging import moveaxis, reshape
+from corejax_lax_basic.indexing.dimension_numbers import GatherDimensionNumbers
+from corejax_lax_basic.indexing.gather import gather
+from corejax_lax_basic.shape.broadcasting import expand_dims
 
 
 def take_along(x: Any, places: Any, axis: int) -> Any:
@@ -15,16 +15,10 @@ def take_along(x: Any, places: Any, axis: int) -> Any:
 
     Args:
         x: the array.
-        places: int32, of the shape of `x` but for `axis`; all in bounds.
+        places: int32, of the shape of `x` but for `axis`; all different, and in bounds.
         axis: the axis.
     """
     ndim = get_aval(x).ndim
-    x, places = moveaxis(x, axis, ndim - 1), moveaxis(places, axis, ndim - 1)
-    shape = get_aval(places).shape
-    rows = math.prod(shape[:-1])
-    flat = _take_in_batch(
-        reshape(x, (rows, get_aval(x).shape[-1])),
-        reshape(places, (rows, shape[-1])),
-        1,
-    )
-    return moveaxis(reshape(flat, shape), ndim - 1, axis)
+    others = tuple(d for d in range(ndim) if d != axis)
+    numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
+    return gather(x, expand_dims(places, (ndim,)), numbers, (1,) * ndim, unique_indices=True)
