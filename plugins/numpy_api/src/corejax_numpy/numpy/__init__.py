@@ -59,6 +59,9 @@ _MODULES = {
     "products": """
         dot einsum inner matmul outer tensordot trace vdot vecdot
     """,
+    "quantiles": """
+        median nanmedian nanpercentile nanquantile percentile quantile
+    """,
     "ranges": """
         arange eye identity linspace tri tril triu
     """,
