@@ -72,6 +72,9 @@ _MODULES = {
     "searching": """
         digitize searchsorted
     """,
+    "sets": """
+        intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse unique_values
+    """,
     "sorting": """
         argpartition argsort lexsort partition sort sort_complex
     """,
