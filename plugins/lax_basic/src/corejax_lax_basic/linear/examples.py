@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from corejax.extend import Example
+from corejax.extend import Example, dtypes
 from corejax_lax_basic._base.samples import C64, F32, I32, typed
 from corejax_lax_basic.linear.ragged_dot import RaggedDotDimensionNumbers
 
+F8, SCALE = dtypes.dtype("float8_e4m3fn"), dtypes.dtype("float8_e8m0fnu")
 _ROWS = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
 
 
@@ -38,9 +39,9 @@ NAMED: dict[str, Callable[[], list[Example]]] = {
     ],
     "scaled_dot": lambda: [
         Example(
-            (typed(2, 4), typed(4, 3), typed(2, 2), typed(1, 3)),
+            (typed(2, 4, dtype=F8), typed(4, 3, dtype=F8), typed(2, 2, dtype=SCALE), typed(1, 3, dtype=SCALE)),
             {"dimension_numbers": (((1,), (0,)), ((), ())), "preferred_element_type": F32},
-            skip={"points": "operands are rounded to bfloat16", "numpy": "operands are rounded to bfloat16"},
+            low=0.25,
         )
     ],
 }

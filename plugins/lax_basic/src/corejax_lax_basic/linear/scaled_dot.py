@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from corejax.extend import Primitive, ShapedArray, abstract_eval_rules, dtypes, get_aval
+from corejax.extend import Primitive, ShapedArray, abstract_eval_rules, defjvp, dtypes, get_aval, nondifferentiable
 from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.type_rules import REAL, check_kind, position
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.creation.filled import full
 from corejax_lax_basic.elementwise.arithmetic import mul
@@ -83,6 +84,7 @@ scaled_dot_p = Primitive(
     decomposition=_decomposition,
     doc="The product of operands that have a scale for each block of contracted elements.",
 )
+defjvp(scaled_dot_p, *[nondifferentiable("operands and scales are rounded to bfloat16")] * 4)
 
 
 def _check_scale(name: str, operand: ShapedArray, scale: ShapedArray, contract: tuple[int, ...]) -> None:
@@ -107,6 +109,8 @@ def _abstract_eval(
     dimension_numbers: Any,
     preferred_element_type: Any,
 ) -> ShapedArray:
+    for i, aval in enumerate((lhs, rhs, lhs_scale, rhs_scale)):
+        check_kind("scaled_dot", aval, REAL, position(i))
     if lhs.ndim != rhs.ndim:
         raise TypeError(f"scaled_dot: operands have one rank, got lhs {lhs.str_short()} and rhs {rhs.str_short()}")
     (lhs_contract, rhs_contract), _ = dimension_numbers

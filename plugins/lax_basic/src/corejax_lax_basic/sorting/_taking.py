@@ -15,10 +15,10 @@ def take_along(x: Any, places: Any, axis: int) -> Any:
 
     Args:
         x: the array.
-        places: int32, of the shape of `x` but for `axis`; all in bounds.
+        places: int32, of the shape of `x` but for `axis`; all different, and in bounds.
         axis: the axis.
     """
     ndim = get_aval(x).ndim
-    rows = tuple(d for d in range(ndim) if d != axis)
-    numbers = GatherDimensionNumbers((), (axis,), (axis,), rows, rows)
-    return gather(x, expand_dims(places, (ndim,)), numbers, (1,) * ndim, mode="promise_in_bounds")
+    others = tuple(d for d in range(ndim) if d != axis)
+    numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
+    return gather(x, expand_dims(places, (ndim,)), numbers, (1,) * ndim, unique_indices=True)

@@ -73,23 +73,24 @@ _MODULES = {
     """,
     "elementwise": """
         abs=absolute absolute bitwise_invert bitwise_not=bitwise_invert ceil clip conj=conjugate conjugate cos
-        deg2rad=radians degrees divide divmod equal exp expm1 fix=trunc float_power floor floor_divide fmod greater
-        greater_equal imag invert=bitwise_invert isclose isfinite isinf isnan less less_equal log log10 log1p log2
-        logical_not mod=remainder not_equal positive pow=power power rad2deg=degrees radians real reciprocal remainder
-        sign sin sqrt square tan tanh true_divide=divide trunc where
+        deg2rad=radians degrees divide divmod equal exp expm1 fix=trunc float_power floor floor_divide fmod
+        greater greater_equal imag invert=bitwise_invert isclose isfinite isinf isnan less less_equal log log10
+        log1p log2 logical_not mod=remainder not_equal positive pow=power power rad2deg=degrees radians real
+        reciprocal remainder sign sin sqrt square tan tanh true_divide=divide trunc where
     """,
     "files": """
         frombuffer fromfile fromiter fromstring load save savez
     """,
     "floating": """
-        around=round copysign fabs fmax fmin frexp heaviside isneginf isposinf ldexp modf nan_to_num nextafter rint
-        round signbit spacing
+        around=round copysign fabs fmax fmin frexp heaviside isneginf isposinf ldexp modf nan_to_num nextafter
+        rint round signbit spacing
     """,
     "histograms": """
         bincount histogram histogram2d histogram_bin_edges histogramdd
     """,
     "integers": """
-        bitwise_count bitwise_left_shift=left_shift bitwise_right_shift=right_shift gcd lcm left_shift right_shift
+        bitwise_count bitwise_left_shift=left_shift bitwise_right_shift=right_shift gcd lcm left_shift
+        right_shift
     """,
     "interpolation": """
         interp
@@ -98,9 +99,9 @@ _MODULES = {
         append block column_stack concat concatenate dstack hstack stack vstack
     """,
     "manipulation": """
-        atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_shapes broadcast_to expand_dims flip fliplr flipud
-        matrix_transpose meshgrid moveaxis ndim permute_dims ravel reshape rollaxis rot90 shape size squeeze swapaxes
-        transpose
+        atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_shapes broadcast_to expand_dims flip fliplr
+        flipud matrix_transpose meshgrid moveaxis ndim permute_dims ravel reshape rollaxis rot90 shape size
+        squeeze swapaxes transpose
     """,
     "mapping": """
         apply_along_axis apply_over_axes fromfunction vectorize
@@ -126,6 +127,9 @@ _MODULES = {
     "products": """
         cross dot inner kron matmul matvec outer tensordot vdot vecdot vecmat
     """,
+    "quantiles": """
+        median nanmedian nanpercentile nanquantile percentile quantile
+    """,
     "queries": """
         iscomplex iscomplexobj isreal isrealobj isscalar iterable
     """,
@@ -133,19 +137,23 @@ _MODULES = {
         arange eye geomspace identity linspace logspace tri tril triu
     """,
     "reductions": """
-        all allclose amax=max amin=min any argmax argmin array_equal array_equiv count_nonzero max min prod ptp sum
+        all allclose amax=max amin=min any argmax argmin array_equal array_equiv count_nonzero max min prod ptp
+        sum
     """,
     "repeating": """
         repeat resize roll tile
     """,
     "scalar_types": """
-        bfloat16 bool bool_ cdouble complex128 complex64 complex_ csingle double float16 float32 float4_e2m1fn float64
-        float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz
-        float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float_ int1 int16 int2 int32 int4 int64 int8 int_ single uint uint1
-        uint16 uint2 uint32 uint4 uint64 uint8
+        bfloat16 bool bool_ cdouble complex128 complex64 complex_ csingle double float16 float32 float4_e2m1fn
+        float64 float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn
+        float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float_ int1 int16 int2 int32 int4 int64 int8
+        int_ single uint uint1 uint16 uint2 uint32 uint4 uint64 uint8
     """,
     "searching": """
         digitize searchsorted
+    """,
+    "sets": """
+        intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse unique_values
     """,
     "smooth": """
         angle hypot i0 sinc
@@ -161,11 +169,11 @@ _MODULES = {
     """,
     "trigonometry": """
         acos=arccos acosh=arccosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin=arcsin asinh=arcsinh
-        atan=arctan atan2=arctan2 atanh=arctanh cbrt cosh exp2 sinh
+        atan2=arctan2 atan=arctan atanh=arctanh cbrt cosh exp2 sinh
     """,
     "ufunc_table": """
-        add bitwise_and bitwise_or bitwise_xor logaddexp logaddexp2 logical_and logical_or logical_xor maximum minimum
-        multiply negative subtract
+        add bitwise_and bitwise_or bitwise_xor logaddexp logaddexp2 logical_and logical_or logical_xor maximum
+        minimum multiply negative subtract
     """,
     "ufuncs": """
         frompyfunc ufunc
