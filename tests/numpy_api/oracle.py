@@ -110,3 +110,16 @@ def check_gradients(fs: Sequence[Callable[..., Any]], x: Any, rtol: float = 1e-4
         for f in fs:  # which one it is
             compare([f])
         raise
+
+
+def check_mapped(fs: Sequence[Callable[..., Any]], *args: Any, rtol: float | None = None) -> None:
+    """All `f(jnp, *args)` mapped over batches of two, in one call, are those of each element."""
+    batches = [np.stack([a, a[::-1]]) for a in args]
+
+    def of_all(*xs: Any) -> list[Any]:
+        return [y for f in fs for y in outputs(f(jnp, *xs))]
+
+    mapped = corejax.vmap(of_all)(*batches)
+    for i in range(2):
+        for x, y in zip(mapped, of_all(*(jnp.asarray(b[i]) for b in batches)), strict=True):
+            assert_close(x[i], y, rtol)

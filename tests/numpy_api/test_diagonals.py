@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import corejax.numpy as jnp
-from tests.numpy_api.oracle import check, check_compiled_together, check_gradients
+from tests.numpy_api.oracle import check, check_compiled_together, check_gradients, check_mapped
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 Y = np.arange(24, dtype=np.int8).reshape(2, 3, 4)
@@ -48,6 +48,7 @@ def test_written(k: int) -> None:
 
 def test_compiled_and_derivatives() -> None:
     check_compiled_together([*TAKEN, lambda xp, x: xp.diagflat(x, 2)], X)
+    check_mapped(TAKEN, X)
     check_gradients([f for i, f in enumerate(TAKEN) if i not in (3, 4, 9)], X)
     check_gradients([lambda xp, v, k=k: xp.diag(v, k) for k in OFFSETS], V.astype(np.float32))
 

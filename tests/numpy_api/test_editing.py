@@ -9,7 +9,7 @@ import pytest
 
 import corejax
 import corejax.numpy as jnp
-from tests.numpy_api.oracle import check, check_compiled_together, check_gradients
+from tests.numpy_api.oracle import check, check_compiled_together, check_gradients, check_mapped
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 I = np.arange(12, dtype=np.int8).reshape(3, 4)
@@ -54,6 +54,16 @@ def test_values_and_types() -> None:
             assert with_values.dtype == x.dtype
 
 
+def test_places_that_are_data() -> None:
+    insert = corejax.jit(lambda i, v: jnp.insert(X, i, v, axis=1))
+    for places in ([2, 2, 0, -1], [4, 0, 1, 1]):
+        values = np.arange(12, dtype=np.float32).reshape(3, 4)
+        np.testing.assert_array_equal(insert(np.array(places), values), np.insert(X, places, values, axis=1))
+    delete = corejax.jit(lambda i: jnp.delete(X, i, axis=1, assume_unique_indices=True))
+    for places in ([0], [3, 1], [-1, 0, 2]):
+        np.testing.assert_array_equal(delete(np.array(places)), np.delete(X, places, axis=1))
+
+
 def test_zeros_of_several_axes() -> None:
     x = np.zeros((4, 5), np.float32)
     x[1, 2] = x[2, 1] = 1
@@ -63,6 +73,7 @@ def test_zeros_of_several_axes() -> None:
 
 def test_compiled_and_derivatives() -> None:
     check_compiled_together([*DELETED, *INSERTED], X)
+    check_mapped([*DELETED, *INSERTED], X)
     check_gradients([DELETED[0], DELETED[5], INSERTED[2], INSERTED[5]], X)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import corejax
 import corejax.numpy as jnp
-from tests.numpy_api.oracle import check, check_against_jax, check_compiled_together, check_gradients
+from tests.numpy_api.oracle import check, check_against_jax, check_compiled_together, check_gradients, check_mapped
 
 XP = np.array([0, 1, 2.5, 4], np.float32)
 FP = np.array([1, -1, 3, 0.5], np.float32)
@@ -23,7 +23,7 @@ CALLS = [
     lambda xp, x: xp.interp(x, XP[:1], FP[:1]),
     lambda xp, x: xp.interp(x, XP, (FP + 2j * FP[::-1]).astype(np.complex64)),
 ]
-EXTRAPOLATED = lambda xp, x: xp.interp(x, XP, FP, left="extrapolate", right="extrapolate")  # noqa: E731
+EXTRAPOLATED = lambda xp, x: xp.interp(x, XP, FP, left="extrapolate", right="extrapolate")
 
 
 def test_values_and_types() -> None:
@@ -31,12 +31,15 @@ def test_values_and_types() -> None:
         check(f, X, rtol=1e-5)
         check(f, X[:0])
     check_against_jax(EXTRAPOLATED, X, rtol=1e-5)
-    check_against_jax(lambda xp, x: xp.interp(x, np.arange(4, dtype=np.int8), np.array([3, 1, 4, 1], np.int16)), X, rtol=1e-5)
+    check_against_jax(
+        lambda xp, x: xp.interp(x, np.arange(4, dtype=np.int8), np.array([3, 1, 4, 1], np.int16)), X, rtol=1e-5
+    )
     check_against_jax(lambda xp: xp.interp(2, XP, FP))
 
 
 def test_compiled_and_derivatives() -> None:
     check_compiled_together([*CALLS, EXTRAPOLATED], X, rtol=1e-5)
+    check_mapped([*CALLS, EXTRAPOLATED], X, rtol=1e-5)
     inside = np.array([-2, 0.3, 1.7, 3, 9], np.float32)
     check_gradients([*CALLS[:2], EXTRAPOLATED], inside)
     check_gradients([lambda xp, fp: xp.interp(inside, XP, fp)], FP)

@@ -10,7 +10,7 @@ import pytest
 
 import corejax
 import corejax.numpy as jnp
-from tests.numpy_api.oracle import check, check_compiled_together, check_gradients
+from tests.numpy_api.oracle import check, check_compiled_together, check_gradients, check_mapped
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 I = np.arange(6, dtype=np.int8).reshape(2, 3)
@@ -98,6 +98,7 @@ def test_three_dimensional_parts() -> None:
 
 def test_compiled() -> None:
     check_compiled_together(CALLS, X)
+    check_mapped(CALLS, X)
 
 
 def test_derivatives() -> None:
@@ -109,6 +110,12 @@ def test_repeating_to_a_known_length() -> None:
     for length, expected in ((4, [0, 0, 2, 2]), (2, [0, 0]), (0, [])):
         np.testing.assert_array_equal(jnp.repeat(x, [2, 0, 1], total_repeat_length=length), expected)
     np.testing.assert_array_equal(jnp.repeat(x, 2, total_repeat_length=7), [0, 0, 1, 1, 2, 2, 2])
+    by_data = corejax.jit(lambda n: jnp.repeat(x, n, total_repeat_length=5))
+    for counts in ([2, 0, 1], [0, 4, 9], [0, 0, 0], [1, 1, 0]):
+        theirs = np.repeat(x, counts)[:5]
+        np.testing.assert_array_equal(
+            by_data(np.array(counts)), np.pad(theirs, (0, 5 - len(theirs)), constant_values=2)
+        )
     with pytest.raises(ValueError, match="no element"):
         jnp.repeat(E, np.zeros(0, int), axis=0, total_repeat_length=2)
 

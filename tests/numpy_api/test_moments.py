@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import corejax.numpy as jnp
-from tests.numpy_api.oracle import check, check_against_jax, check_compiled_together, check_gradients
+from tests.numpy_api.oracle import check, check_against_jax, check_compiled_together, check_gradients, check_mapped
 
 X = np.array([[0.5, 2, -1, 4], [3, 3.5, 8, 1], [0, -7, 2, 2]], np.float32)
 MASK = np.array([True, False, True, True])
@@ -65,6 +65,7 @@ def test_all_arguments_of_sums() -> None:
         check_against_jax(lambda xp, x: xp.sum(x, promote_integers=False), x)
         check_against_jax(lambda xp, x: xp.prod(x, 1, promote_integers=False), x)
     check_compiled_together(calls, X)
+    check_mapped(CALLS, X, rtol=1e-4)
 
 
 def test_equality_of_arrays() -> None:

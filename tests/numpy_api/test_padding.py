@@ -9,7 +9,7 @@ import pytest
 
 import corejax
 import corejax.numpy as jnp
-from tests.numpy_api.oracle import check, check_compiled_together, check_gradients
+from tests.numpy_api.oracle import check, check_compiled_together, check_gradients, check_mapped
 
 X = (np.arange(6, dtype=np.float32) ** 2).reshape(2, 3)
 I = np.array([[3, -1, 4], [1, 5, -9]], np.int8)
@@ -33,6 +33,8 @@ CONTINUED: list[tuple[str, dict[str, Any]]] = [
     ("minimum", {"stat_length": 2}),
     ("mean", {"stat_length": ((1, 2), (3, 9))}),
     ("mean", {}),
+    ("median", {}),
+    ("median", {"stat_length": ((2, 1), (2, 3))}),
     ("linear_ramp", {}),
     ("linear_ramp", {"end_values": ((1.5, -2), (-3, 4))}),
 ]
@@ -65,8 +67,23 @@ def test_one_element_and_none() -> None:
 def test_compiled_and_derivatives() -> None:
     calls = [lambda xp, x, m=m, o=o: xp.pad(x, ((1, 2), (5, 0)), m, **o) for m, o in CONTINUED]
     calls += [lambda xp, x, o=o: xp.pad(x, 1, **o) for o in CONSTANTS]
-    check_compiled_together(calls, X, rtol=1e-5)
+    check_compiled_together(calls[1::2], X, rtol=1e-5)
+    check_mapped(calls, X, rtol=1e-5)
     check_gradients([calls[i] for i in (0, 1, 4, 5, 8, 11, 15)], X)
+
+
+def test_by_a_function() -> None:
+    def numpy_rule(vector: Any, widths: Any, axis: int, kwargs: Any) -> None:
+        vector[: widths[0]] = kwargs["value"] + axis
+        vector[vector.size - widths[1] :] = 2 * kwargs["value"]
+
+    def rule(vector: Any, widths: Any, axis: int, kwargs: Any) -> Any:
+        front = jnp.full(widths[0], kwargs["value"] + axis, vector.dtype)
+        back = jnp.full(widths[1], 2 * kwargs["value"], vector.dtype)
+        return jnp.concatenate([front, vector[widths[0] : vector.size - widths[1]], back])
+
+    for width in (1, ((2, 1), (0, 3))):
+        np.testing.assert_array_equal(jnp.pad(X, width, rule, value=5), np.pad(X, width, numpy_rule, value=5))
 
 
 def test_traced_values() -> None:

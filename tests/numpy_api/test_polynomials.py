@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import corejax.numpy as jnp
-from tests.numpy_api.oracle import check, check_against_jax, check_compiled_together, check_gradients
+from tests.numpy_api.oracle import check, check_against_jax, check_compiled_together, check_gradients, check_mapped
 
 P = np.array([2, -1, 0.5, 3], np.float32)
 Q = np.array([1.5, 4], np.float32)
@@ -56,6 +56,18 @@ def test_remainders() -> None:
     check_against_jax(lambda xp, p: xp.polydiv(p, Q), P, rtol=1e-5)
 
 
+def test_products() -> None:
+    if "convolve" not in dir(jnp):
+        pytest.skip("needs convolutions")
+    check(lambda xp, p: xp.polymul(p, Q), P, rtol=1e-5)
+    check_against_jax(lambda xp, p: xp.polymul(p, Q), np.array([1, 2, 3], np.int32))
+    assert jnp.polymul(P, Q[:0]).tolist() == [0, 0, 0, 0]
+    padded = np.concatenate([np.zeros(2, np.float32), P])
+    np.testing.assert_allclose(jnp.polymul(padded, Q, trim_leading_zeros=True), np.polymul(padded, Q), rtol=1e-5)
+    with pytest.raises(ValueError, match="polymul: coefficients are vectors"):
+        jnp.polymul(P, X)
+
+
 def test_zeros() -> None:
     check(lambda xp, z: xp.poly(z), P, rtol=1e-5)
     check(lambda xp, z: xp.poly(z), np.array([2, 3], np.int32))
@@ -74,6 +86,7 @@ def test_long_and_several_polynomials() -> None:
 
 def test_compiled_and_derivatives() -> None:
     check_compiled_together(CALLS, P, rtol=1e-5)
+    check_mapped(CALLS, P, rtol=1e-5)
     check_gradients([f for i, f in enumerate(CALLS) if i not in (3, 7, 15)], P)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import corejax.numpy as jnp
-from tests.numpy_api.oracle import check, check_compiled_together, check_gradients
+from tests.numpy_api.oracle import check, check_compiled_together, check_gradients, check_mapped
 
 X = np.array([[0.5, 2, -1, 4], [3, 3.5, 8, 1], [0, -7, 2, 2]], np.float32)
 W = np.array([1, 3, 2, 4], np.int32)
@@ -48,6 +48,7 @@ def test_values_and_types() -> None:
 
 def test_compiled_and_derivatives() -> None:
     check_compiled_together(CALLS[::2], X, rtol=1e-4)
+    check_mapped(CALLS[1::3], X, rtol=1e-4)
     check_gradients([CALLS[i] for i in (2, 5, 11, 14)], X, rtol=2e-3)
 
 

@@ -160,11 +160,12 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     Raises:
         ValueError: there is no such axis, or `x` does not fit.
     """
+    (y,) = promote_dtypes("trapezoid", array_argument("trapezoid", y), inexact=True)
     if x is None:
-        y, dx = promote_dtypes("trapezoid", array_argument("trapezoid", y), dx, inexact=True)
+        y, dx = promote_dtypes("trapezoid", y, dx)
         y = moveaxis(y, canonical_axis(axis, y.ndim, name="trapezoid"), -1)
     else:
-        y, x = promote_dtypes("trapezoid", array_argument("trapezoid", y), x, inexact=True)
+        y, x = promote_dtypes("trapezoid", y, x)
         axis = canonical_axis(axis, y.ndim, name="trapezoid")
         if x.ndim == 1:
             y, dx = moveaxis(y, axis, -1), _differences(x, 0)

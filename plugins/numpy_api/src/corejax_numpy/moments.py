@@ -113,7 +113,8 @@ def variance_dtypes(name: str, x: Any, dtype: Any) -> tuple[Any, Any]:
             "convert the result instead"
         )
     out_dtype = dtype or dtypes.real_dtype_of(dtypes.inexact_dtype_of(x.dtype))
-    return working_dtype(dtypes.inexact_dtype_of(dtypes.result_type(x, out_dtype))), out_dtype
+    common = dtypes.result_type(x, out_dtype) if dtypes.is_inexact(x.dtype) else out_dtype
+    return working_dtype(dtypes.inexact_dtype_of(common)), out_dtype
 
 
 def squared_distances(name: str, x: Any, centre: Any, axis: Axis) -> Any:

@@ -137,7 +137,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
         return lax.full(shape, 0, p.dtype)
     y = coefficients[0]
     for c in coefficients[1:]:
-        y = lax.add(lax.mul(y, x), c)
+        y = y * x + c
     return y
 
 
