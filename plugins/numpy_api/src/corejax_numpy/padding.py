@@ -76,6 +76,8 @@ def pad(array: Any, pad_width: Any, mode: str | Callable[..., Any] = "constant",
 
 
 def _widths(pad_width: Any, x: Any) -> Widths:
+    if type(pad_width) is int and pad_width >= 0:
+        return [(pad_width, pad_width)] * x.ndim
     found = _pairs("pad_width", pad_width, x)
     if found.dtype.kind not in "iu" and found.size:
         raise TypeError(f"pad: `pad_width` is made of integers, got {pad_width!r}")
@@ -136,7 +138,8 @@ def _constant(x: Any, widths: Widths, values: Any) -> Any:
         if values.size == 1:
             values = lax.reshape(values, ())
     if lax.is_python_scalar(values) or not values.ndim:
-        value = lax.convert_element_type(values, x.dtype)
+        known = type(values) is int or (type(values) is float and dtypes.is_inexact(x.dtype))
+        value = lax.make_scalar(values, x.dtype) if known else lax.convert_element_type(values, x.dtype)
         return lax.pad(x, value, [(*pair, 0) for pair in widths])
     if values.shape not in ((2,), (1, 2), (x.ndim, 2)):
         raise ValueError(
