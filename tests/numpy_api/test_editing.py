@@ -102,3 +102,15 @@ def test_few_equations() -> None:
 def test_bad_input(call: Any, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         call()
+
+
+def test_what_to_do_where_sizes_depend_on_values() -> None:
+    calls = {
+        "assume_unique_indices=True": lambda i: jnp.delete(X, i),
+        "total_repeat_length": lambda i: jnp.repeat(X, i),
+        "`length`": lambda i: jnp.bincount(i[None]),
+    }
+    for advice, call in calls.items():
+        with pytest.raises(TypeError, match="concrete") as caught:
+            corejax.jit(call)(np.int32(1))
+        assert any(advice in note for note in caught.value.__notes__)

@@ -200,8 +200,13 @@ def is_known(x: Any) -> bool:
     return not isinstance(x, Tracer)
 
 
-def known_array(name: str, x: Any) -> np.ndarray:
+def known_array(name: str, x: Any, instead: str = "") -> np.ndarray:
     """The values of an argument that have to be known now, for the shape of a result is made of them.
+
+    Args:
+        name: the function, for messages.
+        x: the argument.
+        instead: what to do where it is traced, for messages.
 
     Raises:
         ConcretizationTypeError: it is traced; says by what.
@@ -210,7 +215,8 @@ def known_array(name: str, x: Any) -> np.ndarray:
         return np.asarray(x)
     except TypeError as error:
         if isinstance(x, Tracer):
-            error.add_note(f"{name}: the size of the result depends on these values.")
+            advice = f"; {instead}" if instead else ""
+            error.add_note(f"{name}: the size of the result depends on these values, and sizes are static{advice}.")
         raise
 
 

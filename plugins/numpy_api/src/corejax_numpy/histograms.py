@@ -47,7 +47,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     if least < 0:
         raise ValueError(f"bincount: minlength is not negative, got {minlength}")
     if length is None:
-        numbers = known_array("bincount", x)
+        numbers = known_array("bincount", x, "with `length` they may be traced")
         length = max(least, int(numbers.max(initial=-1)) + 1)
     else:
         length = operator.index(concrete("bincount", length))

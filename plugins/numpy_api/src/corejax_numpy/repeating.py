@@ -11,7 +11,7 @@ import numpy as np
 
 from corejax.extend import Array, Tracer
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, canonical_axis, canonical_shape, concrete
+from corejax_numpy.arguments import array_argument, canonical_axis, canonical_shape, concrete, known_array
 from corejax_numpy.manipulation import ravel
 
 
@@ -55,7 +55,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
     size = x.shape[axis]
     if isinstance(repeats, Tracer) and total_repeat_length is not None:
         return _repeated_by_data(x, repeats, axis, operator.index(total_repeat_length))
-    counts = np.asarray(repeats)  # a traced one is refused here, with its origin
+    counts = known_array("repeat", repeats, "with `total_repeat_length` they may be traced")
     if counts.size == 0 and not isinstance(repeats, Array | np.ndarray):
         counts = counts.astype(int)
     if counts.dtype.kind not in "iu" or counts.min(initial=0) < 0 or counts.shape not in ((), (1,), (size,)):
