@@ -14,6 +14,8 @@ from corejax_numpy.creation import asarray
 from corejax_numpy.editing import trim_zeros
 from corejax_numpy.elementwise import absolute, power
 
+_WRITTEN_OUT = 8  # coefficients up to which `polyval` is no loop
+
 
 def _coefficients(name: str, *polynomials: Any, inexact: bool = False) -> list[Any]:
     """Vectors of coefficients in one dtype.
@@ -119,7 +121,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     Args:
         p: coefficients; further axes are those of polynomials at once, which broadcast with `x`.
         x: where.
-        unroll: up to how many coefficients the scheme is written out; longer ones are a loop (`lax.scan`).
+        unroll: how many steps of the loop (`lax.scan`) are written out at once; up to eight coefficients all are.
 
     Raises:
         ValueError: `p` is a scalar, or shapes do not broadcast.
@@ -128,15 +130,12 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     if not p.ndim:
         raise ValueError("polyval: coefficients are a vector, got a scalar")
     shape = lax.broadcast_shapes(p.shape[1:], x.shape)
-    x = lax.broadcast_to(x, shape)
-    if p.shape[0] > unroll:
-        start = lax.full(shape, 0, p.dtype)
-        return lax.scan(lambda y, c: (y * x + c, None), start, p, unroll=unroll)[0]
-    coefficients = [lax.broadcast_to(lax.index_in_dim(p, i, 0, keepdims=False), shape) for i in range(p.shape[0])]
-    if not coefficients:
-        return lax.full(shape, 0, p.dtype)
-    y = coefficients[0]
-    for c in coefficients[1:]:
+    if p.shape[0] > _WRITTEN_OUT or not p.shape[0]:
+        x = lax.broadcast_to(x, shape)
+        return lax.scan(lambda y, c: (y * x + c, None), lax.full(shape, 0, p.dtype), p, unroll=unroll)[0]
+    first, *rest = lax.unstack(p)
+    y = lax.broadcast_to(first, shape)
+    for c in rest:
         y = y * x + c
     return y
 
