@@ -55,13 +55,13 @@ tanh, tanh_p = unary(
 )  # fmt: skip
 
 sinh, sinh_p = unary(
-    "sinh", _complex_values.sinh, INEXACT, "chlo.sinh",
+    "sinh", _complex_values.sinh, INEXACT, None,
     tangents(lambda t, x: mul(cosh(x), t)),
     "Hyperbolic sine; floating-point or complex.",
 )  # fmt: skip
 
 cosh, cosh_p = unary(
-    "cosh", _complex_values.cosh, INEXACT, "chlo.cosh",
+    "cosh", _complex_values.cosh, INEXACT, None,
     tangents(lambda t, x: mul(sinh(x), t)),
     "Hyperbolic cosine; floating-point or complex.",
 )  # fmt: skip
@@ -120,7 +120,7 @@ def _over_squares(numerator: Any, x: Any, y: Any) -> Any:
 
 
 atan2, atan2_p = binary(
-    "atan2", _complex_values.atan2, INEXACT, "atan2",
+    "atan2", _complex_values.atan2, INEXACT, None,
     tangents(
         lambda t, x, y: mul(_over_squares(y, x, y), t),
         lambda t, x, y: mul(_over_squares(neg(x), x, y), t),

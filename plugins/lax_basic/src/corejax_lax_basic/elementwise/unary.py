@@ -143,14 +143,14 @@ rsqrt, rsqrt_p = unary(
 )  # fmt: skip
 
 cbrt, cbrt_p = unary(
-    "cbrt", np.cbrt, FLOAT, "cbrt",
+    "cbrt", _complex_values.cbrt, FLOAT, "cbrt",
     tangents_with_result(lambda t, out, x: mul(div(constant(x, 1 / 3), mul(out, out)), t)),
     "Cube root, of negative numbers too; floating-point (StableHLO `cbrt`).",
 )  # fmt: skip
 
 
 @through_float32
-def _logistic(x: Any) -> Any:
+def _logistic(x: Any, *, accuracy: Any = None) -> Any:
     one = x.dtype.type(1)
     return _complex_values.divide(one, one + _complex_values.exp(-x))
 
