@@ -84,7 +84,7 @@ def _nextafter(x: Any, y: Any) -> Any:
 
 
 nextafter, nextafter_p = binary(
-    "nextafter", _nextafter, FLOAT, "chlo.next_after",
+    "nextafter", _nextafter, FLOAT, None,
     defzero,
     """The number of the dtype that is next to `x` towards `y`; floating-point.
 
