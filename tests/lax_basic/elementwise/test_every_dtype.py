@@ -23,6 +23,7 @@ load_everything()
 
 EVERYTHING = os.environ.get("HYPOTHESIS_PROFILE") == "explore"
 ELEMENTWISE = ("corejax_lax_basic.elementwise", "corejax_lax_basic.conversion")
+SPECIAL = ("corejax_lax_basic.special",)  # long programs: a few of them, in float32
 REARRANGING = ("corejax_lax_basic.shape",)
 # XLA has no types for the others.
 DTYPES = [d for name, d in dtypes.LONG_NAMES.items() if name not in ("int1", "uint1", "float6_e2m3fn", "float6_e3m2fn")]
@@ -102,10 +103,10 @@ def of_package(packages: tuple[str, ...]) -> Iterator[tuple[Primitive, Any]]:
                     yield primitive, example
 
 
-def elementwise(dtype: Any) -> Iterator[Case]:
+def elementwise(dtype: Any, packages: tuple[str, ...]) -> Iterator[Case]:
     if dtype.name == "float8_e8m0fnu":  # scales, which no arithmetic is done with
         return
-    for primitive, example in of_package(ELEMENTWISE):
+    for primitive, example in of_package(packages):
         types = [dtype] * len(example.operands)
         if primitive.name == "select_n":
             types[0] = np.dtype(bool if len(types) == 3 else np.int32)
@@ -135,7 +136,13 @@ def rearrangements(dtype: Any) -> Iterator[Case]:
 
 
 def cases_of(dtype: Any) -> list[Case]:
-    found = [*elementwise(dtype), *rearrangements(dtype), *conversions(dtype)]
+    special = list(elementwise(dtype, SPECIAL)) if EVERYTHING or dtype == np.float32 else []
+    found = [
+        *elementwise(dtype, ELEMENTWISE),
+        *special[:: 1 if EVERYTHING else 4],
+        *rearrangements(dtype),
+        *conversions(dtype),
+    ]
     parts = 1 if EVERYTHING else PARTS.get(dtype.name, 6 if dtypes.is_float(dtype) and dtype.itemsize == 1 else 3)
     return found[DTYPES.index(dtype) % parts :: parts]
 
