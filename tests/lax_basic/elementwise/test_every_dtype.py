@@ -27,7 +27,7 @@ SPECIAL = ("corejax_lax_basic.special",)  # long programs: a few of them, in flo
 REARRANGING = ("corejax_lax_basic.shape",)
 # XLA has no types for the others.
 DTYPES = [d for name, d in dtypes.LONG_NAMES.items() if name not in ("int1", "uint1", "float6_e2m3fn", "float6_e3m2fn")]
-PARTS = {"int4": 1, "int32": 1, "float32": 1, "complex64": 2, "bfloat16": 2}
+PARTS = {"int2": 1, "int4": 1, "int32": 1, "float32": 1, "complex64": 2, "bfloat16": 2}
 FLUSHED = ("bfloat16", "float32", "float64")  # compiled, their subnormal numbers count as zero
 
 ULPS = 8  # of results of the real and imaginary parts, relative to the modulus
