@@ -19,8 +19,9 @@ from corejax_lax_basic.elementwise.bits import shift_left_p, shift_right_arithme
 from corejax_lax_basic.elementwise.comparison import eq_p, ge_p, gt_p, le_p, lt_p, ne_p
 from corejax_lax_basic.elementwise.logical import and_p, not_p, or_p, xor_p
 from corejax_lax_basic.elementwise.powers import integer_pow_p, pow_p
+from corejax_lax_basic.elementwise.rounding import RoundingMethod, round_p
 from corejax_lax_basic.elementwise.select import select_n_p
-from corejax_lax_basic.elementwise.unary import abs_p, floor_p, sign_p
+from corejax_lax_basic.elementwise.unary import abs_p, sign_p
 from corejax_lax_basic.linear.dot import matmul
 
 Binary = Callable[[Any, Any], Any]
@@ -68,6 +69,8 @@ def subtract(x: Any, y: Any) -> Any:
 
 def _numbers(x: Any, y: Any, symbol: str) -> list[Any]:
     """Operands of a division with remainder: real numbers, booleans counting as integers."""
+    if (aval := getattr(x, "aval", None)) is getattr(y, "aval", x) and aval.dtype.kind not in "bc":
+        return [x, y]
     dtype = dtypes.result_type(x, y)
     if dtypes.is_complex(dtype):
         raise TypeError(f"operator {symbol} is not defined for complex numbers; these operands are {dtype.name}")
@@ -129,9 +132,7 @@ def _floor_divide_floats(x: Any, y: Any) -> Any:
     quotient = div_p.bind(sub_p.bind(x, rest), y)  # an integer but for rounding
     one = _constant(quotient, 1)
     quotient = select_n_p.bind(_needs_correction(rest, y), quotient, sub_p.bind(quotient, one))
-    whole = floor_p.bind(quotient)
-    rounds_up = gt_p.bind(sub_p.bind(quotient, whole), _constant(quotient, 0.5))
-    return select_n_p.bind(rounds_up, whole, add_p.bind(whole, one))
+    return round_p.bind(quotient, rounding_method=RoundingMethod.AWAY_FROM_ZERO)
 
 
 def divmod_(x: Any, y: Any) -> tuple[Any, Any]:
@@ -171,6 +172,8 @@ def _power_of_arrays(x: Any, y: Any) -> Any:
 
 @api_boundary
 def _pow(self: Any, other: Any) -> Any:
+    if type(other) is float and (make := yielding_scalar(self.aval, float)) is not None:
+        return pow_p.bind(self, make(other))
     if isinstance(other, np.integer):
         return power(self, int(other))
     other = as_operand(other)
