@@ -47,7 +47,14 @@ _MODULES = {
         fix=trunc float_power floor floor_divide fmod greater greater_equal imag invert=bitwise_invert isclose
         isfinite isinf isnan less less_equal log log10 log1p log2 logical_and logical_not logical_or logical_xor
         maximum minimum mod=remainder multiply negative not_equal positive pow=power power rad2deg=degrees
-        radians real reciprocal remainder sign sin sqrt square subtract tan tanh true_divide=divide trunc where
+        radians real reciprocal remainder sign sin sqrt square subtract tan tanh true_divide=divide trunc
+    """,
+    "index_tricks": """
+        c_ diag_indices diag_indices_from index_exp indices ix_ mgrid ogrid r_ ravel_multi_index s_ tril_indices
+        tril_indices_from triu_indices triu_indices_from unravel_index
+    """,
+    "indexing": """
+        choose fill_diagonal place put put_along_axis take take_along_axis
     """,
     "joining": """
         array_split column_stack concat concatenate hstack pad repeat roll split stack tile vstack
@@ -55,6 +62,9 @@ _MODULES = {
     "manipulation": """
         atleast_1d atleast_2d broadcast_arrays broadcast_shapes broadcast_to expand_dims flip fliplr flipud
         matrix_transpose meshgrid moveaxis ndim permute_dims ravel reshape shape size squeeze swapaxes transpose
+    """,
+    "nonzero": """
+        argwhere compress extract flatnonzero mask_indices nonzero where
     """,
     "products": """
         dot einsum inner matmul outer tensordot trace vdot vecdot
