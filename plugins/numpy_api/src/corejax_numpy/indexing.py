@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -86,7 +87,7 @@ def take(
     if not size and indices.size:
         raise IndexError(f"take: axis {axis} of {x.aval.str_short()} has no elements to take")
     if type(x) is Array and type(indices) is Array and recording_trace() is None:
-        found = _taken_by_numpy(x, indices, axis, negative=mode in (None, "fill"))
+        found = _taken_by_numpy(x, indices, axis, "raise" if mode in (None, "fill") else mode)
         if found is not None:
             return found
     if mode == "wrap":
@@ -111,16 +112,20 @@ def take(
     )
 
 
-def _taken_by_numpy(x: Array, indices: Array, axis: int, negative: bool) -> Array | None:
-    """What NumPy takes, where all indices are in bounds."""
+def _taken_by_numpy(x: Array, indices: Array, axis: int, mode: Any) -> Array | None:
+    """What NumPy takes; None where it does not know the indices' dtype, or one is to be filled."""
     value, i = host_value(x), host_value(indices)
-    if i.dtype.kind not in "iu" or not value.flags.c_contiguous:
+    if i.dtype not in _NUMPY_INDICES or not value.flags.c_contiguous:
         return None
-    size = value.shape[axis]
-    if i.size and not (i.max() < size and (i.dtype.kind == "u" or i.min() >= (-size if negative else 0))):
+    try:
+        out = value.take(i, axis=axis, mode=mode)
+    except IndexError:
         return None
-    out = value.take(i if i.dtype != np.uint64 else i.astype(np.int64), axis=axis)
-    return Array(out, x.aval.update(shape=out.shape))
+    return Array(np.asarray(out), x.aval.update(shape=out.shape))
+
+
+# uint64 is not: NumPy casts indices to int64.
+_NUMPY_INDICES = frozenset(np.dtype(t) for t in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"))
 
 
 def take_along_axis(
@@ -169,12 +174,37 @@ def take_along_axis(
     if not size:
         return lax.full(shape, 0, x.dtype)
     mode = lax.GatherScatterMode.from_any(mode)
+    if type(x) is Array and type(indices) is Array and wrap_negative_indices is None and recording_trace() is None:
+        found = _along_axis_by_numpy(x, indices, axis)
+        if found is not None:
+            return found
     promised = mode is lax.GatherScatterMode.PROMISE_IN_BOUNDS
     if not promised if wrap_negative_indices is None else wrap_negative_indices:
         indices = _counted_from_front(indices, size)
     if mode is lax.GatherScatterMode.ONE_HOT:
         return _along_axis_by_product(x, indices, axis, shape)
     return _gathered_along_axis(x, indices, axis, shape, mode, fill_value)
+
+
+def _along_axis_by_numpy(x: Array, indices: Array, axis: int) -> Array | None:
+    """What NumPy takes; None where it does not know the indices' dtype, or one is not in bounds."""
+    i = host_value(indices)
+    if i.dtype not in _NUMPY_INDICES or (i.size and i.min() < 0):
+        return None
+    index = list(_other_axes(x.aval.shape, axis))
+    index[axis] = i
+    try:
+        out = host_value(x)[tuple(index)]
+    except IndexError:
+        return None
+    return Array(out, x.aval.update(shape=out.shape))
+
+
+@functools.lru_cache(maxsize=256)
+def _other_axes(shape: tuple[int, ...], axis: int) -> tuple[Any, ...]:
+    """Positions on each axis, shaped to broadcast against indices of another one."""
+    rank = len(shape)
+    return tuple(np.arange(n).reshape([n if e == d else 1 for e in range(rank)]) for d, n in enumerate(shape))
 
 
 def _gathered_along_axis(x: Any, indices: Any, axis: int, shape: tuple[int, ...], mode: Any, fill_value: Any) -> Any:
