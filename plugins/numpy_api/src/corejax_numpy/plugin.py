@@ -16,8 +16,9 @@ def corejax_declare_api_version() -> int:
 
 @hookimpl
 def corejax_export_namespaces() -> Mapping[str, str]:
-    """`corejax.numpy`, `corejax.nn` and `corejax.dlpack`."""
-    return {"numpy": "corejax_numpy.numpy", "nn": "corejax_numpy.nn", "dlpack": "corejax_numpy.dlpack"}
+    """`corejax.numpy`, `corejax.nn`, `corejax.ops`, `corejax.flatten_util` and `corejax.dlpack`."""
+    names = ("dlpack", "flatten_util", "nn", "numpy", "ops")
+    return {name: f"corejax_numpy.{name}" for name in names}
 
 
 @hookimpl

@@ -96,26 +96,36 @@ def _by_numpy(x: Array, entries: list[Any]) -> Array:
                 )
             if not size and entry.aval.size:
                 raise IndexError(f"an axis of {x.aval.str_short()} has size 0: it has no element to index")
-            entry = _within(host_value(entry), size)
+            entry = host_value(entry)
+            if entry.dtype == np.uint64:  # which NumPy casts to int64
+                entry = np.minimum(entry, np.uint64(size)).astype(np.int64)
         host.append(entry)
-    joint_shape([e.shape for e in host if isinstance(e, np.ndarray)])
-    value = host_value(x)
-    arrays = [axis for axis, e in enumerate(host) if not isinstance(e, slice) or e != slice(None)]
-    if len(arrays) == 1 and len(host) == value.ndim and value.flags.c_contiguous:
-        out = value.take(host[arrays[0]], axis=arrays[0])
-    else:
-        out = np.asarray(value[tuple(host)])
+    shapes = [e.shape for e in host if isinstance(e, np.ndarray)]
+    if len(shapes) > 1:
+        joint_shape(shapes)
+    try:
+        out = _taken(host_value(x), host)
+    except IndexError:  # some are out of bounds, or of a dtype that NumPy does not index by
+        sizes = iter(x.aval.shape)
+        clamped = [e if e is None or e is Ellipsis else _within(e, next(sizes)) for e in host]
+        out = _taken(host_value(x), clamped)
     return Array(out, x.aval.update(shape=out.shape))
+
+
+def _taken(value: Any, index: list[Any]) -> Any:
+    arrays = [axis for axis, e in enumerate(index) if not isinstance(e, slice) or e != slice(None)]
+    if len(arrays) == 1 and len(index) == value.ndim and value.flags.c_contiguous:
+        places = index[arrays[0]]
+        if places.dtype.kind not in "iu":
+            raise IndexError
+        return value.take(places, axis=arrays[0])
+    return np.asarray(value[tuple(index)])
 
 
 def _within(index: Any, size: int) -> Any:
     """NumPy indices with those out of bounds clamped; negative ones count from the end."""
-    if index.dtype == np.uint64:
-        index = np.minimum(index, np.uint64(size))
-    elif index.dtype.kind not in "iu":  # integers of ml_dtypes
-        index = index.astype(np.int64)
-    if not index.size or (index.max() < size and (index.dtype.kind == "u" or index.min() >= -size)):
-        return index if index.dtype != np.uint64 else index.astype(np.int64)
+    if not isinstance(index, np.ndarray):
+        return index
     index = index.astype(np.int64)
     return np.minimum(np.maximum(np.where(index < 0, index + size, index), 0), size - 1)
 

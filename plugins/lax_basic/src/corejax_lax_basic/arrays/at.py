@@ -205,6 +205,7 @@ def _changed(
     parsed = canonical_mode(f"at[...].{name}", mode)
     aval = x.aval
     values, dtype = _value(name, x, values)
+    unchanged = x
     x, entries, bools = without_masks(x, complete(x, index))
     places = places_of(x, entries, strict=mode is None, wrap=wrap_negative_indices)
     try:
@@ -214,6 +215,8 @@ def _changed(
             f"at[...].{name}: values {values.aval.str_short()} do not broadcast to the shape {places.shape} "
             f"of the elements"
         ) from None
+    if not aval.size:
+        return unchanged
     if places.new_axes:
         values = squeeze_p.bind(values, dimensions=places.new_axes)
     if places.reverse:

@@ -145,6 +145,7 @@ def collect(x: _Array, indices: _Array, plan: Plan, mode: Any, fill: Any) -> _Ar
         taken = windows(x, plan)[tuple(starts)]
     taken = taken.reshape(shape)
     if inside is not None:
+        taken = taken if plan.places else np.array(taken)  # of one place it is a view of the operand
         taken[~inside] = fill
     return _arranged(taken, plan)
 

@@ -12,10 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, dtypes, jvp_rules, zero_cotangent
+from corejax.extend import Primitive, ShapedArray, dtypes, get_aval, jvp_rules, zero_cotangent
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.axes import Ints, canonical_shape
+from corejax_lax_basic._base.axes import Ints, canonical_axes, canonical_shape
+from corejax_lax_basic._base.scalars import make_scalar
+from corejax_lax_basic.elementwise.arithmetic import add_p, rem_p
+from corejax_lax_basic.elementwise.comparison import lt_p
+from corejax_lax_basic.elementwise.select import select_n_p
 from corejax_lax_basic.indexing._host_windows import collect, plan_of
 from corejax_lax_basic.indexing.dimension_numbers import (
     FILL,
@@ -27,9 +31,11 @@ from corejax_lax_basic.indexing.dimension_numbers import (
     check_gather,
     scatter_numbers,
 )
+from corejax_lax_basic.shape.broadcasting import expand_dims
+from corejax_lax_basic.shape.joining import concatenate
 from corejax_lax_basic.shape.rearranging import moveaxis
 
-__all__ = ["gather", "gather_p"]
+__all__ = ["gather", "gather_p", "index_take"]
 
 
 def gather(
@@ -71,6 +77,41 @@ def gather(
         mode=mode,
         fill_value=fill_value if mode is FILL else None,
     )
+
+
+def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Any:
+    """Parts of an array along some axes, at positions that count round and round.
+
+    Args:
+        src: the array.
+        idxs: for each of the axes, a vector of integers, all of one length.
+        axes: the axes.
+
+    Returns:
+        An array whose first axis is that of the vectors; the other ones of `src` follow.
+
+    Raises:
+        TypeError: there is not one vector for each axis, or they are not integers of one type.
+    """
+    shape = get_aval(src).shape
+    axes = canonical_axes(tuple(axes), len(shape), "index_take: axis")
+    avals = [get_aval(i) for i in idxs]
+    if len(avals) != len(axes) or any(
+        a.ndim != 1 or a is not avals[0] or not dtypes.is_integer(a.dtype) for a in avals
+    ):
+        shown = ", ".join(a.str_short() for a in avals)
+        raise TypeError(f"index_take: a vector of integers for each axis of {axes}, of one type; got {shown}")
+    parts = []
+    for i, axis in zip(idxs, axes, strict=True):
+        size = make_scalar(shape[axis], get_aval(i).dtype)
+        rest = rem_p.bind(i, size)
+        if not dtypes.is_unsigned(get_aval(i).dtype):
+            negative = lt_p.bind(rest, make_scalar(0, get_aval(i).dtype))
+            rest = select_n_p.bind(negative, rest, add_p.bind(rest, size))
+        parts.append(expand_dims(rest, 1))
+    numbers = GatherDimensionNumbers(tuple(range(1, len(shape) - len(axes) + 1)), tuple(sorted(axes)), axes)
+    sizes = tuple(1 if d in axes else n for d, n in enumerate(shape))
+    return gather(src, concatenate(parts, 1) if len(parts) > 1 else parts[0], numbers, sizes)
 
 
 def fill_of(dtype: np.dtype[Any], fill_value: Any) -> Any:

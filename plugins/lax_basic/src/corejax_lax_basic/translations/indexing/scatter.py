@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from corejax.extend import Primitive, ShapedArray, xla_translations
-from corejax_lax_basic.indexing.dimension_numbers import CLIP, slice_sizes_of
+from corejax_lax_basic.indexing.dimension_numbers import CLIP, FILL, slice_sizes_of
 from corejax_lax_basic.indexing.scatter import scatter_p
 from corejax_lax_basic.indexing.scatter_apply import scatter_apply_p
 from corejax_lax_basic.indexing.scatter_combining import (
@@ -17,7 +17,7 @@ from corejax_lax_basic.indexing.scatter_combining import (
     scatter_sub_p,
 )
 from corejax_lax_basic.translations.elementwise.arithmetic import extremum
-from corejax_lax_basic.translations.indexing.gather import clamped, last_starts, signed_indices
+from corejax_lax_basic.translations.indexing.gather import clamped, inside, last_starts, signed_indices
 
 
 def scatter_op(
@@ -29,9 +29,12 @@ def scatter_op(
         return x
     windows, inserted, index_map, batching, indices_batching = dimension_numbers
     indices = signed_indices(ctx, indices, x.aval.shape)
+    sizes = slice_sizes_of(x.aval.shape, updates.aval.shape, dimension_numbers)
     if mode is CLIP and index_map:
-        sizes = slice_sizes_of(x.aval.shape, updates.aval.shape, dimension_numbers)
         indices = clamped(ctx, indices, last_starts(ctx, indices, x.aval.shape, sizes, index_map))
+    elif mode is FILL and any(sizes[d] > 1 for d in index_map):
+        indices = _whole_windows(ctx, indices, last_starts(ctx, indices, x.aval.shape, sizes, index_map), x.aval.shape)
+        promises["indices_are_sorted"] = False
     numbers = (
         f"#stablehlo.scatter<update_window_dims = {list(windows)}, inserted_window_dims = {list(inserted)}, "
         f"input_batching_dims = {list(batching)}, scatter_indices_batching_dims = {list(indices_batching)}, "
@@ -50,6 +53,15 @@ def scatter_op(
         attrs=f"scatter_dimension_numbers = {numbers}, {flags}",
         regions=[ctx.region([scalar, scalar], combine)],
     )[0]
+
+
+def _whole_windows(ctx: Any, indices: Any, last: Any, shape: Any) -> Any:
+    """Indices with those of windows that are partly outside moved wholly outside.
+
+    The specification drops elements one by one, XLA whole windows; so does the mode.
+    """
+    mask = ctx.broadcast_in_dim(inside(ctx, indices, last), indices.aval.shape, tuple(range(indices.aval.ndim - 1)))
+    return ctx.op("select", mask, indices, ctx.full(indices.aval, max(shape)), out=indices.aval)
 
 
 def _register(primitive: Primitive, combine: Callable[..., Any]) -> None:
