@@ -42,7 +42,7 @@ MISSING = names_in(
 )
 
 # Arguments that only jax has, or only corejax: how exactly XLA computes elementwise functions, a progress bar.
-IGNORED = frozenset({"accuracy", "progress", "_split_transpose", "allow_negative_indices", "out_dtype"})
+IGNORED = frozenset({"accuracy", "progress", "_split_transpose", "out_dtype"})
 # Signatures that differ on purpose: more may be left out, or an argument may go by its name too.
 MORE = {"argmax", "argmin", "squeeze", "optimization_barrier"}
 
