@@ -10,6 +10,11 @@ PLACEMENT = frozenset({"out_sharding", "sharding"})
 _SIMPLE = (bool, int, float, str, type(None))
 
 
+def names_in(text: str) -> set[str]:
+    """Names that a text lists."""
+    return set(text.split())
+
+
 def public(module: Any) -> list[str]:
     """Public names of a module of functions, without its submodules."""
     return [n for n in dir(module) if not n.startswith("_") and not inspect.ismodule(getattr(module, n, None))]

@@ -6,8 +6,8 @@ _NAMES = {
     "corejax-lax-basic": "lax default_matmul_precision",
     "corejax-numpy": "numpy nn",
     "corejax-control-flow": (
-        "lax.cond lax.cond_p lax.switch lax.scan lax.scan_p lax.while_loop lax.while_p lax.fori_loop lax.map "
-        "lax.ProgressBar lax.optimization_barrier lax.optimization_barrier_p lax.linear_solve_p "
+        "lax.composite lax.cond lax.cond_p lax.switch lax.scan lax.scan_p lax.while_loop lax.while_p lax.fori_loop "
+        "lax.map lax.ProgressBar lax.optimization_barrier lax.optimization_barrier_p lax.linear_solve_p "
         "lax.custom_linear_solve lax.custom_root lax.associative_scan checkpoint checkpoint_name checkpoint_policies "
         "ad_checkpoint remat named_call named_scope closure_convert custom_gradient custom_jvp custom_vjp custom_vmap "
         "custom_batching custom_derivatives"
@@ -31,8 +31,8 @@ _PRIMITIVES = {
         "slice sqrt squeeze stop_gradient sub tan tanh transpose xor"
     ),
     "corejax-control-flow": (
-        "cond custom_jvp_call custom_lin custom_linear_solve custom_vjp_call custom_vmap_call linear_call name "
-        "optimization_barrier progress progress_report remat2 remat_opt scan while"
+        "composite cond custom_jvp_call custom_lin custom_linear_solve custom_vjp_call custom_vmap_call linear_call "
+        "name optimization_barrier progress progress_report remat2 remat_opt scan while"
     ),
     "corejax-xla-backend": ("effectful_ffi_call ffi_call xla_call"),
 }

@@ -40,14 +40,14 @@ def test_it_has_samples_and_every_rule(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_compiled_agrees_with_eager(name: str) -> None:
     for call in samples(name):
-        (eager,), (compiled,) = call(*call.values), corejax.jit(call)(*call.values)
-        assert get_aval(eager) is compiled.aval
-        close(compiled, eager, str(call))
+        for eager, compiled in zip(call(*call.values), corejax.jit(call)(*call.values), strict=True):
+            assert get_aval(eager) is compiled.aval
+            close(compiled, eager, str(call))
 
 
 def _aborts_the_interpreter(call: Call) -> bool:
     """Where StableHLO's interpreter ends the process instead of giving an answer (jaxlib 0.10 to 0.12)."""
-    if call.primitive.name == "dot_general":  # an empty contraction
+    if call.primitive.name in ("dot_general", "ragged_dot_general", "scaled_dot"):  # an empty contraction
         return any(x.size == 0 for x in call.values)
     if call.primitive.name in ("div", "rem"):  # integer division by zero
         return call.values[1].dtype.kind in "iu" and not np.all(call.values[1])
@@ -63,7 +63,8 @@ def test_stablehlo_reference_interpreter_agrees(name: str) -> None:
         lowered = corejax.jit(call).lower(*call.values)
         operands = (*lowered.consts, *call.values)
         used = [np.asarray(x) for x, keep in zip(operands, lowered.lowering.kept, strict=True) if keep]
-        close(adapter.reference_eval(lowered.as_text(), used)[0], call(*call.values)[0], str(call))
+        for got, wanted in zip(adapter.reference_eval(lowered.as_text(), used), call(*call.values), strict=True):
+            close(got, wanted, str(call))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -84,10 +85,11 @@ def test_vmap_agrees_with_a_loop(name: str) -> None:
                 x if ax is None else np.stack([x, x[..., ::-1] if x.ndim and isinstance(given, ShapedArray) else x])
                 for x, given, ax in zip(call.values, call.example.operands, axes, strict=True)
             ]
-            (got,) = corejax.vmap(call, in_axes=tuple(axes))(*batch)
+            outs = corejax.vmap(call, in_axes=tuple(axes))(*batch)
             for k in range(2):
                 element = [b if ax is None else b[k] for b, ax in zip(batch, axes, strict=True)]
-                close(np.asarray(got)[k], call(*element)[0], f"{call} {axes}")
+                for got, wanted in zip(outs, call(*element), strict=True):
+                    close(np.asarray(got)[k], wanted, f"{call} {axes}")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -102,15 +104,15 @@ def test_derivatives_agree_with_finite_differences(name: str) -> None:
             continue
         rng = np.random.default_rng(0)
         tangents = [rng.standard_normal(x.shape) for x in arrays]
-        (out,), (tangent,) = corejax.jvp(fun, arrays, tangents)
+        outs, pushed = corejax.jvp(fun, arrays, tangents)
         eps = 1e-6
-        plus, minus = (
-            np.asarray(fun(*(x + s * eps * t for x, t in zip(arrays, tangents, strict=True)))[0]) for s in (1, -1)
-        )
-        np.testing.assert_allclose(tangent, (plus - minus) / (2 * eps), rtol=1e-5, atol=1e-6)
+        plus, minus = (fun(*(x + s * eps * t for x, t in zip(arrays, tangents, strict=True))) for s in (1, -1))
+        for tangent, after, before in zip(pushed, plus, minus, strict=True):
+            slope = (np.asarray(after) - np.asarray(before)) / (2 * eps)
+            np.testing.assert_allclose(tangent, slope, rtol=1e-5, atol=1e-6)
         _, pullback = corejax.vjp(fun, *arrays)
-        ct = rng.standard_normal(np.shape(out))
-        cts = pullback([ct])
-        forward = float(np.sum(np.asarray(tangent) * ct))
+        out_cts = [rng.standard_normal(np.shape(out)) for out in outs]
+        cts = pullback(out_cts)
+        forward = float(sum(np.sum(np.asarray(t) * ct) for t, ct in zip(pushed, out_cts, strict=True)))
         backward = float(sum(np.sum(np.asarray(c) * t) for c, t in zip(cts, tangents, strict=True)))
         np.testing.assert_allclose(forward, backward, rtol=1e-9, atol=1e-9)

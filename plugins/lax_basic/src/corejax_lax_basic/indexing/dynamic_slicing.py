@@ -50,8 +50,8 @@ __all__ = [
 # -- public ------------------------------------------------------------------------------------------------------
 
 
-def _start_operands(name: str, operand: Any, start_indices: Any) -> list[Any]:
-    """One scalar for each axis, negative ones counted from the end, as JAX's functions take them."""
+def _start_operands(name: str, operand: Any, start_indices: Any, negative: bool | Sequence[bool]) -> list[Any]:
+    """One scalar for each axis, negative ones counted from the end where they may be."""
     aval = get_aval(operand)
     if isinstance(start_indices, tuple | list):
         starts = list(start_indices)
@@ -62,13 +62,20 @@ def _start_operands(name: str, operand: Any, start_indices: Any) -> list[Any]:
         raise TypeError(f"{name}: start_indices are a sequence of scalars or a vector, got {start_indices!r}")
     if len(starts) != aval.ndim:
         raise TypeError(f"{name}: operand {aval.str_short()} has {aval.ndim} axes, got {len(starts)} start indices")
-    return [_from_front(i, n) for i, n in zip(starts, aval.shape, strict=True)]
+    allowed = [negative] * aval.ndim if isinstance(negative, bool) else [bool(n) for n in negative]
+    if len(allowed) != aval.ndim:
+        raise TypeError(f"{name}: allow_negative_indices has an entry for each axis of {aval.str_short()}: {negative}")
+    return [_from_front(i, n, a) for i, n, a in zip(starts, aval.shape, allowed, strict=True)]
 
 
-def _from_front(index: Any, size: int) -> Any:
-    """A start that counts from the end when negative; narrow integers become int32, which counts far enough."""
+def _from_front(index: Any, size: int, negative: bool) -> Any:
+    """A start that counts from the end when negative, if it may; narrow integers become int32, which counts enough."""
     if isinstance(index, int | np.integer) and not isinstance(index, bool):
         value = int(index)
+        if value < 0 and not negative:
+            raise ValueError(
+                f"start {value} of an axis of size {size} is negative, and allow_negative_indices is False"
+            )
         value += size if value < 0 else 0
         return as_array(np.asarray(min(max(value, 0), size), dtypes.default_int_dtype()))
     index = as_array(index)
@@ -77,7 +84,7 @@ def _from_front(index: Any, size: int) -> Any:
         return index  # abstract evaluation refuses what is not an integer scalar
     if dtype.itemsize < 4:
         index, dtype = convert_element_type(index, np.int32), np.dtype(np.int32)
-    if dtypes.is_unsigned(dtype):
+    if dtypes.is_unsigned(dtype) or not negative:
         return index
     if not isinstance(index, Tracer):
         value = int(np.asarray(index))
@@ -86,7 +93,13 @@ def _from_front(index: Any, size: int) -> Any:
     return select_n_p.bind(lt_p.bind(index, zero), index, add_p.bind(index, length))
 
 
-def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int]) -> Any:
+def dynamic_slice(
+    operand: Any,
+    start_indices: Any,
+    slice_sizes: Sequence[int],
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Any:
     """A block of an array.
 
     Args:
@@ -94,26 +107,31 @@ def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int]) 
         start_indices: the block's first index along each axis: a sequence of integer scalars, or a vector. Negative
             ones count from the end; then they are clamped, so that the block lies inside the operand.
         slice_sizes: the block's shape, static.
+        allow_negative_indices: whether negative ones count from the end, for all axes or for each; else they are
+            clamped, which is less to compute where none is negative.
 
     Raises:
         TypeError: there is not one integer start for each axis, or the block is larger than the operand.
     """
-    starts = _start_operands("dynamic_slice", operand, start_indices)
+    starts = _start_operands("dynamic_slice", operand, start_indices, allow_negative_indices)
     return dynamic_slice_p.bind(operand, *starts, slice_sizes=canonical_shape(slice_sizes))
 
 
-def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
+def dynamic_update_slice(
+    operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True
+) -> Any:
     """An array with a block of it replaced.
 
     Args:
         operand: the array.
         update: the block, of the operand's dtype and rank.
         start_indices: where it goes, as in `dynamic_slice`.
+        allow_negative_indices: as in `dynamic_slice`.
 
     Raises:
         TypeError: dtypes or ranks differ, the block is larger than the operand, or a start is not an integer scalar.
     """
-    starts = _start_operands("dynamic_update_slice", operand, start_indices)
+    starts = _start_operands("dynamic_update_slice", operand, start_indices, allow_negative_indices)
     return dynamic_update_slice_p.bind(operand, update, *starts)
 
 
@@ -121,35 +139,45 @@ def _one_start(ndim: int, axis: int, start: Any) -> list[Any]:
     return [start if d == axis else 0 for d in range(ndim)]
 
 
-def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: int = 0) -> Any:
+def dynamic_slice_in_dim(
+    operand: Any, start_index: Any, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
+) -> Any:
     """`dynamic_slice` along one axis."""
     shape = get_aval(operand).shape
     axis = canonical_axis(axis, len(shape), "dynamic_slice_in_dim: axis")
     sizes = (*shape[:axis], slice_size, *shape[axis + 1 :])
-    return dynamic_slice(operand, _one_start(len(shape), axis, start_index), sizes)
+    starts = _one_start(len(shape), axis, start_index)
+    return dynamic_slice(operand, starts, sizes, allow_negative_indices=bool(allow_negative_indices))
 
 
-def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True) -> Any:
+def dynamic_index_in_dim(
+    operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
+) -> Any:
     """One element along an axis, the axis kept with size 1 or dropped."""
     axis = canonical_axis(axis, get_aval(operand).ndim, "dynamic_index_in_dim: axis")
-    out = dynamic_slice_in_dim(operand, index, 1, axis)
+    out = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
     return out if keepdims else squeeze_p.bind(out, dimensions=(axis,))
 
 
-def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: int) -> Any:
+def dynamic_update_slice_in_dim(
+    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
     """`dynamic_update_slice` along one axis."""
     ndim = get_aval(operand).ndim
     axis = canonical_axis(axis, ndim, "dynamic_update_slice_in_dim: axis")
-    return dynamic_update_slice(operand, update, _one_start(ndim, axis, start_index))
+    starts = _one_start(ndim, axis, start_index)
+    return dynamic_update_slice(operand, update, starts, allow_negative_indices=bool(allow_negative_indices))
 
 
-def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int) -> Any:
+def dynamic_update_index_in_dim(
+    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
     """One element along an axis replaced; `update` may lack the axis."""
     ndim = get_aval(operand).ndim
     axis = canonical_axis(axis, ndim, "dynamic_update_index_in_dim: axis")
     if get_aval(update).ndim != ndim:
         update = expand_dims(update, axis)
-    return dynamic_update_slice_in_dim(operand, update, index, axis)
+    return dynamic_update_slice_in_dim(operand, update, index, axis, allow_negative_indices=allow_negative_indices)
 
 
 # -- rules -------------------------------------------------------------------------------------------------------

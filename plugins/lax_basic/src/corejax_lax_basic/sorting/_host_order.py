@@ -79,8 +79,7 @@ def sorting_order(keys: Sequence[Host], axis: int, stable: bool) -> Host:
     if len(keys) > 1:
         return np.lexsort([numpy_own(k) for k in reversed(keys)], axis=axis)
     (key,) = keys
-    wide = key.dtype.itemsize > 4 or key.size < _SMALL or key.shape[axis] >= 1 << 32
-    if wide or key.dtype.itemsize < 4:  # NumPy has radix sort for 16 bits
+    if key.size < _SMALL or key.dtype.itemsize != 4 or key.shape[axis] >= 1 << 32:  # of 16 bits it is a radix sort
         return np.argsort(numpy_own(key), axis=axis, kind="stable" if stable or key.dtype.kind == "c" else None)
     packed = numbered(ordinals(np.moveaxis(key, axis, -1), True))
     packed.sort(axis=-1)
@@ -90,8 +89,9 @@ def sorting_order(keys: Sequence[Host], axis: int, stable: bool) -> Host:
 def sorted_alone(x: Host, axis: int) -> Host:
     """`x` sorted along an axis; zeros of both signs keep their order, NaNs come last."""
     own = numpy_own(x)
-    stable = own.dtype.kind == "c" or (own.dtype.kind != "f" and own.dtype.itemsize <= 2)  # a radix sort
-    if own.dtype.kind == "f":  # NumPy's fast sort does not keep signs of zeros
+    kind, bits = own.dtype.kind, 8 * own.dtype.itemsize
+    stable = own.size < _SMALL or kind == "c" or (kind != "f" and bits <= 16)  # of 16 bits it is a radix sort
+    if not stable and kind == "f":  # NumPy's fast sort does not keep signs of zeros
         signs = np.signbit(own[own == 0])
         stable = bool(signs.any()) and not signs.all()
     out = np.sort(own, axis=axis, kind="stable" if stable else None)

@@ -263,7 +263,7 @@ class TranslationContext:
 
     def call(self, closed: ClosedJaxpr, vals: Sequence[Value], name: str = "f") -> list[Value]:
         """Call a program as a private function, written once for each program object."""
-        symbol = self.module.private_function(closed, name, self.scope)
+        symbol = self.function(closed, name)
         number = self._counter[0] = self._counter[0] + 1
         out_avals = closed.out_avals
         names = ", ".join(v.name for v in vals)
@@ -274,6 +274,10 @@ class TranslationContext:
         if len(out_avals) == 1:
             return [Value(f"%{number}", out_avals[0])]
         return [Value(f"%{number}#{i}", a) for i, a in enumerate(out_avals)]
+
+    def function(self, closed: ClosedJaxpr, name: str = "f") -> str:
+        """The symbol of a private function for a program, written once for each program object."""
+        return self.module.private_function(closed, name, self.scope)  # type: ignore[no-any-return]
 
     def inline(self, closed: ClosedJaxpr, vals: Sequence[Value]) -> list[Value]:
         """Write a program's operations here."""
