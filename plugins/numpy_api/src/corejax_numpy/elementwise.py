@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import Primitive, as_array, dtypes
+from corejax.extend import Primitive, as_array, dtypes, get_aval
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     array_argument,
@@ -300,7 +300,7 @@ def conjugate(x: Any, /) -> Any:
 def isnan(x: Any, /) -> Any:
     """Whether elements are NaN."""
     x = array_argument("isnan", x)
-    return lax.ne(x, x)
+    return lax.ne_p.bind(x, x)
 
 
 def isinf(x: Any, /) -> Any:
@@ -331,25 +331,28 @@ def _everywhere(x: Any, value: bool) -> Any:
 # -- several arguments -------------------------------------------------------------------------------------------
 
 
-def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
-    """`x` where `condition` is nonzero, else `y`; all three broadcast together.
+def where(condition: Any, x: Any = None, y: Any = None, /, *, size: Any = None, fill_value: Any = None) -> Any:
+    """`x` where `condition` is nonzero, else `y`; all three broadcast together. With the condition alone, its indices.
 
     Args:
         condition: a boolean array; elements of another dtype count as true where they differ from zero.
         x: values where it is true.
         y: values elsewhere.
+        size: of the condition alone: how many indices there are in the result, as of `nonzero`.
+        fill_value: of the condition alone: what stands for indices that are not there, as of `nonzero`.
 
     Returns:
-        An array of the dtype that `x` and `y` promote to.
+        An array of the dtype that `x` and `y` promote to; or what `nonzero(condition, size=..., fill_value=...)` gives.
 
     Raises:
-        NotImplementedError: only `condition` is given: the number of its nonzero elements is no static shape.
-        ValueError: the shapes do not broadcast together.
+        ValueError: the shapes do not broadcast together, or only one of `x` and `y` is given.
     """
     if x is None or y is None:
-        raise NotImplementedError("where: give both x and y; with the condition alone the result has no static shape")
+        return _indices(condition, x, y, size, fill_value)
+    if size is not None or fill_value is not None:
+        raise ValueError("where: `size` and `fill_value` go with the condition alone, not with x and y")
     aval, which = getattr(x, "aval", None), getattr(condition, "aval", None)
-    if which is None or which.dtype != dtypes.bool_:
+    if which is None or which.dtype is not dtypes.bool_:
         condition = to_bool(array_argument("where", condition))
         which = condition.aval
     if aval is None or getattr(y, "aval", None) is not aval:
@@ -358,6 +361,14 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
         return lax.select_n_p.bind(condition, y, x)
     condition, x, y = lax.broadcast_operands(condition, x, y, name="where")
     return lax.select_n_p.bind(condition, y, x)
+
+
+def _indices(condition: Any, x: Any, y: Any, size: Any, fill_value: Any) -> Any:
+    if x is not None or y is not None:
+        raise ValueError(f"where: give both x and y or neither, got {x!r} and {y!r}")
+    from corejax_numpy import numpy
+
+    return numpy.nonzero(condition, size=size, fill_value=fill_value)
 
 
 def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
@@ -374,17 +385,22 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
     if arr is None:
         raise ValueError("clip: give the array that is to be limited")
     out = array_argument("clip", arr)
-    for position, bound in enumerate((out, min, max)):
-        if bound is not None and _is_complex(operand("clip", bound, position)):
-            raise ValueError("clip: complex numbers have no order; clip their real and imaginary parts")
+    if out.aval.dtype in _COMPLEX or type(min) not in _REAL or type(max) not in _REAL:
+        _check_order(out, min, max)
     if min is not None:
         out = maximum(out, min)
     return out if max is None else minimum(out, max)
 
 
-def _is_complex(x: Any) -> bool:
-    aval = getattr(x, "aval", None)
-    return type(x) is complex if aval is None else dtypes.is_complex(aval.dtype)
+_COMPLEX = _dtypes_that(dtypes.is_complex)
+_REAL = frozenset({type(None), int, float})
+
+
+def _check_order(*xs: Any) -> None:
+    """Refuse complex numbers, which have none."""
+    for position, x in enumerate(xs):
+        if x is not None and dtypes.is_complex(get_aval(operand("clip", x, position)).dtype):
+            raise ValueError("clip: complex numbers have no order; clip their real and imaginary parts")
 
 
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
