@@ -9,6 +9,7 @@ from typing import Any as _Any
 
 from corejax.extend import exported as _exported
 from corejax.extend import missing_name as _missing_name
+from corejax_lax_basic._base.accuracy import *
 from corejax_lax_basic._base.constants import *
 from corejax_lax_basic._base.rows import ROWS as _ROWS
 from corejax_lax_basic._base.scalars import *

@@ -65,9 +65,13 @@ _NUMPY_NAMES = {
     "reduce_sum": "sum",
     "reduce_prod": "prod",
     "is_finite": "isfinite",
+    "atan2": "arctan2",
+    "shift_left": "left_shift",
+    "shift_right_arithmetic": "right_shift",
+    "shift_right_logical": "right_shift",
 }
 # Primitives without a counterpart there that would accept more.
-_LAX_ONLY = frozenset({"rsqrt", "logistic", "complex", "real", "imag", "conj"})
+_LAX_ONLY = frozenset({"rsqrt", "logistic", "complex", "real", "imag", "conj", "mulhi"})
 _POSITIONS = ("first", "second", "third", "fourth", "fifth")
 
 

@@ -48,8 +48,9 @@ def _bits(name: str, given: Any) -> int:
 
 
 def _impl(x: Any, *, exponent_bits: int, mantissa_bits: int) -> Any:
-    if x.dtype.itemsize == 1:  # through a wider format, from which the rounded numbers come back exactly
-        return _impl(x.astype(np.float32), exponent_bits=exponent_bits, mantissa_bits=mantissa_bits).astype(x.dtype)
+    if x.dtype.itemsize == 1:  # as XLA, through the wider format with as many bits of exponent
+        wider = x.astype(np.float16 if dtypes.finfo(x.dtype).nexp <= 5 else np.float32)
+        return _impl(wider, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits).astype(x.dtype)
     info = dtypes.finfo(x.dtype)
     word = np.dtype(f"u{x.dtype.itemsize}").type
     bits, one = x.view(word), word(1)
@@ -65,8 +66,7 @@ def _impl(x: Any, *, exponent_bits: int, mantissa_bits: int) -> Any:
         exponent = bits >> word(info.nmant)
         bits = np.where(exponent > word(bias + reduced), infinity, bits)
         bits = np.where(exponent <= word(bias - reduced), word(0), bits)
-    rounded = (bits | sign).astype(word).view(x.dtype)
-    return np.where(np.isnan(x), x if mantissa_bits else (infinity | sign).astype(word).view(x.dtype), rounded)
+    return np.where(np.isnan(x), x, (bits | sign).astype(word).view(x.dtype))
 
 
 @takes("reduce_precision", 1)

@@ -21,6 +21,7 @@ from corejax.extend import (
     get_aval,
 )
 from corejax_lax_basic._base import by_name
+from corejax_lax_basic._base.accuracy import checked_accuracy
 from corejax_lax_basic._base.derivatives import Derivative, Function
 from corejax_lax_basic._base.rows import defined
 from corejax_lax_basic._base.type_rules import Kinds, elementwise
@@ -48,17 +49,24 @@ def unary(
         stablehlo: the StableHLO operation that it is; None where `translations` has a rule for it.
         derivative: `tangents(...)`, `tangents_with_result(...)`, `linear(...)`, `jvp_rule(...)`, or `defzero`.
         doc: docstring of the function and the primitive.
-        more: see `_primitive`.
+        more: see `_primitive`; and `accuracy=True` for a function that takes one, a param of the primitive where it
+            is given, which impl and derivative take too.
 
     Returns:
         The function and the primitive.
     """
+    with_accuracy = more.pop("accuracy", False)
     primitive = _primitive(name, 1, impl, accepts, stablehlo, derivative, doc, **more)
 
     def function(x: Any) -> Any:
         return primitive.bind(x)
 
-    return defined(function, primitive, more.get("function", ""))
+    def accurate(x: Any, *, accuracy: Any = None) -> Any:
+        if accuracy is None:
+            return primitive.bind(x)
+        return primitive.bind(x, accuracy=checked_accuracy(name, accuracy))
+
+    return defined(accurate if with_accuracy else function, primitive, more.get("function", ""))
 
 
 def binary(

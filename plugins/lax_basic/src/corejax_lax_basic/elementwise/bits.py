@@ -103,7 +103,7 @@ def _clz(x: Any) -> Any:
 
 
 population_count, population_count_p = unary(
-    "population_count", _population_count, INTEGER, "popcnt",
+    "population_count", _population_count, INTEGER, None,
     defzero,
     "How many bits are set, in the dtype of `x`; integer (StableHLO `popcnt`).",
 )  # fmt: skip

@@ -12,6 +12,7 @@ import numpy as np
 
 from corejax.extend import Primitive, ShapedArray, defvectorized, defzero, register_param_type
 from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.narrow_floats import through_float32
 from corejax_lax_basic._base.type_rules import FLOAT, check_kind
 from corejax_lax_basic.elementwise._family import binary
 
@@ -53,6 +54,7 @@ def _method(given: Any) -> RoundingMethod:
         raise ValueError(f"round: `rounding_method` has to be {known}, got {given!r}") from None
 
 
+@through_float32  # there are formats without -0.0
 def _round_impl(x: Any, *, rounding_method: RoundingMethod) -> Any:
     if rounding_method is RoundingMethod.TO_NEAREST_EVEN:
         return np.rint(x)
@@ -75,8 +77,14 @@ defvectorized(round_p)
 
 # -- nextafter -----------------------------------------------------------------------------------------------------
 
+
+def _nextafter(x: Any, y: Any) -> Any:
+    out = np.nextafter(x, y)
+    return out if x.dtype.itemsize > 2 else np.where(x == y, y, out)  # NumPy says the first of two zeros
+
+
 nextafter, nextafter_p = binary(
-    "nextafter", np.nextafter, FLOAT, "chlo.next_after",
+    "nextafter", _nextafter, FLOAT, None,
     defzero,
     """The number of the dtype that is next to `x` towards `y`; floating-point.
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 from typing import Any
 
 from corejax.extend import dtypes, get_aval
+from corejax_lax_basic._base.accuracy import is_highest
 from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
 from corejax_lax_basic._base.type_rules import INEXACT
 from corejax_lax_basic.elementwise import _complex_values
 from corejax_lax_basic.elementwise._family import binary, constant, unary
 from corejax_lax_basic.elementwise.arithmetic import add, div, mul, neg, sub
 from corejax_lax_basic.elementwise.powers import square
-from corejax_lax_basic.elementwise.unary import rsqrt
+from corejax_lax_basic.elementwise.unary import logistic, rsqrt
 
 __all__: list[str] = []  # rows bring their own names
 
@@ -32,36 +33,48 @@ def _one(x: Any) -> Any:
 
 sin, sin_p = unary(
     "sin", _complex_values.sin, INEXACT, "sine",
-    tangents(lambda t, x: mul(cos(x), t)),
+    tangents(lambda t, x, **how: mul(cos(x, **how), t)),
     "Sine of radians; floating-point or complex (StableHLO `sine`).",
+    accuracy=True,
 )  # fmt: skip
 
 cos, cos_p = unary(
     "cos", _complex_values.cos, INEXACT, "cosine",
-    tangents(lambda t, x: mul(neg(sin(x)), t)),
+    tangents(lambda t, x, **how: mul(neg(sin(x, **how)), t)),
     "Cosine of radians; floating-point or complex (StableHLO `cosine`).",
+    accuracy=True,
 )  # fmt: skip
 
 tan, tan_p = unary(
     "tan", _complex_values.tan, INEXACT, "tan",
-    tangents_with_result(lambda t, out, x: mul(add(_one(x), mul(out, out)), t)),
+    tangents_with_result(lambda t, out, x, **how: mul(add(_one(x), mul(out, out)), t)),
     "Tangent of radians; floating-point or complex (StableHLO `tan`).",
+    accuracy=True,
 )  # fmt: skip
+
+
+def _tanh_tangent(t: Any, out: Any, x: Any, **how: Any) -> Any:
+    if is_highest(how):  # 1 / cosh(x)^2
+        sides = (logistic(mul(constant(x, factor), x), **how) for factor in (2, -2))
+        return mul(mul(constant(x, 4), mul(*sides)), t)
+    return mul(mul(add(_one(x), out), sub(_one(x), out)), t)
+
 
 tanh, tanh_p = unary(
     "tanh", _complex_values.tanh, INEXACT, "tanh",
-    tangents_with_result(lambda t, out, x: mul(mul(add(_one(x), out), sub(_one(x), out)), t)),
+    tangents_with_result(_tanh_tangent),
     "Hyperbolic tangent; floating-point or complex (StableHLO `tanh`).",
+    accuracy=True,
 )  # fmt: skip
 
 sinh, sinh_p = unary(
-    "sinh", _complex_values.sinh, INEXACT, "chlo.sinh",
+    "sinh", _complex_values.sinh, INEXACT, None,
     tangents(lambda t, x: mul(cosh(x), t)),
     "Hyperbolic sine; floating-point or complex.",
 )  # fmt: skip
 
 cosh, cosh_p = unary(
-    "cosh", _complex_values.cosh, INEXACT, "chlo.cosh",
+    "cosh", _complex_values.cosh, INEXACT, None,
     tangents(lambda t, x: mul(sinh(x), t)),
     "Hyperbolic cosine; floating-point or complex.",
 )  # fmt: skip
@@ -120,7 +133,7 @@ def _over_squares(numerator: Any, x: Any, y: Any) -> Any:
 
 
 atan2, atan2_p = binary(
-    "atan2", _complex_values.atan2, INEXACT, "atan2",
+    "atan2", _complex_values.atan2, INEXACT, None,
     tangents(
         lambda t, x, y: mul(_over_squares(y, x, y), t),
         lambda t, x, y: mul(_over_squares(neg(x), x, y), t),

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import defzero, dtypes, get_aval
+from corejax_lax_basic._base.accuracy import is_highest
 from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
 from corejax_lax_basic._base.narrow_floats import through_float32
 from corejax_lax_basic._base.type_rules import FLOAT, INEXACT, NUMERIC, to_bool
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise import _complex_values
 from corejax_lax_basic.elementwise._family import constant, unary
-from corejax_lax_basic.elementwise.arithmetic import add, div, mul, sub
+from corejax_lax_basic.elementwise.arithmetic import add, div, mul, neg, sub
 from corejax_lax_basic.elementwise.comparison import eq, ge
 from corejax_lax_basic.elementwise.complex_numbers import conj, real
 from corejax_lax_basic.elementwise.select import select_n
@@ -102,61 +103,79 @@ is_finite, is_finite_p = unary(
 
 exp, exp_p = unary(
     "exp", _complex_values.exp, INEXACT, "exponential",
-    tangents_with_result(lambda t, out, x: mul(out, t)),
+    tangents_with_result(lambda t, out, x, **how: mul(out, t)),
     "Exponential; floating-point or complex (StableHLO `exponential`).",
+    accuracy=True,
 )  # fmt: skip
 
 exp2, exp2_p = unary(
     "exp2", _complex_values.exp2, INEXACT, None,
-    tangents_with_result(lambda t, out, x: mul(mul(log(constant(x, 2)), out), t)),
+    tangents_with_result(lambda t, out, x, **how: mul(mul(log(constant(x, 2)), out), t)),
     "2 to the power `x`; floating-point or complex.",
+    accuracy=True,
 )  # fmt: skip
+
+
+def _expm1_tangent(t: Any, out: Any, x: Any, **how: Any) -> Any:
+    return mul(exp(x, **how) if is_highest(how) else add(out, _one(x)), t)
+
 
 expm1, expm1_p = unary(
     "expm1", _complex_values.expm1, INEXACT, "exponential_minus_one",
-    tangents_with_result(lambda t, out, x: mul(add(out, _one(x)), t)),
+    tangents_with_result(_expm1_tangent),
     "`exp(x) - 1`, accurate near 0; floating-point or complex (StableHLO `exponential_minus_one`).",
+    accuracy=True,
 )  # fmt: skip
 
 log, log_p = unary(
     "log", _complex_values.log, INEXACT, "log",
-    tangents(lambda t, x: div(t, x)),
+    tangents(lambda t, x, **how: div(t, x)),
     "Natural logarithm, NaN below 0; floating-point or complex, principal branch (StableHLO `log`).",
+    accuracy=True,
 )  # fmt: skip
 
 log1p, log1p_p = unary(
     "log1p", _complex_values.log1p, INEXACT, "log_plus_one",
-    tangents(lambda t, x: div(t, add(x, _one(x)))),
+    tangents(lambda t, x, **how: div(t, add(x, _one(x)))),
     "`log(1 + x)`, accurate near 0; floating-point or complex (StableHLO `log_plus_one`).",
+    accuracy=True,
 )  # fmt: skip
 
 sqrt, sqrt_p = unary(
     "sqrt", _complex_values.sqrt, INEXACT, "sqrt",
-    tangents_with_result(lambda t, out, x: mul(div(constant(out, 0.5), out), t)),
+    tangents_with_result(lambda t, out, x, **how: mul(div(constant(out, 0.5), out), t)),
     "Square root, NaN below 0; floating-point or complex, principal branch (StableHLO `sqrt`).",
+    accuracy=True,
 )  # fmt: skip
 
 rsqrt, rsqrt_p = unary(
     "rsqrt", _complex_values.rsqrt, INEXACT, "rsqrt",
-    tangents_with_result(lambda t, out, x: mul(mul(constant(out, -0.5), div(out, x)), t)),
+    tangents_with_result(lambda t, out, x, **how: mul(mul(constant(out, -0.5), div(out, x)), t)),
     "`1 / sqrt(x)`; floating-point or complex (StableHLO `rsqrt`).",
+    accuracy=True,
 )  # fmt: skip
 
 cbrt, cbrt_p = unary(
-    "cbrt", np.cbrt, FLOAT, "cbrt",
-    tangents_with_result(lambda t, out, x: mul(div(constant(x, 1 / 3), mul(out, out)), t)),
+    "cbrt", _complex_values.cbrt, FLOAT, "cbrt",
+    tangents_with_result(lambda t, out, x, **how: mul(div(constant(x, 1 / 3), mul(out, out)), t)),
     "Cube root, of negative numbers too; floating-point (StableHLO `cbrt`).",
+    accuracy=True,
 )  # fmt: skip
 
 
 @through_float32
-def _logistic(x: Any) -> Any:
+def _logistic(x: Any, *, accuracy: Any = None) -> Any:
     one = x.dtype.type(1)
     return _complex_values.divide(one, one + _complex_values.exp(-x))
 
 
+def _logistic_tangent(t: Any, out: Any, x: Any, **how: Any) -> Any:
+    return mul(mul(out, logistic(neg(x), **how) if is_highest(how) else sub(_one(x), out)), t)
+
+
 logistic, logistic_p = unary(
     "logistic", _logistic, INEXACT, None,
-    tangents_with_result(lambda t, out, x: mul(mul(out, sub(_one(x), out)), t)),
+    tangents_with_result(_logistic_tangent),
     "The sigmoid function `1 / (1 + exp(-x))`; floating-point or complex.",
+    accuracy=True,
 )  # fmt: skip

@@ -11,6 +11,7 @@ from corejax_lax_basic.translations.elementwise import complex_numbers as comple
 from corejax_lax_basic.translations.elementwise import powers as powers
 from corejax_lax_basic.translations.elementwise import rounding as rounding
 from corejax_lax_basic.translations.elementwise import select as select
+from corejax_lax_basic.translations.elementwise import trigonometry as trigonometry
 from corejax_lax_basic.translations.elementwise import unary as unary
 from corejax_lax_basic.translations.indexing import dynamic_slicing as dynamic_slicing
 from corejax_lax_basic.translations.linear import dot as dot

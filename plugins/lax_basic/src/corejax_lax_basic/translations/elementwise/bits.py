@@ -1,4 +1,4 @@
-"""StableHLO of the upper half of products."""
+"""StableHLO of the upper half of products, and of counts of bits."""
 
 from __future__ import annotations
 
@@ -7,8 +7,19 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import dtypes, xla_translations
-from corejax_lax_basic.elementwise.bits import mulhi_p
+from corejax_lax_basic.elementwise.bits import mulhi_p, population_count_p
 from corejax_lax_basic.translations.elementwise._family import expanded
+
+
+@xla_translations.register(population_count_p)
+def _population_count(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+    (x,) = in_vals
+    bits = dtypes.iinfo(x.aval.dtype).bits
+    if bits >= 8:
+        return ctx.op("popcnt", x, out=x.aval)
+    wide = ctx.convert(x, np.dtype(np.uint8))  # XLA counts the copies of the sign bit, too
+    wide = ctx.op("and", wide, ctx.full(wide.aval, 2**bits - 1), out=wide.aval)
+    return ctx.convert(ctx.op("popcnt", wide, out=wide.aval), x.aval.dtype)
 
 
 @xla_translations.register(mulhi_p)
