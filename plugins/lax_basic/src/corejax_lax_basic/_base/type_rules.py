@@ -67,7 +67,9 @@ _NUMPY_NAMES = {
     "is_finite": "isfinite",
 }
 # Primitives without a counterpart there that would accept more.
-_LAX_ONLY = frozenset({"rsqrt", "logistic", "complex", "real", "imag", "conj"})
+_LAX_ONLY = frozenset({"rsqrt", "logistic", "complex", "real", "imag", "conj"}) | {
+    "polygamma", "zeta", "igamma", "igammac", "igamma_grad_a", "random_gamma_grad", "regularized_incomplete_beta",
+}  # fmt: skip
 _POSITIONS = ("first", "second", "third", "fourth", "fifth")
 
 
