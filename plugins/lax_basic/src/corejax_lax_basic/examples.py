@@ -10,8 +10,9 @@ from corejax_lax_basic.indexing import examples as indexing
 from corejax_lax_basic.linear import examples as linear
 from corejax_lax_basic.reductions import examples as reductions
 from corejax_lax_basic.shape import examples as shape
+from corejax_lax_basic.special import examples as special
 
-_PACKAGES = (conversion, creation, elementwise, indexing, linear, reductions, shape)
+_PACKAGES = (conversion, creation, elementwise, indexing, linear, reductions, shape, special)
 _NAMED = {name: make for package in _PACKAGES for name, make in package.NAMED.items()}
 
 

@@ -38,6 +38,10 @@ from corejax_lax_basic.shape.broadcasting import *
 from corejax_lax_basic.shape.joining import *
 from corejax_lax_basic.shape.rearranging import *
 from corejax_lax_basic.shape.slicing import *
+from corejax_lax_basic.special.bessel import *
+from corejax_lax_basic.special.error_functions import *
+from corejax_lax_basic.special.gamma import *
+from corejax_lax_basic.special.incomplete import *
 
 # What rows of tables define: `sin`, `sin_p`, ...
 for _name, _value in _ROWS.items():

@@ -21,3 +21,7 @@ from corejax_lax_basic.translations.shape import broadcasting as broadcasting
 from corejax_lax_basic.translations.shape import joining as joining
 from corejax_lax_basic.translations.shape import rearranging as rearranging
 from corejax_lax_basic.translations.shape import slicing as slicing
+from corejax_lax_basic.translations.special import bessel as bessel
+from corejax_lax_basic.translations.special import error_functions as error_functions
+from corejax_lax_basic.translations.special import gamma as gamma
+from corejax_lax_basic.translations.special import incomplete as incomplete
