@@ -107,8 +107,8 @@ class ArrayMethods:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise TypeError(
-            "arrays are immutable: x[index] = value is not defined. Make a new one, for example with "
-            "corejax.numpy.where or corejax.lax.dynamic_update_slice"
+            "arrays are immutable: x[index] = value is not defined. Make a new one: x = x.at[index].set(value), "
+            "and x = x.at[index].add(value) in place of x[index] += value"
         )
 
     def __getattr__(self, name: str) -> Any:

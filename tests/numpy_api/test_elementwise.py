@@ -183,7 +183,7 @@ def test_where_of_scalars() -> None:
     check_types(lambda xp: xp.where(True, 1, 2.0))
     check_types(lambda xp, c: xp.where(c, 1, 2), MASK)
     for call in (lambda: jnp.where(MASK, None, 1), lambda: jnp.where(MASK, 1)):
-        with pytest.raises(ValueError, match="both x and y or neither"):
+        with pytest.raises(ValueError, match="both x and y, or neither"):
             call()
     with pytest.raises(ValueError, match="go with the condition alone"):
         jnp.where(MASK, 1, 2, size=3)

@@ -29,7 +29,12 @@ from corejax_lax_basic.elementwise.rounding import *
 from corejax_lax_basic.elementwise.select import *
 from corejax_lax_basic.elementwise.trigonometry import *
 from corejax_lax_basic.elementwise.unary import *
+from corejax_lax_basic.indexing.dimension_numbers import *
 from corejax_lax_basic.indexing.dynamic_slicing import *
+from corejax_lax_basic.indexing.gather import *
+from corejax_lax_basic.indexing.scatter import *
+from corejax_lax_basic.indexing.scatter_apply import *
+from corejax_lax_basic.indexing.scatter_combining import *
 from corejax_lax_basic.linear.dot import *
 from corejax_lax_basic.reductions.associative_scan import *
 from corejax_lax_basic.reductions.cumulative import *

@@ -36,9 +36,9 @@ def corejax_export_namespaces() -> Mapping[str, str]:
 @hookimpl
 def corejax_provide_array_methods() -> Mapping[str, Any]:
     """Operators, indexing and methods of arrays and tracers."""
-    from corejax_lax_basic.arrays import indexing, methods, operators
+    from corejax_lax_basic.arrays import at, indexing, methods, operators
 
-    return {**operators.OPERATORS, **methods.METHODS, **indexing.METHODS}
+    return {**operators.OPERATORS, **methods.METHODS, **indexing.METHODS, **at.METHODS}
 
 
 @hookimpl

@@ -194,7 +194,6 @@ cos      = inexact_function("cos",      lax.cos_p,      "Cosine, of radians.")
 tan      = inexact_function("tan",      lax.tan_p,      "Tangent, of radians.")
 tanh     = inexact_function("tanh",     lax.tanh_p,     "Hyperbolic tangent.")
 exp      = inexact_function("exp",      lax.exp_p,      "Exponential.")
-exp2     = inexact_function("exp2",     lambda x: lax.exp(_scaled(x, lax.mul, math.log(2))), "2 to the power `x`.")
 expm1    = inexact_function("expm1",    lax.expm1_p,    "`exp(x) - 1`, accurate near 0.")
 log      = inexact_function("log",      lax.log_p,      "Natural logarithm, NaN below 0.")
 log2     = inexact_function("log2",     _logarithm(2),  "Logarithm to base 2, NaN below 0.")
@@ -331,26 +330,20 @@ def _everywhere(x: Any, value: bool) -> Any:
 # -- several arguments -------------------------------------------------------------------------------------------
 
 
-def where(condition: Any, x: Any = None, y: Any = None, /, *, size: Any = None, fill_value: Any = None) -> Any:
-    """`x` where `condition` is nonzero, else `y`; all three broadcast together. With the condition alone, its indices.
+def where(condition: Any, x: Any, y: Any) -> Any:
+    """`x` where `condition` is nonzero, else `y`; all three broadcast together.
 
     Args:
         condition: a boolean array; elements of another dtype count as true where they differ from zero.
         x: values where it is true.
         y: values elsewhere.
-        size: of the condition alone: how many indices there are in the result, as of `nonzero`.
-        fill_value: of the condition alone: what stands for indices that are not there, as of `nonzero`.
 
     Returns:
-        An array of the dtype that `x` and `y` promote to; or what `nonzero(condition, size=..., fill_value=...)` gives.
+        An array of the dtype that `x` and `y` promote to.
 
     Raises:
-        ValueError: the shapes do not broadcast together, or only one of `x` and `y` is given.
+        ValueError: the shapes do not broadcast together.
     """
-    if x is None or y is None:
-        return _indices(condition, x, y, size, fill_value)
-    if size is not None or fill_value is not None:
-        raise ValueError("where: `size` and `fill_value` go with the condition alone, not with x and y")
     aval, which = getattr(x, "aval", None), getattr(condition, "aval", None)
     if which is None or which.dtype is not dtypes.bool_:
         condition = to_bool(array_argument("where", condition))
@@ -361,14 +354,6 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: Any = None, 
         return lax.select_n_p.bind(condition, y, x)
     condition, x, y = lax.broadcast_operands(condition, x, y, name="where")
     return lax.select_n_p.bind(condition, y, x)
-
-
-def _indices(condition: Any, x: Any, y: Any, size: Any, fill_value: Any) -> Any:
-    if x is not None or y is not None:
-        raise ValueError(f"where: give both x and y or neither, got {x!r} and {y!r}")
-    from corejax_numpy import numpy
-
-    return numpy.nonzero(condition, size=size, fill_value=fill_value)
 
 
 def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:

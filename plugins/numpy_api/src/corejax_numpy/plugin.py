@@ -15,5 +15,6 @@ def corejax_declare_api_version() -> int:
 
 @hookimpl
 def corejax_export_namespaces() -> Mapping[str, str]:
-    """`corejax.numpy` and `corejax.nn`."""
-    return {"numpy": "corejax_numpy.numpy", "nn": "corejax_numpy.nn"}
+    """`corejax.numpy`, `corejax.nn`, `corejax.ops` and `corejax.flatten_util`."""
+    names = ("flatten_util", "nn", "numpy", "ops")
+    return {name: f"corejax_numpy.{name}" for name in names}

@@ -23,3 +23,8 @@ def sub(x: Any, y: Any) -> Any:
 def select_n(which: Any, *cases: Any) -> Any:
     """For each element, the case that `which` names."""
     return primitives["select_n"].bind(which, *cases)
+
+
+def scatter_add(x: Any, indices: Any, updates: Any, dimension_numbers: Any, **params: Any) -> Any:
+    """Updates added to windows of an array."""
+    return primitives["scatter-add"].bind(x, indices, updates, dimension_numbers=dimension_numbers, **params)

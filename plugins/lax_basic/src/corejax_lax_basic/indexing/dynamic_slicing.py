@@ -20,16 +20,20 @@ from corejax.extend import (
     is_undef_primal,
     jvp_rules,
     move_batch_axis,
+    vmap_rules,
     zero_cotangent,
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import Ints, canonical_axis, canonical_shape
-from corejax_lax_basic.conversion.convert import as_weak_as, convert_element_type
+from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise.arithmetic import add_p
 from corejax_lax_basic.elementwise.comparison import lt_p
 from corejax_lax_basic.elementwise.select import select_n_p
-from corejax_lax_basic.indexing._batched_blocks import put_blocks, take_blocks
-from corejax_lax_basic.shape.broadcasting import expand_dims
+from corejax_lax_basic.indexing.dimension_numbers import CLIP, GatherDimensionNumbers, ScatterDimensionNumbers
+from corejax_lax_basic.indexing.gather import gather_p
+from corejax_lax_basic.indexing.scatter import scatter_p
+from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p, expand_dims
+from corejax_lax_basic.shape.joining import concatenate
 from corejax_lax_basic.shape.rearranging import squeeze_p
 
 __all__ = [
@@ -197,21 +201,33 @@ def _slice_transpose(ct: Any, x: Any, *starts: Any, slice_sizes: Ints) -> list[A
 def _slice_vmap(axis_size: int, vals: Any, dims: Any, *, slice_sizes: Ints) -> Any:
     (x, *starts), (d, *start_dims) = vals, dims
     if any(b is not None for b in start_dims):
-        common = _common_block(axis_size, move_batch_axis(axis_size, d, 0, x), starts, start_dims, slice_sizes)
-        return as_weak_as(take_blocks(axis_size, common, starts, start_dims, slice_sizes), x), 0
+        numbers = GatherDimensionNumbers(tuple(range(len(starts))), (), tuple(range(len(starts))))
+        options = {"unique_indices": True, "indices_are_sorted": True, "mode": CLIP, "fill_value": None}
+        indices, d_indices = _batched_starts(axis_size, starts, start_dims)
+        params = {"dimension_numbers": numbers, "slice_sizes": slice_sizes, **options}
+        return vmap_rules.lookup(gather_p)(axis_size, (x, indices), (d, d_indices), **params)
     starts.insert(d, np.zeros((), get_aval(starts[0]).dtype)[()] if starts else np.int32(0))
     sizes = (*slice_sizes[:d], axis_size, *slice_sizes[d:])
     return dynamic_slice_p.bind(x, *starts, slice_sizes=sizes), d
 
 
-def _common_block(axis_size: int, x: Any, starts: Sequence[Any], dims: Sequence[int | None], sizes: Ints) -> Any:
-    """The block along the axes whose starts are the same for the whole batch, which lies in front."""
-    if all(d is not None for d in dims):
-        return x
-    zero = np.zeros((), get_aval(starts[0]).dtype)[()]
-    common = [s if d is None else zero for s, d in zip(starts, dims, strict=True)]
-    kept = tuple(s if d is None else n for s, d, n in zip(sizes, dims, get_aval(x).shape[1:], strict=True))
-    return dynamic_slice_p.bind(x, zero, *common, slice_sizes=(axis_size, *kept))
+def _batched_starts(axis_size: int, starts: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, int]:
+    """Starts as the components of an index, with the batch in front: `(axis_size, len(starts))`."""
+    avals = [get_aval(s) for s in starts]
+    dtype = starts_dtype([aval.dtype for aval in avals])
+    columns = []
+    for start, d, aval in zip(starts, dims, avals, strict=True):
+        start = start if aval.dtype == dtype else convert_element_type(start, dtype)
+        axes = () if d is None else (0,)
+        columns.append(broadcast_in_dim_p.bind(start, shape=(axis_size, 1), broadcast_dimensions=axes))
+    return concatenate(columns, 1) if len(columns) > 1 else columns[0], 0
+
+
+def starts_dtype(dtypes_: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
+    """One dtype for starts: their own, or a signed one that counts as far as any of them."""
+    if len(set(dtypes_)) == 1:
+        return dtypes_[0]
+    return np.dtype(np.int64 if any(d.itemsize > 4 or d == np.uint32 for d in dtypes_) else np.int32)
 
 
 dynamic_slice_p = Primitive(
@@ -268,9 +284,15 @@ def _update_transpose(ct: Any, x: Any, update: Any, *starts: Any) -> list[Any]:
 
 def _update_vmap(axis_size: int, vals: Any, dims: Any) -> Any:
     (x, update, *starts), (d, d_update, *start_dims) = vals, dims
-    x, update = move_batch_axis(axis_size, d, 0, x), move_batch_axis(axis_size, d_update, 0, update)
     if any(b is not None for b in start_dims):
-        return as_weak_as(put_blocks(axis_size, x, update, starts, start_dims), x, update), 0
+        numbers = ScatterDimensionNumbers(tuple(range(len(starts))), (), tuple(range(len(starts))))
+        options = {"unique_indices": True, "indices_are_sorted": True, "mode": CLIP}
+        indices, d_indices = _batched_starts(axis_size, starts, start_dims)
+        if not get_aval(update).weak_type:
+            x = convert_element_type(x, get_aval(x).dtype)  # or the scatter were as weakly typed as it
+        operands, places = (x, indices, update), (d, d_indices, d_update)
+        return vmap_rules.lookup(scatter_p)(axis_size, operands, places, dimension_numbers=numbers, **options)
+    x, update = move_batch_axis(axis_size, d, 0, x), move_batch_axis(axis_size, d_update, 0, update)
     starts.insert(0, np.zeros((), get_aval(starts[0]).dtype)[()] if starts else np.int32(0))
     return dynamic_update_slice_p.bind(x, update, *starts), 0
 

@@ -14,6 +14,8 @@ from corejax_lax_basic.translations.elementwise import select as select
 from corejax_lax_basic.translations.elementwise import trigonometry as trigonometry
 from corejax_lax_basic.translations.elementwise import unary as unary
 from corejax_lax_basic.translations.indexing import dynamic_slicing as dynamic_slicing
+from corejax_lax_basic.translations.indexing import gather as gather
+from corejax_lax_basic.translations.indexing import scatter as scatter
 from corejax_lax_basic.translations.linear import dot as dot
 from corejax_lax_basic.translations.reductions import cumulative as cumulative
 from corejax_lax_basic.translations.reductions import reduce as reduce

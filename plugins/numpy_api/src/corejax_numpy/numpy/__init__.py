@@ -57,11 +57,18 @@ _MODULES = {
         deg2rad=radians degrees divide divmod equal exp expm1 fix=trunc float_power floor floor_divide fmod greater
         greater_equal imag invert=bitwise_invert isclose isfinite isinf isnan less less_equal log log10 log1p log2
         logical_not mod=remainder not_equal positive pow=power power rad2deg=degrees radians real reciprocal remainder
-        sign sin sqrt square tan tanh true_divide=divide trunc where
+        sign sin sqrt square tan tanh true_divide=divide trunc
     """,
     "floating": """
         around=round copysign fabs fmax fmin frexp heaviside isneginf isposinf ldexp modf nan_to_num nextafter rint
         round signbit spacing
+    """,
+    "index_tricks": """
+        c_ diag_indices diag_indices_from index_exp indices ix_ mgrid ogrid r_ ravel_multi_index s_ tril_indices
+        tril_indices_from triu_indices triu_indices_from unravel_index
+    """,
+    "indexing": """
+        choose fill_diagonal place put put_along_axis take take_along_axis
     """,
     "integers": """
         bitwise_count bitwise_left_shift=left_shift bitwise_right_shift=right_shift gcd lcm left_shift right_shift
@@ -75,6 +82,9 @@ _MODULES = {
     """,
     "mapping": """
         apply_along_axis apply_over_axes fromfunction vectorize
+    """,
+    "nonzero": """
+        argwhere compress extract flatnonzero mask_indices nonzero where
     """,
     "printing": """
         array_repr array_str get_printoptions printoptions set_printoptions
