@@ -163,7 +163,7 @@ def rounding_function(name: str, apply: Unary, doc: str) -> Unary:
     """A function of floating-point numbers; integers and booleans are as they should be."""
 
     @documented(name, doc)
-    def function(x: Any, /) -> Any:
+    def function(x: Any) -> Any:
         aval = getattr(x, "aval", None)
         if aval is not None and aval.dtype in _INEXACT:
             return apply(x)

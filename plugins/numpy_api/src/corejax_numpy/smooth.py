@@ -85,7 +85,7 @@ def sinc(x: Any, /) -> Any:
     return choose(near, series, lax.div(lax.sin(far), far))
 
 
-def i0(x: Any, /) -> Any:
+def i0(x: Any) -> Any:
     """The modified Bessel function of the first kind, of order 0.
 
     Raises:

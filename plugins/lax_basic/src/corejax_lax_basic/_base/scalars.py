@@ -37,17 +37,11 @@ def scalar_maker(dtype: np.dtype[Any], weak: bool = False) -> Callable[[Any], Ar
         return found
     aval = ShapedArray((), dtype, weak)
     limit = float(dtypes.finfo(dtype).max) if dtypes.is_float(dtype) else 0.0
-    small: dict[int, Array] = {}  # small integers, which programs are full of
 
     def make(value: Any) -> Array:
         return Array(np.array(value, dtype), aval)
 
     def make_float(value: Any) -> Array:
-        if type(value) is int and -16 <= value <= 16:
-            found = small.get(value)
-            if found is None:
-                found = small[value] = Array(np.array(value, dtype), aval)
-            return found
         if type(value) is not complex and -limit <= value <= limit:
             return Array(np.array(value, dtype), aval)
         return make_silently(value)
