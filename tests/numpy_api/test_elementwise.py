@@ -182,6 +182,11 @@ def test_where(condition: object, values: tuple[object, object]) -> None:
 def test_where_of_scalars() -> None:
     check_types(lambda xp: xp.where(True, 1, 2.0))
     check_types(lambda xp, c: xp.where(c, 1, 2), MASK)
+    for call in (lambda: jnp.where(MASK, None, 1), lambda: jnp.where(MASK, 1)):
+        with pytest.raises(ValueError, match="both x and y, or neither"):
+            call()
+    with pytest.raises(ValueError, match="go with the condition alone"):
+        jnp.where(MASK, 1, 2, size=3)
     with pytest.raises(ValueError, match="broadcast"):
         jnp.where(MASK, jnp.ones(2), 1)
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
 from typing import Any
 
 import ml_dtypes
@@ -128,6 +131,13 @@ def test_names_of_settings() -> None:
         config.numpy_rank_promotion = "sometimes"
     with pytest.raises(AttributeError, match="no setting named 'enable_x65'"):
         config.update("jax_enable_x65", True)
+
+
+def test_settings_of_the_environment() -> None:
+    program = "from corejax import config; print(config.default_dtype_bits, config.numpy_rank_promotion)"
+    variables = {"COREJAX_ENABLE_X64": "1", "COREJAX_NUMPY_RANK_PROMOTION": "raise"}
+    out = subprocess.run([sys.executable, "-c", program], env=os.environ | variables, capture_output=True, text=True)
+    assert out.stdout.split() == ["64", "raise"], out.stderr
 
 
 @corejax.numpy_dtype_promotion("strict")

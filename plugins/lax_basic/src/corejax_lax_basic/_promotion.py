@@ -85,8 +85,23 @@ def yielding_scalar(aval: Any, kind: type) -> _Maker | None:
         _makers.clear()
     dtype, weak = dtypes.result_type(aval, kind, return_weak_type_flag=True)
     yields = dtype == aval.dtype and weak == aval.weak_type
-    maker = _makers[key] = scalar_maker(dtype, weak) if yields else None
+    maker = _makers[key] = _remembering(scalar_maker(dtype, weak)) if yields else None
     return maker
+
+
+def _remembering(make: _Maker) -> _Maker:
+    """`make`, once for each small integer: programs are full of them. They are operands only, never results."""
+    small: dict[int, Array] = {}
+
+    def made(value: Any) -> Array:
+        if type(value) is int and -16 <= value <= 16:
+            found = small.get(value)
+            if found is None:
+                found = small[value] = make(value)
+            return found
+        return make(value)
+
+    return made
 
 
 # -- the contract of corejax.lax -----------------------------------------------------------------------------------

@@ -11,8 +11,9 @@ from corejax_lax_basic.linear import examples as linear
 from corejax_lax_basic.reductions import examples as reductions
 from corejax_lax_basic.shape import examples as shape
 from corejax_lax_basic.sorting import examples as sorting
+from corejax_lax_basic.special import examples as special
 
-_PACKAGES = (conversion, creation, elementwise, indexing, linear, reductions, shape, sorting)
+_PACKAGES = (conversion, creation, elementwise, indexing, linear, reductions, shape, sorting, special)
 _NAMED = {name: make for package in _PACKAGES for name, make in package.NAMED.items()}
 
 

@@ -54,6 +54,10 @@ from corejax_lax_basic.shape.tiling import *
 from corejax_lax_basic.sorting.sort import *
 from corejax_lax_basic.sorting.top_k import *
 from corejax_lax_basic.sorting.total_order import *
+from corejax_lax_basic.special.bessel import *
+from corejax_lax_basic.special.error_functions import *
+from corejax_lax_basic.special.gamma import *
+from corejax_lax_basic.special.incomplete import *
 
 # What rows of tables define: `sin`, `sin_p`, ...
 for _name, _value in _ROWS.items():

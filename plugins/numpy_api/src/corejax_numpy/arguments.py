@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, Tracer, as_array, dtypes, get_aval
+from corejax.extend import Array, Tracer, as_array, clears_cache, dtypes, get_aval
 from corejax_lax_basic import lax
 
 Axis = int | tuple[int, ...] | list[int] | None
@@ -65,10 +65,22 @@ def no_out_or_where(name: str, out: Any, where: Any) -> None:
         raise NotImplementedError(f"{name}: without `out` there is no `where`; use corejax.numpy.where on the result")
 
 
+_likes: dict[tuple[Any, ...], Array] = {}
+clears_cache(_likes.clear)
+
+
 def like(x: Any, value: Any) -> Array:
     """A Python number as a scalar of an array's dtype and weak type, so that it does not widen a result."""
     aval = get_aval(x)
-    return lax.make_scalar(value, aval.dtype, aval.weak_type)
+    if type(value) is not int:  # floats that are equal may differ, as zeros
+        return lax.make_scalar(value, aval.dtype, aval.weak_type)
+    key = (aval.dtype, aval.weak_type, value)
+    found = _likes.get(key)
+    if found is None:
+        if len(_likes) >= 1024:
+            _likes.clear()
+        found = _likes[key] = lax.make_scalar(value, aval.dtype, aval.weak_type)
+    return found
 
 
 def promote_dtypes(name: str, *xs: Any, inexact: bool = False) -> list[Any]:
@@ -102,7 +114,7 @@ def strong(x: Any) -> Any:
 
 def to_bool(x: Any) -> Any:
     """Whether elements differ from zero; a boolean array as it is."""
-    return x if x.aval.dtype == dtypes.bool_ else lax.ne(x, like(x, 0))
+    return x if x.aval.dtype == dtypes.bool_ else lax.ne_p.bind(x, like(x, 0))
 
 
 def canonical_dtype(dtype: Any) -> Any:

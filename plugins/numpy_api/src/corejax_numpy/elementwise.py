@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import Primitive, as_array, dtypes
+from corejax.extend import Primitive, as_array, dtypes, get_aval
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     array_argument,
@@ -163,7 +163,7 @@ def rounding_function(name: str, apply: Unary, doc: str) -> Unary:
     """A function of floating-point numbers; integers and booleans are as they should be."""
 
     @documented(name, doc)
-    def function(x: Any, /) -> Any:
+    def function(x: Any) -> Any:
         aval = getattr(x, "aval", None)
         if aval is not None and aval.dtype in _INEXACT:
             return apply(x)
@@ -194,7 +194,6 @@ cos      = inexact_function("cos",      lax.cos_p,      "Cosine, of radians.")
 tan      = inexact_function("tan",      lax.tan_p,      "Tangent, of radians.")
 tanh     = inexact_function("tanh",     lax.tanh_p,     "Hyperbolic tangent.")
 exp      = inexact_function("exp",      lax.exp_p,      "Exponential.")
-exp2     = inexact_function("exp2",     lambda x: lax.exp(_scaled(x, lax.mul, math.log(2))), "2 to the power `x`.")
 expm1    = inexact_function("expm1",    lax.expm1_p,    "`exp(x) - 1`, accurate near 0.")
 log      = inexact_function("log",      lax.log_p,      "Natural logarithm, NaN below 0.")
 log2     = inexact_function("log2",     _logarithm(2),  "Logarithm to base 2, NaN below 0.")
@@ -300,7 +299,7 @@ def conjugate(x: Any, /) -> Any:
 def isnan(x: Any, /) -> Any:
     """Whether elements are NaN."""
     x = array_argument("isnan", x)
-    return lax.ne(x, x)
+    return lax.ne_p.bind(x, x)
 
 
 def isinf(x: Any, /) -> Any:
@@ -331,7 +330,7 @@ def _everywhere(x: Any, value: bool) -> Any:
 # -- several arguments -------------------------------------------------------------------------------------------
 
 
-def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+def where(condition: Any, x: Any, y: Any) -> Any:
     """`x` where `condition` is nonzero, else `y`; all three broadcast together.
 
     Args:
@@ -343,13 +342,10 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
         An array of the dtype that `x` and `y` promote to.
 
     Raises:
-        NotImplementedError: only `condition` is given: the number of its nonzero elements is no static shape.
         ValueError: the shapes do not broadcast together.
     """
-    if x is None or y is None:
-        raise NotImplementedError("where: give both x and y; with the condition alone the result has no static shape")
     aval, which = getattr(x, "aval", None), getattr(condition, "aval", None)
-    if which is None or which.dtype != dtypes.bool_:
+    if which is None or which.dtype is not dtypes.bool_:
         condition = to_bool(array_argument("where", condition))
         which = condition.aval
     if aval is None or getattr(y, "aval", None) is not aval:
@@ -374,17 +370,22 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
     if arr is None:
         raise ValueError("clip: give the array that is to be limited")
     out = array_argument("clip", arr)
-    for position, bound in enumerate((out, min, max)):
-        if bound is not None and _is_complex(operand("clip", bound, position)):
-            raise ValueError("clip: complex numbers have no order; clip their real and imaginary parts")
+    if out.aval.dtype in _COMPLEX or type(min) not in _REAL or type(max) not in _REAL:
+        _check_order(out, min, max)
     if min is not None:
         out = maximum(out, min)
     return out if max is None else minimum(out, max)
 
 
-def _is_complex(x: Any) -> bool:
-    aval = getattr(x, "aval", None)
-    return type(x) is complex if aval is None else dtypes.is_complex(aval.dtype)
+_COMPLEX = _dtypes_that(dtypes.is_complex)
+_REAL = frozenset({type(None), int, float})
+
+
+def _check_order(*xs: Any) -> None:
+    """Refuse complex numbers, which have none."""
+    for position, x in enumerate(xs):
+        if x is not None and dtypes.is_complex(get_aval(operand("clip", x, position)).dtype):
+            raise ValueError("clip: complex numbers have no order; clip their real and imaginary parts")
 
 
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:

@@ -301,11 +301,11 @@ def _nan_yields(name: str, x1: Any, x2: Any, beyond: Any) -> Any:
     return where(lax.bitwise_or(*lax.broadcast_operands(beyond(x1, x2), isnan(x2))), x1, x2)
 
 
-def fmax(x1: Any, x2: Any, /) -> Any:
+def fmax(x1: Any, x2: Any) -> Any:
     """The larger one of `x1` and `x2`; a number where only one is NaN."""
     return _nan_yields("fmax", x1, x2, lax.gt)
 
 
-def fmin(x1: Any, x2: Any, /) -> Any:
+def fmin(x1: Any, x2: Any) -> Any:
     """The smaller one of `x1` and `x2`; a number where only one is NaN."""
     return _nan_yields("fmin", x1, x2, lax.lt)

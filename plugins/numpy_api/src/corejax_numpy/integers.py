@@ -70,7 +70,7 @@ def _euclid(pair: tuple[Any, Any]) -> tuple[Any, Any]:
     return where(done, x, y), where(done, y, rest)
 
 
-def gcd(x1: Any, x2: Any, /) -> Any:
+def gcd(x1: Any, x2: Any) -> Any:
     """The greatest common divisor, of the absolute values; of 0 and 0 it is 0. Euclid's algorithm.
 
     Raises:
@@ -79,7 +79,7 @@ def gcd(x1: Any, x2: Any, /) -> Any:
     return lax.while_loop(_remain, _euclid, tuple(_sizes("gcd", x1, x2)))[0]
 
 
-def lcm(x1: Any, x2: Any, /) -> Any:
+def lcm(x1: Any, x2: Any) -> Any:
     """The least common multiple, of the absolute values; 0 where either is 0.
 
     Raises:

@@ -85,7 +85,7 @@ def sinc(x: Any, /) -> Any:
     return choose(near, series, lax.div(lax.sin(far), far))
 
 
-def i0(x: Any, /) -> Any:
+def i0(x: Any) -> Any:
     """The modified Bessel function of the first kind, of order 0.
 
     Raises:
@@ -102,6 +102,6 @@ def angle(z: Any, deg: bool = False) -> Any:
     """The argument of complex numbers, in radians or degrees; 0 or pi of real ones."""
     z = array_argument("angle", z)
     if not dtypes.is_inexact(z.dtype):
-        (z,) = promote_dtypes("angle", z, inexact=True)
+        z = lax.convert_element_type(z, dtypes.default_float_dtype())
     out = lax.atan2(imag(z), real(z))
     return degrees(out) if deg else out

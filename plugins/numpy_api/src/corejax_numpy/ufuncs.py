@@ -29,7 +29,7 @@ class ufunc:
         nargs: number of arguments that it may get; by default `nin`.
         identity: what changes nothing, where the function has it.
         call: the function of arrays; by default `func` vectorized.
-        reduce, accumulate, at: what does these at once; by default they go element by element.
+        reduce, accumulate, at, reduceat: what does these at once; by default they go element by element.
 
     Attributes:
         nin, nout, nargs, identity: as given.
@@ -54,6 +54,7 @@ class ufunc:
         reduce: Function | None = None,
         accumulate: Function | None = None,
         at: Function | None = None,
+        reduceat: Function | None = None,
     ) -> ufunc:
         if not callable(func):
             raise TypeError(f"ufunc: func is a function, got {func!r} of type {type(func).__name__}")
@@ -67,7 +68,7 @@ class ufunc:
             "nout": operator.index(nout),
             "nargs": operator.index(nin if nargs is None else nargs),
             "identity": identity,
-            "_shortcuts": {"reduce": reduce, "accumulate": accumulate, "at": at},
+            "_shortcuts": {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat},
         }
         for field, value in fields.items():
             object.__setattr__(self, field, value)
@@ -212,6 +213,8 @@ class ufunc:
         if not a.ndim:
             raise ValueError(f"{name}: the array has to have an axis, got {a.aval.str_short()}")
         axis = canonical_axis(axis, a.ndim)
+        if (shortcut := self._shortcuts["reduceat"]) is not None:
+            return shortcut(a, indices, axis=axis, dtype=dtype)
         return moveaxis(reduceat_one_by_one(self, moveaxis(a, axis, 0), indices, dtype), 0, axis)
 
     def outer(self, A: Any, B: Any, /) -> Any:

@@ -71,7 +71,9 @@ _NUMPY_NAMES = {
     "shift_right_logical": "right_shift",
 }
 # Primitives without a counterpart there that would accept more.
-_LAX_ONLY = frozenset({"rsqrt", "logistic", "complex", "real", "imag", "conj", "mulhi"})
+_LAX_ONLY = frozenset({"rsqrt", "logistic", "complex", "real", "imag", "conj", "mulhi"}) | {
+    "polygamma", "zeta", "igamma", "igammac", "igamma_grad_a", "random_gamma_grad", "regularized_incomplete_beta",
+}  # fmt: skip
 _POSITIONS = ("first", "second", "third", "fourth", "fifth")
 
 

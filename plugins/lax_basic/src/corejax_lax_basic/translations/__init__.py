@@ -29,3 +29,7 @@ from corejax_lax_basic.translations.shape import tiling as tiling
 from corejax_lax_basic.translations.sorting import sort as sort
 from corejax_lax_basic.translations.sorting import top_k as top_k
 from corejax_lax_basic.translations.sorting import total_order as total_order
+from corejax_lax_basic.translations.special import bessel as bessel
+from corejax_lax_basic.translations.special import error_functions as error_functions
+from corejax_lax_basic.translations.special import gamma as gamma
+from corejax_lax_basic.translations.special import incomplete as incomplete
