@@ -82,7 +82,7 @@ LONG_NAMES = {d.name: d for d in _KINDS}  # without NumPy's aliases, such as "in
 
 bool_ = np.dtype(np.bool_)
 _SMALL_FLOATS = frozenset(d for d, kind in _KINDS.items() if kind == "f" and d.itemsize == 1)
-_SMALL_INTS = frozenset(d for d, s in _SHORT_NAMES.items() if s in ("i1", "i2", "i4", "u1", "u2", "u4"))
+SMALL_INTS = frozenset(d for d, s in _SHORT_NAMES.items() if s in ("i1", "i2", "i4", "u1", "u2", "u4"))
 _WIDE = frozenset(np.dtype(t) for t in (np.int64, np.uint64, np.float64, np.complex128))
 
 # Kinds of weakly typed values, and their dtypes by width.
@@ -332,7 +332,7 @@ def inexact_dtype_of(d: Any) -> DType:
 # Each node of the lattice with those directly above it, by short name.
 _ABOVE: dict[str, tuple[str, ...]] = {
     "bool": ("i*",),
-    "i*": ("u8", "i8", *(_SHORT_NAMES[d] for d in _SMALL_INTS)),
+    "i*": ("u8", "i8", *(_SHORT_NAMES[d] for d in SMALL_INTS)),
     "u8": ("u16", "i16"),
     "u16": ("u32", "i32"),
     "u32": ("u64", "i64"),
@@ -392,7 +392,7 @@ def _promote(bits: int, narrow: bool, pairs: tuple[tuple[DType, bool], ...]) -> 
 
 def _no_promotion(pairs: tuple[tuple[DType, bool], ...]) -> TypePromotionError:
     strong = list(dict.fromkeys(d for d, weak in pairs if not weak)) or [d for d, _ in pairs]
-    small = [d for d in strong if d in _SMALL_FLOATS or d in _SMALL_INTS]
+    small = [d for d in strong if d in _SMALL_FLOATS or d in SMALL_INTS]
     others = [d for d in strong if d not in small]
     shown = " and ".join(("a weakly typed " if weak else "") + d.name for d, weak in dict.fromkeys(pairs))
     target = (others or [_DEFAULTS["f" if any(d in _SMALL_FLOATS for d in small) else "i"][32]])[0]

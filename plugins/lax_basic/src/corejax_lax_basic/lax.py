@@ -13,15 +13,20 @@ from corejax_lax_basic._base.constants import *
 from corejax_lax_basic._base.rows import ROWS as _ROWS
 from corejax_lax_basic._base.scalars import *
 from corejax_lax_basic._promotion import *
+from corejax_lax_basic.conversion.bitcast import *
 from corejax_lax_basic.conversion.convert import *
+from corejax_lax_basic.conversion.precision import *
 from corejax_lax_basic.creation.filled import *
 from corejax_lax_basic.creation.iota import *
 from corejax_lax_basic.elementwise.arithmetic import *
+from corejax_lax_basic.elementwise.bits import *
 from corejax_lax_basic.elementwise.comparison import *
 from corejax_lax_basic.elementwise.complex_numbers import *
 from corejax_lax_basic.elementwise.logical import *
 from corejax_lax_basic.elementwise.powers import *
+from corejax_lax_basic.elementwise.rounding import *
 from corejax_lax_basic.elementwise.select import *
+from corejax_lax_basic.elementwise.trigonometry import *
 from corejax_lax_basic.elementwise.unary import *
 from corejax_lax_basic.indexing.dynamic_slicing import *
 from corejax_lax_basic.linear.dot import *

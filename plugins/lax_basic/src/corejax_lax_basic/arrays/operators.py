@@ -15,6 +15,7 @@ from corejax_lax_basic._base.scalars import PYTHON_SCALARS, scalar_maker
 from corejax_lax_basic._promotion import as_operand, broadcast_operands, promote_operands, yielding_scalar
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise.arithmetic import add_p, div_p, mul_p, neg_p, rem_p, sub_p
+from corejax_lax_basic.elementwise.bits import shift_left_p, shift_right_arithmetic_p, shift_right_logical_p
 from corejax_lax_basic.elementwise.comparison import eq_p, ge_p, gt_p, le_p, lt_p, ne_p
 from corejax_lax_basic.elementwise.logical import and_p, not_p, or_p, xor_p
 from corejax_lax_basic.elementwise.powers import integer_pow_p, pow_p
@@ -251,9 +252,15 @@ def _invert(self: Any) -> Any:
     return not_p.bind(self)
 
 
-def _shift(symbol: str) -> Binary:
+def _shift(primitive: Primitive, of_signed: Primitive, symbol: str) -> Binary:
+    """A shift, where booleans count as integers; signed numbers have a primitive of their own."""
+
     def apply(x: Any, y: Any) -> Any:
-        raise NotImplementedError(f"operator {symbol} on arrays needs the shift primitives of a later release")
+        dtype = dtypes.result_type(x, y)
+        if dtypes.is_inexact(dtype):
+            raise TypeError(f"operator {symbol} takes booleans or integers; these operands are {dtype.name}")
+        x, y = promote_operands(*(_as_integers(x, y) if dtype == _bool else (x, y)), name=symbol)
+        return (primitive if dtypes.is_unsigned(x.aval.dtype) else of_signed).bind(x, y)
 
     return apply
 
@@ -276,8 +283,8 @@ OPERATORS: Mapping[str, Any] = {
     **_operator("divmod", divmod_),
     **{**_operator("pow", power), "__pow__": _pow},
     **_operator("matmul", matmul),
-    **_operator("lshift", _shift("<<")),
-    **_operator("rshift", _shift(">>")),
+    **_operator("lshift", _shift(shift_left_p, shift_left_p, "<<")),
+    **_operator("rshift", _shift(shift_right_logical_p, shift_right_arithmetic_p, ">>")),
     **_comparison("eq", eq_p),
     **_comparison("ne", ne_p),
     **_comparison("lt", lt_p),

@@ -30,6 +30,9 @@ from corejax_lax_basic._base.arity import takes
 __all__ = ["convert_element_type", "convert_element_type_p", "stop_gradient", "stop_gradient_p"]
 
 
+_WITHOUT_ZERO = dtypes.dtype("float8_e8m0fnu")
+
+
 def convert_element_type(x: Any, new_dtype: Any) -> Any:
     """`x` with elements of another dtype; nothing is bound where that is the dtype already.
 
@@ -60,12 +63,17 @@ def as_weak_as(x: Any, *others: Any) -> Any:
 def convert(x: np.ndarray[Any, Any], *, new_dtype: np.dtype[Any], weak_type: bool = False) -> np.ndarray[Any, Any]:
     """The elements in another dtype, as StableHLO's `convert`."""
     if dtypes.is_bool(new_dtype):
+        if x.dtype == _WITHOUT_ZERO:
+            return np.ones(x.shape, np.bool_)
         return np.asarray(x != np.zeros((), x.dtype))
     if dtypes.is_complex(x.dtype) and not dtypes.is_complex(new_dtype):
         x = x.real
     if dtypes.is_integer(new_dtype) and dtypes.is_float(x.dtype):
         return _saturated(x, new_dtype)
-    return x.astype(new_dtype)
+    try:
+        return x.astype(new_dtype)
+    except TypeError:  # not every pair of ml_dtypes' dtypes has a conversion: by a wider type, exactly
+        return x.astype(np.float32 if dtypes.is_float(x.dtype) else np.int32).astype(new_dtype)
 
 
 def _saturated(x: np.ndarray[Any, Any], new_dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

@@ -11,9 +11,20 @@ from corejax_lax_basic._base.samples import F32, I32, typed, unary
 
 _REASON = "its derivative is zero by definition, and not the function's"
 _NO_DERIVATIVE = dict.fromkeys(("jvp", "second_order", "pairs", "triples"), _REASON)
+_ROUNDED = dict.fromkeys(
+    ("jvp", "linearity", "second_order", "transpose", "vjp", "pairs", "triples"), "linear but for rounding"
+)
 
 NAMED: dict[str, Callable[[], list[Example]]] = {
     "stop_gradient": lambda: unary(skip=_NO_DERIVATIVE),
+    "bitcast_convert_type": lambda: [
+        Example((typed(*shape, dtype=source),), {"new_dtype": np.dtype(target)}, skip=_NO_DERIVATIVE)
+        for shape, source, target in (((3,), F32, np.int32), ((3,), I32, np.int16), ((3, 2), np.int16, np.int32))
+    ],
+    "reduce_precision": lambda: [
+        Example((typed(3),), {"exponent_bits": 5, "mantissa_bits": 4}, skip=_ROUNDED),
+        *(Example((typed(*shape),), {"exponent_bits": 11, "mantissa_bits": 52}) for shape in ((2, 3), ())),
+    ],
     "convert_element_type": lambda: [
         Example((typed(4, dtype=source),), {"new_dtype": np.dtype(target), "weak_type": False}, low=0.1, high=2.9)
         for source in (F32, I32)

@@ -1,4 +1,4 @@
-"""Powers: pow integer_pow square.
+"""Powers: pow integer_pow square reciprocal.
 
 pow : (a[*s], a[*s]) -> a[*s]
 """
@@ -23,19 +23,20 @@ from corejax.extend import (
     jvp_rules,
 )
 from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.derivatives import tangents
 from corejax_lax_basic._base.narrow_floats import through_float32
 from corejax_lax_basic._base.type_rules import NUMERIC, check_equal_dtypes, check_kind, joint_shape
 from corejax_lax_basic._promotion import scalars_yield
 from corejax_lax_basic.conversion.convert import convert_element_type, stop_gradient
 from corejax_lax_basic.elementwise import _complex_values
-from corejax_lax_basic.elementwise._family import constant
+from corejax_lax_basic.elementwise._family import constant, unary
 from corejax_lax_basic.elementwise.arithmetic import mul, sub
 from corejax_lax_basic.elementwise.comparison import eq
 from corejax_lax_basic.elementwise.logical import bitwise_and
 from corejax_lax_basic.elementwise.select import select_n
 from corejax_lax_basic.elementwise.unary import log
 
-__all__ = ["integer_pow", "integer_pow_p", "pow", "pow_p", "square"]
+__all__ = ["integer_pow", "integer_pow_p", "pow", "pow_p", "reciprocal"]
 
 # -- pow -----------------------------------------------------------------------------------------------------------
 
@@ -131,9 +132,9 @@ def integer_pow(x: Any, y: int) -> Any:
     return as_array(x) if y == 1 else integer_pow_p.bind(x, y=y)
 
 
-def square(x: Any) -> Any:
-    """`x * x`; integer, floating-point or complex, the same dtype out."""
-    return integer_pow_p.bind(x, y=2)
+def reciprocal(x: Any) -> Any:
+    """`1 / x`; floating-point or complex, the same dtype out. Raises TypeError for other dtypes."""
+    return integer_pow_p.bind(x, y=-1)
 
 
 @through_float32
@@ -180,3 +181,11 @@ def _integer_pow_jvp(primals: Any, tangents: Any, *, y: int) -> tuple[Any, Any]:
 
 
 jvp_rules.register(integer_pow_p, _integer_pow_jvp, symbolic_zeros=True)
+
+# -- square --------------------------------------------------------------------------------------------------------
+
+square, square_p = unary(
+    "square", _complex_values.square, NUMERIC, None,
+    tangents(lambda t, x: mul(mul(constant(x, 2), x), t)),
+    "`x * x`; integer, floating-point or complex, the same dtype out.",
+)  # fmt: skip

@@ -19,7 +19,7 @@ from corejax_lax_basic._base.type_rules import FLOAT, INEXACT, NUMERIC, to_bool
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise import _complex_values
 from corejax_lax_basic.elementwise._family import constant, unary
-from corejax_lax_basic.elementwise.arithmetic import add, div, mul, neg, sub
+from corejax_lax_basic.elementwise.arithmetic import add, div, mul, sub
 from corejax_lax_basic.elementwise.comparison import eq, ge
 from corejax_lax_basic.elementwise.complex_numbers import conj, real
 from corejax_lax_basic.elementwise.select import select_n
@@ -106,6 +106,12 @@ exp, exp_p = unary(
     "Exponential; floating-point or complex (StableHLO `exponential`).",
 )  # fmt: skip
 
+exp2, exp2_p = unary(
+    "exp2", _complex_values.exp2, INEXACT, None,
+    tangents_with_result(lambda t, out, x: mul(mul(log(constant(x, 2)), out), t)),
+    "2 to the power `x`; floating-point or complex.",
+)  # fmt: skip
+
 expm1, expm1_p = unary(
     "expm1", _complex_values.expm1, INEXACT, "exponential_minus_one",
     tangents_with_result(lambda t, out, x: mul(add(out, _one(x)), t)),
@@ -136,9 +142,15 @@ rsqrt, rsqrt_p = unary(
     "`1 / sqrt(x)`; floating-point or complex (StableHLO `rsqrt`).",
 )  # fmt: skip
 
+cbrt, cbrt_p = unary(
+    "cbrt", _complex_values.cbrt, FLOAT, "cbrt",
+    tangents_with_result(lambda t, out, x: mul(div(constant(x, 1 / 3), mul(out, out)), t)),
+    "Cube root, of negative numbers too; floating-point (StableHLO `cbrt`).",
+)  # fmt: skip
+
 
 @through_float32
-def _logistic(x: Any) -> Any:
+def _logistic(x: Any, *, accuracy: Any = None) -> Any:
     one = x.dtype.type(1)
     return _complex_values.divide(one, one + _complex_values.exp(-x))
 
@@ -147,30 +159,4 @@ logistic, logistic_p = unary(
     "logistic", _logistic, INEXACT, None,
     tangents_with_result(lambda t, out, x: mul(mul(out, sub(_one(x), out)), t)),
     "The sigmoid function `1 / (1 + exp(-x))`; floating-point or complex.",
-)  # fmt: skip
-
-# -- trigonometry --------------------------------------------------------------------------------------------------
-
-sin, sin_p = unary(
-    "sin", _complex_values.sin, INEXACT, "sine",
-    tangents(lambda t, x: mul(cos(x), t)),
-    "Sine of radians; floating-point or complex (StableHLO `sine`).",
-)  # fmt: skip
-
-cos, cos_p = unary(
-    "cos", _complex_values.cos, INEXACT, "cosine",
-    tangents(lambda t, x: mul(neg(sin(x)), t)),
-    "Cosine of radians; floating-point or complex (StableHLO `cosine`).",
-)  # fmt: skip
-
-tan, tan_p = unary(
-    "tan", _complex_values.tan, INEXACT, "tan",
-    tangents_with_result(lambda t, out, x: mul(add(_one(x), mul(out, out)), t)),
-    "Tangent of radians; floating-point or complex (StableHLO `tan`).",
-)  # fmt: skip
-
-tanh, tanh_p = unary(
-    "tanh", _complex_values.tanh, INEXACT, "tanh",
-    tangents_with_result(lambda t, out, x: mul(mul(add(_one(x), out), sub(_one(x), out)), t)),
-    "Hyperbolic tangent; floating-point or complex (StableHLO `tanh`).",
 )  # fmt: skip

@@ -1,13 +1,17 @@
 """XLA translation rules, a module for each of primitives that need one; imported when something is compiled."""
 
+from corejax_lax_basic.translations.conversion import bitcast as bitcast
 from corejax_lax_basic.translations.conversion import convert as convert
 from corejax_lax_basic.translations.creation import iota as iota
 from corejax_lax_basic.translations.elementwise import _family as _family
 from corejax_lax_basic.translations.elementwise import arithmetic as arithmetic
+from corejax_lax_basic.translations.elementwise import bits as bits
 from corejax_lax_basic.translations.elementwise import comparison as comparison
 from corejax_lax_basic.translations.elementwise import complex_numbers as complex_numbers
 from corejax_lax_basic.translations.elementwise import powers as powers
+from corejax_lax_basic.translations.elementwise import rounding as rounding
 from corejax_lax_basic.translations.elementwise import select as select
+from corejax_lax_basic.translations.elementwise import trigonometry as trigonometry
 from corejax_lax_basic.translations.elementwise import unary as unary
 from corejax_lax_basic.translations.indexing import dynamic_slicing as dynamic_slicing
 from corejax_lax_basic.translations.linear import dot as dot
