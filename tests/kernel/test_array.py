@@ -116,6 +116,24 @@ def test_membership() -> None:
         corejax.jit(lambda x: 2.0 in x)(x)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bool", "int4", "complex64"])
+def test_iteration(dtype: str) -> None:
+    x = jnp.asarray(X).astype(dtype)
+    rows = [*x, *jnp.asarray(2.0).reshape(1), *x[0], *jnp.zeros((0, 2))]
+    assert [r.shape for r in rows] == [(3,), (3,), (), (), (), ()]
+    assert rows[2].weak_type and rows[0].dtype == rows[-1].dtype == x.dtype
+    np.testing.assert_array_equal(np.stack([np.asarray(r) for r in rows[:2]]), np.asarray(x))
+    with pytest.raises(TypeError, match="iteration over a 0-d array"):
+        iter(x[0, 0])
+
+
+def test_iteration_inside_of_a_program_is_recorded() -> None:
+    x = jnp.asarray(X)
+    assert len(corejax.make_jaxpr(lambda: sum(row.sum() for row in x))().jaxpr.eqns) > 4
+    slopes = corejax.grad(lambda v: sum((row * v).sum() for row in x))(2.0)
+    assert slopes == X.sum()
+
+
 def test_texts() -> None:
     x = jnp.asarray(X)
     assert f"{x[0, 1]:.2f}" == "1.00"
