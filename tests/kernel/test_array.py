@@ -64,18 +64,13 @@ def test_ufuncs_of_values_are_numpys() -> None:
     np.testing.assert_array_equal(out, X * X)
 
 
-UFUNCS = [
-    (np.sin, "sin"),
-    (lambda x: np.add(x, 1), "add"),
-    (np.add.reduce, r"add\.reduce"),
-    (lambda x: np.add(np.ones(3), x, out=np.ones(3)), "add"),
-]
+UFUNCS = [np.sin, lambda x: np.add(x, 1), np.add.reduce, lambda x: np.add(np.ones(3), x, out=np.ones(3))]
 
 
-@pytest.mark.parametrize(("f", "name"), UFUNCS)
+@pytest.mark.parametrize("f", UFUNCS)
 @pytest.mark.parametrize("transform", [corejax.jit, corejax.vmap], ids=["jit", "vmap"])
-def test_ufuncs_of_traced_values_say_what_to_use(f: Any, name: str, transform: Any) -> None:
-    with pytest.raises(errors.TracerArrayConversionError, match=rf"corejax\.numpy\.{name}, which can be traced"):
+def test_ufuncs_of_traced_values_say_what_to_use(f: Any, transform: Any) -> None:
+    with pytest.raises(errors.TracerArrayConversionError, match=r"use the corejax\.numpy function of its name"):
         transform(lambda x: f(x))(X)
 
 
