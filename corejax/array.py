@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from corejax.avals import ShapedArray, get_aval, ndarray_aval, python_scalar_ava
 from corejax.backends import Backend, backends
 from corejax.config import config
 from corejax.errors import PluginMissingError
-from corejax.trace import Tracer, escaped
+from corejax.trace import Tracer, bottom_trace, current_trace, escaped, in_context
 
 _DELETED = "the buffer of an array that was deleted"
 
@@ -211,6 +211,12 @@ class Array(ArrayMethods, metaclass=_ArrayType):
     def tobytes(self, order: str = "C") -> bytes:
         """The elements' bytes."""
         return self._fetch().tobytes(order)  # type: ignore[arg-type]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape or in_context() or current_trace() is not bottom_trace():
+            return super().__iter__()  # parts of a program, if one is recorded
+        row = ShapedArray(self.shape[1:], self.dtype, self.weak_type)
+        return (Array(np.asarray(x, self.dtype), row) for x in self._fetch())
 
     def __bool__(self) -> bool:
         if self.aval.size != 1:

@@ -25,17 +25,6 @@ OPERATORS = (
     *(f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge", "neg", "pos", "abs", "invert")),
     *("__getitem__", "__round__", "__array_namespace__"),
 )
-_COMPARED = {"equal": "eq", "not_equal": "ne", "less": "gt", "less_equal": "ge", "greater": "lt", "greater_equal": "le"}
-_COMPUTED = {
-    **{"add": "add", "subtract": "sub", "multiply": "mul", "divide": "truediv", "floor_divide": "floordiv"},
-    **{"remainder": "mod", "divmod": "divmod", "power": "pow", "matmul": "matmul", "bitwise_and": "and"},
-    **{"bitwise_or": "or", "bitwise_xor": "xor", "left_shift": "lshift", "right_shift": "rshift"},
-}
-# NumPy's ufunc -> the method of the right operand, for operators whose left operand is NumPy's.
-REFLECTED = {
-    **{ufunc: f"__{name}__" for ufunc, name in _COMPARED.items()},
-    **{ufunc: f"__r{name}__" for ufunc, name in _COMPUTED.items()},
-}
 
 # Set by `corejax.plugins`: loads the plugins that were not loaded yet.
 _loader: Callable[[], None] | None = None

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from corejax import observe, source_info
-from corejax.array_methods import REFLECTED, ArrayMethods
+from corejax.array_methods import ArrayMethods
 from corejax.errors import (
     ConcretizationTypeError,
     TracerArrayConversionError,
@@ -436,27 +436,6 @@ class Tracer(ArrayMethods):
             TracerArrayConversionError,
             "Attempted conversion to a NumPy array",
             "A NumPy function was called on a value that is being traced; use the corejax.numpy function of its name.",
-        )
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """NumPy's operators on its own arrays leave the operation to ours; other ufuncs need values.
-
-        Raises:
-            TracerArrayConversionError: a value is not known now; says which function of corejax.numpy to use.
-        """
-        name = ufunc.__name__
-        reflected = method == "__call__" and not options and len(inputs) == 2 and inputs[1] is self
-        if reflected and not isinstance(inputs[0], Tracer) and name in REFLECTED:
-            return getattr(self, REFLECTED[name])(inputs[0])
-        values = [x.concrete() if isinstance(x, Tracer) else x for x in inputs]
-        outputs = options.get("out", ())
-        if not any(isinstance(x, Tracer) for x in outputs) and all(v is not None for v in values):
-            return getattr(ufunc, method)(*values, **options)
-        name += "" if method == "__call__" else f".{method}"
-        raise self._refuse(
-            TracerArrayConversionError,
-            f"Attempted use of NumPy's {name}",
-            f"NumPy computes with values; use corejax.numpy.{name}, which can be traced.",
         )
 
     @property

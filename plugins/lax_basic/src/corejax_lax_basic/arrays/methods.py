@@ -18,8 +18,7 @@ from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.creation.filled import zeros_like_array
 from corejax_lax_basic.elementwise import complex_numbers
 from corejax_lax_basic.elementwise.arithmetic import max_p, min_p
-from corejax_lax_basic.elementwise.select import select_n_p
-from corejax_lax_basic.elementwise.unary import floor_p
+from corejax_lax_basic.elementwise.rounding import RoundingMethod, round_p
 from corejax_lax_basic.linear.dot import numpy_dot
 from corejax_lax_basic.shape import rearranging as shape
 
@@ -153,13 +152,10 @@ def round_(self: Any, decimals: int | None = None, out: None = None) -> Any:
         return complex_numbers.complex(*parts)
     if not dtypes.is_float(dtype):
         raise NotImplementedError(f"round is of floating numbers, this array is {self.aval.str_short()}")
-    x = self * 10.0**decimals if decimals else self
-    whole = floor_p.bind(x)
-    rest = x - whole
-    odd = whole % 2.0 != 0.0
-    up = (rest > 0.5) | ((rest == 0.5) & odd)
-    nearest = select_n_p.bind(up, whole, whole + 1.0)
-    return nearest / 10.0**decimals if decimals else nearest
+    if not decimals:
+        return round_p.bind(self, rounding_method=RoundingMethod.TO_NEAREST_EVEN)
+    nearest = round_p.bind(self * 10.0**decimals, rounding_method=RoundingMethod.TO_NEAREST_EVEN)
+    return nearest / 10.0**decimals
 
 
 _FUNCTIONS: tuple[Callable[..., Any], ...] = (

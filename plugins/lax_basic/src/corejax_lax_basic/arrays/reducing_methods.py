@@ -14,13 +14,13 @@ from corejax_lax_basic._base.axes import canonical_axes, canonical_axis
 from corejax_lax_basic._base.scalars import make_scalar
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise import complex_numbers
-from corejax_lax_basic.elementwise.arithmetic import add_p, div_p, max_p, min_p, mul_p
+from corejax_lax_basic.elementwise.arithmetic import add_p, div_p, max_p, min_p, mul_p, sub_p
 from corejax_lax_basic.elementwise.comparison import ne_p
 from corejax_lax_basic.elementwise.select import select_n_p
 from corejax_lax_basic.elementwise.unary import sqrt_p
 from corejax_lax_basic.reductions import cumulative
 from corejax_lax_basic.reductions import reduce as reductions
-from corejax_lax_basic.shape.broadcasting import broadcast_to, expand_dims
+from corejax_lax_basic.shape.broadcasting import broadcast_in_dim, broadcast_to, expand_dims
 from corejax_lax_basic.shape.rearranging import reshape
 
 Axis = int | tuple[int, ...] | None
@@ -227,6 +227,14 @@ def _count(x: Any, axis: Axis, keepdims: bool, where: Any, dtype: Any, name: str
     return max_p.bind(count - less, make_scalar(0, dtype)) if less else count
 
 
+def _spread_back(reduced: Any, shape: tuple[int, ...], axis: Axis) -> Any:
+    """The result of reducing over axes repeated over them; a scalar stays one, since it mixes with any shape."""
+    if not reduced.aval.shape:
+        return reduced
+    gone = canonical_axes(axis, len(shape), "var: axis")
+    return broadcast_in_dim(reduced, shape, tuple(d for d in range(len(shape)) if d not in gone))
+
+
 def _wide(d: Any) -> Any:
     """Narrow floating types are summed in float32, and rounded once."""
     return np.dtype(np.float32) if dtypes.is_float(d) and d.itemsize < 4 else d
@@ -261,11 +269,11 @@ def var(
     d = dtypes.inexact_dtype_of(self.aval.dtype) if dtype is None else dtypes.canonicalize_dtype(dtype)
     wide = _wide(dtypes.promote_types(dtypes.inexact_dtype_of(self.aval.dtype), dtypes.inexact_dtype_of(d)))
     x = self if self.aval.dtype == wide else convert_element_type(self, wide)
-    centred = x - mean(x, axis, keepdims=True, where=where)
+    centred = sub_p.bind(x, _spread_back(mean(x, axis, where=where), x.aval.shape, axis))
     if dtypes.is_complex(wide):
         squares = complex_numbers.real(centred) ** 2 + complex_numbers.imag(centred) ** 2
     else:
-        squares = centred**2
+        squares = mul_p.bind(centred, centred)
     real = squares.aval.dtype
     total = _total(squares, reductions.reduce_sum_p, add_p, 0, axis, keepdims, None, where, "var")
     free = _count(x, axis, keepdims, where, real, "var", ddof if correction is None else correction)
