@@ -34,7 +34,7 @@ def test_as_in_jax(name: str) -> None:
     halves = x.astype(np.float16)
     got, wanted = ours(halves), np.asarray(ours(halves.astype(np.float32)))
     assert got.dtype == np.float16
-    np.testing.assert_allclose(np.asarray(got, np.float32), wanted, rtol=4e-3, atol=1e-6)
+    np.testing.assert_allclose(np.asarray(got, np.float32), wanted, rtol=4e-3, atol=4e-3)
     assert ours(2.0).weak_type and not ours(x).weak_type
 
 
