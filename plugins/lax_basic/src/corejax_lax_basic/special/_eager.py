@@ -104,8 +104,9 @@ class Arrays:
         while n < limit and active.any():
             n += 1
             unfinished, new = step(self, float(n), given, state)
-            state = [np.where(active, after, before) for after, before in zip(new, state, strict=True)]
-            active = active & unfinished
+            if not active.all():
+                new = [np.where(active, after, before) for after, before in zip(new, state, strict=True)]
+            state, active = new, active & unfinished
         return state
 
 

@@ -6,10 +6,13 @@ A table of names; the functions are written in the modules that they stand besid
 from __future__ import annotations
 
 from corejax_numpy._namespace import lazy_names as _lazy_names
+from corejax_numpy.nn import initializers as initializers
 
 _MODULES = {
     "nn.activations": """
-        elu gelu leaky_relu log_sigmoid relu sigmoid silu softplus swish=silu tanh
+        celu elu gelu glu hard_sigmoid hard_silu hard_swish=hard_silu hard_tanh identity leaky_relu log1mexp
+        log_sigmoid mish relu relu6 selu sigmoid silu soft_sign softplus sparse_plus sparse_sigmoid squareplus
+        swish=silu tanh
     """,
     "nn.attention": """
         dot_product_attention
@@ -18,7 +21,7 @@ _MODULES = {
         get_scaled_dot_general_config scaled_dot_general scaled_matmul
     """,
     "nn.classes": """
-        log_softmax logsumexp one_hot softmax
+        log_softmax logmeanexp logsumexp one_hot softmax standardize
     """,
 }
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from corejax.extend import dtypes
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, like, promote_dtypes
+from corejax_numpy.arguments import array_argument, canonical_axis, like, promote_dtypes
+from corejax_numpy.elementwise import clip
 from corejax_numpy.elementwise import where as select
 
 
@@ -73,19 +74,126 @@ def gelu(x: Any, approximate: bool = True) -> Any:
 
     Args:
         x: the argument.
-        approximate: in the form with tanh; the exact one needs the primitive `erf`.
-
-    Raises:
-        NotImplementedError: the exact form is asked for and no plugin provides `erf`.
+        approximate: in the form with tanh, which is off by up to 5e-4; else by `erfc`.
     """
     x = _inexact("gelu", x)
     if approximate:
         inner = lax.mul(like(x, math.sqrt(2 / math.pi)), lax.add(x, lax.mul(like(x, 0.044715), lax.integer_pow(x, 3))))
         return lax.mul(x, lax.mul(like(x, 0.5), lax.add(like(x, 1.0), lax.tanh(inner))))
-    erf = getattr(lax, "erf", None)
-    if erf is None:
-        raise NotImplementedError(
-            "gelu: the exact form needs the primitive erf, which no plugin provides; use approximate=True"
-        )
-    scaled = lax.mul(x, like(x, math.sqrt(0.5)))
-    return lax.mul(lax.mul(x, like(x, 0.5)), lax.add(like(x, 1.0), erf(scaled)))
+    return lax.mul(lax.mul(x, like(x, 0.5)), lax.erfc(lax.mul(x, like(x, -math.sqrt(0.5)))))
+
+
+def celu(x: Any, alpha: Any = 1.0) -> Any:
+    """`x` where it is positive, else `alpha * expm1(x / alpha)`: as `elu`, with derivative 1 at 0 for every `alpha`."""
+    x, alpha = promote_dtypes("celu", x, alpha, inexact=True)
+    positive = lax.gt(x, like(x, 0))
+    return select(positive, x, alpha * lax.expm1(lax.select(positive, like(x, 0), x) / alpha))
+
+
+def selu(x: Any) -> Any:
+    """`elu` scaled so that mean 0 and variance 1 are preserved (Klambauer et al. 2017)."""
+    x = _inexact("selu", x)
+    return lax.mul(like(x, 1.0507009873554804934193349852946), elu(x, like(x, 1.6732632423543772848170429916717)))
+
+
+def mish(x: Any) -> Any:
+    """`x * tanh(softplus(x))`, elementwise."""
+    x = _inexact("mish", x)
+    return lax.mul(x, lax.tanh(softplus(x)))
+
+
+def soft_sign(x: Any) -> Any:
+    """`x / (1 + |x|)`, elementwise."""
+    x = _inexact("soft_sign", x)
+    return lax.div(x, lax.add(lax.abs(x), like(x, 1)))
+
+
+def squareplus(x: Any, b: Any = 4) -> Any:
+    """`(x + sqrt(x**2 + b)) / 2`, a smooth `relu`.
+
+    Args:
+        x: the argument.
+        b: how far it is from `relu`; not negative.
+    """
+    x, b = promote_dtypes("squareplus", x, b, inexact=True)
+    return (x + lax.sqrt(lax.square(x) + b)) * like(x, 0.5)
+
+
+def log1mexp(x: Any) -> Any:
+    """`log(1 - exp(-x))` for positive `x`, accurate near 0 and far from it; NaN for negative `x` (Maechler 2012)."""
+    x = _inexact("log1mexp", x)
+    middle = like(x, math.log(2))
+    near = lax.lt(x, middle)
+    # The branch that is not taken is computed too, of `middle`, lest its derivative become NaN.
+    by_expm1 = lax.log(lax.neg(lax.expm1(lax.neg(lax.select(near, x, middle)))))
+    by_log1p = lax.log1p(lax.neg(lax.exp(lax.neg(lax.select(near, middle, x)))))
+    return lax.select(near, by_expm1, by_log1p)
+
+
+# -- of pieces -----------------------------------------------------------------------------------------------------
+
+
+def relu6(x: Any) -> Any:
+    """`min(max(x, 0), 6)`, elementwise; the derivative at 0 and 6 is 0."""
+    x = _inexact("relu6", x)
+    return lax.clamp(like(x, 0), x, like(x, 6))
+
+
+def hard_sigmoid(x: Any) -> Any:
+    """`relu6(x + 3) / 6`, elementwise: pieces of lines in place of `sigmoid`."""
+    x = _inexact("hard_sigmoid", x)
+    return lax.div(relu6(lax.add(x, like(x, 3))), like(x, 6))
+
+
+def hard_silu(x: Any) -> Any:
+    """`x * hard_sigmoid(x)`, elementwise; also called hard swish."""
+    x = _inexact("hard_silu", x)
+    return lax.mul(x, hard_sigmoid(x))
+
+
+def hard_tanh(x: Any) -> Any:
+    """`x` between -1 and 1, else the nearer of them; the derivative at both is 1."""
+    x = array_argument("hard_tanh", x)
+    if dtypes.is_bool(x.dtype):
+        (x, _) = promote_dtypes("hard_tanh", x, 0)
+    one = like(x, 1)
+    if dtypes.is_unsigned(x.dtype):
+        return lax.min(x, one)
+    return lax.select(lax.gt(x, one), one, lax.select(lax.lt(x, like(x, -1)), like(x, -1), x))
+
+
+def sparse_plus(x: Any) -> Any:
+    """0 below -1, `(x + 1)**2 / 4` to 1, and `x` from there: a smooth `relu` that is 0 on a half-line."""
+    x = _inexact("sparse_plus", x)
+    zero, one = like(x, 0), like(x, 1)
+    middle = lax.mul(lax.square(lax.add(x, one)), like(x, 0.25))
+    return lax.select(lax.le(x, lax.neg(one)), zero, lax.select(lax.ge(x, one), x, middle))
+
+
+def sparse_sigmoid(x: Any) -> Any:
+    """The derivative of `sparse_plus`: 0 below -1, `(x + 1) / 2` to 1, and 1 from there."""
+    x = _inexact("sparse_sigmoid", x)
+    return lax.mul(like(x, 0.5), clip(lax.add(x, like(x, 1)), like(x, 0), like(x, 2)))
+
+
+# -- of other kinds ------------------------------------------------------------------------------------------------
+
+
+def identity(x: Any) -> Any:
+    """`x`, as an array."""
+    return array_argument("identity", x)
+
+
+def glu(x: Any, axis: int = -1) -> Any:
+    """Gated linear unit: the first half along an axis times `sigmoid` of the second one.
+
+    Raises:
+        ValueError: the axis has an odd size, or does not exist.
+    """
+    x = _inexact("glu", x)
+    place = canonical_axis(axis, x.ndim)
+    size = x.shape[place]
+    if size % 2:
+        raise ValueError(f"glu halves an axis of even size, got size {size} for axis {axis} of shape {x.shape}")
+    first = lax.slice_in_dim(x, 0, size // 2, axis=place)
+    return lax.mul(first, lax.logistic(lax.slice_in_dim(x, size // 2, size, axis=place)))

@@ -21,8 +21,10 @@ from corejax_numpy.arguments import (
     strong,
     to_bool,
 )
+from corejax_numpy.elementwise import clip
 from corejax_numpy.elementwise import where as select
 from corejax_numpy.reductions import max as maximum_over
+from corejax_numpy.reductions import mean as mean_over
 from corejax_numpy.reductions import spread_back
 from corejax_numpy.reductions import sum as sum_over
 
@@ -64,7 +66,14 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     return _only(where, lax.sub(shifted, spread_back(lax.log(total), shifted.shape, axis)), -math.inf)
 
 
-def logsumexp(a: Any, axis: Axis = None, b: Any = None, keepdims: bool = False, *, where: Any = None) -> Any:
+def logsumexp(
+    a: Any,
+    axis: Axis = None,
+    b: Any = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: Any = None,
+) -> Any:
     """`log(sum(b * exp(a)))` over axes, computed without overflow.
 
     Args:
@@ -72,6 +81,7 @@ def logsumexp(a: Any, axis: Axis = None, b: Any = None, keepdims: bool = False, 
         axis: the axes; None is all of them.
         b: factors, 1 by default; NaN where the sum is negative.
         keepdims: keep the axes, with size 1.
+        return_sign: give the logarithm of the sum's absolute value, and its sign.
         where: which elements count.
     """
     given = promote_dtypes("logsumexp", a, inexact=True) if b is None else promote("logsumexp", a, b, inexact=True)
@@ -87,9 +97,31 @@ def logsumexp(a: Any, axis: Axis = None, b: Any = None, keepdims: bool = False, 
     exponentials = lax.exp(lax.sub(x, spread_back(top, x.shape, axis)))
     if b is not None:
         exponentials = lax.mul(*promote("logsumexp", exponentials, given[1]))
-    out = lax.add(lax.log(sum_over(exponentials, axis, where=mask)), top)
-    axes = tuple(sorted(canonical_axes(axis, x.ndim)))
-    return lax.expand_dims(out, axes) if keepdims and axes else out
+    total = sum_over(exponentials, axis, where=mask)
+    axes = tuple(sorted(canonical_axes(axis, x.ndim))) if keepdims else ()
+    if return_sign:
+        out = lax.add(lax.log(lax.abs(total)), _real(top))
+        return tuple(lax.expand_dims(part, axes) if axes else part for part in (out, lax.sign(total)))
+    out = lax.add(lax.log(total), top)
+    return lax.expand_dims(out, axes) if axes else out
+
+
+def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = False) -> Any:
+    """`log(mean(exp(x)))` over axes, computed without overflow.
+
+    Args:
+        x: exponents.
+        axis: the axes; None is all of them.
+        where: which elements count.
+        keepdims: keep the axes, with size 1.
+    """
+    out = logsumexp(x, axis, keepdims=keepdims, where=where)
+    x = array_argument("logmeanexp", x)
+    if where is None:
+        count = math.prod(x.shape[i] for i in canonical_axes(axis, x.ndim))
+        return lax.sub(out, lax.log(like(out, count)))
+    ones = lax.broadcast_in_dim(like(out, 1), x.shape, ())
+    return lax.sub(out, lax.log(sum_over(ones, axis, keepdims=keepdims, where=where)))
 
 
 def _real(x: Any) -> Any:
@@ -117,3 +149,40 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     numbers = lax.broadcasted_iota(index, shape, place)
     spread = lax.broadcast_in_dim(x, shape, tuple(d for d in range(len(shape)) if d != place))
     return lax.convert_element_type(lax.eq(spread, numbers), dtype)
+
+
+def standardize(
+    x: Any,
+    axis: Axis = -1,
+    mean: Any = None,
+    variance: Any = None,
+    epsilon: Any = 1e-5,
+    where: Any = None,
+    *,
+    algorithm: str = "fast",
+) -> Any:
+    """`(x - mean) / sqrt(variance + epsilon)`: mean 0 and variance 1 over axes.
+
+    Args:
+        x: the argument.
+        axis: the axes.
+        mean: to use in place of the mean over the axes.
+        variance: to use in place of the variance over the axes.
+        epsilon: what is added to the variance.
+        where: which elements count for mean and variance.
+        algorithm: `"fast"`, the mean of squares less the squared mean, or `"stable"`, the mean of squared differences.
+
+    Raises:
+        ValueError: there is no such algorithm.
+    """
+    if algorithm not in ("fast", "stable"):
+        raise ValueError(f"standardize: algorithm has to be 'fast' or 'stable', got {algorithm!r}")
+    (x,) = promote_dtypes("standardize", x, inexact=True)
+    if mean is None:
+        mean = mean_over(x, axis, keepdims=True, where=where)
+    if variance is None and algorithm == "stable":
+        variance = mean_over(lax.square(x - mean), axis, keepdims=True, where=where)
+    elif variance is None:
+        variance = mean_over(lax.square(x), axis, keepdims=True, where=where) - lax.square(array_argument("mean", mean))
+        variance = clip(variance, 0)  # rounding may have made it negative
+    return (x - mean) * lax.rsqrt(promote_dtypes("standardize", variance + epsilon, inexact=True)[0])
