@@ -14,6 +14,9 @@ from corejax_lax_basic._base.rows import ROWS as _ROWS
 from corejax_lax_basic._base.scalars import *
 from corejax_lax_basic._promotion import *
 from corejax_lax_basic.conversion.convert import *
+from corejax_lax_basic.convolution.conv import *
+from corejax_lax_basic.convolution.dimension_numbers import *
+from corejax_lax_basic.convolution.shapes import *
 from corejax_lax_basic.creation.filled import *
 from corejax_lax_basic.creation.iota import *
 from corejax_lax_basic.elementwise.arithmetic import *
@@ -27,11 +30,17 @@ from corejax_lax_basic.indexing.dynamic_slicing import *
 from corejax_lax_basic.linear.dot import *
 from corejax_lax_basic.reductions.associative_scan import *
 from corejax_lax_basic.reductions.cumulative import *
+from corejax_lax_basic.reductions.general import *
 from corejax_lax_basic.reductions.reduce import *
 from corejax_lax_basic.shape.broadcasting import *
 from corejax_lax_basic.shape.joining import *
 from corejax_lax_basic.shape.rearranging import *
 from corejax_lax_basic.shape.slicing import *
+from corejax_lax_basic.windows.general import *
+from corejax_lax_basic.windows.geometry import *
+from corejax_lax_basic.windows.reduce_window import *
+from corejax_lax_basic.windows.select_and_scatter import *
+from corejax_lax_basic.windows.selection import *
 
 # What rows of tables define: `sin`, `sin_p`, ...
 for _name, _value in _ROWS.items():

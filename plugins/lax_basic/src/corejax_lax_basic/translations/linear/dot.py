@@ -8,7 +8,7 @@ from corejax.extend import xla_translations
 from corejax_lax_basic.linear.dot import dot_general_p
 
 
-def _precision(precision: Any) -> str:
+def precision_text(precision: Any) -> str:
     """StableHLO's precision of both operands, from a name or a pair of names."""
     pair = precision if isinstance(precision, tuple) else (precision, precision)
     words = [str(getattr(p, "name", p) or "default").upper() for p in pair]
@@ -33,5 +33,5 @@ def dot_general(
         )
         if axes
     )
-    attrs = f"dot_dimension_numbers = #stablehlo.dot<{numbers}>, precision_config = [{_precision(precision)}]"
+    attrs = f"dot_dimension_numbers = #stablehlo.dot<{numbers}>, precision_config = [{precision_text(precision)}]"
     return ctx.op("dot_general", *in_vals, out=out, attrs=attrs)
