@@ -15,5 +15,5 @@ def corejax_declare_api_version() -> int:
 
 @hookimpl
 def corejax_export_namespaces() -> Mapping[str, str]:
-    """`corejax.numpy` and `corejax.nn`."""
-    return {"numpy": "corejax_numpy.numpy", "nn": "corejax_numpy.nn"}
+    """`corejax.numpy`, `corejax.nn` and `corejax.image`."""
+    return {"numpy": "corejax_numpy.numpy", "nn": "corejax_numpy.nn", "image": "corejax_numpy.image"}

@@ -70,6 +70,9 @@ _MODULES = {
         bfloat16 bool_ complex128 complex64 float16 float32 float64 float8_e4m3fn float8_e5m2 int16 int32 int4
         int64 int8 uint16 uint32 uint4 uint64 uint8
     """,
+    "signal": """
+        convolve correlate
+    """,
 }
 
 __getattr__, __dir__, __all__ = _lazy_names("numpy", _MODULES, globals())
