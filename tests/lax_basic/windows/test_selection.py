@@ -88,3 +88,24 @@ def test_any_program_selects_and_combines() -> None:
 def test_what_does_not_fit_is_named(call: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         call(lax.select_and_gather_add_p, lax.select_and_scatter_add_p)
+
+
+def test_derivatives_of_any_program_follow_what_it_selects() -> None:
+    scalars = [ShapedArray((), KEYS.dtype)] * 2
+    programs = {
+        "select_jaxpr": stage_closed(lambda x, y: [x >= y], scalars),
+        "scatter_jaxpr": stage_closed(lambda x, y: [x + y], scalars),
+    }
+    source = RNG.normal(size=(4, 3)).astype("f")
+
+    def general(source: Any) -> Any:
+        return lax.select_and_scatter_p.bind(KEYS, source, np.float32(0), **programs, **windows)
+
+    def special(source: Any) -> Any:
+        return lax.select_and_scatter_add_p.bind(source, KEYS, select="ge", **windows)
+
+    windows = {**WINDOWS, "padding": ((1, 0), (1, 1))}
+    np.testing.assert_allclose(general(source), special(source), rtol=1e-6)
+    for f, g in ((general, special), (corejax.jit(general), special)):
+        pulled = [corejax.grad(lambda s, h=h: (h(s) ** 2).sum())(source) for h in (f, g)]
+        np.testing.assert_allclose(*pulled, rtol=1e-5)

@@ -148,7 +148,7 @@ def check_program(name: str, program: ClosedJaxpr, operands: Sequence[ShapedArra
 # -- on arrays -----------------------------------------------------------------------------------------------------
 
 
-def _combined(program: ClosedJaxpr, xs: list[Any], ys: list[Any]) -> list[Any]:
+def combined(program: ClosedJaxpr, xs: list[Any], ys: list[Any]) -> list[Any]:
     """The program on each pair of elements of arrays of one shape."""
     shape = get_aval(xs[0]).shape
     flat = [reshape(v, (-1,) if get_aval(v).size else (0,)) for v in (*xs, *ys)]
@@ -177,8 +177,8 @@ def reduce_by_halves(program: ClosedJaxpr, dimensions: tuple[int, ...], *operand
         half = size // 2
         pairs = [[slice_in_dim(x, start, 2 * half, 2) for x in xs] for start in (0, 1)]
         last = [slice_in_dim(x, 2 * half, size) for x in xs]
-        xs = _combined(program, *pairs)
+        xs = combined(program, *pairs)
         if size % 2:
             xs = [concatenate([x, y], 0) for x, y in zip(xs, last, strict=True)]
         size -= half
-    return _combined(program, initial, [squeeze(x, (0,)) for x in xs])
+    return combined(program, initial, [squeeze(x, (0,)) for x in xs])
