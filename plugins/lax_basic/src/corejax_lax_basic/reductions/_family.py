@@ -149,9 +149,9 @@ def reduction(
         check_kind(name, x, accepts)
         return ShapedArray(reduced_shape(name, x, axes), x.dtype, x.weak_type)
 
-    def function(x: Any, axes: Sequence[int]) -> Any:
-        over = canonical_axes(axes, get_aval(x).ndim, f"{name}: axis")
-        return primitive.bind(x, axes=tuple(sorted(over)))
+    def function(operand: Any, axes: Sequence[int]) -> Any:
+        over = canonical_axes(axes, get_aval(operand).ndim, f"{name}: axis")
+        return primitive.bind(operand, axes=tuple(sorted(over)))
 
     primitive = Primitive(name, impl=fold.on_host(impl), abstract_eval=abstract_eval, linear_in=linear_in, doc=doc)
     vmap_rules.register(primitive, _moving_axes(primitive))
@@ -181,10 +181,10 @@ def index_reduction(name: str, find: Function, derivative: Derivative, doc: str)
             raise ValueError(f"{name}: axis {axes[0]} of {x.str_short()} has no elements to choose from")
         return ShapedArray(shape, index_dtype)
 
-    def function(x: Any, axis: int, index_dtype: Any = None) -> Any:
-        axes = (canonical_axis(axis, get_aval(x).ndim, f"{name}: axis"),)
+    def function(operand: Any, axis: int, index_dtype: Any = None) -> Any:
+        axes = (canonical_axis(axis, get_aval(operand).ndim, f"{name}: axis"),)
         dtype = dtypes.default_int_dtype() if index_dtype is None else dtypes.dtype(index_dtype)
-        return primitive.bind(x, axes=axes, index_dtype=dtype)
+        return primitive.bind(operand, axes=axes, index_dtype=dtype)
 
     primitive = Primitive(name, impl=impl, abstract_eval=abstract_eval, doc=doc)
     vmap_rules.register(primitive, _moving_axes(primitive))

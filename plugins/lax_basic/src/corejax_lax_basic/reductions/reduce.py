@@ -126,7 +126,7 @@ argmax, argmax_p = index_reduction(
     """Index of the maximum along an axis: of the first NaN if there is one, of the first of equals.
 
     Args:
-        x: boolean, integer or floating-point array.
+        operand: boolean, integer or floating-point array.
         axis: the axis.
         index_dtype: integer dtype of the result; by default that of a Python int.
 
