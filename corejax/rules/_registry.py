@@ -129,6 +129,7 @@ class RuleRegistry(WrittenRules, Mapping["Primitive", RuleFn]):
         Raises:
             MissingRuleError: none can be derived; says what a rule is derived from.
         """
+        load_rules(self.kind)  # ways to derive come with the lazy ones
         derivation, fn = self._derivation(primitive)
         if derivation is None or fn is None:
             raise self._error(_messages.underivable(self, primitive), primitive)

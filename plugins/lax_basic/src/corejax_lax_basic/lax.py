@@ -19,6 +19,10 @@ from corejax_lax_basic.conversion.bitcast import *
 from corejax_lax_basic.conversion.convert import *
 from corejax_lax_basic.conversion.precision import *
 from corejax_lax_basic.creation.empty import *
+from corejax_lax_basic.convolution.conv import *
+from corejax_lax_basic.convolution.dimension_numbers import *
+from corejax_lax_basic.convolution.forms import *
+from corejax_lax_basic.convolution.shapes import *
 from corejax_lax_basic.creation.filled import *
 from corejax_lax_basic.creation.iota import *
 from corejax_lax_basic.elementwise.arithmetic import *
@@ -43,6 +47,7 @@ from corejax_lax_basic.linear.ragged_dot import *
 from corejax_lax_basic.linear.scaled_dot import *
 from corejax_lax_basic.reductions.associative_scan import *
 from corejax_lax_basic.reductions.cumulative import *
+from corejax_lax_basic.reductions.general import *
 from corejax_lax_basic.reductions.reduce import *
 from corejax_lax_basic.shape.broadcasting import *
 from corejax_lax_basic.shape.joining import *
@@ -58,6 +63,11 @@ from corejax_lax_basic.special.bessel import *
 from corejax_lax_basic.special.error_functions import *
 from corejax_lax_basic.special.gamma import *
 from corejax_lax_basic.special.incomplete import *
+from corejax_lax_basic.windows.general import *
+from corejax_lax_basic.windows.geometry import *
+from corejax_lax_basic.windows.reduce_window import *
+from corejax_lax_basic.windows.select_and_scatter import *
+from corejax_lax_basic.windows.selection import *
 
 # What rows of tables define: `sin`, `sin_p`, ...
 for _name, _value in _ROWS.items():

@@ -16,8 +16,8 @@ def corejax_declare_api_version() -> int:
 
 @hookimpl
 def corejax_export_namespaces() -> Mapping[str, str]:
-    """`corejax.numpy`, `corejax.nn`, `corejax.ops`, `corejax.flatten_util` and `corejax.dlpack`."""
-    names = ("dlpack", "flatten_util", "nn", "numpy", "ops")
+    """`corejax.numpy`, and the smaller namespaces that stand beside it."""
+    names = ("dlpack", "flatten_util", "image", "nn", "numpy", "ops")
     return {name: f"corejax_numpy.{name}" for name in names}
 
 

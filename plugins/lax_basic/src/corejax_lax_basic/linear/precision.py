@@ -169,6 +169,22 @@ def canonical_precision(precision: Any) -> Any:
     )
 
 
+def operands_precision(name: str, precision: Any) -> Any:
+    """A `precision` argument of what takes no algorithms: a pair of `Precision`s, or None.
+
+    An algorithm that is the default for all products says nothing here.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    found = canonical_precision(precision)
+    if found is None or type(found) is tuple:
+        return found
+    if precision is None:
+        return None
+    raise ValueError(f"{name}: precision is a lax.Precision or its name, or a pair of these; got {precision!r}")
+
+
 def default_matmul_precision(precision: Any) -> Any:
     """A context manager: products for which no precision is given have this one.
 

@@ -55,7 +55,11 @@ def _extreme(dtype: np.dtype[Any], sign: int) -> np.ndarray[Any, Any]:
     if dtypes.is_integer(dtype):
         info = dtypes.iinfo(dtype)
         return np.array(int(info.min) if sign < 0 else int(info.max), dtype)
-    return np.array(sign * np.inf, dtype)
+    infinite = np.array(sign * np.inf, dtype)
+    if np.isinf(infinite):
+        return infinite
+    info = dtypes.finfo(dtype)  # of a type without infinities
+    return np.array(info.min if sign < 0 else info.max, dtype)
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,7 @@ MAXIMUM = Fold(np.maximum, "maximum", least)
 MINIMUM = Fold(np.minimum, "minimum", greatest)
 AND = Fold(np.bitwise_and, "and", all_bits)
 OR = Fold(np.bitwise_or, "or", zero)
+XOR = Fold(np.bitwise_xor, "xor", zero)
 
 # For translations: the primitives of rows.
 REDUCTIONS: dict[Primitive, Fold] = {}

@@ -139,7 +139,8 @@ def _padded_size(size: int, low: int, high: int, interior: int) -> int:
     return low + size + max(size - 1, 0) * interior + high
 
 
-def _pad_impl(x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
+def pad_on_host(x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
+    """A NumPy array with a value put before, behind and between its elements."""
     shape = tuple(_padded_size(n, *c) for n, c in zip(x.shape, padding_config, strict=True))
     out = np.empty(shape, x.dtype)
     out[...] = value
@@ -227,7 +228,7 @@ pad_p = Primitive(
     "pad",
     linear_in=(0, 1),
     tags=("linear", "structural"),
-    impl=_pad_impl,
+    impl=pad_on_host,
     abstract_eval=_pad_abstract_eval,
     vmap=_pad_vmap,
     transpose=_pad_transpose,

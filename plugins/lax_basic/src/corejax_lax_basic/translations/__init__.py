@@ -3,6 +3,7 @@
 from corejax_lax_basic.translations.conversion import bitcast as bitcast
 from corejax_lax_basic.translations.conversion import convert as convert
 from corejax_lax_basic.translations.creation import empty as empty
+from corejax_lax_basic.translations.convolution import conv as conv
 from corejax_lax_basic.translations.creation import iota as iota
 from corejax_lax_basic.translations.elementwise import _family as _family
 from corejax_lax_basic.translations.elementwise import arithmetic as arithmetic
@@ -19,6 +20,7 @@ from corejax_lax_basic.translations.indexing import gather as gather
 from corejax_lax_basic.translations.indexing import scatter as scatter
 from corejax_lax_basic.translations.linear import dot as dot
 from corejax_lax_basic.translations.reductions import cumulative as cumulative
+from corejax_lax_basic.translations.reductions import general as general_reduction
 from corejax_lax_basic.translations.reductions import reduce as reduce
 from corejax_lax_basic.translations.shape import broadcasting as broadcasting
 from corejax_lax_basic.translations.shape import joining as joining
@@ -33,3 +35,7 @@ from corejax_lax_basic.translations.special import bessel as bessel
 from corejax_lax_basic.translations.special import error_functions as error_functions
 from corejax_lax_basic.translations.special import gamma as gamma
 from corejax_lax_basic.translations.special import incomplete as incomplete
+from corejax_lax_basic.translations.windows import general as general_windows
+from corejax_lax_basic.translations.windows import reduce_window as reduce_window
+from corejax_lax_basic.translations.windows import select_and_scatter as select_and_scatter
+from corejax_lax_basic.translations.windows import selection as selection

@@ -191,6 +191,9 @@ _MODULES = {
     "window_functions": """
         bartlett blackman hamming hanning kaiser
     """,
+    "signal": """
+        convolve correlate
+    """,
 }
 
 __getattr__, __dir__, __all__ = _lazy_names("numpy", _MODULES, globals())

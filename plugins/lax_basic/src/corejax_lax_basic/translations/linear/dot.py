@@ -10,7 +10,7 @@ from corejax_lax_basic.linear.dot import dot_general_p
 from corejax_lax_basic.linear.precision import DotAlgorithm, DotAlgorithmPreset
 
 
-def _precision(precision: Any) -> str:
+def precision_text(precision: Any) -> str:
     """StableHLO's precision of both operands; of algorithms, the usual one."""
     pair = precision if type(precision) is tuple else (None, None)
     words = [p.name if p is not None else "DEFAULT" for p in pair]
@@ -91,7 +91,7 @@ def dot_general(
         )
         if axes
     )
-    attrs = f"dot_dimension_numbers = #stablehlo.dot<{numbers}>, precision_config = [{_precision(precision)}]"
+    attrs = f"dot_dimension_numbers = #stablehlo.dot<{numbers}>, precision_config = [{precision_text(precision)}]"
     attrs += _algorithm(precision, lhs, rhs, ctx.platform)
     operands = [ctx.convert(x, dtype) for x, dtype in zip(in_vals, (lhs, rhs), strict=True)]
     product = ctx.op("dot_general", *operands, out=out.update(dtype=sums), attrs=attrs)
