@@ -18,11 +18,11 @@ from corejax_lax_basic._promotion import *
 from corejax_lax_basic.conversion.bitcast import *
 from corejax_lax_basic.conversion.convert import *
 from corejax_lax_basic.conversion.precision import *
-from corejax_lax_basic.creation.empty import *
 from corejax_lax_basic.convolution.conv import *
 from corejax_lax_basic.convolution.dimension_numbers import *
 from corejax_lax_basic.convolution.forms import *
 from corejax_lax_basic.convolution.shapes import *
+from corejax_lax_basic.creation.empty import *
 from corejax_lax_basic.creation.filled import *
 from corejax_lax_basic.creation.iota import *
 from corejax_lax_basic.elementwise.arithmetic import *

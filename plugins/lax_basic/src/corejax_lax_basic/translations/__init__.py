@@ -2,8 +2,8 @@
 
 from corejax_lax_basic.translations.conversion import bitcast as bitcast
 from corejax_lax_basic.translations.conversion import convert as convert
-from corejax_lax_basic.translations.creation import empty as empty
 from corejax_lax_basic.translations.convolution import conv as conv
+from corejax_lax_basic.translations.creation import empty as empty
 from corejax_lax_basic.translations.creation import iota as iota
 from corejax_lax_basic.translations.elementwise import _family as _family
 from corejax_lax_basic.translations.elementwise import arithmetic as arithmetic

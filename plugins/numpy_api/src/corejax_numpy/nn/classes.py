@@ -23,8 +23,8 @@ from corejax_numpy.arguments import (
 )
 from corejax_numpy.elementwise import clip
 from corejax_numpy.elementwise import where as select
+from corejax_numpy.moments import mean as mean_over
 from corejax_numpy.reductions import max as maximum_over
-from corejax_numpy.reductions import mean as mean_over
 from corejax_numpy.reductions import spread_back
 from corejax_numpy.reductions import sum as sum_over
 
