@@ -59,7 +59,7 @@ def _literals(jaxpr: Jaxpr) -> dict[Any, Any]:
 
 
 def _results(eqn: JaxprEqn, rule: Any, operands: list[Any]) -> list[Any]:
-    """Results of an equation whose rule gives several, or wants `Array`s (`rule` is None)."""
+    """Results of an equation whose rule gives several, or wants `Array`s, or may be another one (`rule` is None)."""
     primitive = eqn.primitive
     if rule is None:
         arrays = [Array(x, v.aval) for x, v in zip(operands, eqn.invars, strict=True)]
@@ -80,12 +80,14 @@ def _results(eqn: JaxprEqn, rule: Any, operands: list[Any]) -> list[Any]:
 def _run_program(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
     env: dict[Any, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), values, strict=True))
     env.update(_literals(jaxpr))
-    rules = evaluation.host_rules
+    rules, left_by = evaluation.host_rules, evaluation.left_by
     try:
         for eqn, dead in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
             primitive = eqn.primitive
             rule = rules.get(primitive)
             operands = [env[v] for v in eqn.invars]
+            if primitive in left_by and eqn.outvars[0].aval.size >= evaluation.LARGE_OPERATION:
+                rule = None
             if rule is None or primitive.multiple_results:
                 env.update(zip(eqn.outvars, _results(eqn, rule, operands), strict=True))
             else:
