@@ -60,7 +60,7 @@ def _case(name: str, wanted: float, f: Callable[[Any, Operands], Any], beside_nu
         v = operands(lib.numpy.asarray)
         return blocking(lib, lambda: f(lib.numpy, v))
 
-    @case(name, wanted)
+    @case(name, wanted, short=True)
     def make() -> Sides:
         if not beside_numpy:
             return side(corejax), side(jax)
