@@ -102,7 +102,7 @@ def test_values_that_depend_on_no_argument_are_computed_once() -> None:
         runs.append(x)
         return x + 1
 
-    counted_p = Primitive("toy.counted", impl=impl, abstract_eval=lambda aval: aval)
+    counted_p = Primitive("toy.counted_runs", impl=impl, abstract_eval=lambda aval: aval)
     f = remembered(lambda x: add(x, counted_p.bind(as_array(np.float32(3)))))
     for _ in range(5):
         np.testing.assert_array_equal(f(X), np.asarray(X) + 4)
