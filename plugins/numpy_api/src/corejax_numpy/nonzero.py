@@ -14,7 +14,7 @@ import numpy as np
 from corejax.extend import Tracer, as_array, dtypes, host_value
 from corejax_lax_basic import lax
 from corejax_numpy import elementwise
-from corejax_numpy.arguments import array_argument, canonical_axis, concrete, to_bool
+from corejax_numpy.arguments import array_argument, canonical_axis, concrete, refuse_out, to_bool
 from corejax_numpy.indexing import take
 
 
@@ -168,8 +168,7 @@ def compress(
         ValueError: the condition is not a vector, or holds beyond the end of the axis; `size` does not fit.
         NotImplementedError: `out` is given.
     """
-    if out is not None:
-        raise NotImplementedError("compress: `out` has to be None, results are new arrays; take the result instead")
+    refuse_out("compress", out)
     mask = to_bool(array_argument("compress", condition))
     x = array_argument("compress", a, 1)
     if mask.ndim != 1:

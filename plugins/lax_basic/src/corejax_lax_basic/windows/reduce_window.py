@@ -25,7 +25,6 @@ from corejax_lax_basic.windows.geometry import (
 )
 from corejax_lax_basic.windows.selection import select_and_gather_add_p
 
-__corejax_registers_for_caller__ = True
 __all__ = ["reduce_window_max_p", "reduce_window_min_p", "reduce_window_sum_p"]
 
 
