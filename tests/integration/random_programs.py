@@ -35,7 +35,9 @@ UNARY: dict[str, Callable[..., Any]] = {
     "halves chosen": lambda lax, jnp, x: jnp.where(x > 0.0, x, 0.5 * x),
     "greatest of each row": lambda lax, jnp, x: x + jnp.max(x, axis=1, keepdims=True),
     "rows taken": lambda lax, jnp, x: x[PLACES] + jnp.take(x, PLACES[::-1], axis=0, mode="clip"),
-    "entries gathered, some outside": lambda lax, jnp, x: x.at[OUTSIDE, 0].get(mode="fill", fill_value=0.5)[:, None] * x,
+    "entries gathered, some outside": lambda lax, jnp, x: (
+        x.at[OUTSIDE, 0].get(mode="fill", fill_value=0.5)[:, None] * x
+    ),
     "rows scattered": lambda lax, jnp, x: jnp.zeros_like(x).at[PLACES].add(x) + x.at[OUTSIDE].set(0.5, mode="drop"),
     "entries multiplied": lambda lax, jnp, x: x.at[PLACES[:2], PLACES[1:] % COLUMNS].multiply(0.5, unique_indices=True),
     "greatest scattered": lambda lax, jnp, x: x.at[PLACES].max(lax.tanh(x)),
@@ -44,7 +46,9 @@ UNARY: dict[str, Callable[..., Any]] = {
     "two greatest": lambda lax, jnp, x: x * jnp.sum(lax.top_k(x.T, 2)[0]) * 0.2,
     "windows summed": lambda lax, jnp, x: lax.reduce_window(x, 0.0, lax.add, (2, 1), (1, 1), ((1, 0), (0, 0))) * 0.5,
     "windows' greatest": lambda lax, jnp, x: lax.reduce_window(x, -jnp.inf, lax.max, (2, 2), (1, 1), "SAME"),
-    "convolved": lambda lax, jnp, x: lax.tanh(lax.conv_general_dilated(x[None, None], x[None, None, :2], (1, 1), "SAME"))[0, 0],
+    "convolved": lambda lax, jnp, x: lax.tanh(
+        lax.conv_general_dilated(x[None, None], x[None, None, :2], (1, 1), "SAME")
+    )[0, 0],
     "cumulated": lambda lax, jnp, x: lax.cumsum(x, 0, reverse=True) * 0.3 + lax.cumlogsumexp(x, 1),
     "product of others": lambda lax, jnp, x: x + lax.cumprod(lax.tanh(x), 0),
     "error function": lambda lax, jnp, x: lax.erf(x) + lax.lgamma(x * x + 1.5),
