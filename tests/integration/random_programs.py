@@ -104,7 +104,7 @@ class Program:
         """The program as a function of two arrays; the steps in `jitted` are compiled functions of their own."""
 
         def run(x: Any, y: Any) -> Any:
-            values = [x, y]
+            values = [jnp.asarray(x), jnp.asarray(y)]
             for i, (name, operands) in enumerate(self.steps):
                 op = UNARY.get(name) or BINARY[name]
 

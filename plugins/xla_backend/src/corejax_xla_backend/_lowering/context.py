@@ -342,7 +342,7 @@ def _require_no_calls(name: str, texts: Sequence[str], functions: Sequence[str])
     if any("stablehlo.custom_call" in text for text in texts):
         raise NotImplementedError(
             f"the function that {name} combines elements with has a primitive that is called back on the host, or a "
-            f"kernel: XLA cannot compile that inside of {name}. Give the primitive an XLA translation or a decomposition"
+            f"kernel: XLA cannot compile it inside of {name}. Give the primitive an XLA translation or a decomposition"
         )
     called = {symbol for text in texts for symbol in re.findall(r"call @([\w.]+)", text)}
     if called:
