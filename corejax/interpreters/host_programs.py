@@ -51,7 +51,7 @@ class _Step(NamedTuple):
         eqn: the equation.
         primitive, params: its own.
         places: of the operands.
-        out: place of the only result; None where there are several.
+        out: place of the only result; None where there are several, or it is large (`large_operations`).
         aval: type of the only result.
         first: place of the first result; the others follow it.
         dead: places of what nothing after it reads.
@@ -95,6 +95,8 @@ def _plan(jaxpr: Jaxpr) -> _Plan:
             evaluation.check_size(eqn.primitive, v.aval, eqn.source_info)
             places[v] = len(places)
         alone = eqn.outvars[0] if not eqn.primitive.multiple_results else None
+        if alone is not None and alone.aval.size >= evaluation.LARGE_OPERATION:
+            alone = None
         out, aval = (None, None) if alone is None else (first, alone.aval)
         operands = tuple(places[v] for v in eqn.invars)
         gone = tuple(places[v] for v in dead)
@@ -105,9 +107,9 @@ def _plan(jaxpr: Jaxpr) -> _Plan:
 
 
 def _results(eqn: JaxprEqn, rule: Any, operands: list[Any]) -> list[Any]:
-    """Results of an equation whose rule gives several, or wants `Array`s (`rule` is None)."""
+    """Results of an equation whose rule gives several or large ones, or wants `Array`s (`rule` is None)."""
     primitive = eqn.primitive
-    if rule is None:
+    if rule is None or not primitive.multiple_results:
         arrays = [Array(x, v.aval) for x, v in zip(operands, eqn.invars, strict=True)]
         return [o._fetch() for o in evaluation.evaluate_on_arrays(primitive, arrays, eqn.params)]
     out = rule(*operands, **eqn.params)
