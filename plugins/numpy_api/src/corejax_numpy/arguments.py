@@ -237,6 +237,7 @@ def documented(name: str, doc: str) -> Callable[[Callable[..., Any]], Callable[.
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         function.__name__ = function.__qualname__ = name
+        function.__code__ = function.__code__.replace(co_name=name)  # which tracebacks and messages show
         function.__doc__ = doc
         return function
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import Primitive, api_boundary, as_array, dtypes, frames_left_out
+from corejax_lax_basic._base.rows import named
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS, scalar_maker
 from corejax_lax_basic._promotion import as_operand, broadcast_operands, promote_operands, yielding_scalar
 from corejax_lax_basic.conversion.convert import convert_element_type
@@ -300,4 +301,4 @@ OPERATORS: Mapping[str, Any] = {
     "__invert__": _invert,
 }
 for _name, _function in OPERATORS.items():
-    _function.__name__ = _name
+    named(_function, _name)

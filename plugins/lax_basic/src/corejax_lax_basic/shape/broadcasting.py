@@ -37,7 +37,7 @@ def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: S
         ValueError: an axis of the operand has neither size 1 nor the size in `shape`.
     """
     shape = canonical_shape(shape)
-    dims = ints(broadcast_dimensions)
+    dims = ints(broadcast_dimensions, "broadcast_dimensions")
     if get_aval(operand).shape == shape and dims == tuple(range(len(shape))):
         return as_array(operand)
     return broadcast_in_dim_p.bind(operand, shape=shape, broadcast_dimensions=dims)

@@ -17,7 +17,7 @@ from corejax.extend import (
     move_batch_axis,
 )
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.axes import canonical_axis, ints
+from corejax_lax_basic._base.axes import canonical_axis, integer
 from corejax_lax_basic.shape.slicing import slice_p
 
 __all__ = ["concatenate", "concatenate_p"]
@@ -40,7 +40,7 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Any:
     if len(operands) == 1:
         canonical_axis(dimension, get_aval(operands[0]).ndim, "concatenate: dimension")
         return as_array(operands[0])
-    return concatenate_p.bind(*operands, dimension=ints((dimension,))[0])
+    return concatenate_p.bind(*operands, dimension=integer(dimension, "concatenate: dimension"))
 
 
 @takes("concatenate", 1, at_least=True)

@@ -92,7 +92,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     Raises:
         TypeError: `permutation` is not a permutation of the operand's axes.
     """
-    permutation = ints(permutation)
+    permutation = ints(permutation, "permutation")
     if permutation == tuple(range(get_aval(operand).ndim)):
         return as_array(operand)
     return transpose_p.bind(operand, permutation=permutation)
@@ -212,7 +212,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     Raises:
         ValueError: an axis does not exist or is given twice.
     """
-    return rev_p.bind(operand, dimensions=ints(dimensions))
+    return rev_p.bind(operand, dimensions=ints(dimensions, "dimensions"))
 
 
 def _rev_impl(x: Any, *, dimensions: tuple[int, ...]) -> Any:
