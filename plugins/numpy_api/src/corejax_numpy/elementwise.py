@@ -392,6 +392,7 @@ def _check_order(*xs: Any) -> None:
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
     """Whether `abs(a - b) <= atol + rtol * abs(b)`, or both are the same infinity (or NaN, if `equal_nan`)."""
     a, b = promote("isclose", a, b)
+    rtol, atol = operand("isclose", rtol, "rtol"), operand("isclose", atol, "atol")
     if not dtypes.is_inexact(a.dtype):
         a, b = promote("isclose", a, b, inexact=True)
     close = abs(a - b) <= atol + rtol * abs(b)

@@ -9,7 +9,7 @@ import numpy as np
 
 from corejax.extend import dtypes
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, concrete, documented
+from corejax_numpy.arguments import array_argument, concrete, documented, static_int
 from corejax_numpy.reductions import max as _max
 from corejax_numpy.reductions import min as _min
 from corejax_numpy.reductions import prod as _prod
@@ -78,7 +78,7 @@ def _segments(
         if bucket_size is None:
             out = lax.full(rest, neutral(x.dtype), x.dtype)
             return getattr(out.at[ids], method)(x, **options)
-        size = int(concrete(name, bucket_size))
+        size = static_int(name, bucket_size, "bucket_size")
         buckets = -(-ids.size // size)
         out = lax.full((buckets, *rest), neutral(x.dtype), x.dtype)
         bucket = (np.arange(ids.size) // size).reshape(ids.shape)
@@ -91,7 +91,7 @@ def _segments(
 def _number(name: str, ids: Any, given: Any) -> int:
     if given is None:
         given = int(concrete(name, lax.reduce_max(ids, tuple(range(ids.ndim))))) + 1 if ids.size else 0
-    count = int(concrete(name, given))
+    count = static_int(name, given, "num_segments")
     if count < 0:
         raise ValueError(f"{name}: num_segments is not negative, got {count}")
     return count

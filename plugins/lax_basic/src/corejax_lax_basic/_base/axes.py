@@ -100,6 +100,21 @@ def canonical_axes(axes: Any, ndim: int, what: str = "axis") -> tuple[int, ...]:
     return out
 
 
+def sequence(values: Any, what: str = "argument") -> list[Any]:
+    """What is given one after another, operands say, as a list.
+
+    Raises:
+        TypeError: it is not a sequence; names `what` with the function.
+    """
+    try:
+        given = None if isinstance(values, str | dict | set) else list(values)
+    except TypeError:  # not iterable
+        given = None
+    if given is None:
+        raise TypeError(f"{_named(what)} is a sequence, got {values!r} of type {type(values).__name__}")
+    return given
+
+
 def ints(values: Sequence[Any], what: str = "argument") -> tuple[int, ...]:
     """A sequence of integers that are known now as a tuple of `int`.
 
@@ -108,10 +123,4 @@ def ints(values: Sequence[Any], what: str = "argument") -> tuple[int, ...]:
     """
     if type(values) is tuple and all(type(v) is int for v in values):
         return values
-    try:
-        given = None if isinstance(values, str | dict | set) else list(values)
-    except TypeError:  # not iterable
-        given = None
-    if given is None:
-        raise TypeError(f"{_named(what)} is a sequence of integers, got {values!r} of type {type(values).__name__}")
-    return tuple([integer(v, what) for v in given])
+    return tuple([integer(v, what) for v in sequence(values, what)])

@@ -162,6 +162,8 @@ def expand_dims(array: Any, dimensions: int | Sequence[int]) -> Any:
         ValueError: a position does not exist in the result, or is given twice.
     """
     aval = get_aval(array)
+    if dimensions is None:
+        raise TypeError("expand_dims: dimensions are one integer or several, got None")
     count = len(dimensions) if isinstance(dimensions, tuple | list) else 1
     ndim = aval.ndim + count
     new = canonical_axes(dimensions, ndim, "expand_dims: dimension")

@@ -21,7 +21,7 @@ from corejax.extend import (
 )
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.axes import Ints, canonical_axis, integer, ints
+from corejax_lax_basic._base.axes import Ints, canonical_axis, integer, ints, sequence
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS, make_scalar
 from corejax_lax_basic.conversion.convert import as_weak_as
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p
@@ -127,7 +127,9 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     Raises:
         TypeError: dtypes differ, the padding value is not a scalar, or the configuration does not fit.
     """
-    config = tuple((lo, hi, interior) for lo, hi, interior in map(ints, padding_config))
+    config = tuple([ints(c, "padding_config") for c in sequence(padding_config, "padding_config")])
+    if any(len(c) != 3 for c in config):
+        raise TypeError(f"pad: padding_config has (low, high, interior) for each axis, got {padding_config!r}")
     aval = get_aval(operand)
     if type(padding_value) in PYTHON_SCALARS:
         padding_value = make_scalar(padding_value, aval.dtype, aval.weak_type)

@@ -21,7 +21,7 @@ from corejax.extend import (
     zero_cotangent,
 )
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.axes import Ints, canonical_axis, ints
+from corejax_lax_basic._base.axes import Ints, canonical_axis, ints, sequence
 from corejax_lax_basic.shape.joining import concatenate
 
 __all__ = ["split", "split_p", "stack", "stack_p", "unstack", "unstack_p"]
@@ -59,7 +59,7 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
         TypeError: dtypes or shapes differ.
         ValueError: there is no operand, or no such axis in the result.
     """
-    operands = list(operands)
+    operands = sequence(operands, "stack: operands")
     if not operands:
         raise ValueError("stack needs at least one operand, got none")
     return stack_p.bind(*operands, axis=canonical_axis(axis, get_aval(operands[0]).ndim + 1, "stack: axis"))

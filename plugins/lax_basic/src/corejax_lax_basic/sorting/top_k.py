@@ -148,6 +148,8 @@ def _approximate(
     operand: Any, k: int, axis: int, recall: float, is_max_k: bool, override: int, aggregate: bool
 ) -> tuple[Any, Any]:
     name = "approx_max_k" if is_max_k else "approx_min_k"
+    if not isinstance(recall, int | float | np.floating):
+        raise TypeError(f"{name}: recall_target is a number, got {recall!r} of type {type(recall).__name__}")
     values, indices = approx_top_k_p.bind(
         operand,
         k=integer(k, "k"),
