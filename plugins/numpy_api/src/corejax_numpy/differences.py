@@ -52,7 +52,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     parts = [_beside(x, axis, prepend), x, _beside(x, axis, append)]
     if prepend is not None or append is not None:
         x = concatenate([part for part in parts if part is not None], axis)
-    for _ in range(times):
+    for _ in range(min(times, x.shape[axis])):  # then nothing is left
         x = _differences(x, axis)
     return x
 

@@ -84,4 +84,6 @@ def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
     """
     if type(from_) in (bool, int, float, complex):
         raise TypeError(f"can_cast: a Python number has no dtype of its own, got {from_!r}")
+    if casting not in ("no", "equiv", "safe", "same_kind", "unsafe"):
+        raise ValueError(f"can_cast: casting is 'no', 'equiv', 'safe', 'same_kind' or 'unsafe', got {casting!r}")
     return bool(np.can_cast(dtypes.dtype(from_), dtypes.dtype(to), casting=casting))  # type: ignore[arg-type]

@@ -45,6 +45,7 @@ def named(function: Any, name: str, of: str = "", arguments: str = "") -> None:
     code, given = function.__code__, tuple(arguments.replace("/", "").split())
     function.__code__ = code.replace(
         co_name=name,
+        co_qualname=function.__qualname__,
         co_varnames=given + code.co_varnames[len(given) :],
         co_posonlyargcount=len(given) if arguments.endswith("/") else code.co_posonlyargcount,
     )

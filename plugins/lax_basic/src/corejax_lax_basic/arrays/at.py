@@ -62,6 +62,9 @@ class IndexedArrays:
     def __getitem__(self, index: Any) -> IndexedArray:
         return IndexedArray(self.array, index)
 
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"x.at has no {name!r}: index it first, as in x.at[0].set(1)")
+
     def __repr__(self) -> str:
         return f"<x.at of {self.array!r}: index it, as in x.at[0].set(1)>"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, UndefPrimal, as_array, deflinear, get_aval
+from corejax.extend import Primitive, ShapedArray, UndefPrimal, as_array, called_function, deflinear, get_aval
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_shape, ints
@@ -151,7 +151,9 @@ def broadcast_to(x: Any, shape: Sequence[int]) -> Any:
         return as_array(x)
     missing = len(shape) - aval.ndim
     if missing < 0 or any(a not in (1, b) for a, b in zip(aval.shape, shape[missing:], strict=True)):
-        raise ValueError(f"{aval.str_short()} does not broadcast to shape {shape}")
+        raise ValueError(
+            f"{called_function() or 'broadcast_to'}: {aval.str_short()} does not broadcast to shape {shape}"
+        )
     return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=tuple(range(missing, len(shape))))
 
 
