@@ -73,7 +73,12 @@ from corejax_lax_basic.windows.selection import *
 for _name, _value in _ROWS.items():
     globals().setdefault(_name, _value)
 
-__all__ = sorted(n for n in globals() if not n.startswith("_") and n != "annotations")
+# What functions of other plugins do as those here: they find it by name, users are not shown it.
+_SHARED = """
+    annotations as_operand asarray broadcast_operands broadcast_to check_rank_promotion convert_operand
+    is_python_scalar make_scalar promote_dtypes promote_operands yielding_scalar zeros_like_array
+"""
+__all__ = sorted(n for n in globals() if not n.startswith("_") and n not in _SHARED.split())
 
 
 def __getattr__(name: str) -> _Any:

@@ -38,6 +38,7 @@ polygamma, polygamma_p = binary(
         lambda t, m, x: mul(polygamma(add(m, constant(m, 1)), x), t),
     ),
     "The `m`-th derivative of `digamma` at `x`; NaN where `m` is not 0, 1, 2, ...; floating-point.",
+    "m x",
 )  # fmt: skip
 
 zeta, zeta_p = binary(
@@ -51,4 +52,5 @@ zeta, zeta_p = binary(
     Infinite at `x = 1` and NaN below; for `q` that is not positive, NaN unless `x` is whole; where `q` is a pole,
     infinite for even `x` and NaN for odd.
     """,
+    "x q",
 )  # fmt: skip

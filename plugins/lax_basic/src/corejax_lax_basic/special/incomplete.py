@@ -87,6 +87,7 @@ igamma, igamma_p = binary(
 
     NaN for negative operands, and where both are zero or both infinite.
     """,
+    "a x",
 )  # fmt: skip
 
 igammac, igammac_p = binary(
@@ -96,6 +97,7 @@ igammac, igammac_p = binary(
         lambda t, a, x: mul(neg(_density(a, x)), t),
     ),
     "The regularised upper incomplete gamma function, `1 - igamma(a, x)`, accurate also where small; floating-point.",
+    "a x",
 )  # fmt: skip
 
 
@@ -108,6 +110,7 @@ igamma_grad_a, igamma_grad_a_p = binary(
     "igamma_grad_a", in_float64(lambda a, x: _incomplete_gamma.derivative_by_a(ARRAYS, a, x)), FLOAT, None,
     tangents(_BY_A, lambda t, a, x: mul(mul(_density(a, x), _score(a, x)), t)),
     "Derivative of `igamma(a, x)` by `a`; NaN where `a` is not positive or `x` is negative; floating-point.",
+    "a x",
 )  # fmt: skip
 
 
@@ -125,6 +128,7 @@ random_gamma_grad, random_gamma_grad_p = binary(
 
     That is minus the derivative of `igamma(a, x)` by `a` over the density at `x` (Figurnov, Mohamed and Mnih 2018).
     """,
+    "a x",
 )  # fmt: skip
 
 # -- beta ----------------------------------------------------------------------------------------------------------
