@@ -18,6 +18,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from corejax import source_info
 from corejax.config import config
 from corejax.errors import CorejaxError
 
@@ -178,9 +179,29 @@ def _scalar_kind(x: Any) -> str | None:
     return kind
 
 
+def _explicit(d: Any) -> DType:
+    if isinstance(d, type | np.dtype) or (_scalar_kind(d) is None and not hasattr(d, "shape")):
+        try:
+            return dtype(d)
+        except TypeError as error:
+            raise TypeError(f"{_by_caller()}{error}") from None
+    shown = f"{type(d).__name__} of shape {d.shape}" if hasattr(d, "shape") else f"{d!r} of type {type(d).__name__}"
+    raise TypeError(f"{_by_caller()}a dtype is a type or the name of one, got {shown}")
+
+
+def _by_caller() -> str:
+    """The function that the user called, to begin a message with."""
+    name = source_info.called_function()
+    return f"{name}: " if name else ""
+
+
 def canonicalize_dtype(d: Any) -> DType:
-    """What creation functions make of an explicit dtype: itself, or 32 bits under `config.x64_compat`."""
-    found = dtype(d)
+    """What creation functions make of an explicit dtype: itself, or 32 bits under `config.x64_compat`.
+
+    Raises:
+        TypeError: it is not a dtype, but a number or an array, say; names the function that the user called.
+    """
+    found = d if isinstance(d, np.dtype) and d in _KINDS else _explicit(d)
     if config.x64_compat and found in _WIDE and config.default_dtype_bits == 32:
         return _DEFAULTS[_KINDS[found]][32]
     return found
@@ -405,8 +426,8 @@ def _shown(pairs: tuple[tuple[DType, bool], ...]) -> str:
 
 def _no_strict_promotion(pairs: tuple[tuple[DType, bool], ...]) -> TypePromotionError:
     return TypePromotionError(
-        f"no implicit promotion of {_shown(pairs)} under numpy_dtype_promotion='strict', where only Python's numbers "
-        "yield. Cast explicitly with x.astype(...), or set numpy_dtype_promotion to 'standard'",
+        f"{_by_caller()}no implicit promotion of {_shown(pairs)} under numpy_dtype_promotion='strict', where only "
+        "Python's numbers yield. Cast explicitly with x.astype(...), or set numpy_dtype_promotion to 'standard'",
         tuple(d for d, _ in pairs),
     )
 
@@ -418,7 +439,7 @@ def _no_promotion(pairs: tuple[tuple[DType, bool], ...]) -> TypePromotionError:
     shown = _shown(pairs)
     target = (others or [_DEFAULTS["f" if any(d in _SMALL_FLOATS for d in small) else "i"][32]])[0]
     return TypePromotionError(
-        f"no implicit promotion of {shown}: so narrow a type mixes with no other of its kind, "
+        f"{_by_caller()}no implicit promotion of {shown}: so narrow a type mixes with no other of its kind, "
         "lest precision change unseen. "
         f"Cast explicitly, for example the {small[0].name} operand with x.astype({target.name!r})",
         tuple(d for d, _ in pairs),

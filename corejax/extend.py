@@ -158,6 +158,7 @@ from corejax.rules import transpose_rules as transpose_rules
 from corejax.rules import vmap_rules as vmap_rules
 from corejax.rules import xla_translations as xla_translations
 from corejax.run_rule import mismatch as mismatch
+from corejax.source_info import called_function as called_function
 from corejax.source_info import describe as describe_source
 from corejax.source_info import locate as locate_source
 from corejax.source_info import register_internal as register_internal
@@ -330,6 +331,7 @@ __all__ = [  # noqa: RUF022  by section
     "FlatFunction",
     "api_boundary",
     "arg_names",
+    "called_function",
     "check_arguments",
     "check_outputs",
     "describe_source",

@@ -55,6 +55,20 @@ def capture(depth: int = 1) -> Source | None:
     return None
 
 
+def called_function() -> str:
+    """The name of the plugin's function that the user's line calls, for messages; "" where there is none to name."""
+    frame: FrameType | None = sys._getframe(1)
+    called = None
+    while frame is not None and _is_internal(frame.f_code.co_filename):
+        called, frame = frame, frame.f_back
+    if called is None or frame is None or called.f_code.co_filename.startswith(_internal_prefixes[0]):
+        return ""
+    name = called.f_code.co_name
+    if name == "__call__":  # of an object with a name, as ufuncs have
+        name = getattr(called.f_locals.get("self"), "__name__", "")
+    return "" if name.startswith(("_", "<")) else name
+
+
 def scope_of(source: Source | None) -> Scope:
     """The scope of a place."""
     return source[2] if source is not None and len(source) > 2 else ()

@@ -42,7 +42,7 @@ def difference(ours: Any, theirs: Any, ignored: frozenset[str] = frozenset()) ->
 
 
 def _key(p: inspect.Parameter) -> Any:
-    return p.name, p.kind
+    return p.kind if p.kind is p.POSITIONAL_ONLY else (p.name, p.kind)
 
 
 def _text(p: inspect.Parameter) -> str:

@@ -11,24 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, Tracer, as_array, clears_cache, dtypes, get_aval
+from corejax.extend import Array, Tracer, as_array, called_function, clears_cache, dtypes, get_aval
 from corejax_lax_basic import lax
 
 Axis = int | tuple[int, ...] | list[int] | None
 
 
-def operand(name: str, x: Any, position: int = 0) -> Any:
+def operand(name: str, x: Any, position: int | str = 0) -> Any:
     """An argument as an array or tracer, or as the Python scalar that it is.
 
     Raises:
-        TypeError: it is none of these, a list say; names the function and the argument's position.
+        TypeError: it is none of these, a list say; names the function and the argument's position, or its name.
     """
     if type(x) is Array:
         return x
     found = lax.as_operand(x)
     if found is NotImplemented:
+        where = f"at position {position}" if isinstance(position, int) else f"as {position}"
         raise TypeError(
-            f"{name} takes arrays and scalars, got {type(x).__name__} at position {position}; "
+            f"{name} takes arrays and scalars, got {type(x).__name__} {where}; "
             "make it an array with corejax.numpy.asarray"
         )
     return found
@@ -39,7 +40,7 @@ def operands(name: str, xs: Sequence[Any]) -> list[Any]:
     return [operand(name, x, i) for i, x in enumerate(xs)]
 
 
-def array_argument(name: str, x: Any, position: int = 0) -> Any:
+def array_argument(name: str, x: Any, position: int | str = 0) -> Any:
     """An argument as an array or tracer; Python scalars become weakly typed arrays.
 
     Raises:
@@ -132,10 +133,32 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
     sizes = tuple(shape) if sequence else (shape,)
     try:
         return tuple(operator.index(d) for d in sizes)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise TypeError(
-            f"Shapes must be 1D sequences of concrete values of integer type, got {shape}.\n{error}"
+            f"{_of('')}Shapes must be 1D sequences of concrete values of integer type, got {shape}.\n{error}"
         ) from None
+
+
+def static_int(name: str, value: Any, what: str) -> int:
+    """An integer that has to be known now, a size say.
+
+    Args:
+        name: the function, for messages; "" is the one that the user called.
+        value: the argument.
+        what: the argument's name.
+
+    Raises:
+        ConcretizationTypeError: it is traced; says by what.
+        TypeError: it is not an integer.
+    """
+    try:
+        return operator.index(value)
+    except (TypeError, ValueError) as error:
+        where = _of(name, what)
+        if isinstance(value, Tracer) and isinstance(error, TypeError):
+            error.add_note(f"{where}{what} is a static integer.")
+            raise
+        raise TypeError(f"{where}{what} is an integer, got {value!r} of type {type(value).__name__}") from None
 
 
 def canonical_axis(axis: Any, ndim: int, what: str = "axis", name: str = "") -> int:
@@ -151,18 +174,15 @@ def canonical_axis(axis: Any, ndim: int, what: str = "axis", name: str = "") -> 
         TypeError: it is not an integer.
         ValueError: there is no such axis.
     """
-    try:
-        index = operator.index(axis)
-    except TypeError as error:
-        if isinstance(axis, Tracer) or not name:
-            raise
-        raise TypeError(f"{name}: {what} is an integer, got {axis!r} of type {type(axis).__name__}") from error
+    index = static_int(name, axis, what)
     if not -ndim <= index < ndim:
-        raise ValueError(f"{_of(name)}{what} {index} is out of bounds for array of dimension {ndim}")
+        raise ValueError(f"{_of(name, what)}{what} {index} is out of bounds for array of dimension {ndim}")
     return index % ndim
 
 
-def _of(name: str) -> str:
+def _of(name: str, what: str = "") -> str:
+    """What begins a message: the function, or the one that the user called, unless the argument's name has it."""
+    name = name or ("" if ": " in what else called_function())
     return f"{name}: " if name else ""
 
 
@@ -175,10 +195,11 @@ def canonical_axes(axis: Any, ndim: int, what: str = "axis", name: str = "") -> 
     """
     if axis is None:
         return tuple(range(ndim))
-    given = tuple(axis) if isinstance(axis, tuple | list | range | np.ndarray) and np.ndim(axis) else (axis,)
+    several = isinstance(axis, tuple | list | range) or (isinstance(axis, np.ndarray) and axis.ndim > 0)
+    given = tuple(axis) if several else (axis,)
     axes = tuple([canonical_axis(a, ndim, what, name) for a in given])
     if len(axes) > 1 and len(set(axes)) != len(axes):
-        raise ValueError(f"{_of(name)}duplicate value in {what}: {given}")
+        raise ValueError(f"{_of(name, what)}duplicate value in {what}: {given}")
     return axes
 
 
@@ -237,6 +258,7 @@ def documented(name: str, doc: str) -> Callable[[Callable[..., Any]], Callable[.
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         function.__name__ = function.__qualname__ = name
+        function.__code__ = function.__code__.replace(co_name=name)  # which tracebacks and messages show
         function.__doc__ = doc
         return function
 

@@ -13,13 +13,14 @@ from corejax.extend import (
     ShapedArray,
     Tracer,
     as_array,
+    called_function,
     dtypes,
     get_aval,
     is_array_like,
     recording_trace,
 )
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import canonical_dtype, canonical_shape, operand
+from corejax_numpy.arguments import canonical_dtype, canonical_shape, operand, static_int
 from corejax_numpy.devices import on_device
 
 # -- out of values -----------------------------------------------------------------------------------------------
@@ -65,9 +66,16 @@ def array(
             "leave `copy` out"
         )
     out = _from_object(object, dtype)
-    if out.ndim < ndmin:
+    if ndmin and out.ndim < (ndmin := _rank(ndmin)):
         out = lax.expand_dims(out, tuple(range(ndmin - out.ndim)))
     return on_device(_traced(out), device)
+
+
+def _rank(ndmin: Any) -> int:
+    rank = static_int("array", ndmin, "ndmin")
+    if rank > 64:
+        raise ValueError(f"array: an array has 64 axes at most, got ndmin {rank}")
+    return rank
 
 
 def asarray(
@@ -104,11 +112,30 @@ def _from_object(obj: Any, dtype: Any) -> Any:
 
 def _host_array(value: Any, dtype: Any) -> Array:
     """A NumPy array or Python numbers as an array, converted on the host."""
+    if lax.is_python_scalar(value):
+        return lax.make_scalar(value, dtype)
+    if not isinstance(value, np.ndarray | np.generic):
+        return _from_numbers(value, dtype)
     with np.errstate(all="ignore"):
-        if isinstance(value, np.ndarray) and dtypes.is_complex(value.dtype) and not dtypes.is_complex(dtype):
+        if dtypes.is_complex(value.dtype) and not dtypes.is_complex(dtype):
             value = value.real
         value = np.array(value, dtype)
         return Array(value, get_aval(value))
+
+
+def _from_numbers(sequence: list[Any], dtype: Any) -> Array:
+    """Nested lists of numbers as an array."""
+    name = called_function() or "array"
+    try:
+        with np.errstate(all="ignore"):
+            value = np.array(sequence, dtype)
+    except OverflowError:
+        raise OverflowError(f"{name}: a Python number in the list is out of bounds for {dtype.name}") from None
+    except ValueError:
+        raise ValueError(f"{name}: nested sequences of unequal lengths do not make an array: {sequence!r}") from None
+    except TypeError as error:
+        raise TypeError(f"{name}: the list does not become {dtype.name}: {error}") from None
+    return Array(value, get_aval(value))
 
 
 def _leaves(sequence: Sequence[Any]) -> Iterator[Any]:

@@ -6,11 +6,10 @@ matrix with one is a vector padded between its elements.
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, canonical_axis, refuse_out, strong
+from corejax_numpy.arguments import array_argument, canonical_axis, refuse_out, static_int, strong
 from corejax_numpy.manipulation import ravel
 from corejax_numpy.reductions import sum
 
@@ -40,7 +39,7 @@ def _diagonal(name: str, a: Any, offset: int, axis1: int, axis2: int) -> Any:
     others = [d for d in range(x.ndim) if d not in (first, second)]
     if [*others, first, second] != list(range(x.ndim)):
         x = lax.transpose(x, (*others, first, second))
-    offset = operator.index(offset)
+    offset = static_int(name, offset, "offset")
     row, column = max(-offset, 0), max(offset, 0)
     lead, (rows, columns) = x.shape[:-2], x.shape[-2:]
     size = max(0, min(rows - row, columns - column))
@@ -86,12 +85,12 @@ def diag(v: Any, k: int = 0) -> Any:
         return _diagonal("diag", v, k, 0, 1)
     if v.ndim != 1:
         raise ValueError(f"diag takes a vector or a matrix, got {v.aval.str_short()}")
-    return _with_diagonal(v, operator.index(k))
+    return _with_diagonal(v, static_int("diag", k, "k"))
 
 
 def diagflat(v: Any, k: int = 0) -> Any:
     """The matrix with the elements of an array on its `k`-th diagonal, zeros elsewhere."""
-    return _with_diagonal(strong(ravel(array_argument("diagflat", v))), operator.index(k))
+    return _with_diagonal(strong(ravel(array_argument("diagflat", v))), static_int("diagflat", k, "k"))
 
 
 def _with_diagonal(v: Any, k: int) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from corejax_numpy.arguments import (
     canonical_axis,
     like,
     promote_dtypes,
+    static_int,
 )
 from corejax_numpy.cumulative import cumsum
 from corejax_numpy.elementwise import absolute, remainder
@@ -41,7 +41,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         ValueError: the array has no axis, or not that one; `n` is negative.
     """
     x = array_argument("diff", a)
-    times = operator.index(n)
+    times = static_int("diff", n, "n")
     if times == 0:
         return x
     if times < 0:
@@ -52,7 +52,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     parts = [_beside(x, axis, prepend), x, _beside(x, axis, append)]
     if prepend is not None or append is not None:
         x = concatenate([part for part in parts if part is not None], axis)
-    for _ in range(times):
+    for _ in range(min(times, x.shape[axis])):  # then nothing is left
         x = _differences(x, axis)
     return x
 

@@ -1,4 +1,4 @@
-"""Questions about dtypes: kinds of the Array API standard, casts."""
+"""Questions about dtypes: limits, kinds, casts."""
 
 from __future__ import annotations
 
@@ -18,6 +18,21 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
     "complex floating": dtypes.is_complex,
     "numeric": lambda d: not dtypes.is_bool(d),
 }
+
+
+def finfo(dtype: Any) -> Any:
+    """Limits of a floating or complex dtype, bfloat16 and narrower ones included. Raises TypeError for others."""
+    return dtypes.finfo(dtype)
+
+
+def iinfo(int_type: Any) -> Any:
+    """Limits of an integer dtype, of 1 to 4 bits too. Raises TypeError for others."""
+    return dtypes.iinfo(int_type)
+
+
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Whether a dtype is another one or, as bfloat16 is of `numpy.floating`, of a kind."""
+    return dtypes.issubdtype(arg1, arg2)
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
@@ -69,4 +84,6 @@ def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
     """
     if type(from_) in (bool, int, float, complex):
         raise TypeError(f"can_cast: a Python number has no dtype of its own, got {from_!r}")
+    if casting not in ("no", "equiv", "safe", "same_kind", "unsafe"):
+        raise ValueError(f"can_cast: casting is 'no', 'equiv', 'safe', 'same_kind' or 'unsafe', got {casting!r}")
     return bool(np.can_cast(dtypes.dtype(from_), dtypes.dtype(to), casting=casting))  # type: ignore[arg-type]

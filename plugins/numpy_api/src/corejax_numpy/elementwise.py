@@ -163,7 +163,7 @@ def rounding_function(name: str, apply: Unary, doc: str) -> Unary:
     """A function of floating-point numbers; integers and booleans are as they should be."""
 
     @documented(name, doc)
-    def function(x: Any) -> Any:
+    def function(x: Any, /) -> Any:
         aval = getattr(x, "aval", None)
         if aval is not None and aval.dtype in _INEXACT:
             return apply(x)
@@ -171,10 +171,6 @@ def rounding_function(name: str, apply: Unary, doc: str) -> Unary:
         return apply(x) if dtypes.is_inexact(x.dtype) else x
 
     return function
-
-
-def _truncated(x: Any) -> Any:
-    return where(x < 0, lax.ceil(x), lax.floor(x))
 
 
 def _scaled(x: Any, scale: Binary, factor: float) -> Any:
@@ -206,7 +202,6 @@ radians  = inexact_function("radians",  lambda x: lax.mul(x, like(x, math.pi / 1
 
 floor    = rounding_function("floor",    lax.floor,    "The largest integer that is not above `x`, in its dtype.")
 ceil     = rounding_function("ceil",     lax.ceil,     "The smallest integer that is not below `x`, in its dtype.")
-trunc    = rounding_function("trunc",    _truncated,   "`x` without its fraction.")
 
 add = _operator("add", operator.add, lax.add_p, _number, "`x + y`; of booleans, whether either is true.")
 subtract = _operator("subtract", operator.sub, lax.sub_p, _number, "`x - y`. Raises TypeError for booleans.")
@@ -234,6 +229,12 @@ logical_and = _logical("logical_and", lax.and_p, "Whether `x` and `y` are both n
 logical_or  = _logical("logical_or",  lax.or_p,  "Whether `x` or `y` is nonzero.")
 logical_xor = _logical("logical_xor", lax.xor_p, "Whether exactly one of `x` and `y` is nonzero.")
 # fmt: on
+
+
+def trunc(x: Any) -> Any:
+    """`x` without its fraction; integers and booleans as they are."""
+    x = array_argument("trunc", x)
+    return where(x < 0, lax.ceil(x), lax.floor(x)) if dtypes.is_inexact(x.dtype) else x
 
 
 def logical_not(x: Any, /) -> Any:
@@ -391,6 +392,7 @@ def _check_order(*xs: Any) -> None:
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
     """Whether `abs(a - b) <= atol + rtol * abs(b)`, or both are the same infinity (or NaN, if `equal_nan`)."""
     a, b = promote("isclose", a, b)
+    rtol, atol = operand("isclose", rtol, "rtol"), operand("isclose", atol, "atol")
     if not dtypes.is_inexact(a.dtype):
         a, b = promote("isclose", a, b, inexact=True)
     close = abs(a - b) <= atol + rtol * abs(b)

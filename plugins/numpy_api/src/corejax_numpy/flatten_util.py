@@ -51,3 +51,7 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
         return tree.unflatten(structure, parts)
 
     return flat, unravel
+
+
+def __dir__() -> list[str]:
+    return __all__

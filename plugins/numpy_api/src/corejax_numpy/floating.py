@@ -7,14 +7,13 @@ Parts are read from the bits (IEEE 754: sign, biased exponent, fraction), with i
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
 
 from corejax.extend import Array, dtypes
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, like, no_out_or_where, promote, promote_dtypes
+from corejax_numpy.arguments import array_argument, like, no_out_or_where, promote, promote_dtypes, static_int
 from corejax_numpy.elementwise import isnan, trunc, where
 
 _INTEGERS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
@@ -228,7 +227,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     """
     no_out_or_where("round", out, None)
     a = array_argument("round", a)
-    decimals = operator.index(decimals)
+    decimals = static_int("round", decimals, "decimals")
     if not dtypes.is_inexact(a.dtype):
         if decimals < 0:
             raise NotImplementedError(f"round: integers are not rounded to tens, got decimals={decimals}")

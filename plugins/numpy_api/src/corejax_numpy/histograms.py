@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from corejax.extend import dtypes
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, concrete, is_known, known_array, like, promote_dtypes
+from corejax_numpy.arguments import array_argument, is_known, known_array, like, promote_dtypes, static_int
 from corejax_numpy.creation import asarray
 from corejax_numpy.differences import diff
 from corejax_numpy.elementwise import where
@@ -43,14 +42,14 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
         raise TypeError(f"bincount counts integers, got {x.aval.str_short()}")
     if x.ndim != 1:
         raise ValueError(f"bincount takes a vector, got {x.aval.str_short()}")
-    least = operator.index(concrete("bincount", minlength))
+    least = static_int("bincount", minlength, "minlength")
     if least < 0:
         raise ValueError(f"bincount: minlength is not negative, got {minlength}")
     if length is None:
         numbers = known_array("bincount", x, "with `length` they may be traced")
         length = max(least, int(numbers.max(initial=-1)) + 1)
     else:
-        length = operator.index(concrete("bincount", length))
+        length = static_int("bincount", length, "length")
         if length < 0:
             raise ValueError(f"bincount: length is not negative, got {length}")
     if weights is None:
@@ -95,7 +94,7 @@ def _edges(name: str, a: Any, bins: Any, range: Any) -> Any:
         return asarray(bins, dtype)
     if np.ndim(bins):
         raise ValueError(f"{name}: bins are a number, or a vector of edges, got shape {np.shape(bins)}")
-    number = operator.index(concrete(name, bins))
+    number = static_int(name, bins, "bins")
     if number < 1:
         raise ValueError(f"{name}: there is one bin or more, got {number}")
     if range is None:

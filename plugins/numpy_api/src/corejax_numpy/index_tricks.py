@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from corejax_numpy.arguments import (
     concrete,
     like,
     promote_dtypes,
+    static_int,
 )
 from corejax_numpy.creation import array
 from corejax_numpy.elementwise import clip, divmod, remainder, where
@@ -214,7 +214,7 @@ def ravel_multi_index(
         ValueError: there is not one for each axis, one is out of bounds, `dtype` is too narrow, no such mode or order.
     """
     name = "ravel_multi_index"
-    sizes = tuple(operator.index(concrete(name, d)) for d in dims)
+    sizes = tuple(static_int(name, d, "dims") for d in dims)
     parts = [array_argument(name, i, d) for d, i in enumerate(multi_index)]
     if len(parts) != len(sizes):
         raise ValueError(f"{name}: an index for each of the {len(sizes)} axes, got {len(parts)}")
@@ -259,7 +259,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     Raises:
         ValueError: `n` or `ndim` is negative.
     """
-    n, ndim = (operator.index(concrete("diag_indices", v)) for v in (n, ndim))
+    n, ndim = (static_int("diag_indices", v, what) for v, what in ((n, "n"), (ndim, "ndim")))
     if n < 0 or ndim < 0:
         raise ValueError(f"diag_indices: n and ndim are not negative, got {n} and {ndim}")
     return (lax.iota(dtypes.default_int_dtype(), n),) * ndim
@@ -278,8 +278,8 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
 
 
 def _triangle(name: str, n: Any, k: Any, m: Any, upper: bool) -> tuple[Any, Any]:
-    n, k = (operator.index(concrete(name, v)) for v in (n, k))
-    m = n if m is None else operator.index(concrete(name, m))
+    n, k = (static_int(name, v, what) for v, what in ((n, "n"), (k, "k")))
+    m = n if m is None else static_int(name, m, "m")
     i, j = (np.triu_indices if upper else np.tril_indices)(n, k, m)
     dtype = dtypes.default_int_dtype()
     return as_array(i.astype(dtype)), as_array(j.astype(dtype))

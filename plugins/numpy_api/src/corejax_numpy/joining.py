@@ -13,7 +13,10 @@ from corejax_numpy.manipulation import atleast_1d, atleast_2d, atleast_3d, expan
 def _parts(name: str, arrays: Any) -> list[Any]:
     """The arrays of a sequence, or the rows of one array."""
     if not isinstance(arrays, tuple | list):
-        arrays = list(array_argument(name, arrays))
+        rows = array_argument(name, arrays, "arrays")
+        if not rows.ndim:
+            raise TypeError(f"{name} takes a sequence of arrays, got {arrays!r} of type {type(arrays).__name__}")
+        arrays = list(rows)
     if not arrays:
         raise ValueError(f"{name} needs at least one array, got none")
     return list(arrays)

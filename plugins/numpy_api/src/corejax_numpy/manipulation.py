@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from corejax.extend import get_aval, is_array_like
+from corejax.extend import called_function, get_aval, is_array_like
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, array_arguments, canonical_axes, canonical_axis, canonical_shape
+from corejax_numpy.arguments import (
+    array_argument,
+    array_arguments,
+    canonical_axes,
+    canonical_axis,
+    canonical_shape,
+    static_int,
+)
 
 
 def shape(a: Any) -> tuple[int, ...]:
     """Sizes of the axes; static, also of a traced array."""
-    return get_aval(a).shape if is_array_like(a) else np.shape(a)
+    if is_array_like(a):
+        return get_aval(a).shape
+    try:
+        return np.shape(a)
+    except ValueError:
+        raise ValueError(f"{called_function() or 'shape'}: {a!r} is a ragged sequence, it has no shape") from None
 
 
 def ndim(a: Any) -> int:
@@ -219,7 +230,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     if len(axes) != 2:
         raise ValueError(f"rot90: axes are two, got {axes!r}")
     first, second = canonical_axes(tuple(axes), x.ndim, "axes", "rot90")
-    turns = operator.index(k) % 4
+    turns = static_int("rot90", k, "k") % 4
     if turns == 0:
         return x
     if turns == 2:
@@ -237,7 +248,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """
     x = array_argument("rollaxis", a)
     axis = canonical_axis(axis, x.ndim, name="rollaxis")
-    start = operator.index(start)
+    start = static_int("rollaxis", start, "start")
     if not -x.ndim <= start <= x.ndim:
         raise ValueError(f"rollaxis: start is from {-x.ndim} to {x.ndim} for {x.aval.str_short()}, got {start}")
     start = start + x.ndim if start < 0 else start

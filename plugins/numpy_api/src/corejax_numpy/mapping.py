@@ -9,7 +9,7 @@ from typing import Any
 
 from corejax import vmap
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, canonical_axis, canonical_shape
+from corejax_numpy.arguments import array_argument, canonical_axes, canonical_axis, canonical_shape
 from corejax_numpy.creation import asarray
 from corejax_numpy.manipulation import expand_dims, squeeze
 from corejax_numpy.ranges import arange
@@ -160,6 +160,8 @@ def apply_along_axis(func1d: Function, axis: int, arr: Any, *args: Any, **kwargs
     Raises:
         ValueError: there is no such axis.
     """
+    if not callable(func1d):
+        raise TypeError(f"apply_along_axis: func1d is a function, got {func1d!r} of type {type(func1d).__name__}")
     arr = array_argument("apply_along_axis", arr, 2)
     axis = canonical_axis(axis, arr.ndim)
 
@@ -179,8 +181,10 @@ def apply_over_axes(func: Function, a: Any, axes: Any) -> Any:
     Raises:
         ValueError: a result has neither the rank of its argument nor one less.
     """
+    if not callable(func):
+        raise TypeError(f"apply_over_axes: func is a function, got {func!r} of type {type(func).__name__}")
     a = array_argument("apply_over_axes", a, 1)
-    for axis in (axes,) if isinstance(axes, int) else axes:
+    for axis in canonical_axes(axes, a.ndim, "axes", "apply_over_axes"):
         out = func(a, axis)
         if out.ndim == a.ndim - 1:
             out = expand_dims(out, axis)

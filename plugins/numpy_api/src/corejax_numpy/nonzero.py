@@ -14,7 +14,7 @@ import numpy as np
 from corejax.extend import Tracer, as_array, dtypes, host_value
 from corejax_lax_basic import lax
 from corejax_numpy import elementwise
-from corejax_numpy.arguments import array_argument, canonical_axis, concrete, refuse_out, to_bool
+from corejax_numpy.arguments import array_argument, canonical_axis, concrete, refuse_out, static_int, to_bool
 from corejax_numpy.indexing import take
 
 
@@ -44,7 +44,7 @@ def _nonzero(name: str, a: Any, size: Any, fill_value: Any) -> tuple[Any, ...]:
         if known is None:
             raise _needs_size(name, x)
         return tuple(_as_indices(i) for i in np.nonzero(known))
-    count = int(concrete(name, size))
+    count = static_int(name, size, "size")
     if count < 0:
         raise ValueError(f"{name}: size is not negative, got {count}")
     there: Any
@@ -181,7 +181,7 @@ def compress(
     if known is not None and known[length:].any() and size is None:
         raise ValueError(f"compress: the condition holds beyond the end of axis {axis} of {x.aval.str_short()}")
     mask = mask[:length]
-    if size is not None and not 0 <= (size := int(concrete("compress", size))) <= length:
+    if size is not None and not 0 <= (size := static_int("compress", size, "size")) <= length:
         raise ValueError(f"compress: size {size} does not fit axis {axis} of {x.aval.str_short()}")
     chosen = _nonzero("compress", mask, size, length if size is not None else None)[0]
     if not length or size is None:
@@ -201,6 +201,6 @@ def extract(condition: Any, arr: Any, *, size: Any = None, fill_value: Any = 0) 
 
 def mask_indices(n: int, mask_func: Callable[[Any, Any], Any], k: Any = 0, *, size: Any = None) -> tuple[Any, Any]:
     """Indices of an n by n matrix that `mask_func(ones, k)` leaves nonzero: `triu` for the upper triangle."""
-    n = int(concrete("mask_indices", n))
+    n = static_int("mask_indices", n, "n")
     i, j = _nonzero("mask_indices", mask_func(lax.full((n, n), 1.0), k), size, None)
     return i, j

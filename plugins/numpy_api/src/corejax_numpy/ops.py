@@ -9,7 +9,7 @@ import numpy as np
 
 from corejax.extend import dtypes
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, concrete
+from corejax_numpy.arguments import array_argument, concrete, documented, static_int
 from corejax_numpy.reductions import max as _max
 from corejax_numpy.reductions import min as _min
 from corejax_numpy.reductions import prod as _prod
@@ -78,22 +78,20 @@ def _segments(
         if bucket_size is None:
             out = lax.full(rest, neutral(x.dtype), x.dtype)
             return getattr(out.at[ids], method)(x, **options)
-        size = int(concrete(name, bucket_size))
+        size = static_int(name, bucket_size, "bucket_size")
         buckets = -(-ids.size // size)
         out = lax.full((buckets, *rest), neutral(x.dtype), x.dtype)
         bucket = (np.arange(ids.size) // size).reshape(ids.shape)
         out = getattr(out.at[bucket, ids], method)(x, **options)
         return lax.convert_element_type(reducer(out, axis=0), x.dtype)
 
-    segments.__name__ = segments.__qualname__ = name
-    segments.__doc__ = _DOC.format(what=what, empty=empty)
-    return segments
+    return documented(name, _DOC.format(what=what, empty=empty))(segments)
 
 
 def _number(name: str, ids: Any, given: Any) -> int:
     if given is None:
         given = int(concrete(name, lax.reduce_max(ids, tuple(range(ids.ndim))))) + 1 if ids.size else 0
-    count = int(concrete(name, given))
+    count = static_int(name, given, "num_segments")
     if count < 0:
         raise ValueError(f"{name}: num_segments is not negative, got {count}")
     return count
@@ -103,3 +101,7 @@ segment_sum = _segments("segment_sum", "add", lambda _: 0, _sum, "Sums", "0")
 segment_prod = _segments("segment_prod", "multiply", lambda _: 1, _prod, "Products", "1")
 segment_max = _segments("segment_max", "max", _least, _max, "Maxima", "the least value of the dtype")
 segment_min = _segments("segment_min", "min", _greatest, _min, "Minima", "the greatest value of the dtype")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
 from corejax.extend import dtypes
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, canonical_axis, like, to_bool
+from corejax_numpy.arguments import array_argument, canonical_axis, like, static_int, to_bool
 from corejax_numpy.creation import asarray
 from corejax_numpy.manipulation import moveaxis, ravel
 from corejax_numpy.reductions import sum
@@ -78,7 +77,7 @@ def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitord
     x = lax.convert_element_type(lax.ne(x, like(x, 0)), np.uint8)
     x = lax.reshape(x, (*spread[:-2], spread[-2] * 8))
     if count is not None:
-        size, count = x.shape[-1], operator.index(count)
+        size, count = x.shape[-1], static_int("unpackbits", count, "count")
         count = max(size + count, 0) if count < 0 else count
         change = [(0, 0, 0)] * (x.ndim - 1) + [(0, count - size, 0)]
         x = lax.pad(x, like(x, 0), change)

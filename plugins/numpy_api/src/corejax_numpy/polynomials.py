@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
 from corejax.extend import dtypes
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, like, promote_dtypes
+from corejax_numpy.arguments import array_argument, like, promote_dtypes, static_int
 from corejax_numpy.creation import asarray
 from corejax_numpy.editing import trim_zeros
 from corejax_numpy.elementwise import absolute, power
@@ -179,7 +178,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 
 
 def _order(name: str, m: Any) -> int:
-    order = operator.index(m)
+    order = static_int("", m, "m")
     if order < 0:
         raise ValueError(f"{name}: the order is not negative, got m={m}")
     return order
@@ -227,7 +226,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     x = array_argument("vander", x)
     if x.ndim != 1:
         raise ValueError(f"vander takes a vector, got {x.aval.str_short()}")
-    columns = x.shape[0] if N is None else operator.index(N)
+    columns = x.shape[0] if N is None else static_int("vander", N, "N")
     if columns < 0:
         raise ValueError(f"vander: the number of columns is not negative, got {columns}")
     powers = np.arange(columns) if increasing else np.arange(columns)[::-1]

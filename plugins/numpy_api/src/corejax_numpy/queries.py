@@ -33,9 +33,11 @@ def iscomplexobj(x: Any) -> bool:
     """Whether the argument's dtype is complex, whatever its values."""
     if x is None or isinstance(x, str):
         return False
+    if isinstance(x, list | tuple):
+        return any(iscomplexobj(part) for part in x)
     dtype = getattr(x, "dtype", None)
     if dtype is None:
-        dtype = get_aval(x).dtype if is_array_like(x) else np.asarray(x).dtype
+        dtype = get_aval(x).dtype if is_array_like(x) else bool
     return bool(np.dtype(dtype).kind == "c")
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
 
 from corejax.extend import Array, dtypes
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, canonical_axis, canonical_dtype, concrete, like, operand
+from corejax_numpy.arguments import array_argument, canonical_axis, canonical_dtype, concrete, like, operand, static_int
 from corejax_numpy.devices import on_device
 from corejax_numpy.elementwise import divide, log10, multiply, power
 
@@ -41,6 +40,8 @@ def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
         raise ValueError(f"arange: bounds and step are real numbers, got {start!r}, {stop!r}, {step!r}")
     if bound is None:
         first, bound = 0, first
+    if first is None or any(x is not None and not math.isfinite(x) for x in (first, bound, distance)):
+        raise ValueError(f"arange: bounds and step are finite numbers, got {start!r}, {stop!r}, {step!r}")
     if distance is not None and not dtypes.is_integer(dtype):  # rounded once, like NumPy's, not i * step in the dtype
         return Array(np.arange(first, bound, distance).astype(dtype))
     size = max(0, math.ceil((bound - first) / (1 if distance is None else distance)))
@@ -212,11 +213,7 @@ def _indices(shape: tuple[int, ...], axis: int, offset: int = 0) -> Any:
 
 
 def _size(name: str, n: Any, what: str = "a size") -> int:
-    number = concrete(name, n)
-    try:
-        size = operator.index(number)
-    except TypeError:
-        raise TypeError(f"{name}: {what} is an integer, got {n!r}") from None
+    size = static_int(name, n, what)
     if size < 0:
         raise ValueError(f"{name}: {what} is not negative, got {size}")
     return size
@@ -235,7 +232,7 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = N
     rows = _size("eye", N)
     shape = (rows, rows if M is None else _size("eye", M))
     dtype = dtypes.default_float_dtype() if dtype is None else canonical_dtype(dtype)
-    k = int(concrete("eye", k))
+    k = static_int("eye", k, "k")
     return on_device(lax.convert_element_type(lax.eq(_indices(shape, 0, k), _indices(shape, 1)), dtype), device)
 
 
@@ -252,7 +249,7 @@ def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
 
 
 def _lower(shape: tuple[int, ...], k: Any) -> Any:
-    return lax.ge(_indices(shape, 0, int(concrete("tri", k))), _indices(shape, 1))
+    return lax.ge(_indices(shape, 0, static_int("tri", k, "k")), _indices(shape, 1))
 
 
 def tril(m: Any, k: int = 0) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from corejax.extend import Array, Tracer
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, canonical_axis, canonical_shape, concrete, known_array
+from corejax_numpy.arguments import array_argument, canonical_axis, canonical_shape, known_array, static_int
 from corejax_numpy.manipulation import ravel
 
 
@@ -26,7 +25,7 @@ def tile(A: Any, reps: int | Sequence[int]) -> Any:
         ValueError: a number is negative.
     """
     x = array_argument("tile", A)
-    counts = tuple(int(concrete("tile", n)) for n in (reps if np.ndim(reps) else (reps,)))
+    counts = tuple(static_int("tile", n, "reps") for n in (reps if np.ndim(reps) else (reps,)))
     if any(n < 0 for n in counts):
         raise ValueError(f"tile: arrays are repeated 0 times or more, got {reps!r}")
     if x.ndim < len(counts):
@@ -53,18 +52,21 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
         x, axis = ravel(x), 0
     axis = canonical_axis(axis, x.ndim, name="repeat")
     size = x.shape[axis]
-    if isinstance(repeats, Tracer) and total_repeat_length is not None:
-        return _repeated_by_data(x, repeats, axis, operator.index(total_repeat_length))
+    length = total_repeat_length
+    if length is not None:
+        length = static_int("repeat", length, "total_repeat_length")
+    if isinstance(repeats, Tracer) and length is not None:
+        return _repeated_by_data(x, repeats, axis, length)
     counts = known_array("repeat", repeats, "with `total_repeat_length` they may be traced")
     if counts.size == 0 and not isinstance(repeats, Array | np.ndarray):
         counts = counts.astype(int)
     if counts.dtype.kind not in "iu" or counts.min(initial=0) < 0 or counts.shape not in ((), (1,), (size,)):
         raise ValueError(f"repeat: one number, or {size} numbers, that are not negative integers; got {repeats!r}")
-    if counts.size == 1 and total_repeat_length is None:
+    if counts.size == 1 and length is None:
         return _repeated_evenly(x, int(counts.reshape(())), axis)
     indices = np.repeat(np.arange(size), counts)
-    if total_repeat_length is not None:
-        indices = _of_length(indices[:total_repeat_length], operator.index(total_repeat_length), size)
+    if length is not None:
+        indices = _of_length(indices[:length], length, size)
     return x[(*[slice(None)] * axis, indices)] if size else x
 
 
@@ -147,7 +149,7 @@ def _rolled(x: Any, shift: Any, axis: int) -> Any:
     if isinstance(shift, Tracer):
         return lax.dynamic_slice_in_dim(lax.concatenate([x, x], axis), (-shift) % size, size, axis)
     try:
-        start = -operator.index(concrete("roll", shift)) % size
+        start = -static_int("roll", shift, "shift") % size
     except TypeError:
         raise TypeError(f"roll: elements are moved by integers, got {shift!r}") from None
     if start == 0:

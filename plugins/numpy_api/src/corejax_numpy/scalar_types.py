@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from typing import Any
 
@@ -34,13 +35,13 @@ class ScalarType(type):
 
         return asarray(x, cls.dtype)
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: Any) -> builtins.bool:
         return isinstance(instance, cls.dtype.type)
 
-    def __eq__(cls, other: object) -> bool:
+    def __eq__(cls, other: object) -> builtins.bool:
         if isinstance(other, ScalarType):
             return cls.dtype == other.dtype
-        return isinstance(other, np.dtype | type) and bool(cls.dtype.type == other)
+        return isinstance(other, np.dtype | type) and builtins.bool(cls.dtype.type == other)
 
     def __hash__(cls) -> int:
         return hash(cls.dtype.type)
@@ -62,7 +63,7 @@ def _default(name: str, find: Callable[[], np.dtype[Any]]) -> ScalarType:
     return _scalar_type(name, find, "The default dtype of its kind, 32 or 64 bits wide by the settings.")
 
 
-# `float32 = ...`, and so on: all dtypes that the installed release of ml_dtypes has.
+# `float32 = ...`, and so on: all dtypes that the installed release of ml_dtypes has. `bool` is one of them here.
 globals().update({name: _fixed(name) for name in dtypes.LONG_NAMES})
 
 bool_ = globals()["bool"]

@@ -6,14 +6,13 @@ number is given as `size`: the first so many, in order, filled up where there ar
 
 from __future__ import annotations
 
-import operator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import Tracer, as_array, dtypes
+from corejax.extend import as_array, dtypes
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, array_arguments, canonical_axis, promote_dtypes
+from corejax_numpy.arguments import array_argument, array_arguments, canonical_axis, promote_dtypes, static_int
 from corejax_numpy.searching import searchsorted
 
 _METHODS = ("auto", "compare_all", "binary_search", "sort")
@@ -47,9 +46,7 @@ def _indices(value: Any) -> Any:
 
 
 def _size(name: str, size: Any) -> int:
-    if isinstance(size, Tracer):
-        raise TypeError(f"{name}: size is static, got {size!r}")
-    count = operator.index(size)
+    count = static_int(name, size, "size")
     if count < 0:
         raise ValueError(f"{name}: size is not negative, got {count}")
     return count

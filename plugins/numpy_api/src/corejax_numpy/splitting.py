@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, canonical_axis, concrete
+from corejax_numpy.arguments import array_argument, canonical_axis, static_int
 
 Sections = int | Sequence[int]
 
@@ -54,7 +53,7 @@ def _split(name: str, ary: Any, indices_or_sections: Any, axis: int, evenly: boo
     axis = canonical_axis(axis, x.ndim, name=name)
     size = x.shape[axis]
     if isinstance(indices_or_sections, tuple | list | range) or np.ndim(indices_or_sections):
-        cuts = [operator.index(concrete(name, i)) for i in indices_or_sections]
+        cuts = [static_int(name, i, "indices_or_sections") for i in indices_or_sections]
         cuts = [max(0, min(size, i + size if i < 0 else i)) for i in cuts]
     else:
         cuts = _cuts(name, size, indices_or_sections, axis, evenly)
@@ -66,7 +65,7 @@ def _split(name: str, ary: Any, indices_or_sections: Any, axis: int, evenly: boo
 
 def _cuts(name: str, size: int, number: Any, axis: int, evenly: bool) -> list[int]:
     try:
-        sections = operator.index(concrete(name, number))
+        sections = static_int(name, number, "indices_or_sections")
     except TypeError:
         raise TypeError(f"{name}: a number of parts or indices at which they begin, got {number!r}") from None
     if sections <= 0:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
 from corejax.extend import dtypes
 from corejax_numpy._one_by_one import accumulate_one_by_one, at_one_by_one, reduce_one_by_one, reduceat_one_by_one
-from corejax_numpy.arguments import array_argument, canonical_axis, no_out_or_where
+from corejax_numpy.arguments import array_argument, canonical_axis, no_out_or_where, static_int
 from corejax_numpy.manipulation import expand_dims, moveaxis
 from corejax_numpy.mapping import vectorize
 
@@ -64,9 +63,9 @@ class ufunc:
             "__name__": name or getattr(func, "__name__", "ufunc"),
             "__doc__": func.__doc__,
             "__wrapped__": func,
-            "nin": operator.index(nin),
-            "nout": operator.index(nout),
-            "nargs": operator.index(nin if nargs is None else nargs),
+            "nin": static_int("ufunc", nin, "nin"),
+            "nout": static_int("ufunc", nout, "nout"),
+            "nargs": static_int("ufunc", nin if nargs is None else nargs, "nargs"),
             "identity": identity,
             "_shortcuts": {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat},
         }

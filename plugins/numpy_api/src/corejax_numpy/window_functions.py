@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 from corejax.extend import dtypes
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, concrete, like
+from corejax_numpy.arguments import array_argument, like, static_int
 
 
 def _steps(name: str, M: Any) -> Any:
@@ -19,7 +18,7 @@ def _steps(name: str, M: Any) -> Any:
         ConcretizationTypeError: it is traced.
     """
     try:
-        size = operator.index(concrete(name, M))
+        size = static_int(name, M, "M")
     except TypeError as error:
         raise TypeError(f"{name}: the number of points is an integer, got {M!r}\n{error}") from None
     return lax.iota(dtypes.default_float_dtype(), max(size, 0)), size

@@ -153,7 +153,10 @@ def forward(entry: slice, size: int) -> tuple[int, int, int]:
                 f"the bounds of a slice are static, so that its size is known: got {entry}.\n{bound.origin()}\n"
                 "Use lax.dynamic_slice for a block of static size at a start that is data."
             )
-    start, stop, step = entry.indices(size)
+    try:
+        start, stop, step = entry.indices(size)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"the bounds of a slice are integers, and its step is not 0: got {entry}") from None
     count = len(range(start, stop, step))
     if not count:
         return 0, 0, 1

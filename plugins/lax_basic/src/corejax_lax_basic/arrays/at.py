@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import dtypes, get_aval
+from corejax_lax_basic._base.rows import named
 from corejax_lax_basic._base.scalars import is_array, make_scalar
 from corejax_lax_basic._promotion import as_operand, convert_operand
 from corejax_lax_basic.arrays._basic_indexing import basic_index, complete
@@ -60,6 +61,9 @@ class IndexedArrays:
 
     def __getitem__(self, index: Any) -> IndexedArray:
         return IndexedArray(self.array, index)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"x.at has no {name!r}: index it first, as in x.at[0].set(1)")
 
     def __repr__(self) -> str:
         return f"<x.at of {self.array!r}: index it, as in x.at[0].set(1)>"
@@ -257,7 +261,7 @@ def _method(name: str, operation: Callable[..., Any], doc: str) -> Callable[...,
             wrap_negative_indices=wrap_negative_indices,
         )
 
-    method.__name__, method.__qualname__ = name, f"IndexedArray.{name}"
+    named(method, name, "IndexedArray")
     method.__doc__ = doc + _KEYWORDS
     return method
 
@@ -269,7 +273,7 @@ def _of_ones(name: str, combine: Callable[..., Any], doc: str) -> Callable[..., 
         ones = full_like(self.array, 1)
         return combine(self.array, _METHODS["multiply"](IndexedArray(ones, self.index), values, **options))
 
-    method.__name__, method.__qualname__ = name, f"IndexedArray.{name}"
+    named(method, name, "IndexedArray")
     method.__doc__ = doc + _KEYWORDS
     return method
 

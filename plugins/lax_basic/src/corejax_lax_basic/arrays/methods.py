@@ -158,6 +158,14 @@ def round_(self: Any, decimals: int | None = None, out: None = None) -> Any:
     return nearest / 10.0**decimals
 
 
+def _round_to_integers(self: Any, ndigits: int | None = None) -> Any:
+    """What `round(x)` is: default integers, as Python has it; floating with `ndigits`."""
+    out = round_(self, ndigits)
+    if ndigits is not None or not dtypes.is_float(out.aval.dtype):
+        return out
+    return convert_element_type(out, dtypes.default_int_dtype())
+
+
 _FUNCTIONS: tuple[Callable[..., Any], ...] = (
     *(reshape, ravel, transpose, squeeze, swapaxes),
     *(astype, copy, clip, conj, dot),
@@ -166,7 +174,7 @@ METHODS: Mapping[str, Any] = {
     **reducing_methods.METHODS,
     **{f.__name__: f for f in _FUNCTIONS},
     "round": round_,
-    "__round__": round_,
+    "__round__": _round_to_integers,
     "flatten": ravel,
     "conjugate": conj,
     "T": property(transpose),

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import Primitive, api_boundary, as_array, dtypes, frames_left_out, remembered
+from corejax_lax_basic._base.rows import named
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS, scalar_maker
 from corejax_lax_basic._promotion import as_operand, broadcast_operands, promote_operands, yielding_scalar
 from corejax_lax_basic.conversion.convert import convert_element_type
@@ -184,6 +185,15 @@ def _nowhere(dtype: Any) -> bool:
     return False
 
 
+def _not_taken(other: Any, name: str) -> Any:
+    """NotImplemented, so that the other operand's type is asked; lists and tuples would repeat or join themselves."""
+    if name not in ("eq", "ne") and type(other) in (list, tuple):
+        raise TypeError(
+            f"{name} takes arrays and scalars, got {type(other).__name__}; make it an array with corejax.numpy.asarray"
+        )
+    return NotImplemented
+
+
 def _operator(
     name: str, apply: Binary, primitive: Primitive = add_p, fits: Callable[[Any], bool] = _nowhere
 ) -> dict[str, Any]:
@@ -206,8 +216,8 @@ def _operator(
             if (make := yielding_scalar(aval, type(other))) is not None:
                 return bind(self, make(other))
         try:
-            other = as_operand(other)
-            return other if other is NotImplemented else apply(self, other)
+            given, other = other, as_operand(other)
+            return _not_taken(given, name) if other is NotImplemented else apply(self, other)
         except frames_left_out():
             raise
 
@@ -215,8 +225,8 @@ def _operator(
         if self.aval.dtype in direct and (make := yielding_scalar(self.aval, type(other))) is not None:
             return bind(make(other), self)
         try:
-            other = as_operand(other)
-            return other if other is NotImplemented else apply(other, self)
+            given, other = other, as_operand(other)
+            return _not_taken(given, name) if other is NotImplemented else apply(other, self)
         except frames_left_out():
             raise
 
@@ -300,4 +310,4 @@ OPERATORS: Mapping[str, Any] = {
     "__invert__": _invert,
 }
 for _name, _function in OPERATORS.items():
-    _function.__name__ = _name
+    named(_function, _name)

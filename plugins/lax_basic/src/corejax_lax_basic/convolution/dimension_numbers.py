@@ -51,6 +51,7 @@ def conv_dimension_numbers(lhs_shape: Any, rhs_shape: Any, dimension_numbers: An
     Raises:
         TypeError: the ranks differ, or the dimension numbers do not fit them.
     """
+    lhs_shape, rhs_shape = ints(lhs_shape, "lhs_shape"), ints(rhs_shape, "rhs_shape")
     ndim = len(lhs_shape)
     if ndim != len(rhs_shape):
         raise TypeError(

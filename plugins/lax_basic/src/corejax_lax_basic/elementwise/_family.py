@@ -28,6 +28,7 @@ from corejax_lax_basic._base.derivatives import Derivative, Function
 from corejax_lax_basic._base.rows import defined
 from corejax_lax_basic._base.type_rules import Kinds, elementwise
 from corejax_lax_basic._promotion import scalars_yield
+from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim
 
 __corejax_registers_for_caller__ = True  # a row's provenance is its own line, not one of this file
@@ -72,9 +73,20 @@ def unary(
 
 
 def binary(
-    name: str, impl: Function, accepts: Kinds, stablehlo: str | None, derivative: Derivative, doc: str, **more: Any
+    name: str,
+    impl: Function,
+    accepts: Kinds,
+    stablehlo: str | None,
+    derivative: Derivative,
+    doc: str,
+    arguments: str = "",
+    **more: Any,
 ) -> tuple[Function, Primitive]:
-    """As `unary`, a function of two operands, of which a scalar yields to the other one."""
+    """As `unary`, a function of two operands, `x` and `y` or `arguments`, of which a scalar yields to the other one.
+
+    With `out_dtype=True` it takes one, which the operands are converted to.
+    """
+    with_out_dtype = more.pop("out_dtype", False)
     primitive = _primitive(name, 2, impl, accepts, stablehlo, derivative, doc, **more)
 
     def function(x: Any, y: Any) -> Any:
@@ -82,7 +94,14 @@ def binary(
             x, y = scalars_yield(x, y)
         return primitive.bind(x, y)
 
-    return defined(function, primitive, more.get("function", ""))
+    def converting(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+        if out_dtype is not None:
+            x, y = convert_element_type(x, out_dtype), convert_element_type(y, out_dtype)
+        elif getattr(x, "aval", None) is not getattr(y, "aval", x):
+            x, y = scalars_yield(x, y)
+        return primitive.bind(x, y)
+
+    return defined(converting if with_out_dtype else function, primitive, more.get("function", ""), arguments)
 
 
 def _primitive(

@@ -96,8 +96,8 @@ def _mul_transpose(ct: Any, x: Any, y: Any) -> list[Any]:
 mul, mul_p = binary(
     "mul", np.multiply, NUMERIC, "multiply",
     tangents(lambda t, x, y: mul(t, y), lambda t, x, y: mul(x, t)),
-    "`x * y`; integer, floating-point or complex, the same dtype out (StableHLO `multiply`).",
-    linear_in=(0, 1), transpose=_mul_transpose,
+    "`x * y`; integer, floating-point or complex, the same dtype out, or `out_dtype` (StableHLO `multiply`).",
+    linear_in=(0, 1), transpose=_mul_transpose, out_dtype=True,
 )  # fmt: skip
 
 # -- div, rem ------------------------------------------------------------------------------------------------------

@@ -142,4 +142,5 @@ mulhi, mulhi_p = binary(
     "mulhi", _mulhi, INTEGER, None,
     defzero,
     "The upper half of the bits of `x * y`; integer, the same dtype out.",
+    "x y /",
 )  # fmt: skip

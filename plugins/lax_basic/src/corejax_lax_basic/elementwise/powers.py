@@ -5,7 +5,6 @@ pow : (a[*s], a[*s]) -> a[*s]
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from corejax.extend import (
     jvp_rules,
 )
 from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.axes import integer
 from corejax_lax_basic._base.compiling import COMPLEX
 from corejax_lax_basic._base.derivatives import tangents
 from corejax_lax_basic._base.narrow_floats import through_float32
@@ -131,7 +131,7 @@ def integer_pow(x: Any, y: int) -> Any:
     Raises:
         TypeError: `y` is not an integer, or is negative for an integer dtype.
     """
-    y = operator.index(y)
+    y = integer(y, "exponent")
     return as_array(x) if y == 1 else integer_pow_p.bind(x, y=y)
 
 

@@ -87,9 +87,10 @@ def _nextafter(x: Any, y: Any) -> Any:
 nextafter, nextafter_p = binary(
     "nextafter", _nextafter, FLOAT, None,
     defzero,
-    """The number of the dtype that is next to `x` towards `y`; floating-point.
+    """The number of the dtype that is next to `x1` towards `x2`; floating-point.
 
-    `y` itself where they are equal, NaN where either is. The derivative is zero.
+    `x2` itself where they are equal, NaN where either is. The derivative is zero.
     """,
+    "x1 x2",
     large=REALS,
 )  # fmt: skip

@@ -18,6 +18,7 @@ from corejax.extend import (
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.compiling import COMPLEX, HALVES, INTEGERS, REALS
+from corejax_lax_basic._base.scalars import make_scalar
 from corejax_lax_basic._base.type_rules import ORDERED, check_equal_dtypes, elementwise, joint_shape
 from corejax_lax_basic._promotion import scalars_yield
 from corejax_lax_basic.elementwise._family import constant, spread, unbroadcast
@@ -44,7 +45,7 @@ def select_n(which: Any, *cases: Any) -> Any:
         TypeError: `which` is neither bool nor int32, there are no cases or too many, or types disagree.
     """
     if type(which) is int:
-        which = np.int32(which)
+        which = make_scalar(which, np.dtype(np.int32))
     return select_n_p.bind(which, *(scalars_yield(*cases) if len(cases) > 1 else cases))
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corejax_lax_basic._base.axes import Ints
+from corejax_lax_basic._base.strided import strided
 from corejax_lax_basic.indexing.dimension_numbers import CLIP, FILL, window_sizes
 
 _Array = np.ndarray[Any, Any]
@@ -104,8 +105,8 @@ def windows(x: _Array, plan: Plan) -> _Array:
     if plan.whole:
         return x.transpose(plan.indexed + plan.kept)
     positions = [*plan.lengths, *(x.shape[d] for d in plan.indexed[len(plan.lengths) :])]
-    strides = [x.strides[d] for d in plan.indexed + plan.kept]
-    return np.lib.stride_tricks.as_strided(x, (*positions, *plan.sizes), strides)
+    strides = tuple(x.strides[d] for d in plan.indexed + plan.kept)
+    return strided(x, (*positions, *plan.sizes), strides)
 
 
 def flat_starts(shape: Ints, starts: list[_Array], plan: Plan) -> _Array:
@@ -177,7 +178,7 @@ def _outer_first(updates: _Array, plan: Plan) -> _Array:
 def put(x: _Array, indices: _Array, updates: _Array, plan: Plan, mode: Any) -> _Array:
     """A copy of the array with windows replaced, one after another."""
     out = np.array(x, order="C")
-    if not updates.size:
+    if not updates.size or not out.size:
         return out
     starts, inside = starts_of(indices, plan, mode is not CLIP)
     updates = _outer_first(updates, plan).reshape(plan.places + plan.sizes)
@@ -194,7 +195,7 @@ def put(x: _Array, indices: _Array, updates: _Array, plan: Plan, mode: Any) -> _
 def combine(ufunc: Any, x: _Array, indices: _Array, updates: _Array, plan: Plan, mode: Any) -> _Array:
     """A copy of the array with windows combined with what is there, one after another."""
     out = np.array(x, order="C")
-    if updates.size:
+    if updates.size and out.size:
         flat, inside = elements(x.shape, indices, plan, mode)
         updates = _outer_first(updates, plan).reshape(math.prod(plan.places), -1)
         if inside is not None:

@@ -8,6 +8,7 @@ from typing import Any
 from corejax.extend import Primitive, ShapedArray, get_aval, is_undef_primal, move_batch_axis
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import Ints
+from corejax_lax_basic._base.rows import named
 from corejax_lax_basic._base.type_rules import Kinds, check_kind
 from corejax_lax_basic.indexing._host_windows import combine, plan_of, put
 from corejax_lax_basic.indexing.dimension_numbers import (
@@ -115,7 +116,7 @@ def scatter_primitive(
         vmap=vmap,
         doc=doc,
     )
-    function.__name__ = function.__qualname__ = name
+    named(function, name)
     function.__module__ = primitive.provenance.module
     function.__doc__ = doc + _ARGUMENTS
     return function, primitive

@@ -15,7 +15,7 @@ import numpy as np
 from corejax.extend import Primitive, ShapedArray, dtypes, get_aval, jvp_rules, zero_cotangent
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.axes import Ints, canonical_axes, canonical_shape
+from corejax_lax_basic._base.axes import Ints, canonical_axes, canonical_shape, sequence
 from corejax_lax_basic._base.scalars import make_scalar
 from corejax_lax_basic.elementwise.arithmetic import add_p, rem_p
 from corejax_lax_basic.elementwise.comparison import lt_p
@@ -67,6 +67,8 @@ def gather(
         ValueError: there is no such mode.
     """
     mode = PROMISE if mode is None else canonical_mode("gather", mode)
+    if not (fill_value is None or isinstance(fill_value, int | float | complex | np.generic)):
+        raise TypeError(f"gather: fill_value is a number, got {fill_value!r} of type {type(fill_value).__name__}")
     return gather_p.bind(
         operand,
         start_indices,
@@ -94,7 +96,8 @@ def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Any:
         TypeError: there is not one vector for each axis, or they are not integers of one type.
     """
     shape = get_aval(src).shape
-    axes = canonical_axes(tuple(axes), len(shape), "index_take: axis")
+    axes = canonical_axes(sequence(axes, "index_take: axes"), len(shape), "index_take: axis")
+    idxs = sequence(idxs, "index_take: idxs")
     avals = [get_aval(i) for i in idxs]
     if len(avals) != len(axes) or any(
         a.ndim != 1 or a is not avals[0] or not dtypes.is_integer(a.dtype) for a in avals

@@ -75,6 +75,8 @@ def scatter_apply(
         NotImplementedError: `func` uses a value that is being traced, and windows may overlap.
     """
     name = "scatter_apply"
+    if not callable(func):
+        raise TypeError(f"scatter_apply: func is a function, got {func!r} of type {type(func).__name__}")
     params: dict[str, Any] = {
         "dimension_numbers": canonical_numbers(name, dimension_numbers, ScatterDimensionNumbers),
         "indices_are_sorted": bool(indices_are_sorted),

@@ -24,7 +24,7 @@ from corejax.extend import (
     move_batch_axis,
     tree,
 )
-from corejax_lax_basic._base.axes import canonical_axes
+from corejax_lax_basic._base.axes import canonical_axes, sequence
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise.arithmetic import add, max, min, mul
 from corejax_lax_basic.elementwise.logical import bitwise_and, bitwise_or, bitwise_xor
@@ -86,7 +86,9 @@ def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], An
         NotImplementedError: the function closes over a value that is being traced.
     """
     xs, initial, treedef = operands_and_initial("reduce", operands, init_values)
-    axes = tuple(sorted(canonical_axes(tuple(dimensions), get_aval(xs[0]).ndim, "reduce: axis")))
+    axes = tuple(
+        sorted(canonical_axes(sequence(dimensions, "reduce: dimensions"), get_aval(xs[0]).ndim, "reduce: axis"))
+    )
     monoid = _monoid(computation, xs, initial)
     if monoid is not None:
         out = monoid(xs[0], axes)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import as_array, dtypes, get_aval
-from corejax_lax_basic._base.axes import canonical_shape
+from corejax_lax_basic._base.axes import canonical_shape, integer
 from corejax_lax_basic.shape.broadcasting import broadcast, broadcast_to
 
 __all__ = ["broadcast_like", "broadcast_to_rank", "dtype", "shape_as_value"]
@@ -31,7 +31,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
     Raises:
         ValueError: it has more.
     """
-    aval = get_aval(x)
+    aval, rank = get_aval(x), integer(rank, "broadcast_to_rank: rank")
     if aval.ndim > rank:
         raise ValueError(f"broadcast_to_rank: {aval.str_short()} has more than {rank} axes")
     return broadcast(x, (1,) * (rank - aval.ndim))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import itertools
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +21,7 @@ from corejax.extend import (
     zero_cotangent,
 )
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.axes import Ints, canonical_axis
+from corejax_lax_basic._base.axes import Ints, canonical_axis, ints, sequence
 from corejax_lax_basic.shape.joining import concatenate
 
 __all__ = ["split", "split_p", "stack", "stack_p", "unstack", "unstack_p"]
@@ -41,7 +40,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
         ValueError: the sizes are negative or do not add up, or there is no such axis.
     """
     along = canonical_axis(axis, get_aval(operand).ndim, "split: axis")
-    return split_p.bind(operand, sizes=tuple(map(operator.index, sizes)), axis=along)  # type: ignore[no-any-return]
+    return split_p.bind(operand, sizes=ints(sizes, "sizes"), axis=along)  # type: ignore[no-any-return]
 
 
 def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
@@ -60,7 +59,7 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
         TypeError: dtypes or shapes differ.
         ValueError: there is no operand, or no such axis in the result.
     """
-    operands = list(operands)
+    operands = sequence(operands, "stack: operands")
     if not operands:
         raise ValueError("stack needs at least one operand, got none")
     return stack_p.bind(*operands, axis=canonical_axis(axis, get_aval(operands[0]).ndim + 1, "stack: axis"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from corejax.extend import Primitive, ShapedArray, UndefPrimal, deflinear
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.axes import Ints
+from corejax_lax_basic._base.axes import Ints, ints
 from corejax_lax_basic.shape.rearranging import reshape
 
 __all__ = ["tile", "tile_p"]
@@ -29,7 +28,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
         TypeError: there is not one integer for each axis.
         ValueError: one is negative.
     """
-    return tile_p.bind(operand, reps=tuple(map(operator.index, reps)))
+    return tile_p.bind(operand, reps=ints(reps, "reps"))
 
 
 @takes("tile", 1)

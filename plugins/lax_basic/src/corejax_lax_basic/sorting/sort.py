@@ -14,7 +14,7 @@ import numpy as np
 
 from corejax.extend import Primitive, ShapedArray, get_aval, jvp_rules, move_batch_axis
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.axes import canonical_axis
+from corejax_lax_basic._base.axes import canonical_axis, integer
 from corejax_lax_basic.creation.iota import broadcasted_iota
 from corejax_lax_basic.sorting._host_order import sorted_alone, sorting_order
 from corejax_lax_basic.sorting._taking import take_along
@@ -47,7 +47,9 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     if not operand:
         raise TypeError("sort takes at least one operand, got none")
     axis = canonical_axis(dimension, get_aval(operand[0]).ndim, "sort: dimension")
-    return tuple(sort_p.bind(*operand, dimension=axis, is_stable=bool(is_stable), num_keys=num_keys))
+    return tuple(
+        sort_p.bind(*operand, dimension=axis, is_stable=bool(is_stable), num_keys=integer(num_keys, "num_keys"))
+    )
 
 
 def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:

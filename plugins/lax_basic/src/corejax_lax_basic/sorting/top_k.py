@@ -8,14 +8,13 @@ Floats are in their total order, as XLA has it here: NaN is greater than inf, an
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
 
 from corejax.extend import Primitive, ShapedArray, get_aval, jvp_rules
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.axes import canonical_axis
+from corejax_lax_basic._base.axes import canonical_axis, integer
 from corejax_lax_basic._base.type_rules import FLOAT, ORDERED, check_kind
 from corejax_lax_basic.sorting._host_order import greatest
 from corejax_lax_basic.sorting._taking import take_along
@@ -41,7 +40,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
         ValueError: `k` is negative or exceeds the axis, or there is no such axis.
     """
     along = canonical_axis(axis, get_aval(operand).ndim, "top_k: axis")
-    values, indices = top_k_p.bind(operand, k=operator.index(k), axis=along)
+    values, indices = top_k_p.bind(operand, k=integer(k, "k"), axis=along)
     return values, indices
 
 
@@ -149,13 +148,15 @@ def _approximate(
     operand: Any, k: int, axis: int, recall: float, is_max_k: bool, override: int, aggregate: bool
 ) -> tuple[Any, Any]:
     name = "approx_max_k" if is_max_k else "approx_min_k"
+    if not isinstance(recall, int | float | np.floating):
+        raise TypeError(f"{name}: recall_target is a number, got {recall!r} of type {type(recall).__name__}")
     values, indices = approx_top_k_p.bind(
         operand,
-        k=operator.index(k),
+        k=integer(k, "k"),
         reduction_dimension=canonical_axis(axis, get_aval(operand).ndim, f"{name}: reduction_dimension"),
         recall_target=float(recall),
         is_max_k=is_max_k,
-        reduction_input_size_override=operator.index(override),
+        reduction_input_size_override=integer(override, "reduction_input_size_override"),
         aggregate_to_topk=bool(aggregate),
     )
     return values, indices
@@ -211,6 +212,8 @@ def _approx_impl(x: Any, *, reduction_dimension: int, is_max_k: bool, **params: 
     shape = approx_top_k_p.abstract((ShapedArray(x.shape, x.dtype),), params)[0].shape
     axis = reduction_dimension
     wide = x if x.dtype in (np.float32, np.float64) else x.astype(np.float32)
+    if x.dtype.name.endswith("fnuz"):  # there is one NaN, whose sign means nothing
+        wide = np.where(np.isnan(wide), np.float32(np.nan), wide)
     return _with_values(x, _places(wide if is_max_k else -wide, shape[axis], axis), axis)
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from corejax.extend import ShapedArray
 from corejax_lax_basic._base.axes import ints
 
@@ -110,11 +108,10 @@ def padtype_to_pads(in_shape: Any, window_shape: Any, window_strides: Any, paddi
     word = padding.upper() if isinstance(padding, str) else padding
     if word not in PADDINGS:
         raise ValueError(f"padding is one of {', '.join(map(repr, PADDINGS))}, got {padding!r}")
-    sizes, spans, strides = (ints(np.asarray(v, np.int64).tolist()) for v in (in_shape, window_shape, window_strides))
-    if not len(sizes) == len(spans) == len(strides):
-        raise TypeError(
-            f"padding {padding!r} of axes {sizes}: windows {spans} and strides {strides} have to be of that length"
-        )
+    sizes, spans = ints(in_shape, "padtype_to_pads: in_shape"), ints(window_shape, "padtype_to_pads: window_shape")
+    strides = integers("padtype_to_pads", "window_strides", window_strides, len(sizes), 1)
+    if len(sizes) != len(spans):
+        raise TypeError(f"padtype_to_pads: window_shape {spans} has to be as long as in_shape {sizes}")
     if word == "VALID":
         return [(0, 0)] * len(sizes)
     out = []
@@ -142,13 +139,23 @@ def reduce_window_shape_tuple(
         padding: `(low, high)` for each axis.
         base_dilation: how far apart the operand's elements are put, by default 1.
         window_dilation: how far apart a window's elements are, by default 1.
+
+    Raises:
+        TypeError, ValueError: an argument does not have a value for each axis.
     """
-    sizes, windows = ints(operand_shape), ints(window_dimensions)
-    sizes = dilated_shape(sizes, base_dilation or (1,) * len(sizes))
-    spans = dilated_shape(windows, window_dilation or (1,) * len(windows))
+    name = "reduce_window_shape_tuple"
+    sizes = ints(operand_shape, f"{name}: operand_shape")
+    count = len(sizes)
+    spans = integers(name, "window_dimensions", window_dimensions, count, 0)
+    strides = integers(name, "window_strides", window_strides, count, 1)
+    sizes = dilated_shape(sizes, ones_unless(name, "base_dilation", base_dilation, count))
+    spans = dilated_shape(spans, ones_unless(name, "window_dilation", window_dilation, count))
+    pads = padtype_to_pads(sizes, spans, strides, padding) if isinstance(padding, str) else pairs(name, padding)
+    if len(pads) != count:
+        raise TypeError(f"{name}: padding {padding!r} has to have a pair for each of {count} axes")
     return tuple(
         count_windows(n + low + high, span, stride)
-        for n, (low, high), span, stride in zip(sizes, padding, spans, window_strides, strict=True)
+        for n, (low, high), span, stride in zip(sizes, pads, spans, strides, strict=True)
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from corejax.extend import dtypes
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, canonical_axis, like, promote_dtypes
+from corejax_numpy.arguments import array_argument, canonical_axis, like, operand, promote_dtypes
 from corejax_numpy.elementwise import clip
 from corejax_numpy.elementwise import where as select
 
@@ -28,7 +28,8 @@ def relu(x: Any) -> Any:
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     """`x` where it is not negative, else `negative_slope * x`."""
     x = _inexact("leaky_relu", x)
-    return select(lax.ge(x, like(x, 0)), x, negative_slope * x)
+    slope = operand("leaky_relu", negative_slope, "negative_slope")
+    return select(lax.ge(x, like(x, 0)), x, slope * x)
 
 
 def elu(x: Any, alpha: Any = 1.0) -> Any:
@@ -36,7 +37,7 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
     x = _inexact("elu", x)
     positive = lax.gt(x, like(x, 0))
     # The branch that is not taken is computed too: of 0, lest it overflow and its derivative become NaN.
-    return select(positive, x, alpha * lax.expm1(lax.select(positive, like(x, 0), x)))
+    return select(positive, x, operand("elu", alpha, "alpha") * lax.expm1(lax.select(positive, like(x, 0), x)))
 
 
 def sigmoid(x: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from corejax.extend import dtypes
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, like
+from corejax_numpy.arguments import array_argument, like, operand
 from corejax_numpy.einsums import einsum
 from corejax_numpy.elementwise import where
 from corejax_numpy.nn.classes import logsumexp, softmax
@@ -62,7 +62,10 @@ def dot_product_attention(
         raise ValueError(f"dot_product_attention: implementation is None or 'xla', got {implementation!r}")
     given = {"query": query, "key": key, "value": value, "bias": bias, "mask": mask}
     arrays = {
-        name: x if x is None else array_argument(f"dot_product_attention: {name}", x) for name, x in given.items()
+        name: array_argument("dot_product_attention", x, name)
+        if x is not None or name in ("query", "key", "value")
+        else None
+        for name, x in given.items()
     }
     shape = arrays["query"].shape
     q, k, v, bias, mask = (x if x is None else _four_axes(name, x) for name, x in arrays.items())
@@ -70,7 +73,8 @@ def dot_product_attention(
     heads, groups = k.shape[2], q.shape[2] // k.shape[2]
     q = lax.reshape(q, (*q.shape[:2], heads, groups, q.shape[3]))
     scores = einsum("btkgh,bskh->bkgts", q, k, preferred_element_type=dtypes.promote_types(q.dtype, np.float32))
-    scores = scores * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    factor = 1 / math.sqrt(q.shape[-1]) if scale is None else operand("dot_product_attention", scale, "scale")
+    scores = scores * factor
     if bias is not None:
         scores = lax.convert_element_type(scores + _grouped(bias, heads), scores.dtype)
     lengths = [

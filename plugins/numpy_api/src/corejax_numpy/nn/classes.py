@@ -16,6 +16,7 @@ from corejax_numpy.arguments import (
     canonical_axis,
     canonical_dtype,
     like,
+    operand,
     promote,
     promote_dtypes,
     strong,
@@ -50,7 +51,7 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     """
     x = promote_dtypes("softmax", x, inexact=True)[0]
     exponentials = _only(where, lax.exp(_shifted(_only(where, x, -math.inf), axis, where)), 0.0)
-    return lax.div(exponentials, spread_back(sum_over(exponentials, axis), x.shape, axis))
+    return _only(where, lax.div(exponentials, spread_back(sum_over(exponentials, axis), x.shape, axis)), 0.0)
 
 
 def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
@@ -185,4 +186,6 @@ def standardize(
     elif variance is None:
         variance = mean_over(lax.square(x), axis, keepdims=True, where=where) - lax.square(array_argument("mean", mean))
         variance = clip(variance, 0)  # rounding may have made it negative
-    return (x - mean) * lax.rsqrt(promote_dtypes("standardize", variance + epsilon, inexact=True)[0])
+    return (x - mean) * lax.rsqrt(
+        promote_dtypes("standardize", variance + operand("standardize", epsilon, "epsilon"), inexact=True)[0]
+    )

@@ -21,9 +21,6 @@ newaxis = None
 __array_api_version__ = "2024.12"
 
 dtype = _np.dtype
-finfo = _dtypes.finfo
-iinfo = _dtypes.iinfo
-issubdtype = _dtypes.issubdtype
 promote_types = _dtypes.promote_types
 result_type = _dtypes.result_type
 
@@ -63,7 +60,7 @@ _MODULES = {
         diff ediff1d gradient trapezoid unwrap
     """,
     "dtype_queries": """
-        can_cast isdtype
+        can_cast finfo iinfo isdtype issubdtype
     """,
     "editing": """
         delete insert trim_zeros
