@@ -178,7 +178,7 @@ def _outer_first(updates: _Array, plan: Plan) -> _Array:
 def put(x: _Array, indices: _Array, updates: _Array, plan: Plan, mode: Any) -> _Array:
     """A copy of the array with windows replaced, one after another."""
     out = np.array(x, order="C")
-    if not updates.size:
+    if not (updates.size and out.size):
         return out
     starts, inside = starts_of(indices, plan, mode is not CLIP)
     updates = _outer_first(updates, plan).reshape(plan.places + plan.sizes)
@@ -195,7 +195,7 @@ def put(x: _Array, indices: _Array, updates: _Array, plan: Plan, mode: Any) -> _
 def combine(ufunc: Any, x: _Array, indices: _Array, updates: _Array, plan: Plan, mode: Any) -> _Array:
     """A copy of the array with windows combined with what is there, one after another."""
     out = np.array(x, order="C")
-    if updates.size:
+    if updates.size and out.size:
         flat, inside = elements(x.shape, indices, plan, mode)
         updates = _outer_first(updates, plan).reshape(math.prod(plan.places), -1)
         if inside is not None:
