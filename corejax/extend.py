@@ -103,6 +103,7 @@ from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr as partia
 from corejax.interpreters.rematerialization import Policy as Policy
 from corejax.interpreters.rematerialization import recompute_jaxpr as recompute_jaxpr
 from corejax.interpreters.rematerialization import recompute_rules as recompute_rules
+from corejax.interpreters.remembered import remembered as remembered
 from corejax.interpreters.staging import JitTracer as JitTracer
 from corejax.interpreters.staging import decomposed as decomposed
 from corejax.interpreters.staging import stage as stage
@@ -274,6 +275,7 @@ __all__ = [  # noqa: RUF022  by section
     "parse_jaxpr",
     "register_param_type",
     "same_jaxpr",
+    "remembered",
     "stage",
     "stage_closed",
     "subjaxprs",

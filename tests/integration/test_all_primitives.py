@@ -11,11 +11,14 @@ import corejax
 from corejax.extend import ShapedArray, get_aval, primitives, registries
 from corejax.ir import check_jaxpr, parse_jaxpr, same_jaxpr
 from corejax_testing.calls import Call
+from corejax_testing.checks.extremes import require_agreement
+from corejax_testing.extremes import DTYPES, Filled, fills, variants
 from corejax_testing.outcomes import NotApplicable
 from tests.integration.samples import names_of, samples
 
 NAMES = names_of("lax_basic")
 HALF = ("float16", "bfloat16")
+PART = 5  # one in five
 
 
 def close(got: Any, wanted: Any, name: str) -> None:
@@ -65,6 +68,24 @@ def test_stablehlo_reference_interpreter_agrees(name: str) -> None:
         used = [np.asarray(x) for x, keep in zip(operands, lowered.lowering.kept, strict=True) if keep]
         for got, wanted in zip(adapter.reference_eval(lowered.as_text(), used), call(*call.values), strict=True):
             close(got, wanted, str(call))
+
+
+def _in_dtype(name: str, dtype: Any) -> list[list[Filled]]:
+    """The first example in a dtype, of its own size and empty, at the dtype's extremes."""
+    call = next(samples(name))
+    if "extremes" in call.example.skip:
+        return []
+    found = [list(fills(each)) for each in variants(call, [dtype])]
+    return [case for case in found if case]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_compiled_agrees_with_eager_at_extremes(dtype: Any) -> None:
+    """A part of what is not elementwise, each dtype another; `corejax verify --check extremes` takes everything."""
+    arrays = [name for name in NAMES if not {"elementwise", "higher_order"} & set(primitives[name].tags)]
+    part = arrays[DTYPES.index(dtype) % PART :: PART]
+    with np.errstate(all="ignore"):
+        require_agreement([case for name in part for case in _in_dtype(name, dtype)])
 
 
 @pytest.mark.parametrize("name", NAMES)

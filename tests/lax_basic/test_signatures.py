@@ -70,3 +70,8 @@ def test_dir_loads_nothing() -> None:
         "assert 'corejax_control_flow.loops.scan' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_primitives_belong_to_a_plugin() -> None:
+    found = [getattr(lax, name) for name in dir(lax) if name.endswith("_p")]
+    assert not [p for p in found if not p.provenance.module.startswith("corejax_")]

@@ -18,6 +18,8 @@ import pytest
 import corejax
 from corejax import lax
 from corejax.extend import Array, Primitive, ShapedArray, dtypes, examples_of, load_everything, primitives
+from corejax_testing import extremes as kit
+from corejax_testing.extremes import FLUSHED
 
 load_everything()
 
@@ -28,7 +30,6 @@ REARRANGING = ("corejax_lax_basic.shape",)
 # XLA has no types for the others.
 DTYPES = [d for name, d in dtypes.LONG_NAMES.items() if name not in ("int1", "uint1", "float6_e2m3fn", "float6_e3m2fn")]
 PARTS = {"int2": 1, "int4": 1, "int32": 1, "float32": 1, "complex64": 2, "bfloat16": 2}
-FLUSHED = ("bfloat16", "float32", "float64")  # compiled, their subnormal numbers count as zero
 
 ULPS = 8  # of results of the real and imaginary parts, relative to the modulus
 LESS_ACCURATE = {"log1p": 128, "atanh": 128}  # XLA's in float64, where it changes from one formula to another
@@ -42,32 +43,17 @@ class Case(NamedTuple):
     params: dict[str, Any]
     operands: list[np.ndarray]
 
-    def __call__(self, *operands: Any) -> Any:
-        return self.primitive.bind(*operands, **self.params)
+    def __call__(self, *operands: Any) -> list[Any]:
+        out = self.primitive.bind(*operands, **self.params)
+        return list(out) if self.primitive.multiple_results else [out]
 
 
 def extremes(dtype: Any) -> np.ndarray:
-    """Limits of a dtype, and numbers at which functions go wrong."""
-    if dtypes.is_bool(dtype):
-        return np.array([False, True])
-    if dtypes.is_integer(dtype):
-        info = dtypes.iinfo(dtype)
-        low, high, bits = int(info.min), int(info.max), int(info.bits)
-        given = (low, low + 1, -bits, -3, -2, -1, 0, 1, 2, 3, 5, bits - 1, bits, bits + 1, high // 2, high - 1, high)
-        inside = sorted({v for v in given if low <= v <= high})
-        return np.array(inside, np.int64 if low else np.uint64).astype(dtype)
+    """Limits of a dtype, and numbers at which functions go wrong; of complex ones also infinite parts and NaN."""
     if dtypes.is_complex(dtype):
         parts = (0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan)
         return np.array([complex(*pair) for pair in itertools.product(parts, parts)], dtype)
-    info = dtypes.finfo(dtype)
-    largest, tiny, eps = float(info.max), float(info.tiny), float(info.eps)
-    given = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 0.25, 3.0, 7.0, largest, largest / 2, tiny, eps, 1 - eps, np.inf]
-    if dtype.name not in FLUSHED:
-        given.append(float(info.smallest_subnormal))
-    with np.errstate(all="ignore"):
-        values = np.array([np.nan, *given, *(-v for v in given)], np.float64).astype(dtype)
-        size = np.abs(values.astype(np.float64))
-        return values[~(size < tiny) | (size == 0)] if dtype.name in FLUSHED else values
+    return kit.extremes(dtype)
 
 
 def usual(dtype: Any) -> np.ndarray:
@@ -185,13 +171,16 @@ def test_run_as_compiled(dtype: Any) -> None:
 
     given = [case.operands for case in cases]
     wrong = []
-    for case, run, out in zip(cases, every([[*map(Array, x)] for x in given]), corejax.jit(every)(given), strict=True):
-        assert run.aval == out.aval, case
-        a, b = np.asarray(run), np.asarray(out)
-        at = np.argwhere(differences(case, a, b))[:3]
-        if at.size and case.primitive.name in {p.name for p, _ in of_package(REARRANGING)}:
-            wrong.append((case.primitive.name, case.params))
-        elif at.size:
-            shown = [([x[tuple(i)] for x in case.operands], a[tuple(i)], b[tuple(i)]) for i in at]
-            wrong.append((case.primitive.name, case.params, "operands, run, compiled:", shown))
+    runs, programs = every([[*map(Array, x)] for x in given]), corejax.jit(every)(given)
+    rearranging = {p.name for p, _ in of_package(REARRANGING)}
+    for case, outs, compiled in zip(cases, runs, programs, strict=True):
+        for run, out in zip(outs, compiled, strict=True):
+            assert run.aval == out.aval, case
+            a, b = np.asarray(run), np.asarray(out)
+            at = np.argwhere(differences(case, a, b))[:3]
+            if at.size and case.primitive.name in rearranging:
+                wrong.append((case.primitive.name, case.params))
+            elif at.size:
+                shown = [([x[tuple(i)] for x in case.operands], a[tuple(i)], b[tuple(i)]) for i in at]
+                wrong.append((case.primitive.name, case.params, "operands, run, compiled:", shown))
     assert not wrong

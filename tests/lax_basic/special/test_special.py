@@ -288,3 +288,24 @@ def test_bad_operands(row: Row) -> None:
 def test_scipy_is_imported_when_it_is_needed() -> None:
     program = "import sys; from corejax import lax; lax.erf; assert 'scipy' not in sys.modules; lax.erf(1.0)"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+NEXT_TO_ONE, TINY, HUGE = 1 - 2.0**-53, float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
+
+
+@pytest.mark.parametrize(
+    ("f", "operands", "right"),
+    [
+        (lax.lgamma, (NEXT_TO_ONE,), np.euler_gamma * 2.0**-53),
+        (lax.digamma, (-1 + 2.0**-52,), -(2.0**52)),
+        (lax.digamma, (-2 - 2.0**-51,), 2.0**51),
+        (lax.igamma, (HUGE, 3.0), 0.0),
+        (lax.igammac, (HUGE, 3.0), 1.0),
+        (lax.igamma, (3.0, HUGE), 1.0),
+        (lax.betainc, (TINY, TINY, TINY), 0.5),
+        (lax.betainc, (TINY, 3 * TINY, 0.25), 0.75),
+    ],
+)  # fmt: skip
+def test_where_scipy_is_not_accurate(f: Callable[..., Any], operands: tuple[float, ...], right: float) -> None:
+    given = [np.float64(x) for x in operands]
+    np.testing.assert_allclose([float(f(*given)), float(compiled(f)(*given))], right, rtol=1e-13)

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import canonical_dtype, promote_dtypes
+from corejax_numpy.arguments import canonical_dtype, promote_dtypes, refuse_out
 from corejax_numpy.contraction import contract_pair, in_order, sum_out, without_repeated_labels
 
 
@@ -34,8 +34,7 @@ def einsum(
     Raises:
         ValueError: the subscripts do not fit the operands, or axes with one label have different sizes.
     """
-    if out is not None:
-        raise NotImplementedError("einsum: `out` has to be None, results are new arrays; take the result instead")
+    refuse_out("einsum", out)
     text, arrays = _read("einsum", subscripts, operands)
     arrays = promote_dtypes("einsum", *arrays)
     dtype = canonical_dtype(preferred_element_type) or arrays[0].dtype

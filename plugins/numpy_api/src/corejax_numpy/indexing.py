@@ -17,6 +17,7 @@ from corejax_numpy.arguments import (
     concrete,
     like,
     promote_dtypes,
+    refuse_out,
     strong,
     to_bool,
 )
@@ -73,8 +74,7 @@ def take(
         ValueError: there is no such axis or mode.
         NotImplementedError: `out` is given, or `mode` is `"raise"`.
     """
-    if out is not None:
-        raise NotImplementedError("take: `out` has to be None, results are new arrays; take the result instead")
+    refuse_out("take", out)
     if mode == "raise":
         raise NotImplementedError("take: mode 'raise' would look at values; use 'fill', 'clip' or 'wrap'")
     if mode not in (None, "fill", "clip", "wrap"):
@@ -417,8 +417,7 @@ def choose(a: Any, choices: Sequence[Any], out: None = None, mode: str = "raise"
         ValueError: an index is out of bounds in mode `"raise"`, there are no choices, or no such mode.
         NotImplementedError: `out` is given.
     """
-    if out is not None:
-        raise NotImplementedError("choose: `out` has to be None, results are new arrays; take the result instead")
+    refuse_out("choose", out)
     indices = _indices_argument("choose", a, 0)
     parts = list(choices) if isinstance(choices, tuple | list) else list(array_argument("choose", choices, 1))
     if not parts:

@@ -10,12 +10,6 @@ from typing import Any
 
 from corejax_numpy import numpy as jnp
 
-
-def _refuse_out(name: str, out: Any) -> None:
-    if out is not None:
-        raise NotImplementedError(f"{name}: `out` has to be None, results are new arrays; take the result instead")
-
-
 # -- sorting and searching ---------------------------------------------------------------------------------------
 
 
@@ -74,12 +68,11 @@ def take(
     fill_value: Any = None,
 ) -> Any:
     """Elements at indices along an axis; None: in the flattened array."""
-    _refuse_out("take", out)
     return jnp.take(
         self,
         indices,
         axis,
-        None,
+        out,
         mode,
         unique_indices=unique_indices,
         indices_are_sorted=indices_are_sorted,
@@ -89,8 +82,7 @@ def take(
 
 def choose(self: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     """Elements of the arrays `choices`, each of the one that the element of this array says."""
-    _refuse_out("choose", out)
-    return jnp.choose(self, choices, None, mode)
+    return jnp.choose(self, choices, out, mode)
 
 
 def compress(
@@ -103,8 +95,7 @@ def compress(
     fill_value: Any = 0,
 ) -> Any:
     """Slices along an axis where a vector of booleans is true; None: elements of the flattened array."""
-    _refuse_out("compress", out)
-    return jnp.compress(condition, self, axis, size=size, fill_value=fill_value)
+    return jnp.compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
 
 
 def repeat(self: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None) -> Any:
@@ -122,14 +113,12 @@ def diagonal(self: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 def trace(self: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
     """Sums of the diagonals of the matrices in two axes."""
-    _refuse_out("trace", out)
-    return jnp.trace(self, offset, axis1, axis2, dtype)
+    return jnp.trace(self, offset, axis1, axis2, dtype, out)
 
 
 def ptp(self: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
     """Distance between the largest and the smallest element over axes."""
-    _refuse_out("ptp", out)
-    return jnp.ptp(self, axis, keepdims=keepdims)
+    return jnp.ptp(self, axis, out, keepdims)
 
 
 # -- bits --------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from corejax_numpy.arguments import (
     concrete,
     function_argument,
     is_several,
+    refuse_out,
     static_int,
     to_bool,
 )
@@ -174,8 +175,7 @@ def compress(
         ValueError: the condition is not a vector, or holds beyond the end of the axis; `size` does not fit.
         NotImplementedError: `out` is given.
     """
-    if out is not None:
-        raise NotImplementedError("compress: `out` has to be None, results are new arrays; take the result instead")
+    refuse_out("compress", out)
     mask = to_bool(array_argument("compress", condition))
     x = array_argument("compress", a, 1)
     if mask.ndim != 1:

@@ -13,6 +13,7 @@ from corejax_numpy.arguments import (
     canonical_dtype,
     like,
     promote_dtypes,
+    refuse_out,
     sequence,
 )
 from corejax_numpy.contraction import contract_pair, in_order
@@ -266,8 +267,7 @@ def _turned(x: Any, shift: int) -> Any:
 
 def outer(a: Any, b: Any, out: None = None) -> Any:
     """All products of an element of `a` (a row of the result) and one of `b` (a column)."""
-    if out is not None:
-        raise NotImplementedError("outer: `out` has to be None, results are new arrays; take the result instead")
+    refuse_out("outer", out)
     a, b = promote_dtypes("outer", a, b)
     shape = (a.size, b.size)
     rows, columns = lax.reshape(a, (a.size,)), lax.reshape(b, (b.size,))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import dtypes
+from corejax.extend import dtypes, remembered
 from corejax_lax_basic import lax
 from corejax_numpy import cumulative, elementwise, reductions, smooth
 from corejax_numpy._one_by_one import at_one_by_one
@@ -111,6 +111,6 @@ bitwise_xor = _defined(elementwise.bitwise_xor, identity=0,  reduce=_bitwise(_re
 logical_and = _defined(elementwise.logical_and, identity=True,  reduce=_of_truth_values(lax.reduce_and, 1))
 logical_or  = _defined(elementwise.logical_or,  identity=False, reduce=_of_truth_values(lax.reduce_or, 0))
 logical_xor = _defined(elementwise.logical_xor, identity=False, reduce=_of_truth_values(_reduce_xor, 0))
-logaddexp   = _defined(smooth.logaddexp,  identity=-math.inf)
-logaddexp2  = _defined(smooth.logaddexp2, identity=-math.inf)
+logaddexp   = _defined(remembered(smooth.logaddexp),  identity=-math.inf)
+logaddexp2  = _defined(remembered(smooth.logaddexp2), identity=-math.inf)
 # fmt: on

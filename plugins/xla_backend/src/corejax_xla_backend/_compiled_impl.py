@@ -10,6 +10,7 @@ from typing import Any
 
 from corejax.extend import (
     Array,
+    BackendError,
     ClosedJaxpr,
     Derivation,
     Primitive,
@@ -20,6 +21,7 @@ from corejax.extend import (
     stage_closed,
     xla_translations,
 )
+from corejax_xla_backend._callbacks import state as callbacks
 from corejax_xla_backend._programs import compiled, run
 
 _LIMIT = 1024  # programs of one primitive
@@ -41,14 +43,21 @@ def _from_translation(primitive: Primitive) -> Callable[..., Any] | None:
     _programs[primitive] = programs
 
     def impl(*arrays: Array, **params: Any) -> Any:
+        if callbacks.running and impl_rules.is_written(primitive):
+            raise BackendError(
+                f"primitive {primitive.name!r}: a compiled program waits for its impl rule, which it calls back"
+            )
         key = (tuple(x.aval for x in arrays), tuple(params.items()))
         program = programs.get(key)
         if program is None:
             if len(programs) >= _LIMIT:
                 programs.clear()
             program = programs[key] = _program(primitive, key[0], params)
-        executable = compiled(program, primitive.name, *backends.find("xla"))
-        outs = run(executable, backends.find("xla").backend, arrays, program.out_avals)
+        backend, platform = backends.find("xla")
+        outs = run(compiled(program, primitive.name, backend, platform), backend, arrays, program.out_avals)
+        if backend.devices(platform)[0].platform == "cpu":
+            for out in outs:
+                out.block_until_ready()  # a process that is forked meanwhile could not
         return outs if primitive.multiple_results else outs[0]
 
     return impl

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, api_boundary, as_array, dtypes, frames_left_out
+from corejax.extend import Primitive, api_boundary, as_array, dtypes, frames_left_out, remembered
 from corejax_lax_basic._base.rows import named
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS, scalar_maker
 from corejax_lax_basic._promotion import as_operand, broadcast_operands, promote_operands, yielding_scalar
@@ -291,9 +291,9 @@ OPERATORS: Mapping[str, Any] = {
     **_operator("and", _bitwise(and_p, "&"), and_p, _discrete),
     **_operator("or", _bitwise(or_p, "|"), or_p, _discrete),
     **_operator("xor", _bitwise(xor_p, "^"), xor_p, _discrete),
-    **_operator("floordiv", floor_divide),
-    **_operator("mod", remainder),
-    **_operator("divmod", divmod_),
+    **_operator("floordiv", remembered(floor_divide)),
+    **_operator("mod", remembered(remainder)),
+    **_operator("divmod", remembered(divmod_)),
     **{**_operator("pow", power), "__pow__": _pow},
     **_operator("matmul", matmul),
     **_operator("lshift", _shift(shift_left_p, shift_left_p, "<<")),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import as_array, dtypes
+from corejax.extend import as_array, dtypes, remembered
 from corejax_lax_basic._base.axes import canonical_axes, canonical_axis
 from corejax_lax_basic._base.scalars import make_scalar
 from corejax_lax_basic.conversion.convert import convert_element_type
@@ -321,7 +321,8 @@ def cumprod(self: Any, axis: int | None = None, dtype: Any = None, out: None = N
 
 
 METHODS: Mapping[str, Any] = {
-    **{f.__name__: f for f in (sum, prod, max, min, argmax, argmin, mean, var, std, cumsum, cumprod)},
+    **{f.__name__: f for f in (sum, prod, max, min, argmax, argmin, cumsum, cumprod)},
+    **{f.__name__: remembered(f) for f in (mean, var, std)},
     "any": any_,
     "all": all_,
 }

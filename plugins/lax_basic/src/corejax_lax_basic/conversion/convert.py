@@ -78,8 +78,10 @@ def convert(x: np.ndarray[Any, Any], *, new_dtype: np.dtype[Any], weak_type: boo
 
 def _saturated(x: np.ndarray[Any, Any], new_dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     info = dtypes.iinfo(new_dtype)
-    wide = np.trunc(x.astype(np.float64))
     low, high = float(info.min), float(int(info.max) + 1)  # both exact, unlike info.max itself
+    if x.dtype.kind == "f" and new_dtype.kind in "iu" and x.size and x.min() >= low and x.max() < high:
+        return x.astype(new_dtype)
+    wide = np.trunc(x.astype(np.float64))
     inside = (wide >= low) & (wide < high)
     carrier = np.uint64 if new_dtype == np.uint64 else np.int64
     out = np.where(inside, wide, 0.0).astype(carrier)

@@ -26,7 +26,7 @@ from corejax.extend import (
     jvp_rules,
 )
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.compiling import compiled_impl
+from corejax_lax_basic._base.compiling import run_compiled
 from corejax_lax_basic._base.type_rules import check_equal_dtypes
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.convolution._batching import merged, parted
@@ -352,8 +352,8 @@ def _impl(lhs: Array, rhs: Array, **params: Any) -> Array:
     out = conv_general_dilated_p.abstract((lhs.aval, rhs.aval), params)[0]
     of_each = rhs.aval.size // max(1, rhs.aval.shape[params["dimension_numbers"].rhs_spec[0]])
     if out.size * of_each > _SMALL and dtypes.is_inexact(out.dtype):
-        compiled = compiled_impl(conv_general_dilated_p)
-        if compiled is not None:
-            return compiled(lhs, rhs, **params)
+        found = run_compiled(conv_general_dilated_p, lhs, rhs, **params)
+        if found is not None:
+            return found  # type: ignore[no-any-return]
     with np.errstate(all="ignore"):
         return Array(convolve(host_value(lhs), host_value(rhs), **params), out)

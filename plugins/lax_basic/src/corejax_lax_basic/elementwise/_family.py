@@ -19,9 +19,11 @@ from corejax.extend import (
     defbroadcasting,
     defvectorized,
     get_aval,
+    impl_rules,
 )
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.accuracy import checked_accuracy
+from corejax_lax_basic._base.compiling import HALVES
 from corejax_lax_basic._base.derivatives import Derivative, Function
 from corejax_lax_basic._base.rows import defined
 from corejax_lax_basic._base.type_rules import Kinds, elementwise
@@ -116,6 +118,7 @@ def _primitive(
     abstract_eval: Function | None = None,
     linear_in: tuple[int, ...] = (),
     transpose: Function | None = None,
+    large: tuple[str, ...] = HALVES,
 ) -> Primitive:
     """The primitive of a row.
 
@@ -126,16 +129,17 @@ def _primitive(
         abstract_eval: the type rule, where it is not the common one.
         linear_in: positions of the operands in which it is linear, the others held.
         transpose: the transpose rule, where `derivative` does not have it.
+        large: dtypes with which a compiled program is faster than `impl`, see `_base.compiling`.
     """
     primitive = Primitive(
         name,
-        impl=impl,
         abstract_eval=abstract_eval or elementwise(name, operands, accepts, result),
         transpose=transpose,
         linear_in=linear_in,
         tags=("elementwise",),
         doc=doc,
     )
+    impl_rules.register(primitive, impl, large=large)
     (defvectorized if operands == 1 else defbroadcasting)(primitive)
     derivative(primitive)
     if stablehlo is not None:

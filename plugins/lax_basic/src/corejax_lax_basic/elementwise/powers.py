@@ -19,10 +19,12 @@ from corejax.extend import (
     defvectorized,
     dtypes,
     get_aval,
+    impl_rules,
     jvp_rules,
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import integer
+from corejax_lax_basic._base.compiling import COMPLEX
 from corejax_lax_basic._base.derivatives import tangents
 from corejax_lax_basic._base.narrow_floats import through_float32
 from corejax_lax_basic._base.type_rules import NUMERIC, check_equal_dtypes, check_kind, joint_shape
@@ -86,7 +88,8 @@ def _pow_abstract_eval(x: ShapedArray, y: ShapedArray) -> ShapedArray:
     return ShapedArray(joint_shape("pow", (x, y)), x.dtype, x.weak_type and y.weak_type)
 
 
-pow_p = Primitive("pow", impl=_pow, abstract_eval=_pow_abstract_eval, tags=("elementwise",), doc=pow.__doc__)
+pow_p = Primitive("pow", abstract_eval=_pow_abstract_eval, tags=("elementwise",), doc=pow.__doc__)
+impl_rules.register(pow_p, _pow, large=("float16", *COMPLEX))
 defbroadcasting(pow_p)
 
 # The derivative of x**y by y counts as zero where x is 0, and so do all that follow from it: there the power is

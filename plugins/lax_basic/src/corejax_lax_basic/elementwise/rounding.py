@@ -12,6 +12,7 @@ import numpy as np
 
 from corejax.extend import Primitive, ShapedArray, defvectorized, defzero, register_param_type
 from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.compiling import REALS
 from corejax_lax_basic._base.narrow_floats import through_float32
 from corejax_lax_basic._base.type_rules import FLOAT, check_kind
 from corejax_lax_basic.elementwise._family import binary
@@ -91,4 +92,5 @@ nextafter, nextafter_p = binary(
     `x2` itself where they are equal, NaN where either is. The derivative is zero.
     """,
     "x1 x2",
+    large=REALS,
 )  # fmt: skip

@@ -11,11 +11,13 @@ from corejax.extend import (
     ShapedArray,
     defbroadcasting,
     defjvp,
+    impl_rules,
     is_undef_primal,
     jvp_rules,
     transpose_rules,
 )
 from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.compiling import COMPLEX, HALVES, INTEGERS, REALS
 from corejax_lax_basic._base.scalars import make_scalar
 from corejax_lax_basic._base.type_rules import ORDERED, check_equal_dtypes, elementwise, joint_shape
 from corejax_lax_basic._promotion import scalars_yield
@@ -77,11 +79,11 @@ def _select_abstract_eval(which: ShapedArray, *cases: ShapedArray) -> ShapedArra
 
 select_n_p = Primitive(
     "select_n",
-    impl=_select_impl,
     abstract_eval=_select_abstract_eval,
     tags=("elementwise",),
     doc="For each element, the case that the first operand names.",
 )
+impl_rules.register(select_n_p, _select_impl, large=(*REALS, *COMPLEX, *INTEGERS))
 defbroadcasting(select_n_p)
 
 
@@ -138,11 +140,11 @@ def _clamp_impl(low: Any, x: Any, high: Any) -> Any:
 
 clamp_p = Primitive(
     "clamp",
-    impl=_clamp_impl,
     abstract_eval=elementwise("clamp", 3, ORDERED),
     tags=("elementwise",),
     doc="x limited to an interval: minimum(maximum(x, low), high).",
 )
+impl_rules.register(clamp_p, _clamp_impl, large=HALVES)
 defbroadcasting(clamp_p)
 
 

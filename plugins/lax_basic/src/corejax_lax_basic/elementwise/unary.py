@@ -14,6 +14,7 @@ import numpy as np
 
 from corejax.extend import defzero, dtypes, get_aval
 from corejax_lax_basic._base.accuracy import is_highest
+from corejax_lax_basic._base.compiling import COMPLEX, HALVES, REALS, SINGLES
 from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
 from corejax_lax_basic._base.narrow_floats import through_float32
 from corejax_lax_basic._base.type_rules import FLOAT, INEXACT, NUMERIC, to_bool
@@ -52,6 +53,7 @@ abs, abs_p = unary(
     The derivative at 0 is 1 for real numbers and 0 for complex ones, as in JAX.
     """,
     result=dtypes.real_dtype_of,
+    large=(),
 )  # fmt: skip
 
 
@@ -78,6 +80,7 @@ sign, sign_p = unary(
 
     NaN gives NaN and -0.0 gives -0.0. The derivative counts as zero, for complex numbers too, as in JAX.
     """,
+    large=(*SINGLES, *COMPLEX),
 )  # fmt: skip
 
 floor, floor_p = unary(
@@ -97,6 +100,7 @@ is_finite, is_finite_p = unary(
     defzero,
     "Whether neither infinite nor NaN, as bool; floating-point (StableHLO `is_finite`).",
     result=to_bool,
+    large=(),
 )  # fmt: skip
 
 # -- exponentials, logarithms and roots ----------------------------------------------------------------------------
@@ -106,6 +110,7 @@ exp, exp_p = unary(
     tangents_with_result(lambda t, out, x, **how: mul(out, t)),
     "Exponential; floating-point or complex (StableHLO `exponential`).",
     accuracy=True,
+    large=(*REALS, *COMPLEX),
 )  # fmt: skip
 
 exp2, exp2_p = unary(
@@ -113,6 +118,7 @@ exp2, exp2_p = unary(
     tangents_with_result(lambda t, out, x, **how: mul(mul(log(constant(x, 2)), out), t)),
     "2 to the power `x`; floating-point or complex.",
     accuracy=True,
+    large=(*SINGLES, *COMPLEX),
 )  # fmt: skip
 
 
@@ -125,6 +131,7 @@ expm1, expm1_p = unary(
     tangents_with_result(_expm1_tangent),
     "`exp(x) - 1`, accurate near 0; floating-point or complex (StableHLO `exponential_minus_one`).",
     accuracy=True,
+    large=(*REALS, *COMPLEX),
 )  # fmt: skip
 
 log, log_p = unary(
@@ -132,6 +139,7 @@ log, log_p = unary(
     tangents(lambda t, x, **how: div(t, x)),
     "Natural logarithm, NaN below 0; floating-point or complex, principal branch (StableHLO `log`).",
     accuracy=True,
+    large=(*REALS, *COMPLEX),
 )  # fmt: skip
 
 log1p, log1p_p = unary(
@@ -139,6 +147,7 @@ log1p, log1p_p = unary(
     tangents(lambda t, x, **how: div(t, add(x, _one(x)))),
     "`log(1 + x)`, accurate near 0; floating-point or complex (StableHLO `log_plus_one`).",
     accuracy=True,
+    large=(*SINGLES, *COMPLEX),
 )  # fmt: skip
 
 sqrt, sqrt_p = unary(
@@ -146,6 +155,7 @@ sqrt, sqrt_p = unary(
     tangents_with_result(lambda t, out, x, **how: mul(div(constant(out, 0.5), out), t)),
     "Square root, NaN below 0; floating-point or complex, principal branch (StableHLO `sqrt`).",
     accuracy=True,
+    large=(*HALVES, *COMPLEX),
 )  # fmt: skip
 
 rsqrt, rsqrt_p = unary(
@@ -153,6 +163,7 @@ rsqrt, rsqrt_p = unary(
     tangents_with_result(lambda t, out, x, **how: mul(mul(constant(out, -0.5), div(out, x)), t)),
     "`1 / sqrt(x)`; floating-point or complex (StableHLO `rsqrt`).",
     accuracy=True,
+    large=("float16", *COMPLEX),
 )  # fmt: skip
 
 cbrt, cbrt_p = unary(
@@ -160,6 +171,7 @@ cbrt, cbrt_p = unary(
     tangents_with_result(lambda t, out, x, **how: mul(div(constant(x, 1 / 3), mul(out, out)), t)),
     "Cube root, of negative numbers too; floating-point (StableHLO `cbrt`).",
     accuracy=True,
+    large=(),
 )  # fmt: skip
 
 
@@ -178,4 +190,5 @@ logistic, logistic_p = unary(
     tangents_with_result(_logistic_tangent),
     "The sigmoid function `1 / (1 + exp(-x))`; floating-point or complex.",
     accuracy=True,
+    large=(*REALS, *COMPLEX),
 )  # fmt: skip

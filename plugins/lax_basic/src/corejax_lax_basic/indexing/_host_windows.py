@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corejax_lax_basic._base.axes import Ints
+from corejax_lax_basic._base.strided import strided
 from corejax_lax_basic.indexing.dimension_numbers import CLIP, FILL, window_sizes
 
 _Array = np.ndarray[Any, Any]
@@ -104,8 +105,8 @@ def windows(x: _Array, plan: Plan) -> _Array:
     if plan.whole:
         return x.transpose(plan.indexed + plan.kept)
     positions = [*plan.lengths, *(x.shape[d] for d in plan.indexed[len(plan.lengths) :])]
-    strides = [x.strides[d] for d in plan.indexed + plan.kept]
-    return np.lib.stride_tricks.as_strided(x, (*positions, *plan.sizes), strides)
+    strides = tuple(x.strides[d] for d in plan.indexed + plan.kept)
+    return strided(x, (*positions, *plan.sizes), strides)
 
 
 def flat_starts(shape: Ints, starts: list[_Array], plan: Plan) -> _Array:

@@ -10,9 +10,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, add_tangents, dtypes, get_aval, is_undef_primal, jvp_rules
+from corejax.extend import (
+    Primitive,
+    ShapedArray,
+    add_tangents,
+    dtypes,
+    get_aval,
+    impl_rules,
+    is_undef_primal,
+    jvp_rules,
+)
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import ints
+from corejax_lax_basic._base.compiling import REALS
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS
 from corejax_lax_basic._promotion import convert_operand, promote_dtypes
 from corejax_lax_basic.linear.precision import DotAlgorithm, DotAlgorithmPreset, canonical_precision
@@ -319,12 +329,13 @@ dot_general_p = Primitive(
     "dot_general",
     linear_in=(0, 1),
     tags=("bilinear",),
-    impl=_impl,
     abstract_eval=_abstract_eval,
     vmap=_vmap,
     transpose=_transpose,
     doc="Sums of products over contracted axes, separately for each index of the batch axes.",
 )
+# NumPy has no BLAS for integers; its threads wait for each other at each product, which takes long on a busy machine.
+impl_rules.register(dot_general_p, _impl, large=(*REALS, "complex64", "int32", "int64", "uint32", "uint64"))
 jvp_rules.register(dot_general_p, _jvp, symbolic_zeros=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +13,9 @@ from corejax.extend import Primitive, ShapedArray, dtypes, get_aval, vmap_rules
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_axis
 from corejax_lax_basic._base.derivatives import Derivative, Function
-from corejax_lax_basic._base.narrow_floats import through_float32
+from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic._base.rows import defined
+from corejax_lax_basic._base.small_ints import SMALL_INT_BYTES
 from corejax_lax_basic._base.type_rules import ORDERED, Kinds, check_kind
 
 __corejax_registers_for_caller__ = True  # a row's provenance is its own line, not one of this file
@@ -36,7 +38,9 @@ def one(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 
 def all_bits(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """All bits set."""
-    return np.invert(np.zeros((), dtype), dtype=dtype, casting="unsafe")
+    if dtypes.is_bool(dtype):
+        return np.array(True)
+    return np.array(int(dtypes.iinfo(dtype).max) if dtypes.is_unsigned(dtype) else -1, dtype)
 
 
 def least(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
@@ -79,8 +83,21 @@ class Fold:
     wide: bool = False
 
     def on_host(self, impl: Function) -> Function:
-        """An impl rule that accumulates in the right width."""
-        return through_float32(impl) if self.wide else impl
+        """An impl rule that accumulates in the right width: `impl(x, neutral, **params)`, which `neutral()` is for.
+
+        Integers of less than 8 bits are 8-bit ones, for which NumPy has every function.
+        """
+        widths = {**SMALL_INT_BYTES, **(dict.fromkeys(NARROW_FLOATS, np.dtype(np.float32)) if self.wide else {})}
+
+        @functools.wraps(impl)
+        def on_host(x: Any, **params: Any) -> Any:
+            dtype = x.dtype
+            wide = widths.get(dtype, dtype)
+            if wide is dtype:
+                return impl(x, lambda: self.neutral(dtype), **params)
+            return np.asarray(impl(x.astype(wide), lambda: self.neutral(dtype).astype(wide), **params)).astype(dtype)
+
+        return on_host
 
 
 ADD = Fold(np.add, "add", zero, wide=True)
@@ -139,10 +156,10 @@ def reduction(
         The function and the primitive.
     """
 
-    def impl(x: Any, *, axes: Axes) -> Any:
+    def impl(x: Any, neutral: Function, *, axes: Axes) -> Any:
         if x.size:
             return fold.ufunc.reduce(x, axis=axes, dtype=x.dtype)
-        return fold.ufunc.reduce(x, axis=axes, dtype=x.dtype, initial=fold.neutral(x.dtype)[()])
+        return fold.ufunc.reduce(x, axis=axes, dtype=x.dtype, initial=neutral()[()])
 
     @takes(name, 1)
     def abstract_eval(x: ShapedArray, *, axes: Axes) -> ShapedArray:
@@ -200,7 +217,7 @@ def cumulative(
 ) -> tuple[Function, Primitive]:
     """A reduction of all elements so far along an axis: a row in the table, with the arguments of `reduction`."""
 
-    def impl(x: Any, *, axis: int, reverse: bool) -> Any:
+    def impl(x: Any, neutral: Function, *, axis: int, reverse: bool) -> Any:
         way = (slice(None),) * axis + (slice(None, None, -1 if reverse else None),)
         return fold.ufunc.accumulate(x[way], axis=axis, dtype=x.dtype)[way]
 

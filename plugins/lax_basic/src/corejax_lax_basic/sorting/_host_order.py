@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import dtypes
+from corejax_lax_basic._base.small_ints import SMALL_INT_BYTES
 
 Host = np.ndarray[Any, Any]
 
@@ -24,7 +25,7 @@ def numpy_own(x: Host) -> Host:
         return x
     if dtypes.is_float(dtype):
         return x.astype(np.float32)
-    return x.astype(np.uint8 if dtypes.is_unsigned(dtype) else np.int8)
+    return x.astype(SMALL_INT_BYTES[dtype])
 
 
 def ordinals(x: Host, zeros_equal: bool) -> Host:

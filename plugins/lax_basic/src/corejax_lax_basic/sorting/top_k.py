@@ -212,6 +212,8 @@ def _approx_impl(x: Any, *, reduction_dimension: int, is_max_k: bool, **params: 
     shape = approx_top_k_p.abstract((ShapedArray(x.shape, x.dtype),), params)[0].shape
     axis = reduction_dimension
     wide = x if x.dtype in (np.float32, np.float64) else x.astype(np.float32)
+    if x.dtype.name.endswith("fnuz"):  # there is one NaN, whose sign means nothing
+        wide = np.where(np.isnan(wide), np.float32(np.nan), wide)
     return _with_values(x, _places(wide if is_max_k else -wide, shape[axis], axis), axis)
 
 

@@ -76,7 +76,7 @@ class Arrays:
 
     def digamma(self, x: Any) -> Any:
         """Derivative of `lgamma`; NaN at 0, as at its other poles."""
-        return np.where(x == 0, np.nan, scipy_special("psi")(x))
+        return psi_as_xla(scipy_special("psi")(x), x)
 
     def zeta(self, s: Any, q: Any) -> Any:
         """The Hurwitz zeta function; SciPy's adds up a term for each unit by which `q` is negative."""
@@ -111,3 +111,28 @@ class Arrays:
 
 
 ARRAYS = Arrays()
+
+
+# -- what `by_scipy` amends ----------------------------------------------------------------------------------------
+
+
+def gammaln_as_xla(out: Any, x: Any) -> Any:
+    """`lgamma`, infinite at minus infinity, as C's and XLA's; -inf in SciPy, which loses digits about 1 and 2."""
+    if x.dtype == _WIDE:
+        out = _series.log_gamma(ARRAYS, x, out)
+    return np.where(x == -np.inf, x.dtype.type(np.inf), out) if np.isneginf(out).any() else out
+
+
+def psi_as_xla(out: Any, x: Any) -> Any:
+    """`digamma`, NaN at 0, as at the other poles and in XLA; infinite in SciPy, which loses digits about the poles.
+
+    Reflected there (DLMF 5.5.4).
+    """
+    if x.dtype == _WIDE:
+        out = _series.digamma(ARRAYS, x, out)
+        beyond = x - np.round(x)
+        poles = (x < -0.5) & (np.abs(beyond) < 1e-3) & (beyond != 0)
+        if poles.any():
+            y, h = np.where(poles, x, -1.5), np.where(poles, beyond, 0.5)
+            out = np.where(poles, scipy_special("psi")(1.0 - y) - np.pi / np.tan(np.pi * h), out)
+    return np.where(x == 0, x.dtype.type(np.nan), out) if not x.all() else out

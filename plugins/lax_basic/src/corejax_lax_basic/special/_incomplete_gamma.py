@@ -194,6 +194,7 @@ def derivative_by_a(ops: Any, a: Any, x: Any) -> Any:
     value = _by_a_parts(ops, at) * at.a * _factor(ops, at.a, at.x, _log_power(ops, at.a, at.x))
     size, factor = _uniform.derivative(ops, *at.large)
     value = ops.where(at.uniform, size * factor, value)
+    value = ops.where(value == 0.0, 0.0, value)  # the sign of what underflows says nothing
     return _derivative_ends(ops, a, x, at, value, 0.0)
 
 

@@ -10,15 +10,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 DOUBLE = 2.0**-52
 SINGLE = 2.0**-32  # enough for what is rounded to float32 at the end
-# The positive zero of digamma (OEIS A030169), in two parts.
-_ROOT = Fraction("1.46163214496836234126265954232572132846819620400644")
-_ROOT_HIGH = float(_ROOT)
-_ROOT_LOW = float(_ROOT - Fraction(_ROOT_HIGH))
+# The positive zero of digamma, 1.46163214496836234126265954232572132846819620400644 (OEIS A030169), in two parts.
+_ROOT_HIGH, _ROOT_LOW = 1.4616321449683622, 9.549995429965697e-17
 
 
 def polynomial(x: Any, coefficients: Sequence[float]) -> Any:

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import functools
 import math
-from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corejax_lax_basic.special._series import log1p_less, polynomial, stirling_rest
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 LEAST, WIDTH = 30.0, 0.3
 _TERMS, _POWERS, _LARGEST = 11, 20, 0.34
@@ -21,6 +23,8 @@ _TERMS, _POWERS, _LARGEST = 11, 20, 0.34
 
 def _mu(count: int) -> list[Fraction]:
     """Coefficients of `mu` by powers of `eta`, from `mu mu' = eta (1 + mu)`."""
+    from fractions import Fraction  # which takes longer to import than the rest
+
     m = [Fraction(0), Fraction(1)]
     for i in range(2, count):
         m.append((m[i - 1] - sum(m[j] * (i + 1 - j) * m[i + 1 - j] for j in range(2, i))) / (i + 1))
@@ -30,6 +34,8 @@ def _mu(count: int) -> list[Fraction]:
 @functools.cache
 def coefficients(epsilon: float) -> list[list[float]]:
     """Taylor coefficients of `c[0]`, `c[1]`, ..., as many as count (DLMF 8.12.10 and 8.12.11)."""
+    from fractions import Fraction
+
     count = _POWERS + 2 * _TERMS + 3
     m = _mu(count + 2)
     inverse = [Fraction(1)]  # eta / mu

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from corejax_lax_basic._base.compiling import SINGLES
 from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
 from corejax_lax_basic._base.type_rules import FLOAT
 from corejax_lax_basic.elementwise._family import constant, unary
@@ -29,6 +30,7 @@ erf, erf_p = unary(
     "erf", by_scipy("erf"), FLOAT, None,
     tangents(lambda t, x: mul(_density(x, 2 / math.sqrt(math.pi)), t)),
     "The error function, `2/sqrt(pi)` times the integral of `exp(-t**2)` from 0 to `x`; floating-point.",
+    large=SINGLES,
 )  # fmt: skip
 
 erfc, erfc_p = unary(

@@ -8,39 +8,25 @@ computed in float64. Definitions: DLMF 5.2, 5.15 and 25.11.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from corejax.extend import nondifferentiable
 from corejax_lax_basic._base.derivatives import tangents
 from corejax_lax_basic._base.type_rules import FLOAT
 from corejax_lax_basic.elementwise._family import binary, constant, unary
 from corejax_lax_basic.elementwise.arithmetic import add, mul, neg
 from corejax_lax_basic.special import _series
-from corejax_lax_basic.special._eager import ARRAYS, by_scipy, in_float64
+from corejax_lax_basic.special._eager import ARRAYS, by_scipy, gammaln_as_xla, in_float64, psi_as_xla
 
 __all__: list[str] = []  # rows bring their own names
 
 
-def _lgamma_at_ends(out: Any, x: Any) -> Any:
-    """Infinite at minus infinity, as C's and XLA's; minus infinity in SciPy."""
-    return np.where(x == -np.inf, x.dtype.type(np.inf), out) if np.isneginf(out).any() else out
-
-
-def _digamma_at_zero(out: Any, x: Any) -> Any:
-    """NaN, as at the other poles and in XLA; infinite, by the sign of zero, in SciPy."""
-    return np.where(x == 0, x.dtype.type(np.nan), out) if not x.all() else out
-
-
 lgamma, lgamma_p = unary(
-    "lgamma", by_scipy("gammaln", _lgamma_at_ends), FLOAT, None,
+    "lgamma", by_scipy("gammaln", gammaln_as_xla), FLOAT, None,
     tangents(lambda t, x: mul(digamma(x), t)),
     "Logarithm of the absolute value of the gamma function; infinite at its poles; floating-point.",
 )  # fmt: skip
 
 digamma, digamma_p = unary(
-    "digamma", by_scipy("psi", _digamma_at_zero), FLOAT, None,
+    "digamma", by_scipy("psi", psi_as_xla), FLOAT, None,
     tangents(lambda t, x: mul(polygamma(constant(x, 1), x), t)),
     "Derivative of `lgamma`; NaN at its poles 0, -1, -2, ...; floating-point.",
 )  # fmt: skip

@@ -25,7 +25,7 @@ from corejax_lax_basic.elementwise.comparison import eq
 from corejax_lax_basic.elementwise.logical import bitwise_and
 from corejax_lax_basic.elementwise.select import select_n
 from corejax_lax_basic.elementwise.unary import exp, log, log1p
-from corejax_lax_basic.special import _incomplete_gamma
+from corejax_lax_basic.special import _incomplete_beta, _incomplete_gamma
 from corejax_lax_basic.special._eager import ARRAYS, by_scipy, in_float64
 from corejax_lax_basic.special.gamma import digamma, lgamma
 
@@ -64,8 +64,21 @@ def _density(a: Any, x: Any) -> Any:
     return exp(sub(sub(_less_one_times(a, x, log, 0.0), x), lgamma(a)))
 
 
+def _where_huge(below: float) -> Callable[..., Any]:
+    """What amends SciPy's results for operands so large that it has NaN: `below` where `x` is less than `a`."""
+
+    def amend(out: Any, a: Any, x: Any) -> Any:
+        lost = np.isnan(out)
+        if lost.any():
+            lost &= (a > 0) & (x > 0) & ~(np.isinf(a) & np.isinf(x))
+            out = np.where(lost, np.where(x < a, below, np.where(x > a, 1 - below, 0.5)).astype(x.dtype), out)
+        return out
+
+    return amend
+
+
 igamma, igamma_p = binary(
-    "igamma", by_scipy("gammainc"), FLOAT, None,
+    "igamma", by_scipy("gammainc", _where_huge(0.0)), FLOAT, None,
     tangents(
         lambda t, a, x: mul(igamma_grad_a(a, x), t),
         lambda t, a, x: mul(_density(a, x), t),
@@ -78,7 +91,7 @@ igamma, igamma_p = binary(
 )  # fmt: skip
 
 igammac, igammac_p = binary(
-    "igammac", by_scipy("gammaincc"), FLOAT, None,
+    "igammac", by_scipy("gammaincc", _where_huge(1.0)), FLOAT, None,
     tangents(
         lambda t, a, x: mul(neg(igamma_grad_a(a, x)), t),
         lambda t, a, x: mul(neg(_density(a, x)), t),
@@ -133,9 +146,15 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
     return regularized_incomplete_beta_p.bind(*scalars_yield(a, b, x))
 
 
+def _amended_betainc(out: Any, a: Any, b: Any, x: Any) -> Any:
+    """By a formula where parameters are so small that SciPy's powers underflow."""
+    lost = (np.minimum(a, b) < 1e-290) & (a > 0) & (b > 0)
+    return np.where(lost, _incomplete_beta.betainc(ARRAYS, a, b, x), out) if lost.any() else out
+
+
 regularized_incomplete_beta_p = Primitive(
     "regularized_incomplete_beta",
-    impl=in_float64(by_scipy("betainc")),
+    impl=in_float64(by_scipy("betainc", _amended_betainc)),
     abstract_eval=elementwise("regularized_incomplete_beta", 3, FLOAT),
     tags=("elementwise",),
     doc="The regularised incomplete beta function of a, b and x.",

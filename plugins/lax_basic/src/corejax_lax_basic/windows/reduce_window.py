@@ -25,7 +25,6 @@ from corejax_lax_basic.windows.geometry import (
 )
 from corejax_lax_basic.windows.selection import select_and_gather_add_p
 
-__corejax_registers_for_caller__ = True
 __all__ = ["reduce_window_max_p", "reduce_window_min_p", "reduce_window_sum_p"]
 
 
@@ -35,8 +34,8 @@ WINDOWED: dict[Primitive, Fold] = {}  # for translations
 def _windowed(name: str, fold: Fold, accepts: Kinds, doc: str, linear_in: Ints = ()) -> Primitive:
     """The primitive of a reduction over windows, all rules but its derivative."""
 
-    def impl(x: Any, *, padding: Pads, base_dilation: Ints, **params: Any) -> Any:
-        x = padded(x, fold.neutral(x.dtype), padding, base_dilation)
+    def impl(x: Any, neutral: Any, *, padding: Pads, base_dilation: Ints, **params: Any) -> Any:
+        x = padded(x, neutral(), padding, base_dilation)
         return reduce_windows(
             x, fold.ufunc, params["window_dimensions"], params["window_strides"], params["window_dilation"]
         )

@@ -154,8 +154,8 @@ def _scatter_impl(
 ) -> Any:
     ones = (1,) * len(padding)
     dtype = source.dtype
-    if dtype in NARROW_FLOATS:  # sums of what several windows select
-        source = source.astype(np.float32)
+    if dtype in NARROW_FLOATS:  # sums of what several windows select; padding is less than any element
+        source, keys = source.astype(np.float32), keys.astype(np.float32)
     keys = padded(keys, worst(select, keys.dtype), padding, ones)
     places = selected(keys, window_dimensions, window_strides, ones, select == "ge")
     out = np.zeros(keys.shape, source.dtype)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from corejax_lax_basic._base.strided import strided
 from corejax_lax_basic.windows.geometry import Ints, count_windows, dilated_shape
 
 
@@ -28,7 +27,7 @@ def windows_view(x: Any, first: int, window: Ints, strides: Ints, dilation: Ints
     steps = x.strides[first:last]
     moves = [a * s for a, s in zip(steps, strides, strict=True)]
     within = [a * d for a, d in zip(steps, dilation, strict=True)]
-    return np.lib.stride_tricks.as_strided(
+    return strided(
         x,
         (*x.shape[:first], *counts, *x.shape[last:], *window),
         (*x.strides[:first], *moves, *x.strides[last:], *within),

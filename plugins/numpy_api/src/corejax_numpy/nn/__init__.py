@@ -25,4 +25,9 @@ _MODULES = {
     """,
 }
 
-__getattr__, __dir__, __all__ = _lazy_names("nn", _MODULES, globals())
+_COMPOSITE = """
+    celu dot_product_attention gelu glu hard_sigmoid hard_silu hard_swish hard_tanh log1mexp log_softmax logmeanexp
+    logsumexp mish one_hot relu6 sigmoid soft_sign softmax sparse_plus sparse_sigmoid squareplus standardize
+"""
+
+__getattr__, __dir__, __all__ = _lazy_names("nn", _MODULES, globals(), _COMPOSITE)

@@ -162,6 +162,9 @@ _MODULES = {
     "sets": """
         intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse unique_values
     """,
+    "signal": """
+        convolve correlate
+    """,
     "smooth": """
         angle hypot i0 sinc
     """,
@@ -188,9 +191,21 @@ _MODULES = {
     "window_functions": """
         bartlett blackman hamming hanning kaiser
     """,
-    "signal": """
-        convolve correlate
-    """,
 }
 
-__getattr__, __dir__, __all__ = _lazy_names("numpy", _MODULES, globals())
+# Where values decide (indices out of bounds, the number of results) a function is none of these: it looks at them.
+_COMPOSITE = """
+    all allclose amax amin any append argmax argmin argpartition argsort array_equal array_equiv average
+    bitwise_count block broadcast_arrays clip column_stack concat concatenate copysign corrcoef count_nonzero
+    cov cross cumprod cumsum cumulative_prod cumulative_sum diag diagflat diagonal diff divmod dot dsplit
+    dstack ediff1d einsum expand_dims eye fabs floor_divide fmax fmin fmod frexp full_like gcd geomspace
+    gradient heaviside hsplit hstack hypot i0 identity inner isclose isinf isneginf isposinf kron lcm ldexp
+    lexsort linspace log10 log2 logspace matmul matrix_transpose matvec max mean median meshgrid min mod modf
+    moveaxis nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanprod
+    nanstd nansum nanvar nextafter ones_like outer packbits permute_dims polyadd polyder polyint polysub
+    polyval pow power prod ptp remainder roll rollaxis rot90 round select signbit sinc spacing split std sum
+    tensordot trace trapezoid tri tril triu trunc unpackbits unwrap vander var vdot vecdot vecmat vsplit
+    vstack zeros_like
+"""
+
+__getattr__, __dir__, __all__ = _lazy_names("numpy", _MODULES, globals(), _COMPOSITE)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import ShapedArray, dtypes, xla_translations
+from corejax_lax_basic._base.small_ints import SMALL_INT_BYTES
 from corejax_lax_basic.convolution.conv import conv_general_dilated_p
 from corejax_lax_basic.translations.linear.dot import precision_text
 
@@ -48,6 +49,10 @@ def conv_general_dilated(ctx: Any, in_avals: Any, in_vals: Any, *, precision: An
     if not (lhs.aval.size and rhs.aval.size and out.size):
         return ctx.full(out, 0)
     attrs = _attributes(ctx, precision, params)
+    if out.dtype in SMALL_INT_BYTES:  # XLA has no convolutions of these
+        wide = np.dtype(np.int32)
+        lhs, rhs = ctx.convert(lhs, wide), ctx.convert(rhs, wide)
+        return ctx.convert(ctx.op("convolution", lhs, rhs, out=out.update(dtype=wide), attrs=attrs), out.dtype)
     if not dtypes.is_complex(out.dtype):
         if ctx.platform == "cpu":  # products are exact in the wider type; GPUs have units for narrow operands
             lhs, rhs = ctx.convert(lhs, out.dtype), ctx.convert(rhs, out.dtype)

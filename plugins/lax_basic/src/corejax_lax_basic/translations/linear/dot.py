@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from corejax.extend import dtypes, xla_translations
+from corejax_lax_basic._base.small_ints import SMALL_INT_BYTES
 from corejax_lax_basic.linear.dot import dot_general_p
 from corejax_lax_basic.linear.precision import DotAlgorithm, DotAlgorithmPreset
 
@@ -32,6 +35,9 @@ def _types(precision: Any, lhs: Any, rhs: Any, out: Any) -> tuple[Any, Any, Any]
             _stored(rhs, precision.supported_rhs_types),
             out if sums is None else sums,
         )
+    if lhs in SMALL_INT_BYTES or rhs in SMALL_INT_BYTES:  # XLA has few products of these
+        wide = np.dtype(np.int32) if out in SMALL_INT_BYTES else out
+        return wide, wide, wide
     if lhs == rhs or (_is_float8(lhs) and _is_float8(rhs)):
         return lhs, rhs, out
     return out, out, out  # XLA has few mixed products

@@ -11,6 +11,7 @@ from corejax.extend import ShapedArray, dtypes, xla_translations
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic.reductions._family import REDUCTIONS, Axes, Fold, greatest, least
 from corejax_lax_basic.reductions.reduce import argmax_p, argmin_p
+from corejax_lax_basic.translations._widening import widened
 from corejax_lax_basic.translations.reductions._combination import combination, first_wins
 
 
@@ -42,7 +43,7 @@ def _index_of(wins: str, worst_of: Callable[[Any], Any]) -> Callable[..., Any]:
     """The rule of argmax and argmin: a reduction of (value, index) pairs, on which any order of folding agrees."""
 
     def rule(ctx: Any, in_avals: Any, in_vals: Any, *, axes: Axes, index_dtype: Any) -> Any:
-        (x,) = in_vals
+        x = widened(ctx, in_vals[0])
         index = ShapedArray(x.aval.shape, index_dtype)
         value_0, index_0 = ShapedArray((), x.aval.dtype), ShapedArray((), index_dtype)
 

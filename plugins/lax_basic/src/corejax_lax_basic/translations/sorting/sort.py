@@ -8,8 +8,8 @@ import numpy as np
 
 from corejax.extend import ShapedArray, dtypes, xla_translations
 from corejax_lax_basic.sorting.sort import sort_p
+from corejax_lax_basic.translations._widening import orderable, widened
 from corejax_lax_basic.translations.elementwise._family import compare
-from corejax_lax_basic.translations.sorting._widening import orderable, widened
 from corejax_lax_basic.translations.sorting.total_order import compare_total
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from corejax.extend import ShapedArray, xla_translations
 from corejax_lax_basic.sorting.top_k import approx_top_k_p, top_k_p
-from corejax_lax_basic.translations.sorting._widening import orderable
+from corejax_lax_basic.translations._widening import orderable
 
 
 def _greatest(ctx: Any, x: Any, k: int, axis: int) -> list[Any]:

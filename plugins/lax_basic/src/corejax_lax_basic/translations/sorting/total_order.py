@@ -7,8 +7,8 @@ from typing import Any
 
 from corejax.extend import dtypes, xla_translations
 from corejax_lax_basic.sorting.total_order import eq_to_p, le_to_p, lt_to_p
+from corejax_lax_basic.translations._widening import orderable
 from corejax_lax_basic.translations.elementwise._family import compare, expanded
-from corejax_lax_basic.translations.sorting._widening import orderable
 
 
 def compare_total(ctx: Any, direction: str, x: Any, y: Any) -> Any:

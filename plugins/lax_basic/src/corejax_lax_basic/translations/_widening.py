@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import dtypes
+from corejax_lax_basic._base.small_ints import SMALL_INT_BYTES
 
 
 def widened(ctx: Any, x: Any) -> Any:
     """Integers of less than 8 bits as 8-bit ones, which XLA cannot permute; others as they are."""
     dtype = x.aval.dtype
-    if not dtypes.is_integer(dtype) or dtypes.iinfo(dtype).bits >= 8:
-        return x
-    return ctx.convert(x, np.dtype(np.uint8 if dtypes.is_unsigned(dtype) else np.int8))
+    return ctx.convert(x, SMALL_INT_BYTES[dtype]) if dtype in SMALL_INT_BYTES else x
 
 
 def orderable(ctx: Any, x: Any) -> Any:
