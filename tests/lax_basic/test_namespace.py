@@ -6,11 +6,10 @@ import importlib
 import subprocess
 import sys
 
-from corejax_lax_basic import lax as table
-from corejax_lax_basic._base.rows import ROWS
-
 from corejax import lax
 from corejax.extend import Primitive
+from corejax_lax_basic import lax as table
+from corejax_lax_basic._base.rows import ROWS
 
 
 def test_the_table_has_what_modules_define() -> None:
@@ -21,7 +20,7 @@ def test_the_table_has_what_modules_define() -> None:
     for name, row in ROWS.items():
         module = row.provenance.module if isinstance(row, Primitive) else row.__module__
         defined.setdefault(name, module.removeprefix("corejax_lax_basic."))
-    assert table._HOMES == defined
+    assert defined == table._HOMES
 
 
 def test_star_import_gives_what_dir_shows() -> None:
