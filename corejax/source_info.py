@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import NamedTuple
 
 Source = tuple[CodeType, int] | tuple[CodeType | None, int, "Scope"]
@@ -26,6 +26,7 @@ JVP, TRANSPOSE, VMAP = Transform("jvp"), Transform("transpose"), Transform("vmap
 _internal_prefixes: list[str] = [os.path.dirname(os.path.abspath(__file__)) + os.sep, "<frozen "]
 _callers: set[str] = set()  # files whose functions call the library, and are not the user's
 _internal_files: dict[str, bool] = {}
+_wrappers: set[CodeType] = set()  # of functions that only call another one, whose name they have
 
 
 def register_internal(directory: str) -> None:
@@ -55,12 +56,17 @@ def capture(depth: int = 1) -> Source | None:
     return None
 
 
+def register_wrapper(wrapper: FunctionType) -> None:
+    """Declare a function that stands before another one, under its name: messages name the other one."""
+    _wrappers.add(wrapper.__code__)
+
+
 def called_function() -> str:
     """The name of the plugin's function that the user's line calls, for messages; "" where there is none to name."""
     frame: FrameType | None = sys._getframe(1)
     called = None
     while frame is not None and _is_internal(frame.f_code.co_filename):
-        called, frame = frame, frame.f_back
+        called, frame = frame if frame.f_code not in _wrappers else called, frame.f_back
     if called is None or frame is None or called.f_code.co_filename.startswith(_internal_prefixes[0]):
         return ""
     name = called.f_code.co_name

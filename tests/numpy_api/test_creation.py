@@ -123,7 +123,7 @@ def test_values_that_do_not_fit() -> None:
         jnp.array(2**40)
     with pytest.raises(OverflowError):
         jnp.array([2**31])
-    with pytest.raises(ValueError, match="inhomogeneous"):
+    with pytest.raises(ValueError, match="unequal lengths"):
         jnp.array([[1], [2, 3]])
 
 

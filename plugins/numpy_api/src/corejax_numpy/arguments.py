@@ -139,26 +139,63 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
         ) from None
 
 
-def static_int(name: str, value: Any, what: str) -> int:
+def sequence(name: str, values: Any, what: str) -> list[Any]:
+    """An argument that is several things one after another, as a list.
+
+    Raises:
+        TypeError: it is not a sequence; names function, argument and value.
+    """
+    try:
+        given = None if isinstance(values, str | dict | set) else list(values)
+    except TypeError:  # not iterable, or an array without axes
+        given = None
+    if given is None:
+        raise TypeError(f"{name}: {what} is a sequence, got {values!r} of type {type(values).__name__}")
+    return given
+
+
+def function_argument(name: str, f: Any, what: str) -> Callable[..., Any]:
+    """An argument that is called.
+
+    Raises:
+        TypeError: it cannot be; names function, argument and value.
+    """
+    if not callable(f):
+        raise TypeError(f"{name}: {what} is a function, got {f!r} of type {type(f).__name__}")
+    return f  # type: ignore[no-any-return]
+
+
+def is_several(x: Any) -> bool:
+    """Whether an argument that may be one number is a sequence of them."""
+    return isinstance(x, tuple | list | range) or getattr(x, "ndim", 0) > 0
+
+
+def static_int(name: str, value: Any, what: str, least: int | None = None) -> int:
     """An integer that has to be known now, a size say.
 
     Args:
         name: the function, for messages; "" is the one that the user called.
         value: the argument.
         what: the argument's name.
+        least: the least one that makes sense, for sizes; a size is one that an index can count.
 
     Raises:
         ConcretizationTypeError: it is traced; says by what.
         TypeError: it is not an integer.
+        ValueError: it is less than `least`, or too large for a size.
     """
     try:
-        return operator.index(value)
+        found = operator.index(value)
     except (TypeError, ValueError) as error:
         where = _of(name, what)
         if isinstance(value, Tracer) and isinstance(error, TypeError):
             error.add_note(f"{where}{what} is a static integer.")
             raise
         raise TypeError(f"{where}{what} is an integer, got {value!r} of type {type(value).__name__}") from None
+    if least is not None and not least <= found < 2**63:
+        right = "less than 2**63" if found > least else f"{least} or more" if least else "not negative"
+        raise ValueError(f"{_of(name, what)}{what} is {right}, got {found}")
+    return found
 
 
 def canonical_axis(axis: Any, ndim: int, what: str = "axis", name: str = "") -> int:
@@ -246,6 +283,8 @@ def known_array(name: str, x: Any, instead: str = "") -> np.ndarray:
     """
     try:
         return np.asarray(x)
+    except ValueError:
+        raise ValueError(f"{name}: sequences of unequal lengths are no array, got {x!r}") from None
     except TypeError as error:
         if isinstance(x, Tracer):
             advice = f"; {instead}" if instead else ""

@@ -6,7 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, promote_dtypes, to_bool
+from corejax_numpy.arguments import (
+    array_argument,
+    promote_dtypes,
+    sequence,
+    to_bool,
+)
 from corejax_numpy.creation import asarray
 from corejax_numpy.elementwise import where
 from corejax_numpy.mapping import vectorize
@@ -26,6 +31,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     Raises:
         ValueError: there are no conditions, or not as many choices.
     """
+    condlist, choicelist = sequence("select", condlist, "condlist"), sequence("select", choicelist, "choicelist")
     if len(condlist) != len(choicelist):
         raise ValueError(f"select: there are {len(condlist)} conditions for {len(choicelist)} choices")
     if not condlist:
@@ -58,7 +64,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         condlist = asarray(condlist)
         condlist = [condlist] if condlist.ndim <= x.ndim else [condlist[i] for i in range(len(condlist))]
     conditions = list(condlist)
-    parts = list(funclist)
+    parts = sequence("piecewise", funclist, "funclist")
     if len(parts) not in (len(conditions), len(conditions) + 1):
         n = len(conditions)
         raise ValueError(f"piecewise: {n} conditions go with {n} or {n + 1} functions, got {len(parts)}")

@@ -70,7 +70,8 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
     import opt_einsum
 
     text, arrays = _read("einsum_path", subscripts, operands)
-    shapes = [x.shape for x in promote_dtypes("einsum_path", *arrays)]
+    shapes = tuple(x.shape for x in promote_dtypes("einsum_path", *arrays))
+    _planned(text, shapes, optimize)  # says what does not fit
     return opt_einsum.contract_path(text, *shapes, shapes=True, optimize=_strategy(optimize, len(shapes)))
 
 
@@ -79,7 +80,13 @@ def _read(name: str, subscripts: Any, operands: tuple[Any, ...]) -> tuple[str, t
     if not isinstance(subscripts, str):  # operands and their labels in turn
         from opt_einsum.parser import convert_interleaved_input
 
-        subscripts, operands = convert_interleaved_input((subscripts, *operands))
+        try:
+            subscripts, operands = convert_interleaved_input((subscripts, *operands))
+        except (TypeError, ValueError, LookupError, AttributeError):
+            raise TypeError(
+                f"{name}: subscripts are a text such as 'ij,jk->ik', or operands and lists of labels come in turn; "
+                f"got {subscripts!r} first"
+            ) from None
     if not operands:
         raise ValueError(f"{name}: there is no operand for subscripts {subscripts!r}")
     return subscripts, tuple(operands)

@@ -11,7 +11,15 @@ import numpy as np
 
 from corejax.extend import dtypes
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, is_known, known_array, like, promote_dtypes, static_int
+from corejax_numpy.arguments import (
+    array_argument,
+    is_known,
+    is_several,
+    known_array,
+    like,
+    promote_dtypes,
+    static_int,
+)
 from corejax_numpy.creation import asarray
 from corejax_numpy.differences import diff
 from corejax_numpy.elementwise import where
@@ -90,9 +98,9 @@ def _edges(name: str, a: Any, bins: Any, range: Any) -> Any:
     if isinstance(bins, str):
         raise NotImplementedError(f"{name}: a rule for the number of bins needs their values, got {bins!r}; give it")
     dtype = dtypes.inexact_dtype_of(a.dtype)
-    if np.ndim(bins) == 1:
-        return asarray(bins, dtype)
-    if np.ndim(bins):
+    if is_several(bins) and (known := asarray(bins, dtype)).ndim == 1:
+        return known
+    if is_several(bins):
         raise ValueError(f"{name}: bins are a number, or a vector of edges, got shape {np.shape(bins)}")
     number = static_int(name, bins, "bins")
     if number < 1:

@@ -17,6 +17,7 @@ from corejax_numpy.arguments import (
     concrete,
     like,
     promote_dtypes,
+    sequence,
     static_int,
 )
 from corejax_numpy.creation import array
@@ -68,6 +69,8 @@ def ix_(*args: Any) -> tuple[Any, ...]:
             raise ValueError(f"ix_ takes vectors, got {x.aval.str_short()} at position {d}")
         if dtypes.is_bool(x.dtype):
             (x,) = nonzero(x)
+        elif not x.size and not dtypes.is_integer(x.dtype):  # an empty list
+            x = lax.convert_element_type(x, dtypes.default_int_dtype())
         shape = (1,) * d + x.shape + (1,) * (len(args) - d - 1)
         out.append(lax.broadcast_in_dim(x, shape, (d,)))
     return tuple(out)
@@ -214,8 +217,8 @@ def ravel_multi_index(
         ValueError: there is not one for each axis, one is out of bounds, `dtype` is too narrow, no such mode or order.
     """
     name = "ravel_multi_index"
-    sizes = tuple(static_int(name, d, "dims") for d in dims)
-    parts = [array_argument(name, i, d) for d, i in enumerate(multi_index)]
+    sizes = tuple(static_int(name, d, "dims") for d in sequence(name, dims, "dims"))
+    parts = [array_argument(name, i, d) for d, i in enumerate(sequence(name, multi_index, "multi_index"))]
     if len(parts) != len(sizes):
         raise ValueError(f"{name}: an index for each of the {len(sizes)} axes, got {len(parts)}")
     for d, i in enumerate(parts):

@@ -392,6 +392,8 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
             f"got {x.aval.str_short()}"
         )
     n = min(x.shape)
+    if n and not values.size:
+        raise ValueError(f"fill_diagonal: there are no values for the {n} elements of the diagonal")
     if values.ndim:
         values = tiled_to(lax.reshape(values, (values.size,)), n)
     return x.at[(np.arange(n),) * x.ndim].set(values, unique_indices=True)

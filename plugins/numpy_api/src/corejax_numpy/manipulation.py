@@ -15,6 +15,7 @@ from corejax_numpy.arguments import (
     canonical_axes,
     canonical_axis,
     canonical_shape,
+    sequence,
     static_int,
 )
 
@@ -227,7 +228,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
         ValueError: the array has fewer than two axes; they do not exist, are the same, or are not two.
     """
     x = array_argument("rot90", m)
-    if len(axes) != 2:
+    if len(sequence("rot90", axes, "axes")) != 2:
         raise ValueError(f"rot90: axes are two, got {axes!r}")
     first, second = canonical_axes(tuple(axes), x.ndim, "axes", "rot90")
     turns = static_int("rot90", k, "k") % 4

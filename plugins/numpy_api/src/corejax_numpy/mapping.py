@@ -9,7 +9,13 @@ from typing import Any
 
 from corejax import vmap
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, canonical_axes, canonical_axis, canonical_shape
+from corejax_numpy.arguments import (
+    array_argument,
+    canonical_axes,
+    canonical_axis,
+    canonical_shape,
+    function_argument,
+)
 from corejax_numpy.creation import asarray
 from corejax_numpy.manipulation import expand_dims, squeeze
 from corejax_numpy.ranges import arange
@@ -160,8 +166,7 @@ def apply_along_axis(func1d: Function, axis: int, arr: Any, *args: Any, **kwargs
     Raises:
         ValueError: there is no such axis.
     """
-    if not callable(func1d):
-        raise TypeError(f"apply_along_axis: func1d is a function, got {func1d!r} of type {type(func1d).__name__}")
+    function_argument("apply_along_axis", func1d, "func1d")
     arr = array_argument("apply_along_axis", arr, 2)
     axis = canonical_axis(axis, arr.ndim)
 
@@ -181,8 +186,7 @@ def apply_over_axes(func: Function, a: Any, axes: Any) -> Any:
     Raises:
         ValueError: a result has neither the rank of its argument nor one less.
     """
-    if not callable(func):
-        raise TypeError(f"apply_over_axes: func is a function, got {func!r} of type {type(func).__name__}")
+    function_argument("apply_over_axes", func, "func")
     a = array_argument("apply_over_axes", a, 1)
     for axis in canonical_axes(axes, a.ndim, "axes", "apply_over_axes"):
         out = func(a, axis)
@@ -204,6 +208,7 @@ def fromfunction(function: Function, shape: Any, *, dtype: Any = float, **kwargs
         kwargs: further keyword arguments of the function.
     """
     shape = canonical_shape(shape)
+    function_argument("fromfunction", function, "function")
 
     def called(*indices: Any) -> Any:
         return function(*indices, **kwargs)

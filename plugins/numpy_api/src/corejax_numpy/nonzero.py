@@ -14,7 +14,16 @@ import numpy as np
 from corejax.extend import Tracer, as_array, dtypes, host_value
 from corejax_lax_basic import lax
 from corejax_numpy import elementwise
-from corejax_numpy.arguments import array_argument, canonical_axis, concrete, refuse_out, static_int, to_bool
+from corejax_numpy.arguments import (
+    array_argument,
+    canonical_axis,
+    concrete,
+    function_argument,
+    is_several,
+    refuse_out,
+    static_int,
+    to_bool,
+)
 from corejax_numpy.indexing import take
 
 
@@ -44,9 +53,7 @@ def _nonzero(name: str, a: Any, size: Any, fill_value: Any) -> tuple[Any, ...]:
         if known is None:
             raise _needs_size(name, x)
         return tuple(_as_indices(i) for i in np.nonzero(known))
-    count = static_int(name, size, "size")
-    if count < 0:
-        raise ValueError(f"{name}: size is not negative, got {count}")
+    count = static_int(name, size, "size", least=0)
     there: Any
     if not (count and x.size):
         indices, there = [lax.full((count,), 0, dtypes.default_int_dtype())] * x.ndim, 0
@@ -60,7 +67,7 @@ def _nonzero(name: str, a: Any, size: Any, fill_value: Any) -> tuple[Any, ...]:
     if fill_value is None:
         return tuple(indices)
     values = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
-    if len(values) != x.ndim or any(np.ndim(v) for v in values):
+    if len(values) != x.ndim or any(is_several(v) for v in values):
         raise ValueError(f"{name}: fill_value is a scalar or a tuple of {x.ndim} scalars, got {fill_value!r}")
     rest = elementwise.greater_equal(lax.iota(dtypes.default_int_dtype(), count), there)
     return tuple(elementwise.where(rest, v, i) for v, i in zip(values, indices, strict=True))
@@ -201,6 +208,7 @@ def extract(condition: Any, arr: Any, *, size: Any = None, fill_value: Any = 0) 
 
 def mask_indices(n: int, mask_func: Callable[[Any, Any], Any], k: Any = 0, *, size: Any = None) -> tuple[Any, Any]:
     """Indices of an n by n matrix that `mask_func(ones, k)` leaves nonzero: `triu` for the upper triangle."""
-    n = static_int("mask_indices", n, "n")
+    n = static_int("mask_indices", n, "n", least=0)
+    function_argument("mask_indices", mask_func, "mask_func")
     i, j = _nonzero("mask_indices", mask_func(lax.full((n, n), 1.0), k), size, None)
     return i, j

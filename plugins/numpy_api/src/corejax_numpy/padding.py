@@ -63,7 +63,7 @@ def pad(array: Any, pad_width: Any, mode: str | Callable[..., Any] = "constant",
     widths = _widths(pad_width, x)
     if callable(mode):
         return _by_function(x, widths, mode, kwargs)
-    if mode not in _ARGUMENT:
+    if not isinstance(mode, str) or mode not in _ARGUMENT:
         raise ValueError(f"pad: mode is one of {', '.join(map(repr, _ARGUMENT))} or a function, got {mode!r}")
     if unknown := sorted(set(kwargs) - {_ARGUMENT[mode]}):
         known = f"takes {_ARGUMENT[mode]!r}" if _ARGUMENT[mode] else "takes no argument"

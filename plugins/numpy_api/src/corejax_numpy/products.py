@@ -8,7 +8,14 @@ from typing import Any
 
 from corejax.extend import ShapedArray, dtypes
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import canonical_axis, canonical_dtype, like, promote_dtypes, refuse_out
+from corejax_numpy.arguments import (
+    canonical_axis,
+    canonical_dtype,
+    like,
+    promote_dtypes,
+    refuse_out,
+    sequence,
+)
 from corejax_numpy.contraction import contract_pair, in_order
 from corejax_numpy.elementwise import conjugate
 
@@ -300,7 +307,10 @@ def tensordot(
             )
         pairs = (tuple(range(a.ndim - axes, a.ndim)), tuple(range(axes)))
     else:
-        of_a, of_b = (x if isinstance(x, tuple | list) else (x,) for x in axes)
+        given = sequence("tensordot", axes, "axes")
+        if len(given) != 2:
+            raise TypeError(f"tensordot: axes are a number, or axes of a and axes of b, got {axes!r}")
+        of_a, of_b = (x if isinstance(x, tuple | list) else (x,) for x in given)
         if len(of_a) != len(of_b):
             raise TypeError(f"tensordot: as many axes of a as of b, got {tuple(of_a)} and {tuple(of_b)}")
         pairs = (tuple(canonical_axis(d, a.ndim) for d in of_a), tuple(canonical_axis(d, b.ndim) for d in of_b))

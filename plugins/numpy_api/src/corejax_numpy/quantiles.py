@@ -9,7 +9,13 @@ import numpy as np
 
 from corejax.extend import Tracer, dtypes, host_value
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import Axis, array_argument, canonical_axes, like, promote_dtypes
+from corejax_numpy.arguments import (
+    Axis,
+    array_argument,
+    canonical_axes,
+    like,
+    promote_dtypes,
+)
 
 METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
@@ -61,9 +67,11 @@ def nanquantile(
 
 def _shares(name: str, q: Any) -> Any:
     """`q` as a floating-point array, of NumPy where it is known."""
-    if lax.is_python_scalar(q):
+    if type(q) in (bool, int, float):
         return np.asarray(q, dtypes.default_float_dtype())
     (q,) = promote_dtypes(name, q, inexact=True)
+    if dtypes.is_complex(q.dtype):
+        raise ValueError(f"{name}: q are real numbers, got {q.aval.str_short()}")
     return q if isinstance(q, Tracer) else host_value(q)
 
 

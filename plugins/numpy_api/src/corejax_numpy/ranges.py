@@ -213,10 +213,7 @@ def _indices(shape: tuple[int, ...], axis: int, offset: int = 0) -> Any:
 
 
 def _size(name: str, n: Any, what: str = "a size") -> int:
-    size = static_int(name, n, what)
-    if size < 0:
-        raise ValueError(f"{name}: {what} is not negative, got {size}")
-    return size
+    return static_int(name, n, what, least=0)
 
 
 def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Any:
@@ -268,7 +265,7 @@ def triu(m: Any, k: int = 0) -> Any:
     Raises:
         ValueError: the array has fewer than two axes.
     """
-    m, mask = _masked("triu", m, k - 1)
+    m, mask = _masked("triu", m, static_int("triu", k, "k") - 1)
     return lax.select(mask, like(m, 0), m)
 
 

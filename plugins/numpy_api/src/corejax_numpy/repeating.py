@@ -10,7 +10,14 @@ import numpy as np
 
 from corejax.extend import Array, Tracer
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, canonical_axis, canonical_shape, known_array, static_int
+from corejax_numpy.arguments import (
+    array_argument,
+    canonical_axis,
+    canonical_shape,
+    is_several,
+    known_array,
+    static_int,
+)
 from corejax_numpy.manipulation import ravel
 
 
@@ -25,7 +32,7 @@ def tile(A: Any, reps: int | Sequence[int]) -> Any:
         ValueError: a number is negative.
     """
     x = array_argument("tile", A)
-    counts = tuple(static_int("tile", n, "reps") for n in (reps if np.ndim(reps) else (reps,)))
+    counts = tuple(static_int("tile", n, "reps") for n in (reps if is_several(reps) else (reps,)))
     if any(n < 0 for n in counts):
         raise ValueError(f"tile: arrays are repeated 0 times or more, got {reps!r}")
     if x.ndim < len(counts):
@@ -54,7 +61,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
     size = x.shape[axis]
     length = total_repeat_length
     if length is not None:
-        length = static_int("repeat", length, "total_repeat_length")
+        length = static_int("repeat", length, "total_repeat_length", least=0)
     if isinstance(repeats, Tracer) and length is not None:
         return _repeated_by_data(x, repeats, axis, length)
     counts = known_array("repeat", repeats, "with `total_repeat_length` they may be traced")
@@ -132,7 +139,7 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
     if axis is None:
         return lax.reshape(roll(ravel(x), shift, 0), x.shape)
     axes = [canonical_axis(d, x.ndim, name="roll") for d in (axis if isinstance(axis, tuple | list) else [axis])]
-    shifts = list(shift) if np.ndim(shift) else [shift]
+    shifts = list(shift) if is_several(shift) else [shift]
     shifts = shifts * len(axes) if len(shifts) == 1 else shifts
     axes = axes * len(shifts) if len(axes) == 1 else axes
     if len(shifts) != len(axes):

@@ -46,10 +46,7 @@ def _indices(value: Any) -> Any:
 
 
 def _size(name: str, size: Any) -> int:
-    count = static_int(name, size, "size")
-    if count < 0:
-        raise ValueError(f"{name}: size is not negative, got {count}")
-    return count
+    return static_int(name, size, "size", least=0)
 
 
 # -- a given number of them --------------------------------------------------------------------------------------

@@ -7,7 +7,13 @@ from typing import Any
 
 from corejax.extend import dtypes
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, array_arguments, canonical_axis, canonical_dtype
+from corejax_numpy.arguments import (
+    array_argument,
+    array_arguments,
+    canonical_axis,
+    canonical_dtype,
+    sequence,
+)
 
 
 def _along(name: str, a: Any, axis: int | None) -> tuple[Any, int]:
@@ -93,7 +99,7 @@ def lexsort(keys: Sequence[Any], axis: int = -1) -> Any:
         TypeError: there is no key.
         ValueError: the shapes differ, or there is no such axis.
     """
-    xs = array_arguments("lexsort", *keys)
+    xs = array_arguments("lexsort", *sequence("lexsort", keys, "keys"))
     if not xs:
         raise TypeError("lexsort takes at least one key, got none")
     shapes = [x.shape for x in xs]

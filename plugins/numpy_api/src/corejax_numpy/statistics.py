@@ -6,7 +6,13 @@ from typing import Any
 
 from corejax.extend import dtypes
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, canonical_dtype, like, promote_dtypes
+from corejax_numpy.arguments import (
+    array_argument,
+    canonical_dtype,
+    like,
+    operand,
+    promote_dtypes,
+)
 from corejax_numpy.diagonals import diag
 from corejax_numpy.elementwise import absolute, clip, conjugate, divide
 from corejax_numpy.manipulation import atleast_2d, squeeze, transpose
@@ -69,7 +75,7 @@ def _covariance(
     if not x.shape[1]:
         return lax.full(() if x.shape[0] == 1 else (x.shape[0],) * 2, float("nan"), x.dtype)
     importance, weights = _weights(name, x, fweights, aweights)
-    ddof = (0 if bias else 1) if ddof is None else ddof
+    ddof = (0 if bias else 1) if ddof is None else operand(name, ddof, "ddof")
     centre, total = average(x, axis=1, weights=weights, returned=True)
     x = lax.sub(x, lax.broadcast_in_dim(centre, x.shape, (0,)))
     products = dot(x if weights is None else lax.mul(x, weights), transpose(conjugate(x)))
