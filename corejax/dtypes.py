@@ -184,15 +184,9 @@ def _explicit(d: Any) -> DType:
         try:
             return dtype(d)
         except TypeError as error:
-            raise TypeError(f"{_by_caller()}{error}") from None
+            raise TypeError(f"{source_info.by_caller()}{error}") from None
     shown = f"{type(d).__name__} of shape {d.shape}" if hasattr(d, "shape") else f"{d!r} of type {type(d).__name__}"
-    raise TypeError(f"{_by_caller()}a dtype is a type or the name of one, got {shown}")
-
-
-def _by_caller() -> str:
-    """The function that the user called, to begin a message with."""
-    name = source_info.called_function()
-    return f"{name}: " if name else ""
+    raise TypeError(f"{source_info.by_caller()}a dtype is a type or the name of one, got {shown}")
 
 
 def canonicalize_dtype(d: Any) -> DType:
@@ -426,8 +420,9 @@ def _shown(pairs: tuple[tuple[DType, bool], ...]) -> str:
 
 def _no_strict_promotion(pairs: tuple[tuple[DType, bool], ...]) -> TypePromotionError:
     return TypePromotionError(
-        f"{_by_caller()}no implicit promotion of {_shown(pairs)} under numpy_dtype_promotion='strict', where only "
-        "Python's numbers yield. Cast explicitly with x.astype(...), or set numpy_dtype_promotion to 'standard'",
+        f"{source_info.by_caller()}no implicit promotion of {_shown(pairs)} under numpy_dtype_promotion='strict', "
+        "where only Python's numbers yield. Cast explicitly with x.astype(...), "
+        "or set numpy_dtype_promotion to 'standard'",
         tuple(d for d, _ in pairs),
     )
 
@@ -439,7 +434,7 @@ def _no_promotion(pairs: tuple[tuple[DType, bool], ...]) -> TypePromotionError:
     shown = _shown(pairs)
     target = (others or [_DEFAULTS["f" if any(d in _SMALL_FLOATS for d in small) else "i"][32]])[0]
     return TypePromotionError(
-        f"{_by_caller()}no implicit promotion of {shown}: so narrow a type mixes with no other of its kind, "
+        f"{source_info.by_caller()}no implicit promotion of {shown}: so narrow a type mixes with no other of its kind, "
         "lest precision change unseen. "
         f"Cast explicitly, for example the {small[0].name} operand with x.astype({target.name!r})",
         tuple(d for d, _ in pairs),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FrameType
 from typing import NamedTuple
 
 Source = tuple[CodeType, int] | tuple[CodeType | None, int, "Scope"]
@@ -26,7 +26,6 @@ JVP, TRANSPOSE, VMAP = Transform("jvp"), Transform("transpose"), Transform("vmap
 _internal_prefixes: list[str] = [os.path.dirname(os.path.abspath(__file__)) + os.sep, "<frozen "]
 _callers: set[str] = set()  # files whose functions call the library, and are not the user's
 _internal_files: dict[str, bool] = {}
-_wrappers: set[CodeType] = set()  # of functions that only call another one, whose name they have
 
 
 def register_internal(directory: str) -> None:
@@ -56,23 +55,31 @@ def capture(depth: int = 1) -> Source | None:
     return None
 
 
-def register_wrapper(wrapper: FunctionType) -> None:
-    """Declare a function that stands before another one, under its name: messages name the other one."""
-    _wrappers.add(wrapper.__code__)
-
-
 def called_function() -> str:
     """The name of the plugin's function that the user's line calls, for messages; "" where there is none to name."""
     frame: FrameType | None = sys._getframe(1)
-    called = None
+    called: list[FrameType] = []
     while frame is not None and _is_internal(frame.f_code.co_filename):
-        called, frame = frame if frame.f_code not in _wrappers else called, frame.f_back
-    if called is None or frame is None or called.f_code.co_filename.startswith(_internal_prefixes[0]):
+        called.append(frame)
+        frame = frame.f_back
+    while called and called[-1].f_code.co_name == "call" and _of_kernel(called[-1]):
+        called.pop()  # what a decorator has put around the function
+    if not called or frame is None or _of_kernel(called[-1]):
         return ""
-    name = called.f_code.co_name
+    name = called[-1].f_code.co_name
     if name == "__call__":  # of an object with a name, as ufuncs have
-        name = getattr(called.f_locals.get("self"), "__name__", "")
+        name = getattr(called[-1].f_locals.get("self"), "__name__", "")
     return "" if name.startswith(("_", "<")) else name
+
+
+def by_caller() -> str:
+    """The function that the user called, to begin a message with."""
+    name = called_function()
+    return f"{name}: " if name else ""
+
+
+def _of_kernel(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(_internal_prefixes[0])
 
 
 def scope_of(source: Source | None) -> Scope:

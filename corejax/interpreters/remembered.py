@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from corejax import observe, source_info, tree
+from corejax import observe, tree
 from corejax.array import Array, as_array
 from corejax.caches import clears_cache
 from corejax.config import config
@@ -129,7 +129,6 @@ def remembered(fun: F) -> F:
             return out
         return fun(*args, **kwargs)
 
-    source_info.register_wrapper(call)  # type: ignore[arg-type]
     return call  # type: ignore[return-value]
 
 

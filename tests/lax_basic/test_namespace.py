@@ -6,6 +6,8 @@ import importlib
 import subprocess
 import sys
 
+import pytest
+
 from corejax import lax
 from corejax.extend import Primitive
 from corejax_lax_basic import lax as table
@@ -46,3 +48,13 @@ def test_a_sum_is_found_by_the_transpose_of_broadcasting() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, timeout=60, capture_output=True, text=True)
     assert "3" in done.stdout
+
+
+def test_what_is_used_after_the_first_compilation_is_compiled_too() -> None:
+    pytest.importorskip("jaxlib")
+    code = (
+        "import corejax, corejax.lax as lax, numpy as np; x = np.ones(3, np.float32);"
+        "corejax.jit(lambda x: lax.neg(x))(x); print(corejax.jit(lambda x: lax.sin(lax.erf_inv(x)))(x * 0))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, timeout=60, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[0. 0. 0.]\n", "")

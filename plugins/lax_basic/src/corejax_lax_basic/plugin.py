@@ -26,6 +26,7 @@ def corejax_register_primitives() -> None:
 def corejax_register_rules(kind: str) -> None:
     """Translations live apart: nothing needs them until something is compiled."""
     if kind == "xla_translation":
+        corejax_register_primitives()  # of tables: each row is translated
         from corejax_lax_basic import translations  # noqa: F401
 
 

@@ -27,14 +27,17 @@ def lazy_names(
             public, _, written = name.partition("=")
             homes[public] = (module, written or public)
     many = frozenset(composite.split())
+    whole: dict[tuple[str, str], Any] = {}
     public_names = sorted({*homes, *(n for n in names if not n.startswith("_") and n != "annotations")})
 
     def __getattr__(name: str) -> Any:
         home = homes.get(name)
         if home is not None:
             found = getattr(importlib.import_module(f"corejax_numpy.{home[0]}"), home[1])
-            if name in many:
-                found = remembered(found)
+            if name in many and home not in whole:
+                whole[home] = remembered(found)
+                whole[home].__module__ = f"corejax.{namespace}"  # where it is found again when it is unpickled
+            found = whole.get(home, found)
         elif name.startswith("_"):  # never exported by a plugin
             raise AttributeError(f"module 'corejax.{namespace}' has no attribute {name!r}")
         else:

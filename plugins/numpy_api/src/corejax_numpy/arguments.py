@@ -218,8 +218,8 @@ def canonical_axis(axis: Any, ndim: int, what: str = "axis", name: str = "") -> 
 
 
 def _of(name: str, what: str = "") -> str:
-    """What begins a message: the function, or the one that the user called, unless the argument's name has it."""
-    name = name or ("" if ": " in what else called_function())
+    """What begins a message: the function that the user called, or the one named; nothing if `what` has it."""
+    name = "" if ": " in what else called_function() or name
     return f"{name}: " if name else ""
 
 

@@ -63,7 +63,7 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
         try:
             sizes = [operator.index(shape)]
         except TypeError:
-            if isinstance(shape, Tracer | float | str) or not hasattr(shape, "__iter__"):
+            if isinstance(shape, Tracer | float | str | dict | set) or not hasattr(shape, "__iter__"):
                 raise _invalid_shape(shape) from None
             sizes = list(shape)
     try:
