@@ -421,8 +421,8 @@ def _shown(pairs: tuple[tuple[DType, bool], ...]) -> str:
 def _no_strict_promotion(pairs: tuple[tuple[DType, bool], ...]) -> TypePromotionError:
     return TypePromotionError(
         f"{source_info.by_caller()}no implicit promotion of {_shown(pairs)} under numpy_dtype_promotion='strict', "
-        "where only Python's numbers yield. Cast explicitly with x.astype(...), or set numpy_dtype_promotion to "
-        "'standard'",
+        "where only Python's numbers yield. Cast explicitly with x.astype(...), "
+        "or set numpy_dtype_promotion to 'standard'",
         tuple(d for d, _ in pairs),
     )
 

@@ -129,9 +129,9 @@ class RuleRegistry(WrittenRules, Mapping["Primitive", RuleFn]):
         Raises:
             MissingRuleError: none can be derived; says what a rule is derived from.
         """
-        return self.derived_rule(primitive)[1]
+        return self._derived_rule(primitive)[1]
 
-    def derived_rule(self, primitive: Primitive) -> tuple[Rule, RuleFn]:
+    def _derived_rule(self, primitive: Primitive) -> tuple[Rule, RuleFn]:
         """As `derived`, with what there is to say of the rule."""
         load_rules(self.kind)  # ways to derive come with the lazy ones
         derivation, fn = self._derivation(primitive)

@@ -234,3 +234,16 @@ def test_index_take() -> None:
     np.testing.assert_array_equal(lax.index_take(x, (i, j), (0, 2)), jax_lax.index_take(x, (i, j), (0, 2)))
     with pytest.raises(TypeError, match="a vector of integers for each axis"):
         lax.index_take(x, (i,), (0, 2))
+
+
+@pytest.mark.parametrize("mode", ["clip", "fill", "promise_in_bounds"])
+def test_nothing_is_written_to_an_axis_without_elements(mode: str) -> None:
+    x, places = np.zeros((2, 0), np.float32), np.array([0, -1, 3])
+
+    def every(x: Any) -> list[Any]:
+        at = x.at[:, places]
+        updated = [f(1.0, mode=mode) for f in (at.set, at.add, at.mul, at.min)]
+        return [*updated, at.apply(lax.sin, mode=mode)]
+
+    for out in (*every(as_array(x)), *corejax.jit(every)(as_array(x))):
+        assert (out.shape, out.dtype) == ((2, 0), np.float32)

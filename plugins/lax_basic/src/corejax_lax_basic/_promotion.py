@@ -17,7 +17,7 @@ from corejax.extend import Array, ShapedArray, Tracer, as_array, clears_cache, c
 from corejax_lax_basic._base.constants import asarray
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS, scalar_maker
 from corejax_lax_basic.conversion.convert import convert_element_type_p
-from corejax_lax_basic.shape.broadcasting import broadcast_shapes, broadcast_to
+from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p, broadcast_shapes
 
 __all__ = [
     "as_operand",
@@ -213,14 +213,35 @@ def broadcast_operands(*operands: Any, name: str = "") -> list[Any]:
         return list(operands)
     if config.numpy_rank_promotion != "allow":
         check_rank_promotion(name, shapes)
+    key = tuple([x.aval.shape for x in operands])
+    found = _spreads.get(key)
+    if found is None:
+        if len(_spreads) >= _SPREADS_LIMIT:
+            _spreads.clear()
+        found = _spreads[key] = _spread(key, operands, name)
+    return [
+        x if params is None else broadcast_in_dim_p.bind(x, **params) for x, params in zip(operands, found, strict=True)
+    ]
+
+
+_SPREADS_LIMIT = 4096
+_spreads: dict[Any, list[dict[str, Any] | None]] = {}  # by shapes: parameters of `broadcast_in_dim`
+clears_cache(_spreads.clear)
+
+
+def _spread(shapes: Sequence[tuple[int, ...]], operands: Sequence[Any], name: str) -> list[dict[str, Any] | None]:
+    """How operands of these shapes get one shape: parameters of `broadcast_in_dim`, None for what stays as it is."""
     try:
-        shape = broadcast_shapes(*[x.aval.shape for x in operands if x.aval.shape])
+        shape = broadcast_shapes(*filter(None, shapes))
     except ValueError:
         if not name:
             raise
         shown = " and ".join(x.aval.str_short() for x in operands)
         raise ValueError(f"{name}: operands {shown} have shapes that do not broadcast together") from None
-    return [broadcast_to(x, shape) if x.aval.shape else x for x in operands]
+    return [
+        None if own in ((), shape) else {"shape": shape, "broadcast_dimensions": tuple(range(len(shape)))[-len(own) :]}
+        for own in shapes
+    ]
 
 
 def check_rank_promotion(name: str, shapes: Iterable[Sequence[int]]) -> None:

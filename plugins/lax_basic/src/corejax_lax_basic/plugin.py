@@ -17,13 +17,16 @@ def corejax_declare_api_version() -> int:
 @hookimpl
 def corejax_register_primitives() -> None:
     """Import every module that defines primitives."""
-    from corejax_lax_basic import lax  # noqa: F401
+    from corejax_lax_basic.lax import _import_all
+
+    _import_all()
 
 
 @hookimpl
 def corejax_register_rules(kind: str) -> None:
     """Translations live apart: nothing needs them until something is compiled."""
     if kind == "xla_translation":
+        corejax_register_primitives()  # of tables: each row is translated
         from corejax_lax_basic import translations  # noqa: F401
 
 
@@ -42,9 +45,9 @@ def corejax_export_namespaces() -> Mapping[str, str]:
 @hookimpl
 def corejax_provide_array_methods() -> Mapping[str, Any]:
     """Operators, indexing and methods of arrays and tracers."""
-    from corejax_lax_basic.arrays import at, indexing, methods, operators
+    from corejax_lax_basic.arrays import indexing, methods, operators
 
-    return {**operators.OPERATORS, **methods.METHODS, **indexing.METHODS, **at.METHODS}
+    return {**operators.OPERATORS, **methods.METHODS, **indexing.METHODS}
 
 
 @hookimpl

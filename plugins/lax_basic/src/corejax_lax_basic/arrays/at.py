@@ -291,5 +291,3 @@ _METHODS: Mapping[str, Callable[..., Any]] = {
 for _name, _function in _METHODS.items():
     setattr(IndexedArray, _name, _function)
 IndexedArray.mul = _METHODS["multiply"]  # type: ignore[attr-defined]
-
-METHODS: Mapping[str, Any] = {"at": property(IndexedArrays, doc="Elements to be changed: `x.at[index].set(values)`.")}

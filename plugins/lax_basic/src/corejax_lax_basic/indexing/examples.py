@@ -18,16 +18,21 @@ from corejax_lax_basic.indexing.dimension_numbers import (
     ScatterDimensionNumbers,
 )
 
-# Rows of a matrix; windows on both axes, one index component each; rows along with a batch.
+# Rows of a matrix; windows on both axes, one index component each, the second beyond the end; rows along with a batch.
 _ROWS = ((3, 4), [[2], [0], [2]], ((1,), (0,), (0,)), (1, 4), (3, 4))
-_WINDOWS = ((3, 4), [[1, 0], [0, 2]], ((1,), (0,), (1, 0)), (1, 2), (2, 2))
+_WINDOWS = ((3, 4), [[1, 0], [0, 3]], ((1,), (0,), (1, 0)), (1, 2), (2, 2))
 _BATCH = ((2, 3, 2), [[[2], [0]], [[-1], [5]]], ((2,), (1,), (1,), (0,), (0,)), (1, 1, 2), (2, 2, 2))
+
+
+def _indices(given: Any, drawn: bool) -> Any:
+    """Indices as given, or of that shape: any numbers, some of them outside."""
+    return typed(*np.shape(given), dtype=I32) if drawn else np.asarray(given, I32)
 
 
 def _gather(case: Any, mode: Any, fill_value: Any = None) -> Example:
     shape, indices, numbers, sizes, _ = case
     return one(
-        (typed(*shape), np.asarray(indices, I32)),
+        (typed(*shape), _indices(indices, mode is not PROMISE)),
         dimension_numbers=GatherDimensionNumbers(*numbers),
         slice_sizes=sizes,
         unique_indices=False,
@@ -40,7 +45,7 @@ def _gather(case: Any, mode: Any, fill_value: Any = None) -> Example:
 def _scatter(case: Any, mode: Any, unique: bool = False) -> Example:
     shape, indices, numbers, _, updates = case
     return one(
-        (typed(*shape), np.asarray(indices, I32), typed(*updates)),
+        (typed(*shape), _indices(indices, mode is not PROMISE and not unique), typed(*updates)),
         dimension_numbers=ScatterDimensionNumbers(*numbers),
         indices_are_sorted=False,
         unique_indices=unique,

@@ -123,7 +123,7 @@ def _impl(
     sizes = slice_sizes_of(x.shape, update_shape, dimension_numbers)
     plan = plan_of(x.shape, indices.shape, gather_numbers(dimension_numbers), sizes)
     out = np.array(x, order="C")
-    if 0 in update_shape:
+    if 0 in update_shape or not out.size:
         return out
     flat = out.reshape(-1)
     times = np.bincount(elements(x.shape, indices, plan, mode)[0], minlength=flat.size)

@@ -44,10 +44,11 @@ def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: S
 
 
 def _impl(x: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> Any:
-    unit = [1] * len(shape)
-    for size, d in zip(x.shape, broadcast_dimensions, strict=True):
-        unit[d] = size
-    x = x.reshape(unit)
+    if broadcast_dimensions and broadcast_dimensions[0] + x.ndim != len(shape):  # not NumPy's own broadcasting
+        unit = [1] * len(shape)
+        for size, d in zip(x.shape, broadcast_dimensions, strict=True):
+            unit[d] = size
+        x = x.reshape(unit)
     if math.prod(shape) > _SMALL:
         return np.broadcast_to(x, shape)  # a view, which costs more to make than a small copy
     out = np.empty(shape, x.dtype)
