@@ -146,8 +146,10 @@ def test_sizes_that_are_not_known(f: Any) -> None:
 
 ERRORS = [
     (lambda: cnp.take(X, X), TypeError, r"take: indices are integers, got f32\[4,5\]"),
-    (lambda: cnp.take(X, 0, mode="near"), ValueError, "mode is 'fill', 'clip' or 'wrap', got 'near'"),
-    (lambda: cnp.take(X, 0, mode="raise"), NotImplementedError, "take: mode 'raise'"),
+    (lambda: cnp.take(X, 0, mode="near"), ValueError, "mode is 'fill', 'clip', 'wrap' or 'raise', got 'near'"),
+    (lambda: cnp.take(X, 99, mode="raise"), IndexError, "take: an index is out of bounds for size"),
+    (lambda: cnp.take(X, np.array([0, -99]), 0, mode="raise"), IndexError, "take: an index is out of bounds for size"),
+    (lambda: corejax.jit(lambda i: cnp.take(X, i, mode="raise"))(0), TypeError, "take: mode 'raise'"),
     (lambda: cnp.take(X, 0, out=X), NotImplementedError, "take: `out`"),
     (lambda: cnp.take(X[:0], I, axis=0), IndexError, "has no elements to take"),
     (lambda: cnp.take(X, [0, 1]), TypeError, "take takes arrays and scalars, got list"),

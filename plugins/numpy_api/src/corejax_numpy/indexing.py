@@ -15,6 +15,7 @@ from corejax_numpy.arguments import (
     array_arguments,
     canonical_axis,
     concrete,
+    is_known,
     like,
     promote_dtypes,
     refuse_out,
@@ -60,7 +61,8 @@ def take(
         axis: the axis; None flattens first.
         out: not supported.
         mode: what becomes of indices out of bounds: `"fill"` (None too) gives `fill_value`, `"clip"` takes the nearest
-            and has no negative indices, `"wrap"` counts round and round.
+            and has no negative indices, `"wrap"` counts round and round; `"raise"` refuses them, which needs known
+            values (`numpy.take` of an array asks for it).
         unique_indices: promises that no index is there twice.
         indices_are_sorted: promises that indices increase.
         fill_value: a scalar; by default NaN, the least signed or greatest unsigned integer, or True.
@@ -69,16 +71,14 @@ def take(
         An array with the indices' axes in place of `axis`.
 
     Raises:
-        TypeError: the indices are not integers.
-        IndexError: the axis has no elements.
+        TypeError: the indices are not integers, or traced in mode `"raise"`.
+        IndexError: the axis has no elements, or an index is out of bounds in mode `"raise"`.
         ValueError: there is no such axis or mode.
-        NotImplementedError: `out` is given, or `mode` is `"raise"`.
+        NotImplementedError: `out` is given.
     """
     refuse_out("take", out)
-    if mode == "raise":
-        raise NotImplementedError("take: mode 'raise' would look at values; use 'fill', 'clip' or 'wrap'")
-    if mode not in (None, "fill", "clip", "wrap"):
-        raise ValueError(f"take: mode is 'fill', 'clip' or 'wrap', got {mode!r}")
+    if mode not in (None, "fill", "clip", "wrap", "raise"):
+        raise ValueError(f"take: mode is 'fill', 'clip', 'wrap' or 'raise', got {mode!r}")
     x, indices = array_argument("take", a), _indices_argument("take", indices)
     if axis is None:
         x, axis = lax.reshape(x, (x.size,)), 0
@@ -86,6 +86,9 @@ def take(
     size = x.shape[axis]
     if not size and indices.size:
         raise IndexError(f"take: axis {axis} of {x.aval.str_short()} has no elements to take")
+    if mode == "raise":
+        _refuse_outside(indices, size)
+        mode = None
     if type(x) is Array and type(indices) is Array and recording_trace() is None:
         found = _taken_by_numpy(x, indices, axis, "raise" if mode in (None, "fill") else mode)
         if found is not None:
@@ -110,6 +113,16 @@ def take(
         mode={None: "fill", "wrap": "promise_in_bounds"}.get(mode, mode),
         fill_value=fill_value,
     )
+
+
+def _refuse_outside(indices: Any, size: int) -> None:
+    if not is_known(indices):
+        raise TypeError("take: mode 'raise' looks at values, and these are traced; use mode 'fill', 'clip' or 'wrap'")
+    if not indices.size:
+        return
+    outside = _outside(_counted_from_front(indices, size), size)
+    if concrete("take", lax.reduce_or(outside, tuple(range(outside.ndim)))):
+        raise IndexError(f"take: an index is out of bounds for size {size}; use mode 'fill', 'clip' or 'wrap'")
 
 
 def _taken_by_numpy(x: Array, indices: Array, axis: int, mode: Any) -> Array | None:
