@@ -40,7 +40,7 @@ def mlp_with_adam(jax: Any, params: Any, x: Any, y: Any) -> Any:
         return (p, m, v), value
 
     state = params, m, v
-    for i in range(3):
+    for i in range(2):
         state, value = step(i, state)
     correct = jnp.argmax(predict(state[0], x), axis=-1) == y
     return state[0], value, jnp.mean(correct)

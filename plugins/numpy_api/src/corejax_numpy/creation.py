@@ -125,16 +125,16 @@ def _host_array(value: Any, dtype: Any) -> Array:
 
 def _from_numbers(sequence: list[Any], dtype: Any) -> Array:
     """Nested lists of numbers as an array."""
-    name = called_function() or "array"
     try:
         with np.errstate(all="ignore"):
             value = np.array(sequence, dtype)
-    except OverflowError:
-        raise OverflowError(f"{name}: a Python number in the list is out of bounds for {dtype.name}") from None
-    except ValueError:
+    except (OverflowError, TypeError, ValueError) as error:
+        name = called_function() or "array"
+        if isinstance(error, OverflowError):
+            raise OverflowError(f"{name}: a Python number in the list is out of bounds for {dtype.name}") from None
+        if isinstance(error, TypeError):
+            raise TypeError(f"{name}: the list does not become {dtype.name}: {error}") from None
         raise ValueError(f"{name}: nested sequences of unequal lengths do not make an array: {sequence!r}") from None
-    except TypeError as error:
-        raise TypeError(f"{name}: the list does not become {dtype.name}: {error}") from None
     return Array(value, get_aval(value))
 
 

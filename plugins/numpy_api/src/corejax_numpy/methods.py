@@ -68,8 +68,6 @@ def take(
     fill_value: Any = None,
 ) -> Any:
     """Elements at indices along an axis; None: in the flattened array."""
-    if mode == "raise":  # NumPy's function, which asks for it, goes on with a NumPy array after a TypeError
-        raise TypeError("take: mode 'raise' would look at values; use 'fill', 'clip' or 'wrap'")
     return jnp.take(
         self,
         indices,

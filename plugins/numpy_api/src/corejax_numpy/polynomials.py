@@ -226,7 +226,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     x = array_argument("vander", x)
     if x.ndim != 1:
         raise ValueError(f"vander takes a vector, got {x.aval.str_short()}")
-    columns = x.shape[0] if N is None else static_int("vander", N, "N")
+    columns = x.shape[0] if N is None else static_int("vander", N, "N", least=0)
     if columns < 0:
         raise ValueError(f"vander: the number of columns is not negative, got {columns}")
     powers = np.arange(columns) if increasing else np.arange(columns)[::-1]

@@ -104,7 +104,8 @@ def _of_numbers(
     canonical_axis(axis, 1, name="linspace")
     dtype = dtypes.inexact_dtype_of(dtypes.result_type(start, stop)) if dtype is None else canonical_dtype(dtype)
     with np.errstate(all="ignore"):
-        out, distance = np.linspace(start, stop, num, endpoint, True)
+        first, last = (x if isinstance(x, complex) else float(x) for x in (start, stop))
+        out, distance = np.linspace(first, last, num, endpoint, True)
         if dtypes.is_integer(dtype):
             out = np.floor(out)
         if np.iscomplexobj(out) and not dtypes.is_complex(dtype):

@@ -41,11 +41,12 @@ def _invalid_shape(shape: Any) -> TypeError:
     shown = ", ".join(repr(d) for d in sizes)
     shown = f"[{shown}]" if isinstance(shape, list) or len(sizes) == 1 else f"({shown})"
     message = "Shapes must be 1D sequences of concrete values of integer type"
-    message = f"{_named(message)}, got {shown}."
     traced = next((d for d in sizes if isinstance(d, Tracer)), None)
-    if traced is not None:
-        message = f"{message}\n{_ADVICE}\n{traced.origin()}".rstrip("\n")
-    return TypeError(message)
+    if traced is None:
+        return TypeError(f"{_named(message)}, got {shown}.")
+    error = TypeError(f"{message}, got {shown}.\n{_ADVICE}\n{traced.origin()}".rstrip("\n"))
+    error.add_note(_named("the shape is static."))
+    return error
 
 
 def canonical_shape(shape: Any) -> tuple[int, ...]:
