@@ -19,6 +19,10 @@ from tests.integration.samples import names_of, samples
 NAMES = names_of("lax_basic")
 HALF = ("float16", "bfloat16")
 PART = 5  # one in five
+# Iterations in float64 for every dtype: of their own size and empty.
+LONG_TO_COMPILE = (
+    *("igamma", "igamma_grad_a", "igammac", "polygamma", "random_gamma_grad", "regularized_incomplete_beta", "zeta"),
+)
 
 
 def close(got: Any, wanted: Any, name: str) -> None:
@@ -42,8 +46,12 @@ def test_it_has_samples_and_every_rule(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_compiled_agrees_with_eager(name: str) -> None:
-    for call in samples(name):
-        for eager, compiled in zip(call(*call.values), corejax.jit(call)(*call.values), strict=True):
+    calls = list(samples(name))
+    if name in LONG_TO_COMPILE:
+        calls = [calls[0], calls[-1]]
+    together = corejax.jit(lambda operands: [call(*xs) for call, xs in zip(calls, operands, strict=True)])
+    for call, outs in zip(calls, together([call.values for call in calls]), strict=True):
+        for eager, compiled in zip(call(*call.values), outs, strict=True):
             assert get_aval(eager) is compiled.aval
             close(compiled, eager, str(call))
 
@@ -129,7 +137,9 @@ def test_derivatives_agree_with_finite_differences(name: str) -> None:
         eps = 1e-6
         plus, minus = (fun(*(x + s * eps * t for x, t in zip(arrays, tangents, strict=True))) for s in (1, -1))
         for tangent, after, before in zip(pushed, plus, minus, strict=True):
-            slope = (np.asarray(after) - np.asarray(before)) / (2 * eps)
+            same = np.asarray(after) == np.asarray(before)  # infinite ones, say
+            with np.errstate(invalid="ignore"):
+                slope = np.where(same, 0.0, (np.asarray(after) - np.asarray(before)) / (2 * eps))
             np.testing.assert_allclose(tangent, slope, rtol=1e-5, atol=1e-6)
         _, pullback = corejax.vjp(fun, *arrays)
         out_cts = [rng.standard_normal(np.shape(out)) for out in outs]
