@@ -5,13 +5,14 @@ Until a plugin has provided one, an operator's stub asks for the plugins to be l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import importlib
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from corejax.avals import ShapedArray
-from corejax.errors import DuplicateRegistrationError, PluginMissingError
+from corejax.errors import DuplicateRegistrationError, PluginError, PluginMissingError
 from corejax.provenance import Provenance
 from corejax.tables import Table
 
@@ -32,11 +33,33 @@ _loader: Callable[[], None] | None = None
 
 def _put(name: str, value: Any) -> None:
     if value is not None:
-        setattr(ArrayMethods, name, value)
+        setattr(ArrayMethods, name, _Deferred(name, value) if isinstance(value, str) else value)
     elif name in OPERATORS:
         setattr(ArrayMethods, name, _stub(name))
     elif name in vars(ArrayMethods):
         delattr(ArrayMethods, name)
+
+
+class _Deferred:
+    """A method of which a plugin has told the place: imported when it is first looked up, and then in its stead."""
+
+    __slots__ = ("name", "target")
+
+    def __init__(self, name: str, target: str) -> None:
+        self.name = name
+        self.target = target
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        module, _, attribute = self.target.partition(":")
+        found = getattr(importlib.import_module(module), attribute, None)
+        value = found.get(self.name) if isinstance(found, Mapping) else found
+        if value is None:
+            by = methods.provenance(self.name).owner
+            raise PluginError(f"array method {self.name!r} of {by} is to be at {self.target}; there is none")
+        if vars(ArrayMethods).get(self.name) is self:
+            setattr(ArrayMethods, self.name, value)
+        bind = getattr(type(value), "__get__", None)
+        return value if bind is None else bind(value, instance, owner)
 
 
 methods: Table[str, Any] = Table("array method", changed=_put, of_hooks=True)
@@ -148,12 +171,13 @@ def provide(name: str, value: Any, *, override: bool = False, by: Provenance | N
 
     Args:
         name: of the attribute.
-        value: the method, or a property.
+        value: the method, or a property; or its place, `"module:object"`, from where it is imported when it is first
+            used. The object may be a mapping that has it under its name.
         override: replace another one, on purpose.
         by: who provides it, where that is not the caller.
 
     Raises:
-        ValueError: `name` is none that arrays could have.
+        ValueError: `name` is none that arrays could have, or `value` is text and no place.
         DuplicateRegistrationError: another plugin provides `name` and `override` is not given, or the kernel does.
     """
     owner = Provenance.of(value.fget if isinstance(value, property) else value, by)
@@ -162,4 +186,6 @@ def provide(name: str, value: Any, *, override: bool = False, by: Provenance | N
         raise DuplicateRegistrationError(f"array attribute {name!r} is the kernel's own; {owner} cannot provide it")
     if not word or (name.startswith("_") and name not in OPERATORS):
         raise ValueError(f"an array method's name is a public word or one of Python's binary operators', got {name!r}")
+    if isinstance(value, str) and value.count(":") != 1:
+        raise ValueError(f"array method {name!r}: a place is 'module:object', got {value!r}")
     methods.register(name, value, override=override, provenance=owner)

@@ -129,7 +129,7 @@ def test_a_traced_shape_is_refused_with_its_origin() -> None:
         f(jnp.ones((2, 3)))
     message = str(caught.value)
     assert message.startswith(
-        "reshape: Shapes must be 1D sequences of concrete values of integer type, got [JitTracer(int32[])].\n"
+        "Shapes must be 1D sequences of concrete values of integer type, got [JitTracer(int32[])].\n"
         "If using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions.\n"
         "The error occurred while tracing the function f at "
     )

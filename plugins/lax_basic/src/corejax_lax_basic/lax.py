@@ -16,6 +16,9 @@ _MODULES = {
     "_base.accuracy": """
         AccuracyMode Tolerance
     """,
+    "_base.arguments": """
+        refuse_out
+    """,
     "_base.constants": """
         asarray
     """,
@@ -197,7 +200,7 @@ _MODULES = {
 # What functions of other plugins do as those here: they find it by name, users are not shown it.
 _SHARED = """
     as_operand asarray broadcast_operands broadcast_to check_rank_promotion convert_operand is_python_scalar make_scalar
-    promote_dtypes promote_operands yielding_scalar zeros_like_array
+    promote_dtypes promote_operands refuse_out yielding_scalar zeros_like_array
 """
 
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}

@@ -43,11 +43,11 @@ def corejax_export_namespaces() -> Mapping[str, str]:
 
 
 @hookimpl
-def corejax_provide_array_methods() -> Mapping[str, Any]:
+def corejax_provide_array_methods() -> Mapping[str, str]:
     """Operators, indexing and methods of arrays and tracers."""
-    from corejax_lax_basic.arrays import indexing, methods, operators
+    from corejax_lax_basic.arrays import METHODS
 
-    return {**operators.OPERATORS, **methods.METHODS, **indexing.METHODS}
+    return METHODS
 
 
 @hookimpl

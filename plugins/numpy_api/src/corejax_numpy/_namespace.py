@@ -26,7 +26,7 @@ def lazy_names(
         for name in text.split():
             public, _, written = name.partition("=")
             homes[public] = (module, written or public)
-    many = frozenset(composite.split())
+    many = frozenset(homes[name] for name in composite.split())  # also under their other names
     whole: dict[tuple[str, str], Any] = {}
     public_names = sorted({*homes, *(n for n in names if not n.startswith("_") and n != "annotations")})
 
@@ -34,7 +34,7 @@ def lazy_names(
         home = homes.get(name)
         if home is not None:
             found = getattr(importlib.import_module(f"corejax_numpy.{home[0]}"), home[1])
-            if name in many and home not in whole:
+            if home in many and home not in whole:
                 whole[home] = remembered(found)
                 whole[home].__module__ = f"corejax.{namespace}"  # where it is found again when it is unpickled
             found = whole.get(home, found)

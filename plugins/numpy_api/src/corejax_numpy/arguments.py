@@ -14,6 +14,8 @@ import numpy as np
 from corejax.extend import Array, Tracer, as_array, called_function, clears_cache, dtypes, get_aval
 from corejax_lax_basic import lax
 
+refuse_out = lax.refuse_out
+
 Axis = int | tuple[int, ...] | list[int] | None
 
 
@@ -238,16 +240,6 @@ def canonical_axes(axis: Any, ndim: int, what: str = "axis", name: str = "") -> 
     if len(axes) > 1 and len(set(axes)) != len(axes):
         raise ValueError(f"{_of(name, what)}duplicate value in {what}: {given}")
     return axes
-
-
-def refuse_out(name: str, out: Any) -> None:
-    """Refuse NumPy's argument for the array to write to.
-
-    Raises:
-        NotImplementedError: it is not None. (Not a TypeError, after which NumPy's functions convert and try again.)
-    """
-    if out is not None:
-        raise NotImplementedError(f"{name}: `out` has to be None, results are new arrays; take the result instead")
 
 
 def concrete(name: str, x: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from corejax.extend import hookimpl
 
@@ -22,8 +21,12 @@ def corejax_export_namespaces() -> Mapping[str, str]:
 
 
 @hookimpl
-def corejax_provide_array_methods() -> Mapping[str, Any]:
+def corejax_provide_array_methods() -> Mapping[str, str]:
     """Methods of arrays and tracers that are functions of `corejax.numpy`."""
-    from corejax_numpy.methods import METHODS
+    return dict.fromkeys(_METHODS.split(), "corejax_numpy.methods:METHODS")
 
-    return METHODS
+
+_METHODS = """
+    __array_namespace__ argpartition argsort byteswap choose compress diagonal nonzero ptp repeat searchsorted sort take
+    trace view
+"""

@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from corejax.extend import dtypes
+from corejax_lax_basic._base.arguments import refuse_out
 from corejax_lax_basic._base.axes import canonical_axis, canonical_shape
 from corejax_lax_basic._promotion import as_operand, promote_operands
-from corejax_lax_basic.arrays import reducing_methods
-from corejax_lax_basic.arrays.reducing_methods import refuse_out
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.creation.filled import zeros_like_array
 from corejax_lax_basic.elementwise import complex_numbers
@@ -171,7 +170,6 @@ _FUNCTIONS: tuple[Callable[..., Any], ...] = (
     *(astype, copy, clip, conj, dot),
 )
 METHODS: Mapping[str, Any] = {
-    **reducing_methods.METHODS,
     **{f.__name__: f for f in _FUNCTIONS},
     "round": round_,
     "__round__": _round_to_integers,

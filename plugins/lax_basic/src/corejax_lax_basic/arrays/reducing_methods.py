@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import as_array, dtypes, remembered
+from corejax_lax_basic._base.arguments import refuse_out
 from corejax_lax_basic._base.axes import canonical_axes, canonical_axis
 from corejax_lax_basic._base.scalars import make_scalar
 from corejax_lax_basic.conversion.convert import convert_element_type
@@ -24,12 +25,6 @@ from corejax_lax_basic.shape.broadcasting import broadcast_in_dim, broadcast_to,
 from corejax_lax_basic.shape.rearranging import reshape
 
 Axis = int | tuple[int, ...] | None
-
-
-def refuse_out(name: str, out: Any) -> None:
-    # Not a TypeError, at which some of NumPy's functions would convert the array to their own and try again.
-    if out is not None:
-        raise NotImplementedError(f"{name}: `out` has to be None, results are new arrays; take the result instead")
 
 
 def _reduced(x: Any, primitive: Any, axis: Axis, keepdims: bool, name: str) -> Any:
