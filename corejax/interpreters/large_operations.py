@@ -8,7 +8,11 @@ so that it pays for large operations only. Which ones depends on types alone: th
 
 from __future__ import annotations
 
-from corejax import observe
+from typing import Any
+
+import numpy as np
+
+from corejax import dtypes, observe
 from corejax.avals import ShapedArray
 from corejax.errors import MissingRuleError
 from corejax.primitive import Primitive
@@ -16,8 +20,8 @@ from corejax.rules import Rule, RuleFn, impl_rules, reporting
 
 SIZE = 1 << 18  # elements of the result from which on an operation is large
 
-# Primitives whose rule in force leaves large operations to the derived one: names of the last operand's dtypes.
-left_by: dict[Primitive, frozenset[str]] = {}
+# Primitives whose rule in force leaves large operations to the derived one: the last operand's dtypes.
+left_by: dict[Primitive, frozenset[np.dtype[Any]]] = {}
 
 _derived: dict[Primitive, tuple[Rule, RuleFn]] = {}
 
@@ -28,7 +32,7 @@ def follow(primitive: Primitive) -> None:
     _derived.pop(primitive, None)
     left_by.pop(primitive, None)
     if rule is not None and rule.flags.get("large"):
-        left_by[primitive] = frozenset(rule.flags["large"])
+        left_by[primitive] = frozenset(map(dtypes.dtype, rule.flags["large"]))
 
 
 def derived_for(primitive: Primitive, operand: ShapedArray) -> RuleFn | None:
@@ -38,7 +42,7 @@ def derived_for(primitive: Primitive, operand: ShapedArray) -> RuleFn | None:
         primitive: the primitive.
         operand: the type of its last operand.
     """
-    if operand.dtype.name not in left_by[primitive]:
+    if operand.dtype not in left_by[primitive]:
         return None
     found = _derived.get(primitive)
     if found is None:

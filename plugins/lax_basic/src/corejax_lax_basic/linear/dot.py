@@ -22,7 +22,7 @@ from corejax.extend import (
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import ints
-from corejax_lax_basic._base.compiling import REALS
+from corejax_lax_basic._base.compiling import HALVES
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS
 from corejax_lax_basic._promotion import convert_operand, promote_dtypes
 from corejax_lax_basic.linear.precision import DotAlgorithm, DotAlgorithmPreset, canonical_precision
@@ -334,8 +334,8 @@ dot_general_p = Primitive(
     transpose=_transpose,
     doc="Sums of products over contracted axes, separately for each index of the batch axes.",
 )
-# NumPy has no BLAS for integers; its threads wait for each other at each product, which takes long on a busy machine.
-impl_rules.register(dot_general_p, _impl, large=(*REALS, "complex64", "int32", "int64", "uint32", "uint64"))
+# NumPy has BLAS for float32, float64 and complex numbers.
+impl_rules.register(dot_general_p, _impl, large=(*HALVES, "int32", "int64", "uint32", "uint64"))
 jvp_rules.register(dot_general_p, _jvp, symbolic_zeros=True)
 
 
