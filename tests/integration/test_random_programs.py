@@ -57,7 +57,7 @@ def nest(lib: Any, numpy: Any, words: tuple[str, ...], f: Any) -> Any:
     return f
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(program=programs(), words=st.lists(st.sampled_from(WORDS), max_size=3).map(tuple))
 def test_against_jax(program: Program, words: tuple[str, ...]) -> None:
     jax = pytest.importorskip("jax")
@@ -81,7 +81,7 @@ def test_eager_compiled_and_program_agree(program: Program, words: tuple[str, ..
     np.testing.assert_allclose(corejax.eval_jaxpr(staged.jaxpr, staged.consts, [X, Y])[0], eager, rtol=1e-8, atol=1e-9)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(program=programs())
 def test_reverse_mode_is_the_transpose_of_forward_mode(program: Program) -> None:
     f = program(corejax, lax, jnp)

@@ -31,9 +31,27 @@ REARRANGING = ("corejax_lax_basic.shape",)
 DTYPES = [d for name, d in dtypes.LONG_NAMES.items() if name not in ("int1", "uint1", "float6_e2m3fn", "float6_e3m2fn")]
 PARTS = {"int2": 1, "int4": 1, "int32": 1, "float32": 1, "complex64": 2, "bfloat16": 2}
 
+# Each kind of dtype; the others are `slow`.
+QUICK = {
+    "bool",
+    "uint8",
+    "int4",
+    "int32",
+    "float4_e2m1fn",
+    "float8_e4m3fn",
+    "float8_e8m0fnu",
+    "bfloat16",
+    "float32",
+    "complex64",
+}
+
 ULPS = 8  # of results of the real and imaginary parts, relative to the modulus
 LESS_ACCURATE = {"log1p": 128, "atanh": 128}  # XLA's in float64, where it changes from one formula to another
 COMPLEX_ULPS = 64
+
+
+def quick_or_slow(dtype: Any) -> Any:
+    return pytest.param(dtype, marks=() if dtype.name in QUICK else pytest.mark.slow)
 
 
 class Case(NamedTuple):
@@ -160,7 +178,7 @@ def _close(a: Any, b: Any, slack: Any) -> Any:
         return (np.isnan(a) & np.isnan(b)) | (a == b) | (np.abs(a - b) <= slack)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
+@pytest.mark.parametrize("dtype", [quick_or_slow(d) for d in DTYPES], ids=lambda d: d.name)
 @np.errstate(all="ignore")
 def test_run_as_compiled(dtype: Any) -> None:
     cases = cases_of(dtype)
