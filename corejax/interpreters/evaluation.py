@@ -170,7 +170,11 @@ def _run_on_arrays(
         avals_out = types_of(primitive, out)
     if primitive.multiple_results:
         check_count(primitive, out, len(avals_out))
-    outs = list(out) if primitive.multiple_results else [out]
+        outs = list(out)
+    elif type(out) is Array and out.aval is avals_out[0]:
+        return [out]
+    else:
+        outs = [out]
     del out
     return [_boxed(primitive, o, aval) for o, aval in zip(owned(outs, ()), avals_out, strict=True)]
 

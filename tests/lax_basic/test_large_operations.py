@@ -77,8 +77,3 @@ def test_inside_of_a_callback_numpy_does_it():
     impl_rules.register(q, np.tanh, large=("float32",))
     xla_translations.register(q, by="host callback")
     np.testing.assert_allclose(q.bind(X), np.tanh(X), rtol=1e-6)
-
-
-def test_every_row_names_dtypes_that_exist():
-    names = {cj.extend.dtypes.dtype(name).name for dtypes in left_by.values() for name in dtypes}
-    assert names == {name for dtypes in left_by.values() for name in dtypes}
