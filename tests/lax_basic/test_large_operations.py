@@ -9,7 +9,7 @@ import corejax as cj
 import corejax.numpy as jnp
 from corejax import jit, lax
 from corejax.extend import Primitive, impl_rules, xla_translations
-from corejax.interpreters.large_operations import SIZE, left_by
+from corejax.interpreters.large_operations import SIZE
 
 pytest.importorskip("jaxlib")
 
