@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import corejax
 import corejax.numpy as cnp
 from corejax.extend import as_array, tree
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
 
 X = np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32)
 I = np.array([0, -1, 9, 2], np.int32)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import corejax
 from corejax.extend import as_array
 from tests.lax_basic.structural_checks import DTYPES, assert_same, data
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
 
 s_ = np.s_
 X = data(4, 5, 3)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jax import lax as jax_lax
 
 import corejax
 from corejax import lax
 from corejax.extend import as_array, dtypes
+
+jax = pytest.importorskip("jax")
+jax_lax = jax.lax
 
 # shape of the operand, of the indices, dimension numbers, slice sizes
 CASES: list[tuple[Any, Any, Any, Any]] = [
