@@ -82,7 +82,7 @@ def calls(rounds: int) -> Iterator[Row]:
         "under vmap": lambda f: lambda: corejax.vmap(chain(f, 50))(x),
     }
     for kind, make in kinds.items():
-        a, b = timing.best_of_both(make(ours), make(theirs), 20 * rounds, 0.002)  # short: seldom interrupted
+        a, b = timing.best_of_each((make(ours), make(theirs)), 20 * rounds, 0.002)  # short: seldom interrupted
         yield Row(f"third-party primitive beside a built-in one, {kind}", a / b, 1.1, "ratio")
 
 

@@ -14,6 +14,10 @@ from corejax.array import Array as Array
 from corejax.avals import ShapedArray as ShapedArray
 from corejax.caches import clear_caches as clear_caches
 from corejax.config import config as config
+from corejax.config import enable_checks as enable_checks
+from corejax.config import enable_x64 as enable_x64
+from corejax.config import numpy_dtype_promotion as numpy_dtype_promotion
+from corejax.config import numpy_rank_promotion as numpy_rank_promotion
 from corejax.interpreters import host_programs as _host_programs
 from corejax.ir import ClosedJaxpr as ClosedJaxpr
 from corejax.ir import Jaxpr as Jaxpr

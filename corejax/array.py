@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,15 @@ from corejax.avals import ShapedArray, get_aval, ndarray_aval, python_scalar_ava
 from corejax.backends import Backend, backends
 from corejax.config import config
 from corejax.errors import PluginMissingError
-from corejax.trace import Tracer, escaped
+from corejax.trace import Tracer, bottom_trace, current_trace, escaped, in_context
+
+_DELETED = "the buffer of an array that was deleted"
 
 
 def _backend(buffer: Any = None) -> Backend:
     """Whose buffer it is; without one, who makes the buffer of an array that is on the host."""
+    if buffer is _DELETED:
+        raise RuntimeError("the array has been deleted: x.delete() gave up its value")
     found = backends.of_dispatcher if buffer is None else backends.of_buffer(buffer)
     if found is None:
         raise PluginMissingError("no backend is loaded, so there are no device buffers; install corejax-xla-backend")
@@ -109,6 +113,42 @@ class Array(ArrayMethods, metaclass=_ArrayType):
         buffer = _device_buffer(self)
         return set() if buffer is None else {_backend(buffer).device_of(buffer)}
 
+    @property
+    def device(self) -> Any:
+        """The device that holds the array; of one on the host the device that it would be put on."""
+        buffer = _device_buffer(self)
+        if buffer is not None:
+            return _backend(buffer).device_of(buffer)
+        backend, platform = backends.find()
+        return backend.devices(platform)[0]
+
+    def to_device(self, device: Any, /, *, stream: None = None) -> Array:
+        """The array on a device: itself where it is there.
+
+        Raises:
+            ValueError: a `stream`, which nothing here has.
+        """
+        if stream is not None:
+            raise ValueError(f"to_device: there are no streams to choose from, stream is None, got {stream!r}")
+        return placed(self, backends.of_device(device), device)
+
+    def copy_to_host_async(self) -> None:
+        """Nothing: a hint that has no use where the value on the host is a view of the device's."""
+
+    def on_device_size_in_bytes(self) -> int:
+        """Bytes of all elements."""
+        return self.aval.size * self.aval.dtype.itemsize
+
+    def is_deleted(self) -> bool:
+        """Whether `delete` was called."""
+        return _device_buffer(self) is _DELETED
+
+    def delete(self) -> None:
+        """Give up the value, and its memory once no view of it is left; using the array is an error from then on."""
+        _ = self.aval
+        self._buf = _DELETED
+        self._host = None
+
     def block_until_ready(self) -> Array:
         """Wait until the value is computed; returns the array."""
         buffer = _device_buffer(self)
@@ -128,10 +168,34 @@ class Array(ArrayMethods, metaclass=_ArrayType):
             return host.copy()
         return _sealed(host)
 
-    def __dlpack__(self, *, copy: bool | None = None, **options: Any) -> Any:
-        if copy is False:
-            raise BufferError("an array's memory is nobody else's to write to: it is exported as a copy only")
-        return np.array(self._fetch()).__dlpack__(**options)
+    def __dlpack__(
+        self,
+        *,
+        stream: None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """The value for another library: a read-only view for those that know read-only (DLPack 1.0), or a copy.
+
+        Raises:
+            BufferError: `copy=False` where a copy is needed, another device than the host, or a dtype that DLPack
+                lacks.
+        """
+        if dl_device not in (None, self.__dlpack_device__()):
+            raise BufferError(f"__dlpack__: an array is exported from the host, dl_device is (1, 0), got {dl_device}")
+        knows_read_only = max_version is not None and max_version[0] >= 1
+        if copy is False and not knows_read_only:
+            raise BufferError(
+                "__dlpack__: arrays are immutable, and a consumer of DLPack before 1.0 (max_version=None) could write "
+                "to the memory; copy=False needs max_version=(1, 0)"
+            )
+        if self.aval.dtype.kind == "V":
+            raise BufferError(
+                f"__dlpack__: NumPy exports no {self.aval.dtype.name}; export the bits, x.view('uint16') say"
+            )
+        host = np.array(self._fetch()) if copy or not knows_read_only else _sealed(self._fetch())
+        return host.__dlpack__(stream=stream, max_version=max_version)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)  # kDLCPU: the host view is what is exported
@@ -147,6 +211,12 @@ class Array(ArrayMethods, metaclass=_ArrayType):
     def tobytes(self, order: str = "C") -> bytes:
         """The elements' bytes."""
         return self._fetch().tobytes(order)  # type: ignore[arg-type]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape or in_context() or current_trace() is not bottom_trace():
+            return super().__iter__()  # parts of a program, if one is recorded
+        row = ShapedArray(self.shape[1:], self.dtype, self.weak_type)
+        return (Array(np.asarray(x, self.dtype), row) for x in self._fetch())
 
     def __bool__(self) -> bool:
         if self.aval.size != 1:
@@ -196,6 +266,12 @@ class Array(ArrayMethods, metaclass=_ArrayType):
         shape = f", shape={self.shape}" if self.aval.size == 0 else ""
         return f"Array({text}{shape}, dtype={self.aval.dtype.name}{weak})"
 
+    def _repr_html_(self) -> str:
+        head = f"<code>{self.aval.str_short(short_dtypes=False)}</code>"
+        if not 1 <= self.aval.ndim <= 2 or self.aval.size == 0:
+            return f"{head}<pre>{self}</pre>"
+        return f"{head}<table>{_html_rows(np.atleast_2d(self._fetch()))}</table>"
+
     def __str__(self) -> str:
         return str(self._fetch())
 
@@ -207,6 +283,27 @@ class Array(ArrayMethods, metaclass=_ArrayType):
 
     def __deepcopy__(self, memo: Any) -> Array:
         return self
+
+
+def _html_rows(matrix: np.ndarray[Any, Any]) -> str:
+    """Rows of an HTML table; of more than eleven rows or columns the first and last five, the others as dots."""
+
+    def shortened(cells: list[str], dots: str) -> str:
+        return "".join(cells if len(cells) <= 11 else [*cells[:5], dots, *cells[-5:]])
+
+    def shown(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """What of an axis is shown, and one element more where there are dots."""
+        return values if len(values) <= 11 else np.concatenate([values[:6], values[-6:]])
+
+    digits = np.get_printoptions()["precision"]
+    part = shown(shown(matrix).T).T
+    if part.dtype.kind == "V":  # of ml_dtypes
+        part = part.astype(np.float32)
+    rows = []
+    for row in part.tolist():
+        cells = [f"<td>{x:.{digits}g}</td>" if isinstance(x, float) else f"<td>{x}</td>" for x in row]
+        rows.append(f"<tr>{shortened(cells, '<td>…</td>')}</tr>")
+    return shortened(rows, "<tr><td>⋮</td></tr>")
 
 
 def buffer_of(array: Array, backend: Backend) -> Any:

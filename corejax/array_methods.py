@@ -5,13 +5,14 @@ Until a plugin has provided one, an operator's stub asks for the plugins to be l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import importlib
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from corejax.avals import ShapedArray
-from corejax.errors import DuplicateRegistrationError, PluginMissingError
+from corejax.errors import DuplicateRegistrationError, PluginError, PluginMissingError
 from corejax.provenance import Provenance
 from corejax.tables import Table
 
@@ -23,7 +24,7 @@ OPERATORS = (
     *(f"__{name}__" for name in BINARY),
     *(f"__r{name}__" for name in BINARY),
     *(f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge", "neg", "pos", "abs", "invert")),
-    *("__getitem__", "__round__"),
+    *("__getitem__", "__round__", "__array_namespace__"),
 )
 
 # Set by `corejax.plugins`: loads the plugins that were not loaded yet.
@@ -32,11 +33,33 @@ _loader: Callable[[], None] | None = None
 
 def _put(name: str, value: Any) -> None:
     if value is not None:
-        setattr(ArrayMethods, name, value)
+        setattr(ArrayMethods, name, _Deferred(name, value) if isinstance(value, str) else value)
     elif name in OPERATORS:
         setattr(ArrayMethods, name, _stub(name))
     elif name in vars(ArrayMethods):
         delattr(ArrayMethods, name)
+
+
+class _Deferred:
+    """A method of which a plugin has told the place: imported when it is first looked up, and then in its stead."""
+
+    __slots__ = ("name", "target")
+
+    def __init__(self, name: str, target: str) -> None:
+        self.name = name
+        self.target = target
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        module, _, attribute = self.target.partition(":")
+        found = getattr(importlib.import_module(module), attribute, None)
+        value = found.get(self.name) if isinstance(found, Mapping) else found
+        if value is None:
+            by = methods.provenance(self.name).owner
+            raise PluginError(f"array method {self.name!r} of {by} is to be at {self.target}; there is none")
+        if vars(ArrayMethods).get(self.name) is self:
+            setattr(ArrayMethods, self.name, value)
+        bind = getattr(type(value), "__get__", None)
+        return value if bind is None else bind(value, instance, owner)
 
 
 methods: Table[str, Any] = Table("array method", changed=_put, of_hooks=True)
@@ -105,10 +128,14 @@ class ArrayMethods:
             raise TypeError(f"iteration over a 0-d array: {self!r}")
         return (self[i] for i in range(self.shape[0]))  # type: ignore[index]
 
+    def __contains__(self, value: Any) -> bool:
+        equal: Any = self == value
+        return bool(equal.any()) if isinstance(equal, ArrayMethods) else bool(equal)
+
     def __setitem__(self, index: Any, value: Any) -> None:
         raise TypeError(
-            "arrays are immutable: x[index] = value is not defined. Make a new one, for example with "
-            "corejax.numpy.where or corejax.lax.dynamic_update_slice"
+            "arrays are immutable: x[index] = value is not defined. Make a new one: x = x.at[index].set(value), "
+            "and x = x.at[index].add(value) in place of x[index] += value"
         )
 
     def __getattr__(self, name: str) -> Any:
@@ -144,12 +171,13 @@ def provide(name: str, value: Any, *, override: bool = False, by: Provenance | N
 
     Args:
         name: of the attribute.
-        value: the method, or a property.
+        value: the method, or a property; or its place, `"module:object"`, from where it is imported when it is first
+            used. The object may be a mapping that has it under its name.
         override: replace another one, on purpose.
         by: who provides it, where that is not the caller.
 
     Raises:
-        ValueError: `name` is none that arrays could have.
+        ValueError: `name` is none that arrays could have, or `value` is text and no place.
         DuplicateRegistrationError: another plugin provides `name` and `override` is not given, or the kernel does.
     """
     owner = Provenance.of(value.fget if isinstance(value, property) else value, by)
@@ -158,4 +186,6 @@ def provide(name: str, value: Any, *, override: bool = False, by: Provenance | N
         raise DuplicateRegistrationError(f"array attribute {name!r} is the kernel's own; {owner} cannot provide it")
     if not word or (name.startswith("_") and name not in OPERATORS):
         raise ValueError(f"an array method's name is a public word or one of Python's binary operators', got {name!r}")
+    if isinstance(value, str) and value.count(":") != 1:
+        raise ValueError(f"array method {name!r}: a place is 'module:object', got {value!r}")
     methods.register(name, value, override=override, provenance=owner)

@@ -44,8 +44,16 @@ def attribute_to_rule(
         return
     registry, rule = found
     if registry.kind == "abstract_eval" and isinstance(error, TypeError | ValueError):
+        _name_function(error)
         return
     _note(error, primitive, source, f"This came out of the {registry.title}", rule.provenance, registry.kind)
+
+
+def _name_function(error: TypeError | ValueError) -> None:
+    """Begin what a type rule says with the function that the user called, where it does not name it: `celu: gt ...`."""
+    name = source_info.called_function()
+    if name and len(error.args) == 1 and isinstance(error.args[0], str) and name not in error.args[0]:
+        error.args = (f"{name}: {error.args[0]}",)
 
 
 def mark(error: BaseException, primitive: Primitive, kind: str | None = None) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax import dtypes
+from corejax import dtypes, source_info
 from corejax.config import config
 from corejax.memory import bytes_text
 
@@ -151,7 +151,7 @@ def ndarray_aval(x: np.ndarray[Any, Any] | np.generic) -> ShapedArray:
                 "program returns them"
             )
         else:
-            what = f"arrays of dtype {x.dtype} are not supported: expected booleans or numbers"
+            what = f"{source_info.by_caller()}arrays of dtype {x.dtype} are not supported: expected booleans or numbers"
         raise TypeError(what) from None
     return ShapedArray(x.shape, x.dtype)
 

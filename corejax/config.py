@@ -58,6 +58,12 @@ def _name(value: Any) -> str:
     return (value or "").strip()
 
 
+def _precision(value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"default_matmul_precision is a name such as 'highest', or None; got {value!r}")
+    return (value or "").strip() or None
+
+
 def _overrides(value: Any) -> bool | str:
     """All, none, or the selection's text, its words in one order: `"acme,-other"`."""
     words = sorted(filter(None, (word.strip() for word in str(value).split(","))))
@@ -73,6 +79,15 @@ def _filtering(value: Any) -> str:
     return mode
 
 
+def _one_of(name: str, *choices: str) -> Callable[[Any], str]:
+    def parse(value: Any) -> str:
+        if value not in choices:
+            raise ValueError(f"{name} must be {' or '.join(choices)}, got {value!r}")
+        return str(value)
+
+    return parse
+
+
 # name -> (default, parser of the environment's text, what it does)
 _SETTINGS: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
     "default_dtype_bits": (32, _bits, "width of dtypes made from Python scalars and by creation functions: 32 or 64"),
@@ -83,8 +98,34 @@ _SETTINGS: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
     "memory_limit": (0, _bytes, "bytes that one value or program may take; 0: what the machine has"),
     "backend": ("", _name, "name of the backend, or the platform, that programs are compiled for; empty: the first"),
     "traceback_filtering": ("auto", _filtering, "the library's frames in tracebacks: auto, off, remove_frames"),
+    "default_matmul_precision": (None, _precision, "precision of products for which none is given, by name"),
     "x64_compat": (False, _flag, "as JAX with x64 off: explicit 64-bit types, and NumPy's arrays, become 32 bits wide"),
+    "numpy_dtype_promotion": (
+        "standard",
+        _one_of("numpy_dtype_promotion", "standard", "strict"),
+        "which dtypes mix: standard, or strict: only Python's numbers yield to arrays",
+    ),
+    "numpy_rank_promotion": (
+        "allow",
+        _one_of("numpy_rank_promotion", "allow", "warn", "raise"),
+        "whether arrays of different ranks (but scalars) broadcast together: allow, warn, raise",
+    ),
 }
+
+# What JAX calls a setting -> the setting, and its value by JAX's.
+_JAX_NAMES: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "enable_x64": ("default_dtype_bits", lambda on: 64 if (on if isinstance(on, bool) else _flag(str(on))) else 32),
+    "enable_checks": ("check_jaxprs", lambda on: on),
+    "platforms": ("backend", lambda name: name),
+    "platform_name": ("backend", lambda name: name),
+}
+
+
+def _own_name(name: str, value: Any) -> tuple[str, Any]:
+    """A setting and its value, by JAX's name for it or its own; with the prefix `jax_` or without."""
+    name = name.removeprefix("jax_")
+    own, of_value = _JAX_NAMES.get(name, (name, None))
+    return own, value if of_value is None else of_value(value)
 
 
 class Setting(NamedTuple):
@@ -114,12 +155,27 @@ class Config:
             backend there is; `COREJAX_BACKEND`.
         traceback_filtering: "off" shows the library's own frames in tracebacks; "remove_frames" and "auto" (now the
             same) show the user's and plugin authors' only; `COREJAX_TRACEBACK_FILTERING`.
+        default_matmul_precision: precision of products for which none is given, "highest" say; None (default) leaves it
+            to the backend; `COREJAX_DEFAULT_MATMUL_PRECISION`.
         x64_compat: JAX's own x64-off behaviour: what is made with an explicit 64-bit type, and NumPy's arrays and
             scalars wherever they enter, become 32 bits wide; `COREJAX_X64_COMPAT`.
+        numpy_dtype_promotion: "standard" or "strict", where only Python's numbers yield to arrays, and arrays of two
+            dtypes do not mix; `COREJAX_NUMPY_DTYPE_PROMOTION`.
+        numpy_rank_promotion: whether arrays of different ranks, scalars aside, broadcast together: "allow", "warn",
+            "raise"; `COREJAX_NUMPY_RANK_PROMOTION`.
+        enable_x64: whether `default_dtype_bits` is 64: JAX's name, as `enable_checks` is for `check_jaxprs` and
+            `platforms` for `backend`; `update` and `override` take these, `COREJAX_ENABLE_X64` is read too.
         trace_settings: names of the settings that traces depend on.
     """
 
-    trace_settings = ("default_dtype_bits", "x64_compat", "rule_overrides")
+    trace_settings = (
+        "default_dtype_bits",
+        "x64_compat",
+        "rule_overrides",
+        "numpy_dtype_promotion",
+        "numpy_rank_promotion",
+        "default_matmul_precision",
+    )
 
     default_dtype_bits: int
     check_jaxprs: bool
@@ -129,7 +185,10 @@ class Config:
     memory_limit: int
     backend: str
     traceback_filtering: str
+    default_matmul_precision: str | None
     x64_compat: bool
+    numpy_dtype_promotion: str
+    numpy_rank_promotion: str
     _settings: Table[str, Setting]
     on_change: list[Callable[[], None]]  # called after any setting changes
 
@@ -138,6 +197,23 @@ class Config:
         own = {name: self._setting(name, default, parser) for name, (default, parser, _) in _SETTINGS.items()}
         self.__dict__["_settings"] = Table("setting", own, changed=self._put, refusal=_second, of_hooks=True)
         self.__dict__.update((name, setting.initial) for name, setting in own.items())
+        if (text := os.environ.get("COREJAX_ENABLE_X64")) is not None:
+            self.update("enable_x64", text)
+
+    @property
+    def enable_x64(self) -> bool:
+        """Whether dtypes are 64 bits wide by default."""
+        return self.default_dtype_bits == 64
+
+    @property
+    def enable_checks(self) -> bool:
+        """JAX's name for `check_jaxprs`."""
+        return self.check_jaxprs
+
+    @property
+    def platforms(self) -> str:
+        """JAX's name for `backend`."""
+        return self.backend
 
     @staticmethod
     def _setting(name: str, default: Any, parser: Callable[[str], Any]) -> Setting:
@@ -189,6 +265,7 @@ class Config:
             AttributeError: there is no such setting.
             ValueError: the value is not one that the setting takes.
         """
+        name, value = _own_name(name, value)
         setting = self._settings.get(name)
         if setting is None:
             raise AttributeError(f"no setting named {name!r}; there are {', '.join(sorted(self._settings))}")
@@ -229,7 +306,7 @@ class Config:
 
     def override(self, **settings: Any) -> Override:
         """Settings for the length of a `with` block (process-wide, like `update`)."""
-        return Override(self, settings)
+        return Override(self, dict(_own_name(name, value) for name, value in settings.items()))
 
     def overrides_are_on(self, plugin: str | None) -> bool:
         """Whether rules with which a plugin replaces others' are in force; those of no plugin (None) always are."""
@@ -240,7 +317,14 @@ class Config:
 
     def trace_key(self) -> tuple[Any, ...]:
         """What a cached trace depends on besides its arguments."""
-        return (self.default_dtype_bits, self.x64_compat, self.rule_overrides)
+        return (
+            self.default_dtype_bits,
+            self.x64_compat,
+            self.rule_overrides,
+            self.numpy_dtype_promotion,
+            self.numpy_rank_promotion,
+            self.default_matmul_precision,
+        )
 
     def __repr__(self) -> str:
         return "Config(" + ", ".join(f"{name}={getattr(self, name)!r}" for name in sorted(self._settings)) + ")"
@@ -273,3 +357,26 @@ class Override(Restoring):
 
 
 config = Config()
+
+
+# -- context managers under JAX's names ----------------------------------------------------------------------------
+
+
+def enable_x64(new_val: bool = True) -> Override:
+    """`config.override(default_dtype_bits=64)`, or 32: a context manager and decorator."""
+    return config.override(enable_x64=new_val)
+
+
+def enable_checks(new_val: bool = True) -> Override:
+    """`config.override(check_jaxprs=...)`: a context manager and decorator."""
+    return config.override(check_jaxprs=new_val)
+
+
+def numpy_dtype_promotion(new_val: str) -> Override:
+    """`config.override(numpy_dtype_promotion=...)`: a context manager and decorator."""
+    return config.override(numpy_dtype_promotion=new_val)
+
+
+def numpy_rank_promotion(new_val: str) -> Override:
+    """`config.override(numpy_rank_promotion=...)`: a context manager and decorator."""
+    return config.override(numpy_rank_promotion=new_val)

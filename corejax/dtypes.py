@@ -18,6 +18,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from corejax import source_info
 from corejax.config import config
 from corejax.errors import CorejaxError
 
@@ -27,8 +28,8 @@ DType = np.dtype[Any]
 class TypePromotionError(CorejaxError, ValueError):
     """Two dtypes have no implicit promotion.
 
-    Floats of 8 bits or fewer and integers of 4 or fewer mix only with their own type.
-    Cast one operand explicitly: `x.astype("float32")`.
+    Floats of 8 bits or fewer and integers of 4 or fewer mix only with their own type; under
+    `config.numpy_dtype_promotion = "strict"` every type does. Cast one operand explicitly: `x.astype("float32")`.
 
     Attributes:
         dtypes: the dtypes that were to be combined.
@@ -82,7 +83,7 @@ LONG_NAMES = {d.name: d for d in _KINDS}  # without NumPy's aliases, such as "in
 
 bool_ = np.dtype(np.bool_)
 _SMALL_FLOATS = frozenset(d for d, kind in _KINDS.items() if kind == "f" and d.itemsize == 1)
-_SMALL_INTS = frozenset(d for d, s in _SHORT_NAMES.items() if s in ("i1", "i2", "i4", "u1", "u2", "u4"))
+SMALL_INTS = frozenset(d for d, s in _SHORT_NAMES.items() if s in ("i1", "i2", "i4", "u1", "u2", "u4"))
 _WIDE = frozenset(np.dtype(t) for t in (np.int64, np.uint64, np.float64, np.complex128))
 
 # Kinds of weakly typed values, and their dtypes by width.
@@ -178,9 +179,23 @@ def _scalar_kind(x: Any) -> str | None:
     return kind
 
 
+def _explicit(d: Any) -> DType:
+    if isinstance(d, type | np.dtype) or (_scalar_kind(d) is None and not hasattr(d, "shape")):
+        try:
+            return dtype(d)
+        except TypeError as error:
+            raise TypeError(f"{source_info.by_caller()}{error}") from None
+    shown = f"{type(d).__name__} of shape {d.shape}" if hasattr(d, "shape") else f"{d!r} of type {type(d).__name__}"
+    raise TypeError(f"{source_info.by_caller()}a dtype is a type or the name of one, got {shown}")
+
+
 def canonicalize_dtype(d: Any) -> DType:
-    """What creation functions make of an explicit dtype: itself, or 32 bits under `config.x64_compat`."""
-    found = dtype(d)
+    """What creation functions make of an explicit dtype: itself, or 32 bits under `config.x64_compat`.
+
+    Raises:
+        TypeError: it is not a dtype, but a number or an array, say; names the function that the user called.
+    """
+    found = d if isinstance(d, np.dtype) and d in _KINDS else _explicit(d)
     if config.x64_compat and found in _WIDE and config.default_dtype_bits == 32:
         return _DEFAULTS[_KINDS[found]][32]
     return found
@@ -332,7 +347,7 @@ def inexact_dtype_of(d: Any) -> DType:
 # Each node of the lattice with those directly above it, by short name.
 _ABOVE: dict[str, tuple[str, ...]] = {
     "bool": ("i*",),
-    "i*": ("u8", "i8", *(_SHORT_NAMES[d] for d in _SMALL_INTS)),
+    "i*": ("u8", "i8", *(_SHORT_NAMES[d] for d in SMALL_INTS)),
     "u8": ("u16", "i16"),
     "u16": ("u32", "i32"),
     "u32": ("u64", "i64"),
@@ -351,14 +366,23 @@ _ABOVE: dict[str, tuple[str, ...]] = {
 }
 
 
+# Under `config.numpy_dtype_promotion = "strict"`: weakly typed values yield, and nothing else.
+_STRICTLY_ABOVE: dict[str, tuple[str, ...]] = {
+    "i*": ("f*", *(s for d, s in _SHORT_NAMES.items() if _KINDS[d] in "iu")),
+    "f*": ("c*", *(s for d, s in _SHORT_NAMES.items() if _KINDS[d] == "f")),
+    "c*": ("c64", "c128"),
+}
+
+
 @functools.cache
-def _upper_bounds(node: str) -> frozenset[str]:
-    return frozenset({node}).union(*(_upper_bounds(above) for above in _ABOVE.get(node, ())))
+def _upper_bounds(node: str, strict: bool) -> frozenset[str]:
+    above = (_STRICTLY_ABOVE if strict else _ABOVE).get(node, ())
+    return frozenset({node}).union(*(_upper_bounds(one, strict) for one in above))
 
 
-def _least_upper_bound(nodes: set[str]) -> str | None:
-    common = frozenset.intersection(*(_upper_bounds(node) for node in nodes))
-    return next((node for node in common if common <= _upper_bounds(node)), None)
+def _least_upper_bound(nodes: set[str], strict: bool) -> str | None:
+    common = frozenset.intersection(*(_upper_bounds(node, strict) for node in nodes))
+    return next((node for node in common if common <= _upper_bounds(node, strict)), None)
 
 
 def _node(d: DType, weak: bool) -> str:
@@ -369,16 +393,16 @@ def _node(d: DType, weak: bool) -> str:
 
 
 @functools.lru_cache(maxsize=4096)
-def _promote(bits: int, narrow: bool, pairs: tuple[tuple[DType, bool], ...]) -> tuple[DType, bool]:
+def _promote(bits: int, narrow: bool, strict: bool, pairs: tuple[tuple[DType, bool], ...]) -> tuple[DType, bool]:
     """The least upper bound; `narrow` makes 64-bit types that no operand has 32 bits wide."""
     dtypes = [d for d, _ in pairs]
     all_weak = all(weak for _, weak in pairs)
     if len(set(dtypes)) == 1:
         out, weak = dtypes[0], all_weak
     else:
-        bound = _least_upper_bound({_node(d, weak and not all_weak) for d, weak in pairs})
+        bound = _least_upper_bound({_node(d, weak and (strict or not all_weak)) for d, weak in pairs}, strict)
         if bound is None:
-            raise _no_promotion(pairs)
+            raise _no_strict_promotion(pairs) if strict else _no_promotion(pairs)
         weak = all_weak or bound.endswith("*")
         if bound.endswith("*"):
             # Eight bytes in, eight bytes out: int64 with uint64, or int64 with a Python float, is float64.
@@ -390,14 +414,27 @@ def _promote(bits: int, narrow: bool, pairs: tuple[tuple[DType, bool], ...]) -> 
     return out, weak and out is not bool_
 
 
+def _shown(pairs: tuple[tuple[DType, bool], ...]) -> str:
+    return " and ".join(("a weakly typed " if weak else "") + d.name for d, weak in dict.fromkeys(pairs))
+
+
+def _no_strict_promotion(pairs: tuple[tuple[DType, bool], ...]) -> TypePromotionError:
+    return TypePromotionError(
+        f"{source_info.by_caller()}no implicit promotion of {_shown(pairs)} under numpy_dtype_promotion='strict', "
+        "where only Python's numbers yield. Cast explicitly with x.astype(...), "
+        "or set numpy_dtype_promotion to 'standard'",
+        tuple(d for d, _ in pairs),
+    )
+
+
 def _no_promotion(pairs: tuple[tuple[DType, bool], ...]) -> TypePromotionError:
     strong = list(dict.fromkeys(d for d, weak in pairs if not weak)) or [d for d, _ in pairs]
-    small = [d for d in strong if d in _SMALL_FLOATS or d in _SMALL_INTS]
+    small = [d for d in strong if d in _SMALL_FLOATS or d in SMALL_INTS]
     others = [d for d in strong if d not in small]
-    shown = " and ".join(("a weakly typed " if weak else "") + d.name for d, weak in dict.fromkeys(pairs))
+    shown = _shown(pairs)
     target = (others or [_DEFAULTS["f" if any(d in _SMALL_FLOATS for d in small) else "i"][32]])[0]
     return TypePromotionError(
-        f"no implicit promotion of {shown}: so narrow a type mixes with no other of its kind, "
+        f"{source_info.by_caller()}no implicit promotion of {shown}: so narrow a type mixes with no other of its kind, "
         "lest precision change unseen. "
         f"Cast explicitly, for example the {small[0].name} operand with x.astype({target.name!r})",
         tuple(d for d, _ in pairs),
@@ -419,7 +456,7 @@ def lattice_result_type(*pairs: tuple[DType, bool]) -> tuple[DType, bool]:
     if not pairs:
         raise ValueError("lattice_result_type needs at least one (dtype, weak_type) pair")
     bits = config.default_dtype_bits
-    return _promote(bits, config.x64_compat and bits == 32, pairs)
+    return _promote(bits, config.x64_compat and bits == 32, config.numpy_dtype_promotion == "strict", pairs)
 
 
 def promote_types(a: Any, b: Any) -> DType:

@@ -103,6 +103,7 @@ from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr as partia
 from corejax.interpreters.rematerialization import Policy as Policy
 from corejax.interpreters.rematerialization import recompute_jaxpr as recompute_jaxpr
 from corejax.interpreters.rematerialization import recompute_rules as recompute_rules
+from corejax.interpreters.remembered import remembered as remembered
 from corejax.interpreters.staging import JitTracer as JitTracer
 from corejax.interpreters.staging import decomposed as decomposed
 from corejax.interpreters.staging import stage as stage
@@ -131,6 +132,7 @@ from corejax.memory import check_memory as check_memory
 from corejax.plugins import _manifest as manifest
 from corejax.plugins import examples_of as examples_of
 from corejax.plugins import exported as exported
+from corejax.plugins import exported_names as exported_names
 from corejax.plugins import is_import_from as _is_import_from
 from corejax.plugins import load_everything as load_everything
 from corejax.plugins import missing_name as missing_name
@@ -156,6 +158,7 @@ from corejax.rules import transpose_rules as transpose_rules
 from corejax.rules import vmap_rules as vmap_rules
 from corejax.rules import xla_translations as xla_translations
 from corejax.run_rule import mismatch as mismatch
+from corejax.source_info import called_function as called_function
 from corejax.source_info import describe as describe_source
 from corejax.source_info import locate as locate_source
 from corejax.source_info import register_internal as register_internal
@@ -272,6 +275,7 @@ __all__ = [  # noqa: RUF022  by section
     "parse_jaxpr",
     "register_param_type",
     "same_jaxpr",
+    "remembered",
     "stage",
     "stage_closed",
     "subjaxprs",
@@ -327,6 +331,7 @@ __all__ = [  # noqa: RUF022  by section
     "FlatFunction",
     "api_boundary",
     "arg_names",
+    "called_function",
     "check_arguments",
     "check_outputs",
     "describe_source",
@@ -343,6 +348,7 @@ __all__ = [  # noqa: RUF022  by section
     "Example",
     "examples_of",
     "exported",
+    "exported_names",
     "isolated_plugins",
     "load_everything",
     "manifest",

@@ -55,6 +55,33 @@ def capture(depth: int = 1) -> Source | None:
     return None
 
 
+def called_function() -> str:
+    """The name of the plugin's function that the user's line calls, for messages; "" where there is none to name."""
+    frame: FrameType | None = sys._getframe(1)
+    called: list[FrameType] = []
+    while frame is not None and _is_internal(frame.f_code.co_filename):
+        called.append(frame)
+        frame = frame.f_back
+    while called and called[-1].f_code.co_name == "call" and _of_kernel(called[-1]):
+        called.pop()  # what a decorator has put around the function
+    if not called or frame is None or _of_kernel(called[-1]):
+        return ""
+    name = called[-1].f_code.co_name
+    if name == "__call__":  # of an object with a name, as ufuncs have
+        name = getattr(called[-1].f_locals.get("self"), "__name__", "")
+    return "" if name.startswith(("_", "<")) else name
+
+
+def by_caller() -> str:
+    """The function that the user called, to begin a message with."""
+    name = called_function()
+    return f"{name}: " if name else ""
+
+
+def _of_kernel(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(_internal_prefixes[0])
+
+
 def scope_of(source: Source | None) -> Scope:
     """The scope of a place."""
     return source[2] if source is not None and len(source) > 2 else ()

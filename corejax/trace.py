@@ -438,6 +438,18 @@ class Tracer(ArrayMethods):
             "A NumPy function was called on a value that is being traced; use the corejax.numpy function of its name.",
         )
 
+    @property
+    def device(self) -> None:
+        """None: a traced value is wherever the program will run."""
+        return None
+
+    def to_device(self, device: Any, /, *, stream: None = None) -> Tracer:
+        """The value itself: a program runs on one device."""
+        return self
+
+    def __format__(self, spec: str) -> str:
+        return self._scalar(lambda value: format(value, spec), "format()", self.steering()) if spec else str(self)
+
     def __hash__(self) -> int:
         raise TypeError(f"unhashable type: {type(self).__name__}; tracers are compared elementwise")
 

@@ -90,5 +90,8 @@ class TranslationContext(Protocol):
     def call(self, closed: ClosedJaxpr, vals: Sequence[Any], name: str = "f") -> list[Any]:
         """Call a program as a private function, which is written once for each program object."""
 
+    def function(self, closed: ClosedJaxpr, name: str = "f") -> str:
+        """The symbol of a private function for a program, for attributes: `f"decomposition = @{symbol}"`."""
+
     def inline(self, closed: ClosedJaxpr, vals: Sequence[Any]) -> list[Any]:
         """Write a program's operations here; gives its results."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -68,6 +69,13 @@ def _take_leftovers() -> list[str]:
             found.append(f"{name} is {value!r}, expected {clean!r}")
             delattr(state, name)
     return found
+
+
+@pytest.fixture(autouse=True, scope="module")
+def collections_of_one_file() -> None:
+    """The garbage collector looks no more at what earlier files left: traces and programs by the million."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,6 @@
 """The cases: the same work written for corejax and for jax, and the ratio that the project wants."""
 
-from cases import basic, compiled, custom, loops
+from cases import basic, compiled, custom, large, loops, models, small
 from cases.registry import CASES, Case
 
-__all__ = ["CASES", "Case", "basic", "compiled", "custom", "loops"]
+__all__ = ["CASES", "Case", "basic", "compiled", "custom", "large", "loops", "models", "small"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-Sides = tuple[Callable[[], Any], Callable[[], Any]]
+Sides = tuple[Callable[[], Any], ...]
 
 
 @dataclass(frozen=True)
@@ -18,25 +18,33 @@ class Case:
     Attributes:
         name: what is timed.
         wanted: the ratio corejax / jax that the project wants.
-        make: gives the two sides, ready to be called over and over.
+        make: gives the two sides, ready to be called over and over; a third one is NumPy's, and the ratio then to the
+            better of the two.
+        short: whether rounds are many and short, which are seldom interrupted: for calls of microseconds.
     """
 
     name: str
     wanted: float | None
     make: Callable[[], Sides]
+    short: bool = False
 
 
 CASES: list[Case] = []
 
 
-def case(name: str, wanted: float | None) -> Callable[[Callable[[], Sides]], Callable[[], Sides]]:
+def case(name: str, wanted: float | None, short: bool = False) -> Callable[[Callable[[], Sides]], Callable[[], Sides]]:
     """Add a case."""
 
     def add(make: Callable[[], Sides]) -> Callable[[], Sides]:
-        CASES.append(Case(name, wanted, make))
+        CASES.append(Case(name, wanted, make, short))
         return make
 
     return add
+
+
+def blocking(lib: Any, f: Callable[[], Any]) -> Callable[[], Any]:
+    """`f`, its results computed when it returns."""
+    return lambda: lib.block_until_ready(f())
 
 
 X = np.arange(8, dtype=np.float32) / 8

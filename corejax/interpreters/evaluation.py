@@ -21,6 +21,8 @@ from corejax import observe
 from corejax.array import Array, as_array, host_value
 from corejax.attribution import attribute_to_rule
 from corejax.avals import ShapedArray, get_aval
+from corejax.errors import BackendError
+from corejax.interpreters import large_operations
 from corejax.interpreters.impl_results import as_promised, check_count, types_of
 from corejax.memory import LARGE, check_memory
 from corejax.ownership import SOLE, in_own_memory, owned
@@ -30,6 +32,8 @@ from corejax.source_info import describe, user_line
 from corejax.trace import Trace, Tracer, escaped, set_bottom, state
 
 _ndarray = np.ndarray
+LARGE_OPERATION = large_operations.SIZE
+left_by = large_operations.left_by
 
 # Impl rules that take NumPy arrays, ready to run; while somebody watches they report (`reporting_table`).
 host_rules: dict[Any, Callable[..., Any]] = {}
@@ -51,15 +55,17 @@ class EvalTrace(Trace, reports=True):
             return evaluate_on_arrays(primitive, args, params)
         vals = []
         avals = []
+        on_device = False
         for x in args:
             if type(x) is Array:
                 host = x._host
-                vals.append(x._fetch() if host is None else host)
                 avals.append(x.aval)
+                if host is None:
+                    on_device = True
             else:
                 aval, host = _convert(primitive, x)
-                vals.append(host)
                 avals.append(aval)
+            vals.append(host)
         key = tuple(avals)
         # What `primitive.abstract` does first, without the call: this is the path of every eager operation.
         avals_out = None if params else primitive._memo.get(key)
@@ -68,6 +74,12 @@ class EvalTrace(Trace, reports=True):
             for aval in avals_out or ():
                 if aval.nbytes > LARGE:
                     check_size(primitive, aval)
+        if avals_out and avals_out[0]._size >= LARGE_OPERATION and primitive in left_by:
+            outs = _evaluate_large(primitive, args, vals, avals, params, avals_out)
+            if outs is not None:
+                return outs
+        if on_device:
+            vals = [x._fetch() if val is None else val for x, val in zip(args, vals, strict=True)]
         run = _quiet.run or _new_context()
         try:
             try:
@@ -135,6 +147,16 @@ def evaluate_on_arrays(primitive: Primitive, args: Sequence[Any], params: dict[s
     avals_out = promised(primitive, tuple(x.aval for x in arrays), params)
     for aval in avals_out or ():
         check_size(primitive, aval)
+    return _run_on_arrays(rule, primitive, arrays, params, avals_out)
+
+
+def _run_on_arrays(
+    rule: Callable[..., Any],
+    primitive: Primitive,
+    arrays: Sequence[Array],
+    params: dict[str, Any],
+    avals_out: tuple[ShapedArray, ...] | None,
+) -> list[Any]:
     previous = state.trace
     try:
         state.trace = _bottom
@@ -148,9 +170,32 @@ def evaluate_on_arrays(primitive: Primitive, args: Sequence[Any], params: dict[s
         avals_out = types_of(primitive, out)
     if primitive.multiple_results:
         check_count(primitive, out, len(avals_out))
-    outs = list(out) if primitive.multiple_results else [out]
+        outs = list(out)
+    elif type(out) is Array and out.aval is avals_out[0]:
+        return [out]
+    else:
+        outs = [out]
     del out
     return [_boxed(primitive, o, aval) for o, aval in zip(owned(outs, ()), avals_out, strict=True)]
+
+
+def _evaluate_large(
+    primitive: Primitive,
+    args: Sequence[Any],
+    vals: Sequence[Any],
+    avals: Sequence[ShapedArray],
+    params: dict[str, Any],
+    avals_out: tuple[ShapedArray, ...],
+) -> list[Any] | None:
+    """What the derived rule gives; None where there is none, or it cannot run: in a process that was forked, say."""
+    rule = large_operations.derived_for(primitive, avals[-1])
+    if rule is None:
+        return None
+    arrays = [x if type(x) is Array else Array(v, a) for x, v, a in zip(args, vals, avals, strict=True)]
+    try:
+        return _run_on_arrays(rule, primitive, arrays, params, avals_out)
+    except BackendError:
+        return None
 
 
 def _boxed(primitive: Primitive, out: Any, aval: ShapedArray) -> Array:
@@ -220,6 +265,7 @@ _written_for_host = host_rules
 
 
 def _file(primitive: Any) -> None:
+    large_operations.follow(primitive)
     rule = impl_rules.ready(primitive)
     if rule is None or type(rule) is _OnArrays:
         _written_for_host.pop(primitive, None)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from sys import getrefcount
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,24 +44,72 @@ def _read_only(x: Any) -> Any:
     return x
 
 
-def _literals(jaxpr: Jaxpr) -> dict[Any, Any]:
-    found = jaxpr.memo.get("host_literals")
-    if found is None:
-        for eqn in jaxpr.eqns:  # once for each program, too
-            for v in eqn.outvars:
-                evaluation.check_size(eqn.primitive, v.aval, eqn.source_info)
-        atoms = [*jaxpr.outvars, *(v for eqn in jaxpr.eqns for v in eqn.invars)]
-        found = {v: np.array(host_value(v.val), dtype=v.aval.dtype) for v in atoms if type(v) is not Var}
-        for value in found.values():
+class _Step(NamedTuple):
+    """An equation whose variables are places in a list of values.
+
+    Attributes:
+        eqn: the equation.
+        primitive, params: its own.
+        places: of the operands.
+        out: place of the only result; None where there are several, or it is large (`large_operations`).
+        aval: type of the only result.
+        first: place of the first result; the others follow it.
+        dead: places of what nothing after it reads.
+    """
+
+    eqn: JaxprEqn
+    primitive: Any
+    params: dict[str, Any]
+    places: tuple[int, ...]
+    out: int | None
+    aval: Any
+    first: int
+    dead: tuple[int, ...]
+
+
+class _Plan(NamedTuple):
+    """A program as `_run_program` runs it. Places: constants, arguments, `literals`, then `results` results."""
+
+    literals: list[Any]
+    steps: list[_Step]
+    results: int
+    outs: list[int]
+
+
+def _plan(jaxpr: Jaxpr) -> _Plan:
+    found = jaxpr.memo.get("host_plan")
+    if found is not None:
+        return found  # type: ignore[no-any-return]
+    places: dict[Any, int] = {v: i for i, v in enumerate((*jaxpr.constvars, *jaxpr.invars))}
+    literals = []
+    for v in (*(v for eqn in jaxpr.eqns for v in eqn.invars), *jaxpr.outvars):
+        if type(v) is not Var and v not in places:
+            places[v] = len(places)
+            literals.append(value := np.array(host_value(v.val), dtype=v.aval.dtype))
             value.setflags(write=False)
-        jaxpr.memo["host_literals"] = found
-    return found
+    start = len(places)
+    steps = []
+    for eqn, dead in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
+        first = len(places)
+        for v in eqn.outvars:
+            evaluation.check_size(eqn.primitive, v.aval, eqn.source_info)
+            places[v] = len(places)
+        alone = eqn.outvars[0] if not eqn.primitive.multiple_results else None
+        if alone is not None and alone.aval.size >= evaluation.LARGE_OPERATION:
+            alone = None
+        out, aval = (None, None) if alone is None else (first, alone.aval)
+        operands = tuple(places[v] for v in eqn.invars)
+        gone = tuple(places[v] for v in dead)
+        steps.append(_Step(eqn, eqn.primitive, eqn.params, operands, out, aval, first, gone))
+    plan = _Plan(literals, steps, len(places) - start, [places[v] for v in jaxpr.outvars])
+    jaxpr.memo["host_plan"] = plan
+    return plan
 
 
 def _results(eqn: JaxprEqn, rule: Any, operands: list[Any]) -> list[Any]:
-    """Results of an equation whose rule gives several, or wants `Array`s (`rule` is None)."""
+    """Results of an equation whose rule gives several or large ones, or wants `Array`s (`rule` is None)."""
     primitive = eqn.primitive
-    if rule is None:
+    if rule is None or not primitive.multiple_results:
         arrays = [Array(x, v.aval) for x, v in zip(operands, eqn.invars, strict=True)]
         return [o._fetch() for o in evaluation.evaluate_on_arrays(primitive, arrays, eqn.params)]
     out = rule(*operands, **eqn.params)
@@ -78,34 +126,37 @@ def _results(eqn: JaxprEqn, rule: Any, operands: list[Any]) -> list[Any]:
 
 
 def _run_program(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
-    env: dict[Any, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), values, strict=True))
-    env.update(_literals(jaxpr))
+    literals, steps, results, outs = jaxpr.memo.get("host_plan") or _plan(jaxpr)
+    env: list[Any] = [*values, *literals, *(None,) * results]
     rules = evaluation.host_rules
     try:
-        for eqn, dead in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
-            primitive = eqn.primitive
+        for eqn, primitive, params, places, place, aval, first, dead in steps:
             rule = rules.get(primitive)
-            operands = [env[v] for v in eqn.invars]
-            if rule is None or primitive.multiple_results:
-                env.update(zip(eqn.outvars, _results(eqn, rule, operands), strict=True))
+            if rule is None or place is None:
+                found = _results(eqn, rule, [env[i] for i in places])
+                env[first : first + len(found)] = found
             else:
-                out = rule(*operands, **eqn.params)
-                v = eqn.outvars[0]
-                aval = v.aval
+                if len(places) == 2:
+                    out = rule(env[places[0]], env[places[1]], **params)
+                elif len(places) == 1:
+                    out = rule(env[places[0]], **params)
+                else:
+                    out = rule(*[env[i] for i in places], **params)
                 if type(out) is _ndarray and out.dtype is aval.dtype and out.shape == aval.shape:
                     sole = getrefcount(out) <= SOLE
                     if not sole or out.base is not None:
-                        out = in_own_memory(out, operands, sole)
+                        out = in_own_memory(out, [env[i] for i in places], sole)
                 else:
                     out = as_promised(primitive, out, aval, eqn.source_info)
                 out.setflags(False)  # type: ignore[call-arg]
-                env[v] = out
-            for v in dead:
-                del env[v]
+                env[place] = out
+                out = None
+            for i in dead:
+                env[i] = None
     except Exception as error:
         attribute_to_rule(error, primitive, eqn.source_info, "impl")
         raise
-    return [env[v] for v in jaxpr.outvars]
+    return [env[i] for i in outs]
 
 
 def _run_concrete(jaxpr: Jaxpr, values: list[Any]) -> list[Any] | None:

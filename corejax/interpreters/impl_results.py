@@ -1,6 +1,7 @@
 """What impl rules give: NumPy arrays of the types that abstract evaluation promised, or an error that names the rule.
 
-Python numbers and NumPy's scalars become arrays here; everything else has to be of the promised type already.
+Python numbers and NumPy's scalars become arrays here, and bytes integers of fewer than eight bits where these are
+promised; everything else has to be of the promised type already.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from corejax import dtypes
 from corejax.array import Array
 from corejax.attribution import mark
 from corejax.avals import ShapedArray, get_aval, ndarray_aval
@@ -19,6 +21,7 @@ from corejax.run_rule import mismatch, shown
 from corejax.source_info import Source, needed
 from corejax.trace import Tracer, escaped, state
 
+_BYTES = frozenset({np.dtype(np.int8), np.dtype(np.uint8)})
 _PYTHON_NUMBERS = {bool: "b", int: "iuVfc", float: "Vfc", complex: "c"}  # type -> kinds of dtypes that take it
 
 
@@ -45,6 +48,8 @@ def as_promised(
         if isinstance(given, Tracer):
             raise escaped(given, f"the impl rule of primitive {primitive.name!r}")
         out = given._fetch() if type(given) is Array else _from_python(given, aval)
+    if out.dtype in _BYTES and aval.dtype in dtypes.SMALL_INTS:
+        out = out.astype(aval.dtype)  # NumPy computes with bytes there, of which the lowest bits are right
     if out.dtype == aval.dtype and out.shape == aval.shape:
         return out if out.dtype is aval.dtype else np.array(out, aval.dtype)
     got = f"{out.dtype.name}[{','.join(map(str, out.shape))}]"

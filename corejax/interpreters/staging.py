@@ -87,12 +87,22 @@ class StagingTrace(Trace, reports=True):
                 atom = self.atom(x, primitive)
                 invars.append(atom)
                 avals.append(atom.aval)
-        outvars = [Var(aval) for aval in primitive.abstract(tuple(avals), params)]
+        key = tuple(avals)
+        # What `primitive.abstract` does first, without the call: this is the path of every traced operation.
+        avals_out = None if params else primitive._memo.get(key)
+        if avals_out is None:
+            avals_out = primitive.abstract(key, params)
         source = state.source
         if source is None:
             source = source_info.capture(3)
             if state.scope:
                 source = source_info.inside(state.scope, source)
+        if len(avals_out) == 1:
+            aval = avals_out[0]
+            var = Var(aval)
+            self.eqns.append(JaxprEqn(primitive, invars, [var], params, source))
+            return [JitTracer(self, aval, var)]
+        outvars = [Var(aval) for aval in avals_out]
         self.eqns.append(JaxprEqn(primitive, invars, outvars, params, source))
         return [JitTracer(self, v.aval, v) for v in outvars]
 

@@ -176,6 +176,13 @@ def exported(name: str) -> Any:
     return manager().exported(name)
 
 
+def exported_names(namespace: str) -> list[str]:
+    """The names that plugins export inside a namespace (`"lax"`), for its `__dir__`; nothing is imported."""
+    prefix = namespace + "."
+    names = (name.removeprefix(prefix) for name in manager().offered() if name.startswith(prefix))
+    return sorted(name for name in names if "." not in name)
+
+
 def __getattr__(name: str) -> Any:
     for module, names in _LATER.items():
         if name in names:

@@ -12,6 +12,7 @@ from corejax.errors import PluginError
 from corejax.plugins import _lazy_rules, _usable_manifests, hookspecs
 from corejax.plugins._discovery import by_name, installed_entry_points
 from corejax.plugins._example import Example
+from corejax.plugins._first_party import KNOWN_HOMES
 from corejax.plugins._loading import Loader, withdraw
 from corejax.plugins._manifest import Found, Manifest, find
 from corejax.plugins._missing_names import failure
@@ -157,6 +158,9 @@ class PluginManager:
 
     def may_export(self, name: str) -> bool:
         """Whether some plugin exports a name or a namespace around it, as far as can be told without loading."""
+        home = KNOWN_HOMES.get(name)
+        if home is not None and any(r.status != "off" and r.comes_from(home) for r in self.discover().values()):
+            return True  # no manifest has to be read
         manifests = self.usable_manifests()
         if manifests is None:
             return True

@@ -76,7 +76,11 @@ def corejax_export_namespaces() -> Mapping[str, str]:  # type: ignore[empty-body
 
 @hookspec(firstresult=True)
 def corejax_provide_array_methods() -> Mapping[str, Any]:  # type: ignore[empty-body]
-    """Operators, methods and properties of arrays and tracers, by name. Called when the plugin is loaded."""
+    """Operators, methods and properties of arrays and tracers, by name. Called when the plugin is loaded.
+
+    Each is a function or a property, or its place, `"acme_corejax.methods:cubed"`, from where it is imported when it is
+    first used. A mapping may be at the place that has several under their names.
+    """
 
 
 @hookspec(firstresult=True)

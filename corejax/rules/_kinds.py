@@ -11,7 +11,7 @@ impl_rules = RuleRegistry(
     @impl_rules.register({var})
     def {name}_impl(*arrays, **params):      # NumPy arrays in, NumPy arrays out
         return out""",
-    flags=("device",),
+    flags=("device", "large"),
 )
 abstract_eval_rules = RuleRegistry(
     "abstract_eval",

@@ -129,10 +129,16 @@ class RuleRegistry(WrittenRules, Mapping["Primitive", RuleFn]):
         Raises:
             MissingRuleError: none can be derived; says what a rule is derived from.
         """
+        return self._derived_rule(primitive)[1]
+
+    def _derived_rule(self, primitive: Primitive) -> tuple[Rule, RuleFn]:
+        """As `derived`, with what there is to say of the rule."""
+        load_rules(self.kind)  # ways to derive come with the lazy ones
         derivation, fn = self._derivation(primitive)
         if derivation is None or fn is None:
             raise self._error(_messages.underivable(self, primitive), primitive)
-        return self.adapt(primitive, fn, derivation.flags)
+        rule = Rule(fn, primitive.provenance, derivation.name, derivation.flags)
+        return rule, self.adapt(primitive, fn, derivation.flags)
 
     def _derivation(self, primitive: Primitive) -> tuple[Derivation, RuleFn] | tuple[None, None]:
         """The first derivation that gives a rule, and the rule; neither is kept."""

@@ -31,7 +31,6 @@ DTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "select_n": (lax.select_n, (F3 > 0, F3, I3)),
     "clamp": (lax.clamp, (I3, F3, F3)),
     "concatenate": (lambda x, y: lax.concatenate([x, y], 0), (F3, I3)),
-    "dot_general": (lambda x, y: lax.dot_general(x, y, (((0,), (0,)), ((), ()))), (F3, I3)),
     "pad": (lambda x, v: lax.pad(x, v, ((1, 1, 0),)), (F3, np.int32(0))),
     "dynamic_update_slice": (lambda x, u: lax.dynamic_update_slice(x, u, (i32(0),)), (F4, I3)),
 }

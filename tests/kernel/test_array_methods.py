@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 import corejax
 from corejax import array_methods
-from corejax.errors import DuplicateRegistrationError
+from corejax.errors import DuplicateRegistrationError, PluginError
 
 
 def test_a_method_is_provided_and_withdrawn() -> None:
@@ -20,6 +22,49 @@ def test_a_method_is_provided_and_withdrawn() -> None:
         del array_methods.methods["acme_rank"]
     with pytest.raises(AttributeError, match="acme_rank"):
         _ = corejax.numpy.ones(3).acme_rank
+
+
+@pytest.fixture
+def acme(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A module that is imported when what is in it is needed."""
+    module = ModuleType("acme_methods")
+    module.acme_rank = property(lambda self: self.ndim)  # type: ignore[attr-defined]
+    module.METHODS = {"acme_twice": lambda self: self + self, "acme_unit": 3}  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "acme_methods", module)
+    yield module
+    for name in [n for n in array_methods.methods if n.startswith("acme")]:
+        del array_methods.methods[name]
+
+
+def test_a_method_may_be_told_by_its_place(acme: Any) -> None:
+    x = corejax.numpy.ones((2, 3))
+    array_methods.provide("acme_rank", "acme_methods:acme_rank")
+    for name in ("acme_twice", "acme_unit"):
+        array_methods.provide(name, "acme_methods:METHODS")
+    assert x.acme_rank == 2 and corejax.vmap(lambda x: x * x.acme_rank)(x).sum() == 6
+    assert x.acme_twice().sum() == 12
+    assert corejax.Array.acme_twice is acme.METHODS["acme_twice"]
+    assert x.acme_unit == 3
+    assert array_methods.methods["acme_rank"] == "acme_methods:acme_rank"
+    del array_methods.methods["acme_rank"]
+    with pytest.raises(AttributeError, match="acme_rank"):
+        _ = x.acme_rank
+
+
+def test_a_method_that_is_not_at_its_place(acme: Any) -> None:
+    x = corejax.numpy.ones(3)
+    array_methods.provide("acme_three", "acme_methods:METHODS")
+    with pytest.raises(
+        PluginError, match=r"array method 'acme_three' of .* is to be at acme_methods:METHODS; there is none"
+    ):
+        x.acme_three()
+    acme.METHODS["acme_three"] = lambda self: 3
+    assert x.acme_three() == 3
+    array_methods.provide("acme_four", "no_such_module:four")
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
+        x.acme_four()
+    with pytest.raises(ValueError, match=r"array method 'acme_five': a place is 'module:object', got 'acme_methods'"):
+        array_methods.provide("acme_five", "acme_methods")
 
 
 @pytest.mark.parametrize("name", ["shape", "dtype", "__len__", "__iter__"])
@@ -34,5 +79,5 @@ def test_items_are_not_assigned(wrap: Any) -> None:
         x[0] = 1.0
         return x.sum()
 
-    with pytest.raises(TypeError, match=r"immutable.*where"):
+    with pytest.raises(TypeError, match=r"immutable.*x = x\.at\[index\]\.set\(value\)"):
         wrap(assign)(corejax.numpy.ones((2, 3)))

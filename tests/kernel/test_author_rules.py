@@ -15,6 +15,7 @@ from corejax.extend import (
     abstract_eval_rules,
     defjvp,
     defjvp_with_result,
+    dtypes,
     impl_rules,
     isolated_plugins,
     jvp_rules,
@@ -41,6 +42,21 @@ def isolated():
 
 def same(x):
     return x.strip_weak_type()
+
+
+def test_bytes_where_integers_of_fewer_bits_are_promised():
+    """NumPy computes with bytes there; the lowest bits are right, whatever overflowed."""
+    negated = Primitive("acme.negated", impl=np.negative, abstract_eval=lambda x: x)
+    for name in ("int4", "uint4"):
+        x = np.arange(8).astype(dtypes.dtype(name))
+        out = negated.bind(x)
+        assert out.dtype == x.dtype
+        expected = -np.arange(8) if name == "int4" else -np.arange(8) % 16
+        np.testing.assert_array_equal(np.asarray(out).astype(int), expected)
+    with pytest.raises(TypeError, match=r"gives int16\[8\] where its abstract-eval rule promises int4\[8\]"):
+        Primitive("acme.wide", impl=lambda x: x.astype(np.int16), abstract_eval=lambda x: x).bind(
+            np.zeros(8, dtypes.dtype("int4"))
+        )
 
 
 # -- an impl alone -------------------------------------------------------------------------------------------

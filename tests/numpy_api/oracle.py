@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -83,3 +83,43 @@ def check_compiled(f: Callable[..., Any], *args: Any, rtol: float | None = None)
     assert [types(x) for x in eager] == [types(x) for x in compiled]
     for x, y in zip(eager, compiled, strict=True):
         assert_close(x, y, rtol)
+
+
+def check_compiled_together(fs: Sequence[Callable[..., Any]], *args: Any, rtol: float | None = None) -> None:
+    """As `check_compiled`, of several functions in one program."""
+    check_compiled(lambda xp, *xs: [x for f in fs for x in outputs(f(xp, *xs))], *args, rtol=rtol)
+
+
+def check_gradients(fs: Sequence[Callable[..., Any]], x: Any, rtol: float = 1e-4) -> None:
+    """Derivatives of all `f(library, x)` are jax's: of one weighted sum of their elements, in one program."""
+    pytest.importorskip("jax")
+
+    def total(xp: Any, x: Any, fs: Sequence[Callable[..., Any]]) -> Any:
+        parts = [y for f in fs for y in outputs(f(xp, x)) if y.size]
+        return sum(xp.vdot(xp.cos(xp.arange(y.size) + 1.0 * i).astype(y.dtype), y).real for i, y in enumerate(parts))
+
+    def compare(fs: Sequence[Callable[..., Any]]) -> None:
+        ours = corejax.jit(corejax.grad(lambda x: total(jnp, x, fs)))(jnp.asarray(x))
+        theirs = jax.jit(jax.grad(lambda x: total(jax_numpy, x, fs)))(jax_numpy.asarray(x))
+        scale = float(np.max(np.abs(theirs), initial=1.0))
+        np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=rtol * scale)
+
+    try:
+        compare(fs)
+    except AssertionError:
+        for f in fs:  # which one it is
+            compare([f])
+        raise
+
+
+def check_mapped(fs: Sequence[Callable[..., Any]], *args: Any, rtol: float | None = None) -> None:
+    """All `f(jnp, *args)` mapped over batches of two, in one call, are those of each element."""
+    batches = [np.stack([a, a[::-1]]) for a in args]
+
+    def of_all(*xs: Any) -> list[Any]:
+        return [y for f in fs for y in outputs(f(jnp, *xs))]
+
+    mapped = corejax.vmap(of_all)(*batches)
+    for i in range(2):
+        for x, y in zip(mapped, of_all(*(jnp.asarray(b[i]) for b in batches)), strict=True):
+            assert_close(x[i], y, rtol)

@@ -123,7 +123,7 @@ def test_values_that_do_not_fit() -> None:
         jnp.array(2**40)
     with pytest.raises(OverflowError):
         jnp.array([2**31])
-    with pytest.raises(ValueError, match="inhomogeneous"):
+    with pytest.raises(ValueError, match="unequal lengths"):
         jnp.array([[1], [2, 3]])
 
 
@@ -194,6 +194,18 @@ RANGES: list[Callable[[Any], Any]] = [
     lambda xp: xp.linspace(0, 1, 0),
     lambda xp: xp.linspace(0, 1j, 5),
     lambda xp: xp.linspace(0, 1, 5, retstep=True),
+    lambda xp: xp.linspace(0, 10, 4, dtype="float16"),
+    lambda xp: xp.linspace(0, 3, 4, dtype="float16", retstep=True),
+    lambda xp: xp.linspace(0, 1, 3, False, True),
+    lambda xp: xp.linspace(np.zeros((2, 2), "float32"), np.ones(2, "float32"), 3, axis=1),
+    lambda xp: xp.logspace(0, 2, 5),
+    lambda xp: xp.logspace(0, 2, 5, False, 2),
+    lambda xp: xp.logspace(np.zeros(2, "float32"), 3, 4, base=3.0, dtype="float16", axis=1),
+    lambda xp: xp.logspace(1, 3, 3, dtype=int),
+    lambda xp: xp.geomspace(1, 1000, 4),
+    lambda xp: xp.geomspace(-1, -16, 5, endpoint=False),
+    lambda xp: xp.geomspace(np.array([1, 2], "float32"), 16, 4, axis=-1),
+    lambda xp: xp.geomspace(1, 8, 1),
     lambda xp: xp.eye(3),
     lambda xp: xp.eye(3, 4, k=1, dtype=int),
     lambda xp: xp.eye(0),
@@ -209,6 +221,30 @@ RANGES: list[Callable[[Any], Any]] = [
 @pytest.mark.parametrize("f", RANGES)
 def test_ranges(f: Callable[[Any], Any]) -> None:
     check(f, rtol=1e-6)
+
+
+def test_on_a_device() -> None:
+    device = corejax.devices()[0]
+    x = jnp.ones(2)
+    made = [
+        *(jnp.array([1, 2], device=device), jnp.asarray(x, device=device), jnp.astype(x, "int8", device=device)),
+        *(jnp.zeros(2, device=device), jnp.ones(2, int, device=device), jnp.empty(2, device=device)),
+        *(jnp.full(2, 3, device=device), jnp.full((2, 2), x, device=device), jnp.full_like(x, 1, device=device)),
+        *(jnp.zeros_like(x, device=device), jnp.ones_like(x, device=device), jnp.empty_like(x, device=device)),
+        *(jnp.arange(2, device=device), jnp.linspace(0, 1, 2, device=device), jnp.eye(2, device=device)),
+    ]
+    assert all(y.devices() == {device} for y in made)
+    assert corejax.jit(lambda: jnp.ones(2, device=device))().devices() == {device}
+    with pytest.raises(TypeError, match="device is one of"):
+        jnp.ones(2, device="nowhere")
+
+
+def test_copies() -> None:
+    x = np.ones(2, np.float32)
+    y = jnp.copy(x)
+    x[0] = 3
+    assert y.tolist() == [1, 1] and jnp.copy(y, "C") is y
+    assert jnp.astype(y, jnp.int8, copy=True).dtype == np.int8
 
 
 def test_lengths_that_are_traced() -> None:
@@ -228,6 +264,10 @@ def test_ranges_that_are_none() -> None:
         jnp.arange(0, 3, 0)
     with pytest.raises(ValueError, match="not negative"):
         jnp.linspace(0, 1, -1)
+    with pytest.raises(TypeError, match=r"logspace: the number of samples is an integer, got 2\.5"):
+        jnp.logspace(0, 1, 2.5)
+    with pytest.raises(ValueError, match="geomspace: axis 1"):
+        jnp.geomspace(1, 2, axis=1)
     with pytest.raises(ValueError, match="at least 2"):
         jnp.tril(jnp.ones(3))
     with pytest.raises(ValueError, match="negative"):
@@ -240,11 +280,11 @@ def test_ranges_that_are_none() -> None:
 def test_scalar_types_are_dtypes_and_functions() -> None:
     assert jnp.float32 == np.float32 == jnp.float32 == np.dtype("float32") and jnp.int32 != np.float32
     assert np.zeros(2, jnp.bfloat16).dtype == jnp.bfloat16  # NumPy takes them for dtypes
-    assert {jnp.float32: 1}[np.dtype("float32")] == 1
+    assert {jnp.float32: 1}[np.float32] == 1
     x = jnp.float32(3)
     assert type(x) is Array and x.dtype == np.float32 and not x.weak_type
     assert corejax.grad(lambda x: jnp.float16(x) * 2.0)(1.0) == 2
-    assert repr(jnp.bool_) == "corejax.numpy.bool_"
+    assert repr(jnp.bool_) == "corejax.numpy.bool"
 
 
 def test_dtype_functions() -> None:

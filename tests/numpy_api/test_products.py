@@ -52,6 +52,10 @@ SHAPES = {
     "outer": [((2,), (3,)), ((2, 2), (3,)), ((), (3,)), ((0,), (3,))],
     "vdot": [((3,), (3,)), ((2, 3), (3, 2)), ((), ())],
     "vecdot": [((3,), (3,)), ((2, 3), (3,)), ((2, 1, 3), (4, 3))],
+    "matvec": [((2, 3), (3,)), ((5, 2, 3), (3,)), ((2, 3), (4, 3)), ((5, 1, 2, 3), (4, 3)), ((0, 3), (3,))],
+    "vecmat": [((3,), (3, 2)), ((4, 3), (4, 3, 2)), ((3,), (4, 3, 2)), ((0,), (0, 2))],
+    "kron": [((2, 3), (4, 2)), ((3,), (4, 2)), ((2, 1, 2), (3,)), ((), (2,)), ((0, 2), (3,))],
+    "cross": [((3,), (3,)), ((2, 3), (3,)), ((4, 1, 3), (2, 3)), ((0, 3), (3,))],
 }
 ROWS = [(name, *shapes) for name, rows in SHAPES.items() for shapes in rows]
 
@@ -183,6 +187,13 @@ def test_einsum_is_few_equations() -> None:
         (lambda: jnp.einsum("ij->i", jnp.ones(3)), ValueError),
         (lambda: jnp.einsum("ii->i", jnp.ones((2, 3))), ValueError),
         (lambda: jnp.einsum("ij->ik", jnp.ones((2, 3))), ValueError),
+        (lambda: jnp.einsum("ij,jk->ik"), ValueError),
+        (lambda: jnp.einsum("i->i", jnp.ones(3), out=jnp.ones(3)), NotImplementedError),
+        (lambda: jnp.outer(jnp.ones(3), jnp.ones(3), jnp.ones((3, 3))), NotImplementedError),
+        (lambda: jnp.matvec(jnp.ones(3), jnp.ones(3)), ValueError),
+        (lambda: jnp.vecmat(jnp.ones(3), jnp.ones((2, 3))), TypeError),
+        (lambda: jnp.cross(jnp.ones(4), jnp.ones(3)), ValueError),
+        (lambda: jnp.cross(jnp.ones((2, 3)), jnp.ones(3), axisa=2), ValueError),
     ],
 )
 def test_what_does_not_fit(call: Any, error: type[Exception]) -> None:
@@ -193,8 +204,37 @@ def test_what_does_not_fit(call: Any, error: type[Exception]) -> None:
 def test_messages_name_both_shapes() -> None:
     with pytest.raises(TypeError, match=r"dot: axis 1 of f32\[2,3\] and axis 0 of f32\[2,4\].*got 3 and 2"):
         jnp.dot(jnp.ones((2, 3)), jnp.ones((2, 4)))
-    with pytest.raises(ValueError, match=r"label 'j' has size 3, and 2 in operand 1, f32\[2,4\]"):
+    with pytest.raises(ValueError, match=r"label 'j' has size 3, and 2 in operand 1, which has shape \(2, 4\)"):
         jnp.einsum("ij,jk", jnp.ones((2, 3)), jnp.ones((2, 4)))
+
+
+CROSSES = [
+    ((3, 4), (4, 3), {"axisa": 0, "axisc": 1}),
+    ((3, 2), (3, 2), {"axis": 0}),
+    ((2, 2), (2, 3), {}),
+    ((2, 2), (4, 1, 2), {}),
+]
+
+
+@pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
+@pytest.mark.parametrize(("a", "b", "options"), CROSSES)
+def test_cross(a: Any, b: Any, options: Any) -> None:
+    check(lambda xp, x, y: xp.cross(x, y, **options), array(*a), array(*b, seed=1))
+
+
+def test_vectors_are_conjugated() -> None:
+    x, y = array(4, 3, dtype="complex64"), array(3, 2, dtype="complex64", seed=1)
+    check(lambda xp, x, y: xp.vecmat(x, y), x, y)
+    check(lambda xp, x, y: xp.matvec(y.T, x), x, y)
+
+
+def test_paths() -> None:
+    operands = [jnp.ones(shape) for shape in ((2, 3), (3, 4), (4, 2))]
+    path, report = jnp.einsum_path("ij,jk,kl->il", *operands, optimize="greedy")
+    assert sorted(path[-1]) == [0, 1] and "ij,jk,kl->il" in str(report)
+    for given in (path, ["einsum_path", *path], tuple(path)):
+        np.testing.assert_allclose(jnp.einsum("ij,jk,kl->il", *operands, optimize=given), np.full((2, 2), 12))
+    assert jnp.einsum_path(operands[0], [0, 1], operands[1], [1, 2], [0, 2])[0] == [(0, 1)]
 
 
 @pytest.mark.parametrize("offset", [-1, 0, 2])

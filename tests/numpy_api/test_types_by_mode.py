@@ -47,6 +47,10 @@ INEXACT = [
     "reciprocal",
     "degrees",
     "radians",
+    "sinh",
+    "sinc",
+    "fabs",
+    "rint",
 ]
 OTHERS = [
     "floor",
@@ -65,6 +69,8 @@ OTHERS = [
     "isnan",
     "isinf",
     "isfinite",
+    "signbit",
+    "bitwise_count",
 ]
 UNARY = [*INEXACT, *OTHERS]
 BINARY = [
@@ -79,6 +85,9 @@ BINARY = [
     "equal",
     "logical_and",
     "bitwise_and",
+    "copysign",
+    "fmax",
+    "left_shift",
 ]
 REDUCTIONS = [
     "sum",
@@ -120,7 +129,15 @@ def differs(name: str, args: list[Any]) -> bool:
         return dtypes[0].kind in "biu"  # strong if the argument is
     # Booleans count as default integers.
     of_booleans = dtypes[0].kind == "b" and (name == "power" or all(d.kind == "b" for d in dtypes))
-    return of_booleans and name in ("square", "floor_divide", "remainder", "power", "fmod")
+    return of_booleans and name in (
+        "square",
+        "floor_divide",
+        "remainder",
+        "power",
+        "fmod",
+        "left_shift",
+        "bitwise_count",
+    )
 
 
 def of(library: Any, name: str) -> Any:

@@ -164,13 +164,13 @@ class Empty:
 def test_plugins_that_failed_or_have_nothing() -> None:
     with isolated_plugins() as manager:
         manager.register(Broken(), "broken", "1.0")
-        manager.register(Empty(), "empty", "1.0")
+        manager.register(Empty(), "bare", "1.0")
         load_everything()
-        assert chosen(["broken"]) == chosen(["empty"]) == []
+        assert chosen(["broken"]) == chosen(["bare"]) == []
         assert faults(["broken"]) == faults([]) == ["plugin 'broken' (broken 1.0) failed: OSError: no library"]
-        assert faults(["empty"]) == notes(["broken"]) == []
-        assert notes(["empty"]) == [
-            "plugin 'empty' (empty 1.0) has no primitives: there is nothing to check but its manifest"
+        assert faults(["bare"]) == notes(["broken"]) == []
+        assert notes(["bare"]) == [
+            "plugin 'bare' (bare 1.0) has no primitives: there is nothing to check but its manifest"
         ]
         with pytest.raises(KeyError, match=r"named .acme.cube.*; it may be of a plugin that failed: .*broken"):
             chosen(["acme.cube"])

@@ -12,11 +12,17 @@ corejax.plugins.load_everything()
 OWNERS = ("lax_basic", "control_flow", "xla_backend")
 NAMES = sorted(name for name, p in primitives.items() if p.provenance.plugin in OWNERS)
 SLICE = ("sin", "sub", "select_n", "reduce_prod", "pad", "dynamic_slice", "dot_general", "convert_element_type")
-FAST = [name for name in corejax_testing.CHECKS if name not in ("xla", "pairs", "triples", "special")]
+FAST = [name for name in corejax_testing.CHECKS if name not in ("xla", "pairs", "triples", "special", "extremes")]
 
 test_slice_of_lax_basic = corejax_testing.tests_for(*SLICE, checks=FAST, quick=True)
-test_pairs = corejax_testing.tests_for("mul", "reduce_max", checks=["pairs", "triples", "xla", "special"], quick=True)
-test_higher_order = corejax_testing.tests_for("control_flow", "xla_backend", quick=True)
+test_pairs = corejax_testing.tests_for(
+    "mul", "reduce_max", checks=["pairs", "triples", "xla", "special", "extremes"], quick=True
+)
+LONG = ("triples", "cost")
+HIGHER_ORDER = [name for name in corejax_testing.CHECKS if name not in LONG]
+
+test_higher_order = corejax_testing.tests_for("control_flow", "xla_backend", checks=HIGHER_ORDER, quick=True)
+test_loops_and_calls = corejax_testing.tests_for("scan", "xla_call", "custom_vjp_call", checks=LONG, quick=True)
 test_all = pytest.mark.slow(corejax_testing.tests_for("lax_basic", "control_flow", "xla_backend"))
 
 

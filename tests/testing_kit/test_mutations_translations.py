@@ -176,3 +176,43 @@ def test_rule_that_changes_weak_types(mistake: str) -> None:
 def test_batches_of_weakly_typed_numbers_stay_so(name: str) -> None:
     (result,) = verify(primitives[name], checks=["weak_results"])
     assert result.status == "passed", result.report()
+
+
+# -- dtypes, sizes and numbers that only the check `extremes` has ------------------------------------------------------
+
+
+def _not_of_a_byte(x: Any, y: Any) -> Any:
+    if x.itemsize == 1:
+        raise TypeError("data type '<f1' not understood")
+    return np.multiply(x, np.sin(y))
+
+
+def _wrong_in(dtype: str) -> Any:
+    def translation(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+        out = toys.mulsin_xla(ctx, in_avals, in_vals)
+        return ctx.op("negate", out, out=out.aval) if out.aval.dtype.name == dtype else out
+
+    return translation
+
+
+def _finite(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+    """Largest numbers in place of infinite ones."""
+    out = toys.mulsin_xla(ctx, in_avals, in_vals)
+    if out.aval.dtype != np.float32:
+        return out
+    most = float(np.finfo(np.float32).max)
+    return ctx.op("clamp", ctx.full(out.aval, -most), out, ctx.full(out.aval, most), out=out.aval)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule"),
+    [
+        ("impl", _not_of_a_byte),
+        ("xla_translation", _wrong_in("float8_e4m3fn")),
+        ("xla_translation", _finite),
+    ],
+)
+def test_mistake_in_one_dtype_or_number_is_caught(kind: str, rule: Any) -> None:
+    with toy("toy.mulsin", {kind: rule}) as primitive:
+        (result,) = verify(primitive, EXAMPLES["toy.mulsin"], checks=["extremes"], quick=True)
+    assert (result.failed, result.rule) == (True, kind), result.report()

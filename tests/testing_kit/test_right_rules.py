@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 
+from corejax.extend import Example, Primitive, ShapedArray, xla_translations
 from corejax_testing import verify
 from tests.testing_kit.toys import EXAMPLES, toy
 
@@ -29,3 +32,25 @@ def test_failures_by_design_have_to_fail() -> None:
         )
         (result,) = verify(primitive, [replace(example, fails={"values": "by mistake"})], checks=["values"])
         assert result.failed and "does not fail, though it was said to: by mistake" in result.message
+
+
+def test_terms_that_cancel_may_be_rounded_otherwise_when_compiled() -> None:
+    def logcosh(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+        (aval,), (x,) = in_avals, in_vals
+        twice = ctx.op("abs", ctx.op("add", x, x, out=aval), out=aval)
+        small = ctx.op("exponential", ctx.op("negate", twice, out=aval), out=aval)
+        rest = ctx.op("log_plus_one", small, out=aval)
+        total = ctx.op("add", ctx.op("abs", x, out=aval), rest, out=aval)
+        return ctx.op("subtract", total, ctx.full(aval, float(np.log(2))), out=aval)
+
+    def abstract_eval(x: ShapedArray) -> ShapedArray:
+        if x.dtype.name not in ("float32", "float64"):
+            raise TypeError(f"toy.logcosh takes float32 and float64, got {x.str_short()}")
+        return x
+
+    name = "toy.logcosh"
+    impl = lambda x: (np.logaddexp(x, -x) - np.log(2)).astype(x.dtype)
+    primitive = Primitive(name, impl=impl, abstract_eval=abstract_eval, tags=("elementwise",))
+    xla_translations.register(primitive)(logcosh)
+    (result,) = verify(primitive, [Example([ShapedArray((3,), np.float32)])], checks=["extremes"])
+    assert result.status == "passed", result.report()

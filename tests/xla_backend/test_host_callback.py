@@ -365,3 +365,16 @@ def test_a_callback_that_is_meant_is_an_own_rule() -> None:
     xla_translations.register(q, by="host callback")
     with pytest.raises(MissingRuleError, match="by 'host callback', which cannot be made: it needs an impl"):
         jit(q.bind)(X)
+
+
+@ignored
+@pytest.mark.parametrize("inner", [lambda f: f, jit], ids=["inlined", "called"])
+def test_a_reduction_refuses_to_call_back(inner: Any) -> None:
+    p = make(np.sin)
+    combine = inner(lambda x, y: p.bind(x) * y)
+    for f in (
+        lambda x: lax.reduce(x, 1.0, combine, (0,)),
+        lambda x: lax.reduce_window(x, 1.0, combine, (2,), (1,), "VALID"),
+    ):
+        with pytest.raises(NotImplementedError, match="combines elements with has a primitive that is called back"):
+            jit(f)(X)

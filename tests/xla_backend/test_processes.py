@@ -90,6 +90,23 @@ print("parent", f(X), g(X), float(pending[0, 0]))
 
 
 @needs_fork
+def test_large_operations_go_on_after_a_fork() -> None:
+    code = """
+big = jnp.ones(1 << 18)
+y = jnp.tanh(big)  # compiled
+
+def child():
+    print("child", attempt(lambda: float(y[0])), attempt(lambda: round(float(jnp.exp(y * 0 + 1).sum()) / big.size, 4)))
+
+in_fork(child)
+print("parent", round(float(jnp.exp(y * 0 + 1).sum()) / big.size, 4))
+"""
+    child, parent = run(FORKED + code).splitlines()
+    assert child.startswith("child 0.7615") and child.endswith("2.7183")
+    assert parent == "parent 2.7183"
+
+
+@needs_fork
 def test_a_fork_before_the_first_compilation_compiles() -> None:
     code = """
 f = corejax.jit(lambda x: x * 2)

@@ -196,7 +196,6 @@ ERRORS = [
     (lambda x: x[1.0], TypeError, "got 1.0 of type float"),
     (lambda x: x[x[0, 0]], TypeError, r"index of axis 0 is f32\[\]"),
     (lambda x: x[x[0]], TypeError, r"one of type f32\[3\]"),
-    (lambda x: x[True], NotImplementedError, "one boolean"),
     (lambda x: x[np.array([True, False, True])], IndexError, r"bool\[3\] does not fit the axes it indexes"),
     (lambda x: x[:, np.array([0, 1]), np.array([0])], IndexError, "too many indices"),
     (lambda x: x[np.array([0, 1]), np.array([0, 1, 2])], IndexError, "broadcast"),

@@ -13,7 +13,11 @@ import corejax.lax as lax
 from corejax.extend import ShapedArray, primitives
 from tests.integration.samples import names_of, samples
 
-AT_LEAST = {"concatenate": 1, "select_n": 2, "dynamic_slice": 1, "dynamic_update_slice": 2}
+AT_LEAST = {
+    **{"after_all": 0, "concatenate": 1, "sort": 1, "stack": 1},
+    **{"select_n": 2, "dynamic_slice": 1, "dynamic_update_slice": 2},
+}
+PAIRS = {"reduce", "reduce_window"}  # operands, and as many initial values
 
 
 @functools.cache
@@ -33,7 +37,8 @@ def test_number_of_operands(name: str) -> None:
         values = [np.zeros(a.shape, a.dtype) for a in (*avals, ShapedArray((3,), np.float32))[:number]]
         bind = lambda *xs: primitives[name].bind(*xs, **params)
         for wrap in (lambda f: f, corejax.make_jaxpr):
-            with pytest.raises(TypeError, match=rf"^{name} takes {least} operands?, got {number}"):
+            text = "operands and as many initial values" if name in PAIRS else f"{least} operands?"
+            with pytest.raises(TypeError, match=rf"^{name}:? takes {text}, got {number}"):
                 wrap(bind)(*values)
 
 

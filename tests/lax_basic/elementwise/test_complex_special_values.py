@@ -53,6 +53,8 @@ UNARY: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "square": (lax.square, LARGE),
     "cube": (lambda x: lax.integer_pow(x, 3), SPECIAL),
     "reciprocal": (jnp.reciprocal, EXTREME),
+    **{name: (getattr(lax, name), LARGE) for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")},
+    **{name: (getattr(lax, name), EXTREME) for name in ("sinh", "cosh")},
     "zeroth_power": (lambda x: lax.integer_pow(x, 0), SPECIAL),
     "exp2": (jnp.exp2, LARGE),
     "log2": (jnp.log2, EXTREME),

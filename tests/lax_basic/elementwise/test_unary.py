@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import corejax
 from corejax_lax_basic import lax
 from tests.lax_basic.support import (
+    BFLOAT16,
     assert_same,
     check_derivatives,
     check_vmap,
@@ -56,6 +57,18 @@ ROWS = [
     Row("tanh", "fc"),
     Row("logistic", "fc"),
     Row("square", "iufc"),
+    Row("reciprocal", "fc", 0.2),
+    Row("exp2", "fc"),
+    Row("cbrt", "f", 0.1),
+    Row("sinh", "fc"),
+    Row("cosh", "fc"),
+    Row("asin", "fc", -0.9, 0.9),
+    Row("acos", "fc", -0.9, 0.9),
+    Row("atan", "fc"),
+    Row("asinh", "fc"),
+    Row("acosh", "fc", 1.1, 3.0),
+    Row("atanh", "fc", -0.9, 0.9),
+    Row("round", "f"),
 ]
 ours = {row.name: getattr(lax, row.name) for row in ROWS}
 each_row = pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
@@ -65,6 +78,8 @@ each_row = pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
 def test_values_of_every_dtype(row: Row, jax: Any) -> None:
     theirs = jax.jit(getattr(jax.lax, row.name))
     for dtype in dtypes_of(row.kinds):
+        if row.name == "exp2" and dtype == BFLOAT16:
+            continue  # JAX multiplies by log(2) in 16 bits
         x = np.concatenate([extremes(dtype), sample(dtype, (8,))])
         with np.errstate(all="ignore"):
             expected = np.asarray(theirs(x))

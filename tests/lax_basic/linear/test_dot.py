@@ -166,11 +166,8 @@ ERRORS = [
     (lambda x: general((), (), (0,), (1,))(lax, x, x), TypeError, "batch axes"),
     (lambda x: general((2,), (0,))(lax, x, x), TypeError, r"lhs is f32\[2,3\]; not all of contracting axes \(2,\)"),
     (lambda x: general((0, 0), (0, 0))(lax, x, x), TypeError, "of lhs name an axis twice"),
-    (
-        lambda x: general((1,), (1,))(lax, x, x.astype(int)),
-        TypeError,
-        r"lhs f32\[2,3\] and rhs i32\[2,3\] differ in dtype",
-    ),
+    (lambda x: lax.dot_general(x, x, ((1,), (1,))), TypeError, r"dot_general: dimension_numbers are .* got \(\(1,"),
+    (lambda x: lax.dot(x, x[0], precision="best"), ValueError, "precision is None, one of 'default'.* got 'best'"),
     (lambda x: lax.dot(x, x), TypeError, "not vectors or matrices that can be multiplied"),
     (lambda x: lax.batch_matmul(x, x[0]), TypeError, "one rank"),
     (lambda x: x @ x, TypeError, r"last axis of f32\[2,3\] has size 3, axis 0 of f32\[2,3\] has size 2"),

@@ -66,7 +66,7 @@ def run(program: Program, x: Any, y: Any) -> Any:
 SIZES = st.just(0.0) | st.floats(1e-3, 3.0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(programs, st.integers(0, 2**32 - 1), SIZES)
 def test_random_programs(program: Program, seed: int, size: float) -> None:
     rng = np.random.default_rng(seed)

@@ -41,6 +41,7 @@ INT = np.int32
 
 CASES = [
     *(unary(n) for n in ("abs", "ceil", "cos", "exp", "expm1", "floor", "logistic", "neg", "sign", "sin", "tanh")),
+    *(unary(n) for n in ("asinh", "atan", "cbrt", "erf", "round", "sinh")),
     *(unary(n, -20, 20) for n in ("sin", "cos", "logistic", "tanh", "exp")),
     *(unary(n, 0.1, 5) for n in ("log", "sqrt", "rsqrt")),
     *(unary(n, -1, 5, known=0.1) for n in ("log", "sqrt", "rsqrt")),
@@ -106,6 +107,10 @@ CASES = [
     Case("reshape", lambda x: x.reshape(2, 6)),
     Case("rev", lambda x: x[::-1]),
     Case("slice", lambda x: lax.slice(x, (1, 0), (3, 4), (1, 2))),
+    Case("split", lambda x: lax.split(x, (1, 3), 1)),
+    Case("stack", lambda x, y: jnp.stack([x, y, W[:3, :4]], 1), ((3, 4), (3, 4))),
+    Case("tile", lambda x: jnp.tile(x, (2, 3))),
+    Case("unstack", lambda x: jnp.unstack(x, axis=1)),
     Case("squeeze", lambda x: jnp.squeeze(x, 1), ((3, 1, 2),)),
     Case("transpose", jnp.transpose),
     Case("convert_element_type", lambda x: x.astype("float16")),

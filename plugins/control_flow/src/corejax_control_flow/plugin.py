@@ -19,6 +19,7 @@ def corejax_register_primitives() -> None:
     """Import the modules that define primitives, and the rules beside them."""
     import corejax_control_flow.branches.cond
     import corejax_control_flow.checkpoint.checkpoint
+    import corejax_control_flow.custom.composite
     import corejax_control_flow.custom.custom_jvp
     import corejax_control_flow.custom.custom_vjp
     import corejax_control_flow.custom.custom_vmap
@@ -36,6 +37,7 @@ def corejax_register_rules(kind: str) -> None:
     """Translations lie apart, for nothing needs them until something is compiled."""
     if kind == "xla_translation":
         import corejax_control_flow.translations.checkpoint
+        import corejax_control_flow.translations.composite
         import corejax_control_flow.translations.cond
         import corejax_control_flow.translations.custom_linear_solve
         import corejax_control_flow.translations.custom_vjp
@@ -69,6 +71,12 @@ def corejax_export_names() -> dict[str, str]:
         "lax.while_loop": "corejax_control_flow.loops.while_loop:while_loop",
         "lax.fori_loop": "corejax_control_flow.loops.fori_loop:fori_loop",
         "lax.map": "corejax_control_flow.loops.map:map",
+        "lax.composite": "corejax_control_flow.custom.composite:composite",
+        "lax.cond_p": "corejax_control_flow.branches.cond_rules:cond_p",
+        "lax.linear_solve_p": "corejax_control_flow.solvers.custom_linear_solve:custom_linear_solve_p",
+        "lax.optimization_barrier_p": "corejax_control_flow.markers.optimization_barrier:optimization_barrier_p",
+        "lax.scan_p": "corejax_control_flow.loops.scan_rules:scan_p",
+        "lax.while_p": "corejax_control_flow.loops.while_rules:while_p",
         "lax.ProgressBar": "corejax_control_flow.loops.progress:ProgressBar",
     }
 

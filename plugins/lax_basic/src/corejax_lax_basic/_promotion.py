@@ -7,7 +7,8 @@ Python scalars stay Python scalars until the common dtype is known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,17 @@ from corejax.extend import Array, ShapedArray, Tracer, as_array, clears_cache, c
 from corejax_lax_basic._base.constants import asarray
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS, scalar_maker
 from corejax_lax_basic.conversion.convert import convert_element_type_p
-from corejax_lax_basic.shape.broadcasting import broadcast_shapes, broadcast_to
+from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p, broadcast_shapes
 
-__all__ = ["as_operand", "broadcast_operands", "convert_operand", "promote_dtypes", "promote_operands"]
+__all__ = [
+    "as_operand",
+    "broadcast_operands",
+    "check_rank_promotion",
+    "convert_operand",
+    "promote_dtypes",
+    "promote_operands",
+    "yielding_scalar",
+]
 
 _WEAK_SCALARS = frozenset({int, float, complex})
 _MEMO_LIMIT = 4096
@@ -28,6 +37,20 @@ _makers: dict[tuple[ShapedArray, type, int], _Maker | None] = {}
 _decisions: dict[Any, list[ShapedArray | None]] = {}
 for _memo in (_makers, _decisions):
     clears_cache(_memo.clear)
+
+_promotion = config.numpy_dtype_promotion
+
+
+def _promotion_changes() -> None:
+    """Forget what the other lattice decided."""
+    global _promotion
+    if _promotion != config.numpy_dtype_promotion:
+        _promotion = config.numpy_dtype_promotion
+        _makers.clear()
+        _decisions.clear()
+
+
+config.on_change.append(_promotion_changes)
 
 
 def as_operand(x: Any) -> Any:
@@ -62,8 +85,23 @@ def yielding_scalar(aval: Any, kind: type) -> _Maker | None:
         _makers.clear()
     dtype, weak = dtypes.result_type(aval, kind, return_weak_type_flag=True)
     yields = dtype == aval.dtype and weak == aval.weak_type
-    maker = _makers[key] = scalar_maker(dtype, weak) if yields else None
+    maker = _makers[key] = _remembering(scalar_maker(dtype, weak)) if yields else None
     return maker
+
+
+def _remembering(make: _Maker) -> _Maker:
+    """`make`, once for each small integer: programs are full of them. They are operands only, never results."""
+    small: dict[int, Array] = {}
+
+    def made(value: Any) -> Array:
+        if type(value) is int and -16 <= value <= 16:
+            found = small.get(value)
+            if found is None:
+                found = small[value] = make(value)
+            return found
+        return make(value)
+
+    return made
 
 
 # -- the contract of corejax.lax -----------------------------------------------------------------------------------
@@ -173,14 +211,54 @@ def broadcast_operands(*operands: Any, name: str = "") -> list[Any]:
     shapes = {x.aval.shape for x in operands if x.aval.shape} if len(operands) > 1 else ()
     if len(shapes) <= 1:
         return list(operands)
+    if config.numpy_rank_promotion != "allow":
+        check_rank_promotion(name, shapes)
+    key = tuple([x.aval.shape for x in operands])
+    found = _spreads.get(key)
+    if found is None:
+        if len(_spreads) >= _SPREADS_LIMIT:
+            _spreads.clear()
+        found = _spreads[key] = _spread(key, operands, name)
+    return [
+        x if params is None else broadcast_in_dim_p.bind(x, **params) for x, params in zip(operands, found, strict=True)
+    ]
+
+
+_SPREADS_LIMIT = 4096
+_spreads: dict[Any, list[dict[str, Any] | None]] = {}  # by shapes: parameters of `broadcast_in_dim`
+clears_cache(_spreads.clear)
+
+
+def _spread(shapes: Sequence[tuple[int, ...]], operands: Sequence[Any], name: str) -> list[dict[str, Any] | None]:
+    """How operands of these shapes get one shape: parameters of `broadcast_in_dim`, None for what stays as it is."""
     try:
-        shape = broadcast_shapes(*[x.aval.shape for x in operands if x.aval.shape])
+        shape = broadcast_shapes(*filter(None, shapes))
     except ValueError:
         if not name:
             raise
         shown = " and ".join(x.aval.str_short() for x in operands)
         raise ValueError(f"{name}: operands {shown} have shapes that do not broadcast together") from None
-    return [broadcast_to(x, shape) if x.aval.shape else x for x in operands]
+    return [
+        None if own in ((), shape) else {"shape": shape, "broadcast_dimensions": tuple(range(len(shape)))[-len(own) :]}
+        for own in shapes
+    ]
+
+
+def check_rank_promotion(name: str, shapes: Iterable[Sequence[int]]) -> None:
+    """Do what `config.numpy_rank_promotion` says of shapes that are to broadcast together; scalars always may.
+
+    Raises:
+        ValueError: the ranks differ, and the setting is "raise".
+    """
+    mode = config.numpy_rank_promotion
+    if mode == "allow" or len({len(shape) for shape in shapes if len(shape)}) < 2:
+        return
+    shown = " and ".join(str(tuple(shape)) for shape in sorted(map(tuple, shapes), key=len))
+    text = f"{name or 'an operation'}: shapes {shown} differ in rank, and numpy_rank_promotion is {mode!r}; "
+    text += "add the axes with x[None, :] or corejax.numpy.expand_dims"
+    if mode == "raise":
+        raise ValueError(text)
+    warnings.warn(text, stacklevel=2)
 
 
 def promote_operands(*operands: Any, inexact: bool = False, name: str = "") -> list[Any]:

@@ -17,14 +17,23 @@ def corejax_declare_api_version() -> int:
 @hookimpl
 def corejax_register_primitives() -> None:
     """Import every module that defines primitives."""
-    from corejax_lax_basic import lax  # noqa: F401
+    from corejax_lax_basic.lax import _import_all
+
+    _import_all()
 
 
 @hookimpl
 def corejax_register_rules(kind: str) -> None:
     """Translations live apart: nothing needs them until something is compiled."""
     if kind == "xla_translation":
+        corejax_register_primitives()  # of tables: each row is translated
         from corejax_lax_basic import translations  # noqa: F401
+
+
+@hookimpl
+def corejax_export_names() -> Mapping[str, str]:
+    """The context manager for a setting."""
+    return {"default_matmul_precision": "corejax_lax_basic.linear.precision:default_matmul_precision"}
 
 
 @hookimpl
@@ -34,11 +43,11 @@ def corejax_export_namespaces() -> Mapping[str, str]:
 
 
 @hookimpl
-def corejax_provide_array_methods() -> Mapping[str, Any]:
+def corejax_provide_array_methods() -> Mapping[str, str]:
     """Operators, indexing and methods of arrays and tracers."""
-    from corejax_lax_basic.arrays import indexing, methods, operators
+    from corejax_lax_basic.arrays import METHODS
 
-    return {**operators.OPERATORS, **methods.METHODS, **indexing.METHODS}
+    return METHODS
 
 
 @hookimpl

@@ -6,11 +6,11 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from corejax.extend import exported, missing_name
+from corejax.extend import exported, exported_names, missing_name, remembered
 
 
 def lazy_names(
-    namespace: str, modules: Mapping[str, str], names: dict[str, Any]
+    namespace: str, modules: Mapping[str, str], names: dict[str, Any], composite: str = ""
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` of a namespace.
 
@@ -19,18 +19,25 @@ def lazy_names(
         modules: by module of this package, the names that it has, separated by spaces; `abs=absolute` is the name `abs`
             for what the module calls `absolute`.
         names: the namespace's globals, with what needs no module; names that were used are kept there.
+        composite: functions of many primitives, whose eager calls are remembered as programs.
     """
     homes: dict[str, tuple[str, str]] = {}
     for module, text in modules.items():
         for name in text.split():
             public, _, written = name.partition("=")
             homes[public] = (module, written or public)
+    many = frozenset(homes[name] for name in composite.split())  # also under their other names
+    whole: dict[tuple[str, str], Any] = {}
     public_names = sorted({*homes, *(n for n in names if not n.startswith("_") and n != "annotations")})
 
     def __getattr__(name: str) -> Any:
         home = homes.get(name)
         if home is not None:
             found = getattr(importlib.import_module(f"corejax_numpy.{home[0]}"), home[1])
+            if home in many and home not in whole:
+                whole[home] = remembered(found)
+                whole[home].__module__ = f"corejax.{namespace}"  # where it is found again when it is unpickled
+            found = whole.get(home, found)
         elif name.startswith("_"):  # never exported by a plugin
             raise AttributeError(f"module 'corejax.{namespace}' has no attribute {name!r}")
         else:
@@ -41,6 +48,6 @@ def lazy_names(
         return found
 
     def __dir__() -> list[str]:
-        return sorted({*public_names, *(n for n in names if n.startswith("__"))})
+        return sorted({*public_names, *exported_names(namespace), *(n for n in names if n.startswith("__"))})
 
     return __getattr__, __dir__, public_names

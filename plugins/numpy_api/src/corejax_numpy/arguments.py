@@ -11,24 +11,27 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, as_array, dtypes, get_aval
+from corejax.extend import Array, Tracer, as_array, called_function, clears_cache, dtypes, get_aval
 from corejax_lax_basic import lax
+
+refuse_out = lax.refuse_out
 
 Axis = int | tuple[int, ...] | list[int] | None
 
 
-def operand(name: str, x: Any, position: int = 0) -> Any:
+def operand(name: str, x: Any, position: int | str = 0) -> Any:
     """An argument as an array or tracer, or as the Python scalar that it is.
 
     Raises:
-        TypeError: it is none of these, a list say; names the function and the argument's position.
+        TypeError: it is none of these, a list say; names the function and the argument's position, or its name.
     """
     if type(x) is Array:
         return x
     found = lax.as_operand(x)
     if found is NotImplemented:
+        where = f"at position {position}" if isinstance(position, int) else f"as {position}"
         raise TypeError(
-            f"{name} takes arrays and scalars, got {type(x).__name__} at position {position}; "
+            f"{name} takes arrays and scalars, got {type(x).__name__} {where}; "
             "make it an array with corejax.numpy.asarray"
         )
     return found
@@ -39,7 +42,7 @@ def operands(name: str, xs: Sequence[Any]) -> list[Any]:
     return [operand(name, x, i) for i, x in enumerate(xs)]
 
 
-def array_argument(name: str, x: Any, position: int = 0) -> Any:
+def array_argument(name: str, x: Any, position: int | str = 0) -> Any:
     """An argument as an array or tracer; Python scalars become weakly typed arrays.
 
     Raises:
@@ -53,10 +56,34 @@ def array_arguments(name: str, *xs: Any) -> list[Any]:
     return [array_argument(name, x, i) for i, x in enumerate(xs)]
 
 
+def no_out_or_where(name: str, out: Any, where: Any) -> None:
+    """Refuse the arguments of NumPy's ufuncs that write to an array.
+
+    Raises:
+        NotImplementedError: one is given.
+    """
+    if out is not None:
+        raise NotImplementedError(f"{name}: arrays are immutable, so there is no `out`; use the result")
+    if where is not None:
+        raise NotImplementedError(f"{name}: without `out` there is no `where`; use corejax.numpy.where on the result")
+
+
+_likes: dict[tuple[Any, ...], Array] = {}
+clears_cache(_likes.clear)
+
+
 def like(x: Any, value: Any) -> Array:
     """A Python number as a scalar of an array's dtype and weak type, so that it does not widen a result."""
     aval = get_aval(x)
-    return lax.make_scalar(value, aval.dtype, aval.weak_type)
+    if type(value) is not int:  # floats that are equal may differ, as zeros
+        return lax.make_scalar(value, aval.dtype, aval.weak_type)
+    key = (aval.dtype, aval.weak_type, value)
+    found = _likes.get(key)
+    if found is None:
+        if len(_likes) >= 1024:
+            _likes.clear()
+        found = _likes[key] = lax.make_scalar(value, aval.dtype, aval.weak_type)
+    return found
 
 
 def promote_dtypes(name: str, *xs: Any, inexact: bool = False) -> list[Any]:
@@ -80,7 +107,7 @@ def promote_dtypes(name: str, *xs: Any, inexact: bool = False) -> list[Any]:
 
 def promote(name: str, *xs: Any, inexact: bool = False) -> list[Any]:
     """Arguments as arrays in their common dtype and shape; those of rank 0 stay of rank 0."""
-    return lax.promote_operands(*operands(name, xs), inexact=inexact)
+    return lax.promote_operands(*operands(name, xs), inexact=inexact, name=name)
 
 
 def strong(x: Any) -> Any:
@@ -90,7 +117,7 @@ def strong(x: Any) -> Any:
 
 def to_bool(x: Any) -> Any:
     """Whether elements differ from zero; a boolean array as it is."""
-    return x if x.aval.dtype == dtypes.bool_ else lax.ne(x, like(x, 0))
+    return x if x.aval.dtype == dtypes.bool_ else lax.ne_p.bind(x, like(x, 0))
 
 
 def canonical_dtype(dtype: Any) -> Any:
@@ -108,37 +135,110 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
     sizes = tuple(shape) if sequence else (shape,)
     try:
         return tuple(operator.index(d) for d in sizes)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise TypeError(
-            f"Shapes must be 1D sequences of concrete values of integer type, got {shape}.\n{error}"
+            f"{_of('')}Shapes must be 1D sequences of concrete values of integer type, got {shape}.\n{error}"
         ) from None
 
 
-def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:
+def sequence(name: str, values: Any, what: str) -> list[Any]:
+    """An argument that is several things one after another, as a list.
+
+    Raises:
+        TypeError: it is not a sequence; names function, argument and value.
+    """
+    try:
+        given = None if isinstance(values, str | dict | set) else list(values)
+    except TypeError:  # not iterable, or an array without axes
+        given = None
+    if given is None:
+        raise TypeError(f"{name}: {what} is a sequence, got {values!r} of type {type(values).__name__}")
+    return given
+
+
+def function_argument(name: str, f: Any, what: str) -> Callable[..., Any]:
+    """An argument that is called.
+
+    Raises:
+        TypeError: it cannot be; names function, argument and value.
+    """
+    if not callable(f):
+        raise TypeError(f"{name}: {what} is a function, got {f!r} of type {type(f).__name__}")
+    return f  # type: ignore[no-any-return]
+
+
+def is_several(x: Any) -> bool:
+    """Whether an argument that may be one number is a sequence of them."""
+    return isinstance(x, tuple | list | range) or getattr(x, "ndim", 0) > 0
+
+
+def static_int(name: str, value: Any, what: str, least: int | None = None) -> int:
+    """An integer that has to be known now, a size say.
+
+    Args:
+        name: the function, for messages; "" is the one that the user called.
+        value: the argument.
+        what: the argument's name.
+        least: the least one that makes sense, for sizes; a size is one that an index can count.
+
+    Raises:
+        ConcretizationTypeError: it is traced; says by what.
+        TypeError: it is not an integer.
+        ValueError: it is less than `least`, or too large for a size.
+    """
+    try:
+        found = operator.index(value)
+    except (TypeError, ValueError) as error:
+        where = _of(name, what)
+        if isinstance(value, Tracer) and isinstance(error, TypeError):
+            error.add_note(f"{where}{what} is a static integer.")
+            raise
+        raise TypeError(f"{where}{what} is an integer, got {value!r} of type {type(value).__name__}") from None
+    if least is not None and not least <= found < 2**63:
+        right = "less than 2**63" if found > least else f"{least} or more" if least else "not negative"
+        raise ValueError(f"{_of(name, what)}{what} is {right}, got {found}")
+    return found
+
+
+def canonical_axis(axis: Any, ndim: int, what: str = "axis", name: str = "") -> int:
     """An axis counted from the front.
+
+    Args:
+        axis: the axis, an integer.
+        ndim: the number of axes of the array.
+        what: the argument, for messages.
+        name: the function, for messages.
 
     Raises:
         TypeError: it is not an integer.
         ValueError: there is no such axis.
     """
-    index = operator.index(axis)
+    index = static_int(name, axis, what)
     if not -ndim <= index < ndim:
-        raise ValueError(f"{what} {index} is out of bounds for array of dimension {ndim}")
+        raise ValueError(f"{_of(name, what)}{what} {index} is out of bounds for array of dimension {ndim}")
     return index % ndim
 
 
-def canonical_axes(axis: Any, ndim: int, what: str = "axis") -> tuple[int, ...]:
+def _of(name: str, what: str = "") -> str:
+    """What begins a message: the function that the user called, or the one named; nothing if `what` has it."""
+    name = "" if ": " in what else called_function() or name
+    return f"{name}: " if name else ""
+
+
+def canonical_axes(axis: Any, ndim: int, what: str = "axis", name: str = "") -> tuple[int, ...]:
     """Axes counted from the front, in the order given: all of them for None, one for an integer.
 
     Raises:
+        TypeError: one is not an integer.
         ValueError: there is no such axis, or one is given twice.
     """
     if axis is None:
         return tuple(range(ndim))
-    given = tuple(axis) if isinstance(axis, tuple | list | range | np.ndarray) else (axis,)
-    axes = tuple(canonical_axis(a, ndim, what) for a in given)
-    if len(set(axes)) != len(axes):
-        raise ValueError(f"duplicate value in {what}: {given}")
+    several = isinstance(axis, tuple | list | range) or (isinstance(axis, np.ndarray) and axis.ndim > 0)
+    given = tuple(axis) if several else (axis,)
+    axes = tuple([canonical_axis(a, ndim, what, name) for a in given])
+    if len(axes) > 1 and len(set(axes)) != len(axes):
+        raise ValueError(f"{_of(name, what)}duplicate value in {what}: {given}")
     return axes
 
 
@@ -157,11 +257,39 @@ def concrete(name: str, x: Any) -> Any:
     return x.item()
 
 
+def is_known(x: Any) -> bool:
+    """Whether an argument has its values while tracing: anything but tracers."""
+    return not isinstance(x, Tracer)
+
+
+def known_array(name: str, x: Any, instead: str = "") -> np.ndarray:
+    """The values of an argument that have to be known now, for the shape of a result is made of them.
+
+    Args:
+        name: the function, for messages.
+        x: the argument.
+        instead: what to do where it is traced, for messages.
+
+    Raises:
+        ConcretizationTypeError: it is traced; says by what.
+    """
+    try:
+        return np.asarray(x)
+    except ValueError:
+        raise ValueError(f"{name}: sequences of unequal lengths are no array, got {x!r}") from None
+    except TypeError as error:
+        if isinstance(x, Tracer):
+            advice = f"; {instead}" if instead else ""
+            error.add_note(f"{name}: the size of the result depends on these values, and sizes are static{advice}.")
+        raise
+
+
 def documented(name: str, doc: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a generated function the name and docstring of a row of a table."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         function.__name__ = function.__qualname__ = name
+        function.__code__ = function.__code__.replace(co_name=name)  # which tracebacks and messages show
         function.__doc__ = doc
         return function
 

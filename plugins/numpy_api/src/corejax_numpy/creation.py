@@ -13,18 +13,28 @@ from corejax.extend import (
     ShapedArray,
     Tracer,
     as_array,
+    called_function,
     dtypes,
     get_aval,
     is_array_like,
     recording_trace,
 )
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import canonical_dtype, canonical_shape, operand
+from corejax_numpy.arguments import canonical_dtype, canonical_shape, operand, static_int
+from corejax_numpy.devices import on_device
 
 # -- out of values -----------------------------------------------------------------------------------------------
 
 
-def array(object: Any, dtype: Any = None, copy: bool | None = True, order: str | None = "K", *, ndmin: int = 0) -> Any:
+def array(
+    object: Any,
+    dtype: Any = None,
+    copy: bool | None = True,
+    order: str | None = "K",
+    *,
+    ndmin: int = 0,
+    device: Any = None,
+) -> Any:
     """An array with the value of `object`.
 
     Args:
@@ -35,6 +45,7 @@ def array(object: Any, dtype: Any = None, copy: bool | None = True, order: str |
             False: a copy is an error.
         order: accepted as NumPy's; arrays have no memory layout.
         ndmin: least number of axes; new ones come first.
+        device: where the result is to be; None leaves it where it is made.
 
     Returns:
         The array. Only a scalar without a `dtype` is weakly typed. Where a program is being traced it is a constant
@@ -55,14 +66,28 @@ def array(object: Any, dtype: Any = None, copy: bool | None = True, order: str |
             "leave `copy` out"
         )
     out = _from_object(object, dtype)
-    if out.ndim < ndmin:
+    if ndmin and out.ndim < (ndmin := _rank(ndmin)):
         out = lax.expand_dims(out, tuple(range(ndmin - out.ndim)))
-    return _traced(out)
+    return on_device(_traced(out), device)
 
 
-def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None) -> Any:
+def _rank(ndmin: Any) -> int:
+    rank = static_int("array", ndmin, "ndmin")
+    if rank > 64:
+        raise ValueError(f"array: an array has 64 axes at most, got ndmin {rank}")
+    return rank
+
+
+def asarray(
+    a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, device: Any = None
+) -> Any:
     """As `array`: a NumPy array is copied, for its owner may write to it; `copy=False` refuses to."""
-    return array(a, dtype, copy, order)
+    return array(a, dtype, copy, order, device=device)
+
+
+def copy(a: Any, order: str | None = None) -> Any:
+    """An array with the value of `a`; an array is its own copy, since nobody can write to it."""
+    return array(a, order=order or "K")
 
 
 def _needs_copy(obj: Any, dtype: Any) -> bool:
@@ -87,11 +112,30 @@ def _from_object(obj: Any, dtype: Any) -> Any:
 
 def _host_array(value: Any, dtype: Any) -> Array:
     """A NumPy array or Python numbers as an array, converted on the host."""
+    if lax.is_python_scalar(value):
+        return lax.make_scalar(value, dtype)
+    if not isinstance(value, np.ndarray | np.generic):
+        return _from_numbers(value, dtype)
     with np.errstate(all="ignore"):
-        if isinstance(value, np.ndarray) and dtypes.is_complex(value.dtype) and not dtypes.is_complex(dtype):
+        if dtypes.is_complex(value.dtype) and not dtypes.is_complex(dtype):
             value = value.real
         value = np.array(value, dtype)
         return Array(value, get_aval(value))
+
+
+def _from_numbers(sequence: list[Any], dtype: Any) -> Array:
+    """Nested lists of numbers as an array."""
+    try:
+        with np.errstate(all="ignore"):
+            value = np.array(sequence, dtype)
+    except (OverflowError, TypeError, ValueError) as error:
+        name = called_function() or "array"
+        if isinstance(error, OverflowError):
+            raise OverflowError(f"{name}: a Python number in the list is out of bounds for {dtype.name}") from None
+        if isinstance(error, TypeError):
+            raise TypeError(f"{name}: the list does not become {dtype.name}: {error}") from None
+        raise ValueError(f"{name}: nested sequences of unequal lengths do not make an array: {sequence!r}") from None
+    return Array(value, get_aval(value))
 
 
 def _leaves(sequence: Sequence[Any]) -> Iterator[Any]:
@@ -144,13 +188,14 @@ def _traced(x: Any) -> Any:
 # -- of one value ------------------------------------------------------------------------------------------------
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """An array of one value, or of an array broadcast to `shape`.
 
     Args:
         shape: sizes of the axes, or one size.
         fill_value: the value.
         dtype: dtype of the result; by default the value's own, weakly typed for a Python number.
+        device: where the result is to be.
 
     Raises:
         TypeError: `shape` is not made of concrete integers.
@@ -158,35 +203,37 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     """
     dtype = canonical_dtype(dtype)
     if lax.is_python_scalar(fill_value) and dtype is not None:
-        return _filled(shape, _host_array(fill_value, dtype))
+        return _filled(shape, _host_array(fill_value, dtype), device)
     fill_value = _from_object(fill_value, dtype)
-    return _filled(shape, fill_value) if fill_value.ndim == 0 else lax.broadcast_to(fill_value, canonical_shape(shape))
+    if fill_value.ndim == 0:
+        return _filled(shape, fill_value, device)
+    return on_device(lax.broadcast_to(fill_value, canonical_shape(shape)), device)
 
 
-def _filled(shape: Any, value: Any) -> Any:
-    return lax.broadcast_in_dim(value, shape, ())
+def _filled(shape: Any, value: Any, device: Any = None) -> Any:
+    return on_device(lax.broadcast_in_dim(value, shape, ()), device)
 
 
-def zeros(shape: Any, dtype: Any = None) -> Any:
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """An array of zeros; floating by default."""
-    return _filled(shape, lax.make_scalar(0, _or_float(dtype)))
+    return _filled(shape, lax.make_scalar(0, _or_float(dtype)), device)
 
 
-def ones(shape: Any, dtype: Any = None) -> Any:
+def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """An array of ones; floating by default."""
-    return _filled(shape, lax.make_scalar(1, _or_float(dtype)))
+    return _filled(shape, lax.make_scalar(1, _or_float(dtype)), device)
 
 
-def empty(shape: Any, dtype: Any = None) -> Any:
+def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """An array whose elements mean nothing (they are zero); floating by default."""
-    return zeros(shape, dtype)
+    return zeros(shape, dtype, device=device)
 
 
 def _or_float(dtype: Any) -> Any:
     return dtypes.default_float_dtype() if dtype is None else canonical_dtype(dtype)
 
 
-def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
+def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
     """An array of one value, of the shape and dtype of another (weakly typed if that is), unless given others.
 
     Args:
@@ -194,14 +241,16 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
         fill_value: a scalar, or an array that broadcasts to the shape.
         dtype: dtype of the result.
         shape: shape of the result.
+        device: where the result is to be.
     """
     aval = _aval_of(a)
     shape = aval.shape if shape is None else canonical_shape(shape)
     weak = dtype is None and aval.weak_type
     dtype = aval.dtype if dtype is None else canonical_dtype(dtype)
     if lax.is_python_scalar(fill_value):
-        return _filled(shape, lax.make_scalar(fill_value, dtype, weak))
-    return lax.broadcast_to(lax.convert_element_type(_from_object(fill_value, None), dtype), shape)
+        return _filled(shape, lax.make_scalar(fill_value, dtype, weak), device)
+    value = lax.convert_element_type(_from_object(fill_value, None), dtype)
+    return on_device(lax.broadcast_to(value, shape), device)
 
 
 def _aval_of(a: Any) -> ShapedArray:
@@ -212,21 +261,29 @@ def _aval_of(a: Any) -> ShapedArray:
     raise TypeError(f"expected an array or something with shape and dtype, got {type(a).__name__}")
 
 
-def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
+def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
     """Zeros of the shape and dtype of another array, unless given others."""
-    return full_like(a, 0, dtype, shape)
+    return full_like(a, 0, dtype, shape, device=device)
 
 
-def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
+def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
     """Ones of the shape and dtype of another array, unless given others."""
-    return full_like(a, 1, dtype, shape)
+    return full_like(a, 1, dtype, shape, device=device)
 
 
-def empty_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
+def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
     """An array whose elements mean nothing (they are zero), of the shape and dtype of another."""
-    return full_like(a, 0, dtype, shape)
+    return full_like(prototype, 0, dtype, shape, device=device)
 
 
-def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Any:
-    """The elements in another dtype: floats are cut off to integers, a complex number gives its real part."""
-    return lax.convert_element_type(operand("astype", x), dtypes.default_float_dtype() if dtype is None else dtype)
+def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
+    """The elements in another dtype: floats are cut off to integers, a complex number gives its real part.
+
+    Args:
+        x: an array.
+        dtype: the dtype; None is the default floating one.
+        copy: accepted as NumPy's; arrays cannot be changed, so they are not copied.
+        device: where the result is to be.
+    """
+    dtype = dtypes.default_float_dtype() if dtype is None else dtype
+    return on_device(lax.convert_element_type(operand("astype", x), dtype), device)

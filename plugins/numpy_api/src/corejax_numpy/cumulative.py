@@ -7,43 +7,60 @@ from typing import Any
 
 from corejax.extend import dtypes
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, canonical_axis, canonical_dtype, strong
-from corejax_numpy.reductions import _sum_dtype
+from corejax_numpy.arguments import array_argument, canonical_axis, canonical_dtype, like, refuse_out, strong, to_bool
+from corejax_numpy.reductions import sum_dtype
 
 Fold = Callable[..., Any]
 
 
-def _running(name: str, fold: Fold, a: Any, axis: int | None, dtype: Any) -> Any:
+def _running(name: str, fold: Fold, a: Any, axis: int | None, dtype: Any, out: None, skip: int | None = None) -> Any:
+    """Fold along an axis; elements that are NaN count as `skip`, unless that is None."""
+    refuse_out(name, out)
     x = strong(array_argument(name, a))
-    if axis is None:
-        x, axis = lax.reshape(x, (x.size,)), 0
-    axis = canonical_axis(axis, x.ndim, f"{name}: axis")
-    wanted = canonical_dtype(dtype)
-    if wanted is None:
-        wanted = dtypes.default_int_dtype() if dtypes.is_bool(x.dtype) else x.dtype
-    return fold(x if x.dtype == wanted else lax.convert_element_type(x, wanted), axis)
+    if axis is None or not x.ndim:
+        x = lax.reshape(x, (x.size,))
+    axis = canonical_axis(0 if axis is None else axis, x.ndim, name=name)
+    if skip is not None and dtypes.is_inexact(x.dtype):
+        x = lax.select(lax.ne(x, x), like(x, skip), x)
+    result = canonical_dtype(dtype) or (dtypes.default_int_dtype() if dtypes.is_bool(x.dtype) else x.dtype)
+    if dtypes.is_bool(result):  # counted, and then whether there were any, or none that were zero
+        counted = fold(lax.convert_element_type(to_bool(x), dtypes.default_int_dtype()), axis)
+        return to_bool(counted)
+    return fold(x if x.dtype == result else lax.convert_element_type(x, result), axis)
 
 
-def cumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
+def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Sums of the elements so far along an axis.
 
     Args:
         a: the array.
         axis: the axis; None is the flattened array.
         dtype: dtype of the sums; by default the array's, the default integer's for booleans. Integers wrap around.
+        out: None; results are new arrays.
 
     Returns:
         An array of the shape of `a`, or of the flattened array.
 
     Raises:
         ValueError: there is no such axis.
+        NotImplementedError: `out` is given.
     """
-    return _running("cumsum", lax.cumsum, a, axis, dtype)
+    return _running("cumsum", lax.cumsum, a, axis, dtype, out)
 
 
-def cumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
+def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Products of the elements so far along an axis; arguments as of `cumsum`."""
-    return _running("cumprod", lax.cumprod, a, axis, dtype)
+    return _running("cumprod", lax.cumprod, a, axis, dtype, out)
+
+
+def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """As `cumsum`, a NaN counting as 0."""
+    return _running("nancumsum", lax.cumsum, a, axis, dtype, out, skip=0)
+
+
+def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """As `cumprod`, a NaN counting as 1."""
+    return _running("nancumprod", lax.cumprod, a, axis, dtype, out, skip=1)
 
 
 def _with_initial(
@@ -56,8 +73,8 @@ def _with_initial(
         if x.ndim != 1:
             raise ValueError(f"{name}: name the axis of an array that has {x.ndim}")
         axis = 0
-    axis = canonical_axis(axis, x.ndim, f"{name}: axis")
-    out = _running(name, fold, x, axis, _sum_dtype(x.dtype) if dtype is None else dtype)
+    axis = canonical_axis(axis, x.ndim, name=name)
+    out = _running(name, fold, x, axis, sum_dtype(x.dtype) if dtype is None else dtype, None)
     if not include_initial:
         return out
     first = lax.full((*x.shape[:axis], 1, *x.shape[axis + 1 :]), neutral, out.dtype)

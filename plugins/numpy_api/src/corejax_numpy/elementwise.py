@@ -11,58 +11,146 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import as_array, dtypes
+from corejax.extend import Primitive, as_array, dtypes, get_aval
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, documented, like, operand, promote, promote_dtypes, to_bool
+from corejax_numpy.arguments import (
+    array_argument,
+    documented,
+    like,
+    no_out_or_where,
+    operand,
+    promote,
+    promote_dtypes,
+    to_bool,
+)
 
 Unary = Callable[[Any], Any]
 Binary = Callable[[Any, Any], Any]
+Fits = Callable[[Any], bool]
 
 # -- families ----------------------------------------------------------------------------------------------------
+#
+# A function whose operands need no conversion binds its primitive at once: that is the path of eager calls.
 
 
-def _inexact(name: str, apply: Unary, doc: str) -> Unary:
-    """A function of floating-point and complex numbers."""
+def _dtypes_that(fits: Fits) -> frozenset[Any]:
+    return frozenset(d for d in dtypes.LONG_NAMES.values() if fits(d))
+
+
+def _number(dtype: Any) -> bool:
+    return not dtypes.is_bool(dtype)
+
+
+def _ordered(dtype: Any) -> bool:
+    return not dtypes.is_complex(dtype)
+
+
+def _discrete(dtype: Any) -> bool:
+    return not dtypes.is_inexact(dtype)
+
+
+def _any(dtype: Any) -> bool:
+    return True
+
+
+def _nowhere(dtype: Any) -> bool:
+    return False
+
+
+_INEXACT = _dtypes_that(dtypes.is_inexact)
+
+
+def inexact_function(name: str, apply: Unary | Primitive, doc: str) -> Unary:
+    """A function of floating-point and complex numbers.
+
+    Args:
+        name: of the function.
+        apply: what it does to an array of these: a primitive, or a function.
+        doc: its docstring.
+    """
+    apply = apply.bind if isinstance(apply, Primitive) else apply
 
     @documented(name, doc)
     def function(x: Any, /) -> Any:
+        aval = getattr(x, "aval", None)
+        if aval is not None and aval.dtype in _INEXACT:
+            return apply(x)
         return apply(promote_dtypes(name, x, inexact=True)[0])
 
     return function
 
 
-def _operator(name: str, apply: Binary, doc: str) -> Binary:
-    """What Python's operator between arrays does."""
+def _binary(name: str, general: Binary, primitive: Primitive, fits: Fits, doc: str) -> Binary:
+    """A function of two arguments.
+
+    Args:
+        name: of the function.
+        general: what it does to any arguments.
+        primitive: what it is for operands of one type, and for Python scalars that yield to an array.
+        fits: for which dtypes.
+        doc: its docstring.
+    """
+    direct = _dtypes_that(fits)
+    bind = primitive.bind
 
     @documented(name, doc)
-    def function(x: Any, y: Any, /) -> Any:
+    def function(x: Any, y: Any, /, *, out: Any = None, where: Any = None) -> Any:
+        if out is not None or where is not None:
+            no_out_or_where(name, out, where)
+        aval = getattr(x, "aval", None)
+        if aval is not None and aval.dtype in direct:
+            other = getattr(y, "aval", None)
+            if other is aval:
+                return bind(x, y)
+            if other is None and (make := lax.yielding_scalar(aval, type(y))) is not None:
+                return bind(x, make(y))
+        return general(x, y)
+
+    return function
+
+
+def _operator(name: str, apply: Binary, primitive: Primitive, fits: Fits, doc: str) -> Binary:
+    """What Python's operator between arrays does."""
+
+    def general(x: Any, y: Any) -> Any:
         x, y = operand(name, x), operand(name, y, 1)
         if lax.is_python_scalar(x) and lax.is_python_scalar(y):
             x = as_array(x)
         return apply(x, y)
 
-    return function
+    return _binary(name, general, primitive, fits, doc)
 
 
-def _promoted(name: str, apply: Binary, doc: str, inexact: bool = False) -> Binary:
-    """A primitive between operands of one dtype and shape."""
+def promoted_function(
+    name: str, apply: Binary | Primitive, doc: str, inexact: bool = False, fits: Fits | None = None
+) -> Binary:
+    """A function of operands of one dtype and shape, which booleans, integers and so on are converted to.
 
-    @documented(name, doc)
-    def function(x: Any, y: Any, /) -> Any:
-        return apply(*promote(name, x, y, inexact=inexact))
+    Args:
+        name: of the function.
+        apply: what it does to such operands: a primitive, or a function.
+        doc: its docstring.
+        inexact: whether booleans and integers become floating.
+        fits: dtypes for which the operands are the primitive's; by default, all that it gets.
+    """
+    bind = apply.bind if isinstance(apply, Primitive) else apply
 
-    return function
+    def general(x: Any, y: Any) -> Any:
+        return bind(*promote(name, x, y, inexact=inexact))
+
+    if not isinstance(apply, Primitive):
+        return documented(name, doc)(lambda x, y, /: general(x, y))
+    return _binary(name, general, apply, fits or (dtypes.is_inexact if inexact else _any), doc)
 
 
-def _logical(name: str, apply: Binary, doc: str) -> Binary:
+def _logical(name: str, primitive: Primitive, doc: str) -> Binary:
     """A binary operation on truth values: whether elements differ from zero."""
 
-    @documented(name, doc)
-    def function(x: Any, y: Any, /) -> Any:
-        x, y = array_argument(name, x), array_argument(name, y, 1)
-        return apply(*lax.broadcast_operands(to_bool(x), to_bool(y)))
+    def general(x: Any, y: Any) -> Any:
+        x, y = promote_dtypes(name, x, y)
+        return primitive.bind(*lax.broadcast_operands(to_bool(x), to_bool(y), name=name))
 
-    return function
+    return _binary(name, general, primitive, dtypes.is_bool, doc)
 
 
 def _rem(x: Any, y: Any) -> Any:
@@ -71,19 +159,18 @@ def _rem(x: Any, y: Any) -> Any:
     return lax.rem(x, y)
 
 
-def _rounded(name: str, apply: Unary, doc: str) -> Unary:
-    """A function of real floating-point numbers; integers and booleans are as they should be."""
+def rounding_function(name: str, apply: Unary, doc: str) -> Unary:
+    """A function of floating-point numbers; integers and booleans are as they should be."""
 
     @documented(name, doc)
     def function(x: Any, /) -> Any:
+        aval = getattr(x, "aval", None)
+        if aval is not None and aval.dtype in _INEXACT:
+            return apply(x)
         x = array_argument(name, x)
         return apply(x) if dtypes.is_inexact(x.dtype) else x
 
     return function
-
-
-def _truncated(x: Any) -> Any:
-    return where(x < 0, lax.ceil(x), lax.floor(x))
 
 
 def _scaled(x: Any, scale: Binary, factor: float) -> Any:
@@ -98,52 +185,56 @@ def _logarithm(base: float) -> Unary:
 
 
 # fmt: off
-sin      = _inexact("sin",      lax.sin,      "Sine, of radians.")
-cos      = _inexact("cos",      lax.cos,      "Cosine, of radians.")
-tan      = _inexact("tan",      lax.tan,      "Tangent, of radians.")
-tanh     = _inexact("tanh",     lax.tanh,     "Hyperbolic tangent.")
-exp      = _inexact("exp",      lax.exp,      "Exponential.")
-exp2     = _inexact("exp2",     lambda x: lax.exp(_scaled(x, lax.mul, math.log(2))), "2 to the power `x`.")
-expm1    = _inexact("expm1",    lax.expm1,    "`exp(x) - 1`, accurate near 0.")
-log      = _inexact("log",      lax.log,      "Natural logarithm, NaN below 0.")
-log2     = _inexact("log2",     _logarithm(2), "Logarithm to base 2, NaN below 0.")
-log10    = _inexact("log10",    _logarithm(10), "Logarithm to base 10, NaN below 0.")
-log1p    = _inexact("log1p",    lax.log1p,    "`log(1 + x)`, accurate near 0.")
-sqrt     = _inexact("sqrt",     lax.sqrt,     "Square root, NaN below 0.")
-reciprocal = _inexact("reciprocal", lambda x: lax.integer_pow(x, -1), "`1 / x`.")
-degrees  = _inexact("degrees",  lambda x: lax.mul(x, like(x, 180 / math.pi)), "Radians in degrees.")
-radians  = _inexact("radians",  lambda x: lax.mul(x, like(x, math.pi / 180)), "Degrees in radians.")
+sin      = inexact_function("sin",      lax.sin_p,      "Sine, of radians.")
+cos      = inexact_function("cos",      lax.cos_p,      "Cosine, of radians.")
+tan      = inexact_function("tan",      lax.tan_p,      "Tangent, of radians.")
+tanh     = inexact_function("tanh",     lax.tanh_p,     "Hyperbolic tangent.")
+exp      = inexact_function("exp",      lax.exp_p,      "Exponential.")
+expm1    = inexact_function("expm1",    lax.expm1_p,    "`exp(x) - 1`, accurate near 0.")
+log      = inexact_function("log",      lax.log_p,      "Natural logarithm, NaN below 0.")
+log2     = inexact_function("log2",     _logarithm(2),  "Logarithm to base 2, NaN below 0.")
+log10    = inexact_function("log10",    _logarithm(10), "Logarithm to base 10, NaN below 0.")
+log1p    = inexact_function("log1p",    lax.log1p_p,    "`log(1 + x)`, accurate near 0.")
+sqrt     = inexact_function("sqrt",     lax.sqrt_p,     "Square root, NaN below 0.")
+reciprocal = inexact_function("reciprocal", lambda x: lax.integer_pow(x, -1), "`1 / x`.")
+degrees  = inexact_function("degrees",  lambda x: lax.mul(x, like(x, 180 / math.pi)), "Radians in degrees.")
+radians  = inexact_function("radians",  lambda x: lax.mul(x, like(x, math.pi / 180)), "Degrees in radians.")
 
-floor    = _rounded("floor",    lax.floor,    "The largest integer that is not above `x`, in its dtype.")
-ceil     = _rounded("ceil",     lax.ceil,     "The smallest integer that is not below `x`, in its dtype.")
-trunc    = _rounded("trunc",    _truncated,   "`x` without its fraction.")
+floor    = rounding_function("floor",    lax.floor,    "The largest integer that is not above `x`, in its dtype.")
+ceil     = rounding_function("ceil",     lax.ceil,     "The smallest integer that is not below `x`, in its dtype.")
 
-add          = _operator("add",          operator.add,      "`x + y`; of booleans, whether either is true.")
-subtract     = _operator("subtract",     operator.sub,      "`x - y`. Raises TypeError for booleans.")
-multiply     = _operator("multiply",     operator.mul,      "`x * y`; of booleans, whether both are true.")
-divide       = _operator("divide",       operator.truediv,  "`x / y`, floating also for integers.")
-floor_divide = _operator("floor_divide", operator.floordiv, "`x // y`, rounded down.")
-remainder    = _operator("remainder",    operator.mod,      "`x % y`, of the sign of `y`.")
-power        = _operator("power",        operator.pow,      "`x ** y`; a Python int as exponent is static.")
-bitwise_and  = _operator("bitwise_and",  operator.and_,     "`x & y`, of integers or booleans.")
-bitwise_or   = _operator("bitwise_or",   operator.or_,      "`x | y`, of integers or booleans.")
-bitwise_xor  = _operator("bitwise_xor",  operator.xor,      "`x ^ y`, of integers or booleans.")
-equal         = _operator("equal",         operator.eq, "Whether `x == y`; NaN equals nothing.")
-not_equal     = _operator("not_equal",     operator.ne, "Whether `x != y`.")
-less          = _operator("less",          operator.lt, "Whether `x < y`; False where either is NaN.")
-less_equal    = _operator("less_equal",    operator.le, "Whether `x <= y`; False where either is NaN.")
-greater       = _operator("greater",       operator.gt, "Whether `x > y`; False where either is NaN.")
-greater_equal = _operator("greater_equal", operator.ge, "Whether `x >= y`; False where either is NaN.")
+add = _operator("add", operator.add, lax.add_p, _number, "`x + y`; of booleans, whether either is true.")
+subtract = _operator("subtract", operator.sub, lax.sub_p, _number, "`x - y`. Raises TypeError for booleans.")
+multiply = _operator("multiply", operator.mul, lax.mul_p, _number, "`x * y`; of booleans, whether both are true.")
+divide = _operator("divide", operator.truediv, lax.div_p, dtypes.is_inexact, "`x / y`, floating also for integers.")
+floor_divide = _operator("floor_divide", operator.floordiv, lax.div_p, dtypes.is_unsigned, "`x // y`, rounded down.")
+remainder = _operator("remainder", operator.mod, lax.rem_p, dtypes.is_unsigned, "`x % y`, of the sign of `y`.")
+power = _operator("power", operator.pow, lax.pow_p, _nowhere, "`x ** y`; a Python int as exponent is static.")
+bitwise_and = _operator("bitwise_and", operator.and_, lax.and_p, _discrete, "`x & y`, of integers or booleans.")
+bitwise_or = _operator("bitwise_or", operator.or_, lax.or_p, _discrete, "`x | y`, of integers or booleans.")
+bitwise_xor = _operator("bitwise_xor", operator.xor, lax.xor_p, _discrete, "`x ^ y`, of integers or booleans.")
+equal = _operator("equal", operator.eq, lax.eq_p, _any, "Whether `x == y`; NaN equals nothing.")
+not_equal = _operator("not_equal", operator.ne, lax.ne_p, _any, "Whether `x != y`.")
+less = _operator("less", operator.lt, lax.lt_p, _ordered, "Whether `x < y`; False for NaN.")
+less_equal = _operator("less_equal", operator.le, lax.le_p, _ordered, "Whether `x <= y`; False for NaN.")
+greater = _operator("greater", operator.gt, lax.gt_p, _ordered, "Whether `x > y`; False for NaN.")
+greater_equal = _operator("greater_equal", operator.ge, lax.ge_p, _ordered, "Whether `x >= y`; False for NaN.")
 
-maximum     = _promoted("maximum",     lax.max, "The larger one of `x` and `y`; NaN where either is.")
-minimum     = _promoted("minimum",     lax.min, "The smaller one of `x` and `y`; NaN where either is.")
-fmod        = _promoted("fmod",        _rem, "Remainder of the division rounded towards zero, of the sign of `x`.")
-float_power = _promoted("float_power", lax.pow, "`x ** y` in floating point.", inexact=True)
+maximum     = promoted_function("maximum",     lax.max_p, "The larger one of `x` and `y`; NaN where either is.")
+minimum     = promoted_function("minimum",     lax.min_p, "The smaller one of `x` and `y`; NaN where either is.")
+fmod = promoted_function("fmod", _rem, "Remainder of division rounded towards zero, of the sign of `x`.")
+float_power = promoted_function("float_power", lax.pow_p, "`x ** y` in floating point.", inexact=True)
 
-logical_and = _logical("logical_and", lax.bitwise_and, "Whether `x` and `y` are both nonzero.")
-logical_or  = _logical("logical_or",  lax.bitwise_or,  "Whether `x` or `y` is nonzero.")
-logical_xor = _logical("logical_xor", lax.bitwise_xor, "Whether exactly one of `x` and `y` is nonzero.")
+logical_and = _logical("logical_and", lax.and_p, "Whether `x` and `y` are both nonzero.")
+logical_or  = _logical("logical_or",  lax.or_p,  "Whether `x` or `y` is nonzero.")
+logical_xor = _logical("logical_xor", lax.xor_p, "Whether exactly one of `x` and `y` is nonzero.")
 # fmt: on
+
+
+def trunc(x: Any) -> Any:
+    """`x` without its fraction; integers and booleans as they are."""
+    x = array_argument("trunc", x)
+    return where(x < 0, lax.ceil(x), lax.floor(x)) if dtypes.is_inexact(x.dtype) else x
 
 
 def logical_not(x: Any, /) -> Any:
@@ -164,8 +255,9 @@ def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
 # -- one argument, any dtype -------------------------------------------------------------------------------------
 
 
-def negative(x: Any, /) -> Any:
+def negative(x: Any, /, *, out: Any = None, where: Any = None) -> Any:
     """`-x`. Raises TypeError for booleans."""
+    no_out_or_where("negative", out, where)
     return -array_argument("negative", x)
 
 
@@ -208,7 +300,7 @@ def conjugate(x: Any, /) -> Any:
 def isnan(x: Any, /) -> Any:
     """Whether elements are NaN."""
     x = array_argument("isnan", x)
-    return lax.ne(x, x)
+    return lax.ne_p.bind(x, x)
 
 
 def isinf(x: Any, /) -> Any:
@@ -239,7 +331,7 @@ def _everywhere(x: Any, value: bool) -> Any:
 # -- several arguments -------------------------------------------------------------------------------------------
 
 
-def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+def where(condition: Any, x: Any, y: Any) -> Any:
     """`x` where `condition` is nonzero, else `y`; all three broadcast together.
 
     Args:
@@ -251,17 +343,21 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
         An array of the dtype that `x` and `y` promote to.
 
     Raises:
-        NotImplementedError: only `condition` is given: the number of its nonzero elements is no static shape.
         ValueError: the shapes do not broadcast together.
     """
-    if x is None or y is None:
-        raise NotImplementedError("where: give both x and y; with the condition alone the result has no static shape")
-    chosen = to_bool(array_argument("where", condition))
-    x, y = promote_dtypes("where", x, y)
-    return lax.select(*lax.broadcast_operands(chosen, x, y))
+    aval, which = getattr(x, "aval", None), getattr(condition, "aval", None)
+    if which is None or which.dtype is not dtypes.bool_:
+        condition = to_bool(array_argument("where", condition))
+        which = condition.aval
+    if aval is None or getattr(y, "aval", None) is not aval:
+        x, y = promote_dtypes("where", x, y)
+    elif which.shape == aval.shape:
+        return lax.select_n_p.bind(condition, y, x)
+    condition, x, y = lax.broadcast_operands(condition, x, y, name="where")
+    return lax.select_n_p.bind(condition, y, x)
 
 
-def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
+def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
     """Elements limited to an interval: `minimum(maximum(arr, min), max)`.
 
     Args:
@@ -270,22 +366,33 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
         max: upper bound, which wins where the bounds cross.
 
     Raises:
-        ValueError: an argument is complex: complex numbers have no order.
+        ValueError: an argument is complex: complex numbers have no order; or there is no array.
     """
+    if arr is None:
+        raise ValueError("clip: give the array that is to be limited")
     out = array_argument("clip", arr)
-    bounds = [
-        (operand("clip", b, i + 1), f) for i, (b, f) in enumerate(((min, maximum), (max, minimum))) if b is not None
-    ]
-    if any(dtypes.is_complex(dtypes.result_type(x)) for x in (out, *(b for b, _ in bounds))):
-        raise ValueError("clip: complex numbers have no order; clip their real and imaginary parts")
-    for bound, limit in bounds:
-        out = limit(out, bound)
-    return out
+    if out.aval.dtype in _COMPLEX or type(min) not in _REAL or type(max) not in _REAL:
+        _check_order(out, min, max)
+    if min is not None:
+        out = maximum(out, min)
+    return out if max is None else minimum(out, max)
+
+
+_COMPLEX = _dtypes_that(dtypes.is_complex)
+_REAL = frozenset({type(None), int, float})
+
+
+def _check_order(*xs: Any) -> None:
+    """Refuse complex numbers, which have none."""
+    for position, x in enumerate(xs):
+        if x is not None and dtypes.is_complex(get_aval(operand("clip", x, position)).dtype):
+            raise ValueError("clip: complex numbers have no order; clip their real and imaginary parts")
 
 
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
     """Whether `abs(a - b) <= atol + rtol * abs(b)`, or both are the same infinity (or NaN, if `equal_nan`)."""
     a, b = promote("isclose", a, b)
+    rtol, atol = operand("isclose", rtol, "rtol"), operand("isclose", atol, "atol")
     if not dtypes.is_inexact(a.dtype):
         a, b = promote("isclose", a, b, inexact=True)
     close = abs(a - b) <= atol + rtol * abs(b)

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from corejax.extend import get_aval, is_array_like
+from corejax.extend import called_function, get_aval, is_array_like
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, array_arguments, canonical_axes, canonical_axis, canonical_shape
+from corejax_numpy.arguments import (
+    array_argument,
+    array_arguments,
+    canonical_axes,
+    canonical_axis,
+    canonical_shape,
+    sequence,
+    static_int,
+)
 
 
 def shape(a: Any) -> tuple[int, ...]:
     """Sizes of the axes; static, also of a traced array."""
-    return get_aval(a).shape if is_array_like(a) else np.shape(a)
+    if is_array_like(a):
+        return get_aval(a).shape
+    try:
+        return np.shape(a)
+    except ValueError:
+        raise ValueError(f"{called_function() or 'shape'}: {a!r} is a ragged sequence, it has no shape") from None
 
 
 def ndim(a: Any) -> int:
@@ -41,17 +54,24 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -
         TypeError: the shape does not have as many elements, or is not made of concrete integers.
         ValueError: more than one size is -1, or there is no such order.
     """
-    x = array_argument("reshape", a)
+    return _reshaped("reshape", a, shape, order)
+
+
+def _reshaped(name: str, a: Any, shape: Any, order: str) -> Any:
+    x = array_argument(name, a)
     if order == "C":
         return lax.reshape(x, shape)
+    if order in ("A", "K"):
+        raise NotImplementedError(f"{name}: arrays have no order in memory, so order {order!r} means nothing; use 'C'")
     if order != "F":
-        raise ValueError(f"reshape: order is 'C' or 'F', got {order!r}")
+        raise ValueError(f"{name}: order is 'C' or 'F', got {order!r}")
     return transpose(lax.reshape(transpose(x), canonical_shape(shape)[::-1]))
 
 
 def ravel(a: Any, order: str = "C") -> Any:
-    """The elements as a vector."""
-    return reshape(a, (-1,) if size(a) else (0,), order)
+    """The elements as a vector; `order` as of `reshape`."""
+    x = array_argument("ravel", a)
+    return _reshaped("ravel", x, (x.size,), order)
 
 
 def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
@@ -61,7 +81,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
         ValueError: `axes` is not a permutation of the array's axes.
     """
     x = array_argument("transpose", a)
-    order = tuple(range(x.ndim))[::-1] if axes is None else canonical_axes(axes, x.ndim, "axes")
+    order = tuple(range(x.ndim))[::-1] if axes is None else canonical_axes(axes, x.ndim, "axes", "transpose")
     if len(order) != x.ndim:
         raise ValueError(
             f"transpose: axes {tuple(order)} are not a permutation of the {x.ndim} axes of {x.aval.str_short()}"
@@ -85,7 +105,7 @@ def matrix_transpose(x: Any, /) -> Any:
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     """Two axes exchanged."""
     x = array_argument("swapaxes", a)
-    first, second = canonical_axis(axis1, x.ndim), canonical_axis(axis2, x.ndim)
+    first, second = (canonical_axis(d, x.ndim, name="swapaxes") for d in (axis1, axis2))
     order = list(range(x.ndim))
     order[first], order[second] = second, first
     return lax.transpose(x, tuple(order))
@@ -98,8 +118,8 @@ def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[in
         ValueError: an axis does not exist or is given twice, or there are not as many places as axes.
     """
     x = array_argument("moveaxis", a)
-    sources = canonical_axes(source, x.ndim, "source")
-    destinations = canonical_axes(destination, x.ndim, "destination")
+    sources = canonical_axes(source, x.ndim, "source", "moveaxis")
+    destinations = canonical_axes(destination, x.ndim, "destination", "moveaxis")
     if len(sources) != len(destinations):
         raise ValueError(f"moveaxis: as many places as axes, got source {source} and destination {destination}")
     order = [d for d in range(x.ndim) if d not in sources]
@@ -112,7 +132,7 @@ def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
     """New axes of size 1 at the given places of the result."""
     x = array_argument("expand_dims", a)
     count = len(axis) if isinstance(axis, tuple | list) else 1
-    axes = canonical_axes(axis, x.ndim + count)
+    axes = canonical_axes(axis, x.ndim + count, name="expand_dims")
     return lax.expand_dims(x, axes) if axes else x
 
 
@@ -123,7 +143,11 @@ def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
         ValueError: a given axis has another size, or does not exist.
     """
     x = array_argument("squeeze", a)
-    axes = tuple(d for d, n in enumerate(x.shape) if n == 1) if axis is None else canonical_axes(axis, x.ndim)
+    axes = (
+        tuple(d for d, n in enumerate(x.shape) if n == 1)
+        if axis is None
+        else canonical_axes(axis, x.ndim, name="squeeze")
+    )
     return lax.squeeze(x, axes) if axes else x
 
 
@@ -157,23 +181,33 @@ def broadcast_arrays(*args: Any) -> list[Any]:
 
 
 def atleast_1d(*arys: Any) -> Any:
-    """Arrays of at least one axis (a list of them, if several are given)."""
-    out = [lax.reshape(x, (1,)) if x.ndim == 0 else x for x in array_arguments("atleast_1d", *arys)]
-    return out[0] if len(out) == 1 else out
+    """Arrays of at least one axis (a list of them, unless one is given)."""
+    return _each("atleast_1d", lambda x: lax.reshape(x, (1,)) if x.ndim == 0 else x, arys)
 
 
 def atleast_2d(*arys: Any) -> Any:
-    """Arrays of at least two axes, new ones first (a list of them, if several are given)."""
-    out = [
-        lax.expand_dims(x, tuple(range(2 - x.ndim))) if x.ndim < 2 else x for x in array_arguments("atleast_2d", *arys)
-    ]
+    """Arrays of at least two axes, new ones first (a list of them, unless one is given)."""
+    return _each("atleast_2d", lambda x: lax.expand_dims(x, tuple(range(2 - x.ndim))) if x.ndim < 2 else x, arys)
+
+
+def atleast_3d(*arys: Any) -> Any:
+    """Arrays of at least three axes (a list of them, unless one is given).
+
+    A vector of `n` elements gets the shape `(1, n, 1)`, a matrix a new last axis.
+    """
+    new = {0: (0, 1, 2), 1: (0, 2), 2: (2,)}
+    return _each("atleast_3d", lambda x: lax.expand_dims(x, new[x.ndim]) if x.ndim < 3 else x, arys)
+
+
+def _each(name: str, change: Callable[[Any], Any], arrays: Sequence[Any]) -> Any:
+    out = [change(x) for x in array_arguments(name, *arrays)]
     return out[0] if len(out) == 1 else out
 
 
 def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
     """The order of elements reversed along axes; None is all of them."""
     x = array_argument("flip", m)
-    axes = canonical_axes(axis, x.ndim)
+    axes = canonical_axes(axis, x.ndim, name="flip")
     return lax.rev(x, axes) if axes else x
 
 
@@ -187,19 +221,58 @@ def fliplr(m: Any) -> Any:
     return flip(m, 1)
 
 
-def meshgrid(*xi: Any, indexing: str = "xy") -> list[Any]:
+def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+    """The plane of two axes turned by `k` right angles, from the first of them to the second.
+
+    Raises:
+        ValueError: the array has fewer than two axes; they do not exist, are the same, or are not two.
+    """
+    x = array_argument("rot90", m)
+    if len(sequence("rot90", axes, "axes")) != 2:
+        raise ValueError(f"rot90: axes are two, got {axes!r}")
+    first, second = canonical_axes(tuple(axes), x.ndim, "axes", "rot90")
+    turns = static_int("rot90", k, "k") % 4
+    if turns == 0:
+        return x
+    if turns == 2:
+        return lax.rev(x, (first, second))
+    return (
+        swapaxes(lax.rev(x, (second,)), first, second) if turns == 1 else lax.rev(swapaxes(x, first, second), (second,))
+    )
+
+
+def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    """An axis moved to before the axis `start`; `moveaxis` is easier to read.
+
+    Raises:
+        ValueError: there is no such axis, or `start` is no place between axes.
+    """
+    x = array_argument("rollaxis", a)
+    axis = canonical_axis(axis, x.ndim, name="rollaxis")
+    start = static_int("rollaxis", start, "start")
+    if not -x.ndim <= start <= x.ndim:
+        raise ValueError(f"rollaxis: start is from {-x.ndim} to {x.ndim} for {x.aval.str_short()}, got {start}")
+    start = start + x.ndim if start < 0 else start
+    return moveaxis(x, axis, start - 1 if start > axis else start)
+
+
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
     """Coordinates of a grid, from those of its axes.
 
     Args:
-        xi: vectors, one for each axis.
+        xi: vectors (or scalars), one for each axis.
+        copy: True; results are new arrays.
+        sparse: leave the axes along which an array is constant with size 1.
         indexing: "xy" puts the second vector along the first axis of the results, "ij" the first one.
 
     Raises:
-        ValueError: an argument is no vector, or there is no such indexing.
+        ValueError: an argument is no vector, or there is no such indexing; `copy` is False.
     """
-    vectors = atleast_1d(*xi) if len(xi) > 1 else [atleast_1d(x) for x in xi]
+    if not copy:
+        raise ValueError("meshgrid: results are new arrays, copy=False is not possible")
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing is 'xy' or 'ij', got {indexing!r}")
+    vectors = [x if x.ndim else lax.reshape(x, (1,)) for x in array_arguments("meshgrid", *xi)]
     if any(x.ndim != 1 for x in vectors):
         raise ValueError(f"meshgrid takes vectors, got shapes {[x.shape for x in vectors]}")
     places = list(range(len(vectors)))
@@ -208,4 +281,7 @@ def meshgrid(*xi: Any, indexing: str = "xy") -> list[Any]:
     sizes = [0] * len(vectors)
     for place, x in zip(places, vectors, strict=True):
         sizes[place] = x.shape[0]
+    if sparse:
+        others = [tuple(d for d in range(len(vectors)) if d != place) for place in places]
+        return [lax.expand_dims(x, rest) if rest else x for x, rest in zip(vectors, others, strict=True)]
     return [lax.broadcast_in_dim(x, tuple(sizes), (place,)) for place, x in zip(places, vectors, strict=True)]

@@ -15,5 +15,18 @@ def corejax_declare_api_version() -> int:
 
 @hookimpl
 def corejax_export_namespaces() -> Mapping[str, str]:
-    """`corejax.numpy` and `corejax.nn`."""
-    return {"numpy": "corejax_numpy.numpy", "nn": "corejax_numpy.nn"}
+    """`corejax.numpy`, and the smaller namespaces that stand beside it."""
+    names = ("dlpack", "flatten_util", "image", "nn", "numpy", "ops")
+    return {name: f"corejax_numpy.{name}" for name in names}
+
+
+@hookimpl
+def corejax_provide_array_methods() -> Mapping[str, str]:
+    """Methods of arrays and tracers that are functions of `corejax.numpy`."""
+    return dict.fromkeys(_METHODS.split(), "corejax_numpy.methods:METHODS")
+
+
+_METHODS = """
+    __array_namespace__ argpartition argsort byteswap choose compress diagonal nonzero ptp repeat searchsorted sort take
+    trace view
+"""

@@ -1,18 +1,22 @@
-"""Products of vectors and matrices: `dot`, `matmul`, `einsum` and their kin, all in terms of `dot_general`."""
+"""Products of vectors and matrices: `dot`, `matmul` and their kin, all in terms of `dot_general`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
+from corejax.extend import ShapedArray, dtypes
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import canonical_axis, canonical_dtype, promote_dtypes
-from corejax_numpy.contraction import (
-    contract_pair,
-    in_order,
-    sum_out,
-    without_repeated_labels,
+from corejax_numpy.arguments import (
+    canonical_axis,
+    canonical_dtype,
+    like,
+    promote_dtypes,
+    refuse_out,
+    sequence,
 )
+from corejax_numpy.contraction import contract_pair, in_order
 from corejax_numpy.elementwise import conjugate
 
 
@@ -31,6 +35,31 @@ def _check_sizes(name: str, x: Any, x_axis: int, y: Any, y_axis: int) -> None:
         )
 
 
+@lru_cache(maxsize=4096)
+def _one_product(name: str, a: ShapedArray | None, b: ShapedArray | None) -> Any:
+    """Dimension numbers of the `dot_general` that is all there is to a product of two types; None if it is not all."""
+    if a is None or b is None or a.dtype != b.dtype or not a.ndim or not b.ndim:
+        return None
+    if name == "vdot":
+        axes = tuple(range(a.ndim))
+        return ((axes, axes), ((), ())) if a.shape == b.shape and not dtypes.is_complex(a.dtype) else None
+    last, inner_axis = a.ndim - 1, b.ndim - 1 if name == "inner" else max(b.ndim - 2, 0)
+    if a.shape[last] != b.shape[inner_axis]:
+        return None
+    if name != "matmul" or b.ndim <= 2:
+        return (((last,), (inner_axis,)), ((), ()))
+    batch = tuple(range(b.ndim - 2))
+    return (((last,), (inner_axis,)), (batch, batch)) if a.shape[:-2] == b.shape[:-2] and a.ndim == b.ndim else None
+
+
+def _at_once(name: str, a: Any, b: Any, precision: Any, preferred_element_type: Any) -> Any:
+    """The product, where it is a single `dot_general` of the operands as they are; else None."""
+    numbers = _one_product(name, getattr(a, "aval", None), getattr(b, "aval", None))
+    if numbers is None:
+        return None
+    return lax.dot_general(a, b, numbers, precision, canonical_dtype(preferred_element_type))
+
+
 def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Sums of products over the last axis of `a` and the last but one (or only) axis of `b`; scalars multiply.
 
@@ -46,6 +75,9 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
     Raises:
         TypeError: the contracted axes have different sizes.
     """
+    found = _at_once("dot", a, b, precision, preferred_element_type)
+    if found is not None:
+        return found
     (a, b), dtype = _operands("dot", preferred_element_type, a, b)
     if not a.ndim or not b.ndim:
         return lax.convert_element_type_p.bind(a * b, new_dtype=dtype, weak_type=False) if dtype != a.dtype else a * b
@@ -67,6 +99,9 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
         ValueError: an operand is a scalar, or the leading axes do not broadcast.
         TypeError: the contracted axes have different sizes.
     """
+    found = _at_once("matmul", a, b, precision, preferred_element_type)
+    if found is not None:
+        return found
     (a, b), dtype = _operands("matmul", preferred_element_type, a, b)
     for i, x in enumerate((a, b)):
         if not x.ndim:
@@ -85,6 +120,9 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
 
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Sum of products of all elements, those of `a` conjugated."""
+    found = _at_once("vdot", a, b, precision, preferred_element_type)
+    if found is not None:
+        return found
     (a, b), dtype = _operands("vdot", preferred_element_type, a, b)
     a, b = conjugate(lax.reshape(a, (a.size,))), lax.reshape(b, (b.size,))
     return dot(a, b, precision=precision, preferred_element_type=dtype)
@@ -111,6 +149,9 @@ def _axis_last(x: Any, axis: int) -> Any:
 
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Sums of products over the last axes of both; scalars multiply."""
+    found = _at_once("inner", a, b, precision, preferred_element_type)
+    if found is not None:
+        return found
     (a, b), dtype = _operands("inner", preferred_element_type, a, b)
     if not a.ndim or not b.ndim:
         return dot(a, b, precision=precision, preferred_element_type=dtype)
@@ -118,11 +159,119 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
     return lax.dot_general(a, b, (((a.ndim - 1,), (b.ndim - 1,)), ((), ())), precision, dtype)
 
 
-def outer(a: Any, b: Any) -> Any:
+def matvec(x1: Any, x2: Any, /) -> Any:
+    """Products of the matrices in the last two axes of `x1` and the vectors in the last one of `x2`.
+
+    Raises:
+        ValueError: an operand has too few axes, or the leading axes do not broadcast.
+        TypeError: the contracted axes have different sizes.
+    """
+    (a, b), _ = _operands("matvec", None, x1, x2)
+    _check_ranks("matvec", a, 2, b, 1)
+    return _stacked("matvec", a, ["row", "k"], b, ["k"], ["row"])
+
+
+def vecmat(x1: Any, x2: Any, /) -> Any:
+    """Products of the vectors in the last axis of `x1`, conjugated, and the matrices in the last two of `x2`.
+
+    Raises:
+        ValueError: an operand has too few axes, or the leading axes do not broadcast.
+        TypeError: the contracted axes have different sizes.
+    """
+    (a, b), _ = _operands("vecmat", None, x1, x2)
+    _check_ranks("vecmat", a, 1, b, 2)
+    return _stacked("vecmat", conjugate(a), ["k"], b, ["k", "column"], ["column"])
+
+
+def _check_ranks(name: str, a: Any, a_ndim: int, b: Any, b_ndim: int) -> None:
+    for i, (x, least) in enumerate(((a, a_ndim), (b, b_ndim)), 1):
+        if x.ndim < least:
+            raise ValueError(f"{name}: x{i} has {least} axes at least, got {x.aval.str_short()}")
+
+
+def _stacked(name: str, a: Any, a_labels: list[str], b: Any, b_labels: list[str], core: list[str]) -> Any:
+    """A product of what is in the last axes, those with labels; the axes before them broadcast."""
+    _check_sizes(name, a, a_labels.index("k") - len(a_labels), b, b_labels.index("k") - len(b_labels))
+    leads = a.shape[: a.ndim - len(a_labels)], b.shape[: b.ndim - len(b_labels)]
+    axes = [str(i) for i in range(-len(lax.broadcast_shapes(*leads)), 0)]
+    names = [[*axes[len(axes) - len(lead) :], *own] for lead, own in zip(leads, (a_labels, b_labels), strict=True)]
+    out, got = contract_pair(a, names[0], b, names[1], [*axes, *core])
+    return in_order(out, got, [*axes, *core])
+
+
+def kron(a: Any, b: Any) -> Any:
+    """Kronecker's product: each element of `a` replaced by its product with `b`."""
+    a, b = promote_dtypes("kron", a, b)
+    ndim = max(a.ndim, b.ndim)
+    of_a, of_b = ((1,) * (ndim - x.ndim) + x.shape for x in (a, b))
+    shape = tuple(size for pair in zip(of_a, of_b, strict=True) for size in pair)
+    a = lax.broadcast_in_dim(a, shape, range(2 * (ndim - a.ndim), 2 * ndim, 2))
+    b = lax.broadcast_in_dim(b, shape, range(2 * (ndim - b.ndim) + 1, 2 * ndim, 2))
+    return lax.reshape(a * b, tuple(m * n for m, n in zip(of_a, of_b, strict=True)))
+
+
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+    """Products of vectors in space; of two vectors in the plane the component across it.
+
+    Args:
+        a: an array with vectors of two or three components in one axis; the other axes broadcast.
+        b: as `a`.
+        axisa: the vectors' axis in `a`.
+        axisb: the vectors' axis in `b`.
+        axisc: the vectors' axis in the result.
+        axis: all three.
+
+    Raises:
+        ValueError: vectors of other lengths, or no such axis.
+    """
+    axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis, axis, axis)
+    a, b = promote_dtypes("cross", a, b)
+    a, b = (
+        _axis_last(x, canonical_axis(i, x.ndim, f"cross: {n}"))
+        for x, i, n in ((a, axisa, "axisa"), (b, axisb, "axisb"))
+    )
+    sizes = a.shape[-1], b.shape[-1]
+    if not {*sizes} <= {2, 3}:
+        raise ValueError(f"cross: vectors have 2 or 3 components, got {a.aval.str_short()} and {b.aval.str_short()}")
+    if sizes == (2, 2):
+        (a0, a1), (b0, b1) = _components(a), _components(b)
+        return a0 * b1 - a1 * b0
+    shape = lax.broadcast_shapes(a.shape[:-1], b.shape[:-1])
+    a, b = (lax.broadcast_to(_in_space(x), (*shape, 3)) for x in (a, b))
+    forward, backward = ([_turned(x, shift) for x in (a, b)] for shift in (1, 2))
+    out = forward[0] * backward[1] - backward[0] * forward[1]
+    place = canonical_axis(axisc, out.ndim, "cross: axisc")
+    order = [*range(out.ndim - 1)]
+    order.insert(place, out.ndim - 1)
+    return lax.transpose(out, order)
+
+
+def _components(x: Any) -> list[Any]:
+    last = x.ndim - 1
+    return [lax.index_in_dim(x, i, last, keepdims=False) for i in range(x.shape[last])]
+
+
+def _in_space(x: Any) -> Any:
+    """Vectors in the plane with a third component, zero."""
+    if x.shape[-1] == 3:
+        return x
+    return lax.pad(x, like(x, 0), [*[(0, 0, 0)] * (x.ndim - 1), (0, 1, 0)])
+
+
+def _turned(x: Any, shift: int) -> Any:
+    """Components `shift` places on: of (x, y, z) by one (y, z, x)."""
+    last = x.ndim - 1
+    parts = lax.slice_in_dim(x, shift, 3, axis=last), lax.slice_in_dim(x, 0, shift, axis=last)
+    return lax.concatenate(parts, last)
+
+
+def outer(a: Any, b: Any, out: None = None) -> Any:
     """All products of an element of `a` (a row of the result) and one of `b` (a column)."""
+    refuse_out("outer", out)
     a, b = promote_dtypes("outer", a, b)
-    a, b = lax.reshape(a, (a.size,)), lax.reshape(b, (b.size,))
-    return lax.expand_dims(a, (1,)) * lax.expand_dims(b, (0,))
+    shape = (a.size, b.size)
+    rows, columns = lax.reshape(a, (a.size,)), lax.reshape(b, (b.size,))
+    return lax.broadcast_in_dim(rows, shape, (0,)) * lax.broadcast_in_dim(columns, shape, (1,))
 
 
 def tensordot(
@@ -158,112 +307,13 @@ def tensordot(
             )
         pairs = (tuple(range(a.ndim - axes, a.ndim)), tuple(range(axes)))
     else:
-        of_a, of_b = (x if isinstance(x, tuple | list) else (x,) for x in axes)
+        given = sequence("tensordot", axes, "axes")
+        if len(given) != 2:
+            raise TypeError(f"tensordot: axes are a number, or axes of a and axes of b, got {axes!r}")
+        of_a, of_b = (x if isinstance(x, tuple | list) else (x,) for x in given)
         if len(of_a) != len(of_b):
             raise TypeError(f"tensordot: as many axes of a as of b, got {tuple(of_a)} and {tuple(of_b)}")
         pairs = (tuple(canonical_axis(d, a.ndim) for d in of_a), tuple(canonical_axis(d, b.ndim) for d in of_b))
     for d, e in zip(*pairs, strict=True):
         _check_sizes("tensordot", a, d, b, e)
     return lax.dot_general(a, b, (pairs, ((), ())), precision, dtype)
-
-
-# -- einsum ------------------------------------------------------------------------------------------------------
-
-
-def einsum(
-    subscripts: Any,
-    /,
-    *operands: Any,
-    optimize: Any = "auto",
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
-    """Einstein's summation: products of arrays along axes with one label, summed over labels that the result has not.
-
-    Args:
-        subscripts: labels of the axes of each operand and, after `->`, of the result: `"ij,jk->ik"`; `...` stands
-            for axes that broadcast. Or, as in NumPy, the first operand, followed by its labels, and so on.
-        operands: the arrays.
-        optimize: in which order to contract more than two: a strategy of opt_einsum, or a path.
-        precision: passed on to the compiler; None leaves it to the backend.
-        preferred_element_type: dtype of sums and result; by default the operands' common one.
-
-    Raises:
-        ValueError: the subscripts do not fit the operands, or axes with one label have different sizes.
-    """
-    import opt_einsum
-
-    spec = (subscripts, *operands)
-    inputs, output, arrays = opt_einsum.parser.parse_einsum_input(spec)
-    arrays = promote_dtypes("einsum", *arrays)
-    dtype = canonical_dtype(preferred_element_type) or arrays[0].dtype
-    labels = [list(part) for part in inputs.split(",")]
-    _check_labels(labels, arrays)
-    strategy = (
-        {True: "auto", False: [tuple(range(len(arrays)))]}.get(optimize, optimize)
-        if isinstance(optimize, bool)
-        else optimize
-    )
-    shapes = [tuple(x.shape) for x in arrays]
-    path, _ = opt_einsum.contract_path(f"{inputs}->{output}", *shapes, shapes=True, optimize=strategy)
-    terms = [without_repeated_labels(x, names) for x, names in zip(arrays, labels, strict=True)]
-    for step in path:
-        group = [terms[i] for i in step]
-        terms = [t for i, t in enumerate(terms) if i not in step]
-        needed = {*output, *(a for _, names in terms for a in names)}
-        group.sort(key=lambda term: min((output.index(a) for a in term[1] if a in output), default=len(output)))
-        terms.append(_contract(group, needed, precision, dtype))
-    ((out, names),) = terms
-    out, names = sum_out(out, names, [a for a in names if a not in output])
-    out = in_order(out, names, list(output))
-    return out if out.dtype == dtype else lax.convert_element_type(out, dtype)
-
-
-def _check_labels(labels: list[list[str]], arrays: list[Any]) -> None:
-    sizes: dict[str, int] = {}
-    for i, (names, x) in enumerate(zip(labels, arrays, strict=True)):
-        if len(names) != x.ndim:
-            raise ValueError(
-                f"einsum: operand {i} is {x.aval.str_short()}, its subscripts {''.join(names)!r} name {len(names)} axes"
-            )
-        for name, size in zip(names, x.shape, strict=True):
-            known = sizes.setdefault(name, size)
-            if known == 1:
-                sizes[name] = size
-            elif size not in (1, known):
-                raise ValueError(
-                    f"einsum: label {name!r} has size {known}, and {size} in operand {i}, {x.aval.str_short()}"
-                )
-
-
-def _contract(group: list[Any], needed: set[str], precision: Any, dtype: Any) -> tuple[Any, list[Any]]:
-    """One step of a contraction path: its operands, two as a rule, multiplied one after the other."""
-    x, names = group[0]
-    for i, (y, y_names) in enumerate(group[1:], 1):
-        later = {a for _, rest in group[i + 1 :] for a in rest}
-        if x.dtype != y.dtype:  # `x` is a product already, of the wider type that was asked for
-            y = lax.convert_element_type(y, x.dtype)
-        x, names = contract_pair(x, names, y, y_names, list(needed | later), precision, dtype)
-    return sum_out(x, names, [a for a in names if a not in needed])
-
-
-def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
-    """Sum of a diagonal of the matrices in two axes.
-
-    Args:
-        a: an array of two axes or more.
-        offset: which diagonal; positive ones lie above the main one.
-        axis1: the rows' axis.
-        axis2: the columns' axis.
-        dtype: dtype of the sum, by default as that of `sum`.
-    """
-    from corejax_numpy.reductions import sum
-
-    (x,) = promote_dtypes("trace", a)
-    first, second = canonical_axis(axis1, x.ndim), canonical_axis(axis2, x.ndim)
-    if first == second:
-        raise ValueError(f"trace: axes {axis1} and {axis2} are the same")
-    rows = lax.broadcasted_iota("int32", x.shape, first)
-    columns = lax.broadcasted_iota("int32", x.shape, second)
-    mask = lax.eq(rows + offset, columns)
-    return sum(x, (first, second), dtype, where=mask)

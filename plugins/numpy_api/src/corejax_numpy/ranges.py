@@ -9,10 +9,12 @@ import numpy as np
 
 from corejax.extend import Array, dtypes
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, canonical_axis, canonical_dtype, concrete, like, operand
+from corejax_numpy.arguments import array_argument, canonical_axis, canonical_dtype, concrete, like, operand, static_int
+from corejax_numpy.devices import on_device
+from corejax_numpy.elementwise import divide, log10, multiply, power
 
 
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Any:
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None) -> Any:
     """Numbers from `start` (0 if only one bound is given) up to but not including `stop`, `step` apart.
 
     Args:
@@ -20,12 +22,17 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
         stop: bound.
         step: distance; negative ones count down.
         dtype: dtype of the result; by default that of the arguments: int32 for Python integers.
+        device: where the result is to be.
 
     Raises:
         ConcretizationTypeError: an argument is traced; the length has to be known.
         ValueError: an argument is complex.
         ZeroDivisionError: `step` is 0.
     """
+    return on_device(_arange(start, stop, step, dtype), device)
+
+
+def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     given = [operand("arange", x, i) for i, x in enumerate((start, stop, step)) if x is not None]
     dtype = dtypes.result_type(*given) if dtype is None else canonical_dtype(dtype)
     first, bound, distance = (None if x is None else concrete("arange", x) for x in (start, stop, step))
@@ -33,6 +40,8 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
         raise ValueError(f"arange: bounds and step are real numbers, got {start!r}, {stop!r}, {step!r}")
     if bound is None:
         first, bound = 0, first
+    if first is None or any(x is not None and not math.isfinite(x) for x in (first, bound, distance)):
+        raise ValueError(f"arange: bounds and step are finite numbers, got {start!r}, {stop!r}, {step!r}")
     if distance is not None and not dtypes.is_integer(dtype):  # rounded once, like NumPy's, not i * step in the dtype
         return Array(np.arange(first, bound, distance).astype(dtype))
     size = max(0, math.ceil((bound - first) / (1 if distance is None else distance)))
@@ -52,6 +61,8 @@ def linspace(
     retstep: bool = False,
     dtype: Any = None,
     axis: int = 0,
+    *,
+    device: Any = None,
 ) -> Any:
     """`num` numbers from `start` to `stop`, evenly apart.
 
@@ -60,35 +71,117 @@ def linspace(
         stop: last number.
         num: how many, known while tracing.
         endpoint: whether `stop` is the last of them, or only the bound.
-        retstep: return the distance, too.
+        retstep: return the distance, too; NaN if there is none.
         dtype: dtype of the result; for integers the numbers are rounded down.
         axis: the axis of the result along which they run.
+        device: where the result is to be.
 
     Raises:
-        ValueError: `num` is negative.
+        ValueError: `num` is negative; there is no such axis.
     """
-    num = int(concrete("linspace", num))
-    if num < 0:
-        raise ValueError(f"linspace: the number of samples is not negative, got {num}")
-    bounds = [operand("linspace", start), operand("linspace", stop, 1)]
+    num = _size("linspace", num, "the number of samples")
+    if lax.is_python_scalar(start) and lax.is_python_scalar(stop):
+        return _of_numbers(start, stop, num, endpoint, retstep, dtype, axis, device)
+    bounds, dtype = _bounds("linspace", start, stop, dtype)
+    out, intervals = _evenly(*bounds, num, endpoint)
+    if dtypes.is_integer(dtype):
+        out = out // like(out, 1)
+    out = _move_first("linspace", lax.convert_element_type(out, dtype), axis)
+    if not retstep:
+        return on_device(out, device)
+    if num > 1 or (num == 1 and not endpoint):
+        first, last = lax.broadcast_operands(*bounds)
+        distance = lax.div(lax.sub(last, first), like(first, intervals))
+    else:
+        distance = lax.make_scalar(math.nan, bounds[0].dtype)
+    return on_device(out, device), lax.convert_element_type(distance, dtypes.inexact_dtype_of(dtype))
+
+
+def _of_numbers(
+    start: Any, stop: Any, num: int, endpoint: bool, retstep: bool, dtype: Any, axis: int, device: Any
+) -> Any:
+    """`linspace` between numbers that are known: a constant, rounded once."""
+    canonical_axis(axis, 1, name="linspace")
+    dtype = dtypes.inexact_dtype_of(dtypes.result_type(start, stop)) if dtype is None else canonical_dtype(dtype)
+    with np.errstate(all="ignore"):
+        first, last = (x if isinstance(x, complex) else float(x) for x in (start, stop))
+        out, distance = np.linspace(first, last, num, endpoint, True)
+        if dtypes.is_integer(dtype):
+            out = np.floor(out)
+        if np.iscomplexobj(out) and not dtypes.is_complex(dtype):
+            out, distance = out.real, np.real(distance)
+        numbers = on_device(Array(out.astype(dtype)), device)
+        if not retstep:
+            return numbers
+        return numbers, Array(np.asarray(distance).astype(dtypes.inexact_dtype_of(dtype)))
+
+
+def _bounds(name: str, start: Any, stop: Any, dtype: Any) -> tuple[list[Any], Any]:
+    """The ends of ranges in the dtype of the computation, and the dtype of the result, to which it is rounded once."""
+    bounds = [operand(name, start), operand(name, stop, 1)]
     inexact = dtypes.inexact_dtype_of(dtypes.result_type(*bounds))
     dtype = inexact if dtype is None else canonical_dtype(dtype)
-    first, last = (lax.convert_element_type(lax.convert_operand(x, inexact), inexact) for x in bounds)
+    inexact = dtypes.promote_types(inexact, dtypes.inexact_dtype_of(dtype))
+    return [lax.convert_element_type(lax.convert_operand(x, inexact), inexact) for x in bounds], dtype
+
+
+def _evenly(first: Any, last: Any, num: int, endpoint: bool) -> tuple[Any, int]:
+    """Samples along a new first axis, and the number of distances between `first` and `last`."""
     shape = lax.broadcast_shapes(first.shape, last.shape)
     first, last = lax.broadcast_to(first, shape), lax.broadcast_to(last, shape)
     intervals = num - 1 if endpoint else num
-    distance = (last - first) / intervals if intervals > 0 else full_nan(shape, inexact)
-    out = _between(first, last, num, intervals, endpoint)
-    if dtypes.is_integer(dtype):
-        out = out // like(out, 1)
-    out = lax.convert_element_type(out, dtype)
-    out = _move_first(out, canonical_axis(axis, out.ndim))
-    return (out, distance) if retstep else out
+    return _between(first, last, num, intervals, endpoint), intervals
 
 
-def full_nan(shape: tuple[int, ...], dtype: Any) -> Any:
-    """NaN everywhere."""
-    return lax.broadcast_in_dim(lax.make_scalar(math.nan, dtype), shape, ())
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
+    """`base` to the power of `num` numbers from `start` to `stop`, evenly apart.
+
+    Args:
+        start: first exponent; an array for several ranges at once.
+        stop: last exponent.
+        num: how many, known while tracing.
+        endpoint: whether `stop` is the last exponent, or only the bound.
+        base: a number, or an array that broadcasts to the result.
+        dtype: dtype of the result.
+        axis: the axis of the result along which they run.
+
+    Raises:
+        ValueError: `num` is negative; there is no such axis.
+    """
+    num = _size("logspace", num, "the number of samples")
+    bounds, dtype = _bounds("logspace", start, stop, dtype)
+    exponents = _move_first("logspace", _evenly(*bounds, num, endpoint)[0], axis)
+    return lax.convert_element_type(power(base, exponents), dtype)
+
+
+def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
+    """`num` numbers from `start` to `stop`, each a constant multiple of the one before.
+
+    Args:
+        start: first number; not 0, an array for several ranges at once.
+        stop: last number, of the sign of `start`.
+        num: how many, known while tracing.
+        endpoint: whether `stop` is the last of them, or only the bound.
+        dtype: dtype of the result.
+        axis: the axis of the result along which they run.
+
+    Raises:
+        ValueError: `num` is negative; there is no such axis.
+    """
+    num = _size("geomspace", num, "the number of samples")
+    (first, last), dtype = _bounds("geomspace", start, stop, dtype)
+    sign = lax.sign(first)
+    exponents = _evenly(log10(lax.div(first, sign)), log10(divide(last, sign)), num, endpoint)[0]
+    out = multiply(sign, power(like(exponents, 10), exponents))
+    return _move_first("geomspace", lax.convert_element_type(out, dtype), axis)
 
 
 def _between(first: Any, last: Any, num: int, intervals: int, endpoint: bool) -> Any:
@@ -104,7 +197,10 @@ def _between(first: Any, last: Any, num: int, intervals: int, endpoint: bool) ->
     return lax.concatenate([out, lax.expand_dims(last, (0,))], 0) if endpoint else out
 
 
-def _move_first(x: Any, axis: int) -> Any:
+def _move_first(name: str, x: Any, axis: int) -> Any:
+    axis = canonical_axis(axis, x.ndim, name=name)
+    if not axis:
+        return x
     order = [*range(1, axis + 1), 0, *range(axis + 1, x.ndim)]
     return lax.transpose(x, tuple(order))
 
@@ -117,14 +213,11 @@ def _indices(shape: tuple[int, ...], axis: int, offset: int = 0) -> Any:
     return lax.add(out, lax.make_scalar(offset, out.dtype)) if offset else out
 
 
-def _size(name: str, n: Any) -> int:
-    size = int(concrete(name, n))
-    if size < 0:
-        raise ValueError(f"{name}: negative dimensions are not allowed, got {size}")
-    return size
+def _size(name: str, n: Any, what: str = "a size") -> int:
+    return static_int(name, n, what, least=0)
 
 
-def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
+def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Any:
     """A matrix with ones on a diagonal, zeros elsewhere.
 
     Args:
@@ -132,12 +225,13 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
         M: number of columns; by default `N`.
         k: which diagonal; positive ones lie above the main one.
         dtype: dtype of the result; floating by default.
+        device: where the result is to be.
     """
     rows = _size("eye", N)
     shape = (rows, rows if M is None else _size("eye", M))
     dtype = dtypes.default_float_dtype() if dtype is None else canonical_dtype(dtype)
-    k = int(concrete("eye", k))
-    return lax.convert_element_type(lax.eq(_indices(shape, 0, k), _indices(shape, 1)), dtype)
+    k = static_int("eye", k, "k")
+    return on_device(lax.convert_element_type(lax.eq(_indices(shape, 0, k), _indices(shape, 1)), dtype), device)
 
 
 def identity(n: Any, dtype: Any = None) -> Any:
@@ -153,7 +247,7 @@ def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
 
 
 def _lower(shape: tuple[int, ...], k: Any) -> Any:
-    return lax.ge(_indices(shape, 0, int(concrete("tri", k))), _indices(shape, 1))
+    return lax.ge(_indices(shape, 0, static_int("tri", k, "k")), _indices(shape, 1))
 
 
 def tril(m: Any, k: int = 0) -> Any:
@@ -172,7 +266,7 @@ def triu(m: Any, k: int = 0) -> Any:
     Raises:
         ValueError: the array has fewer than two axes.
     """
-    m, mask = _masked("triu", m, k - 1)
+    m, mask = _masked("triu", m, static_int("triu", k, "k") - 1)
     return lax.select(mask, like(m, 0), m)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,56 +11,68 @@ import numpy as np
 from corejax.extend import dtypes
 
 
-class ScalarType:
+class ScalarType(type):
     """A dtype that is called like NumPy's scalar types: `float32(x)` is `asarray(x, float32)`, also while tracing.
 
+    It equals NumPy's scalar type and the dtype, stands for them wherever a dtype is expected, and has NumPy's scalars
+    of the type as instances; arrays are instances of `Array`.
+
     Attributes:
-        dtype: the NumPy dtype.
+        dtype: the NumPy dtype; of `int_`, `float_` and so on the one that is the default now.
     """
 
-    __slots__ = ("dtype",)
+    _find: Callable[[], np.dtype[Any]]
 
-    dtype: np.dtype[Any]
+    @property
+    def dtype(cls) -> np.dtype[Any]:
+        """The NumPy dtype."""
+        return cls._find()
 
-    def __init__(self, name: str) -> None:
-        self.dtype = dtypes.dtype(name)
+    __numpy_dtype__ = dtype  # what NumPy 2.4 asks for
 
-    def __call__(self, x: Any = 0) -> Any:
+    def __call__(cls, x: Any = 0) -> Any:
         from corejax_numpy.creation import asarray
 
-        return asarray(x, self.dtype)
+        return asarray(x, cls.dtype)
 
-    def __eq__(self, other: object) -> bool:
+    def __instancecheck__(cls, instance: Any) -> builtins.bool:
+        return isinstance(instance, cls.dtype.type)
+
+    def __eq__(cls, other: object) -> builtins.bool:
         if isinstance(other, ScalarType):
-            return self.dtype == other.dtype
-        return isinstance(other, np.dtype | type | str) and bool(self.dtype == other)
+            return cls.dtype == other.dtype
+        return isinstance(other, np.dtype | type) and builtins.bool(cls.dtype.type == other)
 
-    def __hash__(self) -> int:
-        return hash(self.dtype)
+    def __hash__(cls) -> int:
+        return hash(cls.dtype.type)
 
-    def __repr__(self) -> str:
-        return f"corejax.numpy.{'bool_' if self.dtype.name == 'bool' else self.dtype.name}"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (ScalarType, (self.dtype.name,))
+    def __repr__(cls) -> str:
+        return f"corejax.numpy.{cls.__name__}"
 
 
-bool_ = ScalarType("bool")
-int4 = ScalarType("int4")
-int8 = ScalarType("int8")
-int16 = ScalarType("int16")
-int32 = ScalarType("int32")
-int64 = ScalarType("int64")
-uint4 = ScalarType("uint4")
-uint8 = ScalarType("uint8")
-uint16 = ScalarType("uint16")
-uint32 = ScalarType("uint32")
-uint64 = ScalarType("uint64")
-bfloat16 = ScalarType("bfloat16")
-float8_e4m3fn = ScalarType("float8_e4m3fn")
-float8_e5m2 = ScalarType("float8_e5m2")
-float16 = ScalarType("float16")
-float32 = ScalarType("float32")
-float64 = ScalarType("float64")
-complex64 = ScalarType("complex64")
-complex128 = ScalarType("complex128")
+def _scalar_type(name: str, find: Callable[[], np.dtype[Any]], doc: str) -> ScalarType:
+    return ScalarType(name, (), {"_find": staticmethod(find), "__module__": "corejax.numpy", "__doc__": doc})
+
+
+def _fixed(name: str) -> ScalarType:
+    found = dtypes.dtype(name)
+    return _scalar_type(name, lambda: found, f"The dtype {name}; called, it makes an array of that dtype.")
+
+
+def _default(name: str, find: Callable[[], np.dtype[Any]]) -> ScalarType:
+    return _scalar_type(name, find, "The default dtype of its kind, 32 or 64 bits wide by the settings.")
+
+
+# `float32 = ...`, and so on: all dtypes that the installed release of ml_dtypes has. `bool` is one of them here.
+globals().update({name: _fixed(name) for name in dtypes.LONG_NAMES})
+
+bool_ = globals()["bool"]
+single = globals()["float32"]
+double = globals()["float64"]
+csingle = globals()["complex64"]
+cdouble = globals()["complex128"]
+
+int_ = _default("int_", dtypes.default_int_dtype)
+uint = _default("uint", dtypes.default_uint_dtype)
+float_ = _default("float_", dtypes.default_float_dtype)
+complex_ = _default("complex_", dtypes.default_complex_dtype)

@@ -29,7 +29,7 @@ _TINY = 1e-2  # for eight-bit floats and whatever comes
 def is_inexact(dtype: Any) -> bool:
     """Whether a dtype has derivatives."""
     dtype = np.dtype(dtype)
-    return dtype.kind in "fc" or dtype.name in ("bfloat16",) or dtype.name.startswith("float8")
+    return dtype.kind in "fc" or dtype.name.startswith(("bfloat", "float"))
 
 
 def tolerance(dtype: Any) -> float:

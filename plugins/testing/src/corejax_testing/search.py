@@ -125,8 +125,8 @@ def _calls(primitive: Primitive, check: Check, examples: Sequence[Example], quic
         every += [other for e in examples[: 1 if quick else 3] for other in in_other_sizes(primitive, e)]
     calls = [replace(call, others=tuple(examples)) for call in _applications(primitive, every, rng)]
     limit = check.limit
-    if check.dtypes and limit and quick:
-        limit = max(limit // 2, 1)
+    if quick and limit:
+        limit = check.quick or (max(limit // 2, 1) if check.dtypes else limit)
     if check.limit and not check.dtypes:  # the smallest that say something: not like others, not scalars, not empty
         again = _seen_before([(call.avals, str(call.params)) for call in calls])
         order = [(seen, call.size < 2 * len(call.values), call.size) for seen, call in zip(again, calls, strict=True)]

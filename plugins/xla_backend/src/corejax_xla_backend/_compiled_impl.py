@@ -5,11 +5,16 @@ This module is imported with the impl rules, so it does without jaxlib until som
 
 from __future__ import annotations
 
+import contextlib
+import os
+import weakref
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from corejax.extend import (
     Array,
+    BackendError,
     ClosedJaxpr,
     Derivation,
     Primitive,
@@ -20,10 +25,25 @@ from corejax.extend import (
     stage_closed,
     xla_translations,
 )
+from corejax_xla_backend._callbacks import state as callbacks
 from corejax_xla_backend._programs import compiled, run
 
 _LIMIT = 1024  # programs of one primitive
+_started: deque[weakref.ref[Array]] = deque(maxlen=1024)  # last results; XLA has fewer that are not computed yet
 _programs: dict[Primitive, dict[Any, ClosedJaxpr]] = {}  # by type and parameters
+
+
+def _finish_started() -> None:
+    """Wait for what was started: a process that is forked from this one could not."""
+    while _started:
+        array = _started.popleft()()
+        if array is not None and not array.is_deleted():
+            with contextlib.suppress(Exception):  # who reads it is told
+                array.block_until_ready()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_finish_started)
 
 
 @clears_cache
@@ -41,14 +61,19 @@ def _from_translation(primitive: Primitive) -> Callable[..., Any] | None:
     _programs[primitive] = programs
 
     def impl(*arrays: Array, **params: Any) -> Any:
+        if callbacks.running and impl_rules.is_written(primitive):
+            raise BackendError(
+                f"primitive {primitive.name!r}: a compiled program waits for its impl rule, which it calls back"
+            )
         key = (tuple(x.aval for x in arrays), tuple(params.items()))
         program = programs.get(key)
         if program is None:
             if len(programs) >= _LIMIT:
                 programs.clear()
             program = programs[key] = _program(primitive, key[0], params)
-        executable = compiled(program, primitive.name, *backends.find("xla"))
-        outs = run(executable, backends.find("xla").backend, arrays, program.out_avals)
+        backend, platform = backends.find("xla")
+        outs = run(compiled(program, primitive.name, backend, platform), backend, arrays, program.out_avals)
+        _started.extend(map(weakref.ref, outs))
         return outs if primitive.multiple_results else outs[0]
 
     return impl

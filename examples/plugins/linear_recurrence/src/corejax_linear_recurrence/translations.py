@@ -32,8 +32,9 @@ def _solved(ctx: Any, a: Any, x: Any) -> Any:
     before = [_upto(ctx, v, size // 2) for v in (a_even, x_even)]  # the even place before each odd one
     product = ctx.op("multiply", a_odd, before[0], out=a_odd.aval)
     odd = _solved(ctx, product, _step(ctx, a_odd, before[1], x_odd))
-    rest = (size - 1) // 2  # even places after an odd one
-    even = _step(ctx, a_even, _pad(ctx, _upto(ctx, odd, rest), 1, 0, 0), x_even)
+    rest = (size - 1) // 2  # even places after an odd one; the first is none, and its factor, NaN say, does not count
+    later = _step(ctx, _from_second(ctx, a_even), _upto(ctx, odd, rest), _from_second(ctx, x_even))
+    even = ctx.op("add", _pad(ctx, _upto(ctx, x_even, 1), 0, rest, 0), _pad(ctx, later, 1, 0, 0), out=x_even.aval)
     spread = [_pad(ctx, even, 0, 1 - size % 2, 1), _pad(ctx, odd, 1, size % 2, 1)]
     return ctx.op("add", *spread, out=x.aval)
 
@@ -48,6 +49,10 @@ def _every_other(ctx: Any, v: Any, start: int) -> Any:
 
 def _upto(ctx: Any, v: Any, stop: int) -> Any:
     return _slice(ctx, v, 0, stop, 1)
+
+
+def _from_second(ctx: Any, v: Any) -> Any:
+    return _slice(ctx, v, 1, v.aval.shape[-1], 1)
 
 
 def _slice(ctx: Any, v: Any, start: int, stop: int, stride: int) -> Any:

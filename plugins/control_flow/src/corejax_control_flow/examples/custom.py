@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from corejax.extend import Example, jvp_flat
+from corejax_control_flow.custom.composite import composite
 from corejax_control_flow.custom.custom_jvp import custom_jvp
 from corejax_control_flow.custom.custom_vjp import custom_vjp
 from corejax_control_flow.custom.custom_vmap import custom_vmap
@@ -119,7 +120,20 @@ def linear_calls() -> list[Example]:
     return [example("linear_call", scaled, of_type(3), of_type(3))]
 
 
+def composites() -> list[Example]:
+    """Of `composite`: attributes, two results."""
+    from corejax_lax_basic import lax
+
+    tame = composite(lambda x, *, scale: lax.tanh(x) * scale, "acme.tame", 2)
+    both = composite(lambda x, y: (x * y, x + y), "acme.both")
+    return [
+        example("composite", lambda x: [tame(x, scale=0.5)], of_type(3)),
+        example("composite", lambda x, y: list(both(x, y)), of_type(2, 2), of_type(2, 2)),
+    ]
+
+
 EXAMPLES = {
+    "composite": composites,
     "custom_jvp_call": jvp_calls,
     "custom_lin": lambda: forward_passes("custom_lin"),
     "custom_vjp_call": vjp_calls,

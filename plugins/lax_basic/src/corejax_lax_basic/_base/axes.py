@@ -8,22 +8,45 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Tracer
+from corejax.extend import Tracer, called_function
 
 Ints = tuple[int, ...]
 
 _ADVICE = "If using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions."
 
 
+def _named(what: str) -> str:
+    """An argument's name with its function's, which is the one that the user called where `what` has none."""
+    called = "" if ": " in what else called_function()
+    return f"{called}: {what}" if called else what
+
+
+def integer(value: Any, what: str = "argument") -> int:
+    """An integer that is known now, an axis or a size.
+
+    Raises:
+        TypeError: it is not one; names `what` with the function. For a traced value, says where it comes from.
+    """
+    try:
+        return operator.index(value)
+    except (TypeError, ValueError) as error:
+        if isinstance(value, Tracer) and isinstance(error, TypeError):
+            error.add_note(f"{_named(what)} is a static integer.")
+            raise
+        raise TypeError(f"{_named(what)} is an integer, got {value!r} of type {type(value).__name__}") from None
+
+
 def _invalid_shape(shape: Any) -> TypeError:
     sizes = shape if isinstance(shape, tuple | list) else [shape]
     shown = ", ".join(repr(d) for d in sizes)
     shown = f"[{shown}]" if isinstance(shape, list) or len(sizes) == 1 else f"({shown})"
-    message = f"Shapes must be 1D sequences of concrete values of integer type, got {shown}."
+    message = "Shapes must be 1D sequences of concrete values of integer type"
     traced = next((d for d in sizes if isinstance(d, Tracer)), None)
-    if traced is not None:
-        message = f"{message}\n{_ADVICE}\n{traced.origin()}".rstrip("\n")
-    return TypeError(message)
+    if traced is None:
+        return TypeError(f"{_named(message)}, got {shown}.")
+    error = TypeError(f"{message}, got {shown}.\n{_ADVICE}\n{traced.origin()}".rstrip("\n"))
+    error.add_note(_named("the shape is static."))
+    return error
 
 
 def canonical_shape(shape: Any) -> tuple[int, ...]:
@@ -41,7 +64,7 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
         try:
             sizes = [operator.index(shape)]
         except TypeError:
-            if isinstance(shape, Tracer | float | str) or not hasattr(shape, "__iter__"):
+            if isinstance(shape, Tracer | float | str | dict | set) or not hasattr(shape, "__iter__"):
                 raise _invalid_shape(shape) from None
             sizes = list(shape)
     try:
@@ -57,9 +80,9 @@ def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:
         TypeError: the axis is not an integer.
         ValueError: the array has no such axis.
     """
-    index = operator.index(axis)
+    index = integer(axis, what)
     if not -ndim <= index < ndim:
-        raise ValueError(f"{what} {index} is out of bounds for an array of {ndim} dimensions")
+        raise ValueError(f"{_named(what)} {index} is out of bounds for an array of {ndim} dimensions")
     return index + ndim if index < 0 else index
 
 
@@ -74,12 +97,31 @@ def canonical_axes(axes: Any, ndim: int, what: str = "axis") -> tuple[int, ...]:
     given = tuple(axes) if isinstance(axes, tuple | list | np.ndarray | range) else (axes,)
     out = tuple(canonical_axis(axis, ndim, what) for axis in given)
     if len(set(out)) != len(out):
-        raise ValueError(f"{what} {given} names an axis twice")
+        raise ValueError(f"{_named(what)} {given} names an axis twice")
     return out
 
 
-def ints(values: Sequence[Any]) -> tuple[int, ...]:
-    """A sequence of integers as a tuple of `int`."""
+def sequence(values: Any, what: str = "argument") -> list[Any]:
+    """What is given one after another, operands say, as a list.
+
+    Raises:
+        TypeError: it is not a sequence; names `what` with the function.
+    """
+    try:
+        given = None if isinstance(values, str | dict | set) else list(values)
+    except TypeError:  # not iterable
+        given = None
+    if given is None:
+        raise TypeError(f"{_named(what)} is a sequence, got {values!r} of type {type(values).__name__}")
+    return given
+
+
+def ints(values: Sequence[Any], what: str = "argument") -> tuple[int, ...]:
+    """A sequence of integers that are known now as a tuple of `int`.
+
+    Raises:
+        TypeError: it is not one; names `what` with the function.
+    """
     if type(values) is tuple and all(type(v) is int for v in values):
         return values
-    return tuple(operator.index(v) for v in values)
+    return tuple([integer(v, what) for v in sequence(values, what)])

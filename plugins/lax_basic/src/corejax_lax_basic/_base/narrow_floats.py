@@ -1,4 +1,4 @@
-"""Floats of 16 bits, for which NumPy computes each step in 16 bits."""
+"""Floats of 16 and fewer bits, in which NumPy rounds after each step."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 
 from corejax.extend import dtypes
 
-# The narrow types for which NumPy has arithmetic, done in float32 for what takes several steps.
-NARROW_FLOATS = frozenset(np.dtype(t) for t in (np.float16, dtypes.dtype("bfloat16")))
+# Done in float32 for what takes several steps.
+NARROW_FLOATS = frozenset(d for d in dtypes.LONG_NAMES.values() if dtypes.is_float(d) and d.itemsize < 4)
 
 
 def through_float32(f: Callable[..., Any]) -> Callable[..., Any]:
-    """An impl rule that computes 16-bit floats in float32 and rounds once, at the end."""
+    """An impl rule that computes floats of 16 and fewer bits in float32 and rounds once, at the end."""
 
     @functools.wraps(f)
     def impl(*arrays: Any, **params: Any) -> Any:

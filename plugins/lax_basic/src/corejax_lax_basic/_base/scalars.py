@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, ShapedArray, Tracer, dtypes
+from corejax.extend import Array, ShapedArray, Tracer, called_function, dtypes
 
 __all__ = ["is_python_scalar", "make_scalar"]
 
@@ -39,7 +39,10 @@ def scalar_maker(dtype: np.dtype[Any], weak: bool = False) -> Callable[[Any], Ar
     limit = float(dtypes.finfo(dtype).max) if dtypes.is_float(dtype) else 0.0
 
     def make(value: Any) -> Array:
-        return Array(np.array(value, dtype), aval)
+        try:
+            return Array(np.array(value, dtype), aval)
+        except OverflowError:
+            raise _out_of_bounds(value, dtype) from None
 
     def make_float(value: Any) -> Array:
         if type(value) is not complex and -limit <= value <= limit:
@@ -47,11 +50,31 @@ def scalar_maker(dtype: np.dtype[Any], weak: bool = False) -> Callable[[Any], Ar
         return make_silently(value)
 
     def make_silently(value: Any) -> Array:
-        with np.errstate(all="ignore"):
-            return Array(np.array(value, dtype), aval)
+        try:
+            with np.errstate(all="ignore"):
+                return Array(np.array(value, dtype), aval)
+        except (OverflowError, TypeError):  # an integer beyond 64-bit floats; a complex number
+            raise _out_of_bounds(value, dtype) from None
 
+    def make_narrow(value: Any) -> Array:  # NumPy does not check those of ml_dtypes
+        if not info.min <= value <= info.max:
+            raise _out_of_bounds(value, dtype)
+        return Array(np.array(value, dtype), aval)
+
+    if dtypes.is_integer(dtype) and dtypes.iinfo(dtype).bits < 8:
+        info = dtypes.iinfo(dtype)
+        return _makers.setdefault((dtype, weak), make_narrow)
     kind = make_float if dtypes.is_float(dtype) else make_silently if dtypes.is_complex(dtype) else make
     return _makers.setdefault((dtype, weak), kind)
+
+
+def _out_of_bounds(value: Any, dtype: np.dtype[Any]) -> Exception:
+    called = called_function()
+    start = f"{called}: " if called else ""
+    if isinstance(value, complex):
+        return TypeError(f"{start}the complex number {value} does not become {dtype.name}")
+    shown = f"integer of {value.bit_length()} bits" if isinstance(value, int) and abs(value) >= 2**128 else value
+    return OverflowError(f"{start}Python number {shown} is out of bounds for {dtype.name}")
 
 
 def make_scalar(value: Any, dtype: np.dtype[Any], weak: bool = False) -> Array:

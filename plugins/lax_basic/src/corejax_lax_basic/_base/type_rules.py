@@ -65,9 +65,15 @@ _NUMPY_NAMES = {
     "reduce_sum": "sum",
     "reduce_prod": "prod",
     "is_finite": "isfinite",
+    "atan2": "arctan2",
+    "shift_left": "left_shift",
+    "shift_right_arithmetic": "right_shift",
+    "shift_right_logical": "right_shift",
 }
 # Primitives without a counterpart there that would accept more.
-_LAX_ONLY = frozenset({"rsqrt", "logistic", "complex", "real", "imag", "conj"})
+_LAX_ONLY = frozenset({"rsqrt", "logistic", "complex", "real", "imag", "conj", "mulhi"}) | {
+    "polygamma", "zeta", "igamma", "igammac", "igamma_grad_a", "random_gamma_grad", "regularized_incomplete_beta",
+}  # fmt: skip
 _POSITIONS = ("first", "second", "third", "fourth", "fifth")
 
 

@@ -19,6 +19,7 @@ from corejax_lax_basic.elementwise.comparison import lt_p
 from corejax_lax_basic.elementwise.select import select_n_p
 from corejax_lax_basic.indexing.dynamic_slicing import dynamic_slice_p
 from corejax_lax_basic.shape.broadcasting import expand_dims
+from corejax_lax_basic.shape.joining import concatenate
 from corejax_lax_basic.shape.rearranging import rev_p, squeeze_p
 from corejax_lax_basic.shape.slicing import canonical_index, slice_p
 
@@ -40,7 +41,7 @@ def _normalised(entry: Any) -> Any:
     if type(entry) is int or entry is None or entry is Ellipsis or isinstance(entry, slice) or is_array(entry):
         return entry
     if isinstance(entry, bool | np.bool_):
-        raise NotImplementedError("an index that is one boolean is not supported; use an array of booleans, or where")
+        return as_array(np.asarray(entry))
     if isinstance(entry, np.ndarray):
         return int(entry) if not entry.ndim and entry.dtype.kind in "iu" else as_array(entry)
     if hasattr(type(entry), "__corejax_array__"):
@@ -51,8 +52,8 @@ def _normalised(entry: Any) -> Any:
 
 
 def consumed(entry: Any) -> int:
-    """How many axes an entry takes: one, none for None, one for each axis of a boolean array."""
-    if entry is None:
+    """How many axes an entry takes: one, none for None or Ellipsis, one for each axis of a boolean array."""
+    if entry is None or entry is Ellipsis:
         return 0
     if is_array(entry) and dtypes.is_bool(entry.aval.dtype):
         return entry.aval.ndim
@@ -62,24 +63,52 @@ def consumed(entry: Any) -> int:
 def complete(x: Any, index: Any) -> list[Any]:
     """An index with an entry for each axis of `x` (and its Nones).
 
+    An Ellipsis stays where it stands for no axis at all and there are arrays, which it keeps apart.
+
     Raises:
         IndexError: there are more entries than axes, or two Ellipses.
         TypeError: an entry is nothing that arrays are indexed by.
     """
-    entries = [_normalised(e) for e in (index if type(index) is tuple else (index,))]
+    if type(index) is tuple:
+        entries = [_normalised(_listed(e) if isinstance(e, list) else e) for e in index]
+    else:
+        entries = [_normalised(index)]
     places = [i for i, e in enumerate(entries) if e is Ellipsis]
     if len(places) > 1:
         raise IndexError("an index has at most one Ellipsis ('...')")
-    missing = x.aval.ndim - sum(consumed(e) for e in entries if e is not Ellipsis)
+    missing = x.aval.ndim - sum(consumed(e) for e in entries)
     if missing < 0:
         given = x.aval.ndim - missing
         raise IndexError(f"too many indices: {x.aval.str_short()} has {x.aval.ndim} axes, got {given} indices")
     at = places[0] if places else len(entries)
-    return [*entries[:at], *[slice(None)] * missing, *entries[at + 1 :]]
+    kept = [Ellipsis] if places and not missing and any(map(is_array, entries)) else []
+    return [*entries[:at], *kept, *[slice(None)] * missing, *entries[at + 1 :]]
+
+
+def _listed(entry: list[Any]) -> Any:
+    """A list inside of a tuple as the array that it says; traced elements are stacked.
+
+    Raises:
+        TypeError: it is ragged, or of no integers or booleans.
+    """
+    if not entry:
+        return as_array(np.zeros((0,), np.int32))
+    if any(isinstance(e, Tracer) for e in entry):
+        dtype = common_index_dtype([e for e in entry if isinstance(e, Tracer)], ())
+        parts = [expand_dims(convert_element_type(e, dtype), 0) for e in entry]
+        return concatenate(parts, 0)
+    try:
+        found = np.asarray([np.asarray(e) for e in entry])
+    except ValueError:
+        raise TypeError(f"a list among indices is not ragged, got {entry!r}") from None
+    if found.dtype.kind not in "biu":
+        raise TypeError(f"a list among indices is one of integers or booleans, got {entry!r}")
+    return found
 
 
 def basic_index(x: Any, entries: list[Any]) -> Any:
     """An index without arrays, applied."""
+    entries = [e for e in entries if e is not Ellipsis]
     x = _static_part(x, [e for e in entries if e is not None])
     dynamic = {axis: e for axis, e in enumerate(e for e in entries if e is not None) if is_array(e)}
     if dynamic:
@@ -101,7 +130,7 @@ def _static_part(x: Any, entries: list[Any]) -> Any:
             start = canonical_index(entry, axis, size)
             start, limit, step = start, start + 1, 1
         elif isinstance(entry, slice):
-            start, limit, step = _forward(entry, size)
+            start, limit, step = forward(entry, size)
             if step < 0:
                 step = -step
                 reversed_axes.append(axis)
@@ -116,7 +145,7 @@ def _static_part(x: Any, entries: list[Any]) -> Any:
     return rev_p.bind(x, dimensions=tuple(reversed_axes)) if reversed_axes else x
 
 
-def _forward(entry: slice, size: int) -> tuple[int, int, int]:
+def forward(entry: slice, size: int) -> tuple[int, int, int]:
     """Start, limit and step of a slice, in increasing order; the step is negative where it has to be reversed."""
     for bound in (entry.start, entry.stop, entry.step):
         if isinstance(bound, Tracer) and bound.steering() is None:
@@ -124,7 +153,10 @@ def _forward(entry: slice, size: int) -> tuple[int, int, int]:
                 f"the bounds of a slice are static, so that its size is known: got {entry}.\n{bound.origin()}\n"
                 "Use lax.dynamic_slice for a block of static size at a start that is data."
             )
-    start, stop, step = entry.indices(size)
+    try:
+        start, stop, step = entry.indices(size)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"the bounds of a slice are integers, and its step is not 0: got {entry}") from None
     count = len(range(start, stop, step))
     if not count:
         return 0, 0, 1

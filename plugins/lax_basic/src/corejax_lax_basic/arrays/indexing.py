@@ -31,4 +31,11 @@ def getitem(self: Any, index: Any) -> Any:
     return basic_index(self, entries)
 
 
-METHODS: Mapping[str, Any] = {"__getitem__": getitem}
+def at(self: Any) -> Any:
+    """Elements to be changed: `x.at[index].set(values)`."""
+    from corejax_lax_basic.arrays.at import IndexedArrays  # with all scattering, which few programs need
+
+    return IndexedArrays(self)
+
+
+METHODS: Mapping[str, Any] = {"__getitem__": getitem, "at": property(at)}

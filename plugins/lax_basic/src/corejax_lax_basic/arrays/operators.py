@@ -10,16 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, api_boundary, as_array, dtypes, frames_left_out
+from corejax.extend import Primitive, api_boundary, as_array, dtypes, frames_left_out, remembered
+from corejax_lax_basic._base.rows import named
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS, scalar_maker
 from corejax_lax_basic._promotion import as_operand, broadcast_operands, promote_operands, yielding_scalar
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise.arithmetic import add_p, div_p, mul_p, neg_p, rem_p, sub_p
+from corejax_lax_basic.elementwise.bits import shift_left_p, shift_right_arithmetic_p, shift_right_logical_p
 from corejax_lax_basic.elementwise.comparison import eq_p, ge_p, gt_p, le_p, lt_p, ne_p
 from corejax_lax_basic.elementwise.logical import and_p, not_p, or_p, xor_p
 from corejax_lax_basic.elementwise.powers import integer_pow_p, pow_p
+from corejax_lax_basic.elementwise.rounding import RoundingMethod, round_p
 from corejax_lax_basic.elementwise.select import select_n_p
-from corejax_lax_basic.elementwise.unary import abs_p, floor_p, sign_p
+from corejax_lax_basic.elementwise.unary import abs_p, sign_p
 from corejax_lax_basic.linear.dot import matmul
 
 Binary = Callable[[Any, Any], Any]
@@ -67,6 +70,8 @@ def subtract(x: Any, y: Any) -> Any:
 
 def _numbers(x: Any, y: Any, symbol: str) -> list[Any]:
     """Operands of a division with remainder: real numbers, booleans counting as integers."""
+    if (aval := getattr(x, "aval", None)) is getattr(y, "aval", x) and aval.dtype.kind not in "bc":
+        return [x, y]
     dtype = dtypes.result_type(x, y)
     if dtypes.is_complex(dtype):
         raise TypeError(f"operator {symbol} is not defined for complex numbers; these operands are {dtype.name}")
@@ -128,9 +133,7 @@ def _floor_divide_floats(x: Any, y: Any) -> Any:
     quotient = div_p.bind(sub_p.bind(x, rest), y)  # an integer but for rounding
     one = _constant(quotient, 1)
     quotient = select_n_p.bind(_needs_correction(rest, y), quotient, sub_p.bind(quotient, one))
-    whole = floor_p.bind(quotient)
-    rounds_up = gt_p.bind(sub_p.bind(quotient, whole), _constant(quotient, 0.5))
-    return select_n_p.bind(rounds_up, whole, add_p.bind(whole, one))
+    return round_p.bind(quotient, rounding_method=RoundingMethod.AWAY_FROM_ZERO)
 
 
 def divmod_(x: Any, y: Any) -> tuple[Any, Any]:
@@ -170,6 +173,8 @@ def _power_of_arrays(x: Any, y: Any) -> Any:
 
 @api_boundary
 def _pow(self: Any, other: Any) -> Any:
+    if type(other) is float and (make := yielding_scalar(self.aval, float)) is not None:
+        return pow_p.bind(self, make(other))
     if isinstance(other, np.integer):
         return power(self, int(other))
     other = as_operand(other)
@@ -178,6 +183,15 @@ def _pow(self: Any, other: Any) -> Any:
 
 def _nowhere(dtype: Any) -> bool:
     return False
+
+
+def _not_taken(other: Any, name: str) -> Any:
+    """NotImplemented, so that the other operand's type is asked; lists and tuples would repeat or join themselves."""
+    if name not in ("eq", "ne") and type(other) in (list, tuple):
+        raise TypeError(
+            f"{name} takes arrays and scalars, got {type(other).__name__}; make it an array with corejax.numpy.asarray"
+        )
+    return NotImplemented
 
 
 def _operator(
@@ -202,8 +216,8 @@ def _operator(
             if (make := yielding_scalar(aval, type(other))) is not None:
                 return bind(self, make(other))
         try:
-            other = as_operand(other)
-            return other if other is NotImplemented else apply(self, other)
+            given, other = other, as_operand(other)
+            return _not_taken(given, name) if other is NotImplemented else apply(self, other)
         except frames_left_out():
             raise
 
@@ -211,8 +225,8 @@ def _operator(
         if self.aval.dtype in direct and (make := yielding_scalar(self.aval, type(other))) is not None:
             return bind(make(other), self)
         try:
-            other = as_operand(other)
-            return other if other is NotImplemented else apply(other, self)
+            given, other = other, as_operand(other)
+            return _not_taken(given, name) if other is NotImplemented else apply(other, self)
         except frames_left_out():
             raise
 
@@ -251,9 +265,15 @@ def _invert(self: Any) -> Any:
     return not_p.bind(self)
 
 
-def _shift(symbol: str) -> Binary:
+def _shift(primitive: Primitive, of_signed: Primitive, symbol: str) -> Binary:
+    """A shift, where booleans count as integers; signed numbers have a primitive of their own."""
+
     def apply(x: Any, y: Any) -> Any:
-        raise NotImplementedError(f"operator {symbol} on arrays needs the shift primitives of a later release")
+        dtype = dtypes.result_type(x, y)
+        if dtypes.is_inexact(dtype):
+            raise TypeError(f"operator {symbol} takes booleans or integers; these operands are {dtype.name}")
+        x, y = promote_operands(*(_as_integers(x, y) if dtype == _bool else (x, y)), name=symbol)
+        return (primitive if dtypes.is_unsigned(x.aval.dtype) else of_signed).bind(x, y)
 
     return apply
 
@@ -271,13 +291,13 @@ OPERATORS: Mapping[str, Any] = {
     **_operator("and", _bitwise(and_p, "&"), and_p, _discrete),
     **_operator("or", _bitwise(or_p, "|"), or_p, _discrete),
     **_operator("xor", _bitwise(xor_p, "^"), xor_p, _discrete),
-    **_operator("floordiv", floor_divide),
-    **_operator("mod", remainder),
-    **_operator("divmod", divmod_),
+    **_operator("floordiv", remembered(floor_divide)),
+    **_operator("mod", remembered(remainder)),
+    **_operator("divmod", remembered(divmod_)),
     **{**_operator("pow", power), "__pow__": _pow},
     **_operator("matmul", matmul),
-    **_operator("lshift", _shift("<<")),
-    **_operator("rshift", _shift(">>")),
+    **_operator("lshift", _shift(shift_left_p, shift_left_p, "<<")),
+    **_operator("rshift", _shift(shift_right_logical_p, shift_right_arithmetic_p, ">>")),
     **_comparison("eq", eq_p),
     **_comparison("ne", ne_p),
     **_comparison("lt", lt_p),
@@ -290,4 +310,4 @@ OPERATORS: Mapping[str, Any] = {
     "__invert__": _invert,
 }
 for _name, _function in OPERATORS.items():
-    _function.__name__ = _name
+    named(_function, _name)

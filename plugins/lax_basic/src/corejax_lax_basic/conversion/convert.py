@@ -30,24 +30,27 @@ from corejax_lax_basic._base.arity import takes
 __all__ = ["convert_element_type", "convert_element_type_p", "stop_gradient", "stop_gradient_p"]
 
 
-def convert_element_type(x: Any, new_dtype: Any) -> Any:
-    """`x` with elements of another dtype; nothing is bound where that is the dtype already.
+_WITHOUT_ZERO = dtypes.dtype("float8_e8m0fnu")
+
+
+def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+    """`operand` with elements of another dtype; nothing is bound where that is the dtype already.
 
     Args:
-        x: array of any dtype and shape.
+        operand: array of any dtype and shape.
         new_dtype: a dtype, its name, or a scalar type; Python's scalar types have the default width.
 
     Returns:
         Array of the same shape, strongly typed.
 
     Raises:
-        TypeError: `new_dtype` does not name a supported dtype, or `x` is not an array.
+        TypeError: `new_dtype` does not name a supported dtype, or `operand` is not an array.
     """
     dtype = dtypes.canonicalize_dtype(new_dtype)
-    aval = get_aval(x)
+    aval = get_aval(operand)
     if aval.dtype == dtype and not aval.weak_type:
-        return as_array(x)
-    return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=False)
+        return as_array(operand)
+    return convert_element_type_p.bind(operand, new_dtype=dtype, weak_type=False)
 
 
 def as_weak_as(x: Any, *others: Any) -> Any:
@@ -60,18 +63,25 @@ def as_weak_as(x: Any, *others: Any) -> Any:
 def convert(x: np.ndarray[Any, Any], *, new_dtype: np.dtype[Any], weak_type: bool = False) -> np.ndarray[Any, Any]:
     """The elements in another dtype, as StableHLO's `convert`."""
     if dtypes.is_bool(new_dtype):
+        if x.dtype == _WITHOUT_ZERO:
+            return np.ones(x.shape, np.bool_)
         return np.asarray(x != np.zeros((), x.dtype))
     if dtypes.is_complex(x.dtype) and not dtypes.is_complex(new_dtype):
         x = x.real
     if dtypes.is_integer(new_dtype) and dtypes.is_float(x.dtype):
         return _saturated(x, new_dtype)
-    return x.astype(new_dtype)
+    try:
+        return x.astype(new_dtype)
+    except TypeError:  # not every pair of ml_dtypes' dtypes has a conversion: by a wider type, exactly
+        return x.astype(np.float32 if dtypes.is_float(x.dtype) else np.int32).astype(new_dtype)
 
 
 def _saturated(x: np.ndarray[Any, Any], new_dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     info = dtypes.iinfo(new_dtype)
-    wide = np.trunc(x.astype(np.float64))
     low, high = float(info.min), float(int(info.max) + 1)  # both exact, unlike info.max itself
+    if x.dtype.kind == "f" and new_dtype.kind in "iu" and x.size and x.min() >= low and x.max() < high:
+        return x.astype(new_dtype)
+    wide = np.trunc(x.astype(np.float64))
     inside = (wide >= low) & (wide < high)
     carrier = np.uint64 if new_dtype == np.uint64 else np.int64
     out = np.where(inside, wide, 0.0).astype(carrier)

@@ -14,6 +14,14 @@ _NO_DERIVATIVE = dict.fromkeys(("jvp", "second_order", "pairs", "triples"), _REA
 
 NAMED: dict[str, Callable[[], list[Example]]] = {
     "stop_gradient": lambda: unary(skip=_NO_DERIVATIVE),
+    "bitcast_convert_type": lambda: [
+        Example((typed(*shape, dtype=source),), {"new_dtype": np.dtype(target)}, skip=_NO_DERIVATIVE)
+        for shape, source, target in (((3,), F32, np.int32), ((3,), I32, np.int16), ((3, 2), np.int16, np.int32))
+    ],
+    # In a format that holds every operand: rounding is not what its derivative, the function itself, says of it.
+    "reduce_precision": lambda: [
+        Example((typed(*shape),), {"exponent_bits": 11, "mantissa_bits": 52}) for shape in ((3,), (2, 3), ())
+    ],
     "convert_element_type": lambda: [
         Example((typed(4, dtype=source),), {"new_dtype": np.dtype(target), "weak_type": False}, low=0.1, high=2.9)
         for source in (F32, I32)

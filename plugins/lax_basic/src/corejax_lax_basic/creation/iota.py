@@ -39,6 +39,8 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Any:
 def _iota_impl(*, dtype: Any, shape: tuple[int, ...], dimension: int) -> Any:
     with np.errstate(all="ignore"):
         line = np.arange(shape[dimension]).astype(dtype)
+    if len(shape) == 1:
+        return line
     unit = [1] * len(shape)
     unit[dimension] = shape[dimension]
     return np.broadcast_to(line.reshape(unit), shape)

@@ -23,9 +23,12 @@ def _of_parts(re: Any, im: Any, dtype: Any) -> Any:
 
 
 def _mended(f: Any, mend: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
-    """NumPy's `f`; `mend(x, out)` gives the result where that of complex numbers is not finite throughout."""
+    """NumPy's `f`; `mend(x, out)` gives the result where that of complex numbers is not finite throughout.
 
-    def impl(x: Any) -> Any:
+    NumPy has one implementation of each function, whatever `accuracy` is asked for.
+    """
+
+    def impl(x: Any, *, accuracy: Any = None) -> Any:
         out = f(x)
         if x.dtype.kind == "c" and not np.isfinite(out).all():
             return mend(x, out)
@@ -45,6 +48,16 @@ def _tan_mended(x: Any, out: Any) -> Any:
 
 def _tanh_mended(x: Any, out: Any) -> Any:
     return np.where(np.isnan(out) & (x.imag != 0), out.dtype.type(_NAN), out)
+
+
+def _nan_of_angle(x: Any, out: Any) -> Any:
+    """NaN where the angle is not finite, for zero too."""
+    return np.where(np.isfinite(x.imag), out, out.dtype.type(_NAN))
+
+
+def _nan_of_finite(x: Any, out: Any) -> Any:
+    """As `_nan_of_nan`, but beside an infinite part."""
+    return np.where(np.isnan(x) & ~np.isinf(x), out.dtype.type(_NAN), out)
 
 
 def _expm1_mended(x: Any, out: Any) -> Any:
@@ -71,15 +84,59 @@ tan = _mended(np.tan, _tan_mended)
 tanh = _mended(np.tanh, _tanh_mended)
 sin = _mended(np.sin, _sin_mended)
 cos = _mended(np.cos, _cos_mended)
-_square_root = _mended(np.sqrt, _nan_of_nan)
+sinh = _mended(np.sinh, _nan_of_angle)
+cosh = _mended(np.cosh, _nan_of_angle)
 
 
-def sqrt(x: Any) -> Any:
-    """On the branch cut the sign of a zero does not count."""
-    return _square_root(x + x.dtype.type(0)) if x.dtype.kind == "c" else np.sqrt(x)
+def square(x: Any) -> Any:
+    """The real part of a complex square as `(a - b)(a + b)`, for accuracy."""
+    if x.dtype.kind != "c":
+        return np.square(x)
+    a, b = x.real, x.imag
+    return _of_parts((a - b) * (a + b), 2 * a * b, x.dtype)
 
 
-def log1p(x: Any) -> Any:
+def _cut(f: Any, of_complex: Any) -> Callable[[Any], Any]:
+    """`f`, and `of_complex` for complex numbers, on whose branch cuts the sign of a zero does not count."""
+
+    def impl(x: Any, *, accuracy: Any = None) -> Any:
+        return of_complex(x + x.dtype.type(0)) if x.dtype.kind == "c" else f(x)
+
+    return impl
+
+
+def _atanh(x: Any) -> Any:
+    """The imaginary part of infinite numbers and NaN is an angle, by the sign of that of `x`."""
+    out = np.arctanh(x)
+    if np.isfinite(x).all():
+        return out
+    undefined = np.isnan(x) & ~np.isinf(x)
+    angle = np.where(x.imag >= 0, np.pi / 2, -np.pi / 2)
+    re = np.where(undefined, x.real.dtype.type(np.nan), out.real)
+    return _of_parts(re, np.where(undefined | np.isinf(x.real), angle, out.imag), x.dtype)
+
+
+def atanh(x: Any) -> Any:
+    """The inverse hyperbolic tangent."""
+    return _atanh(x) if x.dtype.kind == "c" else np.arctanh(x)
+
+
+def atan(x: Any) -> Any:
+    """`-i atanh(i x)` for complex numbers."""
+    if x.dtype.kind != "c":
+        return np.arctan(x)
+    turned = _atanh(_of_parts(-x.imag, x.real, x.dtype))
+    return _of_parts(turned.imag, -turned.real, x.dtype)
+
+
+sqrt = _cut(np.sqrt, _mended(np.sqrt, _nan_of_nan))
+asin = _cut(np.arcsin, _mended(np.arcsin, _nan_of_finite))
+acos = _cut(np.arccos, _mended(np.arccos, _nan_of_finite))
+asinh = _cut(np.arcsinh, _mended(np.arcsinh, _nan_of_finite))
+acosh = _cut(np.arccosh, _mended(np.arccosh, _nan_of_finite))
+
+
+def log1p(x: Any, *, accuracy: Any = None) -> Any:
     """Accurate near 0, and finite for the largest numbers, which NumPy's is not for complex ones."""
     if x.dtype.kind != "c":
         return np.log1p(x)
@@ -90,7 +147,7 @@ def log1p(x: Any) -> Any:
 
 
 @through_float32
-def rsqrt(x: Any) -> Any:
+def rsqrt(x: Any, *, accuracy: Any = None) -> Any:
     """Zero of infinite numbers, and infinite only in the real part of zero."""
     out = np.reciprocal(np.sqrt(x))
     if x.dtype.kind == "c" and not np.isfinite(out).all():
@@ -99,12 +156,25 @@ def rsqrt(x: Any) -> Any:
     return out
 
 
-def exp(x: Any) -> Any:
-    """NaN where the angle is not finite, for zero too."""
+def exp(x: Any, *, accuracy: Any = None) -> Any:
+    """The exponential."""
     out = np.exp(x)
     if x.dtype.kind == "c" and not np.isfinite(x.imag).all():
-        return np.where(np.isfinite(x.imag), out, out.dtype.type(_NAN))
+        return _nan_of_angle(x, out)
     return out
+
+
+def exp2(x: Any, *, accuracy: Any = None) -> Any:
+    """By parts for complex numbers: an infinite one times log(2) would be NaN."""
+    if x.dtype.kind != "c":
+        return np.exp2(x)
+    scale = x.real.dtype.type(np.log(2))
+    return exp(_of_parts(x.real * scale, x.imag * scale, x.dtype))
+
+
+def cbrt(x: Any, *, accuracy: Any = None) -> Any:
+    """The cube root of real numbers."""
+    return np.cbrt(x)
 
 
 def sign(x: Any) -> Any:
@@ -120,6 +190,14 @@ def divide(x: Any, y: Any) -> Any:
     if x.dtype.kind == "c" and not np.isfinite(out).all():
         return np.where(np.isfinite(out), out, _quotient(*np.broadcast_arrays(x, y)))
     return out
+
+
+def atan2(x: Any, y: Any) -> Any:
+    """For complex numbers `-i log((y + ix) / sqrt(x^2 + y^2))`."""
+    if x.dtype.kind != "c":
+        return np.arctan2(x, y)
+    i = x.dtype.type(1j)
+    return -i * log(divide(y + i * x, sqrt(x * x + y * y)))
 
 
 def _quotient(x: Any, y: Any) -> Any:

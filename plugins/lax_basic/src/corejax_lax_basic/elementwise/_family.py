@@ -19,12 +19,16 @@ from corejax.extend import (
     defbroadcasting,
     defvectorized,
     get_aval,
+    impl_rules,
 )
 from corejax_lax_basic._base import by_name
+from corejax_lax_basic._base.accuracy import checked_accuracy
+from corejax_lax_basic._base.compiling import HALVES
 from corejax_lax_basic._base.derivatives import Derivative, Function
 from corejax_lax_basic._base.rows import defined
 from corejax_lax_basic._base.type_rules import Kinds, elementwise
 from corejax_lax_basic._promotion import scalars_yield
+from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim
 
 __corejax_registers_for_caller__ = True  # a row's provenance is its own line, not one of this file
@@ -48,23 +52,41 @@ def unary(
         stablehlo: the StableHLO operation that it is; None where `translations` has a rule for it.
         derivative: `tangents(...)`, `tangents_with_result(...)`, `linear(...)`, `jvp_rule(...)`, or `defzero`.
         doc: docstring of the function and the primitive.
-        more: see `_primitive`.
+        more: see `_primitive`; and `accuracy=True` for a function that takes one, a param of the primitive where it
+            is given, which impl and derivative take too.
 
     Returns:
         The function and the primitive.
     """
+    with_accuracy = more.pop("accuracy", False)
     primitive = _primitive(name, 1, impl, accepts, stablehlo, derivative, doc, **more)
 
     def function(x: Any) -> Any:
         return primitive.bind(x)
 
-    return defined(function, primitive, more.get("function", ""))
+    def accurate(x: Any, *, accuracy: Any = None) -> Any:
+        if accuracy is None:
+            return primitive.bind(x)
+        return primitive.bind(x, accuracy=checked_accuracy(name, accuracy))
+
+    return defined(accurate if with_accuracy else function, primitive, more.get("function", ""))
 
 
 def binary(
-    name: str, impl: Function, accepts: Kinds, stablehlo: str | None, derivative: Derivative, doc: str, **more: Any
+    name: str,
+    impl: Function,
+    accepts: Kinds,
+    stablehlo: str | None,
+    derivative: Derivative,
+    doc: str,
+    arguments: str = "",
+    **more: Any,
 ) -> tuple[Function, Primitive]:
-    """As `unary`, a function of two operands, of which a scalar yields to the other one."""
+    """As `unary`, a function of two operands, `x` and `y` or `arguments`, of which a scalar yields to the other one.
+
+    With `out_dtype=True` it takes one, which the operands are converted to.
+    """
+    with_out_dtype = more.pop("out_dtype", False)
     primitive = _primitive(name, 2, impl, accepts, stablehlo, derivative, doc, **more)
 
     def function(x: Any, y: Any) -> Any:
@@ -72,7 +94,14 @@ def binary(
             x, y = scalars_yield(x, y)
         return primitive.bind(x, y)
 
-    return defined(function, primitive, more.get("function", ""))
+    def converting(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+        if out_dtype is not None:
+            x, y = convert_element_type(x, out_dtype), convert_element_type(y, out_dtype)
+        elif getattr(x, "aval", None) is not getattr(y, "aval", x):
+            x, y = scalars_yield(x, y)
+        return primitive.bind(x, y)
+
+    return defined(converting if with_out_dtype else function, primitive, more.get("function", ""), arguments)
 
 
 def _primitive(
@@ -89,6 +118,7 @@ def _primitive(
     abstract_eval: Function | None = None,
     linear_in: tuple[int, ...] = (),
     transpose: Function | None = None,
+    large: tuple[str, ...] = HALVES,
 ) -> Primitive:
     """The primitive of a row.
 
@@ -99,16 +129,17 @@ def _primitive(
         abstract_eval: the type rule, where it is not the common one.
         linear_in: positions of the operands in which it is linear, the others held.
         transpose: the transpose rule, where `derivative` does not have it.
+        large: dtypes with which a compiled program is faster than `impl`, see `_base.compiling`.
     """
     primitive = Primitive(
         name,
-        impl=impl,
         abstract_eval=abstract_eval or elementwise(name, operands, accepts, result),
         transpose=transpose,
         linear_in=linear_in,
         tags=("elementwise",),
         doc=doc,
     )
+    impl_rules.register(primitive, impl, large=large)
     (defvectorized if operands == 1 else defbroadcasting)(primitive)
     derivative(primitive)
     if stablehlo is not None:

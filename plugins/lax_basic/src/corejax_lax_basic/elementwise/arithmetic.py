@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import dtypes, is_undef_primal
+from corejax_lax_basic._base.compiling import COMPLEX, HALVES, INTEGERS
 from corejax_lax_basic._base.derivatives import jvp_rule, linear, tangents, tangents_with_result
 from corejax_lax_basic._base.type_rules import ANY, NUMERIC, REAL
 from corejax_lax_basic.conversion.convert import stop_gradient
@@ -31,6 +32,7 @@ neg, neg_p = unary(
     linear(lambda ct, x: [neg(ct)]),
     "`-x`; integer, floating-point or complex, the same dtype out (StableHLO `negate`).",
     linear_in=(0,),
+    large=(),
 )  # fmt: skip
 
 # -- add, sub ------------------------------------------------------------------------------------------------------
@@ -94,8 +96,8 @@ def _mul_transpose(ct: Any, x: Any, y: Any) -> list[Any]:
 mul, mul_p = binary(
     "mul", np.multiply, NUMERIC, "multiply",
     tangents(lambda t, x, y: mul(t, y), lambda t, x, y: mul(x, t)),
-    "`x * y`; integer, floating-point or complex, the same dtype out (StableHLO `multiply`).",
-    linear_in=(0, 1), transpose=_mul_transpose,
+    "`x * y`; integer, floating-point or complex, the same dtype out, or `out_dtype` (StableHLO `multiply`).",
+    linear_in=(0, 1), transpose=_mul_transpose, out_dtype=True,
 )  # fmt: skip
 
 # -- div, rem ------------------------------------------------------------------------------------------------------
@@ -132,6 +134,7 @@ div, div_p = binary(
     Integers are truncated towards zero; `x / 0` is -1 (all bits set) and the least integer over -1 is itself.
     """,
     linear_in=(0,), transpose=_div_transpose,
+    large=(*HALVES, *COMPLEX, *INTEGERS),
 )  # fmt: skip
 
 
@@ -147,6 +150,7 @@ rem, rem_p = binary(
 
     The remainder by integer 0 is `x`; by floating-point 0 it is NaN.
     """,
+    large=("float16", *INTEGERS),
 )  # fmt: skip
 
 # -- max, min ------------------------------------------------------------------------------------------------------
@@ -179,6 +183,7 @@ max, max_p = binary(
 
     Operands that tie share the derivative.
     """,
+    large=(*HALVES, *COMPLEX),
 )  # fmt: skip
 
 min, min_p = binary(
@@ -188,4 +193,5 @@ min, min_p = binary(
 
     Operands that tie share the derivative.
     """,
+    large=(*HALVES, *COMPLEX),
 )  # fmt: skip

@@ -9,7 +9,11 @@ import numpy as np
 
 from corejax.extend import Example
 from corejax_lax_basic._base.samples import BOOL, C64, F32, I32, one, typed, unary
+from corejax_lax_basic.elementwise.rounding import RoundingMethod
 
+_NO_DERIVATIVE = dict.fromkeys(
+    ("jvp", "second_order", "pairs", "triples"), "its derivative is zero by definition, and not the function's"
+)
 _BOUNDS = {"points": "on its bounds its derivative is zero, as jax's"}
 
 
@@ -23,9 +27,27 @@ def _clip(low: Any, x: Any, high: Any) -> Any:
 
 
 NAMED: dict[str, Callable[[], list[Example]]] = {
-    **dict.fromkeys(("neg", "cos", "exp", "expm1", "tanh", "logistic", "is_finite"), unary),
+    **dict.fromkeys(
+        ("neg", "cos", "exp", "exp2", "expm1", "tanh", "logistic", "is_finite", "sinh", "cosh", "asinh", "atan"), unary
+    ),
     "sin": lambda: unary(reference=np.sin),
     "tan": lambda: unary(-1.2, 1.2, reference=lambda x: np.sin(x) / np.cos(x)),
+    **dict.fromkeys(("asin", "acos", "atanh"), lambda: unary(-0.8, 0.8)),
+    "acosh": lambda: unary(1.3, 3.0),
+    "cbrt": lambda: unary(0.2, 3.0, reference=np.cbrt),
+    "square": lambda: unary(reference=np.square),
+    "round": lambda: [
+        Example((typed(4),), {"rounding_method": method}, low=0.6, high=1.4, reference=lambda x, **_: np.rint(x))
+        for method in RoundingMethod
+    ],
+    "nextafter": lambda: _binary(skip=_NO_DERIVATIVE),
+    "atan2": lambda: _binary(0.3, 2.0),
+    **dict.fromkeys(("population_count", "clz"), lambda: unary(dtype=I32)),
+    "mulhi": lambda: _binary(dtype=I32),
+    **{
+        name: (lambda: _binary(0, 9, dtype=I32))
+        for name in ("shift_left", "shift_right_logical", "shift_right_arithmetic")
+    },
     "abs": lambda: unary(0.2, 2.0) + unary(-2.0, -0.2, reference=np.abs),
     "sign": lambda: unary(0.2, 2.0) + unary(-2.0, -0.2),
     "floor": lambda: unary(1.1, 1.9) + unary(-1.9, -1.1),

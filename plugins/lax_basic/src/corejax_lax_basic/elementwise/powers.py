@@ -1,11 +1,10 @@
-"""Powers: pow integer_pow square.
+"""Powers: pow integer_pow square reciprocal.
 
 pow : (a[*s], a[*s]) -> a[*s]
 """
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -20,22 +19,26 @@ from corejax.extend import (
     defvectorized,
     dtypes,
     get_aval,
+    impl_rules,
     jvp_rules,
 )
 from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.axes import integer
+from corejax_lax_basic._base.compiling import COMPLEX
+from corejax_lax_basic._base.derivatives import tangents
 from corejax_lax_basic._base.narrow_floats import through_float32
 from corejax_lax_basic._base.type_rules import NUMERIC, check_equal_dtypes, check_kind, joint_shape
 from corejax_lax_basic._promotion import scalars_yield
 from corejax_lax_basic.conversion.convert import convert_element_type, stop_gradient
 from corejax_lax_basic.elementwise import _complex_values
-from corejax_lax_basic.elementwise._family import constant
+from corejax_lax_basic.elementwise._family import constant, unary
 from corejax_lax_basic.elementwise.arithmetic import mul, sub
 from corejax_lax_basic.elementwise.comparison import eq
 from corejax_lax_basic.elementwise.logical import bitwise_and
 from corejax_lax_basic.elementwise.select import select_n
 from corejax_lax_basic.elementwise.unary import log
 
-__all__ = ["integer_pow", "integer_pow_p", "pow", "pow_p", "square"]
+__all__ = ["integer_pow", "integer_pow_p", "pow", "pow_p", "reciprocal"]
 
 # -- pow -----------------------------------------------------------------------------------------------------------
 
@@ -85,7 +88,8 @@ def _pow_abstract_eval(x: ShapedArray, y: ShapedArray) -> ShapedArray:
     return ShapedArray(joint_shape("pow", (x, y)), x.dtype, x.weak_type and y.weak_type)
 
 
-pow_p = Primitive("pow", impl=_pow, abstract_eval=_pow_abstract_eval, tags=("elementwise",), doc=pow.__doc__)
+pow_p = Primitive("pow", abstract_eval=_pow_abstract_eval, tags=("elementwise",), doc=pow.__doc__)
+impl_rules.register(pow_p, _pow, large=("float16", *COMPLEX))
 defbroadcasting(pow_p)
 
 # The derivative of x**y by y counts as zero where x is 0, and so do all that follow from it: there the power is
@@ -127,13 +131,13 @@ def integer_pow(x: Any, y: int) -> Any:
     Raises:
         TypeError: `y` is not an integer, or is negative for an integer dtype.
     """
-    y = operator.index(y)
+    y = integer(y, "exponent")
     return as_array(x) if y == 1 else integer_pow_p.bind(x, y=y)
 
 
-def square(x: Any) -> Any:
-    """`x * x`; integer, floating-point or complex, the same dtype out."""
-    return integer_pow_p.bind(x, y=2)
+def reciprocal(x: Any) -> Any:
+    """`1 / x`; floating-point or complex, the same dtype out. Raises TypeError for other dtypes."""
+    return integer_pow_p.bind(x, y=-1)
 
 
 @through_float32
@@ -180,3 +184,11 @@ def _integer_pow_jvp(primals: Any, tangents: Any, *, y: int) -> tuple[Any, Any]:
 
 
 jvp_rules.register(integer_pow_p, _integer_pow_jvp, symbolic_zeros=True)
+
+# -- square --------------------------------------------------------------------------------------------------------
+
+square, square_p = unary(
+    "square", _complex_values.square, NUMERIC, None,
+    tangents(lambda t, x: mul(mul(constant(x, 2), x), t)),
+    "`x * x`; integer, floating-point or complex, the same dtype out.",
+)  # fmt: skip

@@ -11,11 +11,14 @@ from corejax.extend import (
     ShapedArray,
     defbroadcasting,
     defjvp,
+    impl_rules,
     is_undef_primal,
     jvp_rules,
     transpose_rules,
 )
 from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.compiling import COMPLEX, HALVES, INTEGERS, REALS
+from corejax_lax_basic._base.scalars import make_scalar
 from corejax_lax_basic._base.type_rules import ORDERED, check_equal_dtypes, elementwise, joint_shape
 from corejax_lax_basic._promotion import scalars_yield
 from corejax_lax_basic.elementwise._family import constant, spread, unbroadcast
@@ -42,7 +45,7 @@ def select_n(which: Any, *cases: Any) -> Any:
         TypeError: `which` is neither bool nor int32, there are no cases or too many, or types disagree.
     """
     if type(which) is int:
-        which = np.int32(which)
+        which = make_scalar(which, np.dtype(np.int32))
     return select_n_p.bind(which, *(scalars_yield(*cases) if len(cases) > 1 else cases))
 
 
@@ -52,10 +55,12 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
 
 
 def _select_impl(which: Any, *cases: Any) -> Any:
+    if which.dtype == np.bool_ and len(cases) == 2:
+        return np.where(which, cases[1], cases[0])
     shape = np.broadcast_shapes(which.shape, *(c.shape for c in cases))
     out = np.broadcast_to(cases[0], shape)
     if which.dtype == np.bool_:
-        return np.where(which, cases[1], cases[0]) if len(cases) == 2 else out
+        return out
     for i, case in enumerate(cases[1:], 1):
         out = np.where(which >= i, case, out)
     return out
@@ -74,11 +79,11 @@ def _select_abstract_eval(which: ShapedArray, *cases: ShapedArray) -> ShapedArra
 
 select_n_p = Primitive(
     "select_n",
-    impl=_select_impl,
     abstract_eval=_select_abstract_eval,
     tags=("elementwise",),
     doc="For each element, the case that the first operand names.",
 )
+impl_rules.register(select_n_p, _select_impl, large=(*REALS, *COMPLEX, *INTEGERS))
 defbroadcasting(select_n_p)
 
 
@@ -135,11 +140,11 @@ def _clamp_impl(low: Any, x: Any, high: Any) -> Any:
 
 clamp_p = Primitive(
     "clamp",
-    impl=_clamp_impl,
     abstract_eval=elementwise("clamp", 3, ORDERED),
     tags=("elementwise",),
     doc="x limited to an interval: minimum(maximum(x, low), high).",
 )
+impl_rules.register(clamp_p, _clamp_impl, large=HALVES)
 defbroadcasting(clamp_p)
 
 

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import defzero, dtypes, get_aval
+from corejax_lax_basic._base.accuracy import is_highest
+from corejax_lax_basic._base.compiling import COMPLEX, HALVES, REALS, SINGLES
 from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
 from corejax_lax_basic._base.narrow_floats import through_float32
 from corejax_lax_basic._base.type_rules import FLOAT, INEXACT, NUMERIC, to_bool
@@ -51,6 +53,7 @@ abs, abs_p = unary(
     The derivative at 0 is 1 for real numbers and 0 for complex ones, as in JAX.
     """,
     result=dtypes.real_dtype_of,
+    large=(),
 )  # fmt: skip
 
 
@@ -77,6 +80,7 @@ sign, sign_p = unary(
 
     NaN gives NaN and -0.0 gives -0.0. The derivative counts as zero, for complex numbers too, as in JAX.
     """,
+    large=(*SINGLES, *COMPLEX),
 )  # fmt: skip
 
 floor, floor_p = unary(
@@ -96,81 +100,95 @@ is_finite, is_finite_p = unary(
     defzero,
     "Whether neither infinite nor NaN, as bool; floating-point (StableHLO `is_finite`).",
     result=to_bool,
+    large=(),
 )  # fmt: skip
 
 # -- exponentials, logarithms and roots ----------------------------------------------------------------------------
 
 exp, exp_p = unary(
     "exp", _complex_values.exp, INEXACT, "exponential",
-    tangents_with_result(lambda t, out, x: mul(out, t)),
+    tangents_with_result(lambda t, out, x, **how: mul(out, t)),
     "Exponential; floating-point or complex (StableHLO `exponential`).",
+    accuracy=True,
+    large=(*REALS, *COMPLEX),
 )  # fmt: skip
+
+exp2, exp2_p = unary(
+    "exp2", _complex_values.exp2, INEXACT, None,
+    tangents_with_result(lambda t, out, x, **how: mul(mul(log(constant(x, 2)), out), t)),
+    "2 to the power `x`; floating-point or complex.",
+    accuracy=True,
+    large=(*SINGLES, *COMPLEX),
+)  # fmt: skip
+
+
+def _expm1_tangent(t: Any, out: Any, x: Any, **how: Any) -> Any:
+    return mul(exp(x, **how) if is_highest(how) else add(out, _one(x)), t)
+
 
 expm1, expm1_p = unary(
     "expm1", _complex_values.expm1, INEXACT, "exponential_minus_one",
-    tangents_with_result(lambda t, out, x: mul(add(out, _one(x)), t)),
+    tangents_with_result(_expm1_tangent),
     "`exp(x) - 1`, accurate near 0; floating-point or complex (StableHLO `exponential_minus_one`).",
+    accuracy=True,
+    large=(*REALS, *COMPLEX),
 )  # fmt: skip
 
 log, log_p = unary(
     "log", _complex_values.log, INEXACT, "log",
-    tangents(lambda t, x: div(t, x)),
+    tangents(lambda t, x, **how: div(t, x)),
     "Natural logarithm, NaN below 0; floating-point or complex, principal branch (StableHLO `log`).",
+    accuracy=True,
+    large=(*REALS, *COMPLEX),
 )  # fmt: skip
 
 log1p, log1p_p = unary(
     "log1p", _complex_values.log1p, INEXACT, "log_plus_one",
-    tangents(lambda t, x: div(t, add(x, _one(x)))),
+    tangents(lambda t, x, **how: div(t, add(x, _one(x)))),
     "`log(1 + x)`, accurate near 0; floating-point or complex (StableHLO `log_plus_one`).",
+    accuracy=True,
+    large=(*SINGLES, *COMPLEX),
 )  # fmt: skip
 
 sqrt, sqrt_p = unary(
     "sqrt", _complex_values.sqrt, INEXACT, "sqrt",
-    tangents_with_result(lambda t, out, x: mul(div(constant(out, 0.5), out), t)),
+    tangents_with_result(lambda t, out, x, **how: mul(div(constant(out, 0.5), out), t)),
     "Square root, NaN below 0; floating-point or complex, principal branch (StableHLO `sqrt`).",
+    accuracy=True,
+    large=(*HALVES, *COMPLEX),
 )  # fmt: skip
 
 rsqrt, rsqrt_p = unary(
     "rsqrt", _complex_values.rsqrt, INEXACT, "rsqrt",
-    tangents_with_result(lambda t, out, x: mul(mul(constant(out, -0.5), div(out, x)), t)),
+    tangents_with_result(lambda t, out, x, **how: mul(mul(constant(out, -0.5), div(out, x)), t)),
     "`1 / sqrt(x)`; floating-point or complex (StableHLO `rsqrt`).",
+    accuracy=True,
+    large=("float16", *COMPLEX),
+)  # fmt: skip
+
+cbrt, cbrt_p = unary(
+    "cbrt", _complex_values.cbrt, FLOAT, "cbrt",
+    tangents_with_result(lambda t, out, x, **how: mul(div(constant(x, 1 / 3), mul(out, out)), t)),
+    "Cube root, of negative numbers too; floating-point (StableHLO `cbrt`).",
+    accuracy=True,
+    large=(),
 )  # fmt: skip
 
 
 @through_float32
-def _logistic(x: Any) -> Any:
+def _logistic(x: Any, *, accuracy: Any = None) -> Any:
     one = x.dtype.type(1)
     return _complex_values.divide(one, one + _complex_values.exp(-x))
 
 
+def _logistic_tangent(t: Any, out: Any, x: Any, **how: Any) -> Any:
+    return mul(mul(out, logistic(neg(x), **how) if is_highest(how) else sub(_one(x), out)), t)
+
+
 logistic, logistic_p = unary(
     "logistic", _logistic, INEXACT, None,
-    tangents_with_result(lambda t, out, x: mul(mul(out, sub(_one(x), out)), t)),
+    tangents_with_result(_logistic_tangent),
     "The sigmoid function `1 / (1 + exp(-x))`; floating-point or complex.",
-)  # fmt: skip
-
-# -- trigonometry --------------------------------------------------------------------------------------------------
-
-sin, sin_p = unary(
-    "sin", _complex_values.sin, INEXACT, "sine",
-    tangents(lambda t, x: mul(cos(x), t)),
-    "Sine of radians; floating-point or complex (StableHLO `sine`).",
-)  # fmt: skip
-
-cos, cos_p = unary(
-    "cos", _complex_values.cos, INEXACT, "cosine",
-    tangents(lambda t, x: mul(neg(sin(x)), t)),
-    "Cosine of radians; floating-point or complex (StableHLO `cosine`).",
-)  # fmt: skip
-
-tan, tan_p = unary(
-    "tan", _complex_values.tan, INEXACT, "tan",
-    tangents_with_result(lambda t, out, x: mul(add(_one(x), mul(out, out)), t)),
-    "Tangent of radians; floating-point or complex (StableHLO `tan`).",
-)  # fmt: skip
-
-tanh, tanh_p = unary(
-    "tanh", _complex_values.tanh, INEXACT, "tanh",
-    tangents_with_result(lambda t, out, x: mul(mul(add(_one(x), out), sub(_one(x), out)), t)),
-    "Hyperbolic tangent; floating-point or complex (StableHLO `tanh`).",
+    accuracy=True,
+    large=(*REALS, *COMPLEX),
 )  # fmt: skip

@@ -20,16 +20,20 @@ from corejax.extend import (
     is_undef_primal,
     jvp_rules,
     move_batch_axis,
+    vmap_rules,
     zero_cotangent,
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import Ints, canonical_axis, canonical_shape
-from corejax_lax_basic.conversion.convert import as_weak_as, convert_element_type
+from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise.arithmetic import add_p
 from corejax_lax_basic.elementwise.comparison import lt_p
 from corejax_lax_basic.elementwise.select import select_n_p
-from corejax_lax_basic.indexing._batched_blocks import put_blocks, take_blocks
-from corejax_lax_basic.shape.broadcasting import expand_dims
+from corejax_lax_basic.indexing.dimension_numbers import CLIP, GatherDimensionNumbers, ScatterDimensionNumbers
+from corejax_lax_basic.indexing.gather import gather_p
+from corejax_lax_basic.indexing.scatter import scatter_p
+from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p, expand_dims
+from corejax_lax_basic.shape.joining import concatenate
 from corejax_lax_basic.shape.rearranging import squeeze_p
 
 __all__ = [
@@ -46,8 +50,8 @@ __all__ = [
 # -- public ------------------------------------------------------------------------------------------------------
 
 
-def _start_operands(name: str, operand: Any, start_indices: Any) -> list[Any]:
-    """One scalar for each axis, negative ones counted from the end, as JAX's functions take them."""
+def _start_operands(name: str, operand: Any, start_indices: Any, negative: bool | Sequence[bool]) -> list[Any]:
+    """One scalar for each axis, negative ones counted from the end where they may be."""
     aval = get_aval(operand)
     if isinstance(start_indices, tuple | list):
         starts = list(start_indices)
@@ -58,13 +62,20 @@ def _start_operands(name: str, operand: Any, start_indices: Any) -> list[Any]:
         raise TypeError(f"{name}: start_indices are a sequence of scalars or a vector, got {start_indices!r}")
     if len(starts) != aval.ndim:
         raise TypeError(f"{name}: operand {aval.str_short()} has {aval.ndim} axes, got {len(starts)} start indices")
-    return [_from_front(i, n) for i, n in zip(starts, aval.shape, strict=True)]
+    allowed = [negative] * aval.ndim if isinstance(negative, bool) else [bool(n) for n in negative]
+    if len(allowed) != aval.ndim:
+        raise TypeError(f"{name}: allow_negative_indices has an entry for each axis of {aval.str_short()}: {negative}")
+    return [_from_front(i, n, a) for i, n, a in zip(starts, aval.shape, allowed, strict=True)]
 
 
-def _from_front(index: Any, size: int) -> Any:
-    """A start that counts from the end when negative; narrow integers become int32, which counts far enough."""
+def _from_front(index: Any, size: int, negative: bool) -> Any:
+    """A start that counts from the end when negative, if it may; narrow integers become int32, which counts enough."""
     if isinstance(index, int | np.integer) and not isinstance(index, bool):
         value = int(index)
+        if value < 0 and not negative:
+            raise ValueError(
+                f"start {value} of an axis of size {size} is negative, and allow_negative_indices is False"
+            )
         value += size if value < 0 else 0
         return as_array(np.asarray(min(max(value, 0), size), dtypes.default_int_dtype()))
     index = as_array(index)
@@ -73,7 +84,7 @@ def _from_front(index: Any, size: int) -> Any:
         return index  # abstract evaluation refuses what is not an integer scalar
     if dtype.itemsize < 4:
         index, dtype = convert_element_type(index, np.int32), np.dtype(np.int32)
-    if dtypes.is_unsigned(dtype):
+    if dtypes.is_unsigned(dtype) or not negative:
         return index
     if not isinstance(index, Tracer):
         value = int(np.asarray(index))
@@ -82,7 +93,13 @@ def _from_front(index: Any, size: int) -> Any:
     return select_n_p.bind(lt_p.bind(index, zero), index, add_p.bind(index, length))
 
 
-def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int]) -> Any:
+def dynamic_slice(
+    operand: Any,
+    start_indices: Any,
+    slice_sizes: Sequence[int],
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Any:
     """A block of an array.
 
     Args:
@@ -90,26 +107,31 @@ def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int]) 
         start_indices: the block's first index along each axis: a sequence of integer scalars, or a vector. Negative
             ones count from the end; then they are clamped, so that the block lies inside the operand.
         slice_sizes: the block's shape, static.
+        allow_negative_indices: whether negative ones count from the end, for all axes or for each; else they are
+            clamped, which is less to compute where none is negative.
 
     Raises:
         TypeError: there is not one integer start for each axis, or the block is larger than the operand.
     """
-    starts = _start_operands("dynamic_slice", operand, start_indices)
+    starts = _start_operands("dynamic_slice", operand, start_indices, allow_negative_indices)
     return dynamic_slice_p.bind(operand, *starts, slice_sizes=canonical_shape(slice_sizes))
 
 
-def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
+def dynamic_update_slice(
+    operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True
+) -> Any:
     """An array with a block of it replaced.
 
     Args:
         operand: the array.
         update: the block, of the operand's dtype and rank.
         start_indices: where it goes, as in `dynamic_slice`.
+        allow_negative_indices: as in `dynamic_slice`.
 
     Raises:
         TypeError: dtypes or ranks differ, the block is larger than the operand, or a start is not an integer scalar.
     """
-    starts = _start_operands("dynamic_update_slice", operand, start_indices)
+    starts = _start_operands("dynamic_update_slice", operand, start_indices, allow_negative_indices)
     return dynamic_update_slice_p.bind(operand, update, *starts)
 
 
@@ -117,35 +139,45 @@ def _one_start(ndim: int, axis: int, start: Any) -> list[Any]:
     return [start if d == axis else 0 for d in range(ndim)]
 
 
-def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: int = 0) -> Any:
+def dynamic_slice_in_dim(
+    operand: Any, start_index: Any, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
+) -> Any:
     """`dynamic_slice` along one axis."""
     shape = get_aval(operand).shape
     axis = canonical_axis(axis, len(shape), "dynamic_slice_in_dim: axis")
     sizes = (*shape[:axis], slice_size, *shape[axis + 1 :])
-    return dynamic_slice(operand, _one_start(len(shape), axis, start_index), sizes)
+    starts = _one_start(len(shape), axis, start_index)
+    return dynamic_slice(operand, starts, sizes, allow_negative_indices=bool(allow_negative_indices))
 
 
-def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True) -> Any:
+def dynamic_index_in_dim(
+    operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
+) -> Any:
     """One element along an axis, the axis kept with size 1 or dropped."""
     axis = canonical_axis(axis, get_aval(operand).ndim, "dynamic_index_in_dim: axis")
-    out = dynamic_slice_in_dim(operand, index, 1, axis)
+    out = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
     return out if keepdims else squeeze_p.bind(out, dimensions=(axis,))
 
 
-def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: int) -> Any:
+def dynamic_update_slice_in_dim(
+    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
     """`dynamic_update_slice` along one axis."""
     ndim = get_aval(operand).ndim
     axis = canonical_axis(axis, ndim, "dynamic_update_slice_in_dim: axis")
-    return dynamic_update_slice(operand, update, _one_start(ndim, axis, start_index))
+    starts = _one_start(ndim, axis, start_index)
+    return dynamic_update_slice(operand, update, starts, allow_negative_indices=bool(allow_negative_indices))
 
 
-def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int) -> Any:
+def dynamic_update_index_in_dim(
+    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
     """One element along an axis replaced; `update` may lack the axis."""
     ndim = get_aval(operand).ndim
     axis = canonical_axis(axis, ndim, "dynamic_update_index_in_dim: axis")
     if get_aval(update).ndim != ndim:
         update = expand_dims(update, axis)
-    return dynamic_update_slice_in_dim(operand, update, index, axis)
+    return dynamic_update_slice_in_dim(operand, update, index, axis, allow_negative_indices=allow_negative_indices)
 
 
 # -- rules -------------------------------------------------------------------------------------------------------
@@ -197,21 +229,33 @@ def _slice_transpose(ct: Any, x: Any, *starts: Any, slice_sizes: Ints) -> list[A
 def _slice_vmap(axis_size: int, vals: Any, dims: Any, *, slice_sizes: Ints) -> Any:
     (x, *starts), (d, *start_dims) = vals, dims
     if any(b is not None for b in start_dims):
-        common = _common_block(axis_size, move_batch_axis(axis_size, d, 0, x), starts, start_dims, slice_sizes)
-        return as_weak_as(take_blocks(axis_size, common, starts, start_dims, slice_sizes), x), 0
+        numbers = GatherDimensionNumbers(tuple(range(len(starts))), (), tuple(range(len(starts))))
+        options = {"unique_indices": True, "indices_are_sorted": True, "mode": CLIP, "fill_value": None}
+        indices, d_indices = _batched_starts(axis_size, starts, start_dims)
+        params = {"dimension_numbers": numbers, "slice_sizes": slice_sizes, **options}
+        return vmap_rules.lookup(gather_p)(axis_size, (x, indices), (d, d_indices), **params)
     starts.insert(d, np.zeros((), get_aval(starts[0]).dtype)[()] if starts else np.int32(0))
     sizes = (*slice_sizes[:d], axis_size, *slice_sizes[d:])
     return dynamic_slice_p.bind(x, *starts, slice_sizes=sizes), d
 
 
-def _common_block(axis_size: int, x: Any, starts: Sequence[Any], dims: Sequence[int | None], sizes: Ints) -> Any:
-    """The block along the axes whose starts are the same for the whole batch, which lies in front."""
-    if all(d is not None for d in dims):
-        return x
-    zero = np.zeros((), get_aval(starts[0]).dtype)[()]
-    common = [s if d is None else zero for s, d in zip(starts, dims, strict=True)]
-    kept = tuple(s if d is None else n for s, d, n in zip(sizes, dims, get_aval(x).shape[1:], strict=True))
-    return dynamic_slice_p.bind(x, zero, *common, slice_sizes=(axis_size, *kept))
+def _batched_starts(axis_size: int, starts: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, int]:
+    """Starts as the components of an index, with the batch in front: `(axis_size, len(starts))`."""
+    avals = [get_aval(s) for s in starts]
+    dtype = starts_dtype([aval.dtype for aval in avals])
+    columns = []
+    for start, d, aval in zip(starts, dims, avals, strict=True):
+        start = start if aval.dtype == dtype else convert_element_type(start, dtype)
+        axes = () if d is None else (0,)
+        columns.append(broadcast_in_dim_p.bind(start, shape=(axis_size, 1), broadcast_dimensions=axes))
+    return concatenate(columns, 1) if len(columns) > 1 else columns[0], 0
+
+
+def starts_dtype(dtypes_: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
+    """One dtype for starts: their own, or a signed one that counts as far as any of them."""
+    if len(set(dtypes_)) == 1:
+        return dtypes_[0]
+    return np.dtype(np.int64 if any(d.itemsize > 4 or d == np.uint32 for d in dtypes_) else np.int32)
 
 
 dynamic_slice_p = Primitive(
@@ -268,9 +312,15 @@ def _update_transpose(ct: Any, x: Any, update: Any, *starts: Any) -> list[Any]:
 
 def _update_vmap(axis_size: int, vals: Any, dims: Any) -> Any:
     (x, update, *starts), (d, d_update, *start_dims) = vals, dims
-    x, update = move_batch_axis(axis_size, d, 0, x), move_batch_axis(axis_size, d_update, 0, update)
     if any(b is not None for b in start_dims):
-        return as_weak_as(put_blocks(axis_size, x, update, starts, start_dims), x, update), 0
+        numbers = ScatterDimensionNumbers(tuple(range(len(starts))), (), tuple(range(len(starts))))
+        options = {"unique_indices": True, "indices_are_sorted": True, "mode": CLIP}
+        indices, d_indices = _batched_starts(axis_size, starts, start_dims)
+        if not get_aval(update).weak_type:
+            x = convert_element_type(x, get_aval(x).dtype)  # or the scatter were as weakly typed as it
+        operands, places = (x, indices, update), (d, d_indices, d_update)
+        return vmap_rules.lookup(scatter_p)(axis_size, operands, places, dimension_numbers=numbers, **options)
+    x, update = move_batch_axis(axis_size, d, 0, x), move_batch_axis(axis_size, d_update, 0, update)
     starts.insert(0, np.zeros((), get_aval(starts[0]).dtype)[()] if starts else np.int32(0))
     return dynamic_update_slice_p.bind(x, update, *starts), 0
 

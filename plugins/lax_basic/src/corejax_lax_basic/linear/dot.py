@@ -10,11 +10,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, add_tangents, dtypes, get_aval, is_undef_primal, jvp_rules
+from corejax.extend import (
+    Primitive,
+    ShapedArray,
+    add_tangents,
+    dtypes,
+    get_aval,
+    impl_rules,
+    is_undef_primal,
+    jvp_rules,
+)
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import ints
+from corejax_lax_basic._base.compiling import HALVES
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS
 from corejax_lax_basic._promotion import convert_operand, promote_dtypes
+from corejax_lax_basic.linear.precision import DotAlgorithm, DotAlgorithmPreset, canonical_precision
 from corejax_lax_basic.shape.broadcasting import broadcast_shapes, broadcast_to
 from corejax_lax_basic.shape.rearranging import inverse_permutation, moveaxis, transpose
 
@@ -50,21 +61,67 @@ def dot_general(
 
     Args:
         lhs: first operand.
-        rhs: second operand, of the same dtype.
+        rhs: second operand. Of two dtypes the wider one, or the floating-point one, is the result's.
         dimension_numbers: `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`, sequences of axes.
-        precision: passed on to the compiler (`"highest"`); None leaves it to the backend.
+        precision: a `lax.Precision` or its name (`"highest"`), a pair of these, or an algorithm; None is
+            `config.default_matmul_precision`, or what the backend does.
         preferred_element_type: dtype of sums and result; by default the operands'.
 
     Returns:
         An array with the batch axes, then the free axes of `lhs`, then those of `rhs`.
 
     Raises:
-        TypeError: the operands' dtypes or the paired axes' sizes differ, or an axis does not exist.
+        TypeError: the paired axes' sizes differ, an axis does not exist, or the dtypes do not go together.
+        ValueError: `precision` is none of these.
     """
-    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-    numbers = ((ints(lhs_contract), ints(rhs_contract)), (ints(lhs_batch), ints(rhs_batch)))
-    preferred = get_aval(lhs).dtype if preferred_element_type is None else dtypes.dtype(preferred_element_type)
-    return _bind(lhs, rhs, numbers, precision, preferred)
+    numbers = canonical_numbers("dot_general", dimension_numbers)
+    if preferred_element_type is None:
+        preferred = product_dtype("dot_general", get_aval(lhs), get_aval(rhs))
+    else:
+        preferred = dtypes.canonicalize_dtype(preferred_element_type)
+    return _bind(lhs, rhs, numbers, canonical_precision(precision), preferred)
+
+
+def canonical_numbers(name: str, dimension_numbers: Any) -> DimensionNumbers:
+    """Dimension numbers as tuples of integers.
+
+    Raises:
+        TypeError: they are not two pairs of sequences of axes.
+    """
+    try:
+        (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+        return (ints(lhs_contract), ints(rhs_contract)), (ints(lhs_batch), ints(rhs_batch))
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name}: dimension_numbers are ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)), sequences of "
+            f"axes; got {dimension_numbers!r}"
+        ) from None
+
+
+def product_dtype(name: str, lhs: ShapedArray, rhs: ShapedArray) -> Any:
+    """Dtype of products: complex before floating before integer, then the wider exponent, fraction, number.
+
+    Raises:
+        TypeError: neither dtype comes before the other.
+    """
+    if lhs.dtype == rhs.dtype:
+        return lhs.dtype
+    ranks = [_dtype_rank(aval.dtype) for aval in (lhs, rhs)]
+    if ranks[0] == ranks[1]:
+        raise TypeError(
+            f"{name}: lhs {lhs.str_short()} and rhs {rhs.str_short()} differ in dtype, and neither is the wider one; "
+            "convert one of them"
+        )
+    return lhs.dtype if ranks[0] > ranks[1] else rhs.dtype
+
+
+def _dtype_rank(dtype: Any) -> tuple[Any, ...]:
+    """XLA's order of types whose products have the greater one (`HigherPrecisionType` in xla/primitive_util.h)."""
+    if dtypes.is_inexact(dtype):
+        info = dtypes.finfo(dtypes.real_dtype_of(dtype))
+        return dtypes.is_complex(dtype), info.maxexp, info.nmant, info.bits, True
+    bits = 1 if dtypes.is_bool(dtype) else dtypes.iinfo(dtype).bits
+    return False, -1, -1, bits, not dtypes.is_unsigned(dtype)
 
 
 def _bind(lhs: Any, rhs: Any, numbers: DimensionNumbers, precision: Any, preferred: Any) -> Any:
@@ -89,7 +146,9 @@ def _as_matrices(x: Any, first: tuple[int, ...], second: tuple[int, ...], batch:
 _DIRECT = frozenset(map(np.dtype, "?bBhHiIlLqQfdFD"))
 
 
-def _sum_dtype(dtype: Any) -> Any:
+def _sum_dtype(dtype: Any, precision: Any) -> Any:
+    if isinstance(precision, DotAlgorithm | DotAlgorithmPreset) and precision.accumulation_type is not None:
+        dtype = precision.accumulation_type
     if dtype in _DIRECT:
         return dtype
     return np.dtype(np.float32 if dtypes.is_float(dtype) else np.int32)
@@ -98,7 +157,9 @@ def _sum_dtype(dtype: Any) -> Any:
 def _impl(
     lhs: Any, rhs: Any, *, dimension_numbers: DimensionNumbers, preferred_element_type: Any, precision: Any = None
 ) -> Any:
-    working = _sum_dtype(preferred_element_type)
+    working = _sum_dtype(preferred_element_type, precision)
+    if isinstance(precision, DotAlgorithm):
+        lhs, rhs = lhs.astype(precision.lhs_precision_type), rhs.astype(precision.rhs_precision_type)
     if lhs.dtype != working:
         lhs = lhs.astype(working)
     if rhs.dtype != working:
@@ -146,19 +207,22 @@ def _abstract_eval(
     precision: Any = None,
 ) -> ShapedArray:
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-    if lhs.dtype != rhs.dtype:
-        raise TypeError(
-            f"dot_general: lhs {lhs.str_short()} and rhs {rhs.str_short()} differ in dtype; convert one of them"
-        )
-    if dtypes.is_complex(lhs.dtype) and not dtypes.is_complex(preferred_element_type):
+    natural = product_dtype("dot_general", lhs, rhs)
+    if dtypes.is_complex(natural) and not dtypes.is_complex(preferred_element_type):
         raise TypeError(
             f"dot_general: preferred_element_type {preferred_element_type} drops the imaginary parts of products of "
             f"lhs {lhs.str_short()} and rhs {rhs.str_short()}; take the real part of the result"
         )
-    if dtypes.is_inexact(lhs.dtype) and not dtypes.is_inexact(preferred_element_type):
+    if dtypes.is_inexact(natural) and not dtypes.is_inexact(preferred_element_type):
         raise TypeError(
             f"dot_general: preferred_element_type {preferred_element_type} drops the fractions of lhs "
             f"{lhs.str_short()} and rhs {rhs.str_short()}; convert the operands, or the result"
+        )
+    integers = dtypes.is_integer(natural) and dtypes.is_integer(preferred_element_type)
+    if integers and dtypes.iinfo(preferred_element_type).bits < dtypes.iinfo(natural).bits:
+        raise TypeError(
+            f"dot_general: preferred_element_type {preferred_element_type} is narrower than the products of lhs "
+            f"{lhs.str_short()} and rhs {rhs.str_short()}; convert the result"
         )
     _check_axes("lhs", lhs, lhs_batch, lhs_contract)
     _check_axes("rhs", rhs, rhs_batch, rhs_contract)
@@ -204,9 +268,10 @@ def _cotangent(ct: Any, other: Any, numbers: DimensionNumbers, aval: ShapedArray
     ct_ndim = batches + lefts + len(right.free)
     ct_batch, ct_left, ct_right = range(batches), range(batches, batches + lefts), range(batches + lefts, ct_ndim)
     summed = tuple(ct_right if first else ct_left)
-    if get_aval(other).dtype != get_aval(ct).dtype:  # sums were asked for in a wider type
-        other, ct = promote_dtypes(other, ct)
-    bar = _bind(ct, other, ((summed, others.free), (tuple(ct_batch), others.batch)), precision, get_aval(ct).dtype)
+    if type(precision) is tuple and not first:  # `other` is the first operand here
+        precision = precision[::-1]
+    dtype = product_dtype("dot_general", get_aval(ct), get_aval(other))
+    bar = _bind(ct, other, ((summed, others.free), (tuple(ct_batch), others.batch)), precision, dtype)
     # The axes of `bar`: batch, own free ones, and the others' contracted ones in the order of that operand's axes.
     order = sorted(range(len(others.contract)), key=others.contract.__getitem__)
     layout = (*own.batch, *own.free, *(own.contract[i] for i in order))
@@ -264,24 +329,36 @@ dot_general_p = Primitive(
     "dot_general",
     linear_in=(0, 1),
     tags=("bilinear",),
-    impl=_impl,
     abstract_eval=_abstract_eval,
     vmap=_vmap,
     transpose=_transpose,
     doc="Sums of products over contracted axes, separately for each index of the batch axes.",
 )
+# NumPy has BLAS for float32, float64 and complex numbers.
+impl_rules.register(dot_general_p, _impl, large=(*HALVES, "int32", "int64", "uint32", "uint64"))
 jvp_rules.register(dot_general_p, _jvp, symbolic_zeros=True)
 
 
 # -- in terms of it ----------------------------------------------------------------------------------------------
 
 
-def dot(lhs: Any, rhs: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """Vector-vector, matrix-vector, vector-matrix or matrix-matrix product.
+def dot(
+    lhs: Any,
+    rhs: Any,
+    *,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """Vector-vector, matrix-vector, vector-matrix or matrix-matrix product; any, with `dimension_numbers`.
+
+    The other arguments are those of `dot_general`.
 
     Raises:
         TypeError: an operand is neither a vector nor a matrix, or the sizes do not match.
     """
+    if dimension_numbers is not None:
+        return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
     a, b = get_aval(lhs), get_aval(rhs)
     if not (1 <= a.ndim <= 2 and 1 <= b.ndim <= 2) or a.shape[-1] != b.shape[0]:
         raise TypeError(f"dot: {a.str_short()} and {b.str_short()} are not vectors or matrices that can be multiplied")
@@ -335,6 +412,7 @@ def matmul(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = 
     x, y = promote_dtypes(x, y)
     _check_contraction("matmul", x.aval, y.aval, max(y.ndim - 2, 0))
     dtype = x.aval.dtype if preferred_element_type is None else dtypes.dtype(preferred_element_type)
+    precision = canonical_precision(precision)
     last, inner = (x.ndim - 1,), (max(y.ndim - 2, 0),)
     if y.ndim <= 2:  # the leading axes of `x` stay where they are
         return _bind(x, y, ((last, inner), ((), ())), precision, dtype)

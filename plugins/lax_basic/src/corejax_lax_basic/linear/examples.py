@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from corejax.extend import Example
+import numpy as np
+
+from corejax.extend import Example, dtypes
 from corejax_lax_basic._base.samples import C64, F32, I32, typed
+from corejax_lax_basic.linear.ragged_dot import RaggedDotDimensionNumbers
+
+F8, SCALE = dtypes.dtype("float8_e4m3fn"), dtypes.dtype("float8_e8m0fnu")
+_ROWS = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
+
+
+def _ragged(lhs: tuple[int, ...], rhs: tuple[int, ...], numbers: RaggedDotDimensionNumbers) -> Example:
+    params = {"ragged_dot_dimension_numbers": numbers, "precision": None, "preferred_element_type": F32}
+    return Example((typed(*lhs), typed(*rhs), np.array([2, 3], I32)), params)
+
 
 NAMED: dict[str, Callable[[], list[Example]]] = {
     "dot_general": lambda: [
@@ -19,6 +31,17 @@ NAMED: dict[str, Callable[[], list[Example]]] = {
             ((((0,), (0,)), ((), ())), (3,), (3,)),
             ((((2,), (1,)), ((0,), (0,))), (2, 3, 4), (2, 4, 5)),
             ((((), ()), ((), ())), (2,), (3,)),
+        )
+    ],
+    "ragged_dot_general": lambda: [
+        _ragged((6, 3), (2, 3, 2), _ROWS),
+        _ragged((3, 6), (6, 2), RaggedDotDimensionNumbers((((1,), (0,)), ((), ())), (1,), ())),
+    ],
+    "scaled_dot": lambda: [
+        Example(
+            (typed(2, 4, dtype=F8), typed(4, 3, dtype=F8), typed(2, 2, dtype=SCALE), typed(1, 3, dtype=SCALE)),
+            {"dimension_numbers": (((1,), (0,)), ((), ())), "preferred_element_type": F32},
+            low=0.25,
         )
     ],
 }

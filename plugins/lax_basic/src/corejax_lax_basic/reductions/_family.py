@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +13,9 @@ from corejax.extend import Primitive, ShapedArray, dtypes, get_aval, vmap_rules
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_axis
 from corejax_lax_basic._base.derivatives import Derivative, Function
-from corejax_lax_basic._base.narrow_floats import through_float32
+from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic._base.rows import defined
+from corejax_lax_basic._base.small_ints import SMALL_INT_BYTES
 from corejax_lax_basic._base.type_rules import ORDERED, Kinds, check_kind
 
 __corejax_registers_for_caller__ = True  # a row's provenance is its own line, not one of this file
@@ -36,7 +38,9 @@ def one(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 
 def all_bits(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """All bits set."""
-    return np.invert(np.zeros((), dtype), dtype=dtype, casting="unsafe")
+    if dtypes.is_bool(dtype):
+        return np.array(True)
+    return np.array(int(dtypes.iinfo(dtype).max) if dtypes.is_unsigned(dtype) else -1, dtype)
 
 
 def least(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
@@ -55,7 +59,11 @@ def _extreme(dtype: np.dtype[Any], sign: int) -> np.ndarray[Any, Any]:
     if dtypes.is_integer(dtype):
         info = dtypes.iinfo(dtype)
         return np.array(int(info.min) if sign < 0 else int(info.max), dtype)
-    return np.array(sign * np.inf, dtype)
+    infinite = np.array(sign * np.inf, dtype)
+    if np.isinf(infinite):
+        return infinite
+    info = dtypes.finfo(dtype)  # of a type without infinities
+    return np.array(info.min if sign < 0 else info.max, dtype)
 
 
 @dataclass(frozen=True)
@@ -75,8 +83,21 @@ class Fold:
     wide: bool = False
 
     def on_host(self, impl: Function) -> Function:
-        """An impl rule that accumulates in the right width."""
-        return through_float32(impl) if self.wide else impl
+        """An impl rule that accumulates in the right width: `impl(x, neutral, **params)`, which `neutral()` is for.
+
+        Integers of less than 8 bits are 8-bit ones, for which NumPy has every function.
+        """
+        widths = {**SMALL_INT_BYTES, **(dict.fromkeys(NARROW_FLOATS, np.dtype(np.float32)) if self.wide else {})}
+
+        @functools.wraps(impl)
+        def on_host(x: Any, **params: Any) -> Any:
+            dtype = x.dtype
+            wide = widths.get(dtype, dtype)
+            if wide is dtype:
+                return impl(x, lambda: self.neutral(dtype), **params)
+            return np.asarray(impl(x.astype(wide), lambda: self.neutral(dtype).astype(wide), **params)).astype(dtype)
+
+        return on_host
 
 
 ADD = Fold(np.add, "add", zero, wide=True)
@@ -85,6 +106,7 @@ MAXIMUM = Fold(np.maximum, "maximum", least)
 MINIMUM = Fold(np.minimum, "minimum", greatest)
 AND = Fold(np.bitwise_and, "and", all_bits)
 OR = Fold(np.bitwise_or, "or", zero)
+XOR = Fold(np.bitwise_xor, "xor", zero)
 
 # For translations: the primitives of rows.
 REDUCTIONS: dict[Primitive, Fold] = {}
@@ -134,19 +156,19 @@ def reduction(
         The function and the primitive.
     """
 
-    def impl(x: Any, *, axes: Axes) -> Any:
+    def impl(x: Any, neutral: Function, *, axes: Axes) -> Any:
         if x.size:
             return fold.ufunc.reduce(x, axis=axes, dtype=x.dtype)
-        return fold.ufunc.reduce(x, axis=axes, dtype=x.dtype, initial=fold.neutral(x.dtype)[()])
+        return fold.ufunc.reduce(x, axis=axes, dtype=x.dtype, initial=neutral()[()])
 
     @takes(name, 1)
     def abstract_eval(x: ShapedArray, *, axes: Axes) -> ShapedArray:
         check_kind(name, x, accepts)
         return ShapedArray(reduced_shape(name, x, axes), x.dtype, x.weak_type)
 
-    def function(x: Any, axes: Sequence[int]) -> Any:
-        over = canonical_axes(axes, get_aval(x).ndim, f"{name}: axis")
-        return primitive.bind(x, axes=tuple(sorted(over)))
+    def function(operand: Any, axes: Sequence[int]) -> Any:
+        over = canonical_axes(axes, get_aval(operand).ndim, f"{name}: axis")
+        return primitive.bind(operand, axes=tuple(sorted(over)))
 
     primitive = Primitive(name, impl=fold.on_host(impl), abstract_eval=abstract_eval, linear_in=linear_in, doc=doc)
     vmap_rules.register(primitive, _moving_axes(primitive))
@@ -176,10 +198,10 @@ def index_reduction(name: str, find: Function, derivative: Derivative, doc: str)
             raise ValueError(f"{name}: axis {axes[0]} of {x.str_short()} has no elements to choose from")
         return ShapedArray(shape, index_dtype)
 
-    def function(x: Any, axis: int, index_dtype: Any = None) -> Any:
-        axes = (canonical_axis(axis, get_aval(x).ndim, f"{name}: axis"),)
+    def function(operand: Any, axis: int, index_dtype: Any = None) -> Any:
+        axes = (canonical_axis(axis, get_aval(operand).ndim, f"{name}: axis"),)
         dtype = dtypes.default_int_dtype() if index_dtype is None else dtypes.dtype(index_dtype)
-        return primitive.bind(x, axes=axes, index_dtype=dtype)
+        return primitive.bind(operand, axes=axes, index_dtype=dtype)
 
     primitive = Primitive(name, impl=impl, abstract_eval=abstract_eval, doc=doc)
     vmap_rules.register(primitive, _moving_axes(primitive))
@@ -195,7 +217,7 @@ def cumulative(
 ) -> tuple[Function, Primitive]:
     """A reduction of all elements so far along an axis: a row in the table, with the arguments of `reduction`."""
 
-    def impl(x: Any, *, axis: int, reverse: bool) -> Any:
+    def impl(x: Any, neutral: Function, *, axis: int, reverse: bool) -> Any:
         way = (slice(None),) * axis + (slice(None, None, -1 if reverse else None),)
         return fold.ufunc.accumulate(x[way], axis=axis, dtype=x.dtype)[way]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Example
+from corejax.extend import Example, ShapedArray, stage_closed
 from corejax_lax_basic._base.samples import BOOL, F32, I32, typed
 
 
@@ -34,6 +34,17 @@ def _index(reference: Any) -> list[Example]:
     ]  # fmt: skip
 
 
+def _general() -> list[Example]:
+    """A product with twice the difference from 1, and the sum of pairs; their neutral elements."""
+    program = stage_closed(lambda x, y: [x + y - x * y], [ShapedArray((), F32)] * 2)
+    pairs = stage_closed(lambda x, i, y, j: [x * y, i + j], [ShapedArray((), F32), ShapedArray((), I32)] * 2)
+    zero, one, none = np.zeros((), F32), np.ones((), F32), np.zeros((), I32)
+    return [
+        Example((typed(2, 3), zero), {"jaxpr": program, "dimensions": (1,)}, low=-0.5, high=0.5),
+        Example((typed(5), typed(5, dtype=I32), one, none), {"jaxpr": pairs, "dimensions": (0,)}),
+    ]
+
+
 NAMED: dict[str, Callable[[], list[Example]]] = {
     "reduce_sum": lambda: _reduction(reference=np.sum),
     "cumsum": lambda: _running(reference=np.cumsum),
@@ -46,6 +57,8 @@ NAMED: dict[str, Callable[[], list[Example]]] = {
     "reduce_min": lambda: _reduction(reference=np.min),
     "reduce_and": lambda: _reduction(BOOL, np.bitwise_and.reduce) + _reduction(I32),
     "reduce_or": lambda: _reduction(BOOL, np.bitwise_or.reduce) + _reduction(I32),
+    "reduce_xor": lambda: _reduction(BOOL, np.bitwise_xor.reduce) + _reduction(I32),
+    "reduce": _general,
     "argmax": lambda: _index(np.argmax),
     "argmin": lambda: _index(np.argmin),
 }

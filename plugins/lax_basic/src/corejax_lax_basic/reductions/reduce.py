@@ -1,4 +1,5 @@
-"""Reductions over axes: reduce_sum reduce_prod reduce_max reduce_min reduce_and reduce_or argmax argmin.
+"""Reductions over axes: reduce_sum reduce_prod reduce_max reduce_min reduce_and reduce_or
+reduce_xor argmax argmin.
 
     reduce_sum : a[*s] -> a[*s without the axes]
 
@@ -26,6 +27,7 @@ from corejax_lax_basic.reductions._family import (
     MINIMUM,
     MULTIPLY,
     OR,
+    XOR,
     Axes,
     index_reduction,
     reduced_shape,
@@ -124,7 +126,7 @@ argmax, argmax_p = index_reduction(
     """Index of the maximum along an axis: of the first NaN if there is one, of the first of equals.
 
     Args:
-        x: boolean, integer or floating-point array.
+        operand: boolean, integer or floating-point array.
         axis: the axis.
         index_dtype: integer dtype of the result; by default that of a Python int.
 
@@ -149,4 +151,9 @@ reduce_and, reduce_and_p = reduction(
 reduce_or, reduce_or_p = reduction(
     "reduce_or", OR, INTEGRAL, defzero,
     'Bitwise or over `axes`, "any" for booleans; boolean or integer.',
+)  # fmt: skip
+
+reduce_xor, reduce_xor_p = reduction(
+    "reduce_xor", XOR, INTEGRAL, defzero,
+    'Bitwise exclusive or over `axes`, "an odd number" for booleans; boolean or integer.',
 )  # fmt: skip

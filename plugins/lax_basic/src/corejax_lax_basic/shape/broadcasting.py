@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, UndefPrimal, as_array, deflinear, get_aval
+from corejax.extend import Primitive, ShapedArray, UndefPrimal, as_array, called_function, deflinear, get_aval
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_shape, ints
@@ -37,17 +37,18 @@ def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: S
         ValueError: an axis of the operand has neither size 1 nor the size in `shape`.
     """
     shape = canonical_shape(shape)
-    dims = ints(broadcast_dimensions)
+    dims = ints(broadcast_dimensions, "broadcast_dimensions")
     if get_aval(operand).shape == shape and dims == tuple(range(len(shape))):
         return as_array(operand)
     return broadcast_in_dim_p.bind(operand, shape=shape, broadcast_dimensions=dims)
 
 
 def _impl(x: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> Any:
-    unit = [1] * len(shape)
-    for size, d in zip(x.shape, broadcast_dimensions, strict=True):
-        unit[d] = size
-    x = x.reshape(unit)
+    if broadcast_dimensions and broadcast_dimensions[0] + x.ndim != len(shape):  # not NumPy's own broadcasting
+        unit = [1] * len(shape)
+        for size, d in zip(x.shape, broadcast_dimensions, strict=True):
+            unit[d] = size
+        x = x.reshape(unit)
     if math.prod(shape) > _SMALL:
         return np.broadcast_to(x, shape)  # a view, which costs more to make than a small copy
     out = np.empty(shape, x.dtype)
@@ -151,7 +152,9 @@ def broadcast_to(x: Any, shape: Sequence[int]) -> Any:
         return as_array(x)
     missing = len(shape) - aval.ndim
     if missing < 0 or any(a not in (1, b) for a, b in zip(aval.shape, shape[missing:], strict=True)):
-        raise ValueError(f"{aval.str_short()} does not broadcast to shape {shape}")
+        raise ValueError(
+            f"{called_function() or 'broadcast_to'}: {aval.str_short()} does not broadcast to shape {shape}"
+        )
     return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=tuple(range(missing, len(shape))))
 
 
@@ -162,6 +165,8 @@ def expand_dims(array: Any, dimensions: int | Sequence[int]) -> Any:
         ValueError: a position does not exist in the result, or is given twice.
     """
     aval = get_aval(array)
+    if dimensions is None:
+        raise TypeError("expand_dims: dimensions are one integer or several, got None")
     count = len(dimensions) if isinstance(dimensions, tuple | list) else 1
     ndim = aval.ndim + count
     new = canonical_axes(dimensions, ndim, "expand_dims: dimension")

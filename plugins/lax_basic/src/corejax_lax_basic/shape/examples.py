@@ -41,4 +41,17 @@ NAMED: dict[str, Callable[[], list[Example]]] = {
         one((typed(4), typed()), padding_config=((-1, 1, 2),)),
         one((typed(2, 3), typed()), padding_config=((0, 1, 1), (2, -1, 0))),
     ],
+    "split": lambda: [
+        one((typed(5),), sizes=(2, 0, 3), axis=0),
+        one((typed(2, 3),), lambda x, *, sizes, axis: np.split(x, [1], axis), sizes=(1, 2), axis=1),
+    ],
+    "stack": lambda: [
+        one((typed(2, 3), typed(2, 3)), lambda *xs, axis: np.stack(xs, axis), axis=1),
+        one((typed(), typed(), typed()), axis=0),
+    ],
+    "unstack": lambda: [one((typed(3),), axis=0), one((typed(2, 3),), axis=1)],
+    "tile": lambda: [
+        one((typed(2, 3),), lambda x, *, reps: np.tile(x, reps), reps=(2, 1)),
+        one((typed(2),), reps=(3,)),
+    ],
 }

@@ -17,7 +17,7 @@ from corejax.extend import (
     move_batch_axis,
 )
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.axes import canonical_axis, ints
+from corejax_lax_basic._base.axes import canonical_axis, integer, sequence
 from corejax_lax_basic.shape.slicing import slice_p
 
 __all__ = ["concatenate", "concatenate_p"]
@@ -34,13 +34,13 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Any:
         ValueError: there is no operand.
         TypeError: dtypes, ranks or other axes' sizes differ, or the axis does not exist.
     """
-    operands = list(operands)
+    operands = sequence(operands, "concatenate: operands")
     if not operands:
         raise ValueError("concatenate needs at least one operand, got none")
     if len(operands) == 1:
         canonical_axis(dimension, get_aval(operands[0]).ndim, "concatenate: dimension")
         return as_array(operands[0])
-    return concatenate_p.bind(*operands, dimension=ints((dimension,))[0])
+    return concatenate_p.bind(*operands, dimension=integer(dimension, "concatenate: dimension"))
 
 
 @takes("concatenate", 1, at_least=True)

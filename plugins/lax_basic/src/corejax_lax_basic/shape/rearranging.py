@@ -8,7 +8,7 @@ from typing import Any
 
 from corejax.extend import Primitive, ShapedArray, UndefPrimal, as_array, deflinear, get_aval
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.axes import canonical_axes, canonical_axis, canonical_shape, ints
+from corejax_lax_basic._base.axes import canonical_axes, canonical_axis, canonical_shape, integer, ints
 
 __all__ = ["collapse", "reshape", "reshape_p", "rev", "rev_p", "squeeze", "squeeze_p", "transpose", "transpose_p"]
 
@@ -28,7 +28,7 @@ def reshape(operand: Any, new_sizes: Sequence[int], dimensions: Sequence[int] | 
         ValueError: more than one size is -1.
     """
     aval = get_aval(operand)
-    if dimensions is not None and tuple(dimensions) != tuple(range(aval.ndim)):
+    if dimensions is not None and ints(dimensions, "reshape: dimensions") != tuple(range(aval.ndim)):
         operand = transpose(operand, dimensions)
     shape = fill_in_size(aval, canonical_shape(new_sizes))
     return as_array(operand) if shape == aval.shape else reshape_p.bind(operand, new_sizes=shape)
@@ -92,7 +92,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     Raises:
         TypeError: `permutation` is not a permutation of the operand's axes.
     """
-    permutation = ints(permutation)
+    permutation = ints(permutation, "permutation")
     if permutation == tuple(range(get_aval(operand).ndim)):
         return as_array(operand)
     return transpose_p.bind(operand, permutation=permutation)
@@ -212,7 +212,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     Raises:
         ValueError: an axis does not exist or is given twice.
     """
-    return rev_p.bind(operand, dimensions=ints(dimensions))
+    return rev_p.bind(operand, dimensions=ints(dimensions, "dimensions"))
 
 
 def _rev_impl(x: Any, *, dimensions: tuple[int, ...]) -> Any:
@@ -251,7 +251,9 @@ deflinear(rev_p, lambda ct, x, *, dimensions: [rev_p.bind(ct, dimensions=dimensi
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
     """Axes `start_dimension` to `stop_dimension` (not included; None for all that follow) made one."""
     shape = get_aval(operand).shape
-    start, stop, _ = slice(start_dimension, stop_dimension).indices(len(shape))
+    first = integer(start_dimension, "collapse: start_dimension")
+    last = None if stop_dimension is None else integer(stop_dimension, "collapse: stop_dimension")
+    start, stop, _ = slice(first, last).indices(len(shape))
     return reshape(operand, (*shape[:start], math.prod(shape[start:stop]), *shape[stop:]))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +21,7 @@ from corejax.extend import (
 )
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.axes import Ints, canonical_axis, ints
+from corejax_lax_basic._base.axes import Ints, canonical_axis, integer, ints, sequence
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS, make_scalar
 from corejax_lax_basic.conversion.convert import as_weak_as
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p
@@ -45,8 +44,8 @@ def slice(
     Raises:
         TypeError: the bounds do not lie inside the operand, or a stride is not positive.
     """
-    starts, limits = ints(start_indices), ints(limit_indices)
-    steps = None if strides is None else ints(strides)
+    starts, limits = ints(start_indices, "start_indices"), ints(limit_indices, "limit_indices")
+    steps = None if strides is None else ints(strides, "strides")
     if steps is not None and all(s == 1 for s in steps):
         steps = None
     shape = get_aval(operand).shape
@@ -128,7 +127,9 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     Raises:
         TypeError: dtypes differ, the padding value is not a scalar, or the configuration does not fit.
     """
-    config = tuple((lo, hi, interior) for lo, hi, interior in map(ints, padding_config))
+    config = tuple([ints(c, "padding_config") for c in sequence(padding_config, "padding_config")])
+    if any(len(c) != 3 for c in config):
+        raise TypeError(f"pad: padding_config has (low, high, interior) for each axis, got {padding_config!r}")
     aval = get_aval(operand)
     if type(padding_value) in PYTHON_SCALARS:
         padding_value = make_scalar(padding_value, aval.dtype, aval.weak_type)
@@ -139,7 +140,8 @@ def _padded_size(size: int, low: int, high: int, interior: int) -> int:
     return low + size + max(size - 1, 0) * interior + high
 
 
-def _pad_impl(x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
+def pad_on_host(x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
+    """A NumPy array with a value put before, behind and between its elements."""
     shape = tuple(_padded_size(n, *c) for n, c in zip(x.shape, padding_config, strict=True))
     out = np.empty(shape, x.dtype)
     out[...] = value
@@ -227,7 +229,7 @@ pad_p = Primitive(
     "pad",
     linear_in=(0, 1),
     tags=("linear", "structural"),
-    impl=_pad_impl,
+    impl=pad_on_host,
     abstract_eval=_pad_abstract_eval,
     vmap=_pad_vmap,
     transpose=_pad_transpose,
@@ -244,12 +246,12 @@ def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
     shape = get_aval(operand).shape
     axis = canonical_axis(axis, len(shape), "slice_in_dim: axis")
     size = shape[axis]
-    start = 0 if start_index is None else operator.index(start_index)
-    limit = size if limit_index is None else operator.index(limit_index)
+    start = 0 if start_index is None else integer(start_index, "start_index")
+    limit = size if limit_index is None else integer(limit_index, "limit_index")
     starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
     starts[axis] = start + size if start < 0 else start
     limits[axis] = limit + size if limit < 0 else limit
-    strides[axis] = operator.index(stride)
+    strides[axis] = integer(stride, "stride")
     return slice(operand, starts, limits, strides)
 
 
@@ -272,7 +274,7 @@ def canonical_index(index: Any, axis: int, size: int) -> int:
     Raises:
         IndexError: it is out of bounds; names index, axis and size.
     """
-    i = operator.index(index)
+    i = integer(index, "index")
     if not -size <= i < size:
         raise IndexError(f"index {i} is out of bounds for axis {axis} with size {size}")
     return i + size if i < 0 else i

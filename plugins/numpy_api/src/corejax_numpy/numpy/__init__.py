@@ -6,6 +6,7 @@ A table of names; the functions are written in the modules that they stand besid
 from __future__ import annotations
 
 import numpy as _np
+from numpy.exceptions import ComplexWarning as _ComplexWarning
 
 from corejax.extend import Array as ndarray
 from corejax.extend import dtypes as _dtypes
@@ -17,11 +18,9 @@ euler_gamma: float = _np.euler_gamma
 inf: float = _np.inf
 nan: float = _np.nan
 newaxis = None
+__array_api_version__ = "2024.12"
 
 dtype = _np.dtype
-finfo = _dtypes.finfo
-iinfo = _dtypes.iinfo
-issubdtype = _dtypes.issubdtype
 promote_types = _dtypes.promote_types
 result_type = _dtypes.result_type
 
@@ -33,43 +32,180 @@ unsignedinteger = _np.unsignedinteger
 inexact = _np.inexact
 floating = _np.floating
 complexfloating = _np.complexfloating
+flexible = _np.flexible
+character = _np.character
+object_ = _np.object_
+ComplexWarning = _ComplexWarning
 
 _MODULES = {
+    "array_api": """
+        __array_namespace_info__=namespace_info
+    """,
+    "choosing": """
+        piecewise select
+    """,
     "creation": """
-        array asarray astype empty empty_like full full_like ones ones_like zeros zeros_like
+        array asarray astype copy empty empty_like full full_like ones ones_like zeros zeros_like
     """,
     "cumulative": """
-        cumprod cumsum cumulative_prod cumulative_sum
+        cumprod cumsum cumulative_prod cumulative_sum nancumprod nancumsum
+    """,
+    "devices": """
+        from_dlpack
+    """,
+    "diagonals": """
+        diag diagflat diagonal trace
+    """,
+    "differences": """
+        diff ediff1d gradient trapezoid unwrap
+    """,
+    "dtype_queries": """
+        can_cast finfo iinfo isdtype issubdtype
+    """,
+    "editing": """
+        delete insert trim_zeros
+    """,
+    "einsums": """
+        einsum einsum_path
     """,
     "elementwise": """
-        abs=absolute absolute add bitwise_and bitwise_invert bitwise_not=bitwise_invert bitwise_or bitwise_xor
-        ceil clip conj=conjugate conjugate cos deg2rad=radians degrees divide divmod equal exp exp2 expm1
-        fix=trunc float_power floor floor_divide fmod greater greater_equal imag invert=bitwise_invert isclose
-        isfinite isinf isnan less less_equal log log10 log1p log2 logical_and logical_not logical_or logical_xor
-        maximum minimum mod=remainder multiply negative not_equal positive pow=power power rad2deg=degrees
-        radians real reciprocal remainder sign sin sqrt square subtract tan tanh true_divide=divide trunc where
+        abs=absolute absolute bitwise_invert bitwise_not=bitwise_invert ceil clip conj=conjugate conjugate cos
+        deg2rad=radians degrees divide divmod equal exp expm1 fix=trunc float_power floor floor_divide fmod
+        greater greater_equal imag invert=bitwise_invert isclose isfinite isinf isnan less less_equal log log10
+        log1p log2 logical_not mod=remainder not_equal positive pow=power power rad2deg=degrees radians real
+        reciprocal remainder sign sin sqrt square tan tanh true_divide=divide trunc
+    """,
+    "files": """
+        frombuffer fromfile fromiter fromstring load save savez
+    """,
+    "floating": """
+        around=round copysign fabs fmax fmin frexp heaviside isneginf isposinf ldexp modf nan_to_num nextafter
+        rint round signbit spacing
+    """,
+    "histograms": """
+        bincount histogram histogram2d histogram_bin_edges histogramdd
+    """,
+    "index_tricks": """
+        c_ diag_indices diag_indices_from index_exp indices ix_ mgrid ogrid r_ ravel_multi_index s_ tril_indices
+        tril_indices_from triu_indices triu_indices_from unravel_index
+    """,
+    "indexing": """
+        choose fill_diagonal place put put_along_axis take take_along_axis
+    """,
+    "integers": """
+        bitwise_count bitwise_left_shift=left_shift bitwise_right_shift=right_shift gcd lcm left_shift
+        right_shift
+    """,
+    "interpolation": """
+        interp
     """,
     "joining": """
-        array_split column_stack concat concatenate hstack pad repeat roll split stack tile vstack
+        append block column_stack concat concatenate dstack hstack stack vstack
     """,
     "manipulation": """
-        atleast_1d atleast_2d broadcast_arrays broadcast_shapes broadcast_to expand_dims flip fliplr flipud
-        matrix_transpose meshgrid moveaxis ndim permute_dims ravel reshape shape size squeeze swapaxes transpose
+        atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_shapes broadcast_to expand_dims flip fliplr
+        flipud matrix_transpose meshgrid moveaxis ndim permute_dims ravel reshape rollaxis rot90 shape size
+        squeeze swapaxes transpose
+    """,
+    "mapping": """
+        apply_along_axis apply_over_axes fromfunction vectorize
+    """,
+    "moments": """
+        average mean std var
+    """,
+    "nan_functions": """
+        nanargmax nanargmin nanmax nanmean nanmin nanprod nanstd nansum nanvar
+    """,
+    "nonzero": """
+        argwhere compress extract flatnonzero mask_indices nonzero where
+    """,
+    "packing": """
+        packbits unpackbits
+    """,
+    "padding": """
+        pad
+    """,
+    "polynomials": """
+        poly polyadd polyder polydiv polyint polymul polysub polyval vander
+    """,
+    "printing": """
+        array_repr array_str get_printoptions printoptions set_printoptions
     """,
     "products": """
-        dot einsum inner matmul outer tensordot trace vdot vecdot
+        cross dot inner kron matmul matvec outer tensordot vdot vecdot vecmat
+    """,
+    "quantiles": """
+        median nanmedian nanpercentile nanquantile percentile quantile
+    """,
+    "queries": """
+        iscomplex iscomplexobj isreal isrealobj isscalar iterable
     """,
     "ranges": """
-        arange eye identity linspace tri tril triu
+        arange eye geomspace identity linspace logspace tri tril triu
     """,
     "reductions": """
-        all allclose amax=max amin=min any argmax argmin array_equal average count_nonzero max mean min prod ptp
-        std sum var
+        all allclose amax=max amin=min any argmax argmin array_equal array_equiv count_nonzero max min prod ptp
+        sum
+    """,
+    "repeating": """
+        repeat resize roll tile
     """,
     "scalar_types": """
-        bfloat16 bool_ complex128 complex64 float16 float32 float64 float8_e4m3fn float8_e5m2 int16 int32 int4
-        int64 int8 uint16 uint32 uint4 uint64 uint8
+        bfloat16 bool bool_ cdouble complex128 complex64 complex_ csingle double float16 float32 float4_e2m1fn
+        float64 float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn
+        float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float_ int1 int16 int2 int32 int4 int64 int8
+        int_ single uint uint1 uint16 uint2 uint32 uint4 uint64 uint8
+    """,
+    "searching": """
+        digitize searchsorted
+    """,
+    "sets": """
+        intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse unique_values
+    """,
+    "signal": """
+        convolve correlate
+    """,
+    "smooth": """
+        angle hypot i0 sinc
+    """,
+    "sorting": """
+        argpartition argsort lexsort partition sort sort_complex
+    """,
+    "splitting": """
+        array_split dsplit hsplit split unstack vsplit
+    """,
+    "statistics": """
+        corrcoef cov
+    """,
+    "trigonometry": """
+        acos=arccos acosh=arccosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin=arcsin asinh=arcsinh
+        atan2=arctan2 atan=arctan atanh=arctanh cbrt cosh exp2 sinh
+    """,
+    "ufunc_table": """
+        add bitwise_and bitwise_or bitwise_xor logaddexp logaddexp2 logical_and logical_or logical_xor maximum
+        minimum multiply negative subtract
+    """,
+    "ufuncs": """
+        frompyfunc ufunc
+    """,
+    "window_functions": """
+        bartlett blackman hamming hanning kaiser
     """,
 }
 
-__getattr__, __dir__, __all__ = _lazy_names("numpy", _MODULES, globals())
+# Where values decide (indices out of bounds, the number of results) a function is none of these: it looks at them.
+_COMPOSITE = """
+    all allclose amax amin any append argmax argmin argpartition argsort array_equal array_equiv average
+    bitwise_count block broadcast_arrays clip column_stack concat concatenate copysign corrcoef count_nonzero
+    cov cross cumprod cumsum cumulative_prod cumulative_sum diag diagflat diagonal diff divmod dot dsplit
+    dstack ediff1d einsum expand_dims eye fabs floor_divide fmax fmin fmod frexp full_like gcd geomspace
+    gradient heaviside hsplit hstack hypot i0 identity inner isclose isinf isneginf isposinf kron lcm ldexp
+    lexsort linspace log10 log2 logspace matmul matrix_transpose matvec max mean median meshgrid min mod modf
+    moveaxis nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanprod
+    nanstd nansum nanvar nextafter ones_like outer packbits permute_dims polyadd polyder polyint polysub
+    polyval pow power prod ptp remainder roll rollaxis rot90 round select signbit sinc spacing split std sum
+    tensordot trace trapezoid tri tril triu trunc unpackbits unwrap vander var vdot vecdot vecmat vsplit
+    vstack zeros_like
+"""
+
+__getattr__, __dir__, __all__ = _lazy_names("numpy", _MODULES, globals(), _COMPOSITE)

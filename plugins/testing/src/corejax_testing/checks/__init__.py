@@ -16,6 +16,7 @@ from corejax_testing.checks import effects as effects
 from corejax_testing.checks import empties as empties
 from corejax_testing.checks import evaluation as evaluation
 from corejax_testing.checks import examples as examples
+from corejax_testing.checks import extremes as extremes
 from corejax_testing.checks import indices as indices
 from corejax_testing.checks import kept_effects as kept_effects
 from corejax_testing.checks import points as points
@@ -31,8 +32,8 @@ from corejax_testing.checks.registry import Check as Check
 # The order of a report's columns: what later checks rest on comes first.
 _ROOMS = (
     *(examples, evaluation, bad_types, weak, programs, repeatable, derivatives, dtypes, points, transposition),
-    *(batching, indices, splits, dead_code, empties, effects, kept_effects, compiled, conversions, turns),
-    *(compositions, costs),
+    *(batching, indices, splits, dead_code, empties, effects, kept_effects, compiled, conversions, extremes),
+    *(turns, compositions, costs),
 )
 CHECKS: dict[str, Check] = {
     name: check for room in _ROOMS for name, check in _REGISTERED.items() if check.run.__module__ == room.__name__

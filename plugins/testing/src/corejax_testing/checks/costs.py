@@ -39,7 +39,8 @@ Work = Callable[[int], Any]
 def chain(call: Call, count: int) -> Callable[..., list[Any]]:
     """So many applications, each of the result of the one before it where types allow, else side by side."""
     avals_out = call.avals_out
-    links = [(r, i) for i, a in enumerate(call.avals) for r, out in enumerate(avals_out) if a is out]
+    through = call.inexact or range(len(call.avals))  # an operand without derivatives takes no result of a chain
+    links = [(r, i) for i in through for r, out in enumerate(avals_out) if call.avals[i] is out]
 
     def fun(*values: Any) -> list[Any]:
         xs, every = list(values), []

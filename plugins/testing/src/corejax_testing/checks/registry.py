@@ -29,6 +29,7 @@ class Check:
         dtypes: whether it runs on the examples in other dtypes too.
         shapes: whether hypothesis makes further operands, of elementwise primitives.
         limit: at most so many applications of which it says something, the smallest first; 0 for all of them.
+        quick: as limit, where fewer variations are asked for; 0 for half of it, of a check that runs on other dtypes.
         note: says what the check leaves out here, if anything.
         shrinks: whether what fails is made small; not where the numbers do not matter.
     """
@@ -41,6 +42,7 @@ class Check:
     limit: int = 0
     note: Callable[[], str] = str
     shrinks: bool = True
+    quick: int = 0
 
     @property
     def doc(self) -> str:
@@ -57,11 +59,12 @@ def check(
     limit: int = 0,
     note: Callable[[], str] = str,
     shrinks: bool = True,
+    quick: int = 0,
 ) -> Callable[[Run], Run]:
     """A decorator that makes a function a check."""
 
     def register(run: Run) -> Run:
-        CHECKS[name] = Check(name, run, rule, dtypes, shapes, limit, note, shrinks)
+        CHECKS[name] = Check(name, run, rule, dtypes, shapes, limit, note, shrinks, quick)
         return run
 
     return register

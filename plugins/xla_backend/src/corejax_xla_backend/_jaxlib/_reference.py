@@ -44,6 +44,7 @@ def reference_eval(module: ir.Module | str | bytes, arguments: Sequence[np.ndarr
             if use in inner.attributes:
                 del inner.attributes[use]
         _add_entry(copy, kind)
+        _copy_what_is_scattered_into(copy)
         parts = _stablehlo.eval_module(copy, [dense_attr(np.asarray(each)) for each in arguments])
         return _assemble([np.array(part) for part in parts], [dtype_of(each) for each in kind.results])
 
@@ -93,6 +94,26 @@ def _add_entry(module: ir.Module, kind: ir.FunctionType) -> None:
             for index, operation, mlir_type in plan
         ]
         func.ReturnOp(outputs)
+
+
+def _copy_what_is_scattered_into(module: ir.Module) -> None:
+    """The interpreter's scatter writes into its operands, of which others may be in use: each becomes a copy.
+
+    Its reshape makes a new tensor, in the same shape too.
+    """
+    found: list[ir.Operation] = []
+
+    def note(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "stablehlo.scatter":
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(note)
+    for op in found:
+        with ir.InsertionPoint(op):
+            for i in range((len(op.operands) - 1) // 2):
+                x = op.operands[i]
+                op.operands[i] = ir.Operation.create("stablehlo.reshape", [x.type], [x]).result
 
 
 def _assemble(parts: Sequence[np.ndarray], dtypes: Sequence[np.dtype]) -> list[np.ndarray]:

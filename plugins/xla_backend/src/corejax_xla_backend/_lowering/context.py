@@ -6,6 +6,7 @@ for the operations and their attributes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,10 @@ from corejax_xla_backend._lowering.types import Value, element_text, tensor_type
 
 if TYPE_CHECKING:
     from corejax_xla_backend._lowering.module import ModuleBuilder
+
+
+# Operations whose regions combine elements of arrays; XLA has no calls there.
+_COMBINING = frozenset({"reduce", "reduce_window", "scatter", "select_and_scatter", "sort", "all_reduce", "map"})
 
 
 class TranslationContext:
@@ -79,8 +84,13 @@ class TranslationContext:
 
         Returns:
             The result, or a list of results where `out` is a list.
+
+        Raises:
+            NotImplementedError: a region of an operation that combines elements calls back, or a kernel: XLA aborts.
         """
         number = self._counter[0] = self._counter[0] + 1
+        if regions and name in _COMBINING:
+            _require_no_calls(name, regions, self.module.functions)
         if "." not in name:
             name = "stablehlo." + name
         names = ", ".join([v.name for v in operands])
@@ -263,7 +273,7 @@ class TranslationContext:
 
     def call(self, closed: ClosedJaxpr, vals: Sequence[Value], name: str = "f") -> list[Value]:
         """Call a program as a private function, written once for each program object."""
-        symbol = self.module.private_function(closed, name, self.scope)
+        symbol = self.function(closed, name)
         number = self._counter[0] = self._counter[0] + 1
         out_avals = closed.out_avals
         names = ", ".join(v.name for v in vals)
@@ -274,6 +284,10 @@ class TranslationContext:
         if len(out_avals) == 1:
             return [Value(f"%{number}", out_avals[0])]
         return [Value(f"%{number}#{i}", a) for i, a in enumerate(out_avals)]
+
+    def function(self, closed: ClosedJaxpr, name: str = "f") -> str:
+        """The symbol of a private function for a program, written once for each program object."""
+        return self.module.private_function(closed, name, self.scope)  # type: ignore[no-any-return]
 
     def inline(self, closed: ClosedJaxpr, vals: Sequence[Value]) -> list[Value]:
         """Write a program's operations here."""
@@ -321,3 +335,16 @@ def _translation(eqn: JaxprEqn, platform: str) -> Callable[..., Any]:
     except MissingRuleError as error:  # which names the line that had the program compiled
         error.add_note(f"The operation that has to be translated was traced at {describe_source(eqn.source_info)}.")
         raise
+
+
+def _require_no_calls(name: str, texts: Sequence[str], functions: Sequence[str]) -> None:
+    """Refuse calls back and kernels in regions, and in the functions that these call."""
+    if any("stablehlo.custom_call" in text for text in texts):
+        raise NotImplementedError(
+            f"the function that {name} combines elements with has a primitive that is called back on the host, or a "
+            f"kernel: XLA cannot compile it inside of {name}. Give the primitive an XLA translation or a decomposition"
+        )
+    called = {symbol for text in texts for symbol in re.findall(r"call @([\w.]+)", text)}
+    if called:
+        found = [f for f in functions if (head := re.search(r"@([\w.]+)\(", f)) and head[1] in called]
+        _require_no_calls(name, found, [f for f in functions if f not in found])

@@ -30,6 +30,7 @@ from corejax.extend import (
     set_current_trace,
     xla_translations,
 )
+from corejax_xla_backend._callbacks import state as callbacks
 from corejax_xla_backend._lowering.context import TranslationContext
 from corejax_xla_backend._lowering.types import Value
 
@@ -79,7 +80,9 @@ def _callback(
     evaluation = bottom_trace()
 
     def callback(*operands: Any) -> tuple[Any, ...]:
+        outside = callbacks.running
         try:
+            callbacks.running = True
             # Copies: the program's memory is not the impl's to keep.
             arrays = [Array(np.array(x, aval.dtype), aval) for x, aval in zip(operands, avals, strict=True)]
             with replaying(source), set_current_trace(evaluation):
@@ -87,6 +90,8 @@ def _callback(
             return tuple(np.asarray(out) for out in outs)
         except BaseException as error:
             raise _kept(primitive, error) from None
+        finally:
+            callbacks.running = outside
 
     return callback
 

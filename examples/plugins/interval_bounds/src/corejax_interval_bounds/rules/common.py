@@ -17,9 +17,12 @@ def increasing(*primitives: Primitive, ulps: float = 0) -> None:
     """Register the rule of primitives that increase in every operand: they map lower bounds to lower bounds."""
     for primitive in primitives:
 
-        def rule(*operands: Bounds, _primitive: Primitive = primitive, **params: Any) -> Bounds:
+        def rule(*operands: Bounds, _primitive: Primitive = primitive, **params: Any) -> Any:
             lower = _primitive.bind(*(x.lower for x in operands), **params)
-            return Bounds(lower, _primitive.bind(*(x.upper for x in operands), **params))
+            upper = _primitive.bind(*(x.upper for x in operands), **params)
+            if _primitive.multiple_results:
+                return [Bounds(*ends) for ends in zip(lower, upper, strict=True)]
+            return Bounds(lower, upper)
 
         rule.__name__ = f"{primitive.name}_interval"
         interval_rules.register(primitive, rule, ulps=ulps) if ulps else interval_rules.register(primitive, rule)

@@ -15,7 +15,7 @@ from corejax_interval_bounds.rules.common import (
 from corejax_lax_basic import lax
 
 # Exact: no rounding, so nothing to widen.
-increasing(lax.sign_p, lax.floor_p, lax.ceil_p, lax.max_p, lax.min_p, lax.clamp_p, lax.stop_gradient_p)
+increasing(lax.sign_p, lax.floor_p, lax.ceil_p, lax.round_p, lax.max_p, lax.min_p, lax.clamp_p, lax.stop_gradient_p)
 increasing(
     lax.broadcast_in_dim_p,
     lax.concatenate_p,
@@ -23,10 +23,14 @@ increasing(
     lax.reshape_p,
     lax.rev_p,
     lax.slice_p,
+    lax.split_p,
     lax.squeeze_p,
+    lax.stack_p,
+    lax.tile_p,
     lax.transpose_p,
+    lax.unstack_p,
 )
-increasing(lax.exp_p, ulps=8)
+increasing(lax.asinh_p, lax.atan_p, lax.cbrt_p, lax.exp_p, lax.sinh_p, ulps=8)
 
 
 @interval_rules.register(lax.neg_p)
@@ -52,6 +56,12 @@ def expm1_interval(x: Bounds) -> Bounds:
 def tanh_interval(x: Bounds) -> Bounds:
     """Increasing, between -1 and 1."""
     return clipped(outward(Bounds(lax.tanh(x.lower), lax.tanh(x.upper)), 8), -1, 1)
+
+
+@interval_rules.register(lax.erf_p)
+def erf_interval(x: Bounds) -> Bounds:
+    """Increasing, between -1 and 1."""
+    return clipped(outward(Bounds(lax.erf(x.lower), lax.erf(x.upper)), 8), -1, 1)
 
 
 @interval_rules.register(lax.logistic_p)

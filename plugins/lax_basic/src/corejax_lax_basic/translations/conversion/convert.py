@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from corejax.extend import dtypes, xla_translations
 from corejax_lax_basic.conversion.convert import convert_element_type_p, stop_gradient_p
 from corejax_lax_basic.translations.elementwise._family import compare
@@ -21,6 +23,8 @@ def _convert_element_type(ctx: Any, in_avals: Any, in_vals: Any, *, new_dtype: A
         return ctx.op("select", x, ctx.full(out, 1), ctx.full(out, 0), out=out)
     if dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(new_dtype):
         x = part(ctx, "real", x)
+    if x.aval.dtype.name == "float4_e2m1fn" and dtypes.is_integer(new_dtype):
+        x = ctx.convert(x, np.dtype(np.float32))  # XLA takes the largest number for an infinite one
     return ctx.convert(x, new_dtype)
 
 

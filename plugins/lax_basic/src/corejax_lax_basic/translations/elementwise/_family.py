@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from corejax.extend import Primitive, xla_translations
+from corejax_lax_basic._base.accuracy import AccuracyMode, Tolerance
 from corejax_lax_basic.elementwise._family import STABLEHLO
 
 
@@ -20,11 +21,23 @@ def expanded(ctx: Any, vals: Sequence[Any]) -> list[Any]:
 def one_op(primitive: Primitive, name: str) -> Callable[..., Any]:
     """The rule of an elementwise primitive that is one operation."""
 
-    def rule(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+    def rule(ctx: Any, in_avals: Any, in_vals: Any, *, accuracy: Any = None) -> Any:
         vals = in_vals if len(in_vals) == 1 else expanded(ctx, in_vals)
-        return ctx.op(name, *vals, out=primitive.abstract(tuple(in_avals), {})[0])
+        return ctx.op(name, *vals, out=primitive.abstract(tuple(in_avals), {})[0], attrs=accuracy_text(accuracy))
 
     return rule
+
+
+def accuracy_text(accuracy: Tolerance | AccuracyMode | None) -> str:
+    """The attribute `result_accuracy`; nothing where the usual accuracy is asked for."""
+    if accuracy is None or accuracy is AccuracyMode.DEFAULT:
+        return ""
+    limits, mode = "", "HIGHEST"
+    if isinstance(accuracy, Tolerance):
+        limits = f"atol = {accuracy.atol:.17e}, rtol = {accuracy.rtol:.17e}, ulps = {accuracy.ulps}, "
+        mode = "TOLERANCE"
+    named = f"mode = #stablehlo.result_accuracy_mode<{mode}>"
+    return f"result_accuracy = #stablehlo.result_accuracy<{limits}{named}>"
 
 
 def compare(ctx: Any, direction: str, x: Any, y: Any) -> Any:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from corejax.extend import ShapedArray, dtypes, xla_translations
-from corejax_lax_basic.elementwise.powers import integer_pow_p, pow_p
+from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
+from corejax_lax_basic.elementwise.powers import integer_pow_p, pow_p, square_p
 from corejax_lax_basic.translations.elementwise._family import compare, expanded
 from corejax_lax_basic.translations.elementwise.complex_numbers import part
 
@@ -64,6 +67,9 @@ def _pow_of_integers(ctx: Any, x: Any, y: Any) -> Any:
 
 def _integer_pow(ctx: Any, in_avals: Any, in_vals: Any, *, y: int) -> Any:
     (base,) = in_vals
+    dtype = base.aval.dtype
+    if dtype in NARROW_FLOATS and not 0 <= y <= 2:  # whose powers overflow on the way, or are rounded several times
+        base = ctx.convert(base, np.dtype(np.float32))
     aval = base.aval
     power, left = None, -y if y < 0 else y
     while left:
@@ -75,8 +81,16 @@ def _integer_pow(ctx: Any, in_avals: Any, in_vals: Any, *, y: int) -> Any:
     one = ctx.full(aval, 1)
     if power is None:
         return one
-    return ctx.op("divide", one, power, out=aval) if y < 0 else power
+    return ctx.convert(ctx.op("divide", one, power, out=aval) if y < 0 else power, dtype)
+
+
+def _square(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+    (x,) = in_vals
+    if dtypes.is_complex(x.aval.dtype):
+        return ctx.op("chlo.square", x, out=x.aval)
+    return ctx.op("multiply", x, x, out=x.aval)
 
 
 xla_translations.register(pow_p, _pow)
 xla_translations.register(integer_pow_p, _integer_pow)
+xla_translations.register(square_p, _square)

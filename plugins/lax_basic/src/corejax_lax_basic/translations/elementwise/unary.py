@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
+
 from corejax.extend import dtypes, xla_translations
-from corejax_lax_basic.elementwise.unary import abs_p, logistic_p, sign_p
+from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
+from corejax_lax_basic.elementwise.unary import abs_p, exp2_p, logistic_p, sign_p
+from corejax_lax_basic.translations.elementwise._family import accuracy_text
+from corejax_lax_basic.translations.elementwise.complex_numbers import part
 
 
 def _abs(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
@@ -22,13 +28,29 @@ def _sign(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
     return ctx.op("sign", x, out=x.aval)
 
 
-def _logistic(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+def _exp2(ctx: Any, in_avals: Any, in_vals: Any, *, accuracy: Any = None) -> Any:
     (x,) = in_vals
+    if not dtypes.is_complex(x.aval.dtype):
+        return ctx.op("power", ctx.full(x.aval, 2), x, out=x.aval)  # exact for integers, unlike exp(x log(2))
+    scaled = [
+        ctx.op("multiply", v, ctx.full(v.aval, math.log(2)), out=v.aval)
+        for v in (part(ctx, "real", x), part(ctx, "imag", x))
+    ]
+    return ctx.op("exponential", ctx.op("complex", *scaled, out=x.aval), out=x.aval)
+
+
+def _logistic(ctx: Any, in_avals: Any, in_vals: Any, *, accuracy: Any = None) -> Any:
+    (x,) = in_vals
+    dtype = x.aval.dtype
+    if dtype in NARROW_FLOATS:  # in which exp(-x) overflows
+        x = ctx.convert(x, np.dtype(np.float32))
     one = ctx.full(x.aval, 1)
-    grown = ctx.op("exponential", ctx.op("negate", x, out=x.aval), out=x.aval)
-    return ctx.op("divide", one, ctx.op("add", one, grown, out=x.aval), out=x.aval)
+    grown = ctx.op("exponential", ctx.op("negate", x, out=x.aval), out=x.aval, attrs=accuracy_text(accuracy))
+    out = ctx.op("divide", one, ctx.op("add", one, grown, out=x.aval), out=x.aval)
+    return ctx.convert(out, dtype)
 
 
 xla_translations.register(abs_p, _abs)
 xla_translations.register(sign_p, _sign)
 xla_translations.register(logistic_p, _logistic)
+xla_translations.register(exp2_p, _exp2)

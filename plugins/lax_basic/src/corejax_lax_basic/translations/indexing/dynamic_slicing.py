@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from corejax.extend import ShapedArray, xla_translations
-from corejax_lax_basic.indexing.dynamic_slicing import dynamic_slice_p, dynamic_update_slice_p
+from corejax_lax_basic.indexing.dynamic_slicing import dynamic_slice_p, dynamic_update_slice_p, starts_dtype
 
 
 def _starts(ctx: Any, vals: Any) -> list[Any]:
     """Start indices in one dtype, as StableHLO wants them."""
-    dtypes = {v.aval.dtype for v in vals}
-    if len(dtypes) <= 1:
-        return list(vals)
-    wide = np.dtype(np.int64 if any(d.itemsize > 4 or d == np.uint32 for d in dtypes) else np.int32)
-    return [ctx.convert(v, wide) for v in vals]
+    dtype = starts_dtype([v.aval.dtype for v in vals]) if vals else None
+    return [ctx.convert(v, dtype) for v in vals]
 
 
 @xla_translations.register(dynamic_slice_p)

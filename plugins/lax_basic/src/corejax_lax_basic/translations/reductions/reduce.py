@@ -11,8 +11,8 @@ from corejax.extend import ShapedArray, dtypes, xla_translations
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic.reductions._family import REDUCTIONS, Axes, Fold, greatest, least
 from corejax_lax_basic.reductions.reduce import argmax_p, argmin_p
-from corejax_lax_basic.translations.elementwise._family import compare
-from corejax_lax_basic.translations.reductions._combination import combination
+from corejax_lax_basic.translations._widening import widened
+from corejax_lax_basic.translations.reductions._combination import combination, first_wins
 
 
 def _reduced(aval: ShapedArray, axes: Axes) -> ShapedArray:
@@ -43,21 +43,12 @@ def _index_of(wins: str, worst_of: Callable[[Any], Any]) -> Callable[..., Any]:
     """The rule of argmax and argmin: a reduction of (value, index) pairs, on which any order of folding agrees."""
 
     def rule(ctx: Any, in_avals: Any, in_vals: Any, *, axes: Axes, index_dtype: Any) -> Any:
-        (x,) = in_vals
+        x = widened(ctx, in_vals[0])
         index = ShapedArray(x.aval.shape, index_dtype)
         value_0, index_0 = ShapedArray((), x.aval.dtype), ShapedArray((), index_dtype)
 
         def body(ctx: Any, x: Any, i: Any, y: Any, j: Any) -> list[Any]:
-            flag = ShapedArray((), dtypes.bool_)
-            better = compare(ctx, wins, x, y)
-            same = compare(ctx, "EQ", x, y)
-            if dtypes.is_float(x.aval.dtype):  # NaN is better than a number and the same as NaN
-                x_nan, y_nan = compare(ctx, "NE", x, x), compare(ctx, "NE", y, y)
-                y_number = ctx.op("not", y_nan, out=flag)
-                better = ctx.op("or", better, ctx.op("and", x_nan, y_number, out=flag), out=flag)
-                same = ctx.op("or", same, ctx.op("and", x_nan, y_nan, out=flag), out=flag)
-            earlier = ctx.op("and", same, compare(ctx, "LT", i, j), out=flag)
-            take = ctx.op("or", better, earlier, out=flag)
+            take = first_wins(ctx, wins, x, i, y, j)
             return [ctx.op("select", take, x, y, out=x.aval), ctx.op("select", take, i, j, out=i.aval)]
 
         numbers = ctx.op("iota", out=index, attrs=f"iota_dimension = {axes[0]} : i64")

@@ -1,4 +1,4 @@
-"""`corejax.nn`: activation functions and what classifiers are made of."""
+"""What classifiers are made of: scores as probabilities and their logarithms, class numbers as vectors."""
 
 from __future__ import annotations
 
@@ -16,121 +16,18 @@ from corejax_numpy.arguments import (
     canonical_axis,
     canonical_dtype,
     like,
+    operand,
     promote,
     promote_dtypes,
     strong,
     to_bool,
 )
+from corejax_numpy.elementwise import clip
 from corejax_numpy.elementwise import where as select
+from corejax_numpy.moments import mean as mean_over
 from corejax_numpy.reductions import max as maximum_over
 from corejax_numpy.reductions import spread_back
 from corejax_numpy.reductions import sum as sum_over
-
-__all__ = [
-    "elu",
-    "gelu",
-    "leaky_relu",
-    "log_sigmoid",
-    "log_softmax",
-    "logsumexp",
-    "one_hot",
-    "relu",
-    "sigmoid",
-    "silu",
-    "softmax",
-    "softplus",
-    "swish",
-    "tanh",
-]
-
-
-def _inexact(name: str, x: Any) -> Any:
-    return promote_dtypes(name, x, inexact=True)[0]
-
-
-# -- activations -------------------------------------------------------------------------------------------------
-
-
-def relu(x: Any) -> Any:
-    """`max(x, 0)`, elementwise; NaN stays NaN, and the derivative at 0 is 0."""
-    x = array_argument("relu", x)
-    if dtypes.is_bool(x.dtype):
-        (x, _) = promote_dtypes("relu", x, 0)
-    zero = like(x, 0)
-    return lax.select(lax.le(x, zero), zero, x)
-
-
-def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
-    """`x` where it is not negative, else `negative_slope * x`."""
-    x = _inexact("leaky_relu", x)
-    return select(lax.ge(x, like(x, 0)), x, negative_slope * x)
-
-
-def elu(x: Any, alpha: Any = 1.0) -> Any:
-    """`x` where it is positive, else `alpha * expm1(x)`."""
-    x = _inexact("elu", x)
-    positive = lax.gt(x, like(x, 0))
-    # The branch that is not taken is computed too: of 0, lest it overflow and its derivative become NaN.
-    return select(positive, x, alpha * lax.expm1(lax.select(positive, like(x, 0), x)))
-
-
-def sigmoid(x: Any) -> Any:
-    """`1 / (1 + exp(-x))`, elementwise."""
-    return lax.logistic(_inexact("sigmoid", x))
-
-
-def silu(x: Any) -> Any:
-    """`x * sigmoid(x)`, elementwise; also called swish."""
-    x = _inexact("silu", x)
-    return lax.mul(x, lax.logistic(x))
-
-
-swish = silu
-
-
-def tanh(x: Any) -> Any:
-    """Hyperbolic tangent, elementwise."""
-    return lax.tanh(_inexact("tanh", x))
-
-
-def softplus(x: Any) -> Any:
-    """`log(1 + exp(x))`, elementwise, without overflow."""
-    x = _inexact("softplus", x)
-    zero = like(x, 0)
-    positive = lax.ge(x, zero)
-    # max(x, 0) + log1p(exp(-|x|)), both kinks bent to one side, so that the derivative at 0 is 1/2.
-    return lax.add(lax.select(positive, x, zero), lax.log1p(lax.exp(lax.select(positive, lax.neg(x), x))))
-
-
-def log_sigmoid(x: Any) -> Any:
-    """`log(sigmoid(x))`, elementwise, without overflow."""
-    return lax.neg(softplus(lax.neg(_inexact("log_sigmoid", x))))
-
-
-def gelu(x: Any, approximate: bool = True) -> Any:
-    """Gaussian error linear unit, `x` times the normal distribution function at `x`.
-
-    Args:
-        x: the argument.
-        approximate: in the form with tanh; the exact one needs the primitive `erf`.
-
-    Raises:
-        NotImplementedError: the exact form is asked for and no plugin provides `erf`.
-    """
-    x = _inexact("gelu", x)
-    if approximate:
-        inner = lax.mul(like(x, math.sqrt(2 / math.pi)), lax.add(x, lax.mul(like(x, 0.044715), lax.integer_pow(x, 3))))
-        return lax.mul(x, lax.mul(like(x, 0.5), lax.add(like(x, 1.0), lax.tanh(inner))))
-    erf = getattr(lax, "erf", None)
-    if erf is None:
-        raise NotImplementedError(
-            "gelu: the exact form needs the primitive erf, which no plugin provides; use approximate=True"
-        )
-    scaled = lax.mul(x, like(x, math.sqrt(0.5)))
-    return lax.mul(lax.mul(x, like(x, 0.5)), lax.add(like(x, 1.0), erf(scaled)))
-
-
-# -- over classes ------------------------------------------------------------------------------------------------
 
 
 def _shifted(x: Any, axis: Axis, where: Any) -> Any:
@@ -152,9 +49,9 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
         axis: the axis or axes of the classes.
         where: which elements are classes; the others get 0.
     """
-    x = _inexact("softmax", x)
+    x = promote_dtypes("softmax", x, inexact=True)[0]
     exponentials = _only(where, lax.exp(_shifted(_only(where, x, -math.inf), axis, where)), 0.0)
-    return lax.div(exponentials, spread_back(sum_over(exponentials, axis), x.shape, axis))
+    return _only(where, lax.div(exponentials, spread_back(sum_over(exponentials, axis), x.shape, axis)), 0.0)
 
 
 def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
@@ -165,12 +62,19 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
         axis: the axis or axes of the classes.
         where: which elements are classes; the others get minus infinity.
     """
-    shifted = _shifted(_inexact("log_softmax", x), axis, where)
+    shifted = _shifted(promote_dtypes("log_softmax", x, inexact=True)[0], axis, where)
     total = sum_over(lax.exp(shifted), axis, where=where)
     return _only(where, lax.sub(shifted, spread_back(lax.log(total), shifted.shape, axis)), -math.inf)
 
 
-def logsumexp(a: Any, axis: Axis = None, b: Any = None, keepdims: bool = False, *, where: Any = None) -> Any:
+def logsumexp(
+    a: Any,
+    axis: Axis = None,
+    b: Any = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: Any = None,
+) -> Any:
     """`log(sum(b * exp(a)))` over axes, computed without overflow.
 
     Args:
@@ -178,6 +82,7 @@ def logsumexp(a: Any, axis: Axis = None, b: Any = None, keepdims: bool = False, 
         axis: the axes; None is all of them.
         b: factors, 1 by default; NaN where the sum is negative.
         keepdims: keep the axes, with size 1.
+        return_sign: give the logarithm of the sum's absolute value, and its sign.
         where: which elements count.
     """
     given = promote_dtypes("logsumexp", a, inexact=True) if b is None else promote("logsumexp", a, b, inexact=True)
@@ -193,9 +98,31 @@ def logsumexp(a: Any, axis: Axis = None, b: Any = None, keepdims: bool = False, 
     exponentials = lax.exp(lax.sub(x, spread_back(top, x.shape, axis)))
     if b is not None:
         exponentials = lax.mul(*promote("logsumexp", exponentials, given[1]))
-    out = lax.add(lax.log(sum_over(exponentials, axis, where=mask)), top)
-    axes = tuple(sorted(canonical_axes(axis, x.ndim)))
-    return lax.expand_dims(out, axes) if keepdims and axes else out
+    total = sum_over(exponentials, axis, where=mask)
+    axes = tuple(sorted(canonical_axes(axis, x.ndim))) if keepdims else ()
+    if return_sign:
+        out = lax.add(lax.log(lax.abs(total)), _real(top))
+        return tuple(lax.expand_dims(part, axes) if axes else part for part in (out, lax.sign(total)))
+    out = lax.add(lax.log(total), top)
+    return lax.expand_dims(out, axes) if axes else out
+
+
+def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = False) -> Any:
+    """`log(mean(exp(x)))` over axes, computed without overflow.
+
+    Args:
+        x: exponents.
+        axis: the axes; None is all of them.
+        where: which elements count.
+        keepdims: keep the axes, with size 1.
+    """
+    out = logsumexp(x, axis, keepdims=keepdims, where=where)
+    x = array_argument("logmeanexp", x)
+    if where is None:
+        count = math.prod(x.shape[i] for i in canonical_axes(axis, x.ndim))
+        return lax.sub(out, lax.log(like(out, count)))
+    ones = lax.broadcast_in_dim(like(out, 1), x.shape, ())
+    return lax.sub(out, lax.log(sum_over(ones, axis, keepdims=keepdims, where=where)))
 
 
 def _real(x: Any) -> Any:
@@ -223,3 +150,42 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     numbers = lax.broadcasted_iota(index, shape, place)
     spread = lax.broadcast_in_dim(x, shape, tuple(d for d in range(len(shape)) if d != place))
     return lax.convert_element_type(lax.eq(spread, numbers), dtype)
+
+
+def standardize(
+    x: Any,
+    axis: Axis = -1,
+    mean: Any = None,
+    variance: Any = None,
+    epsilon: Any = 1e-5,
+    where: Any = None,
+    *,
+    algorithm: str = "fast",
+) -> Any:
+    """`(x - mean) / sqrt(variance + epsilon)`: mean 0 and variance 1 over axes.
+
+    Args:
+        x: the argument.
+        axis: the axes.
+        mean: to use in place of the mean over the axes.
+        variance: to use in place of the variance over the axes.
+        epsilon: what is added to the variance.
+        where: which elements count for mean and variance.
+        algorithm: `"fast"`, the mean of squares less the squared mean, or `"stable"`, the mean of squared differences.
+
+    Raises:
+        ValueError: there is no such algorithm.
+    """
+    if algorithm not in ("fast", "stable"):
+        raise ValueError(f"standardize: algorithm has to be 'fast' or 'stable', got {algorithm!r}")
+    (x,) = promote_dtypes("standardize", x, inexact=True)
+    if mean is None:
+        mean = mean_over(x, axis, keepdims=True, where=where)
+    if variance is None and algorithm == "stable":
+        variance = mean_over(lax.square(x - mean), axis, keepdims=True, where=where)
+    elif variance is None:
+        variance = mean_over(lax.square(x), axis, keepdims=True, where=where) - lax.square(array_argument("mean", mean))
+        variance = clip(variance, 0)  # rounding may have made it negative
+    return (x - mean) * lax.rsqrt(
+        promote_dtypes("standardize", variance + operand("standardize", epsilon, "epsilon"), inexact=True)[0]
+    )

@@ -1,0 +1,54 @@
+"""Large operations: those that an impl rule leaves to the rule that would be derived, where that is quicker.
+
+    impl_rules.register(tanh_p, np.tanh, large=("float32",))
+
+What is derived is a compiled program of one equation. Compiling takes as long as NumPy takes for millions of elements,
+so that it pays for large operations only. Which ones depends on types alone: the same call gives the same bits again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from corejax import dtypes, observe
+from corejax.avals import ShapedArray
+from corejax.errors import MissingRuleError
+from corejax.primitive import Primitive
+from corejax.rules import Rule, RuleFn, impl_rules, reporting
+
+SIZE = 1 << 18  # elements of the result from which on an operation is large
+
+# Primitives whose rule in force leaves large operations to the derived one: the last operand's dtypes.
+left_by: dict[Primitive, frozenset[np.dtype[Any]]] = {}
+
+_derived: dict[Primitive, tuple[Rule, RuleFn]] = {}
+
+
+def follow(primitive: Primitive) -> None:
+    """See to a primitive whose impl rule has changed."""
+    rule = impl_rules.rule_of(primitive)
+    _derived.pop(primitive, None)
+    left_by.pop(primitive, None)
+    if rule is not None and rule.flags.get("large"):
+        left_by[primitive] = frozenset(map(dtypes.dtype, rule.flags["large"]))
+
+
+def derived_for(primitive: Primitive, operand: ShapedArray) -> RuleFn | None:
+    """The rule for a large operation of a primitive in `left_by`; None where the rule in force has to do it.
+
+    Args:
+        primitive: the primitive.
+        operand: the type of its last operand.
+    """
+    if operand.dtype not in left_by[primitive]:
+        return None
+    found = _derived.get(primitive)
+    if found is None:
+        try:
+            found = _derived[primitive] = observe.unwatched(impl_rules._derived_rule, primitive)
+        except MissingRuleError:  # there is nothing that compiles
+            return None
+    rule, fn = found
+    return reporting("impl", primitive, fn, rule) if observe.watched else fn

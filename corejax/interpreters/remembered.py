@@ -1,0 +1,193 @@
+"""Functions made of many primitives, remembered as programs: eager calls of the same types run on NumPy end to end.
+
+    remembered : (arrays -> arrays) -> (arrays -> arrays)
+
+The first call with operands of some types runs the function. The second one records it, and later ones run the
+program, which costs what its impl rules cost. Under a transformation, and while somebody watches, the function itself
+runs, as if it were not remembered.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, TypeVar
+
+import numpy as np
+
+from corejax import observe, tree
+from corejax.array import Array, as_array
+from corejax.caches import clears_cache
+from corejax.config import config
+from corejax.interpreters import evaluation, host_programs
+from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr
+from corejax.interpreters.staging import stage_closed
+from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr
+from corejax.trace import Tracer, state
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_LIMIT = 512  # programs of one function
+_LARGEST_KNOWN = 1 << 20  # bytes of values that a program keeps; above it computes them each time
+_PLAIN = frozenset({int, bool, str, type(None), type(Ellipsis), type, np.dtype})
+_bottom = evaluation._bottom
+_tables: list[dict[Any, Any]] = []  # of all functions
+
+
+class _Program:
+    """A recorded call.
+
+    Attributes:
+        jaxpr: the program.
+        known: NumPy arrays, its constants and then its first arguments.
+        given: which results no equation makes.
+        avals: types of the results.
+        tree: how they are put together; None for one array.
+    """
+
+    __slots__ = ("avals", "given", "jaxpr", "known", "tree")
+
+    def __init__(self, closed: ClosedJaxpr, structure: Any) -> None:
+        self.avals = closed.out_avals
+        self.tree = structure
+        self.jaxpr, self.known = _with_known_values(closed)
+        made = {v for eqn in self.jaxpr.eqns for v in eqn.outvars}
+        self.given = [i for i, v in enumerate(self.jaxpr.outvars) if v not in made]
+
+    def run(self, arrays: list[Array]) -> Any:
+        """The results for operands of the recorded types."""
+        values = [*self.known, *[x._fetch() if x._host is None else x._host for x in arrays]]
+        run = evaluation._quiet.run or evaluation._new_context()
+        outs = run(host_programs._run_program, self.jaxpr, values)
+        for i in self.given:  # each array has memory of its own: it may be donated
+            outs[i] = outs[i].copy()
+        if self.tree is None:
+            return Array(outs[0], self.avals[0])
+        return tree.unflatten(self.tree, [Array(o, aval) for o, aval in zip(outs, self.avals, strict=True)])
+
+
+def _with_known_values(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
+    """The program without what depends on no argument, and the values of its constants and of that."""
+    known, unknown, _, count = partial_eval_jaxpr(closed, [True] * len(closed.in_avals), True)
+    if sum(aval.nbytes for aval in known.out_avals) > _LARGEST_KNOWN:
+        return closed.jaxpr, _on_host(closed.consts)
+    values = host_programs.eval_jaxpr_on_host(known, ())
+    return unknown.jaxpr, _on_host([*unknown.consts, *values[len(values) - count :]])
+
+
+def _on_host(values: list[Any]) -> list[Any]:
+    return [as_array(x)._fetch() for x in values]
+
+
+def remembered(fun: F) -> F:
+    """A function whose eager calls are recorded when they come again, and then run as one program.
+
+    For pure functions of arrays and static arguments (numbers, strings, None, dtypes, enumerations), lists and tuples
+    of these, which give an array or a pytree of arrays. A call with other arguments, and one that needs values, runs
+    the function.
+
+    Args:
+        fun: the function; what it returns has to be the same for the same values.
+
+    Returns:
+        The function under its name and with its documentation; `__wrapped__` is `fun`.
+    """
+    programs: dict[Any, Any] = {}  # types and static arguments -> a program; None: met once; False: cannot be recorded
+    _tables.append(programs)
+
+    @functools.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if state.trace is not _bottom or observe.watched:
+            return fun(*args, **kwargs)
+        key: list[Any] = []
+        arrays: list[Array] = []
+        for x in args:
+            if type(x) is Array:
+                key.append(x.aval)
+                arrays.append(x)
+            elif not _describe(x, key, arrays):
+                return fun(*args, **kwargs)
+        for name in kwargs:
+            key.append(name)
+            if not _describe(kwargs[name], key, arrays):
+                return fun(*args, **kwargs)
+        exact = tuple(key)
+        found = programs.get(exact, _unmet)
+        if type(found) is _Program:
+            try:
+                return found.run(arrays)
+            except Exception:  # the function's own error names the lines of this call
+                return fun(*args, **kwargs)
+        if found is None:
+            programs[exact] = _recorded(fun, args, kwargs)
+        elif found is _unmet:
+            out = fun(*args, **kwargs)  # an error is no reason to remember
+            if len(programs) >= _LIMIT:
+                programs.clear()
+            programs[exact] = None
+            return out
+        return fun(*args, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+_unmet = object()
+
+
+def _describe(x: Any, key: list[Any], arrays: list[Array]) -> bool:
+    """Add an argument to the key of a call, and its arrays; False where it cannot be told from others."""
+    kind = type(x)
+    if kind is Array:
+        key.append(x.aval)
+        arrays.append(x)
+    elif kind in _PLAIN:
+        key.append(kind)
+        key.append(x)
+    elif kind is float:
+        key.append(x.hex())  # -0.0 is another one than 0.0
+    elif kind is tuple or kind is list:
+        key.append(kind)
+        key.append(len(x))
+        return all(_describe(item, key, arrays) for item in x)
+    elif isinstance(x, type | Enum):
+        key.append(x)
+    else:
+        return False
+    return True
+
+
+def _recorded(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Program | bool:
+    """The call as a program; False where it needs values, has effects or gives something else than arrays."""
+    leaves, structure = tree.flatten((args, kwargs))
+    where = [i for i, x in enumerate(leaves) if type(x) is Array]
+    out_tree: Any = None
+
+    def flat(*tracers: Any) -> list[Any]:
+        nonlocal out_tree
+        given = list(leaves)
+        for i, tracer in zip(where, tracers, strict=True):
+            given[i] = tracer
+        called, named = tree.unflatten(structure, given)
+        out = fun(*called, **named)
+        outs, out_tree = tree.flatten(out)
+        if not all(type(x) is Array or isinstance(x, Tracer) for x in outs):
+            raise TypeError("not arrays")
+        if isinstance(out, Array):
+            out_tree = None
+        return outs
+
+    try:
+        closed = stage_closed(flat, [leaves[i].aval for i in where])
+        return False if closed.jaxpr.effects else _Program(closed, out_tree)
+    except Exception:
+        return False
+
+
+@clears_cache
+def _forget_programs() -> None:
+    for programs in _tables:
+        programs.clear()
+
+
+config.on_change.append(_forget_programs)

@@ -1,0 +1,15 @@
+"""Views of NumPy arrays by strides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from corejax_lax_basic._base.axes import Ints
+
+
+def strided(x: Any, shape: Ints, strides: Ints, writeable: bool = True) -> Any:
+    """`np.lib.stride_tricks.as_strided` for every dtype: it does not know all floats of 8 bits."""
+    view = x.view(np.uint8) if x.itemsize == 1 else x
+    return np.lib.stride_tricks.as_strided(view, shape, strides, writeable=writeable).view(x.dtype)

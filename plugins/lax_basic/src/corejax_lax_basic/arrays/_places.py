@@ -1,0 +1,223 @@
+"""What an index says in terms of gathers and scatters: which elements of an array it means, and in which order.
+
+NumPy's order: axes of arrays that stand beside each other take the place of the first, else they go in front.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from corejax.extend import Tracer, as_array, dtypes, host_value
+from corejax_lax_basic._base.axes import Ints
+from corejax_lax_basic._base.scalars import is_array
+from corejax_lax_basic.arrays._basic_indexing import common_index_dtype, forward, from_front
+from corejax_lax_basic.conversion.convert import convert_element_type
+from corejax_lax_basic.indexing.dimension_numbers import GatherDimensionNumbers
+from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p, broadcast_shapes
+from corejax_lax_basic.shape.joining import concatenate
+from corejax_lax_basic.shape.slicing import canonical_index
+
+_INDEX = np.dtype(np.int32)
+
+
+class Places(NamedTuple):
+    """Elements of an array.
+
+    Attributes:
+        indices: of the gather that reads them.
+        numbers: its dimension numbers.
+        sizes: its slice sizes.
+        shape: shape of the elements as the index means them, new axes included.
+        new_axes: axes of that shape that the gather's result lacks.
+        reverse: axes of the gather's result that the index means in reverse.
+        distinct: whether no element is meant twice.
+    """
+
+    indices: Any
+    numbers: GatherDimensionNumbers
+    sizes: Ints
+    shape: Ints
+    new_axes: Ints
+    reverse: Ints
+    distinct: bool
+
+
+def places_of(x: Any, entries: Sequence[Any], *, strict: bool, wrap: bool = True) -> Places:
+    """What a complete index without boolean arrays means.
+
+    Args:
+        x: the array.
+        entries: an entry for each axis, Nones, and an Ellipsis that stands for none.
+        strict: whether static integers out of bounds are refused.
+        wrap: whether negative positions count from the end.
+
+    Raises:
+        IndexError: index arrays do not broadcast together, or a static integer is out of bounds.
+        TypeError: an array is not one of integers.
+    """
+    building = _Building(x.aval)
+    joint: Ints = ()
+    start = -1
+    if any(is_array(e) and e.aval.ndim for e in entries):
+        advanced = [i for i, e in enumerate(entries) if type(e) is int or is_array(e)]
+        joint = joint_shape([entries[i].aval.shape for i in advanced if is_array(entries[i])])
+        start = advanced[0] if advanced[-1] - advanced[0] + 1 == len(advanced) else 0
+    for i, entry in enumerate(entries):
+        if i == start:
+            building.joint(joint)
+        if entry is None:
+            building.new_axis()
+        elif isinstance(entry, slice):
+            building.slice(entry)
+        elif entry is not Ellipsis:
+            building.position(entry, strict, wrap)
+    return building.places(distinct=start < 0)
+
+
+def joint_shape(shapes: Sequence[Ints]) -> Ints:
+    """The shape that index arrays have together.
+
+    Raises:
+        IndexError: they do not broadcast together.
+    """
+    try:
+        return broadcast_shapes(*shapes)
+    except ValueError as error:
+        raise IndexError(f"index arrays do not broadcast together: {error}") from None
+
+
+class _Building:
+    """Places, entry by entry."""
+
+    def __init__(self, aval: Any) -> None:
+        self.aval = aval
+        self.sizes: list[int] = []  # of the axes so far
+        self.outer: list[int] = []  # sizes of the axes of indices so far
+        self.shape: list[int] = []
+        self.new_axes: list[int] = []
+        self.offsets: list[int] = []
+        self.collapsed: list[int] = []
+        self.reverse: list[int] = []
+        # The components: positions, and the axes of indices that theirs are; these are known at the end for arrays,
+        # which may come before their place.
+        self.index_map: list[int] = []
+        self.values: list[Any] = []
+        self.firsts: list[int | None] = []
+        self.joint_end = 0
+
+    def joint(self, shape: Ints) -> None:
+        """The axes that index arrays have together come here."""
+        self.outer += shape
+        self.shape += shape
+        self.joint_end = len(self.outer)
+
+    def new_axis(self) -> None:
+        self.new_axes.append(len(self.shape))
+        self.shape.append(1)
+
+    def slice(self, entry: slice) -> None:
+        axis = len(self.sizes)
+        size = self.aval.shape[axis]
+        start, limit, step = forward(entry, size)
+        count = -((start - limit) // abs(step))
+        place = len(self.shape) - len(self.new_axes)
+        if step < 0:
+            self.reverse.append(place)
+        if abs(step) == 1 or count <= 1:
+            self.offsets.append(place)
+            self.sizes.append(count)
+            if count != size:
+                self._component(axis, np.asarray(start, _INDEX), 0)
+        else:
+            self._component(axis, np.arange(start, limit, abs(step)).astype(_INDEX), len(self.outer))
+            self.outer.append(count)
+            self._collapse(axis)
+        self.shape.append(count)
+
+    def position(self, entry: Any, strict: bool, wrap: bool) -> None:
+        axis = len(self.sizes)
+        size = self.aval.shape[axis]
+        if type(entry) is int:
+            entry = canonical_index(entry, axis, size) if strict else entry + size * (wrap and entry < 0)
+            value: Any = np.asarray(min(max(entry, -1), size), _index_dtype(self.aval.shape))
+        else:
+            if not dtypes.is_integer(entry.aval.dtype):
+                raise TypeError(
+                    f"arrays are indexed by integer and boolean arrays, got one of type {entry.aval.str_short()}"
+                )
+            if strict and not size and entry.aval.size:
+                raise IndexError(f"axis {axis} of {self.aval.str_short()} has size 0: it has no element to index")
+            value = _positions(entry, self.aval.shape, size, wrap)
+        self._component(axis, value, None)
+        self._collapse(axis)
+
+    def _collapse(self, axis: int) -> None:
+        self.sizes.append(1)
+        self.collapsed.append(axis)
+
+    def _component(self, axis: int, value: Any, first: int | None) -> None:
+        self.index_map.append(axis)
+        self.values.append(value)
+        self.firsts.append(first)
+
+    def places(self, distinct: bool) -> Places:
+        """All of it."""
+        firsts = [
+            self.joint_end - len(v.shape) if first is None else first
+            for v, first in zip(self.values, self.firsts, strict=True)
+        ]
+        numbers = GatherDimensionNumbers(tuple(self.offsets), tuple(self.collapsed), tuple(self.index_map))
+        indices = _stacked(self.values, firsts, tuple(self.outer), self.aval.shape)
+        return Places(
+            indices,
+            numbers,
+            tuple(self.sizes),
+            tuple(self.shape),
+            tuple(self.new_axes),
+            tuple(self.reverse),
+            distinct,
+        )
+
+
+def _index_dtype(shape: Ints) -> np.dtype[Any]:
+    return common_index_dtype([], shape)
+
+
+def _positions(entry: Any, shape: Ints, size: int, wrap: bool) -> Any:
+    """An index array with positions counted from the front: NumPy's where it is known, a tracer else."""
+    if isinstance(entry, Tracer):
+        entry = entry if entry.aval.dtype.itemsize >= 4 else convert_element_type(entry, _index_dtype(shape))
+        return from_front(entry, size) if wrap else entry
+    known = host_value(entry)
+    if known.dtype == np.uint64:
+        known = np.minimum(known, np.uint64(size))
+    known = known.astype(np.int64)
+    if wrap:
+        known = np.where(known < 0, known + size, known)
+    # What is outside stays outside: windows on this axis have size 1.
+    return np.clip(known, -1, size).astype(_index_dtype(shape))
+
+
+def _stacked(values: list[Any], firsts: list[int], outer: Ints, shape: Ints) -> Any:
+    """Components as the last axis of one array: a constant where all are known."""
+    if all(type(v) is np.ndarray for v in values):
+        out = np.empty((*outer, len(values)), _index_dtype(shape))
+        for k, (value, first) in enumerate(zip(values, firsts, strict=True)):
+            behind = len(outer) - first - value.ndim
+            out[..., k] = value.reshape(value.shape + (1,) * behind)
+        return as_array(out)
+    traced = [v for v in values if isinstance(v, Tracer)]
+    dtype = traced[0].aval.dtype if len(values) == 1 else common_index_dtype(traced, shape)
+    arrays = [as_array(v.astype(dtype)) if type(v) is np.ndarray else convert_element_type(v, dtype) for v in values]
+    parts = [
+        broadcast_in_dim_p.bind(
+            v,
+            shape=(*outer, 1),
+            broadcast_dimensions=tuple(range(first, first + v.aval.ndim)),
+        )
+        for v, first in zip(arrays, firsts, strict=True)
+    ]
+    return concatenate(parts, len(outer)) if len(parts) > 1 else parts[0]

@@ -1,0 +1,293 @@
+"""`x.at[index]`: new arrays with elements changed, and elements read, with a say in what happens out of bounds.
+
+x.at[index].set(y)    # x with x[index] = y
+x.at[index].add(y)    # x with y added; where index names an element twice, both are
+"""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import dtypes, get_aval
+from corejax_lax_basic._base.rows import named
+from corejax_lax_basic._base.scalars import is_array, make_scalar
+from corejax_lax_basic._promotion import as_operand, convert_operand
+from corejax_lax_basic.arrays._basic_indexing import basic_index, complete
+from corejax_lax_basic.arrays._indexing_by_arrays import gather_places, without_masks
+from corejax_lax_basic.arrays._places import places_of
+from corejax_lax_basic.conversion.convert import convert_element_type_p
+from corejax_lax_basic.creation.filled import full_like
+from corejax_lax_basic.indexing.dimension_numbers import PROMISE, ScatterDimensionNumbers, canonical_mode
+from corejax_lax_basic.indexing.scatter import scatter
+from corejax_lax_basic.indexing.scatter_apply import scatter_apply
+from corejax_lax_basic.indexing.scatter_combining import (
+    scatter_add,
+    scatter_max,
+    scatter_min,
+    scatter_mul,
+    scatter_sub,
+)
+from corejax_lax_basic.shape.broadcasting import broadcast_to
+from corejax_lax_basic.shape.rearranging import rev_p, squeeze_p
+
+_KEYWORDS = """
+
+        Args:
+            values: an array, or a scalar, that broadcasts to the elements; converted to the array's dtype.
+            indices_are_sorted: promises that indices increase.
+            unique_indices: promises that no element is named twice.
+            mode: what becomes of elements out of bounds: `"drop"` (`"fill"` and None too) leaves them out, `"clip"`
+                takes the nearest, `"promise_in_bounds"` says that there are none.
+            wrap_negative_indices: whether negative indices count from the end.
+
+        Raises:
+            IndexError: the index does not fit the array; a static integer is out of bounds and `mode` is None.
+            ValueError: the values do not broadcast to the elements, or there is no such mode.
+        """
+
+
+class IndexedArrays:
+    """`x.at`: to be indexed as the array is."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __getitem__(self, index: Any) -> IndexedArray:
+        return IndexedArray(self.array, index)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"x.at has no {name!r}: index it first, as in x.at[0].set(1)")
+
+    def __repr__(self) -> str:
+        return f"<x.at of {self.array!r}: index it, as in x.at[0].set(1)>"
+
+
+class IndexedArray:
+    """`x.at[index]`: elements of an array, whose methods give new arrays."""
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, array: Any, index: Any) -> None:
+        self.array = array
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"<x.at[{_index_text(self.index)}] of {self.array!r}: get, set, add, ... of it give new arrays>"
+
+    def get(
+        self,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        fill_value: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        """The elements, as `x[index]`.
+
+        Args:
+            indices_are_sorted: promises that indices increase.
+            unique_indices: promises that no element is named twice.
+            mode: what becomes of elements out of bounds: `"fill"` gives `fill_value`, `"clip"` (None too) the
+                nearest, `"promise_in_bounds"` says that there are none.
+            fill_value: a scalar; by default NaN, the least signed or greatest unsigned integer, or True.
+            wrap_negative_indices: whether negative indices count from the end.
+
+        Raises:
+            IndexError: the index does not fit the array; a static integer is out of bounds and `mode` is None.
+            ValueError: there is no such mode, or `fill_value` is not a scalar.
+        """
+        if fill_value is not None and np.ndim(fill_value):
+            raise ValueError(f"at[...].get: fill_value is a scalar, got one of shape {np.shape(fill_value)}")
+        parsed = PROMISE if mode is None else canonical_mode("at[...].get", mode)
+        entries = complete(self.array, self.index)
+        if (
+            mode is None
+            and wrap_negative_indices
+            and not any(is_array(e) and (e.aval.ndim or dtypes.is_bool(e.aval.dtype)) for e in entries)
+        ):
+            return basic_index(self.array, entries)
+        x, entries, _ = without_masks(self.array, entries)
+        return gather_places(
+            x,
+            entries,
+            parsed,
+            strict=mode is None,
+            wrap=wrap_negative_indices,
+            fill_value=None if fill_value is None else np.asarray(fill_value).item(),
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+        )
+
+    def apply(
+        self,
+        func: Callable[[Any], Any],
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        """The array with a function of a scalar applied to elements, again and again to those named more than once.
+
+        Differentiable where no element is named twice, as without index arrays, or promised by `unique_indices`.
+        Other arguments and errors are those of `set`.
+        """
+
+        def applied(x: Any, indices: Any, updates: Any, numbers: Any, **options: Any) -> Any:
+            return scatter_apply(x, indices, func, numbers, update_shape=get_aval(updates).shape, **options)
+
+        return _changed(
+            "apply",
+            self.array,
+            self.index,
+            0,
+            applied,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            mode=mode,
+            wrap_negative_indices=wrap_negative_indices,
+        )
+
+
+def _index_text(index: Any) -> str:
+    return ", ".join(map(_entry_text, index)) if type(index) is tuple and index else _entry_text(index)
+
+
+def _entry_text(entry: Any) -> str:
+    if not isinstance(entry, slice):
+        return "..." if entry is Ellipsis else repr(entry)
+    bounds = [entry.start, entry.stop] if entry.step is None else [entry.start, entry.stop, entry.step]
+    return ":".join("" if b is None else repr(b) for b in bounds)
+
+
+# -- changes -----------------------------------------------------------------------------------------------------
+
+
+def _value(name: str, x: Any, values: Any) -> tuple[Any, np.dtype[Any]]:
+    """What is written, as an array, and the dtype in which that happens: the array's own, or a wider one."""
+    found = as_operand(values)
+    if found is NotImplemented:
+        raise TypeError(
+            f"at[...].{name} takes an array or a scalar, got {type(values).__name__}; "
+            "make it an array with corejax.numpy.asarray"
+        )
+    dtype = x.aval.dtype
+    if type(found) is int and dtypes.is_integer(dtype):
+        return make_scalar(found, dtype), dtype
+    joint = dtypes.result_type(x, found)
+    if joint != dtype:
+        warnings.warn(
+            f"at[...].{name}: values of {joint.name} are rounded to {dtype.name}, the array's dtype; "
+            f"convert them first, or the array: x.astype({joint.name!r})",
+            FutureWarning,
+            stacklevel=4,
+        )
+    return convert_operand(found, joint), joint
+
+
+def _changed(
+    name: str,
+    x: Any,
+    index: Any,
+    values: Any,
+    operation: Callable[..., Any],
+    *,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+    mode: Any,
+    wrap_negative_indices: bool,
+) -> Any:
+    """An array with a scatter of values applied to the elements that an index means."""
+    parsed = canonical_mode(f"at[...].{name}", mode)
+    aval = x.aval
+    values, dtype = _value(name, x, values)
+    unchanged = x
+    x, entries, bools = without_masks(x, complete(x, index))
+    places = places_of(x, entries, strict=mode is None, wrap=wrap_negative_indices)
+    try:
+        values = broadcast_to(values, places.shape)
+    except ValueError:
+        raise ValueError(
+            f"at[...].{name}: values {values.aval.str_short()} do not broadcast to the shape {places.shape} "
+            f"of the elements"
+        ) from None
+    if not aval.size:
+        return unchanged
+    if places.new_axes:
+        values = squeeze_p.bind(values, dimensions=places.new_axes)
+    if places.reverse:
+        values = rev_p.bind(values, dimensions=places.reverse)
+    out = operation(
+        convert_operand(x, dtype),
+        places.indices,
+        values,
+        ScatterDimensionNumbers(*places.numbers),
+        indices_are_sorted=indices_are_sorted or places.distinct,
+        unique_indices=unique_indices or places.distinct,
+        mode=parsed,
+    )
+    if dtype != aval.dtype:
+        out = convert_element_type_p.bind(out, new_dtype=aval.dtype, weak_type=aval.weak_type)
+    return squeeze_p.bind(out, dimensions=bools) if bools else out
+
+
+def _method(name: str, operation: Callable[..., Any], doc: str) -> Callable[..., Any]:
+    def method(
+        self: IndexedArray,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        return _changed(
+            name,
+            self.array,
+            self.index,
+            values,
+            operation,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            mode=mode,
+            wrap_negative_indices=wrap_negative_indices,
+        )
+
+    named(method, name, "IndexedArray")
+    method.__doc__ = doc + _KEYWORDS
+    return method
+
+
+def _of_ones(name: str, combine: Callable[..., Any], doc: str) -> Callable[..., Any]:
+    """A method that combines the array with ones, among which values are multiplied."""
+
+    def method(self: IndexedArray, values: Any, **options: Any) -> Any:
+        ones = full_like(self.array, 1)
+        return combine(self.array, _METHODS["multiply"](IndexedArray(ones, self.index), values, **options))
+
+    named(method, name, "IndexedArray")
+    method.__doc__ = doc + _KEYWORDS
+    return method
+
+
+_METHODS: Mapping[str, Callable[..., Any]] = {
+    "set": _method("set", scatter, "The array with elements replaced by values; of those named twice, any wins."),
+    "add": _method("add", scatter_add, "The array with values added to elements."),
+    "subtract": _method("subtract", scatter_sub, "The array with values subtracted from elements."),
+    "multiply": _method("multiply", scatter_mul, "The array with elements multiplied by values."),
+    "min": _method("min", scatter_min, "The array with minima of elements and values."),
+    "max": _method("max", scatter_max, "The array with maxima of elements and values."),
+    "divide": _of_ones("divide", operator.truediv, "The array with elements divided by values."),
+    "power": _of_ones("power", operator.pow, "The array with elements raised to the power of values."),
+}
+for _name, _function in _METHODS.items():
+    setattr(IndexedArray, _name, _function)
+IndexedArray.mul = _METHODS["multiply"]  # type: ignore[attr-defined]

@@ -1,0 +1,86 @@
+"""Convolution by NumPy: the elements of each window laid out in a row, and a product of matrices for each group."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import dtypes
+from corejax_lax_basic.convolution.dimension_numbers import ConvDimensionNumbers
+from corejax_lax_basic.convolution.shapes import unpermuted
+from corejax_lax_basic.shape.slicing import pad_on_host
+from corejax_lax_basic.windows.geometry import Ints, Pads
+from corejax_lax_basic.windows.views import windows_view
+
+# What NumPy multiplies by itself; narrower floats are summed in float32, as compilers do, narrower ints in int32.
+_DIRECT = frozenset(map(np.dtype, "?bBhHiIlLqQfdFD"))
+_CHUNK = 1 << 21  # elements of windows that are laid out at a time
+
+
+def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    if dtype in _DIRECT:
+        return dtype
+    return np.dtype(np.float32 if dtypes.is_float(dtype) else np.int32)
+
+
+def convolve(
+    lhs: Any,
+    rhs: Any,
+    *,
+    window_strides: Ints,
+    padding: Pads,
+    lhs_dilation: Ints,
+    rhs_dilation: Ints,
+    dimension_numbers: ConvDimensionNumbers,
+    feature_group_count: int,
+    batch_group_count: int,
+    preferred_element_type: np.dtype[Any],
+    precision: Any = None,
+) -> Any:
+    """The impl rule of `conv_general_dilated`; letters are those of `dimension_numbers`, G is the group."""
+    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    working = _sum_dtype(preferred_element_type)
+    nd = len(lhs_spec) - 2
+    lhs = lhs.transpose((lhs_spec[0], *lhs_spec[2:], lhs_spec[1])).astype(working, copy=False)  # N ... C
+    rhs = rhs.transpose((*rhs_spec[2:], rhs_spec[1], rhs_spec[0])).astype(working, copy=False)  # ... I O
+    config = [(low, high, d - 1) for (low, high), d in zip(padding, lhs_dilation, strict=True)]
+    if any(map(any, config)):
+        lhs = pad_on_host(lhs, working.type(0), padding_config=((0, 0, 0), *config, (0, 0, 0)))
+    window, groups = rhs.shape[:nd], feature_group_count * batch_group_count
+    if feature_group_count > 1:
+        grouped = lhs.reshape((*lhs.shape[:-1], groups, lhs.shape[-1] // groups))
+        grouped = np.moveaxis(grouped, -2, 0)
+    else:
+        grouped = lhs.reshape((groups, lhs.shape[0] // groups, *lhs.shape[1:]))
+    if math.prod(window) > 1:
+        grouped = np.ascontiguousarray(grouped)
+    view = windows_view(grouped, 2, window, window_strides, rhs_dilation)  # G N counts... C window...
+    view = view.transpose((*range(2 + nd), *range(3 + nd, 3 + 2 * nd), 2 + nd))
+    kernel = rhs.reshape((*rhs.shape[:-1], groups, rhs.shape[-1] // groups))
+    kernel = np.moveaxis(kernel, -2, 0).reshape((groups, math.prod(rhs.shape[:-1]), rhs.shape[-1] // groups))
+    out = _products(view, kernel, nd)
+    # G N ... O to N ... (G O), and from there to the order that is asked for.
+    out = np.moveaxis(out, 0, -2)
+    out = out.reshape((*out.shape[:-2], rhs.shape[-1]))
+    out = out.transpose(unpermuted((0, 1 + nd, *range(1, 1 + nd)), out_spec))
+    return out.astype(preferred_element_type, copy=False)
+
+
+def _products(view: Any, kernel: Any, nd: int) -> Any:
+    """The windows `(G, N, counts..., window..., C)` times the kernel `(G, K, O)`: `(G, N, counts..., O)`."""
+    groups, batch = view.shape[:2]
+    counts = view.shape[2 : 2 + nd]
+    rows, inner, features = math.prod(counts), kernel.shape[1], kernel.shape[2]
+    at_once = max(1, _CHUNK // max(1, groups * rows * inner))
+    if at_once >= batch:
+        return np.matmul(view.reshape((groups, batch * rows, inner)), kernel).reshape(
+            (groups, batch, *counts, features)
+        )
+    out = np.empty((groups, batch, rows, features), kernel.dtype)
+    for i in range(0, batch, at_once):
+        part = view[:, i : i + at_once]
+        flat = part.reshape((groups, part.shape[1] * rows, inner))
+        out[:, i : i + at_once] = np.matmul(flat, kernel).reshape((groups, part.shape[1], rows, features))
+    return out.reshape((groups, batch, *counts, features))

@@ -1,0 +1,96 @@
+"""Floating-point numbers beside others: round, nextafter.
+
+round : f[*s] -> f[*s]        nextafter : (f[*s], f[*s]) -> f[*s]
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Primitive, ShapedArray, defvectorized, defzero, register_param_type
+from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.compiling import REALS
+from corejax_lax_basic._base.narrow_floats import through_float32
+from corejax_lax_basic._base.type_rules import FLOAT, check_kind
+from corejax_lax_basic.elementwise._family import binary
+
+__all__ = ["RoundingMethod", "round", "round_p"]
+
+# -- round ---------------------------------------------------------------------------------------------------------
+
+
+@register_param_type
+class RoundingMethod(enum.IntEnum):
+    """Where `round` takes what is halfway between two integers."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
+    """The nearest integer in the dtype of `x`; floating-point (StableHLO `round_nearest_afz`, `round_nearest_even`).
+
+    Args:
+        x: floating-point array.
+        rounding_method: where halfway values go: 0.5 to 1 by `AWAY_FROM_ZERO`, to 0 by `TO_NEAREST_EVEN`.
+
+    Returns:
+        Array of the dtype and weak type of `x`, with the sign of `x` where it is zero. The derivative is zero.
+
+    Raises:
+        TypeError: the dtype is not floating-point.
+        ValueError: there is no such method.
+    """
+    return round_p.bind(x, rounding_method=_method(rounding_method))
+
+
+def _method(given: Any) -> RoundingMethod:
+    try:
+        return RoundingMethod(given)
+    except ValueError:
+        known = " or ".join(f"RoundingMethod.{m.name}" for m in RoundingMethod)
+        raise ValueError(f"round: `rounding_method` has to be {known}, got {given!r}") from None
+
+
+@through_float32  # there are formats without -0.0
+def _round_impl(x: Any, *, rounding_method: RoundingMethod) -> Any:
+    if rounding_method is RoundingMethod.TO_NEAREST_EVEN:
+        return np.rint(x)
+    whole = np.trunc(x)
+    away = np.abs(x - whole) >= x.dtype.type(0.5)
+    return np.copysign(np.where(away, whole + np.sign(x), whole), x)
+
+
+@takes("round", 1)
+def _round_abstract_eval(x: ShapedArray, *, rounding_method: RoundingMethod) -> ShapedArray:
+    check_kind("round", x, FLOAT)
+    return x
+
+
+round_p = Primitive(
+    "round", impl=_round_impl, abstract_eval=_round_abstract_eval, tags=("elementwise",), doc=round.__doc__
+)
+defzero(round_p)
+defvectorized(round_p)
+
+# -- nextafter -----------------------------------------------------------------------------------------------------
+
+
+def _nextafter(x: Any, y: Any) -> Any:
+    out = np.nextafter(x, y)
+    return out if x.dtype.itemsize > 2 else np.where(x == y, y, out)  # NumPy says the first of two zeros
+
+
+nextafter, nextafter_p = binary(
+    "nextafter", _nextafter, FLOAT, None,
+    defzero,
+    """The number of the dtype that is next to `x1` towards `x2`; floating-point.
+
+    `x2` itself where they are equal, NaN where either is. The derivative is zero.
+    """,
+    "x1 x2",
+    large=REALS,
+)  # fmt: skip

@@ -1,0 +1,157 @@
+"""Trigonometric and hyperbolic functions and their inverses.
+
+    sin : a[*s] -> a[*s]        atan2 : (a[*s], a[*s]) -> a[*s]
+
+Floating-point or complex, on the branches of C99 (ISO/IEC 9899, Annex G). Angles are in radians. Outside of the domain
+of a real function the result is NaN. Each function raises TypeError for other dtypes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from corejax.extend import dtypes, get_aval
+from corejax_lax_basic._base.accuracy import is_highest
+from corejax_lax_basic._base.compiling import COMPLEX, HALVES, REALS, SINGLES
+from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
+from corejax_lax_basic._base.type_rules import INEXACT
+from corejax_lax_basic.elementwise import _complex_values
+from corejax_lax_basic.elementwise._family import binary, constant, unary
+from corejax_lax_basic.elementwise.arithmetic import add, div, mul, neg, sub
+from corejax_lax_basic.elementwise.powers import square
+from corejax_lax_basic.elementwise.unary import logistic, rsqrt
+
+__all__: list[str] = []  # rows bring their own names
+
+
+def _one(x: Any) -> Any:
+    return constant(x, 1)
+
+
+# A tangent's formula is linear in `t` in one operation; the factor beside it is known when linearising.
+
+# -- trigonometry --------------------------------------------------------------------------------------------------
+
+sin, sin_p = unary(
+    "sin", _complex_values.sin, INEXACT, "sine",
+    tangents(lambda t, x, **how: mul(cos(x, **how), t)),
+    "Sine of radians; floating-point or complex (StableHLO `sine`).",
+    accuracy=True,
+    large=(*HALVES, "float64", *COMPLEX),
+)  # fmt: skip
+
+cos, cos_p = unary(
+    "cos", _complex_values.cos, INEXACT, "cosine",
+    tangents(lambda t, x, **how: mul(neg(sin(x, **how)), t)),
+    "Cosine of radians; floating-point or complex (StableHLO `cosine`).",
+    accuracy=True,
+    large=("float16", *COMPLEX),
+)  # fmt: skip
+
+tan, tan_p = unary(
+    "tan", _complex_values.tan, INEXACT, "tan",
+    tangents_with_result(lambda t, out, x, **how: mul(add(_one(x), mul(out, out)), t)),
+    "Tangent of radians; floating-point or complex (StableHLO `tan`).",
+    accuracy=True,
+    large=(*HALVES, *COMPLEX),
+)  # fmt: skip
+
+
+def _tanh_tangent(t: Any, out: Any, x: Any, **how: Any) -> Any:
+    if is_highest(how):  # 1 / cosh(x)^2
+        sides = (logistic(mul(constant(x, factor), x), **how) for factor in (2, -2))
+        return mul(mul(constant(x, 4), mul(*sides)), t)
+    return mul(mul(add(_one(x), out), sub(_one(x), out)), t)
+
+
+tanh, tanh_p = unary(
+    "tanh", _complex_values.tanh, INEXACT, "tanh",
+    tangents_with_result(_tanh_tangent),
+    "Hyperbolic tangent; floating-point or complex (StableHLO `tanh`).",
+    accuracy=True,
+    large=(*REALS, *COMPLEX),
+)  # fmt: skip
+
+sinh, sinh_p = unary(
+    "sinh", _complex_values.sinh, INEXACT, None,
+    tangents(lambda t, x: mul(cosh(x), t)),
+    "Hyperbolic sine; floating-point or complex.",
+    large=REALS,
+)  # fmt: skip
+
+cosh, cosh_p = unary(
+    "cosh", _complex_values.cosh, INEXACT, None,
+    tangents(lambda t, x: mul(sinh(x), t)),
+    "Hyperbolic cosine; floating-point or complex.",
+    large=(*REALS, *COMPLEX),
+)  # fmt: skip
+
+# -- inverse functions ---------------------------------------------------------------------------------------------
+
+
+def _by_unit_circle(x: Any) -> Any:
+    """`1 / sqrt(1 - x^2)`: in two factors for complex numbers, whose square may overflow."""
+    below, above = sub(_one(x), x), add(_one(x), x)
+    if dtypes.is_complex(get_aval(x).dtype):
+        return mul(rsqrt(below), rsqrt(above))
+    return rsqrt(mul(below, above))
+
+
+asin, asin_p = unary(
+    "asin", _complex_values.asin, INEXACT, "chlo.asin",
+    tangents(lambda t, x: mul(_by_unit_circle(x), t)),
+    "Arc sine, between -pi/2 and pi/2; floating-point or complex.",
+    large=COMPLEX,
+)  # fmt: skip
+
+acos, acos_p = unary(
+    "acos", _complex_values.acos, INEXACT, "chlo.acos",
+    tangents(lambda t, x: mul(neg(_by_unit_circle(x)), t)),
+    "Arc cosine, between 0 and pi; floating-point or complex.",
+    large=COMPLEX,
+)  # fmt: skip
+
+atan, atan_p = unary(
+    "atan", _complex_values.atan, INEXACT, "chlo.atan",
+    tangents(lambda t, x: div(t, add(_one(x), square(x)))),
+    "Arc tangent, between -pi/2 and pi/2; floating-point or complex.",
+    large=(*SINGLES, *COMPLEX),
+)  # fmt: skip
+
+asinh, asinh_p = unary(
+    "asinh", _complex_values.asinh, INEXACT, "chlo.asinh",
+    tangents(lambda t, x: mul(rsqrt(add(square(x), _one(x))), t)),
+    "Inverse hyperbolic sine; floating-point or complex.",
+    large=(*REALS, *COMPLEX),
+)  # fmt: skip
+
+acosh, acosh_p = unary(
+    "acosh", _complex_values.acosh, INEXACT, "chlo.acosh",
+    # Not 1/sqrt(x^2 - 1), which is on another branch where the real part is negative.
+    tangents(lambda t, x: mul(mul(rsqrt(sub(x, _one(x))), rsqrt(add(x, _one(x)))), t)),
+    "Inverse hyperbolic cosine, not negative; floating-point or complex.",
+    large=(*SINGLES, *COMPLEX),
+)  # fmt: skip
+
+atanh, atanh_p = unary(
+    "atanh", _complex_values.atanh, INEXACT, "chlo.atanh",
+    tangents(lambda t, x: div(t, mul(sub(_one(x), x), add(_one(x), x)))),
+    "Inverse hyperbolic tangent; floating-point or complex.",
+    large=(*SINGLES, *COMPLEX),
+)  # fmt: skip
+
+
+def _over_squares(numerator: Any, x: Any, y: Any) -> Any:
+    return div(numerator, add(square(x), square(y)))
+
+
+atan2, atan2_p = binary(
+    "atan2", _complex_values.atan2, INEXACT, None,
+    tangents(
+        lambda t, x, y: mul(_over_squares(y, x, y), t),
+        lambda t, x, y: mul(_over_squares(neg(x), x, y), t),
+    ),
+    """The angle of the point `(y, x)`, between -pi and pi: the arc tangent of `x / y` in the quadrant that signs tell;
+    floating-point or complex (StableHLO `atan2`).
+    """,
+)  # fmt: skip

@@ -1,0 +1,260 @@
+"""What gathers and scatters are told: dimension numbers, modes, and the checks of both.
+
+StableHLO's `gather` and `scatter`; the axis of `indices` that holds one index after another is always the last one.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from corejax.extend import ShapedArray, dtypes, register_param_type
+from corejax_lax_basic._base.axes import Ints, ints
+
+__all__ = ["GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers"]
+
+
+@register_param_type
+class GatherDimensionNumbers(NamedTuple):
+    """How the axes of a gather's operand, indices and result belong together.
+
+    Attributes:
+        offset_dims: axes of the result that run through a window; increasing.
+        collapsed_slice_dims: axes of the operand whose window has size 1 and which the result lacks; increasing.
+        start_index_map: for each component of an index, the operand's axis that it is a position on.
+        operand_batching_dims: axes of the operand that go along with axes of the indices; increasing.
+        start_indices_batching_dims: those axes of the indices, in the same order.
+    """
+
+    offset_dims: Ints
+    collapsed_slice_dims: Ints
+    start_index_map: Ints
+    operand_batching_dims: Ints = ()
+    start_indices_batching_dims: Ints = ()
+
+
+@register_param_type
+class ScatterDimensionNumbers(NamedTuple):
+    """How the axes of a scatter's operand, indices and updates belong together.
+
+    Attributes:
+        update_window_dims: axes of the updates that run through a window; increasing.
+        inserted_window_dims: axes of the operand whose window has size 1 and which the updates lack; increasing.
+        scatter_dims_to_operand_dims: for each component of an index, the operand's axis that it is a position on.
+        operand_batching_dims: axes of the operand that go along with axes of the indices; increasing.
+        scatter_indices_batching_dims: those axes of the indices, in the same order.
+    """
+
+    update_window_dims: Ints
+    inserted_window_dims: Ints
+    scatter_dims_to_operand_dims: Ints
+    operand_batching_dims: Ints = ()
+    scatter_indices_batching_dims: Ints = ()
+
+
+@register_param_type
+class GatherScatterMode(enum.Enum):
+    """What becomes of windows that do not lie inside the operand.
+
+    Attributes:
+        CLIP: they are moved inside.
+        FILL_OR_DROP: gathered ones are filled with a value, scattered ones dropped.
+        PROMISE_IN_BOUNDS: there are none; gathered ones are moved inside and scattered ones dropped all the same.
+        ONE_HOT: a way to compute, which `corejax.numpy.take_along_axis` alone knows.
+    """
+
+    CLIP = enum.auto()
+    FILL_OR_DROP = enum.auto()
+    PROMISE_IN_BOUNDS = enum.auto()
+    ONE_HOT = enum.auto()
+
+    @staticmethod
+    def from_any(s: str | GatherScatterMode | None) -> GatherScatterMode:
+        """The mode that is meant: `"clip"`, `"fill"`, `"drop"` (None too), `"promise_in_bounds"`, `"one_hot"`.
+
+        Raises:
+            ValueError: there is no such mode.
+        """
+        if isinstance(s, GatherScatterMode):
+            return s
+        if (s is not None and not isinstance(s, str)) or s not in _MODES:
+            known = ", ".join(repr(name) for name in _MODES if name)
+            raise ValueError(f"unknown mode {s!r} of a gather or scatter; there are {known}")
+        return _MODES[s]
+
+
+CLIP, FILL, PROMISE = GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP, GatherScatterMode.PROMISE_IN_BOUNDS
+_MODES: dict[str | None, GatherScatterMode] = {
+    None: FILL,
+    "clip": CLIP,
+    "fill": FILL,
+    "drop": FILL,
+    "promise_in_bounds": PROMISE,
+    "one_hot": GatherScatterMode.ONE_HOT,
+}
+
+
+def canonical_mode(name: str, mode: Any) -> GatherScatterMode:
+    """A mode that gathers and scatters have.
+
+    Raises:
+        ValueError: there is no such mode, or it is `ONE_HOT`.
+    """
+    found = GatherScatterMode.from_any(mode)
+    if found is GatherScatterMode.ONE_HOT:
+        raise ValueError(f"{name}: mode 'one_hot' is not one of gathers and scatters; take_along_axis has it")
+    return found
+
+
+def canonical_numbers(name: str, numbers: Any, cls: type) -> Any:
+    """Dimension numbers with tuples of `int`.
+
+    Raises:
+        TypeError: they are of another class.
+    """
+    if type(numbers) is not cls:
+        raise TypeError(f"{name}: dimension_numbers is a {cls.__name__}, got {numbers!r}")
+    return cls(*(ints(field) for field in numbers))
+
+
+def gather_numbers(numbers: ScatterDimensionNumbers) -> GatherDimensionNumbers:
+    """Of the gather that reads where a scatter writes: the fields correspond."""
+    return GatherDimensionNumbers(*numbers)
+
+
+def scatter_numbers(numbers: GatherDimensionNumbers) -> ScatterDimensionNumbers:
+    """Of the scatter that writes where a gather reads."""
+    return ScatterDimensionNumbers(*numbers)
+
+
+# -- checks ------------------------------------------------------------------------------------------------------
+
+
+def _check_axes(name: str, field: str, axes: Ints, rank: int, of: str, *, increasing: bool = True) -> None:
+    for axis in axes:
+        if not 0 <= axis < rank:
+            raise TypeError(f"{name}: {field} {axes} are axes of {of}, which has {rank}; there is no axis {axis}")
+    if len(set(axes)) != len(axes):
+        raise TypeError(f"{name}: {field} {axes} name an axis twice")
+    if increasing and list(axes) != sorted(axes):
+        raise TypeError(f"{name}: {field} {axes} have to increase")
+
+
+def _check_disjoint(name: str, first: str, second: str, numbers: Any) -> None:
+    both = set(getattr(numbers, first)) & set(getattr(numbers, second))
+    if both:
+        raise TypeError(f"{name}: axis {min(both)} of the operand is among both {first} and {second} of {numbers}")
+
+
+def _check_common(name: str, x: ShapedArray, indices: ShapedArray, numbers: Any) -> None:
+    """What holds for gathers and scatters: fields 1 to 4 of the dimension numbers, and the indices."""
+    if not dtypes.is_integer(indices.dtype):
+        raise TypeError(f"{name}: indices are integers, got {indices.str_short()}")
+    if not indices.ndim:
+        raise TypeError(f"{name}: the last axis of indices holds the components of an index, got a scalar")
+    _, collapsed, index_map, batching, indices_batching = numbers
+    fields = type(numbers)._fields
+    _check_axes(name, fields[1], collapsed, x.ndim, "the operand")
+    _check_axes(name, fields[2], index_map, x.ndim, "the operand", increasing=False)
+    _check_axes(name, fields[3], batching, x.ndim, "the operand")
+    _check_axes(name, fields[4], indices_batching, indices.ndim - 1, "indices without the last axis", increasing=False)
+    _check_disjoint(name, fields[1], fields[3], numbers)
+    _check_disjoint(name, fields[2], fields[3], numbers)
+    if len(index_map) != indices.shape[-1]:
+        raise TypeError(
+            f"{name}: an index has a component for each entry of {fields[2]} {index_map}, "
+            f"the last axis of indices {indices.str_short()} has size {indices.shape[-1]}"
+        )
+    if len(batching) != len(indices_batching):
+        raise TypeError(f"{name}: {fields[3]} {batching} and {fields[4]} {indices_batching} have one length")
+    for axis, other in zip(batching, indices_batching, strict=True):
+        if x.shape[axis] != indices.shape[other]:
+            raise TypeError(
+                f"{name}: batching axis {axis} of operand {x.str_short()} and {other} of indices "
+                f"{indices.str_short()} have one size"
+            )
+
+
+def check_gather(
+    x: ShapedArray, indices: ShapedArray, numbers: GatherDimensionNumbers, slice_sizes: Ints
+) -> tuple[int, ...]:
+    """The shape of a gather's result.
+
+    Raises:
+        TypeError: the dimension numbers do not fit operand, indices and `slice_sizes`; says which.
+    """
+    _check_common("gather", x, indices, numbers)
+    offsets, collapsed, _, batching, _ = numbers
+    _check_axes("gather", "offset_dims", offsets, indices.ndim - 1 + len(offsets), "the result")
+    if len(slice_sizes) != x.ndim:
+        raise TypeError(f"gather: slice_sizes {slice_sizes} has a size for each axis of operand {x.str_short()}")
+    for axis, (size, length) in enumerate(zip(slice_sizes, x.shape, strict=True)):
+        if size < 0 or (size > length and 0 not in indices.shape):
+            raise TypeError(
+                f"gather: slice_sizes {slice_sizes} do not fit inside operand {x.str_short()} on axis {axis}"
+            )
+        if axis in collapsed and size != 1:
+            raise TypeError(f"gather: slice_sizes {slice_sizes} are 1 on collapsed_slice_dims {collapsed}")
+        if axis in batching and size > 1:
+            raise TypeError(f"gather: slice_sizes {slice_sizes} are 1 on operand_batching_dims {batching}")
+    if len(offsets) + len(collapsed) + len(batching) != x.ndim:
+        raise TypeError(
+            f"gather: each axis of operand {x.str_short()} is collapsed, batching, or has one of offset_dims, "
+            f"got {numbers}"
+        )
+    windows = iter(window_sizes(numbers, slice_sizes))
+    places = iter(indices.shape[:-1])
+    return tuple(next(windows) if d in offsets else next(places) for d in range(indices.ndim - 1 + len(offsets)))
+
+
+def window_sizes(numbers: Any, slice_sizes: Sequence[int]) -> tuple[int, ...]:
+    """Sizes of a window without the operand's collapsed and batching axes."""
+    left_out = (*numbers[1], *numbers[3])
+    return tuple(size for axis, size in enumerate(slice_sizes) if axis not in left_out)
+
+
+def slice_sizes_of(x: Ints, updates: Ints, numbers: ScatterDimensionNumbers) -> tuple[int, ...]:
+    """Sizes of the windows that a scatter writes, for each axis of an operand of shape `x`."""
+    sizes = iter([updates[d] for d in numbers.update_window_dims])
+    left_out = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
+    return tuple(1 if axis in left_out else next(sizes) for axis in range(len(x)))
+
+
+def check_scatter(
+    name: str, x: ShapedArray, indices: ShapedArray, updates: ShapedArray, numbers: ScatterDimensionNumbers
+) -> None:
+    """Refuse operands that dimension numbers do not fit.
+
+    Raises:
+        TypeError: they do not; says which, or that dtypes differ.
+    """
+    if x.dtype != updates.dtype:
+        raise TypeError(
+            f"{name}: operand {x.str_short()} and updates {updates.str_short()} differ in dtype; convert one"
+        )
+    _check_common(name, x, indices, numbers)
+    windows, inserted, _, batching, _ = numbers
+    if updates.ndim != indices.ndim - 1 + len(windows):
+        raise TypeError(
+            f"{name}: updates {updates.str_short()} have the axes of indices {indices.str_short()} but the last, "
+            f"and those of update_window_dims {windows}"
+        )
+    _check_axes(name, "update_window_dims", windows, updates.ndim, "updates")
+    if len(windows) + len(inserted) + len(batching) != x.ndim:
+        raise TypeError(
+            f"{name}: each axis of operand {x.str_short()} is inserted, batching, or has one of "
+            f"update_window_dims, got {numbers}"
+        )
+    places = tuple(n for d, n in enumerate(updates.shape) if d not in windows)
+    if places != indices.shape[:-1]:
+        raise TypeError(
+            f"{name}: updates {updates.str_short()} have sizes {places} behind each other outside of "
+            f"update_window_dims {windows}, indices {indices.str_short()} have {indices.shape[:-1]}"
+        )
+    for axis, (size, length) in enumerate(zip(slice_sizes_of(x.shape, updates.shape, numbers), x.shape, strict=True)):
+        if size > length and axis not in (*inserted, *batching):
+            raise TypeError(
+                f"{name}: windows of updates {updates.str_short()} do not fit inside operand {x.str_short()} "
+                f"on axis {axis}"
+            )

@@ -1,0 +1,239 @@
+"""`gather`: windows of an array at places that are data.
+
+    gather : a[*s] i[*places,k] -> a[places and windows]
+
+StableHLO's `gather`, with a mode for windows that do not lie inside the operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Primitive, ShapedArray, dtypes, get_aval, jvp_rules, zero_cotangent
+from corejax_lax_basic._base import by_name
+from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.axes import Ints, canonical_axes, canonical_shape, sequence
+from corejax_lax_basic._base.scalars import make_scalar
+from corejax_lax_basic.elementwise.arithmetic import add_p, rem_p
+from corejax_lax_basic.elementwise.comparison import lt_p
+from corejax_lax_basic.elementwise.select import select_n_p
+from corejax_lax_basic.indexing._host_windows import collect, plan_of
+from corejax_lax_basic.indexing.dimension_numbers import (
+    FILL,
+    PROMISE,
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    canonical_mode,
+    canonical_numbers,
+    check_gather,
+    scatter_numbers,
+)
+from corejax_lax_basic.shape.broadcasting import expand_dims
+from corejax_lax_basic.shape.joining import concatenate
+from corejax_lax_basic.shape.rearranging import moveaxis
+
+__all__ = ["gather", "gather_p", "index_take"]
+
+
+def gather(
+    operand: Any,
+    start_indices: Any,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Sequence[int],
+    *,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    mode: str | GatherScatterMode | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """Windows of an array at places that are data.
+
+    Args:
+        operand: the array.
+        start_indices: integers; the last axis holds the components of a window's first position.
+        dimension_numbers: how axes belong together.
+        slice_sizes: size of the windows on each axis of the operand.
+        unique_indices: promises that windows do not overlap, of which derivatives make use.
+        indices_are_sorted: promises that indices increase.
+        mode: what becomes of windows not inside the operand: `"clip"` moves them inside, `"fill"` gives `fill_value`;
+            `"promise_in_bounds"` (None too) says that there are none, and moves them inside all the same.
+        fill_value: a number; by default NaN, the least signed or greatest unsigned integer, or True.
+
+    Raises:
+        TypeError: dimension numbers, indices or sizes do not fit the operand.
+        ValueError: there is no such mode.
+    """
+    mode = PROMISE if mode is None else canonical_mode("gather", mode)
+    if not (fill_value is None or isinstance(fill_value, int | float | complex | np.generic)):
+        raise TypeError(f"gather: fill_value is a number, got {fill_value!r} of type {type(fill_value).__name__}")
+    return gather_p.bind(
+        operand,
+        start_indices,
+        dimension_numbers=canonical_numbers("gather", dimension_numbers, GatherDimensionNumbers),
+        slice_sizes=canonical_shape(slice_sizes),
+        unique_indices=bool(unique_indices),
+        indices_are_sorted=bool(indices_are_sorted),
+        mode=mode,
+        fill_value=fill_value if mode is FILL else None,
+    )
+
+
+def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Any:
+    """Parts of an array along some axes, at positions that count round and round.
+
+    Args:
+        src: the array.
+        idxs: for each of the axes, a vector of integers, all of one length.
+        axes: the axes.
+
+    Returns:
+        An array whose first axis is that of the vectors; the other ones of `src` follow.
+
+    Raises:
+        TypeError: there is not one vector for each axis, or they are not integers of one type.
+    """
+    shape = get_aval(src).shape
+    axes = canonical_axes(sequence(axes, "index_take: axes"), len(shape), "index_take: axis")
+    idxs = sequence(idxs, "index_take: idxs")
+    avals = [get_aval(i) for i in idxs]
+    if len(avals) != len(axes) or any(
+        a.ndim != 1 or a is not avals[0] or not dtypes.is_integer(a.dtype) for a in avals
+    ):
+        shown = ", ".join(a.str_short() for a in avals)
+        raise TypeError(f"index_take: a vector of integers for each axis of {axes}, of one type; got {shown}")
+    parts = []
+    for i, axis in zip(idxs, axes, strict=True):
+        size = make_scalar(shape[axis], get_aval(i).dtype)
+        rest = rem_p.bind(i, size)
+        if not dtypes.is_unsigned(get_aval(i).dtype):
+            negative = lt_p.bind(rest, make_scalar(0, get_aval(i).dtype))
+            rest = select_n_p.bind(negative, rest, add_p.bind(rest, size))
+        parts.append(expand_dims(rest, 1))
+    numbers = GatherDimensionNumbers(tuple(range(1, len(shape) - len(axes) + 1)), tuple(sorted(axes)), axes)
+    sizes = tuple(1 if d in axes else n for d, n in enumerate(shape))
+    return gather(src, concatenate(parts, 1) if len(parts) > 1 else parts[0], numbers, sizes)
+
+
+def fill_of(dtype: np.dtype[Any], fill_value: Any) -> Any:
+    """What a window outside of the operand is filled with, as a NumPy scalar of the dtype."""
+    if fill_value is None:
+        if dtypes.is_integer(dtype):
+            info = dtypes.iinfo(dtype)
+            fill_value = int(info.max if dtypes.is_unsigned(dtype) else info.min)
+        else:
+            fill_value = True if dtypes.is_bool(dtype) else np.nan
+    with np.errstate(all="ignore"):
+        return np.asarray(fill_value).astype(dtype)[()]
+
+
+def _impl(
+    x: Any,
+    indices: Any,
+    *,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Ints,
+    mode: GatherScatterMode,
+    fill_value: Any,
+    **promises: bool,
+) -> Any:
+    plan = plan_of(x.shape, indices.shape, dimension_numbers, slice_sizes)
+    return collect(x, indices, plan, mode, fill_of(x.dtype, fill_value) if mode is FILL else None)
+
+
+@takes("gather", 2)
+def _abstract_eval(
+    x: ShapedArray,
+    indices: ShapedArray,
+    *,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Ints,
+    **others: Any,
+) -> ShapedArray:
+    return ShapedArray(check_gather(x, indices, dimension_numbers, slice_sizes), x.dtype, x.weak_type)
+
+
+def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    x, indices = primals
+    out = gather_p.bind(x, indices, **params)
+    if tangents[0] is None:
+        return out, None
+    if params["mode"] is FILL:
+        params["fill_value"] = 0
+    return out, gather_p.bind(tangents[0], indices, **params)
+
+
+def _transpose(
+    ct: Any,
+    x: Any,
+    indices: Any,
+    *,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Ints,
+    fill_value: Any,
+    **params: Any,
+) -> list[Any]:
+    zeros = zero_cotangent(x.aval)
+    return [by_name.scatter_add(zeros, indices, ct, scatter_numbers(dimension_numbers), **params), None]
+
+
+def _vmap(
+    axis_size: int,
+    vals: Any,
+    dims: Any,
+    *,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Ints,
+    unique_indices: bool,
+    indices_are_sorted: bool,
+    **params: Any,
+) -> Any:
+    """The batch is an axis of windows, of places, or a batching axis of both, in front."""
+    (x, indices), (d, d_indices) = vals, dims
+    numbers = batched_numbers(dimension_numbers, operand=d is not None, indices=d_indices is not None)
+    if d is not None:
+        x = moveaxis(x, d, 0)
+        slice_sizes = (axis_size if d_indices is None else min(axis_size, 1), *slice_sizes)
+    if d_indices is not None:
+        indices = moveaxis(indices, d_indices, 0)
+    apart = d is not None or d_indices is None  # the places of two examples could be the same otherwise
+    out = gather_p.bind(
+        x,
+        indices,
+        dimension_numbers=numbers,
+        slice_sizes=slice_sizes,
+        unique_indices=unique_indices and apart,
+        indices_are_sorted=indices_are_sorted and d_indices is None,
+        **params,
+    )
+    return out, 0
+
+
+def batched_numbers(numbers: Any, *, operand: bool, indices: bool) -> Any:
+    """Dimension numbers with an axis more in front: of the operand, of the indices or of both, and of the result."""
+    windows, collapsed, index_map, batching, indices_batching = numbers
+    windows = tuple(d + 1 for d in windows)
+    if operand:
+        collapsed, index_map, batching = (tuple(d + 1 for d in f) for f in (collapsed, index_map, batching))
+    if indices:
+        indices_batching = tuple(d + 1 for d in indices_batching)
+    if operand and indices:
+        batching, indices_batching = (0, *batching), (0, *indices_batching)
+    elif operand:
+        windows = (0, *windows)
+    return type(numbers)(windows, collapsed, index_map, batching, indices_batching)
+
+
+gather_p = Primitive(
+    "gather",
+    linear_in=(0,),
+    tags=("structural",),
+    impl=_impl,
+    abstract_eval=_abstract_eval,
+    vmap=_vmap,
+    transpose=_transpose,
+    doc="Windows of an array at places that are data.",
+)
+jvp_rules.register(gather_p, _jvp, symbolic_zeros=True)

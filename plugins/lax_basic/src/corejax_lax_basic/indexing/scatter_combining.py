@@ -1,0 +1,140 @@
+"""Scatters that combine updates with what is there: `scatter_add`, `_sub`, `_mul`, `_min`, `_max`.
+
+    scatter_add : a[*s] i[*places,k] a[places and windows] -> a[*s]
+
+Windows may overlap, and are combined one after another.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import get_aval, is_undef_primal, jvp_rules, transpose_rules, zero_cotangent
+from corejax_lax_basic._base.scalars import make_scalar
+from corejax_lax_basic._base.type_rules import NUMERIC, ORDERED
+from corejax_lax_basic.conversion.convert import convert_element_type
+from corejax_lax_basic.elementwise.arithmetic import add_p, div_p, mul_p, neg_p
+from corejax_lax_basic.elementwise.comparison import gt_p, lt_p
+from corejax_lax_basic.elementwise.logical import not_p
+from corejax_lax_basic.elementwise.select import select_n_p
+from corejax_lax_basic.indexing._scatter_family import gathered, scatter_primitive, shape_of
+
+__all__ = [
+    *("scatter_add", "scatter_add_p", "scatter_max", "scatter_max_p", "scatter_min", "scatter_min_p"),
+    *("scatter_mul", "scatter_mul_p", "scatter_sub", "scatter_sub_p"),
+]
+
+scatter_add, scatter_add_p = scatter_primitive(
+    "scatter_add", np.add, NUMERIC, (0, 2), "An array with updates added to windows, at places that are data."
+)
+scatter_sub, scatter_sub_p = scatter_primitive(
+    "scatter_sub",
+    np.subtract,
+    NUMERIC,
+    (0, 2),
+    "An array with updates subtracted from windows, at places that are data.",
+)
+scatter_mul, scatter_mul_p = scatter_primitive(
+    "scatter_mul", np.multiply, NUMERIC, (0, 2), "An array with windows multiplied by updates, at places that are data."
+)
+scatter_min, scatter_min_p = scatter_primitive(
+    "scatter_min", np.minimum, ORDERED, (), "An array with minima of windows and updates, at places that are data."
+)
+scatter_max, scatter_max_p = scatter_primitive(
+    "scatter_max", np.maximum, ORDERED, (), "An array with maxima of windows and updates, at places that are data."
+)
+
+# -- sums --------------------------------------------------------------------------------------------------------
+
+
+def _sum_rules(primitive: Any, negative: bool) -> None:
+    def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+        x, indices, updates = primals
+        x_dot, _, updates_dot = tangents
+        out = primitive.bind(x, indices, updates, **params)
+        if updates_dot is None:
+            return out, x_dot
+        x_dot = zero_cotangent(get_aval(x)) if x_dot is None else x_dot
+        return out, primitive.bind(x_dot, indices, updates_dot, **params)
+
+    def transpose(ct: Any, x: Any, indices: Any, updates: Any, **params: Any) -> list[Any]:
+        ct_updates = None
+        if is_undef_primal(updates):
+            ct_updates = gathered(ct, indices, shape_of(updates), **params)
+            ct_updates = neg_p.bind(ct_updates) if negative else ct_updates
+        return [ct if is_undef_primal(x) else None, None, ct_updates]
+
+    jvp_rules.register(primitive, jvp, symbolic_zeros=True)
+    transpose_rules.register(primitive, transpose)
+
+
+_sum_rules(scatter_add_p, negative=False)
+_sum_rules(scatter_sub_p, negative=True)
+
+# -- products ----------------------------------------------------------------------------------------------------
+
+_NOT_UNIQUE = (
+    "the derivative of scatter_mul by its updates needs windows that do not overlap: promise it with "
+    "unique_indices=True"
+)
+
+
+def _mul_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    x, indices, updates = primals
+    x_dot, _, updates_dot = tangents
+    out = scatter_mul_p.bind(x, indices, updates, **params)
+    tangent = None if x_dot is None else scatter_mul_p.bind(x_dot, indices, updates, **params)
+    if updates_dot is not None:
+        if not params["unique_indices"]:
+            raise NotImplementedError(_NOT_UNIQUE)
+        spread = scatter_add_p.bind(zero_cotangent(get_aval(x)), indices, updates_dot, **params)
+        other = mul_p.bind(x, spread)
+        tangent = other if tangent is None else add_p.bind(tangent, other)
+    return out, tangent
+
+
+def _mul_transpose(ct: Any, x: Any, indices: Any, updates: Any, **params: Any) -> list[Any]:
+    if not is_undef_primal(updates):
+        return [scatter_mul_p.bind(ct, indices, updates, **params), None, None]
+    if not params["unique_indices"]:
+        raise NotImplementedError(_NOT_UNIQUE)
+    return [None, None, gathered(mul_p.bind(ct, x), indices, shape_of(updates), **params)]
+
+
+jvp_rules.register(scatter_mul_p, _mul_jvp, symbolic_zeros=True)
+transpose_rules.register(scatter_mul_p, _mul_transpose)
+
+# -- extrema -----------------------------------------------------------------------------------------------------
+
+
+def _extremum_rule(primitive: Any, beaten: Any) -> None:
+    """Elements that tie share the derivative: each has the tangents' mean, as in reductions."""
+
+    def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+        x, indices, updates = primals
+        x_dot, _, updates_dot = tangents
+        out = primitive.bind(x, indices, updates, **params)
+        if x_dot is None and updates_dot is None:
+            return out, None
+        dtype = get_aval(x).dtype
+        # "Not beaten" is true of NaN as well, which then is the result.
+        x_won = not_p.bind(beaten.bind(x, out))
+        won = not_p.bind(beaten.bind(updates, gathered(out, indices, get_aval(updates).shape, **params)))
+        count = scatter_add_p.bind(
+            convert_element_type(x_won, dtype), indices, convert_element_type(won, dtype), **params
+        )
+        x_dot = zero_cotangent(get_aval(x)) if x_dot is None else x_dot
+        updates_dot = zero_cotangent(get_aval(updates)) if updates_dot is None else updates_dot
+        zero = make_scalar(0, dtype)
+        total = scatter_add_p.bind(
+            select_n_p.bind(x_won, zero, x_dot), indices, select_n_p.bind(won, zero, updates_dot), **params
+        )
+        return out, div_p.bind(total, count)
+
+    jvp_rules.register(primitive, jvp, symbolic_zeros=True)
+
+
+_extremum_rule(scatter_min_p, gt_p)
+_extremum_rule(scatter_max_p, lt_p)

@@ -1,0 +1,256 @@
+"""`ragged_dot_general`: products in groups of unequal sizes along an axis, which are data.
+
+    group_sizes : i32[g]    the axis is g runs of these lengths, one behind the other; what is behind them is zero
+
+By what the ragged axis is of the first operand (m free, k contracted, b batch):
+
+    free        [b,m,k], [g,b,k,n] -> [b,m,n]      rows of a group are multiplied by the group's matrix
+    contracted  [b,m,k], [b,k,n]   -> [g,b,m,n]    sums of a group are a matrix of its own
+    batch       [b,m,k], [b,k,n]   -> [b,m,n]      as `dot_general`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Primitive, ShapedArray, abstract_eval_rules, dtypes, get_aval, register_param_type
+from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic.conversion.convert import convert_element_type
+from corejax_lax_basic.creation.filled import full_like
+from corejax_lax_basic.creation.iota import broadcasted_iota
+from corejax_lax_basic.elementwise.arithmetic import sub
+from corejax_lax_basic.elementwise.comparison import ge, lt
+from corejax_lax_basic.elementwise.logical import bitwise_and
+from corejax_lax_basic.elementwise.select import select
+from corejax_lax_basic.linear.dot import canonical_numbers, dot_general, dot_general_p, product_dtype
+from corejax_lax_basic.linear.precision import canonical_precision
+from corejax_lax_basic.reductions.cumulative import cumsum
+from corejax_lax_basic.shape.broadcasting import broadcast, broadcast_in_dim
+from corejax_lax_basic.shape.rearranging import transpose
+
+__all__ = ["RaggedDotDimensionNumbers", "ragged_dot", "ragged_dot_general", "ragged_dot_general_p"]
+
+Ints = tuple[int, ...]
+
+
+@register_param_type
+@dataclass(frozen=True)
+class RaggedDotDimensionNumbers:
+    """The axes of a ragged product.
+
+    Attributes:
+        dot_dimension_numbers: as of `dot_general`.
+        lhs_ragged_dimensions: the one ragged axis of the first operand.
+        rhs_group_dimensions: the axis of the second operand that counts groups, where the ragged one is free.
+    """
+
+    dot_dimension_numbers: Any
+    lhs_ragged_dimensions: Sequence[int]
+    rhs_group_dimensions: Sequence[int]
+
+    def __post_init__(self) -> None:
+        numbers = canonical_numbers("RaggedDotDimensionNumbers", self.dot_dimension_numbers)
+        object.__setattr__(self, "dot_dimension_numbers", numbers)
+        object.__setattr__(self, "lhs_ragged_dimensions", tuple(self.lhs_ragged_dimensions))
+        object.__setattr__(self, "rhs_group_dimensions", tuple(self.rhs_group_dimensions))
+
+
+_MATRICES = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
+
+
+def ragged_dot(
+    lhs: Any,
+    rhs: Any,
+    group_sizes: Any,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    group_offset: Any = None,
+) -> Any:
+    """Rows of a matrix multiplied by the matrix of their group.
+
+    Args:
+        lhs: the rows, `(m, k)`.
+        rhs: a matrix for each group, `(g, k, n)`.
+        group_sizes: how many rows each group has, integers `(g,)`.
+        precision, preferred_element_type: as of `dot_general`.
+        group_offset: not implemented, in JAX neither.
+
+    Returns:
+        An array `(m, n)`; rows behind the last group are zero.
+
+    Raises:
+        TypeError: the shapes do not fit, or the sizes are not integers.
+        NotImplementedError: there is a `group_offset`.
+    """
+    return ragged_dot_general(lhs, rhs, group_sizes, _MATRICES, precision, preferred_element_type, group_offset)
+
+
+def ragged_dot_general(
+    lhs: Any,
+    rhs: Any,
+    group_sizes: Any,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    group_offset: Any = None,
+) -> Any:
+    """Products in groups along an axis of the first operand, see the head of this module.
+
+    Args:
+        lhs, rhs: the operands.
+        group_sizes: integers `(g,)`, or with leading axes: the batch axes of `lhs`, and the free (or contracted) ones
+            before the ragged axis.
+        ragged_dot_dimension_numbers: the axes.
+        precision, preferred_element_type: as of `dot_general`.
+        group_offset: not implemented, in JAX neither.
+
+    Raises:
+        TypeError: the shapes do not fit, or the sizes are not integers.
+        NotImplementedError: there is a `group_offset`.
+    """
+    if group_offset is not None:
+        raise NotImplementedError("ragged_dot_general: group_offset is not implemented")
+    if preferred_element_type is None:
+        preferred = product_dtype("ragged_dot_general", get_aval(lhs), get_aval(rhs))
+    else:
+        preferred = dtypes.canonicalize_dtype(preferred_element_type)
+    return ragged_dot_general_p.bind(
+        lhs,
+        rhs,
+        group_sizes,
+        ragged_dot_dimension_numbers=ragged_dot_dimension_numbers,
+        precision=canonical_precision(precision),
+        preferred_element_type=preferred,
+    )
+
+
+# -- axes --------------------------------------------------------------------------------------------------------
+
+
+def _mode(numbers: RaggedDotDimensionNumbers) -> str:
+    (contract, _), (batch, _) = numbers.dot_dimension_numbers
+    (ragged,) = numbers.lhs_ragged_dimensions
+    return "contracted" if ragged in contract else "batch" if ragged in batch else "free"
+
+
+def _prefix(mode: str, ndim: int, ragged: int, batch: Ints, contract: Ints) -> Ints:
+    """The axes that sizes of groups may differ along: batch axes, and those of the ragged one's kind before it."""
+    if mode == "batch":
+        return batch[: batch.index(ragged)]
+    kind = contract if mode == "contracted" else tuple(d for d in range(ndim) if d not in (*batch, *contract))
+    return (*batch, *kind[: kind.index(ragged)])
+
+
+def _check(lhs: ShapedArray, rhs: ShapedArray, sizes: ShapedArray, numbers: RaggedDotDimensionNumbers) -> None:
+    name = "ragged_dot_general"
+    ragged = numbers.lhs_ragged_dimensions
+    if len(ragged) != 1 or not 0 <= ragged[0] < lhs.ndim:
+        raise TypeError(f"{name}: lhs_ragged_dimensions is one axis of lhs {lhs.str_short()}, got {ragged}")
+    if not dtypes.is_integer(sizes.dtype) or not sizes.ndim:
+        raise TypeError(f"{name}: group_sizes are integers along an axis, got {sizes.str_short()}")
+    mode = _mode(numbers)
+    (contract, rhs_contract), (batch, rhs_batch) = numbers.dot_dimension_numbers
+    expected = (*(lhs.shape[d] for d in _prefix(mode, lhs.ndim, ragged[0], batch, contract)), sizes.shape[-1])
+    if sizes.ndim > 1 and sizes.shape != expected:
+        raise TypeError(f"{name}: group_sizes have shape {expected[-1:]} or {expected}, got {sizes.str_short()}")
+    groups = numbers.rhs_group_dimensions
+    if len(groups) != (mode == "free"):
+        wanted = "one axis" if mode == "free" else "no axis"
+        raise TypeError(f"{name}: where the ragged axis is {mode}, rhs_group_dimensions has {wanted}; got {groups}")
+    if not groups:
+        return
+    if not 0 <= groups[0] < rhs.ndim or groups[0] in (*rhs_contract, *rhs_batch):
+        raise TypeError(f"{name}: rhs_group_dimensions {groups} is a free axis of rhs {rhs.str_short()}")
+    if rhs.shape[groups[0]] != sizes.shape[-1]:
+        raise TypeError(
+            f"{name}: there are {sizes.shape[-1]} group_sizes, and axis {groups[0]} of rhs {rhs.str_short()} has "
+            f"{rhs.shape[groups[0]]} groups"
+        )
+
+
+# -- the primitive -----------------------------------------------------------------------------------------------
+
+
+def _expanded(x: Any, axis: int, sizes: Any, prefix: Ints) -> Any:
+    """`x` for each group, in front, zero where it is of another group; `sizes` has the axes `prefix`, then groups."""
+    if get_aval(sizes).dtype.itemsize < 4:
+        sizes = convert_element_type(sizes, np.int32)
+    ends = cumsum(sizes, get_aval(sizes).ndim - 1)
+    shape = (get_aval(sizes).shape[-1], *get_aval(x).shape)
+    order = sorted(range(len(prefix)), key=prefix.__getitem__)
+    dims = (0, *(prefix[i] + 1 for i in order))
+
+    def spread(bounds: Any) -> Any:
+        return broadcast_in_dim(transpose(bounds, (len(prefix), *order)), shape, dims)
+
+    place = broadcasted_iota(get_aval(sizes).dtype, shape, axis + 1)
+    inside = bitwise_and(ge(place, spread(sub(ends, sizes))), lt(place, spread(ends)))
+    copies = broadcast_in_dim(x, shape, tuple(range(1, len(shape))))
+    return select(inside, copies, full_like(copies, 0))
+
+
+def _decomposition(
+    lhs: Any,
+    rhs: Any,
+    group_sizes: Any,
+    *,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
+    precision: Any,
+    preferred_element_type: Any,
+) -> Any:
+    numbers = ragged_dot_dimension_numbers
+    (contract, rhs_contract), (batch, rhs_batch) = numbers.dot_dimension_numbers
+    mode, (ragged,) = _mode(numbers), numbers.lhs_ragged_dimensions
+    if mode == "batch":
+        return dot_general(lhs, rhs, numbers.dot_dimension_numbers, precision, preferred_element_type)
+    prefix = _prefix(mode, get_aval(lhs).ndim, ragged, batch, contract)
+    if get_aval(group_sizes).ndim == 1:
+        group_sizes = broadcast(group_sizes, tuple(get_aval(lhs).shape[d] for d in prefix))
+    lhs = _expanded(lhs, ragged, group_sizes, prefix)
+    contract, batch = (tuple(d + 1 for d in axes) for axes in (contract, batch))
+    if mode == "free":
+        (group,) = numbers.rhs_group_dimensions
+        pairs = (((*contract, 0), (*rhs_contract, group)), (batch, rhs_batch))
+        return dot_general(lhs, rhs, pairs, precision, preferred_element_type)
+    other = rhs_contract[contract.index(ragged + 1)]
+    rhs_prefix = _prefix(mode, get_aval(rhs).ndim, other, rhs_batch, rhs_contract)
+    rhs = _expanded(rhs, other, group_sizes, rhs_prefix)
+    rhs_contract, rhs_batch = (tuple(d + 1 for d in axes) for axes in (rhs_contract, rhs_batch))
+    pairs = ((contract, rhs_contract), ((0, *batch), (0, *rhs_batch)))
+    return dot_general(lhs, rhs, pairs, precision, preferred_element_type)
+
+
+ragged_dot_general_p = Primitive(
+    "ragged_dot_general",
+    decomposition=_decomposition,
+    doc="Products in groups of unequal sizes, which are data, along an axis of the first operand.",
+)
+
+
+@abstract_eval_rules.register(ragged_dot_general_p)
+@takes("ragged_dot_general", 3)
+def _abstract_eval(
+    lhs: ShapedArray,
+    rhs: ShapedArray,
+    group_sizes: ShapedArray,
+    *,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
+    precision: Any,
+    preferred_element_type: Any,
+) -> ShapedArray:
+    numbers = ragged_dot_dimension_numbers
+    _check(lhs, rhs, group_sizes, numbers)
+    pairs = numbers.dot_dimension_numbers
+    if numbers.rhs_group_dimensions:  # contracted with the groups that the first operand is given
+        (contract, rhs_contract), batch = pairs
+        lhs = lhs.update(shape=(*lhs.shape, group_sizes.shape[-1]))
+        pairs = (((*contract, lhs.ndim - 1), (*rhs_contract, *numbers.rhs_group_dimensions)), batch)
+    params = {"dimension_numbers": pairs, "preferred_element_type": preferred_element_type, "precision": precision}
+    out = dot_general_p.abstract((lhs, rhs), params)[0]
+    if _mode(numbers) == "contracted":
+        return out.update(shape=(group_sizes.shape[-1], *out.shape))
+    return out

@@ -1,0 +1,184 @@
+"""What users reduce with: their function of two elements as a program of scalars, and that program on arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from corejax.extend import (
+    Array,
+    ClosedJaxpr,
+    FlatFunction,
+    ShapedArray,
+    Tracer,
+    batch_flat,
+    config,
+    fun_name,
+    get_aval,
+    jaxpr_as_fun,
+    move_batch_axis,
+    stage,
+    tree,
+)
+from corejax_lax_basic._base.scalars import PYTHON_SCALARS, make_scalar
+from corejax_lax_basic.conversion.convert import convert_element_type
+from corejax_lax_basic.shape.broadcasting import broadcast_in_dim
+from corejax_lax_basic.shape.joining import concatenate
+from corejax_lax_basic.shape.rearranging import reshape, squeeze, transpose
+from corejax_lax_basic.shape.slicing import slice_in_dim
+
+_programs: WeakKeyDictionary[Any, dict[Any, ClosedJaxpr]] = WeakKeyDictionary()  # by function, types, settings
+
+
+def operands_and_initial(name: str, operands: Any, initial: Any) -> tuple[list[Any], list[Any], Any]:
+    """Leaves of the operands and of their initial values, which are made arrays of the operands' dtypes.
+
+    Raises:
+        ValueError: the structures differ, or there is no array.
+    """
+    xs, treedef = tree.tree_flatten(operands)
+    values, other = tree.tree_flatten(initial)
+    if treedef != other:
+        raise ValueError(f"{name}: operands have the structure {treedef}, the initial values {other}")
+    if not xs:
+        raise ValueError(f"{name}: there is no array to reduce in operands of structure {treedef}")
+    made = [
+        make_scalar(v, get_aval(x).dtype, True) if type(v) in PYTHON_SCALARS else v
+        for x, v in zip(xs, values, strict=True)
+    ]
+    return xs, made, treedef
+
+
+def concrete_scalar(x: Any) -> Any:
+    """The value of an array of rank 0 that is known, else None."""
+    if isinstance(x, Tracer) or get_aval(x).ndim:
+        return None
+    return x.item() if type(x) is Array else x
+
+
+def reduction_program(name: str, computation: Callable[..., Any], avals: Sequence[ShapedArray], treedef: Any) -> Any:
+    """A function of two elements, pytrees of scalars, as a program of their leaves.
+
+    Raises:
+        TypeError: it is not a function, or its result has another structure, shape or dtype than an element.
+        NotImplementedError: it closes over a value that is being traced.
+    """
+    if not callable(computation):
+        raise TypeError(f"{name}: computation combines two elements, got {computation!r}")
+    scalars = [ShapedArray((), a.dtype) for a in avals]
+    key = (tuple(scalars), treedef, config.trace_key())
+    try:
+        known = _programs.setdefault(computation, {})
+    except TypeError:  # cannot be referred to weakly
+        known = {}
+    if key not in known:
+        known[key] = _staged(name, computation, scalars, treedef)
+    return known[key]
+
+
+def _staged(name: str, computation: Callable[..., Any], scalars: list[ShapedArray], treedef: Any) -> ClosedJaxpr:
+    flat = FlatFunction(computation, tree.treedef_tuple([treedef, treedef]))
+
+    def strong(*elements: Any) -> list[Any]:
+        return [_strong(out) for out in flat(*elements)]
+
+    jaxpr, consts = stage(strong, [*scalars, *scalars])
+    if flat.out_tree != treedef:
+        raise TypeError(
+            f"{name}: {fun_name(computation)} takes elements of structure {treedef}, returns {flat.out_tree}"
+        )
+    for before, after in zip(scalars, jaxpr.out_avals, strict=True):
+        if (before.shape, before.dtype) != (after.shape, after.dtype):
+            raise TypeError(
+                f"{name}: {fun_name(computation)} takes elements of type {before.str_short()} and returns "
+                f"{after.str_short()}; these have to be equal"
+            )
+    if any(isinstance(c, Tracer) for c in consts):
+        raise NotImplementedError(
+            f"{name}: {fun_name(computation)} closes over a value that is being traced; make it part of the elements"
+        )
+    program = ClosedJaxpr(jaxpr, consts)
+    refuse_effects(name, program)
+    return program
+
+
+def refuse_effects(name: str, program: ClosedJaxpr) -> None:
+    """Refuse a program with effects, of which nobody could say how often they happen.
+
+    Raises:
+        NotImplementedError: it has some; names them.
+    """
+    if program.effects:
+        effects = ", ".join(sorted(program.effects))
+        raise NotImplementedError(f"{name}: what combines elements has no effects, this has {effects}")
+
+
+def _strong(x: Any) -> Any:
+    aval = get_aval(x)
+    return convert_element_type(x, aval.dtype) if aval.weak_type else x
+
+
+def check_program(name: str, program: ClosedJaxpr, operands: Sequence[ShapedArray], initial: Sequence[Any]) -> None:
+    """Refuse operands that a program cannot combine.
+
+    Raises:
+        TypeError: shapes of operands differ, an initial value is not a scalar of its operand's dtype, or the program
+            takes or gives other types.
+    """
+    for i, (x, v) in enumerate(zip(operands, initial, strict=True)):
+        if x.shape != operands[0].shape:
+            raise TypeError(
+                f"{name}: operands have one shape; operand 0 is {operands[0].str_short()}, operand {i} {x.str_short()}"
+            )
+        if v.ndim or v.dtype != x.dtype:
+            raise TypeError(
+                f"{name}: the initial value of operand {i}, which is {x.str_short()}, has to be a scalar of its dtype, "
+                f"got {v.str_short()}"
+            )
+    refuse_effects(name, program)
+    types = [ShapedArray((), x.dtype) for x in operands]
+    if list(program.in_avals) != types * 2 or [a.strip_weak_type() for a in program.out_avals] != types:
+        raise TypeError(
+            f"{name}: the program takes and gives scalars of the operands' dtypes, "
+            f"{[a.str_short() for a in types]} twice and once"
+        )
+
+
+# -- on arrays -----------------------------------------------------------------------------------------------------
+
+
+def combined(program: ClosedJaxpr, xs: list[Any], ys: list[Any]) -> list[Any]:
+    """The program on each pair of elements of arrays of one shape."""
+    shape = get_aval(xs[0]).shape
+    flat = [reshape(v, (-1,) if get_aval(v).size else (0,)) for v in (*xs, *ys)]
+    size = get_aval(flat[0]).shape[0]
+    outs, dims = batch_flat(jaxpr_as_fun(program), size, flat, [0] * len(flat))
+    return [reshape(move_batch_axis(size, d, 0, out), shape) for out, d in zip(outs, dims, strict=True)]
+
+
+def reduce_by_halves(program: ClosedJaxpr, dimensions: tuple[int, ...], *operands: Any) -> list[Any]:
+    """Operands, then their initial values: neighbours combined, then neighbouring pairs, ...; the initial value last.
+
+    About log2(n) applications of the program, each to many elements at once. Elements stay in their order.
+    """
+    count = len(operands) // 2
+    shape = get_aval(operands[0]).shape
+    others = tuple(i for i in range(len(shape)) if i not in dimensions)
+    rest = tuple(shape[i] for i in others)
+    size = 1
+    for d in dimensions:
+        size *= shape[d]
+    initial = [broadcast_in_dim(_strong(v), rest, ()) for v in operands[count:]]
+    if not size:
+        return initial
+    xs = [reshape(transpose(_strong(x), (*dimensions, *others)), (size, *rest)) for x in operands[:count]]
+    while size > 1:
+        half = size // 2
+        pairs = [[slice_in_dim(x, start, 2 * half, 2) for x in xs] for start in (0, 1)]
+        last = [slice_in_dim(x, 2 * half, size) for x in xs]
+        xs = combined(program, *pairs)
+        if size % 2:
+            xs = [concatenate([x, y], 0) for x, y in zip(xs, last, strict=True)]
+        size -= half
+    return combined(program, initial, [squeeze(x, (0,)) for x in xs])

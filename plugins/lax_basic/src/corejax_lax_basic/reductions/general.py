@@ -1,0 +1,154 @@
+"""`reduce`: the reduction by any associative function of two elements.
+
+Functions that primitives reduce by, with their neutral element, are these primitives: `reduce(x, 0, add, (0,))` is
+`reduce_sum`. Source: StableHLO, `reduce`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from corejax.extend import (
+    ClosedJaxpr,
+    Primitive,
+    ShapedArray,
+    api_boundary,
+    as_array,
+    batch_flat,
+    dtypes,
+    get_aval,
+    impl_rules,
+    jvp_flat,
+    jvp_rules,
+    move_batch_axis,
+    tree,
+)
+from corejax_lax_basic._base.axes import canonical_axes, sequence
+from corejax_lax_basic.conversion.convert import convert_element_type
+from corejax_lax_basic.elementwise.arithmetic import add, max, min, mul
+from corejax_lax_basic.elementwise.logical import bitwise_and, bitwise_or, bitwise_xor
+from corejax_lax_basic.reductions._family import REDUCTIONS, reduced_shape
+from corejax_lax_basic.reductions._program import (
+    check_program,
+    concrete_scalar,
+    operands_and_initial,
+    reduce_by_halves,
+    reduction_program,
+)
+from corejax_lax_basic.reductions.reduce import (
+    reduce_and,
+    reduce_and_p,
+    reduce_max,
+    reduce_max_p,
+    reduce_min,
+    reduce_min_p,
+    reduce_or,
+    reduce_or_p,
+    reduce_prod,
+    reduce_prod_p,
+    reduce_sum,
+    reduce_sum_p,
+    reduce_xor,
+    reduce_xor_p,
+)
+
+__all__ = ["reduce", "reduce_p"]
+
+_MONOIDS: dict[Any, tuple[Callable[..., Any], Primitive]] = {
+    add: (reduce_sum, reduce_sum_p),
+    mul: (reduce_prod, reduce_prod_p),
+    max: (reduce_max, reduce_max_p),
+    min: (reduce_min, reduce_min_p),
+    bitwise_and: (reduce_and, reduce_and_p),
+    bitwise_or: (reduce_or, reduce_or_p),
+    bitwise_xor: (reduce_xor, reduce_xor_p),
+}
+
+
+@api_boundary
+def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], Any], dimensions: Sequence[int]) -> Any:
+    """A reduction over axes by a function of two elements.
+
+    Args:
+        operands: array, or pytree of arrays of one shape.
+        init_values: a scalar for each of them, neutral to the function: how often it enters is not specified.
+        computation: function of two pytrees of scalars, as `operands`, to one. It has to be associative; it need not be
+            commutative.
+        dimensions: the axes.
+
+    Returns:
+        Arrays without the axes, of the operands' dtypes.
+
+    Raises:
+        TypeError: types of operands, initial values and the function's result do not fit, or it is not a function.
+        ValueError: the structures differ, there is no array, or an axis does not exist or is given twice.
+        NotImplementedError: the function closes over a value that is being traced.
+    """
+    xs, initial, treedef = operands_and_initial("reduce", operands, init_values)
+    axes = tuple(
+        sorted(canonical_axes(sequence(dimensions, "reduce: dimensions"), get_aval(xs[0]).ndim, "reduce: axis"))
+    )
+    monoid = _monoid(computation, xs, initial)
+    if monoid is not None:
+        out = monoid(xs[0], axes)
+        strong = get_aval(out).weak_type and not get_aval(initial[0]).weak_type
+        return tree.tree_unflatten(treedef, [convert_element_type(out, get_aval(out).dtype) if strong else out])
+    program = reduction_program("reduce", computation, [get_aval(x) for x in xs], treedef)
+    return tree.tree_unflatten(treedef, reduce_p.bind(*xs, *initial, jaxpr=program, dimensions=axes))
+
+
+def _monoid(computation: Any, xs: list[Any], initial: list[Any]) -> Callable[..., Any] | None:
+    """The reduction that a function and its neutral element are."""
+    try:
+        found = _MONOIDS.get(computation)
+    except TypeError:  # not hashable
+        return None
+    if found is None or len(xs) != 1:
+        return None
+    function, primitive = found
+    aval, value = get_aval(xs[0]), concrete_scalar(initial[0])
+    if value is None or (dtypes.is_bool(aval.dtype) and computation in (add, mul)):
+        return None
+    return function if value == REDUCTIONS[primitive].neutral(aval.dtype) else None
+
+
+# -- rules -------------------------------------------------------------------------------------------------------
+
+
+def _abstract_eval(*avals: ShapedArray, jaxpr: ClosedJaxpr, dimensions: tuple[int, ...]) -> list[ShapedArray]:
+    count = len(avals) // 2
+    if not count or len(avals) % 2:
+        raise TypeError(f"reduce: takes operands and as many initial values, got {len(avals)} altogether")
+    check_program("reduce", jaxpr, avals[:count], avals[count:])
+    shape = reduced_shape("reduce", avals[0], dimensions)
+    return [ShapedArray(shape, a.dtype) for a in avals[:count]]
+
+
+def _jvp(primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, dimensions: tuple[int, ...]) -> Any:
+    return jvp_flat(lambda *xs: reduce_by_halves(jaxpr, dimensions, *xs), primals, tangents)
+
+
+def _vmap(axis_size: int, vals: Any, dims: Any, *, jaxpr: ClosedJaxpr, dimensions: tuple[int, ...]) -> Any:
+    count = len(vals) // 2
+    if any(d is not None for d in dims[count:]):
+        return batch_flat(lambda *xs: reduce_by_halves(jaxpr, dimensions, *xs), axis_size, vals, dims)
+    xs = [move_batch_axis(axis_size, d, 0, x) for x, d in zip(vals[:count], dims[:count], strict=True)]
+    outs = reduce_p.bind(*xs, *vals[count:], jaxpr=jaxpr, dimensions=tuple(d + 1 for d in dimensions))
+    return outs, [0] * count
+
+
+reduce_p = Primitive(
+    "reduce",
+    multiple_results=True,
+    tags=("higher_order",),
+    abstract_eval=_abstract_eval,
+    vmap=_vmap,
+    doc="A reduction over axes by a program of two elements.",
+)
+jvp_rules.register(reduce_p, _jvp, symbolic_zeros=True)
+
+
+@impl_rules.register(reduce_p, device=True)
+def _impl(*arrays: Any, jaxpr: ClosedJaxpr, dimensions: tuple[int, ...]) -> list[Any]:
+    return [as_array(x) for x in reduce_by_halves(jaxpr, dimensions, *arrays)]

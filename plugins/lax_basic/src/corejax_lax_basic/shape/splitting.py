@@ -1,0 +1,208 @@
+"""`split`, `unstack` and `stack`: an array as parts along an axis, and parts as an array."""
+
+from __future__ import annotations
+
+import builtins
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import (
+    Primitive,
+    ShapedArray,
+    deflinear,
+    get_aval,
+    is_undef_primal,
+    jvp_rules,
+    move_batch_axis,
+    transpose_rules,
+    zero_cotangent,
+)
+from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.axes import Ints, canonical_axis, ints, sequence
+from corejax_lax_basic.shape.joining import concatenate
+
+__all__ = ["split", "split_p", "stack", "stack_p", "unstack", "unstack_p"]
+
+
+def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
+    """Consecutive parts along an axis.
+
+    Args:
+        operand: the array.
+        sizes: of the parts; they add up to that of the axis.
+        axis: the axis.
+
+    Raises:
+        TypeError: a size is not an integer.
+        ValueError: the sizes are negative or do not add up, or there is no such axis.
+    """
+    along = canonical_axis(axis, get_aval(operand).ndim, "split: axis")
+    return split_p.bind(operand, sizes=ints(sizes, "sizes"), axis=along)  # type: ignore[no-any-return]
+
+
+def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
+    """The parts at each index of an axis, without that axis.
+
+    Raises:
+        ValueError: there is no such axis.
+    """
+    return tuple(unstack_p.bind(x, axis=canonical_axis(axis, get_aval(x).ndim, "unstack: axis")))
+
+
+def stack(operands: Sequence[Any], axis: int = 0) -> Any:
+    """Arrays of one shape and dtype joined along a new axis.
+
+    Raises:
+        TypeError: dtypes or shapes differ.
+        ValueError: there is no operand, or no such axis in the result.
+    """
+    operands = sequence(operands, "stack: operands")
+    if not operands:
+        raise ValueError("stack needs at least one operand, got none")
+    return stack_p.bind(*operands, axis=canonical_axis(axis, get_aval(operands[0]).ndim + 1, "stack: axis"))
+
+
+# -- split -------------------------------------------------------------------------------------------------------
+
+
+def _split_impl(x: Any, *, sizes: Ints, axis: int) -> list[Any]:
+    whole = (builtins.slice(None),) * axis
+    ends = [0, *itertools.accumulate(sizes)]
+    return [x[(*whole, builtins.slice(a, b))] for a, b in itertools.pairwise(ends)]
+
+
+@takes("split", 1)
+def _split_abstract_eval(x: ShapedArray, *, sizes: Ints, axis: int) -> list[ShapedArray]:
+    if not 0 <= axis < x.ndim:
+        raise ValueError(f"split: axis {axis} is not an axis of {x.str_short()}")
+    if any(size < 0 for size in sizes) or sum(sizes) != x.shape[axis]:
+        raise ValueError(
+            f"split: sizes {sizes} are not negative and add up to the size of axis {axis} of {x.str_short()}; "
+            f"their sum is {sum(sizes)}"
+        )
+    return [x.update(shape=(*x.shape[:axis], size, *x.shape[axis + 1 :])) for size in sizes]
+
+
+def _split_transpose(cts: Any, x: Any, *, sizes: Ints, axis: int) -> list[Any]:
+    if all(ct is None for ct in cts):
+        return [None]
+    avals = split_p.abstract((x.aval,), {"sizes": sizes, "axis": axis})
+    parts = [zero_cotangent(aval) if ct is None else ct for ct, aval in zip(cts, avals, strict=True)]
+    return [concatenate(parts, axis)]
+
+
+def _split_vmap(axis_size: int, vals: Any, dims: Any, *, sizes: Ints, axis: int) -> Any:
+    (x,), (d,) = vals, dims
+    return split_p.bind(x, sizes=sizes, axis=axis + (axis >= d)), [d] * len(sizes)
+
+
+split_p = Primitive(
+    "split",
+    multiple_results=True,
+    linear_in=(0,),
+    tags=("linear", "structural"),
+    impl=_split_impl,
+    abstract_eval=_split_abstract_eval,
+    vmap=_split_vmap,
+    doc="Consecutive parts along an axis, of the given sizes.",
+)
+
+
+# -- unstack -----------------------------------------------------------------------------------------------------
+
+
+def _unstack_impl(x: Any, *, axis: int) -> list[Any]:
+    return list(np.moveaxis(x, axis, 0))
+
+
+@takes("unstack", 1)
+def _unstack_abstract_eval(x: ShapedArray, *, axis: int) -> list[ShapedArray]:
+    if not 0 <= axis < x.ndim:
+        raise ValueError(f"unstack: axis {axis} is not an axis of {x.str_short()}")
+    return [x.update(shape=(*x.shape[:axis], *x.shape[axis + 1 :]))] * x.shape[axis]
+
+
+def _unstack_transpose(cts: Any, x: Any, *, axis: int) -> list[Any]:
+    if all(ct is None for ct in cts):
+        return [None]
+    avals = unstack_p.abstract((x.aval,), {"axis": axis})
+    return [
+        stack([zero_cotangent(aval) if ct is None else ct for ct, aval in zip(cts, avals, strict=True)], axis),
+    ]
+
+
+def _unstack_vmap(axis_size: int, vals: Any, dims: Any, *, axis: int) -> Any:
+    (x,), (d,) = vals, dims
+    outs = unstack_p.bind(x, axis=axis + (axis >= d))
+    return outs, [d - (d > axis)] * len(outs)
+
+
+unstack_p = Primitive(
+    "unstack",
+    multiple_results=True,
+    linear_in=(0,),
+    tags=("linear", "structural"),
+    impl=_unstack_impl,
+    abstract_eval=_unstack_abstract_eval,
+    vmap=_unstack_vmap,
+    doc="The parts at each index of an axis, without that axis.",
+)
+
+
+def _linear(primitive: Primitive, transpose: Any) -> None:
+    """The derivative of a linear primitive with several results is itself."""
+
+    def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+        outs = primitive.bind(*primals, **params)
+        (t,) = tangents
+        return outs, [None] * len(outs) if t is None else primitive.bind(t, **params)
+
+    jvp.__name__ = f"{primitive.name}_jvp"
+    jvp_rules.register(primitive, jvp, symbolic_zeros=True)
+    transpose_rules.register(primitive, transpose, symbolic_zeros=True)
+
+
+_linear(split_p, _split_transpose)
+_linear(unstack_p, _unstack_transpose)
+
+
+# -- stack -------------------------------------------------------------------------------------------------------
+
+
+@takes("stack", 1, at_least=True)
+def _stack_abstract_eval(*avals: ShapedArray, axis: int) -> ShapedArray:
+    first = avals[0]
+    for i, aval in enumerate(avals):
+        if (aval.shape, aval.dtype) != (first.shape, first.dtype):
+            raise TypeError(
+                f"stack: operands have one shape and dtype; operand 0 is {first.str_short()}, "
+                f"operand {i} is {aval.str_short()}"
+            )
+    if not 0 <= axis <= first.ndim:
+        raise ValueError(f"stack: axis {axis} is not an axis of the result, which has {first.ndim + 1}")
+    shape = (*first.shape[:axis], len(avals), *first.shape[axis:])
+    return ShapedArray(shape, first.dtype, all(a.weak_type for a in avals))
+
+
+def _stack_transpose(ct: Any, *operands: Any, axis: int) -> list[Any]:
+    parts = unstack(ct, axis)
+    return [part if is_undef_primal(x) else None for part, x in zip(parts, operands, strict=True)]
+
+
+def _stack_vmap(axis_size: int, vals: Any, dims: Any, *, axis: int) -> Any:
+    moved = [move_batch_axis(axis_size, d, 0, x) for x, d in zip(vals, dims, strict=True)]
+    return stack_p.bind(*moved, axis=axis + 1), 0
+
+
+stack_p = Primitive(
+    "stack",
+    tags=("linear", "structural"),
+    impl=lambda *xs, axis: np.stack(xs, axis),
+    abstract_eval=_stack_abstract_eval,
+    vmap=_stack_vmap,
+    doc="Arrays joined along a new axis.",
+)
+deflinear(stack_p, _stack_transpose)

@@ -1,0 +1,63 @@
+"""`tile`: an array repeated as a whole along its axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Primitive, ShapedArray, UndefPrimal, deflinear
+from corejax_lax_basic._base import by_name
+from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.axes import Ints, ints
+from corejax_lax_basic.shape.rearranging import reshape
+
+__all__ = ["tile", "tile_p"]
+
+
+def tile(operand: Any, reps: Sequence[int]) -> Any:
+    """An array repeated along its axes.
+
+    Args:
+        operand: the array.
+        reps: how often, for each axis; not negative.
+
+    Raises:
+        TypeError: there is not one integer for each axis.
+        ValueError: one is negative.
+    """
+    return tile_p.bind(operand, reps=ints(reps, "reps"))
+
+
+@takes("tile", 1)
+def _abstract_eval(x: ShapedArray, *, reps: Ints) -> ShapedArray:
+    if len(reps) != x.ndim:
+        raise TypeError(f"tile: reps has an entry for each axis of {x.str_short()}, got {reps}")
+    if any(r < 0 for r in reps):
+        raise ValueError(f"tile: reps are not negative, got {reps} for {x.str_short()}")
+    return x.update(shape=tuple(map(math.prod, zip(x.shape, reps, strict=True))))
+
+
+def _transpose(ct: Any, x: UndefPrimal, *, reps: Ints) -> list[Any]:
+    """The sum over the copies."""
+    split = reshape(ct, tuple(d for pair in zip(reps, x.aval.shape, strict=True) for d in pair))
+    return [by_name.reduce_sum(split, tuple(range(0, 2 * len(reps), 2)))]
+
+
+def _vmap(axis_size: int, vals: Any, dims: Any, *, reps: Ints) -> Any:
+    (x,), (d,) = vals, dims
+    return tile_p.bind(x, reps=(*reps[:d], 1, *reps[d:])), d
+
+
+tile_p = Primitive(
+    "tile",
+    linear_in=(0,),
+    tags=("linear", "structural"),
+    impl=lambda x, *, reps: np.tile(x, reps),
+    abstract_eval=_abstract_eval,
+    vmap=_vmap,
+    doc="An array repeated as a whole along its axes.",
+)
+deflinear(tile_p, _transpose)

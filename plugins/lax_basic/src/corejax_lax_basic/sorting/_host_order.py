@@ -1,0 +1,119 @@
+"""Order on the host: elements as unsigned integers in the same order, and permutations that sort."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import dtypes
+from corejax_lax_basic._base.small_ints import SMALL_INT_BYTES
+
+Host = np.ndarray[Any, Any]
+
+_FLOATS = frozenset(map(np.dtype, (np.float16, np.float32, np.float64)))
+_INTEGERS = frozenset(map(np.dtype, "?bBhHiIlLqQ"))
+_SMALL = 512  # elements below which NumPy's own stable sort is faster
+_LONG = 4096  # elements of an axis that a part is looked for in first
+
+
+def numpy_own(x: Host) -> Host:
+    """Elements in a dtype that NumPy sorts by itself; narrower floats and integers are widened, which keeps order."""
+    dtype = x.dtype
+    if dtype in _FLOATS or dtype in _INTEGERS or dtypes.is_complex(dtype):
+        return x
+    if dtypes.is_float(dtype):
+        return x.astype(np.float32)
+    return x.astype(SMALL_INT_BYTES[dtype])
+
+
+def ordinals(x: Host, zeros_equal: bool) -> Host:
+    """Unsigned integers in the order of the elements, which are not complex.
+
+    Args:
+        x: boolean, integer or floating-point array.
+        zeros_equal: whether both zeros are equal, and all NaNs are, last; else -NaN comes first, then -0.0 before 0.0,
+            and NaN last (the total order of IEEE 754, as StableHLO's TOTALORDER has it).
+    """
+    if not x.ndim:
+        return ordinals(x[None], zeros_equal)[0]
+    name = x.dtype.name
+    x = numpy_own(x)
+    if name.endswith("fnuz") and not zeros_equal:  # there is one NaN, whose sign means nothing
+        x = np.where(np.isnan(x), np.abs(x), x)
+    unsigned = np.dtype(f"u{x.dtype.itemsize}")
+    if x.dtype.kind in "bu":
+        return x.view(unsigned)
+    sign = unsigned.type(1 << (8 * unsigned.itemsize - 1))
+    if x.dtype.kind == "i":
+        return x.view(unsigned) ^ sign
+    if zeros_equal:
+        x = x + x.dtype.type(0)  # makes -0.0 0.0
+    signed = np.dtype(f"i{x.dtype.itemsize}")
+    # All bits of negative numbers are inverted, the sign of the others.
+    mask = (x.view(signed) >> signed.type(8 * signed.itemsize - 1)).view(unsigned) | sign
+    out = np.bitwise_xor(x.view(unsigned), mask, out=mask)
+    if zeros_equal and (nan := x != x).any():
+        out[nan] = np.iinfo(unsigned).max
+    return out
+
+
+def numbered(keys: Host) -> Host:
+    """Keys of at most 32 bits and the places along the last axis in one integer: both are sorted by one fast sort."""
+    out = keys.astype(np.uint64)
+    out <<= np.uint64(32)
+    out |= np.arange(keys.shape[-1], dtype=np.uint64)
+    return out
+
+
+def places(packed: Host) -> Host:
+    """The places in what `numbered` gives."""
+    return (packed & np.uint64(0xFFFFFFFF)).astype(np.intp)
+
+
+def sorting_order(keys: Sequence[Host], axis: int, stable: bool) -> Host:
+    """The permutation along an axis that sorts by the first key, equals by the second one, ...
+
+    Zeros of both signs are equal, and NaNs are, which come last; complex numbers are ordered by their real parts first.
+    """
+    if len(keys) > 1:
+        return np.lexsort([numpy_own(k) for k in reversed(keys)], axis=axis)
+    (key,) = keys
+    if key.size < _SMALL or key.dtype.itemsize != 4 or key.shape[axis] >= 1 << 32:  # of 16 bits it is a radix sort
+        return np.argsort(numpy_own(key), axis=axis, kind="stable" if stable or key.dtype.kind == "c" else None)
+    packed = numbered(ordinals(np.moveaxis(key, axis, -1), True))
+    packed.sort(axis=-1)
+    return np.moveaxis(places(packed), -1, axis)
+
+
+def sorted_alone(x: Host, axis: int) -> Host:
+    """`x` sorted along an axis; zeros of both signs keep their order, NaNs come last."""
+    own = numpy_own(x)
+    kind, bits = own.dtype.kind, 8 * own.dtype.itemsize
+    stable = own.size < _SMALL or kind == "c" or (kind != "f" and bits <= 16)  # of 16 bits it is a radix sort
+    if not stable and kind == "f":  # NumPy's fast sort does not keep signs of zeros
+        signs = np.signbit(own[own == 0])
+        stable = bool(signs.any()) and not signs.all()
+    out = np.sort(own, axis=axis, kind="stable" if stable else None)
+    return out if out.dtype == x.dtype else out.astype(x.dtype)
+
+
+def greatest(x: Host, k: int) -> Host:
+    """Places of the `k` greatest elements along the last axis, the greatest first in the total order; ties in order."""
+    keys = ~ordinals(x, False)
+    size = keys.shape[-1]
+    if size >= _LONG and 0 < k < size // 4:
+        rows = [_least_of_row(row, k) for row in keys.reshape(-1, size)]
+        return np.array(rows, np.intp).reshape(*keys.shape[:-1], k)
+    if keys.dtype.itemsize > 4:
+        return np.argsort(keys, axis=-1, kind="stable")[..., :k]
+    packed = numbered(keys)
+    packed.sort(axis=-1)
+    return places(packed)[..., :k]
+
+
+def _least_of_row(keys: Host, k: int) -> Host:
+    """Places of the `k` least elements of a long vector, in order: of those up to the one that is last of them."""
+    found = np.flatnonzero(keys <= np.partition(keys, k - 1)[k - 1])
+    return found[np.argsort(keys[found], kind="stable")[:k]]

@@ -1,0 +1,115 @@
+"""`sort`: arrays sorted along an axis by one or more of them.
+
+    sort : (a[*s], b[*s], ...) -> (a[*s], b[*s], ...)
+
+Floats are in the order of numbers, both zeros equal and every NaN after inf; complex numbers by their real parts,
+equal ones by their imaginary parts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Primitive, ShapedArray, get_aval, jvp_rules, move_batch_axis
+from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.axes import canonical_axis, integer
+from corejax_lax_basic.creation.iota import broadcasted_iota
+from corejax_lax_basic.sorting._host_order import sorted_alone, sorting_order
+from corejax_lax_basic.sorting._taking import take_along
+
+__all__ = ["sort", "sort_key_val", "sort_p"]
+
+
+def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+    """An array sorted along an axis; or several arrays, by the first `num_keys` of them.
+
+    Args:
+        operand: an array, or a sequence of arrays of one shape.
+        dimension: the axis.
+        is_stable: whether elements with equal keys stay in order.
+        num_keys: how many operands are keys: sorted by the first, equals by the second, and so on. All operands are
+            permuted alike.
+
+    Returns:
+        The sorted array, or a tuple of arrays.
+
+    Raises:
+        TypeError: there is no operand, or the shapes differ.
+        ValueError: `num_keys` does not fit, or there is no such axis.
+    """
+    if not isinstance(operand, tuple | list):
+        if num_keys != 1:
+            raise ValueError(f"sort: num_keys is 1 for one operand, got {num_keys}")
+        axis = canonical_axis(dimension, get_aval(operand).ndim, "sort: dimension")
+        return sort_p.bind(operand, dimension=axis, is_stable=bool(is_stable), num_keys=1)[0]
+    if not operand:
+        raise TypeError("sort takes at least one operand, got none")
+    axis = canonical_axis(dimension, get_aval(operand[0]).ndim, "sort: dimension")
+    return tuple(
+        sort_p.bind(*operand, dimension=axis, is_stable=bool(is_stable), num_keys=integer(num_keys, "num_keys"))
+    )
+
+
+def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
+    """`keys` sorted along an axis, and `values`, of their shape, permuted in the same way.
+
+    Raises:
+        TypeError: the shapes differ.
+        ValueError: there is no such axis.
+    """
+    first, second = sort((keys, values), dimension, is_stable)
+    return first, second
+
+
+# -- rules -------------------------------------------------------------------------------------------------------
+
+
+def _impl(*arrays: Any, dimension: int, is_stable: bool, num_keys: int) -> list[Any]:
+    if len(arrays) == 1:
+        return [sorted_alone(arrays[0], dimension)]
+    order = sorting_order(arrays[:num_keys], dimension, is_stable)
+    if arrays[0].ndim == 1:
+        return [x[order] for x in arrays]
+    return [np.take_along_axis(x, order, dimension) for x in arrays]
+
+
+@takes("sort", 1, at_least=True)
+def _abstract_eval(*avals: ShapedArray, dimension: int, is_stable: bool, num_keys: int) -> list[ShapedArray]:
+    first = avals[0]
+    for i, aval in enumerate(avals):
+        if aval.shape != first.shape:
+            raise TypeError(
+                f"sort: operands have one shape; operand 0 is {first.str_short()}, operand {i} is {aval.str_short()}"
+            )
+    if not 0 <= dimension < first.ndim:
+        raise ValueError(f"sort: dimension {dimension} is not an axis of {first.str_short()}")
+    if not 1 <= num_keys <= len(avals):
+        raise ValueError(f"sort: num_keys is between 1 and the number of operands, {len(avals)}; got {num_keys}")
+    return list(avals)
+
+
+def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    """Tangents are permuted as the operands are: by the places, sorted along with them."""
+    axis = params["dimension"]
+    places = broadcasted_iota(np.int32, get_aval(primals[0]).shape, axis)
+    *outs, order = sort_p.bind(*primals, places, **params)
+    return outs, [None if t is None else take_along(t, order, axis) for t in tangents]
+
+
+def _vmap(axis_size: int, vals: Any, dims: Any, *, dimension: int, **params: Any) -> Any:
+    batch = next(d for d in dims if d is not None)
+    moved = [move_batch_axis(axis_size, d, batch, x) for x, d in zip(vals, dims, strict=True)]
+    return sort_p.bind(*moved, dimension=dimension + (dimension >= batch), **params), [batch] * len(moved)
+
+
+sort_p = Primitive(
+    "sort",
+    multiple_results=True,
+    impl=_impl,
+    abstract_eval=_abstract_eval,
+    vmap=_vmap,
+    doc="Arrays sorted along an axis by the first `num_keys` of them; NaN last, zeros of both signs equal.",
+)
+jvp_rules.register(sort_p, _jvp, symbolic_zeros=True)

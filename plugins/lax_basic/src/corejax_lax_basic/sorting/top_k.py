@@ -1,0 +1,240 @@
+"""`top_k`: the greatest elements along an axis and their places; `approx_max_k` and `approx_min_k`.
+
+    top_k : a[*s] -> (a[*s with k], i32[*s with k])
+
+Floats are in their total order, as XLA has it here: NaN is greater than inf, and 0.0 than -0.0.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Primitive, ShapedArray, get_aval, jvp_rules
+from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.axes import canonical_axis, integer
+from corejax_lax_basic._base.type_rules import FLOAT, ORDERED, check_kind
+from corejax_lax_basic.sorting._host_order import greatest
+from corejax_lax_basic.sorting._taking import take_along
+
+__all__ = ["approx_max_k", "approx_min_k", "approx_top_k_p", "top_k", "top_k_p"]
+
+_INDEX = np.dtype(np.int32)
+
+
+def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
+    """The `k` greatest elements along an axis, the greatest first, and their places; equals in order of their places.
+
+    Args:
+        operand: boolean, integer or floating-point array.
+        k: how many, static; at most the size of the axis.
+        axis: the axis.
+
+    Returns:
+        The elements and, as int32, their indices.
+
+    Raises:
+        TypeError: the array is complex, or `k` is not a static integer.
+        ValueError: `k` is negative or exceeds the axis, or there is no such axis.
+    """
+    along = canonical_axis(axis, get_aval(operand).ndim, "top_k: axis")
+    values, indices = top_k_p.bind(operand, k=integer(k, "k"), axis=along)
+    return values, indices
+
+
+def _places(x: Any, k: int, axis: int) -> Any:
+    return np.moveaxis(greatest(np.moveaxis(x, axis, -1), k), -1, axis)
+
+
+def _with_values(x: Any, places: Any, axis: int) -> list[Any]:
+    values = x[places] if x.ndim == 1 else np.take_along_axis(x, places, axis)
+    return [values, places.astype(_INDEX)]
+
+
+def _impl(x: Any, *, k: int, axis: int) -> list[Any]:
+    return _with_values(x, _places(x, k, axis), axis)
+
+
+def _check(name: str, x: ShapedArray, k: int, axis: int) -> None:
+    if not 0 <= axis < x.ndim:
+        raise ValueError(f"{name}: axis {axis} is not an axis of {x.str_short()}")
+    if not 0 <= k <= x.shape[axis]:
+        raise ValueError(f"{name}: k is between 0 and the size of axis {axis} of {x.str_short()}; got k={k}")
+    if x.shape[axis] > 1 << 31:
+        raise ValueError(f"{name}: axis {axis} of {x.str_short()} is too long for int32 indices")
+
+
+def _resized(x: ShapedArray, axis: int, size: int) -> list[ShapedArray]:
+    shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
+    return [x.update(shape=shape), ShapedArray(shape, _INDEX)]
+
+
+@takes("top_k", 1)
+def _abstract_eval(x: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
+    check_kind("top_k", x, ORDERED)
+    _check("top_k", x, k, axis)
+    return _resized(x, axis, k)
+
+
+def _jvp(primals: Any, tangents: Any, *, k: int, axis: int) -> Any:
+    values, places = top_k_p.bind(*primals, k=k, axis=axis)
+    (t,) = tangents
+    return [values, places], [None if t is None else take_along(t, places, axis), None]
+
+
+def _vmap(axis_size: int, vals: Any, dims: Any, *, k: int, axis: int) -> Any:
+    (x,), (d,) = vals, dims
+    return top_k_p.bind(x, k=k, axis=axis + (axis >= d)), [d, d]
+
+
+top_k_p = Primitive(
+    "top_k",
+    multiple_results=True,
+    impl=_impl,
+    abstract_eval=_abstract_eval,
+    vmap=_vmap,
+    doc="The `k` greatest elements along an axis, the greatest first, and their places as int32.",
+)
+jvp_rules.register(top_k_p, _jvp, symbolic_zeros=True)
+
+
+# -- approximate -------------------------------------------------------------------------------------------------
+
+
+def approx_max_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> tuple[Any, Any]:
+    """The `k` greatest elements along an axis and their places, where accelerators may miss some; exact here.
+
+    Args:
+        operand: floating-point array.
+        k: how many, static and positive.
+        reduction_dimension: the axis.
+        recall_target: the share of them that has to be found, in (0, 1].
+        reduction_input_size_override: size of the axis that `recall_target` is about, where the array is a part.
+        aggregate_to_topk: whether there are exactly `k`, in order; else at least `k` candidates.
+
+    Raises:
+        TypeError: the array is not floating-point.
+        ValueError: `k`, the axis or the target does not fit.
+    """
+    return _approximate(
+        operand, k, reduction_dimension, recall_target, True, reduction_input_size_override, aggregate_to_topk
+    )
+
+
+def approx_min_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> tuple[Any, Any]:
+    """The `k` least elements along an axis and their places; otherwise as `approx_max_k`."""
+    return _approximate(
+        operand, k, reduction_dimension, recall_target, False, reduction_input_size_override, aggregate_to_topk
+    )
+
+
+def _approximate(
+    operand: Any, k: int, axis: int, recall: float, is_max_k: bool, override: int, aggregate: bool
+) -> tuple[Any, Any]:
+    name = "approx_max_k" if is_max_k else "approx_min_k"
+    if not isinstance(recall, int | float | np.floating):
+        raise TypeError(f"{name}: recall_target is a number, got {recall!r} of type {type(recall).__name__}")
+    values, indices = approx_top_k_p.bind(
+        operand,
+        k=integer(k, "k"),
+        reduction_dimension=canonical_axis(axis, get_aval(operand).ndim, f"{name}: reduction_dimension"),
+        recall_target=float(recall),
+        is_max_k=is_max_k,
+        reduction_input_size_override=integer(override, "reduction_input_size_override"),
+        aggregate_to_topk=bool(aggregate),
+    )
+    return values, indices
+
+
+_LANES, _CHUNK = 128, 1024  # how accelerators tile an axis among others, and a vector
+
+
+def candidates(size: int, ndim: int, k: int, recall: float, override: int) -> int:
+    """How many elements are left of an axis where candidates are asked for rather than `k` elements.
+
+    Chern et al., TPU-KNN (arXiv:2206.14286), section 5: of `size` elements in `m` bins the greatest of each is kept.
+    """
+    tile = _CHUNK if ndim == 1 else _LANES
+    if size <= tile:
+        return size
+    if k == 1:
+        return tile
+    # How many bins the target asks for, at least a tile and at most all.
+    bins = size if recall == 1 else min(max(int((1 - k) / math.log(recall)), tile), size)
+    halvings = int(math.log2((size if override < 0 else override) // bins))
+    tiles = -(-size // tile)
+    halvings = min(halvings, math.ceil(math.log2(tiles)))
+    return size if halvings == 0 else -(-tiles // (1 << halvings)) * tile
+
+
+@takes("approx_top_k", 1)
+def _approx_abstract_eval(
+    x: ShapedArray,
+    *,
+    k: int,
+    reduction_dimension: int,
+    recall_target: float,
+    is_max_k: bool,
+    reduction_input_size_override: int,
+    aggregate_to_topk: bool,
+) -> list[ShapedArray]:
+    name, axis, override = "approx_top_k", reduction_dimension, reduction_input_size_override
+    check_kind(name, x, FLOAT)
+    _check(name, x, k, axis)
+    if k == 0:
+        raise ValueError(f"{name}: k has to be positive, got 0")
+    if not 0 < recall_target <= 1:
+        raise ValueError(f"{name}: recall_target is in (0, 1], got {recall_target}")
+    size = x.shape[axis]
+    if 0 <= override < size:
+        raise ValueError(f"{name}: reduction_input_size_override {override} is less than the axis, which has {size}")
+    return _resized(x, axis, k if aggregate_to_topk else candidates(size, x.ndim, k, recall_target, override))
+
+
+def _approx_impl(x: Any, *, reduction_dimension: int, is_max_k: bool, **params: Any) -> list[Any]:
+    params |= {"reduction_dimension": reduction_dimension, "is_max_k": is_max_k}
+    shape = approx_top_k_p.abstract((ShapedArray(x.shape, x.dtype),), params)[0].shape
+    axis = reduction_dimension
+    wide = x if x.dtype in (np.float32, np.float64) else x.astype(np.float32)
+    if x.dtype.name.endswith("fnuz"):  # there is one NaN, whose sign means nothing
+        wide = np.where(np.isnan(wide), np.float32(np.nan), wide)
+    return _with_values(x, _places(wide if is_max_k else -wide, shape[axis], axis), axis)
+
+
+def _approx_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    values, places = approx_top_k_p.bind(*primals, **params)
+    (t,) = tangents
+    return [values, places], [None if t is None else take_along(t, places, params["reduction_dimension"]), None]
+
+
+def _approx_vmap(axis_size: int, vals: Any, dims: Any, *, reduction_dimension: int, **params: Any) -> Any:
+    (x,), (d,) = vals, dims
+    axis = reduction_dimension + (reduction_dimension >= d)
+    return approx_top_k_p.bind(x, reduction_dimension=axis, **params), [d, d]
+
+
+approx_top_k_p = Primitive(
+    "approx_top_k",
+    multiple_results=True,
+    impl=_approx_impl,
+    abstract_eval=_approx_abstract_eval,
+    vmap=_approx_vmap,
+    doc="The greatest or least elements along an axis and their places; accelerators may miss some.",
+)
+jvp_rules.register(approx_top_k_p, _approx_jvp, symbolic_zeros=True)

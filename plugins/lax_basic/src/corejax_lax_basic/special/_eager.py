@@ -1,0 +1,138 @@
+"""Impl rules by SciPy, and NumPy's side of the formulas that are written for StableHLO too.
+
+SciPy takes 0.1 s to import, so that is done when such a function is first computed.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax_lax_basic.special import _series
+
+Function = Callable[..., Any]
+_WIDE = np.dtype(np.float64)
+_NATIVE = frozenset({np.dtype(np.float32), _WIDE})
+
+
+@functools.cache
+def scipy_special(name: str) -> Function:
+    """A function of `scipy.special`."""
+    return getattr(importlib.import_module("scipy.special"), name)  # type: ignore[no-any-return]
+
+
+def by_scipy(name: str, amend: Function | None = None) -> Function:
+    """The impl rule that is a ufunc of SciPy's, which computes float32 inside in float64; narrower floats likewise.
+
+    Args:
+        name: the function.
+        amend: given its result and operand, the result with special values that are StableHLO's.
+    """
+
+    def impl(*arrays: Any) -> Any:
+        dtype = arrays[0].dtype
+        if dtype not in _NATIVE:
+            arrays = tuple([x.astype(np.float32) for x in arrays])
+        out = scipy_special(name)(*arrays)
+        if amend is not None:
+            out = amend(out, *arrays)
+        return out if dtype in _NATIVE else np.asarray(out).astype(dtype)
+
+    return impl
+
+
+def zero_at_zero(out: Any, x: Any) -> Any:
+    """What `by_scipy` amends for odd functions: a zero keeps its sign."""
+    return out if x.all() else np.where(x == 0, x, out)
+
+
+def in_float64(f: Function) -> Function:
+    """An impl rule that computes every dtype in float64 and rounds once, at the end."""
+
+    @functools.wraps(f)
+    def impl(*arrays: Any) -> Any:
+        dtype = arrays[0].dtype
+        out = f(*(x.astype(_WIDE, copy=False) for x in np.broadcast_arrays(*arrays)))
+        return np.asarray(out).astype(dtype, copy=False)
+
+    return impl
+
+
+class Arrays:
+    """What formulas are made of, for NumPy arrays of float64; `translations.special` has it for StableHLO."""
+
+    epsilon = _series.DOUBLE
+    where = staticmethod(np.where)
+    exp, log, log1p, expm1 = np.exp, np.log, np.log1p, np.expm1
+    abs, sqrt, floor, power = np.abs, np.sqrt, np.floor, np.power
+
+    def lgamma(self, x: Any) -> Any:
+        """`log|gamma(x)|`."""
+        return scipy_special("gammaln")(x)
+
+    def digamma(self, x: Any) -> Any:
+        """Derivative of `lgamma`; NaN at 0, as at its other poles."""
+        return psi_as_xla(scipy_special("psi")(x), x)
+
+    def zeta(self, s: Any, q: Any) -> Any:
+        """The Hurwitz zeta function; SciPy's adds up a term for each unit by which `q` is negative."""
+        return scipy_special("zeta")(s, q) if (q > 0).all() else _series.zeta(self, s, q)
+
+    def erfc(self, x: Any) -> Any:
+        """`1 - erf(x)`."""
+        return scipy_special("erfc")(x)
+
+    def iterate(
+        self, step: Function, given: Sequence[Any], state: Sequence[Any], limit: int, active: Any
+    ) -> Sequence[Any]:
+        """Apply `step(ops, n, given, state) -> (unfinished, new state)` for n = 1, 2, ... and give the last state.
+
+        Elements of the state stay as they are from where they are finished, so that none depends on its neighbours.
+
+        Args:
+            step: what is done, elementwise.
+            given: arrays that it needs besides.
+            state: arrays of one shape, as those of `given`.
+            limit: the largest `n`.
+            active: where it is done at all.
+        """
+        n = 0
+        while n < limit and active.any():
+            n += 1
+            unfinished, new = step(self, float(n), given, state)
+            if not active.all():
+                new = [np.where(active, after, before) for after, before in zip(new, state, strict=True)]
+            state, active = new, active & unfinished
+        return state
+
+
+ARRAYS = Arrays()
+
+
+# -- what `by_scipy` amends ----------------------------------------------------------------------------------------
+
+
+def gammaln_as_xla(out: Any, x: Any) -> Any:
+    """`lgamma`, infinite at minus infinity, as C's and XLA's; -inf in SciPy, which loses digits about 1 and 2."""
+    if x.dtype == _WIDE:
+        out = _series.log_gamma(ARRAYS, x, out)
+    return np.where(x == -np.inf, x.dtype.type(np.inf), out) if np.isneginf(out).any() else out
+
+
+def psi_as_xla(out: Any, x: Any) -> Any:
+    """`digamma`, NaN at 0, as at the other poles and in XLA; infinite in SciPy, which loses digits about the poles.
+
+    Reflected there (DLMF 5.5.4).
+    """
+    if x.dtype == _WIDE:
+        out = _series.digamma(ARRAYS, x, out)
+        beyond = x - np.round(x)
+        poles = (x < -0.5) & (np.abs(beyond) < 1e-3) & (beyond != 0)
+        if poles.any():
+            y, h = np.where(poles, x, -1.5), np.where(poles, beyond, 0.5)
+            out = np.where(poles, scipy_special("psi")(1.0 - y) - np.pi / np.tan(np.pi * h), out)
+    return np.where(x == 0, x.dtype.type(np.nan), out) if not x.all() else out

@@ -1,0 +1,147 @@
+"""Formulas about the gamma function that others are made of, written for NumPy arrays and StableHLO values.
+
+`ops` is `_eager.ARRAYS` or its counterpart in `translations.special`; values are of float64, and `ops.epsilon` says how
+accurate they have to be. Constants are computed
+when they are first used, from exact rational numbers where that is possible.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+DOUBLE = 2.0**-52
+SINGLE = 2.0**-32  # enough for what is rounded to float32 at the end
+# The positive zero of digamma, 1.46163214496836234126265954232572132846819620400644 (OEIS A030169), in two parts.
+_ROOT_HIGH, _ROOT_LOW = 1.4616321449683622, 9.549995429965697e-17
+
+
+def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+    """`sum(c[i] * x**i)`, by Horner's rule."""
+    out = x * 0.0 + coefficients[-1]
+    for c in coefficients[-2::-1]:
+        out = out * x + c
+    return out
+
+
+def hurwitz_tail(s: int, q: float) -> float:
+    """`sum((q + n)**-s)` over n from 0: 60 terms, and the rest by Euler and Maclaurin's formula (DLMF 25.11.5)."""
+    w = q + 60
+    rest = w ** (1 - s) / (s - 1) + w**-s / 2 + s * w ** (-s - 1) / 12
+    rest += math.perm(s + 4, 5) * w ** (-s - 5) / 30240 - math.perm(s + 2, 3) * w ** (-s - 3) / 720
+    return math.fsum([*((q + n) ** -s for n in range(60)), rest])
+
+
+@functools.cache
+def _near_two() -> tuple[float, ...]:
+    """Coefficients of `lgamma(2 + t) / t`, from DLMF 5.7.3."""
+    return (1 - 0.5772156649015329, *((-1) ** k * hurwitz_tail(k, 2.0) / k for k in range(2, 30)))
+
+
+@functools.cache
+def _near_root() -> tuple[float, ...]:
+    """Coefficients of `digamma(root + h) / h`: its derivatives are zeta functions (DLMF 25.11.12)."""
+    return tuple((-1) ** (k + 1) * hurwitz_tail(k + 1, _ROOT_HIGH) for k in range(1, 26))
+
+
+def log_gamma(ops: Any, x: Any, elsewhere: Any) -> Any:
+    """`log|gamma(x)|`, accurate also where it is small, about 1 and 2; `elsewhere` is its value further away."""
+    near_one, near_two = ops.abs(x - 1.0) <= 0.5, ops.abs(x - 2.0) <= 0.5
+    t = ops.where(near_one, x - 1.0, ops.where(near_two, x - 2.0, 0.0))
+    at_two = t * polynomial(t, _near_two())
+    return ops.where(near_one, at_two - ops.log1p(t), ops.where(near_two, at_two, elsewhere))
+
+
+def log_gamma_1p(ops: Any, t: Any) -> Any:
+    """`log(gamma(1 + t))` for positive `t`, accurate also near 0."""
+    near = t <= 0.5
+    small = ops.where(near, t, 0.0)
+    count = 29 if ops.epsilon == DOUBLE else 16
+    return ops.where(near, small * polynomial(small, _near_two()[:count]) - ops.log1p(small), ops.lgamma(t + 1.0))
+
+
+def digamma(ops: Any, x: Any, elsewhere: Any) -> Any:
+    """Derivative of `log_gamma`, accurate also about its positive zero; `elsewhere` is its value further away."""
+    h = (x - _ROOT_HIGH) - _ROOT_LOW
+    near = ops.abs(h) < 0.25
+    h = ops.where(near, h, 0.0)
+    return ops.where(near, h * polynomial(h, _near_root()), elsewhere)
+
+
+def stirling_rest(x: Any) -> Any:
+    """`lgamma(x)` less `(x - 1/2) log(x) - x + log(2 pi) / 2`, for `x >= 10` (DLMF 5.11.1)."""
+    coefficients = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
+    inverse = 1.0 / x
+    return inverse * polynomial(inverse * inverse, coefficients)
+
+
+def log1p_less(ops: Any, t: Any) -> Any:
+    """`log(1 + t) - t`, accurate also near 0: `log1p(t) = 2 atanh(r)` with `r = t / (2 + t)`."""
+    near = ops.abs(t) < 0.35
+    small = ops.where(near, t, 0.0)
+    r = small / (small + 2.0)
+    y = r * r
+    series = r * (2.0 * y * polynomial(y, [1 / (2 * k + 3) for k in range(13 if ops.epsilon == DOUBLE else 7)]) - small)
+    return ops.where(near, series, ops.log1p(t) - t)
+
+
+_BERNOULLI = [
+    1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330,
+]  # fmt: skip
+
+
+def _positive_zeta(ops: Any, s: Any, q: Any) -> Any:
+    """The Hurwitz zeta function for `s > 1` and `q > 0`: terms, and Euler and Maclaurin's formula (DLMF 25.11.5)."""
+    w, total = q, q * 0.0
+    terms, corrections = (12, 10) if ops.epsilon == DOUBLE else (8, 6)
+    for _ in range(terms):
+        total = total + ops.power(w, 0.0 - s)
+        w = w + 1.0
+    power = ops.power(w, 0.0 - s)
+    rest, factor, inverse = w / (s - 1.0) + 0.5, s / w, 1.0 / (w * w)
+    for k, bernoulli in enumerate(_BERNOULLI[:corrections], 1):
+        rest = rest + factor * (bernoulli / math.factorial(2 * k))
+        factor = factor * (s + float(2 * k - 1)) * (s + float(2 * k)) * inverse
+    out = total + ops.where(power == 0.0, 0.0, power * rest)
+    # Far out all is in the first term, or in the integral.
+    out = ops.where(s > 1e6, ops.power(q, 0.0 - s), out)
+    return ops.where((q > 1e16) & (s <= 1e6), ops.power(q, 1.0 - s) / (s - 1.0), out)
+
+
+def _reflected(ops: Any, n: Any, given: Any, state: Any) -> Any:
+    """What `_positive_zeta` of the broken part of `q` lacks for negative `q`: the terms below zero."""
+    (s, q), (out,) = given, state
+    part = q - ops.floor(q)
+    below = _positive_zeta(ops, s, 1.0 - part) - _positive_zeta(ops, s, 1.0 - q)
+    even = ops.floor(s * 0.5) * 2.0 == s
+    return q > q, (ops.where(even, out + below, out - below),)
+
+
+def zeta(ops: Any, s: Any, q: Any) -> Any:
+    """The Hurwitz zeta function `sum((q + n)**-s)`.
+
+    NaN for `s < 1`, and where terms have no real value or both signs: negative `q` and broken `s`, poles with odd `s`.
+    """
+    negative = q < 0.0
+    sane = ops.where(negative & (q > -1e15), q, 0.0)
+    out = _positive_zeta(ops, s, ops.where(negative, sane - ops.floor(sane), q))
+    (out,) = ops.iterate(_reflected, (s, sane), (out,), 1, sane < 0.0)
+    whole, even = ops.floor(s) == s, ops.floor(s * 0.5) * 2.0 == s
+    at_pole = ops.where(even, math.inf, math.nan)
+    below = ops.where(ops.floor(q) == q, at_pole, ops.where(whole, out, math.nan))
+    out = ops.where(q <= 0.0, below, out)
+    out = ops.where(s == 1.0, math.inf, ops.where(s > 1.0, out, math.nan))
+    return ops.where(q == q, out, math.nan)
+
+
+def polygamma(ops: Any, m: Any, x: Any) -> Any:
+    """The `m`-th derivative of `digamma`: `(-1)**(m+1) m! zeta(m+1, x)` (DLMF 25.11.12); NaN for no such `m`."""
+    factorial = ops.exp(ops.lgamma(m + 1.0))
+    for small in (3, 2, 1):
+        factorial = ops.where(m == float(small), float(math.factorial(small)), factorial)
+    even = ops.floor(m * 0.5) * 2.0 == m
+    size = factorial * ops.zeta(m + 1.0, x)
+    out = ops.where(m == 0.0, ops.digamma(x), ops.where(even, 0.0 - size, size))
+    return ops.where((m >= 0.0) & (ops.floor(m) == m), out, math.nan)

@@ -1,0 +1,50 @@
+"""Modified Bessel functions of the first kind, scaled by `exp(-|x|)`: bessel_i0e bessel_i1e.
+
+    bessel_i0e : f[*s] -> f[*s]
+
+Floating-point, of the operand's shape, dtype and weak type; TypeError for other dtypes. Definitions: DLMF 10.25.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from corejax.extend import dtypes, get_aval
+from corejax_lax_basic._base.derivatives import tangents_with_result
+from corejax_lax_basic._base.type_rules import FLOAT
+from corejax_lax_basic.elementwise._family import constant, unary
+from corejax_lax_basic.elementwise.arithmetic import add, div, mul, sub
+from corejax_lax_basic.elementwise.comparison import gt
+from corejax_lax_basic.elementwise.select import select_n
+from corejax_lax_basic.elementwise.unary import abs, sign
+from corejax_lax_basic.special._eager import by_scipy, zero_at_zero
+
+__all__: list[str] = []  # rows bring their own names
+
+
+def _i0e_jvp(t: Any, out: Any, x: Any) -> Any:
+    """`I0' = I1` (DLMF 10.29.3), and the derivative of the scale; at its kink, 0, that counts as zero."""
+    return mul(sub(bessel_i1e(x), mul(sign(x), out)), t)
+
+
+bessel_i0e, bessel_i0e_p = unary(
+    "bessel_i0e", by_scipy("i0e"), FLOAT, None,
+    tangents_with_result(_i0e_jvp),
+    "`exp(-|x|) I0(x)`, the scaled modified Bessel function of order 0; floating-point.",
+)  # fmt: skip
+
+
+def _i1e_jvp(t: Any, out: Any, x: Any) -> Any:
+    """`I1' = I0 - I1 / x` (DLMF 10.29.2), and the derivative of the scale; 1/2 at 0."""
+    tiny = constant(x, float(dtypes.finfo(get_aval(x).dtype).eps))
+    usual = gt(abs(x), tiny)
+    y = select_n(usual, tiny, x)
+    slope = sub(bessel_i0e(y), mul(out, add(sign(y), div(constant(x, 1), y))))
+    return mul(select_n(usual, constant(x, 0.5), slope), t)
+
+
+bessel_i1e, bessel_i1e_p = unary(
+    "bessel_i1e", by_scipy("i1e", zero_at_zero), FLOAT, None,
+    tangents_with_result(_i1e_jvp),
+    "`exp(-|x|) I1(x)`, the scaled modified Bessel function of order 1; floating-point.",
+)  # fmt: skip

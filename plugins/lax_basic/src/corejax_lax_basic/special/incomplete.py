@@ -1,0 +1,173 @@
+"""Incomplete gamma and beta functions: igamma igammac igamma_grad_a random_gamma_grad betainc.
+
+    igamma : (f[*s], f[*s]) -> f[*s]
+
+Floating-point operands of one dtype and shape, or scalars beside arrays; TypeError for others. Compiled, all dtypes are
+computed in float64. Definitions: DLMF 8.2 and 8.17.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Primitive, defbroadcasting, defjvp, dtypes, get_aval, nondifferentiable
+from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
+from corejax_lax_basic._base.type_rules import FLOAT, elementwise
+from corejax_lax_basic._promotion import scalars_yield
+from corejax_lax_basic.conversion.convert import convert_element_type
+from corejax_lax_basic.elementwise._family import binary, constant
+from corejax_lax_basic.elementwise.arithmetic import add, div, mul, neg, sub
+from corejax_lax_basic.elementwise.comparison import eq
+from corejax_lax_basic.elementwise.logical import bitwise_and
+from corejax_lax_basic.elementwise.select import select_n
+from corejax_lax_basic.elementwise.unary import exp, log, log1p
+from corejax_lax_basic.special import _incomplete_beta, _incomplete_gamma
+from corejax_lax_basic.special._eager import ARRAYS, by_scipy, in_float64
+from corejax_lax_basic.special.gamma import digamma, lgamma
+
+__all__ = ["betainc", "regularized_incomplete_beta_p"]
+
+_BY_A = nondifferentiable("the second derivative of igamma by its first operand has no rule")
+_BY_PARAMETER = nondifferentiable("the incomplete beta function has no rule for derivatives by its first two operands")
+
+
+def _wide(formula: Callable[..., Any]) -> Callable[..., Any]:
+    """A formula of large terms that cancel, in float32 for narrower floats."""
+
+    @functools.wraps(formula)
+    def computed(*operands: Any) -> Any:
+        dtype = get_aval(operands[0]).dtype
+        if dtypes.finfo(dtype).bits >= 32:
+            return formula(*operands)
+        return convert_element_type(formula(*[convert_element_type(x, np.float32) for x in operands]), dtype)
+
+    return computed
+
+
+def _less_one_times(a: Any, x: Any, logarithm: Any, root: float) -> Any:
+    """`(a - 1) logarithm(x)`, and 0 for `a = 1` where the logarithm, at its root, is minus infinity."""
+    one = constant(a, 1)
+    neither = bitwise_and(eq(a, one), eq(x, constant(x, root)))
+    return mul(sub(a, one), logarithm(select_n(neither, x, constant(x, 0.5))))
+
+
+# -- gamma ---------------------------------------------------------------------------------------------------------
+
+
+@_wide
+def _density(a: Any, x: Any) -> Any:
+    """That of the gamma distribution: `x**(a-1) exp(-x) / gamma(a)`."""
+    return exp(sub(sub(_less_one_times(a, x, log, 0.0), x), lgamma(a)))
+
+
+def _where_huge(below: float) -> Callable[..., Any]:
+    """What amends SciPy's results for operands so large that it has NaN: `below` where `x` is less than `a`."""
+
+    def amend(out: Any, a: Any, x: Any) -> Any:
+        lost = np.isnan(out)
+        if lost.any():
+            lost &= (a > 0) & (x > 0) & ~(np.isinf(a) & np.isinf(x))
+            out = np.where(lost, np.where(x < a, below, np.where(x > a, 1 - below, 0.5)).astype(x.dtype), out)
+        return out
+
+    return amend
+
+
+igamma, igamma_p = binary(
+    "igamma", by_scipy("gammainc", _where_huge(0.0)), FLOAT, None,
+    tangents(
+        lambda t, a, x: mul(igamma_grad_a(a, x), t),
+        lambda t, a, x: mul(_density(a, x), t),
+    ),
+    """The regularised lower incomplete gamma function `P(a, x)`, from 0 at `x = 0` to 1; floating-point.
+
+    NaN for negative operands, and where both are zero or both infinite.
+    """,
+    "a x",
+)  # fmt: skip
+
+igammac, igammac_p = binary(
+    "igammac", by_scipy("gammaincc", _where_huge(1.0)), FLOAT, None,
+    tangents(
+        lambda t, a, x: mul(neg(igamma_grad_a(a, x)), t),
+        lambda t, a, x: mul(neg(_density(a, x)), t),
+    ),
+    "The regularised upper incomplete gamma function, `1 - igamma(a, x)`, accurate also where small; floating-point.",
+    "a x",
+)  # fmt: skip
+
+
+def _score(a: Any, x: Any) -> Any:
+    """Derivative of the logarithm of the density by `a`."""
+    return sub(log(x), digamma(a))
+
+
+igamma_grad_a, igamma_grad_a_p = binary(
+    "igamma_grad_a", in_float64(lambda a, x: _incomplete_gamma.derivative_by_a(ARRAYS, a, x)), FLOAT, None,
+    tangents(_BY_A, lambda t, a, x: mul(mul(_density(a, x), _score(a, x)), t)),
+    "Derivative of `igamma(a, x)` by `a`; NaN where `a` is not positive or `x` is negative; floating-point.",
+    "a x",
+)  # fmt: skip
+
+
+def _sample_slope(t: Any, out: Any, a: Any, x: Any) -> Any:
+    """Of `-P_a / p`: `-p_a / p`, less the result times `p_x / p = (a-1) / x - 1`."""
+    one = constant(x, 1)
+    growth = sub(div(sub(a, constant(a, 1)), x), one)
+    return mul(neg(add(_score(a, x), mul(out, growth))), t)
+
+
+random_gamma_grad, random_gamma_grad_p = binary(
+    "random_gamma_grad", in_float64(lambda a, x: _incomplete_gamma.sample_derivative(ARRAYS, a, x)), FLOAT, None,
+    tangents_with_result(_BY_A, _sample_slope),
+    """How a sample `x` of the distribution Gamma(a, 1) moves with `a` while its quantile stays; floating-point.
+
+    That is minus the derivative of `igamma(a, x)` by `a` over the density at `x` (Figurnov, Mohamed and Mnih 2018).
+    """,
+    "a x",
+)  # fmt: skip
+
+# -- beta ----------------------------------------------------------------------------------------------------------
+
+
+def betainc(a: Any, b: Any, x: Any) -> Any:
+    """The regularised incomplete beta function `I_x(a, b)`, from 0 at `x = 0` to 1 at `x = 1`; floating-point.
+
+    NaN outside of `a, b >= 0` and `0 <= x <= 1`, and where `a` and `b` are both zero or both infinite. The derivative
+    by `x` is the only one that it has.
+
+    Raises:
+        TypeError: dtypes or shapes disagree.
+    """
+    return regularized_incomplete_beta_p.bind(*scalars_yield(a, b, x))
+
+
+def _amended_betainc(out: Any, a: Any, b: Any, x: Any) -> Any:
+    """By a formula where parameters are so small that SciPy's powers underflow."""
+    lost = (np.minimum(a, b) < 1e-290) & (a > 0) & (b > 0)
+    return np.where(lost, _incomplete_beta.betainc(ARRAYS, a, b, x), out) if lost.any() else out
+
+
+regularized_incomplete_beta_p = Primitive(
+    "regularized_incomplete_beta",
+    impl=in_float64(by_scipy("betainc", _amended_betainc)),
+    abstract_eval=elementwise("regularized_incomplete_beta", 3, FLOAT),
+    tags=("elementwise",),
+    doc="The regularised incomplete beta function of a, b and x.",
+)
+defbroadcasting(regularized_incomplete_beta_p)
+
+
+@_wide
+def _beta_density(a: Any, b: Any, x: Any) -> Any:
+    """That of the beta distribution: `x**(a-1) (1-x)**(b-1) / B(a, b)`."""
+    size = sub(add(lgamma(a), lgamma(b)), lgamma(add(a, b)))
+    powers = add(_less_one_times(b, x, lambda x: log1p(neg(x)), 1.0), _less_one_times(a, x, log, 0.0))
+    return exp(sub(powers, size))
+
+
+defjvp(regularized_incomplete_beta_p, _BY_PARAMETER, _BY_PARAMETER, lambda t, a, b, x: mul(_beta_density(a, b, x), t))

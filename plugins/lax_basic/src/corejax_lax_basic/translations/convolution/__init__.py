@@ -1,0 +1,1 @@
+"""StableHLO of corejax_lax_basic.convolution."""

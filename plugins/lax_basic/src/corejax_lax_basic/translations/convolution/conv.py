@@ -1,0 +1,77 @@
+"""StableHLO of `conv_general_dilated`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import ShapedArray, dtypes, xla_translations
+from corejax_lax_basic._base.small_ints import SMALL_INT_BYTES
+from corejax_lax_basic.convolution.conv import conv_general_dilated_p
+from corejax_lax_basic.translations.linear.dot import precision_text
+
+
+def _numbers(numbers: Any) -> str:
+    """StableHLO's text of dimension numbers: `[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]`."""
+
+    def axes(spec: Any, letters: str) -> str:
+        names = {axis: letters[i] if i < 2 else str(i - 2) for i, axis in enumerate(spec)}
+        return f"[{', '.join(names[i] for i in range(len(spec)))}]"
+
+    lhs, rhs, out = numbers
+    return f"#stablehlo.conv<{axes(lhs, 'bf')}x{axes(rhs, 'oi')}->{axes(out, 'bf')}>"
+
+
+def _attributes(ctx: Any, precision: Any, params: dict[str, Any]) -> str:
+    padding = params["padding"]
+    pads = ", ".join(f"[{low}, {high}]" for low, high in padding)
+    turned = f"array<i1: {', '.join(['false'] * len(padding))}>" if padding else "array<i1>"
+    return (
+        f"batch_group_count = {params['batch_group_count']} : i64, "
+        f"dimension_numbers = {_numbers(params['dimension_numbers'])}, "
+        f"feature_group_count = {params['feature_group_count']} : i64, "
+        f"lhs_dilation = {ctx.i64(params['lhs_dilation'])}, "
+        f"padding = dense<{f'[{pads}]' if padding else ''}> : tensor<{len(padding)}x2xi64>, "
+        f"precision_config = [{precision_text(precision)}], "
+        f"rhs_dilation = {ctx.i64(params['rhs_dilation'])}, "
+        f"window_reversal = {turned}, "
+        f"window_strides = {ctx.i64(params['window_strides'])}"
+    )
+
+
+@xla_translations.register(conv_general_dilated_p)
+def conv_general_dilated(ctx: Any, in_avals: Any, in_vals: Any, *, precision: Any = None, **params: Any) -> Any:
+    """`convolution`, with sums in the preferred element type; four real ones for complex numbers."""
+    lhs, rhs = in_vals
+    out = conv_general_dilated_p.abstract(tuple(in_avals), params)[0]
+    out = ShapedArray(out.shape, out.dtype)
+    if not (lhs.aval.size and rhs.aval.size and out.size):
+        return ctx.full(out, 0)
+    attrs = _attributes(ctx, precision, params)
+    if out.dtype in SMALL_INT_BYTES:  # XLA has no convolutions of these
+        wide = np.dtype(np.int32)
+        lhs, rhs = ctx.convert(lhs, wide), ctx.convert(rhs, wide)
+        return ctx.convert(ctx.op("convolution", lhs, rhs, out=out.update(dtype=wide), attrs=attrs), out.dtype)
+    if not dtypes.is_complex(out.dtype):
+        if ctx.platform == "cpu":  # products are exact in the wider type; GPUs have units for narrow operands
+            lhs, rhs = ctx.convert(lhs, out.dtype), ctx.convert(rhs, out.dtype)
+        return ctx.op("convolution", lhs, rhs, out=out, attrs=attrs)
+    # XLA has no convolution of complex numbers on GPUs, and a slow one on CPUs.
+    part = out.update(dtype=np.dtype(np.float64 if out.dtype == np.complex128 else np.float32))
+
+    def product(a: str, b: str) -> Any:
+        x, y = (_part(ctx, a, lhs, part.dtype), _part(ctx, b, rhs, part.dtype))
+        return ctx.op("convolution", x, y, out=part, attrs=attrs)
+
+    real = ctx.op("subtract", product("real", "real"), product("imag", "imag"), out=part)
+    imag = ctx.op("add", product("real", "imag"), product("imag", "real"), out=part)
+    return ctx.op("complex", real, imag, out=out)
+
+
+def _part(ctx: Any, which: str, x: Any, dtype: np.dtype[Any]) -> Any:
+    """The real or imaginary part of a complex or real value."""
+    if not dtypes.is_complex(x.aval.dtype):
+        return ctx.convert(x, dtype) if which == "real" else ctx.full(x.aval.update(dtype=dtype), 0)
+    own = np.dtype(np.float64 if x.aval.dtype == np.complex128 else np.float32)
+    return ctx.convert(ctx.op(which, x, out=x.aval.update(dtype=own)), dtype)

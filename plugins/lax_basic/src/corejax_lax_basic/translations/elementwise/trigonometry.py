@@ -1,0 +1,72 @@
+"""StableHLO of sinh, cosh and atan2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import dtypes, xla_translations
+from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
+from corejax_lax_basic.elementwise.trigonometry import atan2_p, cosh_p, sinh_p
+from corejax_lax_basic.translations.elementwise._family import compare, expanded
+
+
+def _half_exp(ctx: Any, x: Any) -> tuple[Any, Any]:
+    """`exp(|x|) / 2` and `exp(-|x|) / 2`, of which the first overflows only where a hyperbolic function does."""
+    aval = x.aval
+    size = ctx.op("multiply", ctx.op("abs", x, out=aval), ctx.full(aval, 0.5), out=aval)
+    root = ctx.op("exponential", size, out=aval)
+    grown = ctx.op("multiply", ctx.op("multiply", root, ctx.full(aval, 0.5), out=aval), root, out=aval)
+    return grown, ctx.op("divide", ctx.full(aval, 0.25), grown, out=aval)
+
+
+def _cosh(ctx: Any, x: Any) -> Any:
+    return ctx.op("add", *_half_exp(ctx, x), out=x.aval)
+
+
+def _sinh(ctx: Any, x: Any) -> Any:
+    """Of numbers below 1 by `exp(|x|) - 1`, which has their precision."""
+    aval = x.aval
+    size, one = ctx.op("abs", x, out=aval), ctx.full(aval, 1)
+    large = ctx.op("subtract", *_half_exp(ctx, x), out=aval)
+    less = ctx.op("exponential_minus_one", size, out=aval)
+    both = ctx.op("add", less, ctx.op("divide", less, ctx.op("add", less, one, out=aval), out=aval), out=aval)
+    small = ctx.op("multiply", both, ctx.full(aval, 0.5), out=aval)
+    out = ctx.op("select", compare(ctx, "LT", size, one), small, large, out=aval)
+    return ctx.op("multiply", ctx.op("sign", x, out=aval), out, out=aval)
+
+
+def _hyperbolic(of_real: Any, of_complex: str) -> Any:
+    """A rule that is `of_real`, in float32 at least, and an operation for complex numbers.
+
+    CHLO's operations of real numbers take `exp(x + log(1/2))`, which has an error of |x| ulp.
+    """
+
+    def rule(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+        (x,) = in_vals
+        dtype = x.aval.dtype
+        if dtypes.is_complex(dtype):
+            return ctx.op(of_complex, x, out=x.aval)
+        wide = ctx.convert(x, np.dtype(np.float32)) if dtype in NARROW_FLOATS else x
+        return ctx.convert(of_real(ctx, wide), dtype)
+
+    return rule
+
+
+xla_translations.register(sinh_p, _hyperbolic(_sinh, "chlo.sinh"))
+xla_translations.register(cosh_p, _hyperbolic(_cosh, "chlo.cosh"))
+
+
+@xla_translations.register(atan2_p)
+def _atan2(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+    x, y = expanded(ctx, in_vals)
+    aval = x.aval
+    if not dtypes.is_complex(aval.dtype):
+        return ctx.op("atan2", x, y, out=aval)
+    # `-i log((y + ix) / sqrt(x^2 + y^2))`, step by step as the impl rule.
+    i = ctx.full(aval, 1j)
+    squares = ctx.op("add", ctx.op("multiply", x, x, out=aval), ctx.op("multiply", y, y, out=aval), out=aval)
+    point = ctx.op("add", y, ctx.op("multiply", i, x, out=aval), out=aval)
+    direction = ctx.op("divide", point, ctx.op("sqrt", squares, out=aval), out=aval)
+    return ctx.op("multiply", ctx.full(aval, -1j), ctx.op("log", direction, out=aval), out=aval)

@@ -1,0 +1,96 @@
+"""StableHLO of gathers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import ShapedArray, dtypes, xla_translations
+from corejax_lax_basic.indexing.dimension_numbers import FILL, check_gather
+from corejax_lax_basic.indexing.gather import fill_of, gather_p
+
+
+def signed_indices(ctx: Any, indices: Any, shape: Any) -> Any:
+    """Indices as int32 or int64: what is beyond the range of these is as far outside as its end."""
+    dtype = indices.aval.dtype
+    if dtype == np.uint64:
+        top = ctx.full(indices.aval, np.iinfo(np.int64).max)
+        indices = ctx.op("minimum", indices, top, out=indices.aval)
+    wide = dtype.itemsize > 4 or dtype == np.uint32 or max(shape, default=0) > np.iinfo(np.int32).max
+    return ctx.convert(indices, np.dtype(np.int64 if wide else np.int32))
+
+
+def last_starts(ctx: Any, indices: Any, shape: Any, sizes: Any, axes: Any) -> Any:
+    """For each component of an index, the last position at which a window lies inside the operand."""
+    last = ctx.constant(np.array([shape[d] - sizes[d] for d in axes], indices.aval.dtype))
+    return ctx.broadcast_in_dim(last, indices.aval.shape, (indices.aval.ndim - 1,))
+
+
+def clamped(ctx: Any, indices: Any, last: Any) -> Any:
+    """Indices whose windows lie inside the operand."""
+    return ctx.op("clamp", ctx.full(indices.aval, 0), indices, last, out=indices.aval)
+
+
+def inside(ctx: Any, indices: Any, last: Any) -> Any:
+    """Which windows lie inside the operand: a boolean for each place."""
+    flags = ctx.op(
+        "and",
+        ctx.compare("GE", indices, ctx.full(indices.aval, 0)),
+        ctx.compare("LE", indices, last),
+        out=indices.aval.update(dtype=dtypes.bool_),
+    )
+    scalar = ShapedArray((), dtypes.bool_)
+    body = ctx.region([scalar, scalar], lambda inner, a, b: inner.op("and", a, b, out=scalar))
+    axis = indices.aval.ndim - 1
+    return ctx.op(
+        "reduce",
+        flags,
+        ctx.full(scalar, True),
+        out=[ShapedArray(indices.aval.shape[:-1], dtypes.bool_)],
+        attrs=f"dimensions = {ctx.i64((axis,))}",
+        regions=[body],
+    )[0]
+
+
+@xla_translations.register(gather_p)
+def gather(
+    ctx: Any,
+    in_avals: Any,
+    in_vals: Any,
+    *,
+    dimension_numbers: Any,
+    slice_sizes: Any,
+    indices_are_sorted: bool,
+    mode: Any,
+    fill_value: Any,
+    **others: Any,
+) -> Any:
+    """`gather`; filled windows are selected afterwards."""
+    x, indices = in_vals
+    aval = ShapedArray(check_gather(x.aval, indices.aval, dimension_numbers, slice_sizes), x.aval.dtype)
+    if not aval.size:
+        return ctx.full(aval, 0)
+    offsets, collapsed, index_map, batching, indices_batching = dimension_numbers
+    indices = signed_indices(ctx, indices, x.aval.shape)
+    mask = None
+    if mode is FILL and index_map:
+        mask = inside(ctx, indices, last_starts(ctx, indices, x.aval.shape, slice_sizes, index_map))
+    numbers = (
+        f"#stablehlo.gather<offset_dims = {list(offsets)}, collapsed_slice_dims = {list(collapsed)}, "
+        f"operand_batching_dims = {list(batching)}, start_indices_batching_dims = {list(indices_batching)}, "
+        f"start_index_map = {list(index_map)}, index_vector_dim = {indices.aval.ndim - 1}>"
+    )
+    flag = "true" if indices_are_sorted else "false"
+    out = ctx.op(
+        "gather",
+        x,
+        indices,
+        out=aval,
+        attrs=f"dimension_numbers = {numbers}, slice_sizes = {ctx.i64(slice_sizes)}, indices_are_sorted = {flag}",
+    )
+    if mask is None:
+        return out
+    places = tuple(d for d in range(aval.ndim) if d not in offsets)
+    mask = ctx.broadcast_in_dim(mask, aval.shape, places)
+    return ctx.op("select", mask, out, ctx.full(aval, fill_of(aval.dtype, fill_value)), out=aval)

@@ -1,0 +1,18 @@
+"""StableHLO of `tile`: new axes for the copies, broadcast and merged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from corejax.extend import xla_translations
+from corejax_lax_basic.shape.tiling import tile_p
+
+
+@xla_translations.register(tile_p)
+def tile(ctx: Any, in_avals: Any, in_vals: Any, *, reps: Any) -> Any:
+    """`broadcast_in_dim` and `reshape`."""
+    (x,) = in_vals
+    shape = x.aval.shape
+    spread = tuple(d for pair in zip(reps, shape, strict=True) for d in pair)
+    copies = ctx.broadcast_in_dim(x, spread, tuple(range(1, 2 * len(shape), 2)))
+    return ctx.reshape(copies, tuple(n * r for n, r in zip(shape, reps, strict=True)))

@@ -1,0 +1,57 @@
+"""StableHLO of `sort`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import ShapedArray, dtypes, xla_translations
+from corejax_lax_basic.sorting.sort import sort_p
+from corejax_lax_basic.translations._widening import orderable, widened
+from corejax_lax_basic.translations.elementwise._family import compare
+from corejax_lax_basic.translations.sorting.total_order import compare_total
+
+
+def _key_parts(ctx: Any, x: Any) -> list[Any]:
+    """A key as values that the total order sorts: both zeros 0.0 and NaNs one NaN; parts of complex numbers."""
+    x = orderable(ctx, x)
+    aval = x.aval
+    if dtypes.is_complex(aval.dtype):
+        real = aval.update(dtype=dtypes.real_dtype_of(aval.dtype))
+        return [part for name in ("real", "imag") for part in _key_parts(ctx, ctx.op(name, x, out=real))]
+    if not dtypes.is_float(aval.dtype):
+        return [x]
+    zero, nan = (ctx.constant(np.array(value, aval.dtype)) for value in (0, np.nan))
+    positive = ctx.op("select", compare(ctx, "EQ", x, zero), zero, x, out=aval)
+    return [ctx.op("select", compare(ctx, "NE", x, x), nan, positive, out=aval)]
+
+
+def _precedes(num_keys: int) -> Any:
+    """The body of a comparator: operands come in pairs."""
+
+    def body(ctx: Any, *pairs: Any) -> Any:
+        flag = ShapedArray((), dtypes.bool_)
+        keys = [[_key_parts(ctx, pairs[2 * i + side]) for i in range(num_keys)] for side in (0, 1)]
+        firsts, seconds = ([part for parts in side for part in parts] for side in keys)
+        out = None
+        for x, y in zip(reversed(firsts), reversed(seconds), strict=True):
+            less = compare_total(ctx, "LT", x, y)
+            if out is not None:
+                ties = ctx.op("and", compare_total(ctx, "EQ", x, y), out, out=flag)
+                less = ctx.op("or", less, ties, out=flag)
+            out = less
+        return out
+
+    return body
+
+
+@xla_translations.register(sort_p)
+def sort(ctx: Any, in_avals: Any, in_vals: Any, *, dimension: int, is_stable: bool, num_keys: int) -> Any:
+    """`sort` with a comparator for the keys."""
+    operands = [widened(ctx, v) for v in in_vals]
+    scalars = [ShapedArray((), v.aval.dtype) for v in operands for _ in range(2)]
+    attrs = f"dimension = {dimension} : i64, is_stable = {str(is_stable).lower()}"
+    outs = [v.aval for v in operands]
+    found = ctx.op("sort", *operands, out=outs, attrs=attrs, regions=[ctx.region(scalars, _precedes(num_keys))])
+    return [ctx.convert(v, aval.dtype) for v, aval in zip(found, in_avals, strict=True)]

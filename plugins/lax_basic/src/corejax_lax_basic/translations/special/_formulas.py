@@ -1,0 +1,198 @@
+"""Formulas on StableHLO values: `_eager.Arrays` for programs, and values with Python's operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import ShapedArray, dtypes
+from corejax_lax_basic.special import _series
+from corejax_lax_basic.translations.elementwise._family import compare, expanded
+
+_WIDE = np.dtype(np.float64)
+
+
+class Formula:
+    """A value of a program under construction, float or bool; a Python number beside it becomes a constant."""
+
+    __slots__ = ("ctx", "value")
+
+    def __init__(self, ctx: Any, value: Any) -> None:
+        self.ctx, self.value = ctx, value
+
+    def like(self, x: Any) -> Any:
+        """The StableHLO value of an operand."""
+        return x.value if isinstance(x, Formula) else self.ctx.full(self.value.aval, x)
+
+    def _op(self, name: str, x: Any, y: Any) -> Formula:
+        x, y = self.like(x), self.like(y)
+        return Formula(self.ctx, self.ctx.op(name, x, y, out=x.aval))
+
+    def _is(self, direction: str, other: Any) -> Formula:
+        return Formula(self.ctx, compare(self.ctx, direction, self.value, self.like(other)))
+
+    def __add__(self, other: Any) -> Formula:
+        return self._op("add", self, other)
+
+    def __radd__(self, other: Any) -> Formula:
+        return self._op("add", other, self)
+
+    def __sub__(self, other: Any) -> Formula:
+        return self._op("subtract", self, other)
+
+    def __rsub__(self, other: Any) -> Formula:
+        return self._op("subtract", other, self)
+
+    def __mul__(self, other: Any) -> Formula:
+        return self._op("multiply", self, other)
+
+    def __rmul__(self, other: Any) -> Formula:
+        return self._op("multiply", other, self)
+
+    def __truediv__(self, other: Any) -> Formula:
+        return self._op("divide", self, other)
+
+    def __rtruediv__(self, other: Any) -> Formula:
+        return self._op("divide", other, self)
+
+    def __and__(self, other: Any) -> Formula:
+        return self._op("and", self, other)
+
+    def __or__(self, other: Any) -> Formula:
+        return self._op("or", self, other)
+
+    def __invert__(self) -> Formula:
+        return Formula(self.ctx, self.ctx.op("not", self.value, out=self.value.aval))
+
+    def __lt__(self, other: Any) -> Formula:
+        return self._is("LT", other)
+
+    def __le__(self, other: Any) -> Formula:
+        return self._is("LE", other)
+
+    def __gt__(self, other: Any) -> Formula:
+        return self._is("GT", other)
+
+    def __ge__(self, other: Any) -> Formula:
+        return self._is("GE", other)
+
+    def __eq__(self, other: Any) -> Formula:  # type: ignore[override]
+        return self._is("EQ", other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _function(name: str) -> Callable[[Any, Formula], Formula]:
+    def f(self: Any, x: Formula) -> Formula:
+        return Formula(x.ctx, x.ctx.op(name, x.value, out=x.value.aval))
+
+    return f
+
+
+class Values:
+    """What formulas are made of, for values of a program; two numbers that `where` chooses between are of float64."""
+
+    def __init__(self, epsilon: float) -> None:
+        self.epsilon = epsilon
+
+    exp, log, log1p = _function("exponential"), _function("log"), _function("log_plus_one")
+    expm1, abs = _function("exponential_minus_one"), _function("abs")
+    sqrt, floor, erfc = _function("sqrt"), _function("floor"), _function("chlo.erfc")
+    _chlo_lgamma, _chlo_digamma = _function("chlo.lgamma"), _function("chlo.digamma")
+
+    def where(self, which: Formula, x: Any, y: Any) -> Formula:
+        """`x` where it is so, else `y`."""
+        aval = next((v.value.aval for v in (x, y) if isinstance(v, Formula)), which.value.aval.update(dtype=_WIDE))
+        x, y = (v.value if isinstance(v, Formula) else which.ctx.full(aval, v) for v in (x, y))
+        return Formula(which.ctx, which.ctx.op("select", which.value, x, y, out=aval))
+
+    def power(self, x: Formula, y: Formula) -> Formula:
+        """`x ** y`."""
+        return x._op("power", x, y)
+
+    def lgamma(self, x: Formula) -> Formula:
+        """`log|gamma(x)|`; CHLO's is not accurate where it is small, which shows in float64 only."""
+        out = self._chlo_lgamma(x)
+        return _series.log_gamma(self, x, out) if self.epsilon == _series.DOUBLE else out
+
+    def digamma(self, x: Formula) -> Formula:
+        """Derivative of `lgamma`; see there."""
+        out = self._chlo_digamma(x)
+        return _series.digamma(self, x, out) if self.epsilon == _series.DOUBLE else out
+
+    def zeta(self, s: Formula, q: Formula) -> Formula:
+        """The Hurwitz zeta function."""
+        return _series.zeta(self, s, q)  # type: ignore[no-any-return]
+
+    def iterate(
+        self, step: Any, given: Sequence[Formula], state: Sequence[Formula], limit: int, active: Formula
+    ) -> Sequence[Formula]:
+        """See `_eager.Arrays.iterate`; a `while` until no element is active, or `limit`."""
+        ctx = active.ctx
+        counter = ShapedArray((), _WIDE)
+        vals = [ctx.full(counter, 0), active.value, *(v.value for v in (*given, *state))]
+
+        def unfinished(ctx: Any, n: Any, active: Any, *rest: Any) -> Any:
+            more = _any(ctx, active)
+            return ctx.op("and", more, compare(ctx, "LT", n, ctx.full(counter, limit)), out=more.aval)
+
+        def body(ctx: Any, n: Any, active: Any, *rest: Any) -> list[Any]:
+            n = ctx.op("add", n, ctx.full(counter, 1), out=counter)
+            going, vals = Formula(ctx, active), [Formula(ctx, v) for v in rest]
+            given_here, before = vals[: len(given)], vals[len(given) :]
+            number = Formula(ctx, ctx.broadcast_in_dim(n, active.aval.shape, ()))
+            more, after = step(self, number, given_here, before)
+            after = [self.where(going, new, old) for new, old in zip(after, before, strict=True)]
+            return [n, (going & more).value, *(v.value for v in (*given_here, *after))]
+
+        types = [v.aval for v in vals]
+        outs = ctx.op("while", *vals, out=types, regions=[ctx.region(types, unfinished), ctx.region(types, body)])
+        return [Formula(ctx, v) for v in outs[2 + len(given) :]]
+
+
+def _any(ctx: Any, x: Any) -> Any:
+    """Whether an element is true."""
+    if not x.aval.ndim:
+        return x
+    scalar = ShapedArray((), x.aval.dtype)
+    region = ctx.region([scalar, scalar], lambda ctx, a, b: ctx.op("or", a, b, out=scalar))
+    attrs = f"dimensions = {ctx.i64(range(x.aval.ndim))}"
+    return ctx.op("reduce", x, ctx.constant(np.False_), out=scalar, attrs=attrs, regions=[region])
+
+
+_FULL, _SHORT = Values(_series.DOUBLE), Values(_series.SINGLE)
+
+
+def operations_for(dtype: np.dtype[Any]) -> Values:
+    """What formulas are made of whose results become values of a dtype."""
+    return _FULL if dtype == _WIDE else _SHORT
+
+
+def formula(f: Callable[..., Formula]) -> Callable[..., Any]:
+    """The translation rule of an elementwise primitive that is `f(ops, *operands)`, computed in float64."""
+
+    def rule(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+        dtype = in_avals[0].dtype
+        operands = [Formula(ctx, ctx.convert(v, _WIDE)) for v in expanded(ctx, in_vals)]
+        return ctx.convert(f(operations_for(dtype), *operands).value, dtype)
+
+    return rule
+
+
+def at_least_float32(f: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """The translation rule of an elementwise primitive that is `f(ctx, x)`, narrow floats in float32."""
+
+    def rule(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+        (x,) = in_vals
+        dtype = x.aval.dtype
+        narrow = dtypes.finfo(dtype).bits < 32
+        return ctx.convert(f(ctx, ctx.convert(x, np.dtype(np.float32)) if narrow else x), dtype)
+
+    return rule
+
+
+def chlo(name: str) -> Callable[..., Any]:
+    """The translation rule of one operation of CHLO."""
+    return at_least_float32(lambda ctx, x: ctx.op(f"chlo.{name}", x, out=x.aval))

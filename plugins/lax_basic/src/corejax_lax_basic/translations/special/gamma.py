@@ -1,0 +1,13 @@
+"""StableHLO of the gamma function's logarithm and its derivatives, and of the Hurwitz zeta function."""
+
+from __future__ import annotations
+
+from corejax.extend import xla_translations
+from corejax_lax_basic.special import _series
+from corejax_lax_basic.special.gamma import digamma_p, lgamma_p, polygamma_p, zeta_p
+from corejax_lax_basic.translations.special._formulas import Values, formula
+
+xla_translations.register(lgamma_p, formula(Values.lgamma))
+xla_translations.register(digamma_p, formula(Values.digamma))
+xla_translations.register(polygamma_p, formula(_series.polygamma))
+xla_translations.register(zeta_p, formula(_series.zeta))

@@ -1,0 +1,58 @@
+"""The operation `reduce_window`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from corejax.extend import ShapedArray
+from corejax_lax_basic.windows.geometry import Ints, Pads, reduce_window_shape_tuple
+
+
+def padding_text(padding: Pads) -> str:
+    """Pairs as an attribute."""
+    pairs = ", ".join(f"[{low}, {high}]" for low, high in padding)
+    return f"dense<{f'[{pairs}]' if pairs else ''}> : tensor<{len(padding)}x2xi64>"
+
+
+def pad_for_windows(ctx: Any, x: Any, value: Any, padding: Pads, base_dilation: Ints) -> Any:
+    """An operand with its padding and dilation made real."""
+    config = [(low, high, d - 1) for (low, high), d in zip(padding, base_dilation, strict=True)]
+    return ctx.pad(x, config, value) if any(map(any, config)) else x
+
+
+def reduce_window(
+    ctx: Any,
+    operands: Sequence[Any],
+    initial: Sequence[Any],
+    body: Callable[..., Any],
+    *,
+    window_dimensions: Ints,
+    window_strides: Ints,
+    padding: Pads,
+    base_dilation: Ints,
+    window_dilation: Ints,
+) -> list[Any]:
+    """`reduce_window` of operands of one shape; `body` combines two scalars of each.
+
+    Dilation of operands and negative padding are made real before: compilers are slow at one and refuse the other.
+    """
+    if any(d > 1 for d in base_dilation) or any(min(pair) < 0 for pair in padding):
+        operands = [pad_for_windows(ctx, x, v, padding, base_dilation) for x, v in zip(operands, initial, strict=True)]
+        padding, base_dilation = ((0, 0),) * len(padding), (1,) * len(padding)
+    shape = reduce_window_shape_tuple(
+        operands[0].aval.shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
+    )
+    outs = [ShapedArray(shape, x.aval.dtype) for x in operands]
+    if not outs[0].size:
+        return [ctx.full(out, 0) for out in outs]
+    if not operands[0].aval.size:  # windows of padding only
+        return [ctx.broadcast_in_dim(v, shape, ()) for v in initial]
+    attrs = (
+        f"base_dilations = {ctx.i64(base_dilation)}, padding = {padding_text(padding)}, "
+        f"window_dilations = {ctx.i64(window_dilation)}, window_dimensions = {ctx.i64(window_dimensions)}, "
+        f"window_strides = {ctx.i64(window_strides)}"
+    )
+    scalars = [ShapedArray((), x.aval.dtype) for x in operands]
+    regions = [ctx.region([*scalars, *scalars], body)]
+    return ctx.op("reduce_window", *operands, *initial, out=outs, attrs=attrs, regions=regions)

@@ -1,0 +1,30 @@
+"""StableHLO of `select_and_scatter` with any programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from corejax.extend import ShapedArray, xla_translations
+from corejax_lax_basic.translations.windows._reduce_window import padding_text
+from corejax_lax_basic.windows.select_and_scatter import select_and_scatter_p
+
+
+@xla_translations.register(select_and_scatter_p)
+def select_and_scatter(
+    ctx: Any, in_avals: Any, in_vals: Any, *, select_jaxpr: Any, scatter_jaxpr: Any, **params: Any
+) -> Any:
+    """`select_and_scatter`, whose regions are the programs."""
+    operand, source, initial = in_vals
+    out = ShapedArray(operand.aval.shape, operand.aval.dtype)
+    if not operand.aval.size or not source.aval.size:
+        return ctx.broadcast_in_dim(initial, out.shape, ())
+    attrs = (
+        f"padding = {padding_text(params['padding'])}, window_dimensions = {ctx.i64(params['window_dimensions'])}, "
+        f"window_strides = {ctx.i64(params['window_strides'])}"
+    )
+    scalar = ShapedArray((), out.dtype)
+    regions = [
+        ctx.region([scalar, scalar], lambda ctx, *vals, program=program: ctx.inline(program, vals))
+        for program in (select_jaxpr, scatter_jaxpr)
+    ]
+    return ctx.op("select_and_scatter", operand, source, initial, out=out, attrs=attrs, regions=regions)

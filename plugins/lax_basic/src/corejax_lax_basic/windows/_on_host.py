@@ -1,0 +1,90 @@
+"""Windows by NumPy: axis after axis, since what reduces them is associative and commutative."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import dtypes
+from corejax_lax_basic.shape.slicing import pad_on_host
+from corejax_lax_basic.windows.geometry import Ints, Pads, count_windows, dilated, dilated_shape
+from corejax_lax_basic.windows.views import windows_view
+
+Combine = Callable[..., Any]
+
+_FEW = 12  # elements of a window that are combined one by one
+
+
+def padded(x: Any, value: Any, padding: Pads, base_dilation: Ints) -> Any:
+    """An array with its padding and dilation."""
+    config = tuple((low, high, d - 1) for (low, high), d in zip(padding, base_dilation, strict=True))
+    return pad_on_host(x, value, padding_config=config) if any(map(any, config)) else x
+
+
+def reduce_windows(x: Any, ufunc: np.ufunc, window: Ints, strides: Ints, dilation: Ints) -> Any:
+    """A reduction of all windows of a padded array."""
+    for axis, (w, s, d) in enumerate(zip(window, strides, dilation, strict=True)):
+        if w > 1 or s > 1:
+            x = _along(x, ufunc, axis, w, s, d)
+    return x
+
+
+def _along(x: Any, ufunc: np.ufunc, axis: int, window: int, stride: int, dilation: int) -> Any:
+    """Windows along one axis: one element after the other, all at once where they share few, or by doubling."""
+    size = x.shape[axis]
+    count = count_windows(size, dilated(window, dilation), stride)
+    lead = (slice(None),) * axis
+
+    def part(y: Any, start: int, n: int, step: int = 1) -> Any:
+        return y[(*lead, slice(start, start + (n - 1) * step + 1 if n else start, step))]
+
+    if window <= _FEW or not count:
+        out = part(x, 0, count, stride).copy()
+        for k in range(1, window):
+            ufunc(out, part(x, k * dilation, count, stride), out=out)
+        return out
+    if count * window <= 4 * size:
+        return ufunc.reduce(windows_view(x, axis, (window,), (stride,), (dilation,)), axis=-1, dtype=x.dtype)
+    every = size - dilated(window, dilation) + 1
+    out, done, power, doubled = None, 0, 1, x
+    while True:
+        if window & power:
+            piece = part(doubled, done * dilation, every)
+            out = piece if out is None else ufunc(out, piece)
+            done += power
+        if done == window:
+            return part(out, 0, count, stride)
+        n = doubled.shape[axis] - power * dilation
+        doubled = ufunc(part(doubled, 0, n), part(doubled, power * dilation, n))
+        power *= 2
+
+
+def offsets(shape: Ints, window: Ints, strides: Ints, dilation: Ints) -> Iterator[tuple[slice, ...]]:
+    """For each place in a window, in row-major order, the elements of a padded array that are there."""
+    counts = [count_windows(n, k, s) for n, k, s in zip(shape, dilated_shape(window, dilation), strides, strict=True)]
+    for place in itertools.product(*map(range, window)):
+        yield tuple(
+            slice(k * d, k * d + (n - 1) * s + 1 if n else k * d, s)
+            for k, d, n, s in zip(place, dilation, counts, strides, strict=True)
+        )
+
+
+def selected(x: Any, window: Ints, strides: Ints, dilation: Ints, greatest: bool) -> Any:
+    """The place in each window of its greatest or least element: the first of equals, the first NaN if there is one."""
+    best: Any = None
+    places: Any = None
+    floats = dtypes.is_float(x.dtype)
+    for k, there in enumerate(offsets(x.shape, window, strides, dilation)):
+        here = x[there]
+        if best is None:
+            best, places = here.copy(), np.zeros(here.shape, np.intp)
+            continue
+        wins = here > best if greatest else here < best
+        if floats:
+            wins |= (here != here) & (best == best)
+        np.copyto(best, here, where=wins)
+        np.copyto(places, k, where=wins)
+    return places

@@ -1,0 +1,103 @@
+"""Diagonals of matrices: taken, and written.
+
+A diagonal of a square matrix is every `n + 1`-th element of its rows put behind each other, so it is a slice, and a
+matrix with one is a vector padded between its elements.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from corejax_lax_basic import lax
+from corejax_numpy.arguments import array_argument, canonical_axis, refuse_out, static_int, strong
+from corejax_numpy.manipulation import ravel
+from corejax_numpy.reductions import sum
+
+
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """A diagonal of the matrices in two axes, along a new last axis.
+
+    Args:
+        a: an array of two axes or more.
+        offset: which diagonal; positive ones lie above the main one.
+        axis1: the rows' axis.
+        axis2: the columns' axis.
+
+    Raises:
+        ValueError: the array has fewer than two axes, an axis does not exist, or they are the same.
+    """
+    return _diagonal("diagonal", a, offset, axis1, axis2)
+
+
+def _diagonal(name: str, a: Any, offset: int, axis1: int, axis2: int) -> Any:
+    x = array_argument(name, a)
+    if x.ndim < 2:
+        raise ValueError(f"{name} takes an array of at least 2 dimensions, got {x.aval.str_short()}")
+    first, second = canonical_axis(axis1, x.ndim, "axis1", name), canonical_axis(axis2, x.ndim, "axis2", name)
+    if first == second:
+        raise ValueError(f"{name}: axis1 and axis2 are two axes, got {axis1} and {axis2} of {x.aval.str_short()}")
+    others = [d for d in range(x.ndim) if d not in (first, second)]
+    if [*others, first, second] != list(range(x.ndim)):
+        x = lax.transpose(x, (*others, first, second))
+    offset = static_int(name, offset, "offset")
+    row, column = max(-offset, 0), max(offset, 0)
+    lead, (rows, columns) = x.shape[:-2], x.shape[-2:]
+    size = max(0, min(rows - row, columns - column))
+    if not size:
+        return lax.full((*lead, 0), 0, x.dtype)
+    if size < max(rows, columns):
+        zeros = (0,) * len(lead)
+        x = lax.slice(x, (*zeros, row, column), (*lead, row + size, column + size))
+    return lax.slice_in_dim(lax.reshape(x, (*lead, size * size)), 0, None, size + 1, axis=-1)
+
+
+def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
+    """Sum of a diagonal of the matrices in two axes.
+
+    Args:
+        a: an array of two axes or more.
+        offset: which diagonal; positive ones lie above the main one.
+        axis1: the rows' axis.
+        axis2: the columns' axis.
+        dtype: dtype of the sum, by default as that of `sum`.
+        out: None; results are new arrays.
+
+    Raises:
+        ValueError: the array has fewer than two axes, an axis does not exist, or they are the same.
+        NotImplementedError: `out` is given.
+    """
+    refuse_out("trace", out)
+    return sum(_diagonal("trace", a, offset, axis1, axis2), -1, dtype)
+
+
+def diag(v: Any, k: int = 0) -> Any:
+    """A diagonal of a matrix, or for a vector the matrix that has it there, and zeros elsewhere.
+
+    Args:
+        v: a matrix or a vector.
+        k: which diagonal; positive ones lie above the main one.
+
+    Raises:
+        ValueError: `v` is neither.
+    """
+    v = array_argument("diag", v)
+    if v.ndim == 2:
+        return _diagonal("diag", v, k, 0, 1)
+    if v.ndim != 1:
+        raise ValueError(f"diag takes a vector or a matrix, got {v.aval.str_short()}")
+    return _with_diagonal(v, static_int("diag", k, "k"))
+
+
+def diagflat(v: Any, k: int = 0) -> Any:
+    """The matrix with the elements of an array on its `k`-th diagonal, zeros elsewhere."""
+    return _with_diagonal(strong(ravel(array_argument("diagflat", v))), static_int("diagflat", k, "k"))
+
+
+def _with_diagonal(v: Any, k: int) -> Any:
+    size = v.shape[0] + abs(k)
+    if not v.shape[0]:
+        return lax.full((size, size), 0, v.dtype)
+    before = max(k, 0) + max(-k, 0) * size
+    after = size * size - before - v.shape[0] - (v.shape[0] - 1) * size
+    flat = lax.pad(v, lax.make_scalar(0, v.dtype, v.aval.weak_type), [(before, after, size)])
+    return lax.reshape(flat, (size, size))

@@ -1,0 +1,170 @@
+"""Elements taken out of arrays, and put into them.
+
+Sizes are static, so what is taken out or put in is known while tracing, or at least how much it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Array, Tracer, dtypes
+from corejax_lax_basic import lax
+from corejax_numpy.arguments import array_argument, canonical_axes, canonical_axis, is_known, known_array, like
+from corejax_numpy.creation import asarray
+from corejax_numpy.manipulation import moveaxis, ravel
+
+
+def _along(x: Any, axis: int, indices: Any) -> Any:
+    return x[(*[slice(None)] * axis, indices)]
+
+
+def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Any:
+    """An array without some of the elements along an axis (of the flattened array, for None).
+
+    Args:
+        arr: the array.
+        obj: which: an integer, a slice, an array of integers, or a boolean mask.
+        axis: the axis.
+        assume_unique_indices: `obj` has no index twice, so that it may be traced: how many go is then known.
+
+    Raises:
+        IndexError: an index that is known is out of bounds.
+        ValueError: `obj` is of another kind, or the mask does not fit the axis.
+        ConcretizationTypeError: `obj` is traced, and may have indices twice.
+    """
+    x = array_argument("delete", arr)
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = canonical_axis(axis, x.ndim, name="delete")
+    size = x.shape[axis]
+    if isinstance(obj, slice):
+        obj = np.arange(size)[obj]
+    if isinstance(obj, Tracer) and obj.aval.ndim <= 1 and assume_unique_indices and dtypes.is_integer(obj.dtype):
+        return _delete_by_data(x, obj, axis)
+    which = known_array("delete", obj, "with `assume_unique_indices=True` indices may be traced")
+    kept = np.ones(size, bool)
+    if which.dtype == bool:
+        if which.shape != (size,):
+            raise ValueError(
+                f"delete: a mask for axis {axis} of {x.aval.str_short()} has shape ({size},), got {which.shape}"
+            )
+        kept = ~which
+    elif which.dtype.kind in "iu" or not which.size:
+        indices = which.astype(int).reshape(-1)
+        if indices.size and not (-size <= indices.min() and indices.max() < size):
+            raise IndexError(f"delete: indices {obj} are out of bounds for axis {axis} of {x.aval.str_short()}")
+        kept[indices] = False
+    else:
+        raise ValueError(f"delete: what goes is named by integers or booleans, got {which.dtype}")
+    return _kept(x, axis, np.flatnonzero(kept))
+
+
+def _kept(x: Any, axis: int, indices: np.ndarray) -> Any:
+    """The elements at increasing indices: one slice, or two joined, where they are as many; else gathered."""
+    cuts = np.flatnonzero(np.diff(indices) != 1) + 1
+    if len(cuts) > 1:
+        return _along(x, axis, indices)
+    runs = [run for run in np.split(indices, cuts) if run.size]
+    parts = [lax.slice_in_dim(x, int(run[0]), int(run[-1]) + 1, axis=axis) for run in runs]
+    if not parts:
+        return lax.slice_in_dim(x, 0, 0, axis=axis)
+    return lax.concatenate(parts, axis) if len(parts) > 1 else parts[0]
+
+
+def _delete_by_data(x: Any, obj: Any, axis: int) -> Any:
+    """Index `i` of the result is `i` plus the number of those deleted before it."""
+    size, obj = x.shape[axis], lax.reshape(obj, (obj.size,))
+    obj = lax.convert_element_type(obj, dtypes.default_int_dtype())
+    obj = lax.select(lax.lt(obj, like(obj, 0)), lax.add(obj, like(obj, size)), obj)
+    gone = lax.sort(lax.clamp(0, obj, size))
+    gone = lax.sub(gone, lax.iota(gone.dtype, gone.shape[0]))
+    shape = (gone.shape[0], max(size - gone.shape[0], 0))
+    places = lax.iota(gone.dtype, shape[1])
+    before = lax.ge(lax.broadcast_in_dim(places, shape, (1,)), lax.broadcast_in_dim(gone, shape, (0,)))
+    shifts = lax.reduce_sum(lax.convert_element_type(before, gone.dtype), (0,))
+    return _along(x, axis, lax.add(places, shifts))
+
+
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+    """An array with elements put in along an axis (into the flattened array, for None).
+
+    Args:
+        arr: the array.
+        obj: before which of its elements: an integer, a slice, or a vector of integers; may be traced.
+        values: what is put in, of the array's dtype; it broadcasts to as many elements as indices.
+        axis: the axis.
+
+    Raises:
+        IndexError: an index that is known is out of bounds. (Traced ones are clamped.)
+        ValueError: `obj` is no vector of integers, or `values` does not fit.
+    """
+    x = array_argument("insert", arr)
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = canonical_axis(axis, x.ndim, name="insert")
+    size = x.shape[axis]
+    indices = np.arange(size)[obj] if isinstance(obj, slice) else obj
+    indices = known_array("insert", indices) if is_known(indices) else array_argument("insert", indices, 1)
+    if not indices.size and not isinstance(obj, Array):
+        indices = indices.astype(int)
+    if indices.ndim > 1 or not dtypes.is_integer(indices.dtype):
+        raise ValueError(f"insert: indices are an integer, a slice or a vector of integers, got {obj!r}")
+    new = lax.convert_element_type(asarray(values), x.dtype)
+    if new.ndim > x.ndim:
+        raise ValueError(f"insert: values of shape {new.shape} have more axes than the array, {x.aval.str_short()}")
+    new = lax.expand_dims(new, tuple(range(x.ndim - new.ndim)))
+    if indices.ndim == 0:
+        new = moveaxis(new, 0, axis)
+    count = new.shape[axis] if indices.size == 1 else indices.size
+    try:
+        new = lax.broadcast_to(new, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
+    except ValueError:
+        raise ValueError(
+            f"insert: values of shape {new.shape} do not fit {count} places along axis {axis} of {x.aval.str_short()}"
+        ) from None
+    return _along(lax.concatenate([new, x], axis), axis, _order(x, obj, indices, count, axis))
+
+
+def _order(x: Any, obj: Any, indices: Any, count: int, axis: int) -> Any:
+    """Sorts new elements and the array's: new ones by the index they come before, in their order and first."""
+    size = x.shape[axis]
+    if isinstance(indices, np.ndarray):
+        if indices.size and not (-size <= indices.min() and indices.max() <= size):
+            raise IndexError(f"insert: indices {obj} are out of bounds for axis {axis} of {x.aval.str_short()}")
+        places = np.where(indices < 0, indices + size, indices).reshape(-1)
+        return np.argsort(np.concatenate([np.broadcast_to(places, (count,)), np.arange(size)]), kind="stable")
+    from corejax_numpy.sorting import argsort
+
+    places = lax.convert_element_type(lax.reshape(indices, (indices.size,)), dtypes.default_int_dtype())
+    places = lax.select(lax.lt(places, like(places, 0)), lax.add(places, like(places, size)), places)
+    places = lax.broadcast_to(lax.clamp(0, places, size), (count,))
+    return argsort(lax.concatenate([places, lax.iota(places.dtype, size)], 0), stable=True)
+
+
+def trim_zeros(filt: Any, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Any:
+    """An array without zeros at its ends.
+
+    Args:
+        filt: the array; its values have to be known.
+        trim: "f": those at the front, "b": at the back, "fb": both.
+        axis: the axes; None is all of them.
+
+    Raises:
+        ConcretizationTypeError: the array is traced: the number of zeros is no static size.
+        ValueError: `trim` has other letters.
+    """
+    x = array_argument("trim_zeros", filt)
+    sides = str(trim).lower()
+    if not set(sides) <= {"f", "b"}:
+        raise ValueError(f"trim_zeros: trim is 'f', 'b' or both, got {trim!r}")
+    axes = canonical_axes(axis, x.ndim, name="trim_zeros")
+    nonzero = known_array("trim_zeros", x) != 0
+    for d in axes:
+        found = np.flatnonzero(nonzero.any(axis=tuple(e for e in range(x.ndim) if e != d)))
+        start = (found[0] if found.size else x.shape[d]) if "f" in sides else 0
+        stop = (found[-1] + 1 if found.size else 0) if "b" in sides else x.shape[d]
+        x = lax.slice_in_dim(x, min(int(start), int(stop)), int(stop), axis=d)
+    return x

@@ -1,0 +1,57 @@
+"""`corejax.flatten_util`: a pytree of arrays as one vector."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import as_array, dtypes, get_aval, tree
+from corejax_lax_basic import lax
+
+__all__ = ["ravel_pytree"]
+
+
+def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """The elements of all leaves as one vector, and the function back.
+
+    Args:
+        pytree: arrays and scalars.
+
+    Returns:
+        A vector of the dtype that those of the leaves promote to, and a function that makes a pytree of such leaves
+        (shapes and dtypes) of a vector of that shape and dtype. It raises ValueError for another shape, and
+        TypeError for another dtype.
+    """
+    leaves, structure = tree.flatten(pytree)
+    leaves = [as_array(x) for x in leaves]
+    avals = [get_aval(x) for x in leaves]
+    shapes = [a.shape for a in avals]
+    sizes = [math.prod(shape) for shape in shapes]
+    if leaves:
+        joint = dtypes.result_type(*leaves)
+        parts = [lax.reshape(lax.convert_element_type(x, joint), (n,)) for x, n in zip(leaves, sizes, strict=True)]
+        flat = lax.concatenate(parts, 0) if len(parts) > 1 else parts[0]
+    else:
+        joint, flat = np.dtype(np.float32), lax.full((0,), 0.0, np.float32)
+
+    def unravel(vector: Any) -> Any:
+        vector = as_array(vector)
+        if vector.shape != (sum(sizes),):
+            raise ValueError(f"unravel: a vector of {sum(sizes)} elements, got {vector.aval.str_short()}")
+        if vector.dtype != joint:
+            raise TypeError(f"unravel: a vector of dtype {joint.name}, got {vector.aval.str_short()}")
+        parts, start = [], 0
+        for aval, size in zip(avals, sizes, strict=True):
+            part = vector if len(sizes) == 1 else lax.slice_in_dim(vector, start, start + size)
+            parts.append(lax.convert_element_type(lax.reshape(part, aval.shape), aval.dtype))
+            start += size
+        return tree.unflatten(structure, parts)
+
+    return flat, unravel
+
+
+def __dir__() -> list[str]:
+    return __all__

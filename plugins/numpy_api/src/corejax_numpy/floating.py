@@ -1,0 +1,310 @@
+"""Floating-point numbers by their parts: sign, mantissa and exponent, fraction, neighbours; rounding; NaN and infinity.
+
+Parts are read from the bits (IEEE 754: sign, biased exponent, fraction), with integers of the same width. Types of
+8 bits and fewer, whose layouts differ, go through float32, which holds all of their values.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Array, dtypes
+from corejax_lax_basic import lax
+from corejax_numpy.arguments import array_argument, like, no_out_or_where, promote, promote_dtypes, static_int
+from corejax_numpy.elementwise import isnan, trunc, where
+
+_INTEGERS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
+
+
+def _everywhere(x: Any, value: bool) -> Any:
+    return lax.full_like(x, value, np.bool_)
+
+
+def _real_floating(name: str, *xs: Any) -> list[Any]:
+    """Arguments as floating-point arrays of one dtype and shape.
+
+    Raises:
+        TypeError: they are complex.
+    """
+    arrays = promote(name, *xs, inexact=True)
+    if dtypes.is_complex(arrays[0].aval.dtype):
+        raise TypeError(f"{name} is of real numbers, got {arrays[0].aval.str_short()}")
+    return arrays
+
+
+def _in_standard_layout(x: Any) -> Any:
+    return lax.convert_element_type(x, np.float32) if x.aval.dtype.itemsize == 1 else x
+
+
+def _bits(x: Any) -> Any:
+    return lax.bitcast_convert_type(x, _INTEGERS[x.aval.dtype.itemsize])
+
+
+# -- signs -------------------------------------------------------------------------------------------------------
+
+
+def signbit(x: Any, /) -> Any:
+    """Whether the sign is set: of negative numbers, -0.0 and NaNs with a sign.
+
+    Raises:
+        ValueError: `x` is complex.
+    """
+    x = array_argument("signbit", x)
+    if dtypes.is_complex(x.dtype):
+        raise ValueError(f"signbit is of real numbers, got {x.aval.str_short()}")
+    if dtypes.is_bool(x.dtype) or dtypes.is_unsigned(x.dtype):
+        return _everywhere(x, False)
+    bits = _bits(_in_standard_layout(x)) if dtypes.is_float(x.dtype) else x
+    return lax.lt(bits, like(bits, 0))
+
+
+def copysign(x1: Any, x2: Any, /) -> Any:
+    """`x1` with the sign of `x2`, that of zeros and NaNs too.
+
+    Raises:
+        TypeError: an argument is complex.
+    """
+    x1, x2 = _real_floating("copysign", x1, x2)
+    size = lax.abs(x1)
+    return where(signbit(x2), lax.neg(size), size)
+
+
+def fabs(x: Any, /) -> Any:
+    """Absolute value, floating also of integers.
+
+    Raises:
+        TypeError: `x` is complex.
+    """
+    return lax.abs(*_real_floating("fabs", x))
+
+
+def heaviside(x1: Any, x2: Any, /) -> Any:
+    """0 where `x1` is negative, 1 where it is positive, `x2` where it is zero."""
+    x1, x2 = promote("heaviside", x1, x2, inexact=True)
+    zero, one = like(x1, 0), like(x1, 1)
+    at_zero = where(lax.gt(x1, zero), one, where(isnan(x1), x1, x2))
+    return where(lax.lt(x1, zero), zero, at_zero)
+
+
+# -- mantissa and exponent ---------------------------------------------------------------------------------------
+
+
+def _power_of_two(exponent: Any, dtype: Any) -> Any:
+    """Exactly 2 to an integer power that is a normal number."""
+    info, integer = dtypes.finfo(dtype), _INTEGERS[dtype.itemsize]
+    biased = lax.add(lax.convert_element_type(exponent, integer), integer.type(1 - int(info.minexp)))
+    return lax.bitcast_convert_type(lax.shift_left(biased, integer.type(info.nmant)), dtype)
+
+
+def _scaled(x: Any, exponent: Any) -> Any:
+    """`x * 2**exponent`, in two steps that are exact but for the last rounding if `abs(x)` is in [1/2, 1)."""
+    half = lax.shift_right_arithmetic(exponent, like(exponent, 1))
+    dtype = x.aval.dtype
+    return lax.mul(lax.mul(x, _power_of_two(half, dtype)), _power_of_two(lax.sub(exponent, half), dtype))
+
+
+def _frexp(x: Any) -> tuple[Any, Any]:
+    """Mantissa and exponent of arrays in a standard layout; the mantissa's derivative is a power of 2."""
+    info = dtypes.finfo(x.aval.dtype)
+    zero = lax.eq(x, like(x, 0))
+    special = lax.bitwise_or(zero, lax.bitwise_not(lax.is_finite(x)))
+    subnormal = lax.lt(lax.abs(x), like(x, float(info.smallest_normal)))
+    normal = where(subnormal, lax.mul(x, like(x, 2.0**info.nmant)), x)
+    bits = _bits(normal)
+    fraction, mask = like(bits, int(info.nmant)), like(bits, (1 << int(info.nexp)) - 1)
+    field = lax.bitwise_and(lax.shift_right_logical(bits, fraction), mask)
+    exponent = lax.sub(lax.convert_element_type(field, np.int32), np.int32(-int(info.minexp)))
+    shifted = lax.sub(exponent, where(subnormal, np.int32(info.nmant), np.int32(0)))
+    mantissa = where(special, x, _scaled(normal, lax.neg(exponent)))
+    return mantissa, where(special, np.int32(0), shifted)
+
+
+def frexp(x: Any, /) -> tuple[Any, Any]:
+    """Mantissa and exponent: `x == mantissa * 2**exponent`, the mantissa's size in [1/2, 1).
+
+    Args:
+        x: real numbers; integers and booleans become floating.
+
+    Returns:
+        The mantissa, of the floating dtype, and the exponent, of int32. Of zeros, infinities and NaN `(x, 0)`.
+
+    Raises:
+        TypeError: `x` is complex.
+    """
+    (x,) = _real_floating("frexp", x)
+    mantissa, exponent = _frexp(_in_standard_layout(x))
+    return lax.convert_element_type(mantissa, x.dtype) if mantissa.dtype != x.dtype else mantissa, exponent
+
+
+def ldexp(x1: Any, x2: Any, /) -> Any:
+    """`x1 * 2**x2`, rounded once.
+
+    Args:
+        x1: real numbers; integers and booleans become floating.
+        x2: integers.
+
+    Raises:
+        ValueError: `x1` is complex, or `x2` is no integer.
+    """
+    x1, x2 = array_argument("ldexp", x1), array_argument("ldexp", x2, 1)
+    if dtypes.is_complex(x1.dtype) or dtypes.is_inexact(x2.dtype):
+        raise ValueError(f"ldexp takes real numbers and integers, got {x1.aval.str_short()} and {x2.aval.str_short()}")
+    (x1,) = promote_dtypes("ldexp", x1, inexact=True)
+    wide = _in_standard_layout(x1)
+    mantissa, exponent = _frexp(wide)
+    limit = 2 * (-int(dtypes.finfo(wide.dtype).minexp) - 1)  # more than enough for zero or infinity
+    if x2.dtype.itemsize >= 4:
+        low = 0 if dtypes.is_unsigned(x2.dtype) else -3 * limit
+        x2 = lax.clamp(like(x2, low), x2, like(x2, 3 * limit))
+    mantissa, exponent, x2 = lax.broadcast_operands(mantissa, exponent, lax.convert_element_type(x2, np.int32))
+    total = lax.clamp(np.int32(-limit), lax.add(exponent, x2), np.int32(limit))
+    out = _scaled(mantissa, total)
+    return out if out.dtype == x1.dtype else lax.convert_element_type(out, x1.dtype)
+
+
+def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
+    """The fraction and the whole part, both of the sign of `x`."""
+    no_out_or_where("modf", out, None)
+    (x,) = promote_dtypes("modf", x, inexact=True)
+    whole = trunc(x)
+    return lax.sub(x, whole), whole
+
+
+# -- neighbours --------------------------------------------------------------------------------------------------
+
+
+def nextafter(x: Any, y: Any, /) -> Any:
+    """The number next to `x` in the direction of `y`."""
+    return lax.nextafter(*lax.broadcast_operands(*_real_floating("nextafter", x, y)))
+
+
+def spacing(x: Any, /) -> Any:
+    """Distance from `x` to the next number that is larger in size, of the sign of `x` (positive for float16).
+
+    Raises:
+        ValueError: `x` is complex.
+    """
+    (x,) = promote_dtypes("spacing", x, inexact=True)
+    if dtypes.is_complex(x.dtype):
+        raise ValueError(f"spacing is of real numbers, got {x.aval.str_short()}")
+    infinity = lax.full_like(x, math.inf)
+    if x.dtype == np.float16:  # as NumPy's
+        return lax.sub(lax.nextafter(x, infinity), x)
+    out = lax.sub(lax.nextafter(x, copysign(infinity, x)), x)
+    smallest = copysign(like(x, float(dtypes.finfo(x.dtype).smallest_subnormal)), x)
+    return where(lax.eq(out, like(x, 0)), smallest, out)
+
+
+# -- rounding ----------------------------------------------------------------------------------------------------
+
+
+def _to_nearest(x: Any) -> Any:
+    return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
+
+
+def rint(x: Any, /) -> Any:
+    """The nearest integer, floating; of two the even one."""
+    x = array_argument("rint", x)
+    if not dtypes.is_inexact(x.dtype):
+        return lax.convert_element_type(x, dtypes.default_float_dtype())
+    return round(x)
+
+
+def round(a: Any, decimals: int = 0, out: None = None) -> Any:
+    """Elements rounded to a number of decimals; halves to the even neighbour.
+
+    Args:
+        a: the array; integers are as they should be, of complex numbers each part is rounded.
+        decimals: how many; may be negative, but for integers.
+        out: not supported.
+
+    Raises:
+        NotImplementedError: `out` is given, or integers are to be rounded to tens.
+        TypeError: `decimals` is not a known integer.
+    """
+    no_out_or_where("round", out, None)
+    a = array_argument("round", a)
+    decimals = static_int("round", decimals, "decimals")
+    if not dtypes.is_inexact(a.dtype):
+        if decimals < 0:
+            raise NotImplementedError(f"round: integers are not rounded to tens, got decimals={decimals}")
+        return a
+    if decimals > math.log10(float(dtypes.finfo(a.dtype).max)):
+        return a  # more decimals than the dtype has
+    if dtypes.is_complex(a.dtype):
+        return lax.complex(round(lax.real(a), decimals), round(lax.imag(a), decimals))
+    if decimals == 0:
+        return _to_nearest(a)
+    narrow = a.dtype.itemsize <= 2  # the scaled number would not be exact
+    x = lax.convert_element_type(a, np.float32) if narrow else a
+    factor = like(x, 10.0**decimals)
+    rounded = lax.div(_to_nearest(lax.mul(x, factor)), factor)
+    return lax.convert_element_type(rounded, a.dtype) if narrow else rounded
+
+
+# -- NaN and infinity --------------------------------------------------------------------------------------------
+
+
+def _is_infinity(name: str, x: Any, infinity: float, out: Any) -> Any:
+    no_out_or_where(name, out, None)
+    x = array_argument(name, x)
+    if dtypes.is_complex(x.dtype):
+        raise ValueError(f"{name} is of real numbers, got {x.aval.str_short()}")
+    return lax.eq(x, like(x, infinity)) if dtypes.is_float(x.dtype) else _everywhere(x, False)
+
+
+def isposinf(x: Any, /, out: None = None) -> Any:
+    """Whether elements are positive infinity. Raises ValueError for complex numbers."""
+    return _is_infinity("isposinf", x, math.inf, out)
+
+
+def isneginf(x: Any, /, out: None = None) -> Any:
+    """Whether elements are negative infinity. Raises ValueError for complex numbers."""
+    return _is_infinity("isneginf", x, -math.inf, out)
+
+
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    """NaN and infinities replaced, in the parts of complex numbers too.
+
+    Args:
+        x: the array.
+        copy: of no effect: arrays are immutable.
+        nan: what replaces NaN.
+        posinf: what replaces infinity; the largest number by default.
+        neginf: what replaces negative infinity; the least number by default.
+    """
+    x = array_argument("nan_to_num", x)
+    if not dtypes.is_inexact(x.dtype):
+        return x
+    if dtypes.is_complex(x.dtype):
+        return lax.complex(*(nan_to_num(part, copy, nan, posinf, neginf) for part in (lax.real(x), lax.imag(x))))
+    info = dtypes.finfo(x.dtype)
+    replacements = (nan, info.max if posinf is None else posinf, info.min if neginf is None else neginf)
+    nan, posinf, neginf = (_in_dtype(value, x) for value in replacements)
+    out = where(isnan(x), nan, x)
+    out = where(isposinf(out), posinf, out)
+    return where(isneginf(out), neginf, out)
+
+
+def _in_dtype(value: Any, x: Any) -> Any:
+    if isinstance(value, np.generic) or lax.is_python_scalar(value):
+        return like(x, value if lax.is_python_scalar(value) else value.item())
+    return lax.convert_element_type(value if type(value) is Array else array_argument("nan_to_num", value, 2), x.dtype)
+
+
+def _nan_yields(name: str, x1: Any, x2: Any, beyond: Any) -> Any:
+    x1, x2 = promote(name, x1, x2)
+    return where(lax.bitwise_or(*lax.broadcast_operands(beyond(x1, x2), isnan(x2))), x1, x2)
+
+
+def fmax(x1: Any, x2: Any) -> Any:
+    """The larger one of `x1` and `x2`; a number where only one is NaN."""
+    return _nan_yields("fmax", x1, x2, lax.gt)
+
+
+def fmin(x1: Any, x2: Any) -> Any:
+    """The smaller one of `x1` and `x2`; a number where only one is NaN."""
+    return _nan_yields("fmin", x1, x2, lax.lt)

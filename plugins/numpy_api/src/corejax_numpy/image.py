@@ -1,0 +1,275 @@
+"""`corejax.image`: images scaled, and scaled and moved.
+
+Every method but the nearest neighbour is a product with a matrix of weights for each axis: weight of input pixel i in
+output pixel o. Pixels are squares whose centres are at half-integers.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Tracer, as_array, host_value
+from corejax_lax_basic import lax
+from corejax_numpy import numpy as jnp
+from corejax_numpy.arguments import array_argument, canonical_axes, canonical_shape, promote_dtypes
+
+__all__ = ["ResizeMethod", "resize", "scale_and_translate"]
+
+
+class ResizeMethod(enum.Enum):
+    """How pixels are computed from those around them.
+
+    NEAREST: the nearest one. LINEAR: linear interpolation. LANCZOS3, LANCZOS5: Lanczos kernels of radius 3 and 5.
+    CUBIC: the cubic kernel of Keys with A = -0.5. CUBIC_PYTORCH: as CUBIC with antialiasing; without, the kernel with
+    A = -0.75 and the image's edge continued. AREA: the mean over the area that an output pixel covers.
+    """
+
+    NEAREST = 0
+    LINEAR = 1
+    LANCZOS3 = 2
+    LANCZOS5 = 3
+    CUBIC = 4
+    CUBIC_PYTORCH = 5
+    AREA = 6
+
+    @staticmethod
+    def from_string(s: str) -> ResizeMethod:
+        """The method of a name.
+
+        Raises:
+            ValueError: no method has it; lists those that there are.
+        """
+        if s not in _NAMES:
+            raise ValueError(f"resize: there is no method {s!r}; there are {', '.join(map(repr, _NAMES))}")
+        return _NAMES[s]
+
+
+_NAMES = {
+    "nearest": ResizeMethod.NEAREST,
+    "linear": ResizeMethod.LINEAR,
+    "bilinear": ResizeMethod.LINEAR,
+    "trilinear": ResizeMethod.LINEAR,
+    "triangle": ResizeMethod.LINEAR,
+    "lanczos3": ResizeMethod.LANCZOS3,
+    "lanczos5": ResizeMethod.LANCZOS5,
+    "cubic": ResizeMethod.CUBIC,
+    "bicubic": ResizeMethod.CUBIC,
+    "tricubic": ResizeMethod.CUBIC,
+    "cubic-pytorch": ResizeMethod.CUBIC_PYTORCH,
+    "bicubic-pytorch": ResizeMethod.CUBIC_PYTORCH,
+    "area": ResizeMethod.AREA,
+}
+
+# -- kernels: functions of the distance, with `xp`, NumPy or corejax.numpy -----------------------------------------
+
+
+def _triangle(xp: Any, x: Any) -> Any:
+    return xp.maximum(0, 1 - x)
+
+
+def _lanczos(radius: int) -> Callable[[Any, Any], Any]:
+    def kernel(xp: Any, x: Any) -> Any:
+        waves = radius * xp.sin(np.pi * x) * xp.sin(np.pi * x / radius)
+        out = xp.where(x > 1e-3, waves / xp.where(x != 0, np.pi**2 * x**2, 1), 1)
+        return xp.where(x > radius, 0, out)
+
+    return kernel
+
+
+def _cubic(a: float) -> Callable[[Any, Any], Any]:
+    """R. G. Keys, "Cubic convolution interpolation for digital image processing" (1981), equation 15."""
+
+    def kernel(xp: Any, x: Any) -> Any:
+        near = ((a + 2) * x - (a + 3)) * x * x + 1
+        far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+        return xp.where(x >= 2, 0, xp.where(x >= 1, far, near))
+
+    return kernel
+
+
+_KERNELS: dict[ResizeMethod, Callable[[Any, Any], Any] | None] = {
+    ResizeMethod.LINEAR: _triangle,
+    ResizeMethod.LANCZOS3: _lanczos(3),
+    ResizeMethod.LANCZOS5: _lanczos(5),
+    ResizeMethod.CUBIC: _cubic(-0.5),
+    ResizeMethod.CUBIC_PYTORCH: _cubic(-0.75),
+    ResizeMethod.AREA: None,
+}
+_EDGE = 2  # pixels beyond the edge that the kernel of CUBIC_PYTORCH reaches
+_TINY = 1000 * float(np.finfo(np.float32).eps)  # weights that sum to less are none
+
+
+# -- weights -------------------------------------------------------------------------------------------------------
+
+
+def _weights(
+    xp: Any, m: int, n: int, scale: Any, translation: Any, dtype: Any, method: ResizeMethod, antialias: bool
+) -> Any:
+    """The matrix `(m, n)` of an axis of m pixels made one of n; in each column the weights of one output pixel.
+
+    Args:
+        xp: NumPy for known numbers, corejax.numpy for traced ones.
+        m: size of the input.
+        n: size of the output.
+        scale: input coordinates are multiplied by it,
+        translation: and this is added.
+        dtype: in which all is computed.
+        method: how; not NEAREST.
+        antialias: whether the kernel is as wide as an output pixel, where that is wider.
+    """
+    inverse = 1 / scale
+    kernel = _KERNELS[method]
+    centres = (xp.arange(n, dtype=dtype) + 0.5) * inverse - translation * inverse - 0.5
+    continued = method is ResizeMethod.CUBIC_PYTORCH and not antialias
+    edge = _EDGE if continued else 0
+    pixels = xp.arange(-edge, m + edge, dtype=dtype)[:, None]
+    if kernel is None:
+        left = xp.arange(n, dtype=dtype) * inverse - translation * inverse
+        overlap = xp.minimum((left + inverse)[None, :], pixels + 1) - xp.maximum(left[None, :], pixels)
+        weights = xp.maximum(0, overlap)
+    else:
+        width = xp.maximum(inverse, 1) if antialias else 1
+        weights = kernel(xp, xp.abs(centres[None, :] - pixels) / width)
+    if continued:  # what is beyond the edges is the first and the last pixel
+        first, last = weights[: edge + 1], weights[m + edge - 1 :]
+        ends = [xp.sum(part, axis=0, keepdims=True) for part in (first, last)]
+        middle = weights[edge + 1 : m + edge - 1]
+        weights = xp.concatenate([ends[0], middle, ends[1]]) if m > 1 else xp.sum(weights, axis=0, keepdims=True)
+    total = xp.sum(weights, axis=0, keepdims=True)
+    weights = xp.where(xp.abs(total) > _TINY, weights / xp.where(total != 0, total, 1), 0)
+    if continued:
+        return weights
+    inside = (centres >= -0.5) & (centres <= m - 0.5)
+    return xp.where(inside[None, :], weights, 0)
+
+
+def _resampled(x: Any, shape: Sequence[int], axes: Sequence[int], weights: Sequence[Any], precision: Any) -> Any:
+    """The product with a matrix for each of some axes; those that shrink most go first."""
+    labels = list(range(x.ndim))
+    for i in sorted(range(len(axes)), key=lambda i: shape[axes[i]] / max(1, x.shape[axes[i]])):
+        at = labels.index(axes[i])
+        x = lax.dot_general(x, weights[i], (((at,), (0,)), ((), ())), precision)
+        labels = [*labels[:at], *labels[at + 1 :], axes[i]]
+    return lax.transpose(x, tuple(labels.index(axis) for axis in range(len(labels))))
+
+
+# -- functions -----------------------------------------------------------------------------------------------------
+
+
+def _method(name: str, method: Any, antialias: bool) -> ResizeMethod:
+    found = ResizeMethod.from_string(method) if isinstance(method, str) else method
+    if not isinstance(found, ResizeMethod):
+        raise TypeError(f"{name}: method is a ResizeMethod or its name, got {method!r}")
+    return ResizeMethod.CUBIC if found is ResizeMethod.CUBIC_PYTORCH and antialias else found
+
+
+def _image_and_shape(name: str, image: Any, shape: Any) -> tuple[Any, tuple[int, ...]]:
+    image, sizes = array_argument(name, image), canonical_shape(shape)
+    if len(sizes) != image.ndim or any(n < 0 for n in sizes):
+        raise ValueError(f"{name}: shape {sizes} has to have a size, not negative, for each axis of {image.shape}")
+    return image, sizes
+
+
+def resize(image: Any, shape: Any, method: Any, antialias: bool = True, precision: Any = "highest") -> Any:
+    """An image scaled to a shape.
+
+    Args:
+        image: array with any number of axes.
+        shape: the size of each of its axes; batches and channels keep theirs.
+        method: a `ResizeMethod` or its name: "nearest", "linear" (also "bilinear", "trilinear", "triangle"), "cubic"
+            (also "bicubic", "tricubic"), "cubic-pytorch" (also "bicubic-pytorch"), "lanczos3", "lanczos5", "area".
+        antialias: where an axis shrinks, widen the kernel to the output's pixels. No effect on "nearest" and "area".
+        precision: as of `lax.dot_general`.
+
+    Returns:
+        An array of that shape: of the image's dtype for "nearest", else of it made floating.
+
+    Raises:
+        ValueError: `shape` has another length, an axis without pixels would get some, or there is no such method.
+    """
+    image, sizes = _image_and_shape("resize", image, shape)
+    way = _method("resize", method, antialias)
+    axes = [i for i, (m, n) in enumerate(zip(image.shape, sizes, strict=True)) if m != n]
+    if any(not image.shape[i] for i in axes):
+        raise ValueError(f"resize: an axis of image {image.aval.str_short()} has no pixels to make {sizes} of")
+    if way is ResizeMethod.NEAREST:
+        return _nearest(image, sizes, axes)
+    (image,) = promote_dtypes("resize", image, inexact=True)
+    weights = []
+    for i in axes:
+        scale = sizes[i] / image.shape[i] if sizes[i] else 1.0
+        made = _weights(np, image.shape[i], sizes[i], scale, 0.0, np.float64, way, antialias)
+        weights.append(as_array(np.asarray(made).astype(image.dtype)))
+    return _resampled(image, sizes, axes, weights, precision)
+
+
+def _nearest(image: Any, shape: tuple[int, ...], axes: Sequence[int]) -> Any:
+    for i in axes:
+        m, n = image.shape[i], shape[i]
+        places = np.floor((np.arange(n, dtype=np.float32) + np.float32(0.5)) * np.float32(m) / np.float32(n))
+        image = image[(slice(None),) * i + (places.astype(np.int32),)]
+    return image
+
+
+def scale_and_translate(
+    image: Any,
+    shape: Any,
+    spatial_dims: Sequence[int],
+    scale: Any,
+    translation: Any,
+    method: Any,
+    antialias: bool = True,
+    precision: Any = "highest",
+) -> Any:
+    """An image scaled and moved: what is at coordinate c goes to `c * scale + translation`, along each of some axes.
+
+    Args:
+        image: array with any number of axes.
+        shape: of the result.
+        spatial_dims: the axes that are scaled and moved; the others keep their sizes.
+        scale: a number for each of them, an array; it may be traced.
+        translation: the same.
+        method: see `resize`; not "nearest".
+        antialias: where an axis shrinks, widen the kernel to the output's pixels.
+        precision: as of `lax.dot_general`.
+
+    Returns:
+        An array of that shape, of the image's dtype made floating; 0 where nothing of the image goes.
+
+    Raises:
+        ValueError: lengths do not fit, an axis is no spatial one and changes its size, or there is no such method.
+    """
+    image, sizes = _image_and_shape("scale_and_translate", image, shape)
+    way = _method("scale_and_translate", method, antialias)
+    if way is ResizeMethod.NEAREST:
+        raise ValueError("scale_and_translate: the method 'nearest' is resize's only")
+    if not isinstance(spatial_dims, tuple | list):
+        raise TypeError(f"scale_and_translate: spatial_dims is a sequence of axes, got {spatial_dims!r}")
+    axes = canonical_axes(tuple(spatial_dims), image.ndim, "scale_and_translate: spatial_dims")
+    for i, (m, n) in enumerate(zip(image.shape, sizes, strict=True)):
+        if m != n and i not in axes:
+            raise ValueError(
+                f"scale_and_translate: axis {i} of size {m} is no spatial one, and shape {sizes} changes it"
+            )
+    (image,) = promote_dtypes("scale_and_translate", image, inexact=True)
+    numbers = promote_dtypes("scale_and_translate", jnp.asarray(scale), jnp.asarray(translation), inexact=True)
+    if any(x.shape != (len(axes),) for x in numbers):
+        shapes = ", ".join(str(x.shape) for x in numbers)
+        raise ValueError(f"scale_and_translate: scale and translation have a number for each of {axes}, got {shapes}")
+    known = not any(isinstance(x, Tracer) for x in numbers)
+    xp: Any = np if known else jnp
+    scales, moves = (host_value(x).astype(np.float64) if known else x for x in numbers)
+    dtype = np.float64 if known else numbers[0].dtype
+    weights = []
+    for k, i in enumerate(axes):
+        made = _weights(xp, image.shape[i], sizes[i], scales[k], moves[k], dtype, way, antialias)
+        weights.append(as_array(made.astype(image.dtype)))
+    return _resampled(image, sizes, axes, weights, precision)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,78 @@
+"""Piecewise linear interpolation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import dtypes
+from corejax_lax_basic import lax
+from corejax_numpy.arguments import array_argument, like, promote_dtypes
+from corejax_numpy.elementwise import remainder, where
+from corejax_numpy.searching import searchsorted
+
+
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    """The function through the points `(xp, fp)`, linear between them, at `x`.
+
+    Args:
+        x: where.
+        xp: a vector, increasing (in any order with a `period`).
+        fp: the values there.
+        left: the value before the first point, by default that at it; "extrapolate" continues the line.
+        right: the value behind the last point, likewise.
+        period: the function has this period; `left` and `right` mean nothing then.
+
+    Raises:
+        ValueError: `xp` and `fp` are not vectors of one size, or have no elements; coordinates are complex; `left` or
+            `right` is another text.
+    """
+    x, xp = promote_dtypes("interp", array_argument("interp", x), array_argument("interp", xp, 1), inexact=True)
+    (fp,) = promote_dtypes("interp", array_argument("interp", fp, 2), inexact=True)
+    if xp.ndim != 1 or xp.shape != fp.shape or not xp.shape[0]:
+        raise ValueError(
+            f"interp: points are vectors of one size, 1 or more, got {xp.aval.str_short()} and {fp.aval.str_short()}"
+        )
+    if dtypes.is_complex(x.dtype):
+        raise ValueError(f"interp: coordinates are real, got {x.aval.str_short()}")
+    for name, side in (("left", left), ("right", right)):
+        if isinstance(side, str) and side != "extrapolate":
+            raise ValueError(f"interp: {name} is a number or 'extrapolate', got {side!r}")
+    if period is not None:
+        x, xp, fp = _within_one_period(x, xp, fp, period)
+    out = _on_lines(x, xp, fp)
+    if period is not None:
+        return out
+    for beyond, side, at in ((lax.lt, left, 0), (lax.gt, right, -1)):
+        if not isinstance(side, str):
+            value = lax.index_in_dim(fp, at, 0, keepdims=False) if side is None else side
+            out = where(beyond(x, lax.index_in_dim(xp, at, 0, keepdims=False)), value, out)
+    return out
+
+
+def _within_one_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
+    period = array_argument("interp", period, 5)
+    if period.ndim:
+        raise ValueError(f"interp: the period is a scalar, got {period.aval.str_short()}")
+    period = lax.abs(lax.convert_element_type(period, x.dtype))
+    xp, fp = lax.sort_key_val(remainder(xp, period), fp)
+    before = lax.sub(lax.slice_in_dim(xp, -1, None), period)
+    after = lax.add(lax.slice_in_dim(xp, 0, 1), period)
+    values = [lax.slice_in_dim(fp, -1, None), fp, lax.slice_in_dim(fp, 0, 1)]
+    return remainder(x, period), lax.concatenate([before, xp, after], 0), lax.concatenate(values, 0)
+
+
+def _on_lines(x: Any, xp: Any, fp: Any) -> Any:
+    """On the line through the two points around `x`; where these have (nearly) one coordinate, at the first."""
+    if xp.shape[0] == 1:
+        return lax.broadcast_to(lax.reshape(fp, ()), x.shape)
+    index = searchsorted(xp, x, side="right")
+    index = lax.clamp(1, index, xp.shape[0] - 1)
+    before = lax.sub(index, like(index, 1))
+    start, value = xp[before], fp[before]
+    width, rise = lax.sub(xp[index], start), lax.sub(fp[index], value)
+    tiny = float(np.spacing(float(dtypes.finfo(xp.dtype).eps)))
+    flat = lax.le(lax.abs(width), like(width, tiny))
+    slope = lax.div(lax.sub(x, start), lax.select(flat, like(width, 1), width))
+    return where(flat, value, value + slope * rise)

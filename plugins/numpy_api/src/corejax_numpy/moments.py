@@ -1,0 +1,233 @@
+"""Means, variances and weighted means over axes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import dtypes
+from corejax_lax_basic import lax
+from corejax_numpy.arguments import (
+    Axis,
+    array_argument,
+    canonical_axes,
+    canonical_dtype,
+    like,
+    promote_dtypes,
+    refuse_out,
+)
+from corejax_numpy.reductions import mask_argument, spread_back, sum
+
+
+def working_dtype(dtype: Any) -> Any:
+    """16-bit floats and narrower ones are averaged in float32 and rounded once."""
+    return np.dtype(np.float32) if dtypes.is_float(dtype) and dtype.itemsize < 4 else dtype
+
+
+def _count(name: str, x: Any, axis: Axis, keepdims: bool, where: Any, dtype: Any) -> Any:
+    """How many elements count in each sum, as scalar or array of a dtype."""
+    if where is None:
+        return lax.make_scalar(math.prod([x.shape[d] for d in canonical_axes(axis, x.ndim, name=name)]), dtype)
+    return sum(mask_argument(name, where, x), axis, dtype, keepdims=keepdims)
+
+
+def mean(
+    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
+) -> Any:
+    """Mean of elements over axes: floating also for integers and booleans; NaN of none.
+
+    Args:
+        a: the array.
+        axis: the axes; None is all of them.
+        dtype: dtype of the mean.
+        out: None; results are new arrays.
+        keepdims: keep the axes, with size 1.
+        where: which elements count, a boolean array that broadcasts to the shape of `a`.
+
+    Raises:
+        ValueError: an axis does not exist, or is given twice; the mask is not boolean or does not fit.
+        NotImplementedError: `out` is given.
+    """
+    refuse_out("mean", out)
+    x = array_argument("mean", a)
+    dtype = canonical_dtype(dtype) or dtypes.inexact_dtype_of(x.dtype)
+    working = working_dtype(dtypes.inexact_dtype_of(dtype))
+    count = _count("mean", x, axis, keepdims, where, working if where is None else dtypes.real_dtype_of(working))
+    if where is not None:
+        count = lax.convert_element_type(count, working)
+    out = lax.div(sum(x, axis, working, keepdims=keepdims, where=where), count)
+    return out if dtype == working else lax.convert_element_type(out, dtype)
+
+
+def var(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: float | None = None,
+) -> Any:
+    """Variance over axes: the mean squared distance from the mean.
+
+    Args:
+        a: the array.
+        axis: the axes; None is all of them.
+        dtype: dtype of the variance.
+        out: None; results are new arrays.
+        ddof: what to subtract from the number of elements; NaN where nothing is left.
+        keepdims: keep the axes, with size 1.
+        where: which elements count, a boolean array that broadcasts to the shape of `a`.
+        mean: the mean, if it is known, with the axes kept.
+        correction: another name for `ddof`.
+
+    Raises:
+        ValueError: an axis does not exist, or is given twice; `ddof` and `correction` are both given.
+        NotImplementedError: `out` is given.
+    """
+    refuse_out("var", out)
+    return _variance("var", a, axis, dtype, _correction("var", ddof, correction), keepdims, where, mean)
+
+
+def _correction(name: str, ddof: float, correction: float | None) -> float:
+    if correction is None:
+        return ddof
+    if ddof != 0:
+        raise ValueError(
+            f"{name}: `ddof` and `correction` are two names of one argument, got {ddof!r} and {correction!r}"
+        )
+    return correction
+
+
+def variance_dtypes(name: str, x: Any, dtype: Any) -> tuple[Any, Any]:
+    """Dtype of the computation, and of the result."""
+    dtype = canonical_dtype(dtype)
+    if dtype is not None and dtypes.is_complex(x.dtype) and not dtypes.is_complex(dtype):
+        raise ValueError(
+            f"{name}: the dtype of the computation on {x.aval.str_short()} is complex too, got {dtype.name}; "
+            "convert the result instead"
+        )
+    out_dtype = dtype or dtypes.real_dtype_of(dtypes.inexact_dtype_of(x.dtype))
+    common = dtypes.result_type(x, out_dtype) if dtypes.is_inexact(x.dtype) else out_dtype
+    return working_dtype(dtypes.inexact_dtype_of(common)), out_dtype
+
+
+def squared_distances(name: str, x: Any, centre: Any, axis: Axis) -> Any:
+    """Squared distances of elements from a mean: `centre(x)`, or an array that broadcasts."""
+    around = spread_back(centre(x), x.shape, axis) if callable(centre) else _broadcast_mean(name, centre, x)
+    return _squared_modulus(lax.sub(x, around))
+
+
+def _broadcast_mean(name: str, mean: Any, x: Any) -> Any:
+    mean = lax.convert_element_type(array_argument(name, mean), x.dtype)
+    try:
+        return lax.broadcast_to(mean, x.shape)
+    except ValueError:
+        raise ValueError(
+            f"{name}: `mean` has the axes of the array, of size 1 where they are averaged over; "
+            f"got {mean.aval.str_short()} for {x.aval.str_short()}"
+        ) from None
+
+
+def _variance(name: str, a: Any, axis: Axis, dtype: Any, ddof: float, keepdims: bool, where: Any, centre: Any) -> Any:
+    x = array_argument(name, a)
+    working, out_dtype = variance_dtypes(name, x, dtype)
+    if x.dtype != working or x.aval.weak_type:
+        x = lax.convert_element_type(x, working)
+    squares = squared_distances(name, x, (lambda x: mean(x, axis, where=where)) if centre is None else centre, axis)
+    count = _degrees_of_freedom(name, x, axis, keepdims, where, squares.dtype, ddof)
+    out = lax.div(sum(squares, axis, keepdims=keepdims, where=where), count)
+    return out if out.dtype == out_dtype else lax.convert_element_type(out, out_dtype)
+
+
+def _degrees_of_freedom(name: str, x: Any, axis: Axis, keepdims: bool, where: Any, dtype: Any, ddof: Any) -> Any:
+    """Number of elements less `ddof`, NaN where nothing is left."""
+    if where is None and lax.is_python_scalar(ddof):
+        count = math.prod([x.shape[d] for d in canonical_axes(axis, x.ndim, name=name)]) - ddof
+        return lax.make_scalar(count if count > 0 else math.nan, dtype)
+    count = _count(name, x, axis, keepdims, where, dtype)
+    count = lax.sub(count, lax.convert_element_type(ddof, dtype))
+    return lax.select(lax.gt(count, like(count, 0)), count, like(count, math.nan))
+
+
+def _squared_modulus(x: Any) -> Any:
+    if dtypes.is_complex(x.dtype):
+        return lax.add(lax.square(lax.real(x)), lax.square(lax.imag(x)))
+    return lax.square(x)
+
+
+def std(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: float | None = None,
+) -> Any:
+    """Standard deviation over axes: the square root of `var`, with its arguments.
+
+    Raises:
+        ValueError: as `var`; or `dtype` is not inexact.
+    """
+    refuse_out("std", out)
+    inexact_dtype("std", dtype)
+    return lax.sqrt(_variance("std", a, axis, dtype, _correction("std", ddof, correction), keepdims, where, mean))
+
+
+def inexact_dtype(name: str, dtype: Any) -> None:
+    """Refuse a dtype that has no fractions."""
+    dtype = canonical_dtype(dtype)
+    if dtype is not None and not dtypes.is_inexact(dtype):
+        raise ValueError(f"{name}: the dtype is floating or complex, got {dtype.name}")
+
+
+def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
+    """Mean of elements over axes, each counted as often as its weight says.
+
+    Args:
+        a: the array.
+        axis: the axes; None is all of them.
+        weights: an array of the shape of `a`, or of its sizes along `axis`.
+        returned: return the sum of the weights (the number of elements), too.
+        keepdims: keep the axes, with size 1.
+
+    Returns:
+        The mean, or the pair of it and the sum of weights, of the same shape.
+
+    Raises:
+        ValueError: the shapes do not fit.
+    """
+    if weights is None:
+        (x,) = promote_dtypes("average", array_argument("average", a), inexact=True)
+        out = mean(x, axis, keepdims=keepdims)
+        if not returned:
+            return out
+        return out, lax.broadcast_to(_count("average", x, axis, keepdims, None, out.dtype), out.shape)
+    x, w = promote_dtypes("average", a, weights, inexact=True)
+    w = _spread_weights(x, w, axis)
+    total = sum(w, axis, keepdims=keepdims)
+    out = lax.div(sum(lax.mul(x, w), axis, keepdims=keepdims), total)
+    return (out, total) if returned else out
+
+
+def _spread_weights(x: Any, w: Any, axis: Axis) -> Any:
+    if x.shape == w.shape:
+        return w
+    if axis is None:
+        raise ValueError(f"average: weights of shape {w.shape} for an array of shape {x.shape} need an axis")
+    axes = canonical_axes(axis, x.ndim, name="average")
+    if w.shape != tuple(x.shape[d] for d in axes):
+        raise ValueError(
+            f"average: weights have the shape of the array, {x.shape}, or its sizes along axes {axes}, got {w.shape}"
+        )
+    order = sorted(range(len(axes)), key=axes.__getitem__)
+    return lax.broadcast_in_dim(lax.transpose(w, tuple(order)), x.shape, tuple(sorted(axes)))

@@ -1,0 +1,200 @@
+"""Activation functions, elementwise."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from corejax.extend import dtypes
+from corejax_lax_basic import lax
+from corejax_numpy.arguments import array_argument, canonical_axis, like, operand, promote_dtypes
+from corejax_numpy.elementwise import clip
+from corejax_numpy.elementwise import where as select
+
+
+def _inexact(name: str, x: Any) -> Any:
+    return promote_dtypes(name, x, inexact=True)[0]
+
+
+def relu(x: Any) -> Any:
+    """`max(x, 0)`, elementwise; NaN stays NaN, and the derivative at 0 is 0."""
+    x = array_argument("relu", x)
+    if dtypes.is_bool(x.dtype):
+        (x, _) = promote_dtypes("relu", x, 0)
+    zero = like(x, 0)
+    return lax.select(lax.le(x, zero), zero, x)
+
+
+def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
+    """`x` where it is not negative, else `negative_slope * x`."""
+    x = _inexact("leaky_relu", x)
+    slope = operand("leaky_relu", negative_slope, "negative_slope")
+    return select(lax.ge(x, like(x, 0)), x, slope * x)
+
+
+def elu(x: Any, alpha: Any = 1.0) -> Any:
+    """`x` where it is positive, else `alpha * expm1(x)`."""
+    x = _inexact("elu", x)
+    positive = lax.gt(x, like(x, 0))
+    # The branch that is not taken is computed too: of 0, lest it overflow and its derivative become NaN.
+    return select(positive, x, operand("elu", alpha, "alpha") * lax.expm1(lax.select(positive, like(x, 0), x)))
+
+
+def sigmoid(x: Any) -> Any:
+    """`1 / (1 + exp(-x))`, elementwise."""
+    return lax.logistic(_inexact("sigmoid", x))
+
+
+def silu(x: Any) -> Any:
+    """`x * sigmoid(x)`, elementwise; also called swish."""
+    x = _inexact("silu", x)
+    return lax.mul(x, lax.logistic(x))
+
+
+def tanh(x: Any) -> Any:
+    """Hyperbolic tangent, elementwise."""
+    return lax.tanh(_inexact("tanh", x))
+
+
+def softplus(x: Any) -> Any:
+    """`log(1 + exp(x))`, elementwise, without overflow."""
+    x = _inexact("softplus", x)
+    zero = like(x, 0)
+    positive = lax.ge(x, zero)
+    # max(x, 0) + log1p(exp(-|x|)), both kinks bent to one side, so that the derivative at 0 is 1/2.
+    return lax.add(lax.select(positive, x, zero), lax.log1p(lax.exp(lax.select(positive, lax.neg(x), x))))
+
+
+def log_sigmoid(x: Any) -> Any:
+    """`log(sigmoid(x))`, elementwise, without overflow."""
+    return lax.neg(softplus(lax.neg(_inexact("log_sigmoid", x))))
+
+
+def gelu(x: Any, approximate: bool = True) -> Any:
+    """Gaussian error linear unit, `x` times the normal distribution function at `x`.
+
+    Args:
+        x: the argument.
+        approximate: in the form with tanh, which is off by up to 5e-4; else by `erfc`.
+    """
+    x = _inexact("gelu", x)
+    if approximate:
+        inner = lax.mul(like(x, math.sqrt(2 / math.pi)), lax.add(x, lax.mul(like(x, 0.044715), lax.integer_pow(x, 3))))
+        return lax.mul(x, lax.mul(like(x, 0.5), lax.add(like(x, 1.0), lax.tanh(inner))))
+    return lax.mul(lax.mul(x, like(x, 0.5)), lax.erfc(lax.mul(x, like(x, -math.sqrt(0.5)))))
+
+
+def celu(x: Any, alpha: Any = 1.0) -> Any:
+    """`x` where it is positive, else `alpha * expm1(x / alpha)`: as `elu`, with derivative 1 at 0 for every `alpha`."""
+    x, alpha = promote_dtypes("celu", x, alpha, inexact=True)
+    positive = lax.gt(x, like(x, 0))
+    return select(positive, x, alpha * lax.expm1(lax.select(positive, like(x, 0), x) / alpha))
+
+
+def selu(x: Any) -> Any:
+    """`elu` scaled so that mean 0 and variance 1 are preserved (Klambauer et al. 2017)."""
+    x = _inexact("selu", x)
+    return lax.mul(like(x, 1.0507009873554804934193349852946), elu(x, like(x, 1.6732632423543772848170429916717)))
+
+
+def mish(x: Any) -> Any:
+    """`x * tanh(softplus(x))`, elementwise."""
+    x = _inexact("mish", x)
+    return lax.mul(x, lax.tanh(softplus(x)))
+
+
+def soft_sign(x: Any) -> Any:
+    """`x / (1 + |x|)`, elementwise."""
+    x = _inexact("soft_sign", x)
+    return lax.div(x, lax.add(lax.abs(x), like(x, 1)))
+
+
+def squareplus(x: Any, b: Any = 4) -> Any:
+    """`(x + sqrt(x**2 + b)) / 2`, a smooth `relu`.
+
+    Args:
+        x: the argument.
+        b: how far it is from `relu`; not negative.
+    """
+    x, b = promote_dtypes("squareplus", x, b, inexact=True)
+    return (x + lax.sqrt(lax.square(x) + b)) * like(x, 0.5)
+
+
+def log1mexp(x: Any) -> Any:
+    """`log(1 - exp(-x))` for positive `x`, accurate near 0 and far from it; NaN for negative `x` (Maechler 2012)."""
+    x = _inexact("log1mexp", x)
+    middle = like(x, math.log(2))
+    near = lax.lt(x, middle)
+    # The branch that is not taken is computed too, of `middle`, lest its derivative become NaN.
+    by_expm1 = lax.log(lax.neg(lax.expm1(lax.neg(lax.select(near, x, middle)))))
+    by_log1p = lax.log1p(lax.neg(lax.exp(lax.neg(lax.select(near, middle, x)))))
+    return lax.select(near, by_expm1, by_log1p)
+
+
+# -- of pieces -----------------------------------------------------------------------------------------------------
+
+
+def relu6(x: Any) -> Any:
+    """`min(max(x, 0), 6)`, elementwise; the derivative at 0 and 6 is 0."""
+    x = _inexact("relu6", x)
+    return lax.clamp(like(x, 0), x, like(x, 6))
+
+
+def hard_sigmoid(x: Any) -> Any:
+    """`relu6(x + 3) / 6`, elementwise: pieces of lines in place of `sigmoid`."""
+    x = _inexact("hard_sigmoid", x)
+    return lax.div(relu6(lax.add(x, like(x, 3))), like(x, 6))
+
+
+def hard_silu(x: Any) -> Any:
+    """`x * hard_sigmoid(x)`, elementwise; also called hard swish."""
+    x = _inexact("hard_silu", x)
+    return lax.mul(x, hard_sigmoid(x))
+
+
+def hard_tanh(x: Any) -> Any:
+    """`x` between -1 and 1, else the nearer of them; the derivative at both is 1."""
+    x = array_argument("hard_tanh", x)
+    if dtypes.is_bool(x.dtype):
+        (x, _) = promote_dtypes("hard_tanh", x, 0)
+    one = like(x, 1)
+    if dtypes.is_unsigned(x.dtype):
+        return lax.min(x, one)
+    return lax.select(lax.gt(x, one), one, lax.select(lax.lt(x, like(x, -1)), like(x, -1), x))
+
+
+def sparse_plus(x: Any) -> Any:
+    """0 below -1, `(x + 1)**2 / 4` to 1, and `x` from there: a smooth `relu` that is 0 on a half-line."""
+    x = _inexact("sparse_plus", x)
+    zero, one = like(x, 0), like(x, 1)
+    middle = lax.mul(lax.square(lax.add(x, one)), like(x, 0.25))
+    return lax.select(lax.le(x, lax.neg(one)), zero, lax.select(lax.ge(x, one), x, middle))
+
+
+def sparse_sigmoid(x: Any) -> Any:
+    """The derivative of `sparse_plus`: 0 below -1, `(x + 1) / 2` to 1, and 1 from there."""
+    x = _inexact("sparse_sigmoid", x)
+    return lax.mul(like(x, 0.5), clip(lax.add(x, like(x, 1)), like(x, 0), like(x, 2)))
+
+
+# -- of other kinds ------------------------------------------------------------------------------------------------
+
+
+def identity(x: Any) -> Any:
+    """`x`, as an array."""
+    return array_argument("identity", x)
+
+
+def glu(x: Any, axis: int = -1) -> Any:
+    """Gated linear unit: the first half along an axis times `sigmoid` of the second one.
+
+    Raises:
+        ValueError: the axis has an odd size, or does not exist.
+    """
+    x = _inexact("glu", x)
+    place = canonical_axis(axis, x.ndim)
+    size = x.shape[place]
+    if size % 2:
+        raise ValueError(f"glu halves an axis of even size, got size {size} for axis {axis} of shape {x.shape}")
+    first = lax.slice_in_dim(x, 0, size // 2, axis=place)
+    return lax.mul(first, lax.logistic(lax.slice_in_dim(x, size // 2, size, axis=place)))

@@ -1,0 +1,55 @@
+"""`corejax.nn.initializers`: functions `(key, shape, dtype)` that make parameters.
+
+Those that draw random numbers come with `corejax.random`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from corejax.extend import dtypes
+from corejax_numpy import creation as _creation
+
+__all__ = ["Initializer", "constant", "ones", "zeros"]
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(n for n in globals() if n.startswith("__"))})
+
+
+class Initializer(Protocol):
+    """What makes an array of a shape and dtype; `key` is where randomness would come from."""
+
+    def __call__(self, key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+        """The array."""
+
+
+def _checked(name: str, dtype: Any, out_sharding: Any) -> Any:
+    if out_sharding is not None:
+        raise NotImplementedError(f"{name}: out_sharding has to be None, got {out_sharding!r}")
+    return dtypes.default_float_dtype() if dtype is None else dtype
+
+
+def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+    """Zeros, whatever the key; floating by default."""
+    return _creation.zeros(shape, _checked("zeros", dtype, out_sharding))
+
+
+def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+    """Ones, whatever the key; floating by default."""
+    return _creation.ones(shape, _checked("ones", dtype, out_sharding))
+
+
+def constant(value: Any, dtype: Any = None) -> Initializer:
+    """An initializer that gives `value` everywhere.
+
+    Args:
+        value: a scalar, or what broadcasts to the shapes that are asked for.
+        dtype: the default dtype of what it gives; floating if None.
+    """
+    default = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+        return _creation.full(shape, value, _checked("constant", default if dtype is None else dtype, out_sharding))
+
+    return init

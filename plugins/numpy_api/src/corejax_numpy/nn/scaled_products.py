@@ -1,0 +1,164 @@
+"""Products of matrices in narrow numbers, each block of which has a scale (https://arxiv.org/abs/2310.10537)."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import dtypes
+from corejax_lax_basic import lax
+from corejax_numpy.arguments import array_arguments, canonical_dtype, like
+from corejax_numpy.elementwise import clip, where
+
+
+def scaled_matmul(
+    lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = np.float32
+) -> Any:
+    """Products of rows of `lhs` and rows of `rhs`, blocks of which are to be multiplied by scales; in float32.
+
+    Args:
+        lhs: `[b, m, k]`.
+        rhs: `[b, n, k]`.
+        lhs_scales: `[b, m, j]`, a scale for each block of `k / j` elements.
+        rhs_scales: `[b, n, j]`.
+        preferred_element_type: dtype of the result.
+
+    Returns:
+        `[b, m, n]`.
+
+    Raises:
+        ValueError: shapes that do not fit.
+    """
+    a, b, of_a, of_b = array_arguments("scaled_matmul", lhs, rhs, lhs_scales, rhs_scales)
+    shown = ", ".join(x.aval.str_short() for x in (a, b, of_a, of_b))
+    if {x.ndim for x in (a, b, of_a, of_b)} != {3}:
+        raise ValueError(f"scaled_matmul: operands and scales have 3 axes, got {shown}")
+    same = a.shape[::2] == b.shape[::2] and of_a.shape[::2] == of_b.shape[::2]
+    if not same or of_a.shape[:2] != a.shape[:2] or of_b.shape[:2] != b.shape[:2]:
+        raise ValueError(
+            f"scaled_matmul: lhs is [b, m, k], rhs [b, n, k], lhs_scales [b, m, j], rhs_scales [b, n, j], got {shown}"
+        )
+    if not of_a.shape[2] or a.shape[2] % of_a.shape[2]:
+        raise ValueError(f"scaled_matmul: the length of rows is a multiple of the number of scales, got {shown}")
+    numbers = (((2,), (2,)), ((0,), (0,)))
+    out = lax.dot_general(_scaled(a, of_a), _scaled(b, of_b), numbers, preferred_element_type=np.float32)
+    return lax.convert_element_type(out, canonical_dtype(preferred_element_type))
+
+
+def _scaled(x: Any, scales: Any) -> Any:
+    """Rows with their blocks multiplied by their scales, in float32."""
+    x, scales = (lax.convert_element_type(v, np.float32) for v in (x, scales))
+    blocks = lax.reshape(x, (*scales.shape, x.shape[-1] // scales.shape[-1]))
+    return lax.reshape(blocks * lax.expand_dims(scales, (scales.ndim,)), x.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class BlockScaleConfig:
+    """How an operand of `scaled_dot_general` is made of narrow numbers.
+
+    Attributes:
+        mode: `"nvfp4"` or `"mxfp8"`.
+        block_size: how many elements have one scale.
+        data_type: dtype of the elements.
+        scale_type: dtype of the scales.
+        global_scale: what all elements are divided by first; None for 1.
+        infer_only: accepted as JAX's.
+    """
+
+    mode: str
+    block_size: int
+    data_type: Any
+    scale_type: Any
+    global_scale: Any
+    infer_only: bool
+
+
+def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockScaleConfig:
+    """The usual block scales: `"nvfp4"` or `"mxfp8"`.
+
+    Raises:
+        ValueError: another mode.
+    """
+    if mode == "nvfp4":
+        scale = np.ones((1,), np.float32) if global_scale is None else global_scale
+        return BlockScaleConfig(
+            mode, 16, dtypes.dtype("float4_e2m1fn"), dtypes.dtype("float8_e4m3fn"), scale, infer_only=False
+        )
+    if mode == "mxfp8":
+        return BlockScaleConfig(
+            mode, 32, dtypes.dtype("float8_e4m3fn"), dtypes.dtype("float8_e8m0fnu"), None, infer_only=False
+        )
+    raise ValueError(f"get_scaled_dot_general_config: mode is 'nvfp4' or 'mxfp8', got {mode!r}")
+
+
+def scaled_dot_general(
+    lhs: Any,
+    rhs: Any,
+    dimension_numbers: Any,
+    preferred_element_type: Any = np.float32,
+    configs: Any = None,
+    implementation: None = None,
+) -> Any:
+    """As `lax.dot_general`, of operands rounded to narrow numbers with a scale for each block.
+
+    Args:
+        lhs: an array.
+        rhs: an array of the same dtype.
+        dimension_numbers: as of `lax.dot_general`; with `configs` one axis is contracted, whose size the blocks divide.
+        preferred_element_type: dtype of the result.
+        configs: how `lhs`, `rhs` (and a third one, which is not used) are rounded; None: not at all.
+        implementation: ignored, as in JAX.
+
+    Returns:
+        The product. Its derivatives are those of the product of the rounded operands, rounding counting as identity.
+
+    Raises:
+        ValueError: several contracted axes, or blocks that do not fit.
+    """
+    if implementation is not None:
+        warnings.warn("scaled_dot_general: `implementation` is ignored", DeprecationWarning, stacklevel=2)
+    lhs, rhs = array_arguments("scaled_dot_general", lhs, rhs)
+    dtype = canonical_dtype(preferred_element_type) or lhs.dtype
+    if configs is not None:
+        contracted = [tuple(axes) for axes in dimension_numbers[0]]
+        if {len(axes) for axes in contracted} != {1}:
+            raise ValueError(f"scaled_dot_general: with configs one axis is contracted, got {dimension_numbers[0]}")
+        lhs, rhs = (
+            _rounded(x, axes[0], config) for x, axes, config in zip((lhs, rhs), contracted, configs[:2], strict=True)
+        )
+    return lax.dot_general(lhs, rhs, dimension_numbers, preferred_element_type=dtype)
+
+
+def _rounded(x: Any, axis: int, config: BlockScaleConfig) -> Any:
+    """`x` rounded to narrow numbers, in its own dtype; as far as derivatives go `x` itself."""
+    size = x.shape[axis]
+    if not size or size % config.block_size:
+        raise ValueError(
+            f"scaled_dot_general: axis {axis} of {x.aval.str_short()} is contracted, its size is a multiple of "
+            f"{config.block_size} ({config.mode})"
+        )
+    blocks = (*x.shape[:axis], size // config.block_size, config.block_size, *x.shape[axis + 1 :])
+    y = lax.reshape(lax.convert_element_type(lax.stop_gradient(x), np.float32), blocks)
+    total = 1.0 if config.global_scale is None else lax.reshape(array_arguments("", config.global_scale)[0], ())
+    y = y / total
+    largest = float(dtypes.finfo(config.data_type).max)
+    scales = lax.expand_dims(lax.reduce_max(lax.abs(y), (axis + 1,)), (axis + 1,)) / largest
+    scales = _rounded_scales(scales, config)
+    y = clip(y / scales, -largest, largest)
+    y = lax.convert_element_type(lax.convert_element_type(y, config.data_type), np.float32)
+    rounded = lax.convert_element_type(lax.reshape(y * scales * total, x.shape), x.dtype)
+    return rounded + (x - lax.stop_gradient(x))
+
+
+def _rounded_scales(scales: Any, config: BlockScaleConfig) -> Any:
+    """Scales as their dtype has them: powers of two are rounded up; and 1 for blocks of zeros."""
+    if config.mode == "mxfp8":  # logarithms of powers of two are not exact: these are not rounded up
+        exponents = clip(lax.ceil(lax.log(scales) / np.log(2.0) - 1e-5), -126.0, 127.0)
+        scales = lax.exp(exponents * np.log(2.0))
+    largest = float(dtypes.finfo(config.scale_type).max)
+    rounded = lax.convert_element_type(clip(scales, 0.0, largest), config.scale_type)
+    rounded = lax.convert_element_type(rounded, np.float32)
+    return where(lax.gt(rounded, like(rounded, 0)), rounded, like(rounded, 1))

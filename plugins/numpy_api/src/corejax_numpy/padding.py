@@ -1,0 +1,293 @@
+"""`pad`: an array with a border, in every mode that NumPy has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Tracer, dtypes
+from corejax_lax_basic import lax
+from corejax_numpy.arguments import array_argument, concrete, like
+from corejax_numpy.creation import asarray
+from corejax_numpy.moments import mean
+from corejax_numpy.ranges import linspace
+from corejax_numpy.reductions import max as maximum_over
+from corejax_numpy.reductions import min as minimum_over
+
+Widths = list[tuple[int, int]]
+
+# The mode's argument, besides the widths.
+_ARGUMENT = {
+    "constant": "constant_values",
+    "edge": "",
+    "empty": "",
+    "linear_ramp": "end_values",
+    "maximum": "stat_length",
+    "mean": "stat_length",
+    "median": "stat_length",
+    "minimum": "stat_length",
+    "reflect": "reflect_type",
+    "symmetric": "reflect_type",
+    "wrap": "",
+}
+
+
+def pad(array: Any, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any) -> Any:
+    """An array with a border.
+
+    Args:
+        array: the array.
+        pad_width: widths before and after, for each axis; one pair or one number for all.
+        mode: what the border is made of.
+
+            * `"constant"`: `constant_values` (0); or values before and after, for each axis or for all.
+            * `"edge"`: the element at the edge.
+            * `"linear_ramp"`: numbers from `end_values` (0, at the border's end) to the edge.
+            * `"maximum"`, `"mean"`, `"median"`, `"minimum"` of the `stat_length` elements next to the edge (all).
+            * `"reflect"`: mirrored at the edge's element; `"symmetric"`: at the edge, which comes twice. With
+              `reflect_type="odd"` values are mirrored too, at the edge's.
+            * `"wrap"`: from the other end.
+            * `"empty"`: zeros.
+            * a function `f(vector, widths, axis, kwargs)` of vectors with zeros in their borders, along each axis,
+              that returns the vector with borders as they should be.
+        kwargs: the arguments of the mode; of a function, what it gets as `kwargs`.
+
+    Raises:
+        ValueError: the widths do not fit the array's axes, or are negative; there is no such mode, or no such argument
+            of it; an axis without elements is to be continued.
+        TypeError: the widths are not integers.
+    """
+    x = array_argument("pad", array)
+    widths = _widths(pad_width, x)
+    if callable(mode):
+        return _by_function(x, widths, mode, kwargs)
+    if not isinstance(mode, str) or mode not in _ARGUMENT:
+        raise ValueError(f"pad: mode is one of {', '.join(map(repr, _ARGUMENT))} or a function, got {mode!r}")
+    if unknown := sorted(set(kwargs) - {_ARGUMENT[mode]}):
+        known = f"takes {_ARGUMENT[mode]!r}" if _ARGUMENT[mode] else "takes no argument"
+        raise ValueError(f"pad: mode {mode!r} {known}, got {', '.join(map(repr, unknown))}")
+    if not x.ndim:
+        return x
+    if mode in ("constant", "empty"):
+        return _constant(x, widths, kwargs.get("constant_values", 0))
+    return _MODES[mode](x, widths, mode, **kwargs)
+
+
+def _widths(pad_width: Any, x: Any) -> Widths:
+    if type(pad_width) is int and pad_width >= 0:
+        return [(pad_width, pad_width)] * x.ndim
+    found = _pairs("pad_width", pad_width, x)
+    if found.dtype.kind not in "iu" and found.size:
+        raise TypeError(f"pad: `pad_width` is made of integers, got {pad_width!r}")
+    if found.size and found.min() < 0:
+        raise ValueError(f"pad: widths are not negative, got {pad_width!r}")
+    return [(int(before), int(after)) for before, after in found]
+
+
+def _pairs(what: str, given: Any, x: Any) -> np.ndarray:
+    """An argument as pairs, one for each axis.
+
+    Raises:
+        ConcretizationTypeError: it is traced.
+        ValueError: it has another shape.
+    """
+    try:
+        pairs = np.asarray(_known(given))
+        if pairs.shape in ((), (1,), (2,), (1, 2), (x.ndim, 2)):
+            return np.broadcast_to(pairs, (x.ndim, 2))
+        if not pairs.size and not x.ndim:
+            return np.zeros((0, 2), int)
+    except ValueError:
+        pass  # ragged
+    raise ValueError(
+        f"pad: `{what}` is a number, a pair, or pairs for the {x.ndim} axes of {x.aval.str_short()}; got {given!r}"
+    )
+
+
+def _known(given: Any) -> Any:
+    if isinstance(given, tuple | list):
+        return [_known(v) for v in given]
+    return concrete("pad", given) if isinstance(given, Tracer) else given
+
+
+def _side(x: Any, axis: int, start: int | None, stop: int | None) -> Any:
+    return lax.slice_in_dim(x, start, stop, axis=axis)
+
+
+def _repeated(x: Any, axis: int, width: int) -> Any:
+    """An array of size 1 along an axis, repeated along it."""
+    return lax.broadcast_in_dim(x, (*x.shape[:axis], width, *x.shape[axis + 1 :]), tuple(range(x.ndim)))
+
+
+def _framed(x: Any, axis: int, before: Any, after: Any) -> Any:
+    """`x` between two borders; None is none."""
+    parts = [part for part in (before, x, after) if part is not None]
+    return lax.concatenate(parts, axis) if len(parts) > 1 else x
+
+
+# -- constants ---------------------------------------------------------------------------------------------------
+
+
+def _constant(x: Any, widths: Widths, values: Any) -> Any:
+    if not any(map(any, widths)):
+        return x
+    if not lax.is_python_scalar(values):
+        values = asarray(values)
+        if values.size == 1:
+            values = lax.reshape(values, ())
+    if lax.is_python_scalar(values) or not values.ndim:
+        known = type(values) is int or (type(values) is float and dtypes.is_inexact(x.dtype))
+        value = lax.make_scalar(values, x.dtype) if known else lax.convert_element_type(values, x.dtype)
+        return lax.pad(x, value, [(*pair, 0) for pair in widths])
+    if values.shape not in ((2,), (1, 2), (x.ndim, 2)):
+        raise ValueError(
+            f"pad: `constant_values` is a number, a pair, or pairs for the {x.ndim} axes of {x.aval.str_short()}; "
+            f"got {values.aval.str_short()}"
+        )
+    values = lax.broadcast_to(lax.convert_element_type(values, x.dtype), (x.ndim, 2))
+    for axis, pair in enumerate(widths):
+        for side, width in enumerate(pair):
+            if width:
+                config = [(0, 0, 0)] * x.ndim
+                config[axis] = (0, width, 0) if side else (width, 0, 0)
+                x = lax.pad(x, values[axis, side], config)
+    return x
+
+
+def _linear_ramp(x: Any, widths: Widths, mode: str, end_values: Any = 0) -> Any:
+    ends = _pairs("end_values", end_values, x)
+    for axis, (before, after) in enumerate(widths):
+        if not before and not after:
+            continue
+        _check_elements(x, axis, mode)
+        ramps = []
+        for side, width in enumerate((before, after)):
+            edge = lax.index_in_dim(x, -1 if side else 0, axis, keepdims=False)
+            end = asarray(ends[axis, side].item(), x.dtype)
+            ramp = linspace(end, edge, width, endpoint=False, dtype=x.dtype, axis=axis) if width else None
+            ramps.append(lax.rev(ramp, (axis,)) if side and width else ramp)
+        x = _framed(x, axis, *ramps)
+    return x
+
+
+# -- what is there continued -------------------------------------------------------------------------------------
+
+
+def _check_elements(x: Any, axis: int, mode: str) -> None:
+    if not x.shape[axis]:
+        raise ValueError(f"pad: axis {axis} of {x.aval.str_short()} has no elements for mode {mode!r}")
+
+
+def _edge(x: Any, widths: Widths, mode: str) -> Any:
+    for axis, (before, after) in enumerate(widths):
+        if before or after:
+            _check_elements(x, axis, mode)
+            front = _repeated(_side(x, axis, 0, 1), axis, before) if before else None
+            x = _framed(x, axis, front, _repeated(_side(x, axis, -1, None), axis, after) if after else None)
+    return x
+
+
+def _wrap(x: Any, widths: Widths, mode: str) -> Any:
+    for axis, (before, after) in enumerate(widths):
+        if before or after:
+            _check_elements(x, axis, mode)
+            size = x.shape[axis]
+            front = [_side(x, axis, size - before % size, None)] if before % size else []
+            back = [_side(x, axis, 0, after % size)] if after % size else []
+            x = lax.concatenate([*front, *[x] * (before // size + 1 + after // size), *back], axis)
+    return x
+
+
+def _mirror(x: Any, widths: Widths, mode: str, reflect_type: str = "even") -> Any:
+    if reflect_type not in ("even", "odd"):
+        raise ValueError(f"pad: `reflect_type` is 'even' or 'odd', got {reflect_type!r}")
+    for axis, (before, after) in enumerate(widths):
+        if not before and not after:
+            continue
+        _check_elements(x, axis, mode)
+        skip = int(mode == "reflect" and x.shape[axis] > 1)  # a single element is continued as it is
+        while before or after:  # by as much as there is to be mirrored, which is more each time
+            size = x.shape[axis]
+            front, back = min(before, size - skip), min(after, size - skip)
+            x = _framed(
+                x,
+                axis,
+                _mirrored(x, axis, skip, skip + front, 0, reflect_type) if front else None,
+                _mirrored(x, axis, size - skip - back, size - skip, size - 1, reflect_type) if back else None,
+            )
+            before, after = before - front, after - back
+    return x
+
+
+def _mirrored(x: Any, axis: int, start: int, stop: int, edge: int, reflect_type: str) -> Any:
+    part = lax.rev(_side(x, axis, start, stop), (axis,))
+    if reflect_type == "even":
+        return part
+    at_edge = _side(x, axis, edge, edge + 1)
+    return lax.sub(_repeated(lax.mul(at_edge, like(at_edge, 2)), axis, stop - start), part)
+
+
+# -- statistics --------------------------------------------------------------------------------------------------
+
+
+def _median(x: Any, axis: int, keepdims: bool) -> Any:
+    from corejax_numpy.quantiles import median
+
+    return median(x, axis, keepdims=keepdims)
+
+
+_STATISTICS: Mapping[str, Callable[..., Any]] = {
+    "maximum": maximum_over,
+    "mean": mean,
+    "median": _median,
+    "minimum": minimum_over,
+}
+
+
+def _statistic(x: Any, widths: Widths, mode: str, stat_length: Any = None) -> Any:
+    lengths = None if stat_length is None else _pairs("stat_length", stat_length, x)
+    if lengths is not None and (lengths.dtype.kind not in "iu" or lengths.min() < 1):
+        raise ValueError(f"pad: `stat_length` is made of positive integers, got {stat_length!r}")
+    for axis, (before, after) in enumerate(widths):
+        if not before and not after:
+            continue
+        _check_elements(x, axis, mode)
+        size = x.shape[axis]
+        length = [size, size] if lengths is None else [min(int(n), size) for n in lengths[axis]]
+        front = _summary(_side(x, axis, 0, length[0]), axis, mode)
+        back = front if length == [size, size] else _summary(_side(x, axis, size - length[1], None), axis, mode)
+        x = _framed(
+            x,
+            axis,
+            _repeated(front, axis, before) if before else None,
+            _repeated(back, axis, after) if after else None,
+        )
+    return x
+
+
+def _summary(x: Any, axis: int, mode: str) -> Any:
+    out = _STATISTICS[mode](x, axis, keepdims=True)
+    if dtypes.is_integer(x.dtype) and dtypes.is_inexact(out.dtype):
+        out = out.round()
+    return lax.convert_element_type(out, x.dtype)
+
+
+_MODES: Mapping[str, Callable[..., Any]] = {
+    "edge": _edge,
+    "linear_ramp": _linear_ramp,
+    "reflect": _mirror,
+    "symmetric": _mirror,
+    "wrap": _wrap,
+    **dict.fromkeys(_STATISTICS, _statistic),
+}
+
+
+def _by_function(x: Any, widths: Widths, function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+    from corejax_numpy.mapping import apply_along_axis
+
+    x = _constant(x, widths, 0)
+    for axis, pair in enumerate(widths):
+        x = apply_along_axis(function, axis, x, pair, axis, kwargs)
+    return x

@@ -1,0 +1,233 @@
+"""Polynomials as vectors of their coefficients, the highest power's first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import dtypes
+from corejax_lax_basic import lax
+from corejax_numpy.arguments import array_argument, like, promote_dtypes, static_int
+from corejax_numpy.creation import asarray
+from corejax_numpy.editing import trim_zeros
+from corejax_numpy.elementwise import absolute, power
+
+_WRITTEN_OUT = 8  # coefficients up to which `polyval` is no loop
+
+
+def _coefficients(name: str, *polynomials: Any, inexact: bool = False) -> list[Any]:
+    """Vectors of coefficients in one dtype.
+
+    Raises:
+        ValueError: one is no vector.
+    """
+    xs = [array_argument(name, p, i) for i, p in enumerate(polynomials)]
+    for i, x in enumerate(xs):
+        if x.ndim != 1:
+            raise ValueError(f"{name}: coefficients are vectors, got {x.aval.str_short()} at position {i}")
+    return promote_dtypes(name, *xs, inexact=inexact)
+
+
+def _shifted(x: Any, before: int, after: int) -> Any:
+    """A vector between zeros."""
+    return lax.pad(x, like(x, 0), [(before, after, 0)]) if before or after else x
+
+
+def polyadd(a1: Any, a2: Any) -> Any:
+    """Sum of two polynomials.
+
+    Raises:
+        ValueError: an argument is no vector.
+    """
+    x, y = _coefficients("polyadd", a1, a2)
+    return lax.add(*_aligned(x, y))
+
+
+def polysub(a1: Any, a2: Any) -> Any:
+    """Difference of two polynomials.
+
+    Raises:
+        ValueError: an argument is no vector.
+    """
+    x, y = _coefficients("polysub", a1, a2)
+    return lax.sub(*_aligned(x, y))
+
+
+def _aligned(x: Any, y: Any) -> tuple[Any, Any]:
+    size = max(x.shape[0], y.shape[0])
+    return _shifted(x, size - x.shape[0], 0), _shifted(y, size - y.shape[0], 0)
+
+
+def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+    """Product of two polynomials.
+
+    Args:
+        a1: coefficients.
+        a2: coefficients.
+        trim_leading_zeros: leave zeros at their beginnings out, as NumPy does; only of values that are known.
+
+    Raises:
+        ValueError: an argument is no vector.
+        ConcretizationTypeError: zeros of a traced array are to be left out.
+    """
+    from corejax_numpy.signal import convolve
+
+    x, y = _coefficients("polymul", a1, a2, inexact=True)
+    if trim_leading_zeros and max(x.shape[0], y.shape[0]) > 1:
+        x, y = trim_zeros(x, "f"), trim_zeros(y, "f")
+    x, y = (v if v.shape[0] else lax.full((1,), 0, v.dtype) for v in (x, y))
+    return convolve(x, y, mode="full")
+
+
+def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
+    """Quotient and remainder of two polynomials.
+
+    Args:
+        u: coefficients of the dividend.
+        v: coefficients of the divisor.
+        trim_leading_zeros: leave zeros, and what is nearly zero, at the remainder's beginning out, as NumPy does;
+            only of values that are known. Otherwise the remainder has as many coefficients as `u`.
+
+    Raises:
+        ValueError: an argument is no vector, or has no coefficients.
+        ConcretizationTypeError: zeros of a traced array are to be left out.
+    """
+    rest, divisor = _coefficients("polydiv", u, v, inexact=True)
+    if not rest.shape[0] or not divisor.shape[0]:
+        raise ValueError(
+            f"polydiv: a polynomial has coefficients, got {rest.aval.str_short()}, {divisor.aval.str_short()}"
+        )
+    steps = rest.shape[0] - divisor.shape[0] + 1
+    if steps <= 0:
+        return lax.full((1,), 0, rest.dtype), rest
+    scale = lax.div(like(divisor, 1), lax.index_in_dim(divisor, 0))
+    quotient = []
+    for k in range(steps):
+        factor = lax.mul(scale, lax.slice_in_dim(rest, k, k + 1))
+        quotient.append(factor)
+        rest = lax.sub(rest, _shifted(lax.mul(lax.broadcast_to(factor, divisor.shape), divisor), k, steps - 1 - k))
+    if trim_leading_zeros:
+        small = absolute(rest) <= float(np.sqrt(float(dtypes.finfo(rest.dtype).eps)))
+        kept = np.flatnonzero(~np.asarray(small))
+        rest = lax.slice_in_dim(rest, kept[0] if kept.size else rest.shape[0] - 1, None)
+    return lax.concatenate(quotient, 0), rest
+
+
+def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
+    """A polynomial's values, by Horner's scheme.
+
+    Args:
+        p: coefficients; further axes are those of polynomials at once, which broadcast with `x`.
+        x: where.
+        unroll: how many steps of the loop (`lax.scan`) are written out at once; up to eight coefficients all are.
+
+    Raises:
+        ValueError: `p` is a scalar, or shapes do not broadcast.
+    """
+    p, x = promote_dtypes("polyval", array_argument("polyval", p), array_argument("polyval", x, 1))
+    if not p.ndim:
+        raise ValueError("polyval: coefficients are a vector, got a scalar")
+    shape = lax.broadcast_shapes(p.shape[1:], x.shape)
+    if p.shape[0] > _WRITTEN_OUT or not p.shape[0]:
+        x = lax.broadcast_to(x, shape)
+        return lax.scan(lambda y, c: (y * x + c, None), lax.full(shape, 0, p.dtype), p, unroll=unroll)[0]
+    first, *rest = lax.unstack(p)
+    y = lax.broadcast_to(first, shape)
+    for c in rest:
+        y = y * x + c
+    return y
+
+
+def polyder(p: Any, m: int = 1) -> Any:
+    """The `m`-th derivative of a polynomial.
+
+    Raises:
+        ValueError: `p` is no vector, or `m` is negative.
+    """
+    (x,) = _coefficients("polyder", p, inexact=True)
+    order = _order("polyder", m)
+    if not order:
+        return x
+    kept = max(x.shape[0] - order, 0)
+    return lax.mul(lax.slice_in_dim(x, 0, kept), _falling(kept, order, x.dtype))
+
+
+def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+    """The `m`-th antiderivative of a polynomial.
+
+    Args:
+        p: coefficients.
+        m: how often it is integrated.
+        k: constants of integration, in the order of the integrations: `m` of them, or one for all; 0 by default.
+
+    Raises:
+        ValueError: `p` is no vector, `m` is negative, or there are not as many constants.
+    """
+    order = _order("polyint", m)
+    x, k = promote_dtypes("polyint", _coefficients("polyint", p)[0], asarray(0 if k is None else k), inexact=True)
+    if k.shape not in ((), (1,), (order,)):
+        raise ValueError(f"polyint: {order} constants of integration or one for all, got {k.aval.str_short()}")
+    if not order:
+        return x
+    x = lax.concatenate([x, lax.broadcast_to(k, (order,))], 0)
+    # The constant of integration `i` is integrated `order - 1 - i` times more.
+    powers = np.arange(x.shape[0])[::-1]
+    divisors = np.prod([np.maximum(1, powers - i) for i in range(order)], axis=0, dtype=float)
+    return lax.div(x, asarray(divisors, x.dtype))
+
+
+def _order(name: str, m: Any) -> int:
+    order = static_int("", m, "m")
+    if order < 0:
+        raise ValueError(f"{name}: the order is not negative, got m={m}")
+    return order
+
+
+def _falling(size: int, order: int, dtype: Any) -> Any:
+    """`n (n - 1) ... (n - order + 1)` of the powers `n` that remain, the highest first."""
+    powers = np.arange(order, order + size)[::-1]
+    return asarray(np.prod([powers - i for i in range(order)], axis=0, dtype=float), dtype)
+
+
+def poly(seq_of_zeros: Any) -> Any:
+    """The polynomial with given zeros and the leading coefficient 1.
+
+    Raises:
+        ValueError: the argument is no vector.
+        NotImplementedError: it is a square matrix, whose eigenvalues would be meant.
+    """
+    (zeros,) = promote_dtypes("poly", array_argument("poly", seq_of_zeros), inexact=True)
+    zeros = lax.reshape(zeros, (1,)) if not zeros.ndim else zeros
+    if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] and zeros.shape[0]:
+        raise NotImplementedError("poly: the characteristic polynomial of a matrix needs eigenvalues; give its zeros")
+    if zeros.ndim != 1:
+        raise ValueError(f"poly takes a vector of zeros, got {zeros.aval.str_short()}")
+    if not zeros.shape[0]:
+        return lax.full((), 1, zeros.dtype)
+    out = lax.full((1,), 1, zeros.dtype)
+    for k in range(zeros.shape[0]):
+        root = lax.broadcast_to(lax.slice_in_dim(zeros, k, k + 1), (k + 2,))
+        out = lax.sub(_shifted(out, 0, 1), lax.mul(root, _shifted(out, 1, 0)))
+    return out
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+    """Powers of the elements of a vector in the rows of a matrix, the highest first unless `increasing`.
+
+    Args:
+        x: the vector.
+        N: number of powers; by default as many as elements.
+        increasing: the power 0 first.
+
+    Raises:
+        ValueError: `x` is no vector, or `N` is negative.
+    """
+    x = array_argument("vander", x)
+    if x.ndim != 1:
+        raise ValueError(f"vander takes a vector, got {x.aval.str_short()}")
+    columns = x.shape[0] if N is None else static_int("vander", N, "N", least=0)
+    if columns < 0:
+        raise ValueError(f"vander: the number of columns is not negative, got {columns}")
+    powers = np.arange(columns) if increasing else np.arange(columns)[::-1]
+    return power(lax.expand_dims(x, (1,)), lax.expand_dims(asarray(powers, x.dtype), (0,)))

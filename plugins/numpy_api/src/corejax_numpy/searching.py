@@ -1,0 +1,151 @@
+"""Places in sorted arrays: `searchsorted` and `digitize`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Tracer, as_array, dtypes, host_value, recording_trace
+from corejax_lax_basic import lax
+from corejax_numpy.arguments import array_argument, promote_dtypes
+
+_METHODS = ("scan", "scan_unrolled", "sort", "compare_all", "default")
+
+
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
+    """Where elements are to be inserted into a sorted vector to keep it sorted.
+
+    Args:
+        a: a sorted vector; NaN is behind all numbers.
+        v: the elements, an array of any shape.
+        side: `"left"`, before elements that are equal, or `"right"`, behind them.
+        sorter: indices that sort `a`, where it is not sorted.
+        method: of compiled programs: `"scan"`, bisection in a loop; `"scan_unrolled"`, written out; `"sort"`, of both
+            together; `"compare_all"`, each with each.
+
+    Returns:
+        Indices of the shape of `v`, int32 unless the vector is too long for that.
+
+    Raises:
+        ValueError: `side` or `method` is none of these, or `a` is not a vector.
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f"searchsorted: side is 'left' or 'right', got {side!r}")
+    if method not in _METHODS:
+        raise ValueError(f"searchsorted: method is one of {', '.join(map(repr, _METHODS))}; got {method!r}")
+    a, v = promote_dtypes("searchsorted", a, v)
+    if a.ndim != 1:
+        raise ValueError(f"searchsorted: a is a vector, got {a.aval.str_short()}")
+    if sorter is not None:
+        a = a[array_argument("searchsorted", sorter, 3)]
+    dtype = np.dtype(np.int32 if a.size < 1 << 31 else np.int64)
+    if not a.size:
+        return lax.full(v.shape, 0, dtype)
+    if recording_trace() is None and not isinstance(a, Tracer) and not isinstance(v, Tracer):
+        return _on_host(a, v, side, dtype)
+    if method == "sort":
+        return _by_sorting(a, v, side, dtype)
+    if method == "compare_all":
+        return _by_comparing(a, v, side, dtype)
+    return _by_bisection(a, v, side, dtype, method == "scan_unrolled")
+
+
+def _on_host(a: Any, v: Any, side: str, dtype: Any) -> Any:
+    table, values = host_value(a), host_value(v)
+    if table.dtype.kind == "V":  # narrower floats and integers
+        table, values = table.astype(np.float32), values.astype(np.float32)
+    return as_array(np.asarray(np.searchsorted(table, values, side)).astype(dtype))
+
+
+# -- comparisons in the order of `sort` --------------------------------------------------------------------------
+
+
+def _at_most(x: Any, y: Any) -> Any:
+    """`x <= y`, NaN being equal to itself and greater than numbers; complex numbers by their real parts first."""
+    if dtypes.is_complex(x.dtype):
+        greater = lax.bitwise_not(_at_most(lax.real(x), lax.real(y)))
+        ties = _at_most(lax.real(y), lax.real(x))
+        second = _at_most(lax.imag(x), lax.imag(y))
+        return lax.bitwise_and(lax.bitwise_not(greater), lax.bitwise_or(lax.bitwise_not(ties), second))
+    below = lax.le(x, y)
+    return lax.bitwise_or(below, lax.ne(y, y)) if dtypes.is_float(x.dtype) else below
+
+
+def _less(x: Any, y: Any) -> Any:
+    return lax.bitwise_not(_at_most(y, x))
+
+
+# -- methods -----------------------------------------------------------------------------------------------------
+
+
+def _by_bisection(a: Any, v: Any, side: str, dtype: Any, unrolled: bool) -> Any:
+    goes_left: Callable[[Any, Any], Any] = _at_most if side == "left" else _less
+    two = lax.make_scalar(2, dtype)
+
+    def step(_: Any, bounds: Any) -> Any:
+        low, high = bounds
+        middle = lax.add(low, lax.div(lax.sub(high, low), two))
+        left = goes_left(v, a[middle])
+        return lax.select(left, low, middle), lax.select(left, middle, high)
+
+    bounds = lax.full(v.shape, 0, dtype), lax.full(v.shape, a.size, dtype)
+    levels = math.ceil(math.log2(a.size + 1))
+    if not unrolled and hasattr(lax, "fori_loop"):
+        return lax.fori_loop(0, levels, step, bounds)[1]
+    for level in range(levels):
+        bounds = step(level, bounds)
+    return bounds[1]
+
+
+def _by_comparing(a: Any, v: Any, side: str, dtype: Any) -> Any:
+    shape = (*v.shape, a.size)
+    table = lax.broadcast_in_dim(a, shape, (v.ndim,))
+    values = lax.broadcast_in_dim(v, shape, tuple(range(v.ndim)))
+    before = _less(table, values) if side == "left" else _at_most(table, values)
+    return lax.reduce_sum(lax.convert_element_type(before, dtype), (v.ndim,))
+
+
+def _ranks(x: Any, dtype: Any) -> Any:
+    """The place of each element of a vector when that is sorted."""
+    places = lax.iota(dtype, x.size)
+    return lax.sort_key_val(lax.sort_key_val(x, places)[1], places)[1]
+
+
+def _by_sorting(a: Any, v: Any, side: str, dtype: Any) -> Any:
+    """Ranks among both less ranks among the values themselves; equals are ordered by what stands first."""
+    values = lax.reshape(v, (v.size,))
+    both = lax.concatenate([values, a] if side == "left" else [a, values], 0)
+    start = 0 if side == "left" else a.size
+    ranks = lax.slice_in_dim(_ranks(both, dtype), start, start + v.size)
+    return lax.reshape(lax.sub(ranks, _ranks(values, dtype)), v.shape)
+
+
+def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+    """The number of the bin that each element lies in.
+
+    Args:
+        x: the elements.
+        bins: the vector of edges, increasing or decreasing.
+        right: whether a bin has its right edge rather than its left one.
+        method: see `searchsorted`.
+
+    Returns:
+        Indices of the shape of `x`: 0 is before the first edge, `len(bins)` behind the last.
+
+    Raises:
+        ValueError: `bins` is not a vector.
+    """
+    x, edges = array_argument("digitize", x), array_argument("digitize", bins, 1)
+    if edges.ndim != 1:
+        raise ValueError(f"digitize: bins is a vector of edges, got {edges.aval.str_short()}")
+    if not edges.size:
+        return lax.full(x.shape, 0, np.int32)
+    side = "left" if right else "right"
+    how = "scan" if method is None else method
+    first, last = lax.index_in_dim(edges, 0, keepdims=False), lax.index_in_dim(edges, -1, keepdims=False)
+    up = searchsorted(edges, x, side, method=how)
+    down = searchsorted(lax.rev(edges, (0,)), x, side, method=how)
+    return lax.select(lax.ge(last, first), up, lax.sub(lax.full(x.shape, edges.size, down.dtype), down))

@@ -1,0 +1,116 @@
+"""The functions of `corejax.numpy` that are ufuncs, with what does their methods at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from corejax.extend import dtypes, remembered
+from corejax_lax_basic import lax
+from corejax_numpy import cumulative, elementwise, reductions, smooth
+from corejax_numpy._one_by_one import at_one_by_one
+from corejax_numpy.arguments import array_argument, canonical_axes, canonical_axis, canonical_dtype, like, to_bool
+from corejax_numpy.elementwise import where as choose
+from corejax_numpy.manipulation import expand_dims
+from corejax_numpy.ufuncs import ufunc
+
+Function = Callable[..., Any]
+
+# -- reductions, running ones, updates -----------------------------------------------------------------------------
+
+
+def _bitwise(fold: Function, neutral: int) -> Function:
+    """A reduction of the bits of integers and booleans."""
+
+    def reduce(a: Any, *, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+        a = a if dtype is None else lax.convert_element_type(a, canonical_dtype(dtype))
+        if where is not None:
+            start = like(a, _all_bits(a.dtype) if neutral else 0)
+            a = choose(array_argument("where", where), a, start)
+        axes = canonical_axes(axis, a.ndim)
+        out = fold(a, axes)
+        if initial is not None:
+            combine = {lax.reduce_and: lax.bitwise_and, lax.reduce_or: lax.bitwise_or}.get(fold, lax.bitwise_xor)
+            out = combine(out, lax.convert_element_type(array_argument("initial", initial), a.dtype))
+        return expand_dims(out, axes) if keepdims else out
+
+    return reduce
+
+
+def _all_bits(dtype: Any) -> Any:
+    if dtypes.is_bool(dtype):
+        return True
+    return int(dtypes.iinfo(dtype).max) if dtypes.is_unsigned(dtype) else -1
+
+
+def _of_truth_values(fold: Function, neutral: int) -> Function:
+    """A reduction of whether elements differ from zero."""
+    bitwise = _bitwise(fold, neutral)
+
+    def reduce(a: Any, *, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+        start = None if initial is None else to_bool(array_argument("initial", initial))
+        out = bitwise(to_bool(a), axis=axis, dtype=None, keepdims=keepdims, initial=start, where=where)
+        return out if dtype is None else lax.convert_element_type(out, canonical_dtype(dtype))
+
+    return reduce
+
+
+def _extreme(fold: Function) -> Function:
+    def reduce(a: Any, *, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+        a = a if dtype is None else lax.convert_element_type(a, canonical_dtype(dtype))
+        return fold(a, axis=axis, keepdims=keepdims, initial=initial, where=where)
+
+    return reduce
+
+
+def _running(fold: Function) -> Function:
+    def accumulate(a: Any, *, axis: int, dtype: Any) -> Any:
+        a = a if dtype is None else lax.convert_element_type(a, canonical_dtype(dtype))
+        return fold(a, canonical_axis(axis, a.ndim))
+
+    return accumulate
+
+
+def _update(method: str) -> Function:
+    """What `x.at[...]` does at once, where that is of the dtype that the function gives."""
+
+    def at(a: Any, indices: Any, b: Any) -> Any:
+        if dtypes.is_bool(a.dtype):  # adding is `or`, and so on
+            return at_one_by_one(globals()[method], a, indices, b)
+        return getattr(a.at[indices], method)(b)
+
+    return at
+
+
+def _reduce_xor(a: Any, axes: tuple[int, ...]) -> Any:
+    return lax.reduce_xor(a, axes)
+
+
+# -- the table -----------------------------------------------------------------------------------------------------
+
+
+def _defined(function: Function, nin: int = 2, identity: Any = None, **shortcuts: Any) -> ufunc:
+    found = ufunc(function, nin, 1, identity=identity, call=function, **shortcuts)
+    vars(found)["__module__"] = __name__
+    return found
+
+
+# fmt: off
+_sums       = {"reduce": reductions.sum, "accumulate": cumulative.cumsum}
+_products   = {"reduce": reductions.prod, "accumulate": cumulative.cumprod}
+add         = _defined(elementwise.add,      identity=0, at=_update("add"), **_sums)
+subtract    = _defined(elementwise.subtract, at=_update("subtract"))
+multiply    = _defined(elementwise.multiply, identity=1, at=_update("multiply"), **_products)
+negative    = _defined(elementwise.negative, nin=1)
+maximum     = _defined(elementwise.maximum, reduce=_extreme(reductions.max), accumulate=_running(lax.cummax))
+minimum     = _defined(elementwise.minimum, reduce=_extreme(reductions.min), accumulate=_running(lax.cummin))
+bitwise_and = _defined(elementwise.bitwise_and, identity=-1, reduce=_bitwise(lax.reduce_and, 1))
+bitwise_or  = _defined(elementwise.bitwise_or,  identity=0,  reduce=_bitwise(lax.reduce_or, 0))
+bitwise_xor = _defined(elementwise.bitwise_xor, identity=0,  reduce=_bitwise(_reduce_xor, 0))
+logical_and = _defined(elementwise.logical_and, identity=True,  reduce=_of_truth_values(lax.reduce_and, 1))
+logical_or  = _defined(elementwise.logical_or,  identity=False, reduce=_of_truth_values(lax.reduce_or, 0))
+logical_xor = _defined(elementwise.logical_xor, identity=False, reduce=_of_truth_values(_reduce_xor, 0))
+logaddexp   = _defined(remembered(smooth.logaddexp),  identity=-math.inf)
+logaddexp2  = _defined(remembered(smooth.logaddexp2), identity=-math.inf)
+# fmt: on

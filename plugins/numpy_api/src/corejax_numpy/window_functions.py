@@ -1,0 +1,85 @@
+"""Windows: vectors that go from (nearly) zero to one and back, by which samples are weighted."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from corejax.extend import dtypes
+from corejax_lax_basic import lax
+from corejax_numpy.arguments import array_argument, like, static_int
+
+
+def _steps(name: str, M: Any) -> Any:
+    """0 to `M - 1` in the default floating dtype, or None if the window is one point or none.
+
+    Raises:
+        TypeError: the number of points is not an integer.
+        ConcretizationTypeError: it is traced.
+    """
+    try:
+        size = static_int(name, M, "M")
+    except TypeError as error:
+        raise TypeError(f"{name}: the number of points is an integer, got {M!r}\n{error}") from None
+    return lax.iota(dtypes.default_float_dtype(), max(size, 0)), size
+
+
+def _cosines(name: str, M: Any, *weights: float) -> Any:
+    """`weights[0] - weights[1] cos(2 pi n / (M - 1)) + weights[2] cos(4 pi n / (M - 1))`."""
+    n, size = _steps(name, M)
+    if size <= 1:
+        return lax.full(n.shape, 1, n.dtype)
+    out = like(n, weights[0])
+    for k, weight in enumerate(weights[1:], 1):
+        wave = lax.cos(lax.mul(n, like(n, 2 * k * math.pi / (size - 1))))
+        out = lax.add(lax.mul(wave, like(n, -weight if k % 2 else weight)), out)
+    return out
+
+
+def blackman(M: int) -> Any:
+    """Blackman's window of `M` points."""
+    return _cosines("blackman", M, 0.42, 0.5, 0.08)
+
+
+def hamming(M: int) -> Any:
+    """Hamming's window of `M` points."""
+    return _cosines("hamming", M, 0.54, 0.46)
+
+
+def hanning(M: int) -> Any:
+    """Hann's window of `M` points."""
+    return _cosines("hanning", M, 0.5, 0.5)
+
+
+def bartlett(M: int) -> Any:
+    """The triangular window of `M` points, zero at the ends."""
+    n, size = _steps("bartlett", M)
+    if size <= 1:
+        return lax.full(n.shape, 1, n.dtype)
+    centred = lax.abs(lax.sub(lax.mul(n, like(n, 2)), like(n, size - 1)))
+    return lax.sub(like(n, 1), lax.div(centred, like(n, size - 1)))
+
+
+def kaiser(M: int, beta: Any) -> Any:
+    """Kaiser's window of `M` points, `i0(beta sqrt(1 - t**2)) / i0(beta)` for `t` from -1 to 1.
+
+    Args:
+        M: number of points.
+        beta: how narrow it is, a scalar.
+
+    Raises:
+        ValueError: `beta` is no scalar.
+    """
+    n, size = _steps("kaiser", M)
+    beta = lax.convert_element_type(array_argument("kaiser", beta, 1), n.dtype)
+    if beta.ndim:
+        raise ValueError(f"kaiser: beta is a scalar, got {beta.aval.str_short()}")
+    if size <= 1:
+        return lax.full(n.shape, 1, n.dtype)
+    half = like(n, (size - 1) / 2)
+    t = lax.div(lax.sub(n, half), half)
+    beta = lax.abs(beta)
+    inner = lax.mul(lax.sqrt(lax.sub(like(n, 1), lax.mul(t, t))), beta)
+    # Of exponentially scaled functions, which do not overflow.
+    ratio = lax.div(lax.bessel_i0e(inner), lax.bessel_i0e(beta))
+    return lax.mul(ratio, lax.exp(lax.sub(inner, beta)))

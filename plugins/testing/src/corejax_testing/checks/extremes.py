@@ -1,0 +1,116 @@
+"""Evaluated and compiled, the same in every dtype: at its limits, in other sizes, of empty operands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import corejax
+from corejax.extend import get_aval, xla_translations
+from corejax_testing.arrays import Array, wide
+from corejax_testing.calls import Call, host
+from corejax_testing.checks.compiled import RULE, has_backend
+from corejax_testing.checks.registry import check
+from corejax_testing.extremes import WITHOUT_NAN, Filled, differences, fills, variants
+from corejax_testing.outcomes import CheckFailure, NotApplicable
+
+_HINT = "one dtype, size or special number is treated differently: the StableHLO specification says what is right"
+
+
+@check("extremes", RULE, limit=2, quick=1, shrinks=False)
+def check_extremes(call: Call, rng: np.random.Generator) -> None:
+    """In every dtype, at its largest, smallest and special numbers, and of empty operands: compiled it is impl's."""
+    if not has_backend():
+        raise NotApplicable("corejax-xla-backend is not installed")
+    if "higher_order" in call.primitive.tags or call.primitive.effects:
+        raise NotApplicable("its types are those of its program, or it has effects")
+    if xla_translations.find(call.primitive, corejax.default_backend()) is None:
+        raise NotApplicable("it has no translation")
+    found = [list(fills(each)) for each in variants(call)]
+    if not any(found):
+        raise NotApplicable("none of its operands may be any number")
+    require_agreement([each for each in found if each])
+
+
+def require_agreement(cases: Sequence[Sequence[Filled]]) -> None:
+    """Require applications to give, compiled as one program, what they give one by one.
+
+    Args:
+        cases: applications of the same types each, with different numbers.
+
+    Raises:
+        CheckFailure: one does not.
+    """
+    known = [[(filled, outs) for filled in case if (outs := _evaluated(filled.call)) is not None] for case in cases]
+    known = [case for case in known if case]
+    calls = [case[0][0].call for case in known]
+    compiled = corejax.jit(lambda each: [call(*xs) for call, xs in zip(calls, each, strict=True)])
+    for k in range(max(map(len, known), default=0)):
+        chosen = [case[min(k, len(case) - 1)] for case in known]
+        try:
+            every = compiled([list(filled.call.values) for filled, _ in chosen])
+        except Exception:
+            _require_programs(calls)
+            raise
+        for case, (filled, rights), outs in zip(known, chosen, every, strict=True):
+            if k < len(case):
+                _require_same(filled, rights, outs)
+
+
+def _evaluated(call: Call) -> list[Any] | None:
+    """Results, or None where these numbers are refused."""
+    try:
+        outs = call(*call.values)
+        host(outs)
+    except (ValueError, ArithmeticError, NotImplementedError):
+        return None
+    except Exception as error:
+        raise CheckFailure(f"of ({_types(call)}), {type(error).__name__}: {error}", "impl") from error
+    return outs
+
+
+def _require_programs(calls: Sequence[Call]) -> None:
+    """Say which of several applications does not compile."""
+    for call in calls:
+        try:
+            corejax.jit(call.__call__)(*call.values)
+        except Exception as error:
+            message = f"of ({_types(call)}), compiled, {type(error).__name__}: {error}"
+            raise CheckFailure(message, RULE) from error
+
+
+def _require_same(filled: Filled, rights: Sequence[Any], outs: Sequence[Any]) -> None:
+    call = filled.call
+    for i, (right, got) in enumerate(zip(rights, outs, strict=True)):
+        if get_aval(right) is not get_aval(got):
+            types = [get_aval(x).str_short() for x in (got, right)]
+            raise CheckFailure("compiled, result {} is of type {}, but evaluated {}".format(i, *types), RULE)
+        run, compiled = host([right, got])
+        off = differences(filled, run, compiled)
+        if run.dtype.name in WITHOUT_NAN and (exact := _evaluated(call.widened())) is not None:
+            off &= ~np.isnan(wide(exact[i]))
+        if off.any():
+            at = tuple(int(k) for k in np.argwhere(off)[0])
+            same = "elementwise" in call.primitive.tags and all(x.shape == run.shape for x in call.values)
+            operands = f" at ({', '.join(_number(x[at]) for x in call.values)})" if same else _operands(call)
+            raise CheckFailure(
+                f"result {i} of ({_types(call)}){operands} is {_number(run[at])}{_place(at)}, but compiled "
+                f"{_number(compiled[at])}; parameters {call.params}", RULE, _HINT)  # fmt: skip
+
+
+def _operands(call: Call) -> str:
+    return "".join(f"\n  operand {i}: {np.array2string(x, threshold=40)}" for i, x in enumerate(call.values)) + "\n "
+
+
+def _types(call: Call) -> str:
+    return ", ".join(aval.str_short() for aval in call.avals)
+
+
+def _number(x: Array) -> str:
+    return repr(x.item()) if x.dtype.kind != "V" else str(x)
+
+
+def _place(at: tuple[int, ...]) -> str:
+    return f" at [{', '.join(map(str, at))}]" if at else ""

@@ -1,0 +1,254 @@
+"""An application in every dtype and in other sizes, at the limits of each dtype, and whether two evaluations agree."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from corejax.extend import Example, ShapedArray, dtypes
+from corejax_testing.arrays import Array, tolerance
+from corejax_testing.calls import Call, host
+from corejax_testing.operands import is_constrained
+from corejax_testing.variations import in_other_sizes, main_dtype, takes, with_dtype
+
+# StableHLO has no types for the first; the last has scales, powers of two that no arithmetic is done with.
+_LEFT_OUT = ("int1", "uint1", "float6_e2m3fn", "float6_e3m2fn", "float8_e8m0fnu")
+DTYPES = tuple(d for name, d in dtypes.LONG_NAMES.items() if name not in _LEFT_OUT)
+
+# Where results may differ that both are right; docs/differences.md has what users need to know of it.
+FLUSHED = ("bfloat16", "float32", "float64")  # XLA counts their subnormal numbers as zero on CPUs
+UNSIGNED_ZEROS = ("float4_e2m1fn",)  # conversions from it lose the sign
+WITHOUT_NAN = ("float4_e2m1fn",)  # what stands for one is anything
+
+_MOST = 1000  # combinations of numbers
+_PARTS = (0.0, -0.0, 1.0, -1.0, 0.5, 3.0)  # of complex numbers: infinite and huge ones have many faces
+_ORDINARY = (1.0, -1.0, 0.5, 1.0, 0.0, -1.0, 2.0)
+
+
+def extremes(dtype: Any) -> Array:
+    """Limits of a real dtype, and numbers at which functions go wrong; complex numbers with small parts."""
+    dtype = np.dtype(dtype)
+    if dtypes.is_bool(dtype):
+        return np.array([False, True])
+    if dtypes.is_complex(dtype):
+        return np.array([complex(*pair) for pair in itertools.product(_PARTS, _PARTS)], dtype)
+    if dtypes.is_integer(dtype):
+        info = dtypes.iinfo(dtype)
+        low, high, bits = int(info.min), int(info.max), int(info.bits)
+        given = (low, low + 1, -bits, -3, -2, -1, 0, 1, 2, 3, 5, bits - 1, bits, bits + 1, high // 2, high - 1, high)
+        inside = sorted({v for v in given if low <= v <= high})
+        return np.array(inside, np.int64 if low else np.uint64).astype(dtype)
+    info = dtypes.finfo(dtype)
+    largest, tiny, eps = float(info.max), float(info.tiny), float(info.eps)
+    given = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 0.25, 3.0, 7.0, largest, largest / 2, tiny, eps, 1 - eps, np.inf]
+    if dtype.name not in FLUSHED:
+        given.append(float(info.smallest_subnormal))
+    with np.errstate(all="ignore"):
+        values = np.array([np.nan, *given, *(-v for v in given)], np.float64).astype(dtype)
+        size = np.abs(values.astype(np.float64))
+        return values[~(size < tiny) | (size == 0)] if dtype.name in FLUSHED else values
+
+
+def limits(dtype: Any) -> Array:
+    """NaN, infinities, the largest and the smallest numbers of a floating-point dtype."""
+    info = dtypes.finfo(dtype)
+    given = [np.nan, np.inf, float(info.max), float(info.tiny)]
+    given += [] if dtype.name in FLUSHED else [float(info.smallest_subnormal)]
+    with np.errstate(all="ignore"):
+        return np.array([*given, *(-v for v in given[1:])]).astype(dtype)
+
+
+def combinations(types: Sequence[Any]) -> list[Array]:
+    """Extreme numbers of each dtype in every combination; of many operands fewer."""
+    step = {1: 1, 2: 3 if dtypes.is_complex(types[-1]) else 1}.get(len(types), 3)
+    values = [x[::step] if x.size > 6 else x for x in map(extremes, types)]
+    chosen = np.meshgrid(*(np.arange(x.size) for x in values), indexing="ij")
+    thin = -(-chosen[0].size // _MOST) if chosen else 1
+    return [x[i.reshape(-1)[::thin]] for x, i in zip(values, chosen, strict=True)]
+
+
+# -- applications ----------------------------------------------------------------------------------------------------
+
+
+def variants(call: Call, among: Sequence[Any] = DTYPES) -> Iterator[Call]:
+    """The application in each dtype that abstract eval takes: of its own size and empty; of its own also other sizes.
+
+    In integers of less than 8 bits only where it takes integers at all. What is drawn does not matter: `fills` gives
+    numbers.
+    """
+    main = main_dtype(call.example)
+    if main is None:
+        return
+    integers = takes(call.primitive, _in_dtype(call, main, np.dtype(np.int32)))
+    for dtype in among:
+        other = _in_dtype(call, main, dtype)
+        if dtype in dtypes.SMALL_INTS and not integers:
+            continue
+        sizes = list(_sizes(call, other))
+        for sized in (other, *(sizes if dtype == main else sizes[:1])):
+            if takes(call.primitive, sized):
+                yield Call.of(call.primitive, sized, np.random.default_rng(0))
+
+
+def _in_dtype(call: Call, main: Any, dtype: Any) -> Example:
+    """The example in a dtype; so is what a parameter says of results."""
+    params = {
+        name: dtype if isinstance(v, np.dtype) and v == main and "index" not in name else v
+        for name, v in call.params.items()
+    }
+    return replace(with_dtype(call.example, dtype), params=params, reference=None)
+
+
+def _sizes(call: Call, example: Example) -> Iterator[Example]:
+    """The example without elements, with one, with an odd number of them along each axis."""
+    if not example.operands or not all(isinstance(x, ShapedArray) for x in example.operands):
+        return
+    if "elementwise" in call.primitive.tags:
+        for shape in ((0, 2), (1,), ()):
+            yield replace(example, operands=tuple(x.update(shape=shape) for x in example.operands))
+        return
+    others = list(in_other_sizes(call.primitive, example))
+    empty = [e for e in others if any(0 in x.shape for x in e.operands)]
+    ones = replace(example, operands=tuple(x.update(shape=(1,) * x.ndim) for x in example.operands))
+    yield from (*empty, ones, *(e for e in others if all(e is not other for other in empty)))
+
+
+class Filled(NamedTuple):
+    """An application of certain numbers.
+
+    Attributes:
+        call: the application.
+        crowded: whether sums and products of its numbers depend on the order of evaluation.
+    """
+
+    call: Call
+    crowded: bool
+
+
+def fills(call: Call) -> Iterator[Filled]:
+    """The application of extreme numbers of its main dtype, as far as the example's author admits them.
+
+    Of an elementwise primitive all combinations. Else all numbers, zeros being positive, then negative; and, for what
+    sums and multiplies, ordinary numbers with a single extreme one among them, in each operand in turn.
+    """
+    main = main_dtype(call.example)
+    free = [i for i, x in enumerate(call.example.operands) if isinstance(x, ShapedArray)]
+    moving = [i for i in free if call.values[i].dtype == main]
+    grid = _is_grid(call, free)
+    for values, crowded in [(combinations([x.dtype for x in call.values]), False)] if grid else _filled(call, moving):
+        there = call.near(values) if is_constrained(call.example) or call.example.prepare else call.at(values)
+        if there is not None:
+            yield Filled(there, crowded)
+
+
+def _is_grid(call: Call, free: Sequence[int]) -> bool:
+    vectors = all(x.ndim for x in call.values) and any(x.size > 1 for x in call.values)
+    return "elementwise" in call.primitive.tags and vectors and len(free) == len(call.values)
+
+
+def _filled(call: Call, moving: Sequence[int]) -> Iterator[tuple[list[Array], bool]]:
+    dtype = call.values[moving[0]].dtype if moving else np.dtype(bool)
+    real = dtypes.is_float(dtype)
+    crowded = real and "elementwise" not in call.primitive.tags
+    if not any(call.values[i].size for i in moving):
+        yield list(call.values), False
+        return
+    numbers = extremes(dtype)
+    zeros = np.array([0.0, -0.0]).astype(dtype)
+    for whole in [np.where(numbers == 0, zero, numbers) for zero in zeros] if real else [numbers]:
+        yield [_cycled(whole, x, i) if i in moving else x for i, x in enumerate(call.values)], crowded
+    ordinary = np.array(_ORDINARY).astype(dtype)
+    for operand in moving if crowded else ():
+        for limit in limits(dtype) if call.values[operand].size else ():
+            values = [_cycled(ordinary, x, i) if i in moving else x for i, x in enumerate(call.values)]
+            values[operand].flat[values[operand].size // 2] = limit
+            yield values, False
+
+
+def _cycled(numbers: Array, like: Array, start: int) -> Array:
+    """Numbers one after the other, each operand beginning with another one."""
+    return np.resize(np.roll(numbers, -3 * start), like.shape).astype(like.dtype)
+
+
+# -- results ---------------------------------------------------------------------------------------------------------
+
+
+def differences(filled: Filled, run: Array, compiled: Array) -> Array:
+    """Where two results of an application are not the same numbers, up to rounding.
+
+    What is no elementwise function and gives numbers of its operands only, gives the same ones.
+    """
+    call, dtype = filled.call, run.dtype
+    if not dtypes.is_inexact(dtype):
+        return np.asarray(run != compiled)
+    elementwise = "elementwise" in call.primitive.tags
+    moves = not elementwise and _only_moves(call, run)
+    if moves and filled.crowded:
+        return ~_same(run, compiled, 0.0, dtype)
+    if filled.crowded:
+        return np.zeros(run.shape, bool)
+    a = run.astype(np.complex128 if dtypes.is_complex(dtype) else np.float64)
+    info = dtypes.finfo(dtype)
+    relative = max(tolerance(dtype), float(info.eps)) * call.example.tolerance
+    size = np.where(np.isfinite(a), np.abs(a), 0.0)
+    small = 2 * float(info.tiny) if dtype.name in FLUSHED else float(info.smallest_subnormal)
+    least = small if elementwise and not dtypes.is_complex(dtype) else relative
+    off = ~_same(run, compiled, np.maximum(relative * size, least), dtype)
+    if least < relative and off.any() and loses_digits(call):
+        off &= ~_same(run, compiled, relative, dtype)
+    return off | (_other_zeros(run, compiled) & ~_zeros_of_both_signs(call)) if elementwise else off
+
+
+def loses_digits(call: Call) -> bool:
+    """Whether the terms of an elementwise function cancel: in float32 it is not what it is in float64, rounded."""
+    narrow = np.dtype(np.float32)
+    try:
+        single = call.at(combinations([narrow if dtypes.is_float(x.dtype) else x.dtype for x in call.values]))
+        results, exact = (host(each(*each.values)) for each in (single, single.widened()))
+    except Exception:  # it does not take float32
+        return False
+    relative = tolerance(narrow) * call.example.tolerance
+    least = 2 * float(dtypes.finfo(narrow).tiny)
+    for a, b in zip(results, exact, strict=True):
+        with np.errstate(all="ignore"):
+            rounded, size = b.astype(a.dtype), np.where(np.isfinite(b), np.abs(b), 0.0)
+        if dtypes.is_float(a.dtype) and not _same(a, rounded, np.maximum(relative * size, least), narrow).all():
+            return True
+    return False
+
+
+def _other_zeros(run: Array, compiled: Array) -> Array:
+    if dtypes.is_complex(run.dtype) or run.dtype.name in UNSIGNED_ZEROS:
+        return np.zeros(run.shape, bool)
+    return np.asarray((run == 0) & (compiled == 0) & (np.signbit(run) != np.signbit(compiled)))
+
+
+def _zeros_of_both_signs(call: Call) -> Array:
+    """Where operands have a positive and a negative zero: which one comes of them, max for one leaves open."""
+    given = [x for x in call.values if dtypes.is_float(x.dtype)]
+    positive, negative = (
+        functools.reduce(np.logical_or, [(x == 0) & (np.signbit(x) == sign) for x in given], np.asarray(False))
+        for sign in (False, True)
+    )
+    return np.asarray(positive & negative)
+
+
+def _same(run: Array, compiled: Array, slack: Any, dtype: Any) -> Array:
+    a, b = (x.astype(np.complex128 if dtypes.is_complex(dtype) else np.float64) for x in (run, compiled))
+    parts = [(a.real, b.real), (a.imag, b.imag)] if dtypes.is_complex(dtype) else [(a, b)]
+    with np.errstate(all="ignore"):
+        same = [(np.isnan(x) & np.isnan(y)) | (x == y) | (np.abs(x - y) <= slack) for x, y in parts]
+    return np.asarray(np.logical_and.reduce(same))
+
+
+def _only_moves(call: Call, run: Array) -> bool:
+    """Whether every number of a result is one of the operands', to the bit; a NaN is any NaN."""
+    given = np.concatenate([np.zeros(0, run.dtype), *(x.ravel() for x in call.values if x.dtype == run.dtype)])
+    bits = np.dtype((np.void, run.itemsize))
+    moved = np.isin(np.ascontiguousarray(run).ravel().view(bits), given.view(bits))
+    return bool(np.all(moved | ((run != run).ravel() & np.any(given != given))))

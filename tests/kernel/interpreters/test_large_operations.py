@@ -1,0 +1,93 @@
+"""Large operations go to the derived rule where the impl rule says so, and back to it where that cannot run."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import corejax as cj
+from corejax import observe
+from corejax.errors import BackendError
+from corejax.extend import Array, Derivation, Primitive, impl_rules
+from corejax.interpreters.large_operations import SIZE
+from corejax.ir import eval_jaxpr
+
+_numbers = itertools.count()
+SMALL, LARGE = np.ones(SIZE - 1, np.float32), np.ones((2, SIZE // 2), np.float32)
+
+
+class Derived:
+    """A primitive that adds one by its impl rule and two by the rule that is derived."""
+
+    def __init__(self, **flags: Any) -> None:
+        self.fails = False
+        self.p = Primitive(f"large_test.p{next(_numbers)}", abstract_eval=lambda x, **params: x)
+        impl_rules.register(self.p, lambda x, **params: x + x.dtype.type(1), **flags)
+
+    def rule(self, x: Array, **params: Any) -> Array:
+        if self.fails:
+            raise BackendError("not in this process")
+        return Array(x._fetch() + x.dtype.type(2), x.aval)
+
+    def __call__(self, x: Any, **params: Any) -> float:
+        return float(np.ravel(self.p.bind(cj.extend.as_array(x), **params))[0])
+
+
+@pytest.fixture
+def derived(request: pytest.FixtureRequest) -> Any:
+    made: list[Derived] = []
+
+    def make(**flags: Any) -> Derived:
+        made.append(Derived(**flags))
+        return made[-1]
+
+    found = Derivation(
+        "large_test", lambda p: next((d.rule for d in made if d.p is p), None), "nothing", flags={"device": True}
+    )
+    impl_rules.derivations.append(found)
+    yield make
+    impl_rules.derivations.remove(found)
+
+
+def test_size_and_dtype_decide(derived: Any) -> None:
+    f = derived(large=("float32", "int8"))
+    assert [f(SMALL), f(LARGE), f(LARGE, n=1)] == [2.0, 3.0, 3.0]
+    assert [f(LARGE.astype(np.int8)), f(LARGE.astype(np.float64))] == [3.0, 2.0]
+    assert derived()(LARGE) == 2.0
+
+
+def test_numpy_arrays_and_programs(derived: Any) -> None:
+    f = derived(large=("float32",))
+    assert float(f.p.bind(LARGE)[0, 0]) == 3.0
+    program = cj.make_jaxpr(lambda x: f.p.bind(x))(LARGE)
+    assert float(eval_jaxpr(program.jaxpr, [], [cj.extend.as_array(LARGE)])[0][0, 0]) == 3.0
+
+
+def test_where_nothing_is_derived_or_runs_the_impl_rule_does_it(derived: Any) -> None:
+    alone = Primitive(f"large_test.p{next(_numbers)}", abstract_eval=lambda x: x)
+    impl_rules.register(alone, lambda x: x + x.dtype.type(1), large=("float32",))
+    assert float(alone.bind(LARGE)[0, 0]) == 2.0
+    f = derived(large=("float32",))
+    f.fails = True
+    assert f(LARGE) == 2.0
+    f.fails = False
+    assert f(LARGE) == 3.0
+
+
+def test_a_rule_in_its_place_does_large_operations_too(derived: Any) -> None:
+    f = derived(large=("float32",))
+    impl_rules.register(f.p, lambda x: x + x.dtype.type(5), override=True)
+    assert f(LARGE) == 6.0
+    impl_rules.unregister(f.p)
+    assert f(LARGE) == 3.0
+
+
+def test_watchers_are_told_which_rule_ran(derived: Any) -> None:
+    f = derived(large=("float32",))
+    seen = []
+    with observe.watching(lambda step, begins: seen.append(step) if begins and step.kind == "impl" else None):
+        f(SMALL), f(LARGE)
+    assert [(step.kind, step.rule.derived) for step in seen] == [("impl", None), ("impl", "large_test")]
