@@ -5,10 +5,6 @@ This module is imported with the impl rules, so it does without jaxlib until som
 
 from __future__ import annotations
 
-import contextlib
-import os
-import weakref
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -29,21 +25,7 @@ from corejax_xla_backend._callbacks import state as callbacks
 from corejax_xla_backend._programs import compiled, run
 
 _LIMIT = 1024  # programs of one primitive
-_started: deque[weakref.ref[Array]] = deque(maxlen=1024)  # last results; XLA has fewer that are not computed yet
 _programs: dict[Primitive, dict[Any, ClosedJaxpr]] = {}  # by type and parameters
-
-
-def _finish_started() -> None:
-    """Wait for what was started: a process that is forked from this one could not."""
-    while _started:
-        array = _started.popleft()()
-        if array is not None and not array.is_deleted():
-            with contextlib.suppress(Exception):  # who reads it is told
-                array.block_until_ready()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_finish_started)
 
 
 @clears_cache
@@ -73,7 +55,9 @@ def _from_translation(primitive: Primitive) -> Callable[..., Any] | None:
             program = programs[key] = _program(primitive, key[0], params)
         backend, platform = backends.find("xla")
         outs = run(compiled(program, primitive.name, backend, platform), backend, arrays, program.out_avals)
-        _started.extend(map(weakref.ref, outs))
+        if backend.devices(platform)[0].platform == "cpu":
+            for out in outs:
+                out.block_until_ready()  # a process that is forked meanwhile could not
         return outs if primitive.multiple_results else outs[0]
 
     return impl
