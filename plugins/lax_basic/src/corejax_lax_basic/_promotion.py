@@ -189,13 +189,28 @@ def promote_dtypes(*operands: Any, inexact: bool = False) -> list[Any]:
     """
     first = getattr(operands[0], "aval", None)
     if first is not None and (not inexact or dtypes.is_inexact(first.dtype)):
-        dtype = first.dtype
-        if all(getattr(getattr(x, "aval", None), "dtype", None) is dtype for x in operands):
-            return list(operands)  # nothing to decide
+        found = _of_one_dtype(first, operands)
+        if found is not None:
+            return found
     dtype, weak = dtypes.result_type(*operands, return_weak_type_flag=True)
     if inexact:
         dtype = dtypes.inexact_dtype_of(dtype)
     return [convert_operand(x, dtype, weak) for x in operands]
+
+
+def _of_one_dtype(first: ShapedArray, operands: Sequence[Any]) -> list[Any] | None:
+    """Operands that have the dtype of the first one, or yield to it; None where there are others."""
+    found = []
+    for x in operands:
+        aval = getattr(x, "aval", None)
+        if aval is None:
+            if yielding_scalar(first, type(x)) is None:
+                return None
+            x = scalar_maker(first.dtype, first.weak_type)(x)
+        elif aval.dtype is not first.dtype:
+            return None
+        found.append(x)
+    return found
 
 
 def broadcast_operands(*operands: Any, name: str = "") -> list[Any]:
@@ -208,17 +223,16 @@ def broadcast_operands(*operands: Any, name: str = "") -> list[Any]:
     Raises:
         ValueError: the shapes do not broadcast together.
     """
-    shapes = {x.aval.shape for x in operands if x.aval.shape} if len(operands) > 1 else ()
-    if len(shapes) <= 1:
-        return list(operands)
-    if config.numpy_rank_promotion != "allow":
-        check_rank_promotion(name, shapes)
     key = tuple([x.aval.shape for x in operands])
     found = _spreads.get(key)
     if found is None:
         if len(_spreads) >= _SPREADS_LIMIT:
             _spreads.clear()
         found = _spreads[key] = _spread(key, operands, name)
+    if not found:
+        return list(operands)
+    if config.numpy_rank_promotion != "allow":
+        check_rank_promotion(name, key)
     return [
         x if params is None else broadcast_in_dim_p.bind(x, **params) for x, params in zip(operands, found, strict=True)
     ]
@@ -230,7 +244,12 @@ clears_cache(_spreads.clear)
 
 
 def _spread(shapes: Sequence[tuple[int, ...]], operands: Sequence[Any], name: str) -> list[dict[str, Any] | None]:
-    """How operands of these shapes get one shape: parameters of `broadcast_in_dim`, None for what stays as it is."""
+    """How operands of these shapes get one shape: parameters of `broadcast_in_dim`, None for what stays as it is.
+
+    Empty where all of them do.
+    """
+    if len({shape for shape in shapes if shape}) <= 1:
+        return []
     try:
         shape = broadcast_shapes(*filter(None, shapes))
     except ValueError:

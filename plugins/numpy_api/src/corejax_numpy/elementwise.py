@@ -102,8 +102,11 @@ def _binary(name: str, general: Binary, primitive: Primitive, fits: Fits, doc: s
             other = getattr(y, "aval", None)
             if other is aval:
                 return bind(x, y)
-            if other is None and (make := lax.yielding_scalar(aval, type(y))) is not None:
-                return bind(x, make(y))
+            if other is None:
+                if (make := lax.yielding_scalar(aval, type(y))) is not None:
+                    return bind(x, make(y))
+            elif other.dtype is aval.dtype:
+                return bind(*lax.broadcast_operands(x, y, name=name))
         return general(x, y)
 
     return function

@@ -211,10 +211,17 @@ def _operator(
     def forward(self: Any, other: Any) -> Any:
         aval = self.aval
         if aval.dtype in direct:
-            if getattr(other, "aval", None) is aval:
+            other_aval = getattr(other, "aval", None)
+            if other_aval is aval:
                 return bind(self, other)
-            if (make := yielding_scalar(aval, type(other))) is not None:
-                return bind(self, make(other))
+            if other_aval is None:
+                if (make := yielding_scalar(aval, type(other))) is not None:
+                    return bind(self, make(other))
+            elif other_aval.dtype is aval.dtype:
+                try:
+                    return bind(*broadcast_operands(self, other, name=primitive.name))
+                except frames_left_out():
+                    raise
         try:
             given, other = other, as_operand(other)
             return _not_taken(given, name) if other is NotImplemented else apply(self, other)
