@@ -61,7 +61,7 @@ def _round_impl(x: Any, *, rounding_method: RoundingMethod) -> Any:
         return np.rint(x)
     whole = np.trunc(x)
     away = np.abs(x - whole) >= x.dtype.type(0.5)
-    return np.copysign(np.where(away, whole + np.sign(x), whole), x)
+    return whole + np.copysign(away, x)  # of zeros, too, the sign is that of x
 
 
 @takes("round", 1)

@@ -11,6 +11,7 @@ from corejax.extend import (
     ShapedArray,
     defbroadcasting,
     defjvp,
+    dtypes,
     impl_rules,
     is_undef_primal,
     jvp_rules,
@@ -55,11 +56,11 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
 
 
 def _select_impl(which: Any, *cases: Any) -> Any:
-    if which.dtype == np.bool_ and len(cases) == 2:
+    if which.dtype is dtypes.bool_ and len(cases) == 2:
         return np.where(which, cases[1], cases[0])
     shape = np.broadcast_shapes(which.shape, *(c.shape for c in cases))
     out = np.broadcast_to(cases[0], shape)
-    if which.dtype == np.bool_:
+    if which.dtype is dtypes.bool_:
         return out
     for i, case in enumerate(cases[1:], 1):
         out = np.where(which >= i, case, out)
