@@ -83,7 +83,7 @@ class EvalTrace(Trace, reports=True):
         run = _quiet.run or _new_context()
         try:
             try:
-                out = run(rule, *vals, **params)
+                out = run(rule, *vals, **params) if params else run(rule, *vals)
             except RuntimeError as error:
                 out = _nested(error, rule, vals, params)
         except Exception as error:

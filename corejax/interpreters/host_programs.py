@@ -136,12 +136,14 @@ def _run_program(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
                 found = _results(eqn, rule, [env[i] for i in places])
                 env[first : first + len(found)] = found
             else:
-                if len(places) == 2:
-                    out = rule(env[places[0]], env[places[1]], **params)
-                elif len(places) == 1:
-                    out = rule(env[places[0]], **params)
-                else:
+                if params:
                     out = rule(*[env[i] for i in places], **params)
+                elif len(places) == 2:  # NumPy's functions take longer if they are given no keywords by `**`
+                    out = rule(env[places[0]], env[places[1]])
+                elif len(places) == 1:
+                    out = rule(env[places[0]])
+                else:
+                    out = rule(*[env[i] for i in places])
                 if type(out) is _ndarray and out.dtype is aval.dtype and out.shape == aval.shape:
                     sole = getrefcount(out) <= SOLE
                     if not sole or out.base is not None:
