@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping
+from keyword import iskeyword
 from typing import Any
 
 import numpy as np
@@ -51,11 +52,16 @@ class _Deferred:
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         module, _, attribute = self.target.partition(":")
-        found = getattr(importlib.import_module(module), attribute, None)
+        what = f"array method {self.name!r} of {methods.provenance(self.name).owner}"
+        try:
+            found = getattr(importlib.import_module(module), attribute, None)
+        except Exception as error:
+            from corejax.texts import error_text  # needed for an error only
+
+            raise PluginError(f"{what} is to be at {self.target}, which failed: {error_text(error)}") from error
         value = found.get(self.name) if isinstance(found, Mapping) else found
         if value is None:
-            by = methods.provenance(self.name).owner
-            raise PluginError(f"array method {self.name!r} of {by} is to be at {self.target}; there is none")
+            raise PluginError(f"{what} is to be at {self.target}; there is none")
         if vars(ArrayMethods).get(self.name) is self:
             setattr(ArrayMethods, self.name, value)
         bind = getattr(type(value), "__get__", None)
@@ -181,11 +187,11 @@ def provide(name: str, value: Any, *, override: bool = False, by: Provenance | N
         DuplicateRegistrationError: another plugin provides `name` and `override` is not given, or the kernel does.
     """
     owner = Provenance.of(value.fget if isinstance(value, property) else value, by)
-    word = isinstance(name, str) and name.isidentifier()
+    word = isinstance(name, str) and name.isidentifier() and not iskeyword(name)
     if word and name not in methods and name in vars(ArrayMethods) and name not in OPERATORS:
         raise DuplicateRegistrationError(f"array attribute {name!r} is the kernel's own; {owner} cannot provide it")
     if not word or (name.startswith("_") and name not in OPERATORS):
-        raise ValueError(f"an array method's name is a public word or one of Python's binary operators', got {name!r}")
+        raise ValueError(f"an array method's name is a public word or one of Python's operators, got {name!r}")
     if isinstance(value, str) and value.count(":") != 1:
         raise ValueError(f"array method {name!r}: a place is 'module:object', got {value!r}")
     methods.register(name, value, override=override, provenance=owner)

@@ -435,7 +435,8 @@ class Tracer(ArrayMethods):
         raise self._refuse(
             TracerArrayConversionError,
             "Attempted conversion to a NumPy array",
-            "A NumPy function was called on a value that is being traced; use the corejax.numpy function of its name.",
+            "A NumPy function was called on a value that is being traced, or a NumPy array indexed by one; use the "
+            "corejax.numpy function of its name, or index corejax.numpy.asarray(array).",
         )
 
     @property

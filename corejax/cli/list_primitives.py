@@ -14,6 +14,8 @@ from corejax.cli.faults import report_faults
 from corejax.cli.output import Column, mark, print_json, print_table
 from corejax.plugins import STATUSES, PluginRecord, PrimitiveTable, Row, Status, manager, named, primitive_table
 
+_FEW = 30  # names that are listed in place of a suggestion
+
 MARKS: dict[Status, str] = {"own": "✓", "platform": "p", "derived": "d", "missing": "·", "not_required": "–"}
 
 
@@ -74,10 +76,15 @@ def _named(name: str) -> list[PluginRecord]:
 
 
 def no_such(what: str, name: str, known: Iterable[str]) -> str:
-    """A sentence about a name that does not exist: the one that was probably meant, or all there are."""
+    """A sentence about a name that does not exist: the one that was probably meant, or all if they are few.
+
+    A primitive's name without its namespace stands for it.
+    """
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, 1)
-    hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(names) or 'none'}."
+    close = [other for other in names if other.endswith(f".{name}")] or difflib.get_close_matches(name, names, 1)
+    few = ", ".join(names) or "none"
+    there = f"there are {few}." if len(names) <= _FEW else f"there are {len(names)}: see corejax list-primitives."
+    hint = f"did you mean {close[0]!r}?" if close else there
     return f"there is no {what} named {name!r}; {hint}"
 
 

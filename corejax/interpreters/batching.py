@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from corejax import observe, tree
+from corejax.array import as_array
 from corejax.avals import ShapedArray, avals_of, get_aval
 from corejax.caches import clears_cache
 from corejax.primitive import Primitive, flat_decomposition, promised
@@ -87,9 +88,14 @@ class BatchTrace(Trace, reports=True):
         parent = self.parent
         if not mapped and not (self.axis_name is not None and "collective" in primitive.tags):
             return parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
+        try:
+            avals = tuple([x.aval for x in args])
+        except AttributeError:  # a NumPy array, a number: rules get arrays, whose operators are corejax's
+            vals = [as_array(x) for x in vals]
+            avals = avals_of(args)
         rule = vmap_rules.table.get(primitive) or vmap_rules.lookup(primitive)
         out, dim = run_rule(vmap_rules, primitive, rule, parent, (self.axis_size, vals, dims), params, True)
-        types = promised(primitive, avals_of(args), params)
+        types = promised(primitive, avals, params)
         if not primitive.multiple_results:
             return [self._boxed(primitive, out, dim, None if types is None else types[0])]
         return [self._boxed(primitive, *each) for each in each_result(vmap_rules, primitive, out, dim, types)]
@@ -143,7 +149,7 @@ def batch_flat(
         Results and their batching dimensions (None: the result is the same for every element).
     """
     trace = BatchTrace(state.trace, axis_size, axis_name, debug)
-    boxed = [x if d is None else BatchTracer(trace, x, d) for x, d in zip(vals, dims, strict=True)]
+    boxed = [x if d is None else BatchTracer(trace, as_array(x), d) for x, d in zip(vals, dims, strict=True)]
     if axis_name is None:
         outs = run_with_trace(trace, fun, boxed)
     else:

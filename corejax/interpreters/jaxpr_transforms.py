@@ -15,10 +15,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from corejax.config import config
+from corejax.errors import NotLinearError
 from corejax.interpreters.batching import batch_flat, move_batch_axis, unmapped_aval
 from corejax.interpreters.jvp import instantiate as instantiate_zero
 from corejax.interpreters.jvp import jvp_flat, tangent_aval
 from corejax.interpreters.lists import merge_lists, partition_list, select_list, split_list, spread_list
+from corejax.interpreters.splitting import unzipped
 from corejax.interpreters.staging import stage_closed
 from corejax.interpreters.transposition import UndefPrimal, backward_pass
 from corejax.ir.dce import dce_jaxpr as dce_open_jaxpr
@@ -158,13 +160,22 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: Flags, nonzero_cts: Flags) -> t
             res, given = split_list(args, [len(res_avals)])
             operands = merge_lists(linear, res, map(UndefPrimal, linear_avals))
             cts = spread_list(nonzero_cts, given)
-            cts_in = select_list(linear, backward_pass(closed.jaxpr, closed.consts, operands, cts))
+            cts_in = select_list(linear, backward_pass(jaxpr, closed.consts, operands, cts))
             nonzeros_out.extend(ct is not None for ct in cts_in)
             return [ct for ct in cts_in if ct is not None]
 
         res_avals, linear_avals = partition_list(linear, closed.in_avals)
         ct_avals = [tangent_aval(a) for a in select_list(nonzero_cts, closed.out_avals)]
-        return stage_closed(flat, [*res_avals, *ct_avals], closed.jaxpr.debug_info), nonzeros_out
+        jaxpr = closed.jaxpr
+        try:
+            return stage_closed(flat, [*res_avals, *ct_avals], jaxpr.debug_info), nonzeros_out
+        except NotLinearError:
+            # A loop or call may give, beside what is linear, results of `res` alone, by which the rest multiplies.
+            split = unzipped(jaxpr, linear)
+            if split is None:
+                raise
+        jaxpr = split
+        return stage_closed(flat, [*res_avals, *ct_avals], jaxpr.debug_info), nonzeros_out
 
     return memoised(closed, ("transpose", linear, nonzero_cts), make)
 

@@ -82,7 +82,12 @@ class JVPTrace(Trace, reports=True):
         parent = self.parent
         if not moves:
             return parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
-        avals = avals_of(primals)  # before the rule, which is given the list
+        # Before the rule, which is given the list.
+        try:
+            avals = tuple([x.aval for x in primals])
+        except AttributeError:  # a NumPy array, a number: rules get arrays, whose operators are corejax's
+            primals = [as_array(x) for x in primals]
+            avals = avals_of(primals)
         rule = jvp_rules.table.get(primitive) or _rule(primitive, avals, params)
         out, tangent = run_rule(jvp_rules, primitive, rule, parent, (primals, tangents), params, True)
         # A call of a function with rules of its own may have no types yet.
@@ -123,7 +128,9 @@ def jvp_flat(
         The results, and for each its tangent, of its shape and dtype, or None.
     """
     trace = JVPTrace(state.trace, debug)
-    boxed = [x if t is None else JVPTracer(trace, x, t) for x, t in zip(primals, tangents, strict=True)]
+    boxed = [
+        x if t is None else JVPTracer(trace, as_array(x), as_array(t)) for x, t in zip(primals, tangents, strict=True)
+    ]
     pairs = [trace.unbox(x) for x in run_with_trace(trace, fun, boxed)]
     return [p for p, _ in pairs], [t for _, t in pairs]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.array import Array
+from corejax.array import Array, as_array
 from corejax.avals import get_aval
 from corejax.interpreters.batching import BatchTracer
 from corejax.interpreters.jvp import JVPTrace, JVPTracer, tangent_aval
@@ -79,7 +79,7 @@ def linearize_flat(
     tape = PartialEvalTrace(state.trace, debug)
     trace = JVPTrace(tape, debug)
     tracers = [tape.new_arg(tangent_aval(get_aval(x))) if a else None for x, a in zip(primals, active, strict=True)]
-    boxed = [x if t is None else JVPTracer(trace, x, t) for x, t in zip(primals, tracers, strict=True)]
+    boxed = [x if t is None else JVPTracer(trace, as_array(x), t) for x, t in zip(primals, tracers, strict=True)]
     try:
         outs = run_with_trace(trace, fun, boxed)
     finally:

@@ -12,12 +12,10 @@ from corejax.config import config
 from corejax.interpreters.jaxpr_transforms import Flags, flag_each, memoised, with_used_consts
 from corejax.interpreters.lists import partition_list
 from corejax.interpreters.rematerialization import Policy, recompute
+from corejax.interpreters.splitting import split_equations
 from corejax.ir.check import check_partial_eval
 from corejax.ir.dce import dce_jaxpr as dce_open_jaxpr
-from corejax.ir.dce import equations_mismatch
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
-from corejax.rules import partial_eval_jaxpr_rules
-from corejax.run_rule import mismatch, shown
 
 
 def partial_eval_jaxpr(
@@ -52,7 +50,7 @@ def _unzip(
     closed: ClosedJaxpr, unknowns: tuple[bool, ...], make_unknown: tuple[bool, ...], policy: Policy | None
 ) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], int]:
     jaxpr = closed.jaxpr
-    eqns1, eqns2, unknown_vars = _split_equations(jaxpr, unknowns)
+    eqns1, eqns2, unknown_vars = split_equations(jaxpr, unknowns)
     unknowns_out = [
         force or (type(v) is Var and v in unknown_vars) for v, force in zip(jaxpr.outvars, make_unknown, strict=True)
     ]
@@ -71,63 +69,6 @@ def _unzip(
     if config.check_jaxprs:
         check_partial_eval(jaxpr, known.jaxpr, unknown.jaxpr, unknowns, unknowns_out)
     return known, unknown, unknowns_out, len(residuals)
-
-
-def _split_equations(jaxpr: Jaxpr, unknowns: Flags) -> tuple[list[JaxprEqn], list[JaxprEqn], set[Any]]:
-    """Equations of the known half, those of the unknown half, and the variables that are unknown."""
-    unknown_vars: set[Any] = {v for v, u in zip(jaxpr.invars, unknowns, strict=True) if u}
-    eqns1: list[JaxprEqn] = []
-    eqns2: list[JaxprEqn] = []
-    for eqn in jaxpr.eqns:
-        unks_in = [v in unknown_vars for v in eqn.invars]
-        if not any(unks_in):
-            eqns1.append(eqn)
-            continue
-        rule = partial_eval_jaxpr_rules.table.get(eqn.primitive)
-        if rule is None:
-            unknown_vars.update(eqn.outvars)
-            eqns2.append(eqn)
-            continue
-        split = rule(unks_in, eqn)
-        if not isinstance(split, list | tuple) or len(split) != 4:
-            wanted = "where it has to give (eqn_known, eqn_unknown, unknowns_out, residuals)"
-            raise _bad_split(eqn, f"{shown(split)} {wanted}")
-        eqn1, eqn2, unks_out, _ = split
-        # One equation or a list: a loop's rule puts what is invariant before it.
-        known = [] if eqn1 is None else eqn1 if isinstance(eqn1, list) else [eqn1]
-        unknown = [] if eqn2 is None else [eqn2]
-        _check_split(eqn, known, unknown, unks_out, unknown_vars)
-        unknown_vars.update(v for v, u in zip(eqn.outvars, unks_out, strict=True) if u)
-        eqns1.extend(known)
-        eqns2.extend(unknown)
-    return eqns1, eqns2, unknown_vars
-
-
-def _bad_split(eqn: JaxprEqn, problem: str) -> TypeError:
-    return mismatch(partial_eval_jaxpr_rules, eqn.primitive, problem, eqn.source_info)
-
-
-def _check_split(
-    eqn: JaxprEqn, known: Sequence[JaxprEqn], unknown: Sequence[JaxprEqn], unks_out: Flags, unknown_vars: set[Any]
-) -> None:
-    """Check the equations that a rule makes of one: that they give its results, and from what is known.
-
-    Raises:
-        TypeError: they do not; names the rule.
-    """
-    if not isinstance(unks_out, list | tuple) or len(unks_out) != len(eqn.outvars):
-        raise _bad_split(eqn, f"{shown(unks_out)} as unknowns_out, for {len(eqn.outvars)} results")
-    for v in (v for e in known for v in e.invars):
-        if v in unknown_vars:
-            raise _bad_split(eqn, f"an eqn_known that uses an unknown operand of type {v.aval.str_short()}")
-    problem = equations_mismatch([*known, *unknown], eqn.invars, ())
-    if problem is not None:
-        raise _bad_split(eqn, problem)
-    bound_in = [{v for e in eqns for v in e.outvars} for eqns in (known, unknown)]
-    for i, (v, unk) in enumerate(zip(eqn.outvars, unks_out, strict=True)):
-        if v not in bound_in[bool(unk)]:
-            which = "eqn_unknown" if unk else "eqn_known"
-            raise _bad_split(eqn, f"no {which} that binds result {i}, which unknowns_out says is {which[4:]}")
 
 
 def _free(eqns: Sequence[JaxprEqn], outvars: Sequence[Any], bound: set[Any]) -> list[Var]:

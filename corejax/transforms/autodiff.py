@@ -12,6 +12,7 @@ from corejax.interpreters.debug_info import DebugInfo, fun_name
 from corejax.interpreters.jvp import jvp_flat
 from corejax.interpreters.linear_program import TapeCall
 from corejax.interpreters.linearize import linearize_flat
+from corejax.interpreters.splitting import unzipped
 from corejax.interpreters.staging import stage
 from corejax.interpreters.transposition import UndefPrimal, backward_pass, zero_cotangent
 from corejax.source_info import JVP, TRANSPOSE
@@ -192,6 +193,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
     flat = FlatFunction(fun, in_tree)
     debug = DebugInfo(fun, "linear_transpose", tree.tree_structure((primals, {})))
     jaxpr, consts = stage(flat, avals, debug)
+    jaxpr = unzipped(jaxpr, [True] * len(avals)) or jaxpr  # a loop counts, and what it carries may be linear
     out_tree = flat.out_tree
 
     @api_boundary

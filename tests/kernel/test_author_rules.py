@@ -10,9 +10,12 @@ import pytest
 import corejax as cj
 from corejax.errors import MissingRuleError, NotDifferentiableError
 from corejax.extend import (
+    Array,
     DerivedRuleWarning,
     Primitive,
+    Tracer,
     abstract_eval_rules,
+    as_array,
     defjvp,
     defjvp_with_result,
     dtypes,
@@ -57,6 +60,33 @@ def test_bytes_where_integers_of_fewer_bits_are_promised():
         Primitive("acme.wide", impl=lambda x: x.astype(np.int16), abstract_eval=lambda x: x).bind(
             np.zeros(8, dtypes.dtype("int4"))
         )
+
+
+def test_rules_get_arrays_whatever_the_primitive_was_given():
+    """The operators of NumPy's arrays would widen small floats, and a Python number has no shape."""
+    seen = []
+    p = Primitive("acme.first", impl=lambda x, y: x.copy(), abstract_eval=lambda x, y: same(x))
+
+    @jvp_rules.register(p, symbolic_zeros=True)
+    def _(primals, tangents):
+        seen.extend([*primals, *(t for t in tangents if t is not None)])
+        return p.bind(*primals), tangents[0]
+
+    @vmap_rules.register(p)
+    def _(axis_size, vals, dims):
+        seen.extend(vals)
+        return p.bind(*vals), dims[0]
+
+    for x, y in [(X, X), (X, 2.0), (as_array(X), np.float32(2.0))]:
+        zero = np.zeros(np.shape(y), np.float32)
+        cj.jvp(p.bind, (x, y), (X, zero))
+        cj.jvp(lambda x, y=y: p.bind(x, y), (x,), (X,))
+        cj.linearize(p.bind, x, y)[1](X, zero)
+        cj.vmap(p.bind, (0, None))(x, y)
+        cj.make_jaxpr(cj.vmap(lambda x, y=y: p.bind(x, y)))(x)
+    cj.grad(p.bind)(1.0, 2.0)
+    assert len(seen) == 3 * (4 + 3 + 4 + 2 + 2) + 3
+    assert all(isinstance(x, Array | Tracer) for x in seen)
 
 
 # -- an impl alone -------------------------------------------------------------------------------------------

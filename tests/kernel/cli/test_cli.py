@@ -283,6 +283,10 @@ def test_show_an_unknown_primitive(toy: Run) -> None:
     result = toy("show", "toy_ops.twoce")
     assert result.exit_code == 2 and result.stdout == ""
     assert "there is no plugin and no primitive named 'toy_ops.twoce'; did you mean 'toy_ops.twice'?" in result.stderr
+    assert (
+        "there is no plugin and no primitive named 'twice'; did you mean 'toy_ops.twice'?"
+        in toy("show", "twice").stderr
+    )
 
 
 def test_numpy_docstrings_are_cut_to_their_summary() -> None:

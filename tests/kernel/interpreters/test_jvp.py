@@ -58,7 +58,7 @@ def test_values_without_tangent_are_not_boxed():
 
 def test_an_output_that_does_not_depend_on_the_input_has_no_tangent():
     outs, tangents = jvp_flat(lambda x, y: [sin(y), 3.0, x], [X, Y], [X, None])
-    assert tangents[:2] == [None, None] and outs[1] == 3.0 and tangents[2] is X
+    assert tangents[:2] == [None, None] and outs[1] == 3.0 and np.array_equal(tangents[2], X)
 
 
 def test_primals_steer_control_flow():
@@ -79,7 +79,7 @@ def test_multiple_results():
 
 def test_symbolic_zeros_of_multiple_results():
     _, tangents = jvp_flat(swap_p.bind, [X, Y], [X, None])
-    assert tangents[0] is None and tangents[1] is X
+    assert tangents[0] is None and np.array_equal(tangents[1], X)
     _, tangents = cj.jvp(lambda x: swap_p.bind(x, Y), (X,), (X,))
     np.testing.assert_array_equal(tangents[0], np.zeros(3))  # made real for the user
     # A zero on one result only: the pullback of the other is not touched.
@@ -191,7 +191,7 @@ def test_scale_gets_the_cotangents_that_its_plain_rule_wants():
 def test_repr_shows_primal_and_tangent():
     seen = []
     cj.jvp(lambda x: seen.append(repr(x)) or x, (1.0,), (np.float32(2.0),))
-    assert seen[0].startswith("JVPTracer(primal=1.0, tangent=")
+    assert seen[0].startswith("JVPTracer(primal=Array(1., dtype=float32, weak_type=True), tangent=")
 
 
 def test_deep_nesting_asks_for_types_once():

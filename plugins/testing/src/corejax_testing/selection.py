@@ -100,7 +100,7 @@ def _records() -> dict[str, Any]:
 
 
 def _unknown(name: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(name, known, 1)
+    close = [other for other in known if other.endswith(f".{name}")] or difflib.get_close_matches(name, known, 1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     failed = [problem for record in _records().values() for problem in record.problems()]
     perhaps = f"; it may be of a plugin that failed: {'; '.join(failed)}" if failed else ""

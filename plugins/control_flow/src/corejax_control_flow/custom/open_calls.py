@@ -198,7 +198,7 @@ def staged(call: Call, avals: Sequence[ShapedArray]) -> tuple[ClosedJaxpr, list[
 
 def boxed(trace: BatchTrace, vals: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
     """Values as a batching trace's tracers."""
-    return [x if d is None else BatchTracer(trace, x, d) for x, d in zip(vals, dims, strict=True)]
+    return [x if d is None else BatchTracer(trace, as_array(x), d) for x, d in zip(vals, dims, strict=True)]
 
 
 def unboxed(trace: BatchTrace, xs: Sequence[Any]) -> tuple[list[Any], list[int | None]]:
