@@ -40,6 +40,16 @@ def test_scalar_types_stand_for_numpys() -> None:
         jnp.int8(300)
 
 
+def test_scalar_types_read_numbers() -> None:
+    for name, text in (("float32", "-inf"), ("float32", "1e-3"), ("int8", "-7"), ("complex64", "1+2j")):
+        ours, theirs = getattr(jnp, name)(text), getattr(jax.numpy, name)(text)
+        assert (ours.item(), ours.dtype, ours.weak_type) == (theirs.item(), theirs.dtype, theirs.weak_type)
+    assert jnp.isnan(jnp.bfloat16("nan"))
+    for name, text, error in (("int8", "1.5", ValueError), ("float32", "x", ValueError), ("bool", "1", TypeError)):
+        with pytest.raises(error, match=f"{name}: .*{text}"):
+            getattr(jnp, name)(text)
+
+
 def test_default_scalar_types_follow_the_width() -> None:
     kinds = {"int_": "int", "uint": "uint", "float_": "float"}
     for name, stem in kinds.items():

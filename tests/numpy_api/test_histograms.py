@@ -39,6 +39,8 @@ HISTOGRAMS = [
     lambda xp, x: xp.histogram2d(x, Y),
     lambda xp, x: xp.histogram2d(x, Y, [2, 3], [[0, 3], [1, 5]], weights=W),
     lambda xp, x: xp.histogram2d(x, Y, bins=np.array([0.0, 1, 3, 5]), density=True),
+    lambda xp, x: xp.histogram2d(x, Y, [2, np.array([0.0, 1, 3, 5])]),
+    lambda xp, x: xp.histogram2d(x, Y, (np.array([0.0, 2, 5]), xp.asarray([0.0, 1, 3, 5]))),
     lambda xp, x: [h := xp.histogramdd(xp.stack([x, Y, x], 1), (2, 3, 2), density=True), h[0], *h[1]][1:],
     lambda xp, x: [h := xp.histogramdd(xp.stack([x, Y], 1), 2, [None, (0, 5)], weights=W), h[0], *h[1]][1:],
 ]
@@ -86,6 +88,7 @@ def test_compiled_and_derivatives() -> None:
         (lambda: jnp.bincount(I, minlength=-1), ValueError, "minlength"),
         (lambda: corejax.jit(jnp.bincount)(I), TypeError, "concrete"),
         (lambda: jnp.histogram(X, "auto"), NotImplementedError, "'auto'"),
+        (lambda: jnp.histogram(X, []), ValueError, r"histogram: bins are .* got shape \(0,\)"),
         (lambda: jnp.histogram(X, 0), ValueError, "histogram: there is one bin or more, got 0"),
         (lambda: jnp.histogram(X, 3, (2, 1)), ValueError, r"from the lower to the higher edge, got \(2, 1\)"),
         (lambda: jnp.histogram(X, 3, (1, 2, 3)), ValueError, "pair"),

@@ -180,3 +180,10 @@ ERRORS = [
 def test_errors(f: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         f()
+
+
+def test_known_indices_are_asked_for() -> None:
+    for f in (lambda i: cnp.choose(i, [1, 2]), lambda i: cnp.ravel_multi_index((i, i), (4, 5))):
+        with pytest.raises(TypeError) as caught:
+            corejax.jit(f)(I)
+        assert any(": mode 'raise' looks at the indices" in note for note in caught.value.__notes__)

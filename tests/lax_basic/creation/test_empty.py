@@ -13,8 +13,9 @@ def test_empty_has_a_shape_and_a_dtype() -> None:
     for f in (lambda: lax.empty((2, 3), np.int8), corejax.jit(lambda: lax.empty((2, 3), np.int8))):
         assert (f().shape, f().dtype) == ((2, 3), np.int8)
     assert lax.empty(3, "bfloat16").shape == (3,)
-    with pytest.raises(TypeError, match="Shapes must be 1D sequences"):
-        lax.empty((1.5,), np.float32)
+    for shape in ((1.5,), 2.0, np.float32(2), lax.full((), 2.0)):
+        with pytest.raises(TypeError, match="Shapes must be 1D sequences"):
+            lax.empty(shape, np.float32)
 
 
 def test_tokens_go_through_programs() -> None:

@@ -242,8 +242,13 @@ def canonical_axes(axis: Any, ndim: int, what: str = "axis", name: str = "") -> 
     return axes
 
 
-def concrete(name: str, x: Any) -> Any:
+def concrete(name: str, x: Any, instead: str = "") -> Any:
     """A number that has to be known now, a length say, as a Python scalar.
+
+    Args:
+        name: the function, for messages.
+        x: the argument.
+        instead: what to do where it is traced, for messages.
 
     Raises:
         ConcretizationTypeError: it is traced; says by what.
@@ -254,7 +259,12 @@ def concrete(name: str, x: Any) -> Any:
     x = array_argument(name, x)
     if x.shape:
         raise TypeError(f"{name} takes scalars here, got an array of shape {x.shape}")
-    return x.item()
+    try:
+        return x.item()
+    except TypeError as error:
+        if instead:
+            error.add_note(f"{name}: {instead}.")
+        raise
 
 
 def is_known(x: Any) -> bool:

@@ -246,7 +246,8 @@ def _checked(name: str, i: Any, axis: int, size: int, mode: str) -> Any:
     if mode == "wrap":
         return remainder(i, like(i, size))
     if mode == "raise" and i.size:
-        low, high = (concrete(name, f(i, tuple(range(i.ndim)))) for f in (lax.reduce_min, lax.reduce_max))
+        advice = "mode 'raise' looks at the indices; traced ones take another mode"
+        low, high = (concrete(name, f(i, tuple(range(i.ndim))), advice) for f in (lax.reduce_min, lax.reduce_max))
         if low < 0 or high >= size:
             bad = low if low < 0 else high
             raise ValueError(f"{name}: index {bad} is out of bounds for axis {axis} with size {size}")

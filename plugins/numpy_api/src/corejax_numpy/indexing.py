@@ -428,6 +428,7 @@ def choose(a: Any, choices: Sequence[Any], out: None = None, mode: str = "raise"
     Raises:
         TypeError: the indices are not integers.
         ValueError: an index is out of bounds in mode `"raise"`, there are no choices, or no such mode.
+        ConcretizationTypeError: the indices are traced, in mode `"raise"`.
         NotImplementedError: `out` is given.
     """
     refuse_out("choose", out)
@@ -437,8 +438,8 @@ def choose(a: Any, choices: Sequence[Any], out: None = None, mode: str = "raise"
         raise ValueError("choose: there are no choices")
     count = len(parts)
     if mode == "raise":
-        outside = concrete("choose", lax.reduce_max(_outside(indices, count), tuple(range(indices.ndim))))
-        if outside:
+        outside = lax.reduce_max(_outside(indices, count), tuple(range(indices.ndim)))
+        if concrete("choose", outside, "mode 'raise' looks at the indices; traced ones take mode 'clip' or 'wrap'"):
             raise ValueError(f"choose: an index is out of bounds for {count} choices; use mode 'clip' or 'wrap'")
     elif mode == "wrap":
         indices = remainder(indices, like(indices, count))

@@ -33,7 +33,7 @@ class ScalarType(type):
     def __call__(cls, x: Any = 0) -> Any:
         from corejax_numpy.creation import asarray
 
-        return asarray(x, cls.dtype)
+        return asarray(_number_written(x, cls) if isinstance(x, str) else x, cls.dtype)
 
     def __instancecheck__(cls, instance: Any) -> builtins.bool:
         return isinstance(instance, cls.dtype.type)
@@ -48,6 +48,22 @@ class ScalarType(type):
 
     def __repr__(cls) -> str:
         return f"corejax.numpy.{cls.__name__}"
+
+
+def _number_written(text: str, kind: ScalarType) -> complex:
+    """The number that a text says, as Python reads it: `float32("nan")`.
+
+    Raises:
+        TypeError: the dtype is that of booleans.
+        ValueError: it says none of this kind.
+    """
+    if dtypes.is_bool(kind.dtype):
+        raise TypeError(f"{kind.__name__}: a text is neither true nor false, got {text!r}")
+    read = int if dtypes.is_integer(kind.dtype) else complex if dtypes.is_complex(kind.dtype) else float
+    try:
+        return read(text)
+    except ValueError:
+        raise ValueError(f"{kind.__name__}: {text!r} is not written as a number of this kind") from None
 
 
 def _scalar_type(name: str, find: Callable[[], np.dtype[Any]], doc: str) -> ScalarType:

@@ -64,7 +64,8 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
         try:
             sizes = [operator.index(shape)]
         except TypeError:
-            if isinstance(shape, Tracer | float | str | dict | set) or not hasattr(shape, "__iter__"):
+            axes = getattr(shape, "ndim", hasattr(shape, "__iter__"))
+            if isinstance(shape, Tracer | str | dict | set) or not axes:
                 raise _invalid_shape(shape) from None
             sizes = list(shape)
     try:
