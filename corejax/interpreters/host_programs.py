@@ -13,6 +13,7 @@ import numpy as np
 
 from corejax.array import Array, as_array, host_value
 from corejax.attribution import attribute_to_rule
+from corejax.avals import get_aval
 from corejax.interpreters import evaluation
 from corejax.interpreters.impl_results import as_promised, check_count
 from corejax.ir.interpret import last_uses, set_concrete_runner
@@ -32,8 +33,26 @@ def eval_jaxpr_on_host(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 
     Returns:
         NumPy arrays.
+
+    Raises:
+        TypeError: there are more or fewer; the program failed, and their types are others.
     """
-    return _run_program(closed.jaxpr, [*(host_value(c) for c in closed.consts), *map(_read_only, args)])
+    jaxpr = closed.jaxpr
+    if len(args) != len(jaxpr.invars):
+        raise TypeError(f"eval_jaxpr_on_host: a program of {len(jaxpr.invars)} arguments was given {len(args)}")
+    try:
+        return _run_program(jaxpr, [*(host_value(c) for c in closed.consts), *map(_read_only, args)])
+    except Exception as error:
+        _check_types(jaxpr.invars, args, error)
+        raise
+
+
+def _check_types(binders: Sequence[Var], values: Sequence[Any], error: Exception) -> None:
+    """Raise what is the matter if a program failed because its values are of other types than its variables."""
+    wanted, given = [v.aval for v in binders], [get_aval(x) for x in values]
+    if any((a.shape, a.dtype) != (b.shape, b.dtype) for a, b in zip(wanted, given, strict=True)):
+        takes, got = (", ".join(a.str_short() for a in avals) for avals in (wanted, given))
+        raise TypeError(f"a program that takes ({takes}) was given ({got})") from error
 
 
 def _read_only(x: Any) -> Any:
@@ -164,7 +183,11 @@ def _run_program(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
 def _run_concrete(jaxpr: Jaxpr, values: list[Any]) -> list[Any] | None:
     if type(state.trace) is not evaluation.EvalTrace or any(isinstance(x, Tracer) for x in values):
         return None
-    outs = evaluation.run_quietly(_run_program, (jaxpr, [host_value(as_array(x)) for x in values]))
+    try:
+        outs = evaluation.run_quietly(_run_program, (jaxpr, [host_value(as_array(x)) for x in values]))
+    except Exception as error:
+        _check_types(jaxpr.invars, [as_array(x) for x in values[len(jaxpr.constvars) :]], error)
+        raise
     return [Array(o, v.aval) for o, v in zip(outs, jaxpr.outvars, strict=True)]
 
 

@@ -53,6 +53,18 @@ def flag_each(value: bool | Flags, count: int) -> tuple[bool, ...]:
     return (value,) * count if isinstance(value, bool) else tuple(value)
 
 
+def one_for_each(name: str, given: Sequence[T], values: Sequence[Any], what: str = "arguments") -> tuple[T, ...]:
+    """What was given for each of a program's arguments or outputs.
+
+    Raises:
+        ValueError: there is more or less than one for each; says the name, function and parameter.
+    """
+    found = tuple(given)
+    if len(found) != len(values):
+        raise ValueError(f"{name} says one thing for each of {len(values)} {what}, got {len(found)}: {list(found)}")
+    return found
+
+
 def with_used_consts(closed: ClosedJaxpr, jaxpr: Jaxpr) -> ClosedJaxpr:
     """Give a program made of a closed one's equations those of its constants that it uses."""
     used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is Var} | {
@@ -77,7 +89,7 @@ def jvp_jaxpr(
         `(a, nonzero T a) -> (b, nonzero T b)`, and which outputs have tangents, one flag each. All primals come
         before all tangents, tangents in the order of their primals; a tangent has its primal's type, strongly typed.
     """
-    nonzeros = tuple(nonzeros)
+    nonzeros = one_for_each("jvp_jaxpr: nonzeros", nonzeros, closed.in_avals)
     make_real = flag_each(instantiate, len(closed.out_avals))
 
     def make() -> tuple[ClosedJaxpr, list[bool]]:
@@ -116,7 +128,7 @@ def batch_jaxpr(
         The program of arguments with an axis of `axis_size` at their batching dimension, and the batching dimension
         of each output: 0 or None.
     """
-    dims_in = tuple(dims_in)
+    dims_in = one_for_each("batch_jaxpr: dims_in", dims_in, closed.in_avals)
     make_real = flag_each(instantiate, len(closed.out_avals))
 
     def make() -> tuple[ClosedJaxpr, list[int | None]]:
@@ -150,8 +162,8 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: Flags, nonzero_cts: Flags) -> t
         `(res, nonzero CT b) -> nonzero CT a`, and which linear arguments get cotangents: one flag for each of `a`,
         not for each argument. A cotangent has the type of what it belongs to, strongly typed.
     """
-    linear = tuple(linear)
-    nonzero_cts = tuple(nonzero_cts)
+    linear = one_for_each("transpose_jaxpr: linear", linear, closed.in_avals)
+    nonzero_cts = one_for_each("transpose_jaxpr: nonzero_cts", nonzero_cts, closed.out_avals, "outputs")
 
     def make() -> tuple[ClosedJaxpr, list[bool]]:
         nonzeros_out: list[bool] = []
@@ -193,7 +205,7 @@ def dce_jaxpr(
     Returns:
         `used a -> used b`, and which arguments it still has, one flag each. Constants that nothing uses are dropped.
     """
-    used_outputs = tuple(used_outputs)
+    used_outputs = one_for_each("dce_jaxpr: used_outputs", used_outputs, closed.out_avals, "outputs")
     keep = flag_each(instantiate, len(closed.in_avals))
 
     def make() -> tuple[ClosedJaxpr, list[bool]]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from corejax.config import config
-from corejax.interpreters.jaxpr_transforms import Flags, flag_each, memoised, with_used_consts
+from corejax.interpreters.jaxpr_transforms import Flags, flag_each, memoised, one_for_each, with_used_consts
 from corejax.interpreters.lists import partition_list
 from corejax.interpreters.rematerialization import Policy, recompute
 from corejax.interpreters.splitting import split_equations
@@ -37,7 +37,7 @@ def partial_eval_jaxpr(
         `without_forwarded`); none is unused by the unknown half, and none is a constant of the program, for both
         halves have those that they use. The order of `a1`, `a2`, `b1` and `b2` is the program's.
     """
-    unknowns = tuple(unknowns)
+    unknowns = one_for_each("partial_eval_jaxpr: unknowns", unknowns, closed.in_avals)
     make_unknown = flag_each(instantiate, len(closed.out_avals))
     return memoised(
         closed,

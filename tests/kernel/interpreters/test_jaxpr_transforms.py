@@ -13,6 +13,7 @@ from corejax.extend import (
     ClosedJaxpr,
     Jaxpr,
     Literal,
+    Primitive,
     ShapedArray,
     Var,
     batch_jaxpr,
@@ -22,6 +23,7 @@ from corejax.extend import (
     eval_jaxpr_on_host,
     inline_closed,
     inline_equations,
+    isolated_plugins,
     jaxpr_as_fun,
     jvp_jaxpr,
     memoised,
@@ -263,7 +265,7 @@ def test_numbers_of_values_are_checked():
         cj.eval_jaxpr(closed.jaxpr, closed.consts, [X])
     with pytest.raises(ValueError, match="1 constvars was given 0 constants"):
         ClosedJaxpr(closed.jaxpr, [])
-    with pytest.raises(ValueError, match="1 flags were given for 5 outputs"):
+    with pytest.raises(ValueError, match="used_outputs says one thing for each of 5 outputs, got 1"):
         dce_jaxpr(closed, [True])
 
 
@@ -304,3 +306,33 @@ def test_equations_of_what_does_not_fit():
         inline_equations(program("several"), [Var(VEC), Var(VEC)])
     with pytest.raises(ValueError, match="zip"):
         inline_equations(stage_closed(lambda x: [x], [VEC]), [])
+
+
+WIDE = X.astype(np.float64)
+GIVEN = [
+    (lambda p: jvp_jaxpr(p, [True]), r"jvp_jaxpr: nonzeros says one thing for each of 2 arguments, got 1: \[True\]"),
+    (lambda p: batch_jaxpr(p, 3, [0]), r"batch_jaxpr: dims_in says one thing for each of 2 arguments, got 1: \[0\]"),
+    (lambda p: partial_eval_jaxpr(p, [True] * 3), "partial_eval_jaxpr: unknowns says one thing for each of 2 argum"),
+    (lambda p: transpose_jaxpr(p, [True], [True]), "transpose_jaxpr: linear says one thing for each of 2 arguments"),
+    (lambda p: transpose_jaxpr(p, [True, False], []), "nonzero_cts says one thing for each of 1 outputs, got 0"),
+    (lambda p: eval_jaxpr_on_host(p, [X]), "eval_jaxpr_on_host: a program of 2 arguments was given 1"),
+    (lambda p: eval_jaxpr_on_host(p, [X, Y, Z]), "eval_jaxpr_on_host: a program of 2 arguments was given 3"),
+    (lambda p: eval_jaxpr_on_host(p, [WIDE, Y]), r"that takes \(f32\[3\], f32\[3\]\) was given \(f64\[3\], f32\[3\]\)"),
+    (lambda p: inline_closed(p, [X, Y[:2]]), r"that takes \(f32\[3\], f32\[3\]\) was given \(f32\[3\], f32\[2\]\)"),
+]
+
+
+@pytest.mark.parametrize(("use", "message"), GIVEN)
+def test_what_does_not_fit_a_program_is_told_by_name(use, message):
+    """And not by a primitive of the program, whose rules are right."""
+    with pytest.raises((TypeError, ValueError), match=message):
+        use(stage_closed(lambda x, y: [add(mul(x, y), CONST)], [VEC, VEC]))
+
+
+def test_what_a_rule_raises_for_values_that_fit_stays_what_it_is():
+    with isolated_plugins():
+        fails_p = Primitive("acme.fails", impl=lambda x: 1 / 0, abstract_eval=lambda x: x)
+        closed = stage_closed(lambda x: [fails_p.bind(x)], [VEC])
+        for run_it in (eval_jaxpr_on_host, inline_closed):
+            with pytest.raises(ZeroDivisionError):
+                run_it(closed, [X])

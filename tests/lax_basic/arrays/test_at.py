@@ -81,6 +81,40 @@ def test_every_kind_of_index() -> None:
         np.testing.assert_array_equal(a, b)
 
 
+ONES = [s_[1], s_[-1], s_[..., 2], s_[2, 3, 1], s_[None, 1], s_[:, -2], s_[1:, 2], s_[2, ::2], s_[0, np.array([2, 0])]]
+
+
+def test_indices_that_are_arrays_already() -> None:
+    """One number as `argmax` gives it, alone and beside others; traced ones as one program."""
+
+    def arrays_of(index: Any) -> list[Any]:
+        entries = index if isinstance(index, tuple) else (index,)
+        return [as_array(np.asarray(e)) for e in entries if isinstance(e, int | np.ndarray)]
+
+    def with_arrays(index: Any, arrays: Any) -> tuple[Any, ...]:
+        given, entries = iter(arrays), index if isinstance(index, tuple) else (index,)
+        return tuple(next(given) if isinstance(e, int | np.ndarray) else e for e in entries)
+
+    def results(x: Any, arrays: Any) -> list[Any]:
+        ats = [x.at[with_arrays(index, given)] for index, given in zip(ONES, arrays, strict=True)]
+        return [
+            [at.get(), at.get(mode="fill"), at.set(0.5), at.add(2.5), at.multiply(2.0, mode="drop"), at.apply(abs)]
+            for at in ats
+        ]
+
+    arrays = [arrays_of(index) for index in ONES]
+    found = results(as_array(X), arrays)
+    for index, got in zip(ONES, found, strict=True):
+        wanted = [X.copy() for _ in range(4)]
+        for out, value in zip(wanted, (0.5, X[index] + 2.5, X[index] * 2, abs(X[index])), strict=True):
+            out[index] = value
+        for a, b in zip(got, [X[index], X[index], *wanted], strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6, err_msg=f"{index}")
+    leaves = corejax.extend.tree.leaves
+    for a, b in zip(leaves(corejax.jit(results)(X, arrays)), leaves(found), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_out_of_bounds() -> None:
     """As in jax, in every mode."""
     index, y = s_[:, np.array([9, -9, 1, -1])], np.float32([[1, 2, 3, 4]]).reshape(1, 4, 1)

@@ -198,7 +198,7 @@ def _positions(entry: Any, shape: Ints, size: int, wrap: bool) -> Any:
     if wrap:
         known = np.where(known < 0, known + size, known)
     # What is outside stays outside: windows on this axis have size 1.
-    return np.clip(known, -1, size).astype(_index_dtype(shape))
+    return np.asarray(np.clip(known, -1, size), _index_dtype(shape))  # of one number NumPy makes no array
 
 
 def _stacked(values: list[Any], firsts: list[int], outer: Ints, shape: Ints) -> Any:
