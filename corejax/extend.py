@@ -164,6 +164,7 @@ from corejax.source_info import locate as locate_source
 from corejax.source_info import register_internal as register_internal
 from corejax.source_info import scope_of as scope_of
 from corejax.source_info import scope_text as scope_text
+from corejax.source_info import warn_user as warn_user
 from corejax.structural import structural as structural
 from corejax.texts import json_text as json_text
 from corejax.texts import shown as shown
@@ -343,6 +344,7 @@ __all__ = [  # noqa: RUF022  by section
     "register_internal",
     "scope_of",
     "scope_text",
+    "warn_user",
     "tree",
     # plugins
     "Example",

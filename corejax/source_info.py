@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from types import CodeType, FrameType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 Source = tuple[CodeType, int] | tuple[CodeType | None, int, "Scope"]
 
@@ -154,6 +155,18 @@ def needed(words: str, source: Source | None = None) -> str:
     """
     location = locate(source if source is not None else capture(2))
     return f"{words} {location}" if location else ""
+
+
+_warned: dict[str, dict[Any, Any]] = {}  # for each file of users' what warnings have been shown
+
+
+def warn_user(text: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the user's line that is running now: shown once for each line, however deep in the library it is said."""
+    place = locate(capture(2))
+    if place is None:
+        warnings.warn(text, category, stacklevel=2)
+    else:
+        warnings.warn_explicit(text, category, place.file, place.line, registry=_warned.setdefault(place.file, {}))
 
 
 def register_caller() -> None:

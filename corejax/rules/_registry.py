@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -178,9 +177,7 @@ class RuleRegistry(WrittenRules, Mapping["Primitive", RuleFn]):
 
         def rule(*args: Any, **params: Any) -> Any:
             if primitive not in self._warned:
-                place = source_info.locate(source_info.capture())
-                where = (place.file, place.line) if place is not None else (__file__, 1)
-                warnings.warn_explicit(_messages.slow(self, primitive, derivation), DerivedRuleWarning, *where)
+                source_info.warn_user(_messages.slow(self, primitive, derivation), DerivedRuleWarning)
                 self._warned.add(primitive)
             return ready(*args, **params)
 

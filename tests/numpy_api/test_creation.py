@@ -223,6 +223,19 @@ def test_ranges(f: Callable[[Any], Any]) -> None:
     check(f, rtol=1e-6)
 
 
+def test_ranges_of_small_floats_are_rounded_once() -> None:
+    for dtype in ("float16", "bfloat16"):
+        first, last = jnp.asarray(0.3, dtype), jnp.asarray(6e4, dtype)
+        exponents = np.linspace(float(first), 4.5, 7)
+        for made, exact in (
+            (jnp.linspace(first, last, 7), np.linspace(float(first), float(last), 7)),
+            (jnp.geomspace(first, last, 7), np.geomspace(float(first), float(last), 7)),
+            (jnp.logspace(first, jnp.asarray(4.5, dtype), 7), 10**exponents),
+        ):
+            assert made.dtype == dtype
+            np.testing.assert_allclose(np.asarray(made, np.float64), exact, rtol=float(jnp.finfo(dtype).eps) * 0.51)
+
+
 def test_on_a_device() -> None:
     device = corejax.devices()[0]
     x = jnp.ones(2)

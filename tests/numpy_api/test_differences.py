@@ -77,6 +77,10 @@ def test_of_few_elements() -> None:
         assert jnp.trapezoid(x) == 0
 
 
+def test_an_integral_of_small_floats_is_halved_before_it_overflows() -> None:
+    assert jnp.trapezoid(np.full(5, 15000, np.float16)) == 60000
+
+
 def test_compiled_and_derivatives() -> None:
     calls = [*DIFFERENCES, *SLOPES[:6], *INTEGRALS, *PHASES]
     check_compiled_together(calls[::2], X, rtol=1e-5)

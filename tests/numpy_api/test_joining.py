@@ -53,6 +53,7 @@ CALLS: list[Callable[[Any, Any], Any]] = [
     lambda xp, x: xp.roll(x, np.int32(2)),
     lambda xp, x: xp.repeat(x, np.array([2, 0, 1]), axis=1),
     lambda xp, x: xp.repeat(x, np.array([3]), 1),
+    lambda xp, x: xp.repeat(xp.float32(3), 2, -1),
     lambda xp, x: xp.reshape(x, -1, "F", copy=True),
     lambda xp, x: xp.meshgrid(x[0].ravel(), x[:, 0].ravel(), sparse=True),
     lambda xp, x: xp.meshgrid(x[0].ravel(), V, indexing="ij", sparse=True),

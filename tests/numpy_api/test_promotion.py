@@ -6,6 +6,7 @@ import itertools
 import os
 import subprocess
 import sys
+import warnings
 from typing import Any
 
 import ml_dtypes
@@ -105,9 +106,21 @@ def test_rank_promotion(call: Any) -> None:
         call(x, x)
         call(x, 2.0), call(x, jnp.float32(2))
         call(x, y[None])  # one axis of size 1 is no rank
-    with corejax.numpy_rank_promotion("warn"), pytest.warns(UserWarning, match="differ in rank"):
+    with corejax.numpy_rank_promotion("warn"), pytest.warns(UserWarning, match="differ in rank") as caught:
         call(x, y)
+    assert caught[0].filename == __file__
     assert call(x, y).shape == (2, 3)
+
+
+def test_each_line_is_warned_of_once() -> None:
+    x, y = jnp.ones((2, 3)), jnp.ones(3)
+    with corejax.numpy_rank_promotion("warn"), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for _ in range(2):
+            x + y
+            corejax.jit(lambda x, y: x + y)(x, y)
+    lines = [w.lineno for w in caught]
+    assert lines == [lines[0], lines[0] + 1]
 
 
 def test_names_of_settings() -> None:

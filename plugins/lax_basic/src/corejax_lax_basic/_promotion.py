@@ -7,13 +7,12 @@ Python scalars stay Python scalars until the common dtype is known.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, ShapedArray, Tracer, as_array, clears_cache, config, dtypes, get_aval
+from corejax.extend import Array, ShapedArray, Tracer, as_array, clears_cache, config, dtypes, get_aval, warn_user
 from corejax_lax_basic._base.constants import asarray
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS, scalar_maker
 from corejax_lax_basic.conversion.convert import convert_element_type_p
@@ -277,7 +276,7 @@ def check_rank_promotion(name: str, shapes: Iterable[Sequence[int]]) -> None:
     text += "add the axes with x[None, :] or corejax.numpy.expand_dims"
     if mode == "raise":
         raise ValueError(text)
-    warnings.warn(text, stacklevel=2)
+    warn_user(text)
 
 
 def promote_operands(*operands: Any, inexact: bool = False, name: str = "") -> list[Any]:

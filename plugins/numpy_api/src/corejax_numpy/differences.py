@@ -174,9 +174,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     last = y.ndim - 1
     size = y.shape[last]
     sums = lax.add(_side(y, last, min(1, size), None), _side(y, last, 0, max(size - 1, 0)))
-    products = lax.mul(*lax.broadcast_operands(sums, dx, name="trapezoid"))
-    total = sum(products, -1)
-    return lax.mul(total, like(total, 0.5))
+    half = lax.mul(dx, like(dx, 0.5))  # halved before they are added up, for small dtypes overflow soon
+    return sum(lax.mul(*lax.broadcast_operands(sums, half, name="trapezoid")), -1)
 
 
 def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Any:

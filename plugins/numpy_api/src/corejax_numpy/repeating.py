@@ -55,8 +55,8 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
         ConcretizationTypeError: `repeats` is traced, and no length is given.
     """
     x = array_argument("repeat", a)
-    if axis is None:
-        x, axis = ravel(x), 0
+    if axis is None or not x.ndim:  # a scalar is repeated along its only axis, as in NumPy
+        x, axis = ravel(x), axis or 0
     axis = canonical_axis(axis, x.ndim, name="repeat")
     size = x.shape[axis]
     length = total_repeat_length

@@ -7,13 +7,12 @@ x.at[index].add(y)    # x with y added; where index names an element twice, both
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from corejax.extend import dtypes, get_aval
+from corejax.extend import dtypes, get_aval, warn_user
 from corejax_lax_basic._base.rows import named
 from corejax_lax_basic._base.scalars import is_array, make_scalar
 from corejax_lax_basic._promotion import as_operand, convert_operand
@@ -184,11 +183,10 @@ def _value(name: str, x: Any, values: Any) -> tuple[Any, np.dtype[Any]]:
         return make_scalar(found, dtype), dtype
     joint = dtypes.result_type(x, found)
     if joint != dtype:
-        warnings.warn(
+        warn_user(
             f"at[...].{name}: values of {joint.name} are rounded to {dtype.name}, the array's dtype; "
             f"convert them first, or the array: x.astype({joint.name!r})",
             FutureWarning,
-            stacklevel=4,
         )
     return convert_operand(found, joint), joint
 
