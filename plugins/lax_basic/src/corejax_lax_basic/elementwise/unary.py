@@ -155,7 +155,7 @@ sqrt, sqrt_p = unary(
     tangents_with_result(lambda t, out, x, **how: mul(div(constant(out, 0.5), out), t)),
     "Square root, NaN below 0; floating-point or complex, principal branch (StableHLO `sqrt`).",
     accuracy=True,
-    large=(*HALVES, *COMPLEX),
+    large=(*REALS, *COMPLEX),
 )  # fmt: skip
 
 rsqrt, rsqrt_p = unary(
