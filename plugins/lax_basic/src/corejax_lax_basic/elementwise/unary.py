@@ -14,7 +14,7 @@ import numpy as np
 
 from corejax.extend import defzero, dtypes, get_aval
 from corejax_lax_basic._base.accuracy import is_highest
-from corejax_lax_basic._base.compiling import COMPLEX, HALVES, REALS, SINGLES
+from corejax_lax_basic._base.compiling import COMPLEX, REALS, SINGLES
 from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
 from corejax_lax_basic._base.narrow_floats import through_float32
 from corejax_lax_basic._base.type_rules import FLOAT, INEXACT, NUMERIC, to_bool
