@@ -57,9 +57,7 @@ def nest(lib: Any, numpy: Any, words: tuple[str, ...], f: Any) -> Any:
     return f
 
 
-@settings(max_examples=15)
-@given(program=programs(), words=st.lists(st.sampled_from(WORDS), max_size=3).map(tuple))
-def test_against_jax(program: Program, words: tuple[str, ...]) -> None:
+def check_against_jax(program: Program, words: tuple[str, ...]) -> None:
     jax = pytest.importorskip("jax")
     ours = nest(corejax, jnp, words, program(corejax, lax, jnp))(X, Y)
     with jax.enable_x64(True):
@@ -70,9 +68,20 @@ def test_against_jax(program: Program, words: tuple[str, ...]) -> None:
     np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=1e-8)
 
 
-@settings(max_examples=25)
-@given(program=programs(), words=st.lists(st.sampled_from(WORDS[1:]), max_size=2).map(tuple))
-def test_eager_compiled_and_program_agree(program: Program, words: tuple[str, ...]) -> None:
+@settings(max_examples=15)
+@given(program=programs(), words=st.lists(st.sampled_from(WORDS), max_size=3).map(tuple))
+def test_against_jax(program: Program, words: tuple[str, ...]) -> None:
+    check_against_jax(program, words)
+
+
+@pytest.mark.slow
+@settings(max_examples=60)
+@given(program=programs(), words=st.lists(st.sampled_from(WORDS), max_size=3).map(tuple))
+def test_against_jax_at_length(program: Program, words: tuple[str, ...]) -> None:
+    check_against_jax(program, words)
+
+
+def check_eager_compiled_and_program_agree(program: Program, words: tuple[str, ...]) -> None:
     f = nest(corejax, jnp, words, program(corejax, lax, jnp))
     eager = f(X, Y)
     np.testing.assert_allclose(corejax.jit(f)(X, Y), eager, rtol=1e-8, atol=1e-9)
@@ -81,9 +90,20 @@ def test_eager_compiled_and_program_agree(program: Program, words: tuple[str, ..
     np.testing.assert_allclose(corejax.eval_jaxpr(staged.jaxpr, staged.consts, [X, Y])[0], eager, rtol=1e-8, atol=1e-9)
 
 
-@settings(max_examples=15)
-@given(program=programs())
-def test_reverse_mode_is_the_transpose_of_forward_mode(program: Program) -> None:
+@settings(max_examples=25)
+@given(program=programs(), words=st.lists(st.sampled_from(WORDS[1:]), max_size=2).map(tuple))
+def test_eager_compiled_and_program_agree(program: Program, words: tuple[str, ...]) -> None:
+    check_eager_compiled_and_program_agree(program, words)
+
+
+@pytest.mark.slow
+@settings(max_examples=40)
+@given(program=programs(), words=st.lists(st.sampled_from(WORDS[1:]), max_size=2).map(tuple))
+def test_eager_compiled_and_program_agree_at_length(program: Program, words: tuple[str, ...]) -> None:
+    check_eager_compiled_and_program_agree(program, words)
+
+
+def check_reverse_mode_is_the_transpose_of_forward_mode(program: Program) -> None:
     f = program(corejax, lax, jnp)
     out, pullback = corejax.vjp(f, X, Y)
     _, tangent = corejax.jvp(f, (X, Y), (Y, X))
@@ -93,3 +113,16 @@ def test_reverse_mode_is_the_transpose_of_forward_mode(program: Program) -> None
     np.testing.assert_allclose(
         np.sum(np.asarray(x_bar) * Y) + np.sum(np.asarray(y_bar) * X), forward, rtol=1e-8, atol=1e-9
     )
+
+
+@settings(max_examples=15)
+@given(program=programs())
+def test_reverse_mode_is_the_transpose_of_forward_mode(program: Program) -> None:
+    check_reverse_mode_is_the_transpose_of_forward_mode(program)
+
+
+@pytest.mark.slow
+@settings(max_examples=40)
+@given(program=programs())
+def test_reverse_mode_is_the_transpose_of_forward_mode_at_length(program: Program) -> None:
+    check_reverse_mode_is_the_transpose_of_forward_mode(program)
