@@ -28,7 +28,7 @@ SOURCES := corejax plugins tests $(wildcard examples benchmarks docs tools)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-newest test-slow lint format freeze bench bench-plugins manifests clean distclean
+.PHONY: help install demo examples test test-newest test-slow lint format docs freeze bench bench-plugins manifests clean distclean
 
 help:  ## This list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,12 @@ install: $(VENV)/.stamp-demo  ## Everything of this repository, editable, in .ve
 demo: $(VENV)/.stamp-demo  ## Learn handwritten digits, then list the primitives
 	$(BIN)/python examples/digits/train.py
 	$(BIN)/corejax list-primitives
+
+examples: $(VENV)/.stamp-demo  ## Run the programs of examples/, a minute each at most; pictures in build/examples
+	@mkdir -p build/examples
+	@set -e; for program in $(basename $(notdir $(wildcard examples/*.py))); do \
+	    echo "== examples/$$program.py"; $(BIN)/python examples/$$program.py --output build/examples/$$program.png; \
+	done
 
 test: lint  ## Lint, then the tests
 	$(BIN)/python -m pytest $(PYTEST_OPTIONS) $(ARGS)
@@ -68,6 +74,10 @@ format: $(VENV)/.stamp-test  ## Rewrite the code in the common format, with the 
 	$(BIN)/ruff check --fix --quiet $(SOURCES)
 	$(BIN)/ruff format --quiet $(SOURCES)
 
+docs: $(VENV)/.stamp-docs  ## The site, with the reference of all names: build/site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	@echo "build/site/index.html; with search: $(BIN)/python -m http.server -d build/site"
+
 freeze: $(VENV)/.stamp-test  ## Accept the surface of corejax.extend as it is now
 	$(BIN)/python tools/freeze_extend.py
 
@@ -97,6 +107,10 @@ $(VENV)/.stamp-demo: $(PYPROJECTS)
 $(VENV)/.stamp-test: $(PYPROJECTS) requirements-test.txt requirements-test-newest.txt
 	@$(PYTHON) tools/setup_env.py $(VENV) -r requirements-test.txt $(EDITABLE)
 	@touch $@ $(VENV)/.stamp-demo
+
+$(VENV)/.stamp-docs: $(VENV)/.stamp-demo requirements-docs.txt
+	@$(PYTHON) tools/setup_env.py $(VENV) -r requirements-docs.txt
+	@touch $@
 
 $(VENV_NEWEST)/.stamp-test: $(PYPROJECTS) requirements-test-newest.txt
 	@$(PYTHON) tools/setup_env.py $(VENV_NEWEST) --upgrade --upgrade-strategy eager -r requirements-test-newest.txt $(EDITABLE)

@@ -10,6 +10,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
+import alone
 import growth
 import jax
 import timing
@@ -32,11 +33,16 @@ def measured(words: list[str], rounds: int, budget: float) -> list[timing.Result
     chosen = [c for c in CASES if wanted(c.name, words)]
     results = []
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("measuring", total=len(chosen) + 2)
+        task = progress.add_task("measuring", total=len(chosen) + 2 + len(alone.CASES))
         if wanted("import and first op", words):
             ours, theirs = (timing.process_time(IMPORT.format(lib), rounds) for lib in ("corejax", "jax"))
             results.append(timing.Result("import and first op", ours, theirs, 0.3))
         progress.advance(task)
+        for name, measure in alone.CASES.items():
+            progress.update(task, description=name)
+            if wanted(name, words):
+                results += measure(max(2, rounds // 2))
+            progress.advance(task)
         for c in chosen:
             progress.update(task, description=c.name)
             ours, theirs, *numpy = timing.best_of_each(
@@ -48,6 +54,10 @@ def measured(words: list[str], rounds: int, budget: float) -> list[timing.Result
             small, large = growth.lengths()
             results.append(timing.Result("tracing 20,000 against 2,000 equations", large, small, 11.0))
     return results
+
+
+def _amount(value: float, unit: str) -> str:
+    return _seconds(value) if unit == "s" else f"{value:.3g} {unit}"
 
 
 def _seconds(value: float) -> str:
@@ -73,7 +83,9 @@ def table(results: list[timing.Result]) -> Table:
         mark = {None: "", True: " [green]✓[/]", False: " [red]✗[/]"}[r.reached]
         wanted = "" if r.wanted is None else f"≤ {r.wanted:g}"
         numpy = "" if r.numpy is None else _seconds(r.numpy)
-        out.add_row(escape(r.name), _seconds(r.ours), _seconds(r.theirs), numpy, f"{r.ratio:.3f}{mark}", wanted)
+        out.add_row(
+            escape(r.name), _amount(r.ours, r.unit), _amount(r.theirs, r.unit), numpy, f"{r.ratio:.3f}{mark}", wanted
+        )
     return out
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Result:
-    """One case's outcome, in seconds for one call.
+    """One case's outcome, in seconds for one call (or in another unit).
 
     Attributes:
         name: the case.
@@ -21,6 +21,7 @@ class Result:
         theirs: best time of jax.
         wanted: the ratio that the project wants, or None.
         numpy: best time of NumPy, where that counts too.
+        unit: of the numbers: "s", or "MiB".
     """
 
     name: str
@@ -28,6 +29,7 @@ class Result:
     theirs: float
     wanted: float | None
     numpy: float | None = None
+    unit: str = "s"
 
     @property
     def ratio(self) -> float:

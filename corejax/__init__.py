@@ -13,12 +13,17 @@ from corejax import plugins as plugins
 from corejax.array import Array as Array
 from corejax.avals import ShapedArray as ShapedArray
 from corejax.caches import clear_caches as clear_caches
+from corejax.config import checking_leaks as checking_leaks
 from corejax.config import config as config
+from corejax.config import debug_infs as debug_infs
+from corejax.config import debug_nans as debug_nans
+from corejax.config import disable_jit as disable_jit
 from corejax.config import enable_checks as enable_checks
 from corejax.config import enable_x64 as enable_x64
 from corejax.config import numpy_dtype_promotion as numpy_dtype_promotion
 from corejax.config import numpy_rank_promotion as numpy_rank_promotion
 from corejax.interpreters import host_programs as _host_programs
+from corejax.interpreters.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
 from corejax.ir import ClosedJaxpr as ClosedJaxpr
 from corejax.ir import Jaxpr as Jaxpr
 from corejax.ir import eval_jaxpr as eval_jaxpr

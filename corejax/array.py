@@ -2,27 +2,62 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax import dtypes, tree
+from corejax import dtypes, source_info, tree
 from corejax.array_methods import ArrayMethods
-from corejax.avals import ShapedArray, get_aval, ndarray_aval, python_scalar_aval
+from corejax.avals import (
+    ShapedArray,
+    from_numbers,
+    get_aval,
+    ndarray_aval,
+    numbers_of,
+    physical_aval,
+    python_scalar_aval,
+)
 from corejax.backends import Backend, backends
 from corejax.config import config
 from corejax.errors import PluginMissingError
 from corejax.trace import Tracer, bottom_trace, current_trace, escaped, in_context
 
-_DELETED = "the buffer of an array that was deleted"
+
+class Deleted(NamedTuple):
+    """In place of the buffer of an array whose value was given up: why, and by which line of the user's."""
+
+    reason: str
+    source: Any
+
+
+class ElementBuffer:
+    """A device buffer of the numbers that an array of an extended dtype is held as.
+
+    Dispatchers see a node of one buffer; the dtype tells it from an array of numbers.
+    """
+
+    __slots__ = ("buffer", "dtype")
+
+    def __init__(self, buffer: Any, dtype: np.dtype[Any]) -> None:
+        self.buffer = buffer
+        self.dtype = dtype
+
+    @property
+    def aval(self) -> ShapedArray:
+        """Type of the array."""
+        _, inner = dtypes.element_of(self.dtype)
+        shape = self.buffer.aval.shape
+        return ShapedArray(shape[: len(shape) - len(inner)], self.dtype)
 
 
 def _backend(buffer: Any = None) -> Backend:
     """Whose buffer it is; without one, who makes the buffer of an array that is on the host."""
-    if buffer is _DELETED:
-        raise RuntimeError("the array has been deleted: x.delete() gave up its value")
+    if type(buffer) is Deleted:
+        line = source_info.describe(buffer.source)
+        raise RuntimeError(f"the array has been deleted at {line}: {buffer.reason}")
     found = backends.of_dispatcher if buffer is None else backends.of_buffer(buffer)
     if found is None:
         raise PluginMissingError("no backend is loaded, so there are no device buffers; install corejax-xla-backend")
@@ -73,10 +108,12 @@ class Array(ArrayMethods, metaclass=_ArrayType):
             self._buf = _buf
             if aval is not None:
                 self.aval = aval
+                if aval.dtype.names is not None and type(_buf) is not ElementBuffer:
+                    self._buf = ElementBuffer(_buf, aval.dtype)
 
     def __getattr__(self, name: str) -> Any:
         if name == "_buf":
-            self._buf = buffer = _backend().put(self._fetch(), self.aval)
+            self._buf = buffer = _put(_backend(), self)
             return buffer
         if name == "_host":
             buffer = self._buf
@@ -89,7 +126,7 @@ class Array(ArrayMethods, metaclass=_ArrayType):
             return host
         if name == "aval":  # not read by who only passes the array from one compiled function to the next
             known = self._host
-            buffer = _device_buffer(self)  # a host view that was fetched meanwhile says nothing of the weak type
+            buffer = _held(self)  # a host view that was fetched meanwhile says nothing of the weak type
             self.aval = aval = buffer.aval if known is None or buffer is not None else ndarray_aval(known)
             return aval
         return super().__getattr__(name)
@@ -99,7 +136,15 @@ class Array(ArrayMethods, metaclass=_ArrayType):
         host = self._host
         if host is None:
             buffer = self._buf
-            host = self._host = _backend(buffer).fetch(buffer)
+            if type(buffer) is ElementBuffer:
+                backend, numbers = _backend(buffer.buffer), buffer.buffer
+                host = from_numbers(backend.fetch(numbers), buffer.dtype)
+                host.setflags(write=False)
+            else:
+                backend, numbers = _backend(buffer), buffer
+                host = backend.fetch(buffer)
+            if not backend.is_spread(numbers):  # operations are to go on asking where the parts are
+                self._host = host
         return host
 
     def _with_aval(self, aval: ShapedArray) -> Array:
@@ -110,17 +155,23 @@ class Array(ArrayMethods, metaclass=_ArrayType):
 
     def devices(self) -> set[Any]:
         """Devices that hold the array; empty for one on the host."""
-        buffer = _device_buffer(self)
-        return set() if buffer is None else {_backend(buffer).device_of(buffer)}
+        buffer = device_buffer(self)
+        if buffer is None:
+            return set()
+        place = _backend(buffer).device_of(buffer)
+        return set(getattr(place, "device_set", {place}))
 
     @property
     def device(self) -> Any:
-        """The device that holds the array; of one on the host the device that it would be put on."""
-        buffer = _device_buffer(self)
+        """The device that holds the array, or the sharding of its parts.
+
+        Of one on the host the device that it would be put on.
+        """
+        buffer = device_buffer(self)
         if buffer is not None:
             return _backend(buffer).device_of(buffer)
         backend, platform = backends.find()
-        return backend.devices(platform)[0]
+        return backend.default_device(platform)
 
     def to_device(self, device: Any, /, *, stream: None = None) -> Array:
         """The array on a device: itself where it is there.
@@ -133,25 +184,39 @@ class Array(ArrayMethods, metaclass=_ArrayType):
         return placed(self, backends.of_device(device), device)
 
     def copy_to_host_async(self) -> None:
-        """Nothing: a hint that has no use where the value on the host is a view of the device's."""
+        """Begin the transfer that reading the value will wait for, where it has to be transferred."""
+        buffer = device_buffer(self)
+        if buffer is not None and self._host is None:
+            _backend(buffer).start_fetch(buffer)
 
     def on_device_size_in_bytes(self) -> int:
         """Bytes of all elements."""
         return self.aval.size * self.aval.dtype.itemsize
 
     def is_deleted(self) -> bool:
-        """Whether `delete` was called."""
-        return _device_buffer(self) is _DELETED
+        """Whether `delete` was called, or the array was donated to a compiled program."""
+        buffer = device_buffer(self)
+        return type(buffer) is Deleted or (buffer is not None and _backend(buffer).is_deleted(buffer))
+
+    def is_ready(self) -> bool:
+        """Whether the value is computed: reading it waits for nothing.
+
+        Raises:
+            RuntimeError: the array was deleted.
+        """
+        buffer = device_buffer(self)
+        return buffer is None or _backend(buffer).is_ready(buffer)
 
     def delete(self) -> None:
         """Give up the value, and its memory once no view of it is left; using the array is an error from then on."""
         _ = self.aval
-        self._buf = _DELETED
-        self._host = None
+        if not self.is_deleted():
+            self._buf = Deleted("x.delete() gave up its value", source_info.capture())
+            self._host = None
 
     def block_until_ready(self) -> Array:
         """Wait until the value is computed; returns the array."""
-        buffer = _device_buffer(self)
+        buffer = device_buffer(self)
         if buffer is not None:
             _backend(buffer).block_until_ready([buffer])
         return self
@@ -160,6 +225,7 @@ class Array(ArrayMethods, metaclass=_ArrayType):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         host = self._fetch()
+        self._require_numbers("numpy.asarray")
         if dtype is not None and np.dtype(dtype) != host.dtype:
             if copy is False:
                 raise ValueError(f"cannot convert {self.aval.str_short()} to {np.dtype(dtype)} without a copy")
@@ -167,6 +233,20 @@ class Array(ArrayMethods, metaclass=_ArrayType):
         if copy:
             return host.copy()
         return _sealed(host)
+
+    def __buffer__(self, flags: int) -> memoryview:
+        """The value in place, read-only (Python 3.12 on asks for it: `memoryview(x)`).
+
+        Raises:
+            BufferError: Python's buffers lack the dtype: bfloat16, say.
+        """
+        try:
+            host: Any = self._fetch()
+            return memoryview(host).toreadonly()
+        except ValueError:
+            raise BufferError(
+                f"Python's buffers have no {self.aval.dtype.name}; x.view('uint16') has its bits"
+            ) from None
 
     def __dlpack__(
         self,
@@ -200,12 +280,18 @@ class Array(ArrayMethods, metaclass=_ArrayType):
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)  # kDLCPU: the host view is what is exported
 
+    def _require_numbers(self, what: str) -> None:
+        if self.aval.dtype.names is not None:
+            raise dtypes.no_numbers(self.aval.dtype, what)
+
     def item(self, *args: int) -> Any:
         """The one element (or the one at an index) as a Python scalar."""
+        self._require_numbers("item")
         return self._fetch().item(*args)
 
     def tolist(self) -> Any:
         """Nested Python lists of Python scalars."""
+        self._require_numbers("tolist")
         return self._fetch().tolist()
 
     def tobytes(self, order: str = "C") -> bytes:
@@ -213,12 +299,13 @@ class Array(ArrayMethods, metaclass=_ArrayType):
         return self._fetch().tobytes(order)  # type: ignore[arg-type]
 
     def __iter__(self) -> Iterator[Any]:
-        if not self.shape or in_context() or current_trace() is not bottom_trace():
-            return super().__iter__()  # parts of a program, if one is recorded
+        if not self.shape or in_context() or current_trace() is not bottom_trace() or is_spread(self):
+            return super().__iter__()  # parts of a program, if one is recorded, or on several devices
         row = ShapedArray(self.shape[1:], self.dtype, self.weak_type)
         return (Array(np.asarray(x, self.dtype), row) for x in self._fetch())
 
     def __bool__(self) -> bool:
+        self._require_numbers("bool")
         if self.aval.size != 1:
             raise ValueError(
                 f"the truth value of an array of shape {self.shape} is ambiguous; use .any() or .all(), or a "
@@ -227,6 +314,7 @@ class Array(ArrayMethods, metaclass=_ArrayType):
         return bool(self._fetch().reshape(())[()])
 
     def _scalar(self, kind: Callable[[Any], Any]) -> Any:
+        self._require_numbers(getattr(kind, "__name__", "a number"))
         if self.aval.size != 1:
             raise TypeError(f"only arrays of size 1 convert to a Python scalar, this one has shape {self.shape}")
         return kind(self._fetch().reshape(()).item())
@@ -255,12 +343,19 @@ class Array(ArrayMethods, metaclass=_ArrayType):
         return self._fetch().item()  # type: ignore[no-any-return]
 
     def __format__(self, spec: str) -> str:
-        return format(self._fetch()[()], spec) if self.aval.ndim == 0 else format(str(self), spec)
+        number = self.aval.ndim == 0 and self.aval.dtype.names is None
+        return format(self._fetch()[()], spec) if number else format(str(self), spec)
 
     def __hash__(self) -> int:
         raise TypeError("unhashable type: 'Array'; arrays are compared elementwise")
 
     def __repr__(self) -> str:
+        if self.aval.dtype.names is not None:
+            return (
+                f"Array({self.shape}, dtype={dtypes.short_name(self.dtype)}) overlaying:\n{numbers_of(self._fetch())}"
+            )
+        if not getattr(self, "is_fully_addressable", True):  # other processes have parts of it
+            return f"Array(shape={self.aval.shape}, dtype={self.aval.dtype.name})"
         text = np.array2string(self._fetch(), separator=", ", prefix="Array(")
         weak = ", weak_type=True" if self.aval.weak_type else ""
         shape = f", shape={self.shape}" if self.aval.size == 0 else ""
@@ -268,15 +363,16 @@ class Array(ArrayMethods, metaclass=_ArrayType):
 
     def _repr_html_(self) -> str:
         head = f"<code>{self.aval.str_short(short_dtypes=False)}</code>"
-        if not 1 <= self.aval.ndim <= 2 or self.aval.size == 0:
-            return f"{head}<pre>{self}</pre>"
+        if not 1 <= self.aval.ndim <= 2 or self.aval.size == 0 or self.aval.dtype.names is not None:
+            return f"{head}<pre>{html.escape(str(self))}</pre>"
         return f"{head}<table>{_html_rows(np.atleast_2d(self._fetch()))}</table>"
 
     def __str__(self) -> str:
-        return str(self._fetch())
+        plain = self.aval.dtype.names is None and getattr(self, "is_fully_addressable", True)
+        return str(self._fetch()) if plain else repr(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (np.asarray(self), self.aval))
+        return (_rebuild, (self._fetch(), self.aval))
 
     def __copy__(self) -> Array:
         return self
@@ -306,35 +402,70 @@ def _html_rows(matrix: np.ndarray[Any, Any]) -> str:
     return shortened(rows, "<tr><td>⋮</td></tr>")
 
 
+def is_spread(array: Array) -> bool:
+    """Whether parts of the array's value are on several devices, and nowhere else."""
+    buffer = device_buffer(array)
+    backend = backends.of_buffer(buffer)
+    return backend is not None and backend.is_spread(buffer)
+
+
+def bound_device(array: Array, backend: Backend) -> Any:
+    """The device of a backend that the array is bound to (`device_put` to it did that); None where it may be copied."""
+    buffer = device_buffer(array)
+    return backend.bound_to(buffer) if type(buffer) is backend.buffer_type else None
+
+
 def buffer_of(array: Array, backend: Backend) -> Any:
     """The array's buffer of a backend: its own, or one made of its value, which it keeps for the dispatcher's."""
     try:
         buffer = _read_buffer(array)
     except AttributeError:
         buffer = None
+    buffer = _numbers(buffer)
     if type(buffer) is backend.buffer_type:
         return buffer
     if buffer is None and backend is backends.of_dispatcher:
-        return array._buf
-    return backend.put(array._fetch(), array.aval)
+        return _numbers(array._buf)
+    return _numbers(_put(backend, array))
+
+
+def _put(backend: Backend, array: Array, device: Any = None) -> Any:
+    """A buffer of a backend with the array's value, as arrays hold them."""
+    host, aval = array._fetch(), array.aval
+    more = () if device is None else (device,)
+    if aval.dtype.names is not None:
+        return ElementBuffer(backend.put(numbers_of(host), physical_aval(aval), *more), aval.dtype)
+    return backend.put(host, aval, *more)
+
+
+def _numbers(buffer: Any) -> Any:
+    """The device buffer itself, of what an array holds."""
+    return buffer.buffer if type(buffer) is ElementBuffer else buffer
 
 
 def placed(array: Array, backend: Backend, device: Any = None) -> Array:
     """The array with a buffer of a backend's, on a device (the default one unless given); itself where it has one."""
-    own = _device_buffer(array)
+    own = device_buffer(array)
     if device is None:
         buffer = buffer_of(array, backend)
-        return array if _device_buffer(array) is buffer else Array(buffer, array.aval)
+        return array if device_buffer(array) is buffer else Array(buffer, array.aval)
     if type(own) is not backend.buffer_type or array._host is not None:
-        return Array(backend.put(array._fetch(), array.aval, device), array.aval)
-    return array if backend.device_of(own) == device else Array(backend.put(own, array.aval, device), array.aval)
+        return Array(_put(backend, array, device), array.aval)
+    binds = type(backend).bound_to is not Backend.bound_to
+    there = backend.bound_to(own) if binds else backend.device_of(own)
+    return array if there == device else Array(backend.put(own, physical_aval(array.aval), device), array.aval)
 
 
 _read_buffer = vars(Array)["_buf"].__get__
 
 
-def _device_buffer(array: Array) -> Any:
+def device_buffer(array: Array) -> Any:
     """The array's buffer if it has one."""
+    return _numbers(_held(array))
+
+
+def _held(array: Array) -> Any:
+    """What the array holds of a device: a buffer, one of an extended dtype's numbers, or None."""
     try:
         buffer = _read_buffer(array)
     except AttributeError:

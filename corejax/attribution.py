@@ -62,6 +62,24 @@ def mark(error: BaseException, primitive: Primitive, kind: str | None = None) ->
         setattr(error, _NOTED, (primitive.name, kind))
 
 
+def note_origin(
+    error: BaseException, primitive: Primitive, what: str, source: source_info.Source | None = None
+) -> None:
+    """Note on an exception what of a primitive's own raised it: not one of its rules, but a function of the user's.
+
+    Args:
+        error: what was raised.
+        primitive: the primitive that ran.
+        what: the function, a phrase: "the callback 'f' of pure_callback".
+        source: the user's line that applied the primitive, if that is not the one that is running.
+    """
+    from corejax.texts import add_note  # needed for an error only
+
+    if not hasattr(error, _NOTED):
+        mark(error, primitive)
+        add_note(error, f"This came out of {what}{source_info.needed(', called at', source)}.")
+
+
 def attributed_rule(error: BaseException) -> tuple[str, str | None] | None:
     """Name of the primitive and kind of the rule that an exception was attributed to, if it was."""
     found: tuple[str, str | None] | None = getattr(error, _NOTED, None)

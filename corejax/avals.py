@@ -9,6 +9,7 @@ import numpy as np
 
 from corejax import dtypes, source_info
 from corejax.config import config
+from corejax.dims import SymbolicDim, as_dim
 from corejax.memory import bytes_text
 
 _MAX = (1 << 63) - 1
@@ -19,10 +20,10 @@ class ShapedArray:
     """The set of arrays of one shape, dtype and weak type. Interned: equal instances are identical.
 
     Attributes:
-        shape: tuple of int.
+        shape: tuple of int, or of `SymbolicDim` where a size is not known.
         dtype: NumPy dtype (ml_dtypes included).
         weak_type: whether the dtype came from a Python scalar and yields to other dtypes.
-        nbytes: bytes that an array of the type takes.
+        nbytes: bytes that an array of the type takes; 0 where a size is not known.
 
     Raises:
         ValueError: a negative dimension.
@@ -67,8 +68,8 @@ class ShapedArray:
 
     def str_short(self, *, short_dtypes: bool = True) -> str:
         """`f32[3,4]`, or `float32[3,4]` with `short_dtypes=False`."""
-        name = dtypes.short_name(self.dtype) if short_dtypes else self.dtype.name
-        return f"{name}[{','.join(map(str, self.shape))}]"
+        name = dtypes.short_name(self.dtype) if short_dtypes or self.dtype.names else self.dtype.name
+        return f"{name}[{','.join(map(repr, self.shape))}]"
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"avals are immutable; use aval.update({name}=...)")
@@ -88,20 +89,23 @@ class ShapedArray:
 
 
 def _intern(cls: type[ShapedArray], shape: Sequence[int], dtype: Any, weak_type: bool) -> ShapedArray:
-    shape = tuple(int(d) for d in shape)
+    shape = tuple(as_dim(d) for d in shape)
+    symbol = next((d for d in shape if isinstance(d, SymbolicDim)), None)
+    known = symbol is None
     if any(d < 0 for d in shape):
         raise ValueError(f"an array's dimensions are not negative, got shape {shape}")
     dtype = np.dtype(dtype)
     weak_type = bool(weak_type)
     key = (shape, dtype, weak_type)
-    found = _interned.get(key)
+    interned = _interned if symbol is None else symbol.memo
+    found = interned.get(key)
     if found is None:
         new = object.__new__(cls)
         size = 1
         for d in shape:
             size *= d
-        nbytes = size * dtype.itemsize
-        if nbytes > _MAX or any(d > _MAX for d in shape):
+        nbytes = size * dtype.itemsize if known else 0
+        if known and (nbytes > _MAX or any(d > _MAX for d in shape)):
             takes = f"takes {bytes_text(nbytes)}" if nbytes else f"has an axis of size {max(shape)}"
             raise OverflowError(
                 f"an array of shape {shape} and dtype {dtype.name} {takes}: sizes are counted in 64-bit integers"
@@ -110,7 +114,7 @@ def _intern(cls: type[ShapedArray], shape: Sequence[int], dtype: Any, weak_type:
         fields |= {"_size": size, "nbytes": nbytes}
         for name, value in fields.items():
             object.__setattr__(new, name, value)
-        found = _interned.setdefault(key, new)  # atomic: two threads agree on one object
+        found = interned.setdefault(key, new)  # atomic: two threads agree on one object
     return found
 
 
@@ -181,6 +185,31 @@ def get_aval(x: Any) -> ShapedArray:
         f"{x!r} of type {type(x).__name__} is not an array: expected an array, a NumPy array or a Python scalar"
         + conversion_hint(x)
     )
+
+
+def physical_aval(aval: ShapedArray) -> ShapedArray:
+    """The type of the numbers that an array is held as: behind its own axes those of an element.
+
+    Args:
+        aval: a type of an extended dtype; any other is its own physical type.
+    """
+    if aval.dtype.names is None:
+        return aval
+    base, inner = dtypes.element_of(aval.dtype)
+    return ShapedArray(aval.shape + inner, base)
+
+
+def numbers_of(host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """An array of an extended dtype as its numbers, of the physical type; a view where its memory is in one piece."""
+    base, inner = dtypes.element_of(host.dtype)
+    return np.ascontiguousarray(host).reshape(-1).view(base).reshape(host.shape + inner)
+
+
+def from_numbers(numbers: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """The array of an extended dtype that such numbers are; undoes `numbers_of`."""
+    _, inner = dtypes.element_of(dtype)
+    shape = numbers.shape[: numbers.ndim - len(inner)]
+    return np.ascontiguousarray(numbers).reshape(-1).view(dtype).reshape(shape)
 
 
 def avals_of(values: Sequence[Any]) -> tuple[ShapedArray, ...]:

@@ -20,6 +20,7 @@ from corejax.tables import Table
 if TYPE_CHECKING:
     from corejax.avals import ShapedArray
     from corejax.ir.jaxpr import ClosedJaxpr
+    from corejax.primitive import Primitive
 
 
 class Device(Protocol):
@@ -61,6 +62,34 @@ class Executable(Protocol):
         """Bytes by name (`argument`, `output`, `temp`)."""
 
 
+class CompileOptions(NamedTuple):
+    """How a program is to be compiled.
+
+    Attributes:
+        device: where it runs; None: on the default device.
+        binds: whether results are bound to the device; those of bound arguments are in any case.
+        donated: whether the program gives the memory of an argument to its results, for each argument; empty: of none.
+            A hint: what cannot be reused stays as it is.
+        keep_unused: whether the executable takes arguments that the program does not use.
+        flags: the backend's own options, as pairs of name and value, by name.
+        devices: several devices that the program is shared out over, in the order in which shardings number them;
+            empty: it runs on `device`.
+        in_shardings, out_shardings: where each argument and each result is, None: the backend chooses; empty: of none.
+    """
+
+    device: Any = None
+    binds: bool = False
+    donated: tuple[bool, ...] = ()
+    keep_unused: bool = False
+    flags: tuple[tuple[str, Any], ...] = ()
+    devices: tuple[Any, ...] = ()
+    in_shardings: tuple[Any, ...] = ()
+    out_shardings: tuple[Any, ...] = ()
+
+
+DEFAULT_OPTIONS = CompileOptions()
+
+
 @dataclass(frozen=True)
 class Capabilities:
     """What a backend can do, known before it starts.
@@ -71,12 +100,15 @@ class Capabilities:
         lowering: the language that `lower` gives, `"StableHLO"`; empty: none.
         dispatcher: whether it has a `dispatcher`. That reads arrays' buffers unasked, so the buffers of arrays that
             are on the host are this backend's (of the first one that has one).
+        options: names of the fields of `CompileOptions` that its `compile` and `lower` take, in an argument `options`,
+            which is passed where it says something.
     """
 
     platforms: tuple[str, ...] = ("cpu",)
     dtypes: frozenset[str] | None = None
     lowering: str = ""
     dispatcher: bool = False
+    options: frozenset[str] = frozenset()
 
 
 class RepeatableCall(NamedTuple):
@@ -122,13 +154,18 @@ class Backend:
         """
         raise NotImplementedError
 
+    def default_device(self, platform: str | None = None) -> Device:
+        """Where programs run unless told otherwise: the first device."""
+        return self.devices(platform)[0]
+
     def put(self, value: Any, aval: ShapedArray, device: Device | None = None) -> Any:
         """A buffer with a value.
 
         Args:
             value: a NumPy array that nobody writes to, or a buffer of this backend's.
             aval: its type.
-            device: where to; the default device unless given.
+            device: where to; the default device unless given. A backend of programs over several devices takes
+                shardings, too.
 
         Raises:
             MemoryError: there is no place for it.
@@ -139,24 +176,65 @@ class Backend:
         """The buffer's value as a NumPy array that nobody writes to; waits until it is computed."""
         raise NotImplementedError
 
+    def start_fetch(self, buffer: Any) -> None:
+        """Begin what `fetch` will wait for."""
+
     def device_of(self, buffer: Any) -> Device:
-        """Where a buffer is."""
+        """Where a buffer is: a device, or a sharding (which has a `device_set`)."""
         raise NotImplementedError
+
+    def bound_to(self, buffer: Any) -> Device | None:
+        """The device, or sharding, that a buffer is bound to: programs that take it run there.
+
+        None where it may be copied.
+        """
+        return None
+
+    def is_spread(self, buffer: Any) -> bool:
+        """Whether parts of the value are on several devices: eager operations on it are then this backend's."""
+        return False
+
+    def evaluate(self, primitive: Primitive, arrays: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
+        """Results of one operation on arrays, some of which are spread; of a backend that has such ones."""
+        raise NotImplementedError
+
+    def is_ready(self, buffer: Any) -> bool:
+        """Whether the value is computed, so that reading it waits for nothing."""
+        return True
+
+    def is_deleted(self, buffer: Any) -> bool:
+        """Whether a program took the buffer's memory for its results (`CompileOptions.donated`)."""
+        return False
 
     def block_until_ready(self, buffers: Sequence[Any]) -> None:
         """Wait until buffers hold their values; raises what went wrong in computing them."""
 
-    def compile(self, closed: ClosedJaxpr, *, name: str, platform: str | None = None) -> Executable:
-        """Compile a program for the first device of a platform.
+    def compile(
+        self,
+        closed: ClosedJaxpr,
+        *,
+        name: str,
+        platform: str | None = None,
+        options: CompileOptions = DEFAULT_OPTIONS,
+    ) -> Executable:
+        """Compile a program for a device.
 
         Args:
             closed: the program. Its arguments are the executable's; its constants are part of it.
             name: the function's, for messages.
-            platform: the default one unless given.
+            platform: for the first device of this one, the default platform unless given.
+            options: what of them `capabilities.options` names; a backend that names none need not take them.
         """
         raise NotImplementedError
 
-    def lower(self, closed: ClosedJaxpr, *, name: str, platform: str | None = None) -> Any:
+    def lower(
+        self,
+        closed: ClosedJaxpr,
+        *,
+        name: str,
+        platform: str | None = None,
+        options: CompileOptions = DEFAULT_OPTIONS,
+    ) -> Any:
         """The program in the language of `capabilities.lowering`: an object with `as_text(*, pretty, debug_info)`."""
         raise NotImplementedError
 
@@ -331,11 +409,12 @@ class Backends:
         return self._of_buffers.get(type(buffer))
 
     def of_device(self, device: Any) -> Backend:
-        """Whose device it is.
+        """Whose device it is; of a sharding (which has a `device_tuple`) whose its devices are.
 
         Raises:
             TypeError: it is no device of a backend in use.
         """
+        device = next(iter(getattr(device, "device_tuple", ())), device)
         for backend in list(self._loaded.values()):
             if isinstance(device, backend.device_type):
                 return backend

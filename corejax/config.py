@@ -92,6 +92,14 @@ def _one_of(name: str, *choices: str) -> Callable[[Any], str]:
 _SETTINGS: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
     "default_dtype_bits": (32, _bits, "width of dtypes made from Python scalars and by creation functions: 32 or 64"),
     "check_jaxprs": (False, _flag, "run the jaxpr type checker after every transformation"),
+    "check_tracer_leaks": (False, _flag, "look for traced values that outlive their transformation, and raise"),
+    "disable_jit": (False, _flag, "run jitted functions, and control flow, in Python, operation by operation"),
+    "debug_nans": (False, _flag, "raise FloatingPointError where an operation or a compiled function makes a NaN"),
+    "debug_infs": (
+        False,
+        _flag,
+        "raise FloatingPointError where an operation or a compiled function makes an infinity",
+    ),
     "strict_plugins": (False, _flag, "raise when a plugin fails to load instead of recording the fault"),
     "strict_rules": (False, _flag, "refuse derived rules"),
     "rule_overrides": (True, _overrides, "rules that replace another plugin's: all, none, a,b only, -c all but"),
@@ -145,6 +153,13 @@ class Config:
     Attributes:
         default_dtype_bits: 32 (default) or 64; environment `COREJAX_DEFAULT_DTYPE_BITS`.
         check_jaxprs: type-check every jaxpr that a transformation builds; `COREJAX_CHECK_JAXPRS`.
+        check_tracer_leaks: look for traced values that outlive their transformation, and raise
+            `UnexpectedTracerError`; slow. `COREJAX_CHECK_TRACER_LEAKS`.
+        disable_jit: jitted functions and control flow run in Python, operation by operation, for a debugger;
+            `COREJAX_DISABLE_JIT`.
+        debug_nans: raise `FloatingPointError` where an eager operation, or a compiled function, gives a NaN, with the
+            primitive and the user's line; `COREJAX_DEBUG_NANS`.
+        debug_infs: the same for infinities; `COREJAX_DEBUG_INFS`.
         strict_plugins: raise on a plugin's fault; `COREJAX_STRICT_PLUGINS`.
         strict_rules: refuse derived rules; `COREJAX_STRICT_RULES`.
         rule_overrides: whether rules with which plugins replace others' are in force: True, False, or names of
@@ -164,11 +179,12 @@ class Config:
         numpy_rank_promotion: whether arrays of different ranks, scalars aside, broadcast together: "allow", "warn",
             "raise"; `COREJAX_NUMPY_RANK_PROMOTION`.
         enable_x64: whether `default_dtype_bits` is 64: JAX's name, as `enable_checks` is for `check_jaxprs` and
-            `platforms` for `backend`; `update` and `override` take these, `COREJAX_ENABLE_X64` is read too.
+            `platforms` for `backend`; `update` and `override` take these, and `COREJAX_ENABLE_X64` and
+            `COREJAX_PLATFORMS` are read too.
         trace_settings: names of the settings that traces depend on.
     """
 
-    trace_settings = (
+    trace_settings: tuple[str, ...] = (
         "default_dtype_bits",
         "x64_compat",
         "rule_overrides",
@@ -179,6 +195,11 @@ class Config:
 
     default_dtype_bits: int
     check_jaxprs: bool
+    check_tracer_leaks: bool
+    disable_jit: bool
+    load_plugins: Callable[[], None]  # whose settings may be asked for
+    debug_nans: bool
+    debug_infs: bool
     strict_plugins: bool
     strict_rules: bool
     rule_overrides: bool | str
@@ -194,11 +215,13 @@ class Config:
 
     def __init__(self) -> None:
         self.__dict__["on_change"] = []
+        self.__dict__["load_plugins"] = lambda: None
         own = {name: self._setting(name, default, parser) for name, (default, parser, _) in _SETTINGS.items()}
         self.__dict__["_settings"] = Table("setting", own, changed=self._put, refusal=_second, of_hooks=True)
         self.__dict__.update((name, setting.initial) for name, setting in own.items())
-        if (text := os.environ.get("COREJAX_ENABLE_X64")) is not None:
-            self.update("enable_x64", text)
+        for name in ("enable_x64", "platforms"):
+            if (text := os.environ.get("COREJAX_" + name.upper())) is not None:
+                self.update(name, text)
 
     @property
     def enable_x64(self) -> bool:
@@ -234,6 +257,7 @@ class Config:
         name: str,
         default: Any,
         parser: Callable[[Any], Any] = lambda value: value,
+        traced: bool = False,
         *,
         by: Provenance | None = None,
     ) -> None:
@@ -243,6 +267,7 @@ class Config:
             name: of the setting.
             default: its value.
             parser: makes a value of what is given, text from the environment too.
+            traced: whether traces depend on it, so that what is traced and compiled is kept for each of its values.
             by: who declares it, where that is not the caller.
 
         Raises:
@@ -252,11 +277,13 @@ class Config:
         """
         if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
             raise ValueError(f"a setting's name is a word such as 'acme_level', got {name!r}")
-        if name not in self._settings and (hasattr(self, name) or name == "plugins"):
+        if name not in self._settings and (name in self.__dict__ or hasattr(type(self), name) or name == "plugins"):
             raise ValueError(f"setting {name!r} exists, or something else goes by this name")
         if not callable(parser):
             raise TypeError(f"setting {name!r}: its parser is a function, got {parser!r}")
         self._settings.register(name, self._setting(name, default, parser), provenance=by)
+        if traced and name not in self.trace_settings:
+            self.__dict__["trace_settings"] = (*self.trace_settings, name)
 
     def update(self, name: str, value: Any) -> None:
         """Set one setting for the whole process.
@@ -266,15 +293,26 @@ class Config:
             ValueError: the value is not one that the setting takes.
         """
         name, value = _own_name(name, value)
-        setting = self._settings.get(name)
-        if setting is None:
-            raise AttributeError(f"no setting named {name!r}; there are {', '.join(sorted(self._settings))}")
+        setting = self._setting_of(name)
         earlier = self.__dict__[name]
         flag = isinstance(value, bool) and isinstance(earlier, bool)
         parsed = value if flag else setting.parser(value)
         when_dropped(partial(self._back, name, earlier, parsed))
         self.__dict__[name] = parsed
         self._changed()
+
+    def _setting_of(self, name: str) -> Setting:
+        if name not in self._settings and not name.startswith("_"):
+            self.load_plugins()
+        setting = self._settings.get(name)
+        if setting is None:
+            raise AttributeError(f"no setting named {name!r}; there are {', '.join(sorted(self._settings))}")
+        return setting
+
+    def __getattr__(self, name: str) -> Any:
+        """A setting of a plugin that is not loaded yet."""
+        self._setting_of(name)
+        return self.__dict__[name]
 
     def _back(self, name: str, earlier: Any, given: Any) -> None:
         """Undo an update, unless somebody has made another since then."""
@@ -324,6 +362,7 @@ class Config:
             self.numpy_dtype_promotion,
             self.numpy_rank_promotion,
             self.default_matmul_precision,
+            *(self.__dict__.get(name) for name in self.trace_settings[len(Config.trace_settings) :]),
         )
 
     def __repr__(self) -> str:
@@ -370,6 +409,26 @@ def enable_x64(new_val: bool = True) -> Override:
 def enable_checks(new_val: bool = True) -> Override:
     """`config.override(check_jaxprs=...)`: a context manager and decorator."""
     return config.override(check_jaxprs=new_val)
+
+
+def disable_jit(disable: bool = True) -> Override:
+    """`config.override(disable_jit=...)`: a context manager and decorator."""
+    return config.override(disable_jit=disable)
+
+
+def checking_leaks() -> Override:
+    """`config.override(check_tracer_leaks=True)`: a context manager and decorator."""
+    return config.override(check_tracer_leaks=True)
+
+
+def debug_nans(new_val: bool = True) -> Override:
+    """`config.override(debug_nans=...)`: a context manager and decorator."""
+    return config.override(debug_nans=new_val)
+
+
+def debug_infs(new_val: bool = True) -> Override:
+    """`config.override(debug_infs=...)`: a context manager and decorator."""
+    return config.override(debug_infs=new_val)
 
 
 def numpy_dtype_promotion(new_val: str) -> Override:

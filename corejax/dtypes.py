@@ -13,6 +13,7 @@ a weak node it takes the default width (`config.default_dtype_bits`), or 64 bits
 from __future__ import annotations
 
 import functools
+import re
 from typing import Any
 
 import ml_dtypes
@@ -199,6 +200,90 @@ def canonicalize_dtype(d: Any) -> DType:
     if config.x64_compat and found in _WIDE and config.default_dtype_bits == 32:
         return _DEFAULTS[_KINDS[found]][32]
     return found
+
+
+# Extended dtypes ----------------------------------------------------------------------------------
+
+
+_extended: dict[DType, str] = {}  # with how one gets at the numbers
+
+
+class extended(np.generic):
+    """What the elements of extended dtypes are, for `issubdtype`."""
+
+
+class prng_key(extended):
+    """What keys of random generators are, for `issubdtype`."""
+
+
+def extended_dtype(
+    name: str, *, base: Any, shape: tuple[int, ...], numbers: str = "", kind: type[extended] = extended
+) -> DType:
+    """A dtype of elements that are not numbers, each held as an array of numbers: keys of random generators, say.
+
+    Such arrays are indexed, joined, batched and looped over as any others, and no arithmetic takes them. On the host
+    they are NumPy arrays of a structured dtype with one field; programs are compiled for `physical_aval`.
+
+    Args:
+        name: as it is printed: `key<fry>`.
+        base: dtype of the numbers.
+        shape: how many make an element; at least one axis, with at least one number.
+        numbers: for messages, how one gets at the numbers: `corejax.random.key_data(x)`.
+        kind: what `issubdtype` says it is.
+
+    Returns:
+        The dtype; the same one when it is asked for again.
+
+    Raises:
+        ValueError: the name is that of another dtype, or the shape is of no numbers.
+    """
+    field = (name, dtype(base), tuple(shape))
+    found = _FROM_SHORT_NAMES.get(name)
+    if found is None:
+        if not shape or not all(shape):
+            raise ValueError(f"extended_dtype: an element of {name} is at least one number, got shape {shape}")
+        if not re.fullmatch(r"[A-Za-z]\w*<\w+>", name):
+            raise ValueError(f"extended_dtype: a name is written as key<fry> is, got {name!r}")
+        scalar_type = type(name, (np.void, kind), {"__module__": __name__})
+        globals()[name] = scalar_type  # where pickles look it up
+        found = np.dtype((scalar_type, [field]))
+        _SHORT_NAMES[found], _KINDS[found], _FROM_SHORT_NAMES[name] = name, "x", found
+        _extended[found] = numbers
+    if found != np.dtype([field]):
+        base, inner = found[name].subdtype or (None, ())
+        raise ValueError(f"extended_dtype: {name} is known as {base}{list(inner)}, got {field[1]}{list(shape)}")
+    return found
+
+
+def is_extended(d: Any) -> bool:
+    """Whether the dtype is one that `extended_dtype` made."""
+    return isinstance(d, np.dtype) and d.names is not None and d in _extended
+
+
+def has_extended() -> bool:
+    """Whether there are any."""
+    return bool(_extended)
+
+
+def no_numbers(d: DType, what: str) -> TypeError:
+    """The error for who takes elements of an extended dtype for numbers.
+
+    Args:
+        d: the dtype.
+        what: what was asked of them: "numpy.asarray".
+    """
+    advice = _extended[d]
+    head = source_info.by_caller() or f"{what}: "
+    return TypeError(
+        f"{head}elements of dtype {short_name(d)} are not numbers"
+        + (f"; {advice} has those that they are made of" if advice else "")
+    )
+
+
+def element_of(d: DType) -> tuple[DType, tuple[int, ...]]:
+    """Dtype and shape of the numbers that make an element of an extended dtype."""
+    base, shape = d[0].subdtype  # type: ignore[misc]
+    return base, shape
 
 
 # Names --------------------------------------------------------------------------------------------
@@ -415,7 +500,9 @@ def _promote(bits: int, narrow: bool, strict: bool, pairs: tuple[tuple[DType, bo
 
 
 def _shown(pairs: tuple[tuple[DType, bool], ...]) -> str:
-    return " and ".join(("a weakly typed " if weak else "") + d.name for d, weak in dict.fromkeys(pairs))
+    names = (_SHORT_NAMES[d] if d in _extended else d.name for d, _ in dict.fromkeys(pairs))
+    weak = ("a weakly typed " if weak else "" for _, weak in dict.fromkeys(pairs))
+    return " and ".join(map("".join, zip(weak, names, strict=True)))
 
 
 def _no_strict_promotion(pairs: tuple[tuple[DType, bool], ...]) -> TypePromotionError:
@@ -428,6 +515,12 @@ def _no_strict_promotion(pairs: tuple[tuple[DType, bool], ...]) -> TypePromotion
 
 
 def _no_promotion(pairs: tuple[tuple[DType, bool], ...]) -> TypePromotionError:
+    opaque = next((d for d, _ in pairs if d in _extended), None)
+    if opaque is not None:
+        return TypePromotionError(
+            f"{no_numbers(opaque, 'promotion')}. They mix with their own type only, here they met {_shown(pairs)}",
+            tuple(d for d, _ in pairs),
+        )
     strong = list(dict.fromkeys(d for d, weak in pairs if not weak)) or [d for d, _ in pairs]
     small = [d for d in strong if d in _SMALL_FLOATS or d in SMALL_INTS]
     others = [d for d in strong if d not in small]

@@ -26,27 +26,41 @@ from corejax import dtypes as dtypes
 from corejax import observe as observe
 from corejax import tree as tree
 from corejax.array import Array as Array
+from corejax.array import ElementBuffer as ElementBuffer
 from corejax.array import as_array as as_array
+from corejax.array import bound_device as bound_device
 from corejax.array import buffer_of as buffer_of
+from corejax.array import device_buffer as device_buffer
 from corejax.array import host_value as host_value
 from corejax.array import placed as placed
 from corejax.attribution import attribute_to_rule as attribute_to_rule
 from corejax.attribution import attributed_rule as attributed_rule
+from corejax.attribution import note_origin as note_origin
 from corejax.avals import ShapedArray as ShapedArray
+from corejax.avals import from_numbers as from_numbers
 from corejax.avals import get_aval as get_aval
 from corejax.avals import is_array_like as is_array_like
+from corejax.avals import numbers_of as numbers_of
+from corejax.avals import physical_aval as physical_aval
+from corejax.backends import DEFAULT_OPTIONS as DEFAULT_OPTIONS
 from corejax.backends import Backend as Backend
 from corejax.backends import Capabilities as Capabilities
+from corejax.backends import CompileOptions as CompileOptions
 from corejax.backends import Device as Device
 from corejax.backends import Executable as Executable
 from corejax.backends import RepeatableCall as RepeatableCall
+from corejax.backends import Target as Target
 from corejax.backends import backends as backends
 from corejax.caches import clears_cache as clears_cache
 from corejax.config import config as config
 from corejax.deprecations import retired as _retired
 from corejax.derivation import Derivation as Derivation
+from corejax.dims import SymbolicDim as SymbolicDim
+from corejax.dims import as_dim as as_dim
+from corejax.donation import donating as donating
 from corejax.errors import BackendError as BackendError
 from corejax.errors import CorejaxDeprecationWarning as CorejaxDeprecationWarning
+from corejax.errors import CorejaxError as CorejaxError
 from corejax.errors import DerivedRuleWarning as DerivedRuleWarning
 from corejax.errors import HostCallbackError as HostCallbackError
 from corejax.errors import MissingRuleError as MissingRuleError
@@ -97,9 +111,11 @@ from corejax.interpreters.lists import partition_list as partition_list
 from corejax.interpreters.lists import select_list as select_list
 from corejax.interpreters.lists import split_list as split_list
 from corejax.interpreters.lists import spread_list as spread_list
+from corejax.interpreters.looping import for_each_element as for_each_element
 from corejax.interpreters.partial_eval import PartialEvalTrace as PartialEvalTrace
 from corejax.interpreters.partial_eval import partial_eval_flat as partial_eval_flat
 from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr as partial_eval_jaxpr
+from corejax.interpreters.physical import physical_program as physical_program
 from corejax.interpreters.rematerialization import Policy as Policy
 from corejax.interpreters.rematerialization import recompute_jaxpr as recompute_jaxpr
 from corejax.interpreters.rematerialization import recompute_rules as recompute_rules
@@ -111,7 +127,10 @@ from corejax.interpreters.staging import stage_closed as stage_closed
 from corejax.interpreters.transposition import UndefPrimal as UndefPrimal
 from corejax.interpreters.transposition import is_undef_primal as is_undef_primal
 from corejax.interpreters.transposition import zero_cotangent as zero_cotangent
+from corejax.interpreters.value_checks import check_values as check_values
+from corejax.interpreters.value_checks import checks_values as checks_values
 from corejax.ir import ClosedJaxpr as ClosedJaxpr
+from corejax.ir import Graph as Graph
 from corejax.ir import Jaxpr as Jaxpr
 from corejax.ir import JaxprEqn as JaxprEqn
 from corejax.ir import Literal as Literal
@@ -124,6 +143,7 @@ from corejax.ir import dce_rules as dce_rules
 from corejax.ir import eval_jaxpr as eval_jaxpr
 from corejax.ir import jaxpr_as_fun as jaxpr_as_fun
 from corejax.ir import parse_jaxpr as parse_jaxpr
+from corejax.ir import program_graph as program_graph
 from corejax.ir import register_param_type as register_param_type
 from corejax.ir import same_jaxpr as same_jaxpr
 from corejax.ir import subjaxprs as subjaxprs
@@ -139,6 +159,8 @@ from corejax.plugins import missing_name as missing_name
 from corejax.plugins import plugins as plugin_records
 from corejax.plugins import provided_checks as provided_checks
 from corejax.plugins._example import Example as Example
+from corejax.plugins._function_commands import FunctionCall as FunctionCall
+from corejax.plugins._function_commands import takes_function as takes_function
 from corejax.plugins._isolation import isolated_plugins as isolated_plugins
 from corejax.plugins.hookspecs import API_VERSION as API_VERSION
 from corejax.plugins.hookspecs import hookimpl as hookimpl
@@ -146,24 +168,29 @@ from corejax.primitive import Primitive as Primitive
 from corejax.primitive import find_primitive as find_primitive
 from corejax.primitive import flat_decomposition as flat_decomposition
 from corejax.primitive import primitives as primitives
+from corejax.restoring import Restoring as Restoring
 from corejax.restoring import run_within as run_within
 from corejax.rules import RuleRegistry as RuleRegistry
 from corejax.rules import abstract_eval_rules as abstract_eval_rules
+from corejax.rules import collective_rules as collective_rules
 from corejax.rules import impl_rules as impl_rules
 from corejax.rules import jvp_rules as jvp_rules
 from corejax.rules import partial_eval_jaxpr_rules as partial_eval_jaxpr_rules
 from corejax.rules import partial_eval_rules as partial_eval_rules
+from corejax.rules import physical_rules as physical_rules
 from corejax.rules import registries as registries
 from corejax.rules import transpose_rules as transpose_rules
 from corejax.rules import vmap_rules as vmap_rules
 from corejax.rules import xla_translations as xla_translations
 from corejax.run_rule import mismatch as mismatch
 from corejax.source_info import called_function as called_function
+from corejax.source_info import capture as capture_source
 from corejax.source_info import describe as describe_source
 from corejax.source_info import locate as locate_source
 from corejax.source_info import register_internal as register_internal
 from corejax.source_info import scope_of as scope_of
 from corejax.source_info import scope_text as scope_text
+from corejax.source_info import user_frames as user_frames
 from corejax.source_info import warn_user as warn_user
 from corejax.structural import structural as structural
 from corejax.texts import json_text as json_text
@@ -171,6 +198,7 @@ from corejax.texts import shown as shown
 from corejax.trace import Trace as Trace
 from corejax.trace import Tracer as Tracer
 from corejax.trace import axes_in_scope as axes_in_scope
+from corejax.trace import axis_size_of as axis_size_of
 from corejax.trace import bottom_trace as bottom_trace
 from corejax.trace import current_trace as current_trace
 from corejax.trace import in_context as in_context
@@ -184,6 +212,7 @@ from corejax.trace import run_with_trace as run_with_trace
 from corejax.trace import scope as scope
 from corejax.trace import set_current_trace as set_current_trace
 from corejax.trace import trace_stack as trace_stack
+from corejax.trace import unbound_axis as unbound_axis
 from corejax.tracebacks import api_boundary as api_boundary
 from corejax.tracebacks import frames_left_out as frames_left_out
 from corejax.transforms.flattening import FlatFunction as FlatFunction
@@ -208,11 +237,13 @@ __all__ = [  # noqa: RUF022  by section
     "Primitive",
     "RuleRegistry",
     "abstract_eval_rules",
+    "collective_rules",
     "find_primitive",
     "impl_rules",
     "jvp_rules",
     "partial_eval_jaxpr_rules",
     "partial_eval_rules",
+    "physical_rules",
     "primitives",
     "registries",
     "transpose_rules",
@@ -222,12 +253,21 @@ __all__ = [  # noqa: RUF022  by section
     "Array",
     "ShapeDtypeStruct",
     "ShapedArray",
+    "SymbolicDim",
     "as_array",
+    "as_dim",
     "dtypes",
     "get_aval",
     "host_value",
     "is_array_like",
     "shaped_abstractify",
+    # extended dtypes: elements that are made of numbers
+    "ElementBuffer",
+    "device_buffer",
+    "from_numbers",
+    "numbers_of",
+    "physical_aval",
+    "physical_program",
     # jvp rules: helpers and types of tangents
     "add_tangents",
     "as_tangent",
@@ -248,6 +288,7 @@ __all__ = [  # noqa: RUF022  by section
     # vmap rules
     "align_batch_axes",
     "defbroadcasting",
+    "for_each_element",
     "defvectorized",
     "mapped_aval",
     "move_batch_axis",
@@ -257,6 +298,7 @@ __all__ = [  # noqa: RUF022  by section
     "TranslationValue",
     # programs as data
     "ClosedJaxpr",
+    "Graph",
     "Jaxpr",
     "JaxprEqn",
     "Literal",
@@ -274,6 +316,7 @@ __all__ = [  # noqa: RUF022  by section
     "inline_equations",
     "jaxpr_as_fun",
     "parse_jaxpr",
+    "program_graph",
     "register_param_type",
     "same_jaxpr",
     "remembered",
@@ -309,6 +352,7 @@ __all__ = [  # noqa: RUF022  by section
     "Trace",
     "Tracer",
     "axes_in_scope",
+    "axis_size_of",
     "batch_flat",
     "bottom_trace",
     "current_trace",
@@ -327,12 +371,14 @@ __all__ = [  # noqa: RUF022  by section
     "set_current_trace",
     "structural",
     "trace_stack",
+    "unbound_axis",
     # user functions: pytrees, names for messages
     "DebugInfo",
     "FlatFunction",
     "api_boundary",
     "arg_names",
     "called_function",
+    "capture_source",
     "check_arguments",
     "check_outputs",
     "describe_source",
@@ -344,6 +390,7 @@ __all__ = [  # noqa: RUF022  by section
     "register_internal",
     "scope_of",
     "scope_text",
+    "user_frames",
     "warn_user",
     "tree",
     # plugins
@@ -357,26 +404,38 @@ __all__ = [  # noqa: RUF022  by section
     "missing_name",
     "plugin_records",
     "provided_checks",
-    # texts of others, for commands
+    # commands: functions on the command line, texts of others
+    "FunctionCall",
+    "takes_function",
     "json_text",
     "shown",
     # backends
     "Backend",
     "Capabilities",
+    "CompileOptions",
+    "DEFAULT_OPTIONS",
     "Device",
     "Executable",
     "RepeatableCall",
+    "Restoring",
+    "Target",
     "backends",
+    "bound_device",
     "buffer_of",
     "bytes_text",
     "check_memory",
     "clears_cache",
     "config",
+    "donating",
     "observe",
     "placed",
     "run_within",
+    # values that settings forbid
+    "check_values",
+    "checks_values",
     # errors and warnings
     "BackendError",
+    "CorejaxError",
     "DerivedRuleWarning",
     "HostCallbackError",
     "MissingRuleError",
@@ -386,6 +445,7 @@ __all__ = [  # noqa: RUF022  by section
     "UnexpectedTracerError",
     "attribute_to_rule",
     "attributed_rule",
+    "note_origin",
     "mismatch",
 ]
 

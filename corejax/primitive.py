@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import weakref
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from corejax import source_info
+from corejax import dtypes, source_info
 from corejax.attribution import attribute_to_rule
 from corejax.avals import ShapedArray
 from corejax.caches import clears_cache
@@ -17,6 +18,7 @@ from corejax.rules import (
     impl_rules,
     jvp_rules,
     load_rules,
+    physical_rules,
     problems,
     registries,
     transpose_rules,
@@ -39,6 +41,8 @@ def _second(name: str, earlier: Entry, given: Entry) -> str:
 
 primitives: Table[str, Primitive] = Table("primitive", refusal=_second)
 
+_made: weakref.WeakSet[Primitive] = weakref.WeakSet()  # those that are in no table any more, too
+
 _MEMO_LIMIT = 8192  # entries of one primitive's abstract-eval memo before it is dropped
 
 
@@ -53,7 +57,8 @@ class Primitive:
         effects: names of what an application does beyond its outputs; such equations survive dce.
             A name that starts with `ordered:` is ordered.
         linear_in: positions of the operands in which the primitive is linear.
-        tags: free words that transformations and tools consult ("elementwise", "linear", "higher_order").
+        tags: free words that transformations and tools consult ("elementwise", "linear", "higher_order"; "structural":
+            it moves elements, whatever their dtype is).
         decomposition: the primitive in terms of others, `f(*args, **params) -> out`; every rule is derived from it.
         impl, abstract_eval, jvp, vmap, transpose: rules, as if registered one by one.
         doc: what it computes; by default the docstring of the decomposition or impl.
@@ -126,6 +131,7 @@ class Primitive:
         for field, value in fields.items():
             object.__setattr__(self, field, value)
         primitives.register(name, self, provenance=self.provenance)
+        _made.add(self)
         given = ((impl_rules, impl), (abstract_eval_rules, abstract_eval), (jvp_rules, jvp), (vmap_rules, vmap))
         for registry, rule in (*given, (transpose_rules, transpose)):
             if rule is not None:
@@ -165,6 +171,8 @@ class Primitive:
         self, key: Any, avals: tuple[ShapedArray, ...], params: dict[str, Any]
     ) -> tuple[ShapedArray, ...]:
         rule = abstract_eval_rules.lookup(self)
+        if dtypes.has_extended():
+            self._refuse_extended(avals)
         try:
             out = rule(*avals, **params)
         except TypeError as error:
@@ -177,6 +185,8 @@ class Primitive:
             if not isinstance(aval, ShapedArray):
                 expected = "a sequence of avals" if self.multiple_results else "one aval"
                 raise TypeError(f"abstract-eval rule of primitive {self.name!r} gives {expected}, got {out!r}")
+        if dtypes.has_extended() and not any(aval.dtype.names for aval in avals):
+            self._refuse_extended(outs)
         # Who evaluates looks at the sizes of what is not in the memo.
         large = any(aval.nbytes > LARGE for aval in outs)
         if not large and "higher_order" not in self.tags and not _holds_function(params.values()):
@@ -184,6 +194,14 @@ class Primitive:
                 self._memo.clear()
             self._memo[key] = outs
         return outs
+
+    def _refuse_extended(self, avals: Sequence[ShapedArray]) -> None:
+        """Elements that are not numbers are for who moves them, and for who says what he does with them."""
+        found = next((aval.dtype for aval in avals if aval.dtype.names is not None), None)
+        if found is None or self.decomposition is not None or self in physical_rules:
+            return
+        if self.tags.isdisjoint(("structural", "higher_order")):
+            raise dtypes.no_numbers(found, f"primitive {self.name!r}")
 
     def _unhashable(self, params: dict[str, Any]) -> TypeError:
         from corejax.trace import Tracer
@@ -327,7 +345,7 @@ abstract_eval_rules.on_change = _forget_avals
 
 @clears_cache
 def _forget_all_avals() -> None:
-    for primitive in list(primitives.values()):
+    for primitive in list(_made):
         primitive._memo.clear()
 
 

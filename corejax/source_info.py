@@ -56,6 +56,23 @@ def capture(depth: int = 1) -> Source | None:
     return None
 
 
+def user_frames(*, filtered: bool = True) -> list[FrameType]:
+    """The frames that the caller was reached by, the innermost first, from the innermost that is not library code.
+
+    Args:
+        filtered: whether library code among them is left out.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _is_internal(frame.f_code.co_filename):
+        frame = frame.f_back
+    found: list[FrameType] = []
+    while frame is not None:
+        if not filtered or not _is_internal(frame.f_code.co_filename):
+            found.append(frame)
+        frame = frame.f_back
+    return found
+
+
 def called_function() -> str:
     """The name of the plugin's function that the user's line calls, for messages; "" where there is none to name."""
     frame: FrameType | None = sys._getframe(1)
@@ -146,6 +163,17 @@ def describe(source: Source | None) -> str:
 def user_line() -> str:
     """The user's line that is running now, as text."""
     return describe(capture(2))
+
+
+def raised_at(error: BaseException) -> str:
+    """The innermost of the user's lines that an exception came through, as text; "" where there is none."""
+    found, traceback = "", error.__traceback__
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if code.co_filename != "<corejax>" and not _is_internal(code.co_filename):  # what stands for frames left out
+            found = f"{code.co_filename}:{traceback.tb_lineno} ({code.co_name})"
+        traceback = traceback.tb_next
+    return found
 
 
 def needed(words: str, source: Source | None = None) -> str:

@@ -97,6 +97,7 @@ class _State(threading.local):
     source: Any = None  # source of the equation that eval_jaxpr replays, else None
     scope: tuple[Any, ...] = ()  # names and transformations that equations are recorded under (source_info.Scope)
     axis_env: tuple[tuple[Any, int], ...] = ()
+    rule_axis: Any = None  # name of the mapped axis that a vmap rule is running for
     contexts: int = 0  # staging traces and named axes in force
     told: bool | None = False  # whether the context hooks have last been told that there are any
 
@@ -169,6 +170,40 @@ def named_axes(axes: Sequence[tuple[Any, int]]) -> Restoring:
 def axes_in_scope() -> tuple[tuple[Any, int], ...]:
     """Names and sizes of the named axes in force, outermost first: a program traced under them depends on them."""
     return state.axis_env
+
+
+def axis_size_of(name: Any, what: str = "a collective") -> int:
+    """Size of the innermost named axis of a name.
+
+    Args:
+        name: the axis's.
+        what: the function that asks, for the message.
+
+    Raises:
+        NameError: no axis in force has that name; lists those that are.
+        TypeError: it cannot be the name of an axis.
+    """
+    for bound, size in reversed(state.axis_env):
+        if bound == name:
+            return int(size)
+    try:
+        hash(name)
+    except TypeError:
+        raise TypeError(
+            f"{what}: the name of an axis is a string or another hashable value, got {name!r} of type "
+            f"{type(name).__name__}"
+        ) from None
+    raise unbound_axis(name, what, [bound for bound, _ in state.axis_env])
+
+
+def unbound_axis(name: Any, what: str, bound: Sequence[Any]) -> NameError:
+    """The error for an axis name that nothing binds, for rules to raise."""
+    known = ", ".join(repr(n) for n in dict.fromkeys(bound))
+    advice = f"axes in force here: {known}" if known else "no axis has a name here"
+    return NameError(
+        f"{what}: no axis is named {name!r}; {advice}. Names are bound by vmap(..., axis_name={name!r}), pmap and "
+        "shard_map"
+    )
 
 
 class _Scope(Restoring):

@@ -93,5 +93,11 @@ class TranslationContext(Protocol):
     def function(self, closed: ClosedJaxpr, name: str = "f") -> str:
         """The symbol of a private function for a program, for attributes: `f"decomposition = @{symbol}"`."""
 
+    def mesh_symbol(self, mesh: Any) -> str:
+        """The symbol of a mesh, for operations of the Shardy dialect; the program then runs on its devices."""
+
+    def sharding_text(self, sharding: Any, ndim: int) -> str:
+        """A sharding of values of `ndim` dimensions, for the same: `<@mesh, [{"x"}, {}]>`."""
+
     def inline(self, closed: ClosedJaxpr, vals: Sequence[Any]) -> list[Any]:
         """Write a program's operations here; gives its results."""

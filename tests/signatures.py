@@ -29,7 +29,8 @@ def difference(ours: Any, theirs: Any, ignored: frozenset[str] = frozenset()) ->
     if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in wanted):
         return ""
     wanted = [p for p in wanted if p.name not in ignored | PLACEMENT]
-    mine = [p for p in mine if p.name not in ignored]
+    taken = {p.name for p in wanted}
+    mine = [p for p in mine if p.name not in ignored and (p.name in taken or p.name not in PLACEMENT)]
     shown = [f"({', '.join(map(_text, ps))})" for ps in (mine, wanted)]
     if list(map(_key, mine)) != list(map(_key, wanted)):
         return f"{shown[0]} is not {shown[1]}"

@@ -1,6 +1,8 @@
 """The cases: the same work written for corejax and for jax, and the ratio that the project wants."""
 
-from cases import basic, compiled, custom, large, loops, models, small
+from cases import basic, compiled, custom, draws, large, loops, matrices, models, small, special
 from cases.registry import CASES, Case
 
-__all__ = ["CASES", "Case", "basic", "compiled", "custom", "large", "loops", "models", "small"]
+__all__ = [
+    "CASES", "Case", "basic", "compiled", "custom", "draws", "large", "loops", "matrices", "models", "small", "special",
+]  # fmt: skip

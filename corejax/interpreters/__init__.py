@@ -1,7 +1,7 @@
 """The interpreters: what gives primitives a meaning. In the order to read them in:
 
 - `evaluation`: compute now, at the bottom of the stack; `impl_results` has the checks of what impl rules give,
-  `host_programs` evaluates whole programs.
+  `host_programs` evaluates whole programs, `value_checks` looks for NaNs while a setting asks for it.
 - `jvp`: push tangents forward; `jvp_helpers` registers rules, `differentiability` says what has no derivative.
 - `batching`: one batched application instead of many; `batching_helpers` registers rules, `looping` is for no rule.
 - `staging`: record a program instead of running.

@@ -16,9 +16,13 @@ from corejax import observe, tree
 from corejax.array import as_array
 from corejax.avals import ShapedArray, avals_of, get_aval
 from corejax.caches import clears_cache
+from corejax.config import config
+from corejax.errors import MissingRuleError
+from corejax.interpreters.leaks import refuse_leaks
+from corejax.ir.jaxpr import used_axes
 from corejax.primitive import Primitive, flat_decomposition, promised
-from corejax.restoring import run_within
-from corejax.rules import Derivation, vmap_rules
+from corejax.restoring import Restoring, run_within
+from corejax.rules import Derivation, collective_rules, vmap_rules
 from corejax.run_rule import check_result, each_result, refuse_batch, run_rule
 from corejax.structural import structural
 from corejax.trace import Trace, Tracer, named_axes, run_with_trace, state
@@ -86,15 +90,27 @@ class BatchTrace(Trace, reports=True):
                 vals.append(x)
                 dims.append(None)  # type: ignore[arg-type]
         parent = self.parent
-        if not mapped and not (self.axis_name is not None and "collective" in primitive.tags):
+        named = self.axis_name is not None and self.axis_name in used_axes(primitive, params)
+        if not mapped and not named:
             return parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
         try:
             avals = tuple([x.aval for x in args])
         except AttributeError:  # a NumPy array, a number: rules get arrays, whose operators are corejax's
             vals = [as_array(x) for x in vals]
             avals = avals_of(args)
-        rule = vmap_rules.table.get(primitive) or vmap_rules.lookup(primitive)
-        out, dim = run_rule(vmap_rules, primitive, rule, parent, (self.axis_size, vals, dims), params, True)
+        collective = collective_rules.get(primitive) if named else None
+        if collective is not None:
+            rule: Any = functools.partial(collective, self.axis_name)
+        else:
+            rule = vmap_rules.table.get(primitive) or vmap_rules.lookup(primitive)
+        operands = (self.axis_size, vals, dims)
+        if self.axis_name is None and state.rule_axis is None:
+            out, dim = run_rule(vmap_rules, primitive, rule, parent, operands, params, True)
+        else:
+            if named and collective is None:
+                _refuse_loop(primitive, self.axis_name)
+            run = (vmap_rules, primitive, rule, parent, operands, params, True)
+            out, dim = run_within((_RuleAxis(self.axis_name),), run_rule, *run)
         types = promised(primitive, avals, params)
         if not primitive.multiple_results:
             return [self._boxed(primitive, out, dim, None if types is None else types[0])]
@@ -127,12 +143,48 @@ class BatchTrace(Trace, reports=True):
         return (x.val, x.batch_dim) if type(x) is BatchTracer and x._trace is self else (x, None)
 
 
+class _RuleAxis(Restoring):
+    """Vmap rules run for the axis of a name, for a `with` block."""
+
+    __slots__ = ("earlier", "name")
+
+    def __init__(self, name: Any) -> None:
+        self.name = name
+        self.earlier = state.rule_axis
+
+    def __enter__(self) -> None:
+        self.earlier = state.rule_axis
+        state.rule_axis = self.name
+
+    def restore(self) -> None:
+        """As it was before."""
+        state.rule_axis = self.earlier
+
+
+def _refuse_loop(primitive: Primitive, axis_name: Any) -> None:
+    """Elements one after the other cannot wait for each other."""
+    if primitive.decomposition is not None or vmap_rules.is_written(primitive):
+        return
+    if "collective" in primitive.tags:
+        raise MissingRuleError(
+            f"primitive {primitive.name!r}: nobody wrote a collective rule for it, and it is applied over the "
+            f"mapped axis {axis_name!r}; register one with collective_rules, or give it a decomposition"
+        )
+    raise MissingRuleError(
+        f"primitive {primitive.name!r}: a program in its parameters uses the mapped axis {axis_name!r}, and nobody "
+        "wrote a vmap rule for it; register one with vmap_rules (batch_jaxpr batches the program)"
+    )
+
+
+INHERITED: Any = object()
+
+
 def batch_flat(
     fun: Callable[..., Sequence[Any]],
     axis_size: int,
     vals: Sequence[Any],
     dims: Sequence[int | None],
-    axis_name: Any = None,
+    axis_name: Any = INHERITED,
     debug: Any = None,
 ) -> tuple[list[Any], list[int | None]]:
     """Batch a flat function: values and batching dimensions in and out.
@@ -142,19 +194,24 @@ def batch_flat(
         axis_size: size n of the batch.
         vals: arrays; `vals[i]` has an axis of size n at `dims[i]`, unless that is None.
         dims: batching dimensions.
-        axis_name: a name that collectives in `fun` may use.
+        axis_name: a name that collectives in `fun` may use. By default none; in a vmap rule that of its axis.
         debug: the user's function, for messages.
 
     Returns:
         Results and their batching dimensions (None: the result is the same for every element).
     """
+    if axis_name is INHERITED:
+        axis_name = state.rule_axis
     trace = BatchTrace(state.trace, axis_size, axis_name, debug)
     boxed = [x if d is None else BatchTracer(trace, as_array(x), d) for x, d in zip(vals, dims, strict=True)]
-    if axis_name is None:
+    if axis_name is None and state.rule_axis is None:
         outs = run_with_trace(trace, fun, boxed)
     else:
-        outs = run_within((named_axes(((axis_name, axis_size),)),), run_with_trace, trace, fun, boxed)
+        axes = ((axis_name, axis_size),) if axis_name is not None else ()
+        outs = run_within((named_axes(axes), _RuleAxis(None)), run_with_trace, trace, fun, boxed)
     pairs = [trace.unbox(x) for x in outs]
+    if config.check_tracer_leaks:
+        refuse_leaks(trace)
     return [x for x, _ in pairs], [d for _, d in pairs]
 
 
@@ -207,7 +264,7 @@ def _vmap_from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
     if body is None:
         return None
 
-    def rule(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], **params: Any) -> tuple[Any, Any]:
+    def rule(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], /, **params: Any) -> tuple[Any, Any]:
         outs, dims_out = batch_flat(functools.partial(body, **params), axis_size, vals, dims)
         return (outs, dims_out) if primitive.multiple_results else (outs[0], dims_out[0])
 

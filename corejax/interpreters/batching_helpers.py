@@ -21,7 +21,7 @@ def defvectorized(*primitives: Primitive) -> None:
     """
     for primitive in primitives:
 
-        def vmap(axis_size: int, vals: Any, dims: Any, *, _primitive: Primitive = primitive, **params: Any) -> Any:
+        def vmap(axis_size: int, vals: Any, dims: Any, /, *, _primitive: Primitive = primitive, **params: Any) -> Any:
             if len(vals) != 1:
                 raise TypeError(
                     f"primitive {_primitive.name!r}: defvectorized makes the vmap rule of primitives of one operand, "
@@ -42,7 +42,7 @@ def defbroadcasting(*primitives: Primitive) -> None:
     """
     for primitive in primitives:
 
-        def vmap(axis_size: int, vals: Any, dims: Any, *, _primitive: Primitive = primitive, **params: Any) -> Any:
+        def vmap(axis_size: int, vals: Any, dims: Any, /, *, _primitive: Primitive = primitive, **params: Any) -> Any:
             vals, dim = align_batch_axes(axis_size, vals, dims)
             out = _primitive.bind(*vals, **params)
             return out, [dim] * len(out) if _primitive.multiple_results else dim

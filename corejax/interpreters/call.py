@@ -153,7 +153,7 @@ def _shown(call: _Call, params: Params) -> str:
 
 
 def _jvp(call: _Call) -> Callable[..., Any]:
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> Any:
         nonzeros = [t is not None for t in tangents]
         pushed, nonzeros_out = jvp_jaxpr(call.program(params), nonzeros)
         places = range(len(primals))
@@ -166,7 +166,7 @@ def _jvp(call: _Call) -> Callable[..., Any]:
 
 
 def _vmap(call: _Call) -> Callable[..., Any]:
-    def vmap(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
+    def vmap(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], /, **params: Any) -> Any:
         batched, dims_out = batch_jaxpr(call.program(params), axis_size, dims)
         return call.apply("vmap", batched, lambda: range(len(vals)), params, vals), dims_out
 
@@ -180,7 +180,7 @@ def _partial_eval(call: _Call) -> Callable[..., Any]:
     the call, which may have to copy them.
     """
 
-    def partial_eval(trace: Any, args: Sequence[Any], **params: Any) -> list[Any]:
+    def partial_eval(trace: Any, args: Sequence[Any], /, **params: Any) -> list[Any]:
         if "unknown" in call.inline:
             with set_current_trace(trace):
                 return inline_closed(call.program(params), args)
@@ -261,7 +261,7 @@ def _residuals_apart(
 
 
 def _transpose(call: _Call) -> Callable[..., Any]:
-    def transpose(cts: Sequence[Any], *operands: Any, **params: Any) -> list[Any]:
+    def transpose(cts: Sequence[Any], /, *operands: Any, **params: Any) -> list[Any]:
         linear = [is_undef_primal(x) for x in operands]
         pulled, nonzeros = transpose_jaxpr(call.program(params), linear, [ct is not None for ct in cts])
         residuals = [x for x in operands if not is_undef_primal(x)]
@@ -306,7 +306,7 @@ def _recompute(call: _Call) -> Callable[..., Any]:
 
 
 def _translation(call: _Call) -> Callable[..., Any]:
-    def translation(ctx: Any, in_avals: Any, in_vals: Sequence[Any], **params: Any) -> list[Any]:
+    def translation(ctx: Any, in_avals: Any, in_vals: Sequence[Any], /, **params: Any) -> list[Any]:
         program = call.program(params)
         if "xla_translation" in call.inline:
             return ctx.inline(program, in_vals)  # type: ignore[no-any-return]

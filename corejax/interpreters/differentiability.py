@@ -77,7 +77,7 @@ def refusing(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, A
     if isinstance(fn, nondifferentiable):
         whole = fn.reason
 
-        def refuse(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        def refuse(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> Any:
             moving = next((i for i, t in enumerate(tangents) if t is not None), 0)
             raise _refusal(primitive, f"in operand {moving}", whole)
 
@@ -94,7 +94,7 @@ def refusing(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, A
         )
     reasons = tuple(declared.items())
 
-    def rule(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+    def rule(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> Any:
         for i, reason in reasons:
             if i < len(tangents) and tangents[i] is not None:
                 raise _refusal(primitive, f"in operand {i}", reason)
@@ -106,7 +106,7 @@ def refusing(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, A
 def refusing_transposition(primitive: Primitive, fn: nondifferentiable) -> Callable[..., Any]:
     """The transpose rule of a primitive that is declared to have no transpose."""
 
-    def refuse(ct: Any, *operands: Any, **params: Any) -> Any:
+    def refuse(ct: Any, /, *operands: Any, **params: Any) -> Any:
         raise _refusal(primitive, "in reverse mode", fn.reason)
 
     return refuse
@@ -211,7 +211,7 @@ def _zero_derivative(primitive: Primitive) -> Callable[..., Any] | None:
     if primitive not in _discrete and not _gives_integers(primitive):
         return None
 
-    def rule(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    def rule(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
         outs = out if primitive.multiple_results else [out]
         if any(is_inexact(x.dtype) for x in outs):  # for operands of other types than those that were seen

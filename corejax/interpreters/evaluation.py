@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from corejax import observe
-from corejax.array import Array, as_array, host_value
+from corejax.array import Array, as_array, device_buffer, host_value, is_spread
 from corejax.attribution import attribute_to_rule
 from corejax.avals import ShapedArray, get_aval
+from corejax.backends import Backend, backends
 from corejax.errors import BackendError
 from corejax.interpreters import large_operations
 from corejax.interpreters.impl_results import as_promised, check_count, types_of
@@ -74,6 +75,8 @@ class EvalTrace(Trace, reports=True):
             for aval in avals_out or ():
                 if aval.nbytes > LARGE:
                     check_size(primitive, aval)
+        if on_device and (backend := _backend_of_spread(args)) is not None:
+            return backend.evaluate(primitive, [as_array(x) for x in args], params)
         if avals_out and avals_out[0]._size >= LARGE_OPERATION and primitive in left_by:
             outs = _evaluate_large(primitive, args, vals, avals, params, avals_out)
             if outs is not None:
@@ -113,6 +116,14 @@ def check_size(primitive: Primitive, aval: ShapedArray, place: Any = None) -> No
         line = user_line() if place is None else describe(place)
         result = f"the result of primitive {primitive.name!r} at {line}, an array of shape {aval.shape} and dtype"
         check_memory(aval.nbytes, f"{result} {aval.dtype.name},")
+
+
+def _backend_of_spread(args: Sequence[Any]) -> Backend | None:
+    """The backend of the first operand whose parts are on several devices; None where there is none."""
+    for x in args:
+        if type(x) is Array and x._host is None and is_spread(x):
+            return backends.of_buffer(device_buffer(x))
+    return None
 
 
 def _wrap(primitive: Primitive, out: Any, aval: ShapedArray) -> Array:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.array import Array, as_array, host_value
+from corejax.array import Array, as_array, host_value, is_spread
 from corejax.attribution import attribute_to_rule
 from corejax.avals import get_aval
 from corejax.interpreters import evaluation
@@ -183,6 +183,8 @@ def _run_program(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
 def _run_concrete(jaxpr: Jaxpr, values: list[Any]) -> list[Any] | None:
     if type(state.trace) is not evaluation.EvalTrace or any(isinstance(x, Tracer) for x in values):
         return None
+    if any(type(x) is Array and x._host is None and is_spread(x) for x in values):
+        return None  # each operation goes where its operands are
     try:
         outs = evaluation.run_quietly(_run_program, (jaxpr, [host_value(as_array(x)) for x in values]))
     except Exception as error:

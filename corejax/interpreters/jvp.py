@@ -16,6 +16,7 @@ import numpy as np
 from corejax import observe, tree
 from corejax.array import Array, as_array
 from corejax.avals import ShapedArray, avals_of, get_aval
+from corejax.caches import clears_cache
 from corejax.config import config
 from corejax.dtypes import is_inexact
 from corejax.interpreters.differentiability import (
@@ -23,6 +24,7 @@ from corejax.interpreters.differentiability import (
     note_discrete,
     refusing,
 )
+from corejax.interpreters.leaks import refuse_leaks
 from corejax.primitive import Primitive, flat_decomposition, promised
 from corejax.rules import Derivation, jvp_rules
 from corejax.run_rule import check_result, check_tangent, each_result, run_rule
@@ -132,6 +134,8 @@ def jvp_flat(
         x if t is None else JVPTracer(trace, as_array(x), as_array(t)) for x, t in zip(primals, tangents, strict=True)
     ]
     pairs = [trace.unbox(x) for x in run_with_trace(trace, fun, boxed)]
+    if config.check_tracer_leaks:
+        refuse_leaks(trace)
     return [p for p, _ in pairs], [t for _, t in pairs]
 
 
@@ -153,6 +157,7 @@ def _rule(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, 
 
 
 _inexact: dict[ShapedArray, bool] = {}  # whether values of a type have tangents
+clears_cache(_inexact.clear)
 
 
 def has_tangents(aval: ShapedArray) -> bool:
@@ -200,7 +205,7 @@ def _ready(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, Any
     if flags.get("symbolic_zeros") or isinstance(fn, nondifferentiable):
         return refusing(primitive, fn, flags)
 
-    def rule(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+    def rule(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> Any:
         return fn(primals, [_real_zero(t, x) for x, t in zip(primals, tangents, strict=True)], **params)
 
     return refusing(primitive, rule, flags)
@@ -218,7 +223,7 @@ def _jvp_from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
     if body is None:
         return None
 
-    def rule(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    def rule(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> tuple[Any, Any]:
         outs, tangents_out = jvp_flat(functools.partial(body, **params), primals, tangents)
         return (outs, tangents_out) if primitive.multiple_results else (outs[0], tangents_out[0])
 

@@ -30,7 +30,7 @@ def defjvp(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
     only = rules[0] if count == 1 else None
     if only is not None:
 
-        def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        def jvp(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> tuple[Any, Any]:
             # Reached with a nonzero tangent only, so there is nothing to choose.
             if len(primals) != 1:
                 raise wrong_count("defjvp", primitive, 1, len(primals))
@@ -38,7 +38,7 @@ def defjvp(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
 
     else:
 
-        def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        def jvp(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> tuple[Any, Any]:
             if len(primals) != count:
                 raise wrong_count("defjvp", primitive, count, len(primals))
             out = primitive.bind(*primals, **params)
@@ -56,7 +56,7 @@ def defjvp_with_result(primitive: Primitive, *rules: Callable[..., Any] | None) 
     """As `defjvp`; each rule gets the result too: `rule(tangent, out, *primals, **params)`."""
     refused = checked_rules("defjvp_with_result", primitive, rules)
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> tuple[Any, Any]:
         if len(primals) != len(rules):
             raise wrong_count("defjvp_with_result", primitive, len(rules), len(primals))
         out = primitive.bind(*primals, **params)
@@ -84,7 +84,7 @@ def deflinear(primitive: Primitive, transpose: Callable[..., Any]) -> None:
         transpose: `transpose(ct, *primals_in, **params) -> [ct or None]`.
     """
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> tuple[Any, Any]:
         # Reached with a nonzero tangent only.
         real = [zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
         return primitive.bind(*primals, **params), primitive.bind(*real, **params)
@@ -97,7 +97,7 @@ def deflinear(primitive: Primitive, transpose: Callable[..., Any]) -> None:
 def defzero(primitive: Primitive) -> None:
     """Register the JVP rule of a primitive whose derivative is zero everywhere (comparisons, rounding)."""
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
         return out, [None] * len(out) if primitive.multiple_results else None
 

@@ -25,7 +25,7 @@ def _vmap_as_loop(primitive: Primitive) -> Callable[..., Any] | None:
     if not _can_loop(primitive):
         return None
 
-    def rule(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], **params: Any) -> tuple[Any, Any]:
+    def rule(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], /, **params: Any) -> tuple[Any, Any]:
         def apply(args: Sequence[Any]) -> list[Any]:
             out = primitive.bind(*args, **params)
             return list(out) if primitive.multiple_results else [out]
@@ -75,17 +75,40 @@ def _on_traced(
     apply: Callable[..., list[Any]], axis_size: int, vals: Sequence[Any], dims: Sequence[int | None]
 ) -> list[Any]:
     """Traced operands: in a program under construction a loop (if a plugin has one), else one after the other."""
-    mapped = [move_batch_axis(axis_size, d, 0, x) for x, d in zip(vals, dims, strict=True) if d is not None]
-
-    def one(*elements: Any) -> list[Any]:
-        rest = iter(elements)
-        return apply([x if d is None else next(rest) for x, d in zip(vals, dims, strict=True)])
-
     trace = state.trace
     while trace.parent is not None:
         trace = trace.parent
-    loop = unrolled_loop if trace is bottom_trace() or axis_size == 1 else structural.loop
-    return list(loop(one, axis_size, mapped))
+    unrolled = trace is bottom_trace() or axis_size == 1
+    return for_each_element(lambda *args: apply(args), axis_size, vals, dims, unrolled=unrolled)
+
+
+def for_each_element(
+    apply: Callable[..., Sequence[Any]],
+    axis_size: int,
+    vals: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    unrolled: bool = False,
+) -> list[Any]:
+    """What `apply` gives for each element of a batch, in their order: for vmap rules.
+
+    Args:
+        apply: function of operands of one element; it gives a list.
+        axis_size: number of elements.
+        vals: operands of the batch.
+        dims: their batching dimensions; one at least is not None.
+        unrolled: one application after the other, instead of a loop.
+
+    Returns:
+        The results, stacked along their first axis.
+    """
+    mapped = [move_batch_axis(axis_size, d, 0, x) for x, d in zip(vals, dims, strict=True) if d is not None]
+
+    def one(*elements: Any) -> Sequence[Any]:
+        rest = iter(elements)
+        return apply(*[x if d is None else next(rest) for x, d in zip(vals, dims, strict=True)])
+
+    return list((unrolled_loop if unrolled else structural.loop)(one, axis_size, mapped))
 
 
 vmap_rules.derivations.append(

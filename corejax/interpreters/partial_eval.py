@@ -153,7 +153,8 @@ class PartialEvalTrace(Trace, reports=True):
 def _residual(x: Any, residuals: dict[int, tuple[Var, Any]]) -> Var | Literal:
     if not isinstance(x, Tracer):
         array = as_array(x)
-        if array.aval.ndim == 0 and array._host is not None and not isinstance(x, np.ndarray):
+        inline = array.aval.ndim == 0 and array.aval.dtype.names is None
+        if inline and array._host is not None and not isinstance(x, np.ndarray):
             return Literal(array._host[()], array.aval)
     found = residuals.get(id(x))
     if found is None:

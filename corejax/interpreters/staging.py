@@ -20,6 +20,7 @@ from corejax import observe, source_info, tree
 from corejax.array import Array, as_array
 from corejax.avals import ShapedArray, get_aval
 from corejax.config import config
+from corejax.interpreters.leaks import refuse_leaks
 from corejax.ir.check import check_jaxpr
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from corejax.primitive import Primitive, flat_decomposition
@@ -116,7 +117,7 @@ class StagingTrace(Trace, reports=True):
             return self._constant(x, x.aval)
         kind = type(x)
         if kind is Array:
-            if x.aval.ndim == 0 and x._host is not None:
+            if x.aval.ndim == 0 and x._host is not None and x.aval.dtype.names is None:
                 return Literal(x._host[()], x.aval)
             return self._constant(x, x.aval)
         try:
@@ -125,7 +126,7 @@ class StagingTrace(Trace, reports=True):
             raise TypeError(f"operand of primitive {primitive.name!r}: {error}" if primitive else str(error)) from None
         if not isinstance(x, _NUMBERS):  # has a type, and perhaps no value: converting it says so
             return self.atom(as_array(x), primitive)
-        if aval.ndim == 0 and not isinstance(x, np.ndarray):
+        if aval.ndim == 0 and not isinstance(x, np.ndarray) and aval.dtype.names is None:
             return Literal(x, aval)
         return self._constant(x, aval)
 
@@ -212,6 +213,8 @@ def stage(
         _end(trace, *earlier)
     if config.check_jaxprs:
         check_jaxpr(jaxpr)
+    if config.check_tracer_leaks:
+        refuse_leaks(trace)
     return jaxpr, consts
 
 

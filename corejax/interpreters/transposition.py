@@ -225,7 +225,7 @@ def _with_real_zeros(primitive: Primitive, fn: Callable[..., Any], flags: Mappin
     if flags.get("symbolic_zeros") or not primitive.multiple_results:
         return fn
 
-    def rule(cts: Sequence[Any], *operands: Any, **params: Any) -> Any:
+    def rule(cts: Sequence[Any], /, *operands: Any, **params: Any) -> Any:
         if any(ct is None for ct in cts):
             avals = primitive.abstract(tuple(get_aval(x) for x in operands), params)
             cts = [zero_cotangent(a) if ct is None else ct for ct, a in zip(cts, avals, strict=True)]
@@ -241,7 +241,7 @@ def _transpose_from_decomposition(primitive: Primitive) -> Callable[..., Any] | 
     if primitive.decomposition is None:
         return None
 
-    def rule(ct: Any, *operands: Any, **params: Any) -> list[Any]:
+    def rule(ct: Any, /, *operands: Any, **params: Any) -> list[Any]:
         closed = decomposed(primitive, [get_aval(x) for x in operands], params)
         return backward_pass(closed.jaxpr, closed.consts, operands, ct if primitive.multiple_results else [ct])
 

@@ -7,6 +7,7 @@ To be read in this order:
     interpret  `eval_jaxpr`: a program run
     dce        what no output needs, dropped; the rules by which equations take part
     printer    programs as text; `values` is the text of literals, constants and parameters
+    graph      programs as nodes and edges, for pictures; `dot` writes them in Graphviz' language
     parser     programs from text, the grammar; `reader` reads types, constants and parameters
     equality   when two programs are the same
 """
@@ -31,17 +32,28 @@ from corejax.ir.jaxpr import Literal as Literal
 from corejax.ir.jaxpr import Var as Var
 from corejax.ir.jaxpr import bind_consts as bind_consts
 from corejax.ir.jaxpr import close_over_consts as close_over_consts
+from corejax.ir.jaxpr import set_drawing as set_drawing
 from corejax.ir.jaxpr import set_printer
 from corejax.ir.jaxpr import subjaxprs as subjaxprs
 from corejax.ir.values import register_param_type as register_param_type
 
 if TYPE_CHECKING:
     from corejax.ir.equality import same_jaxpr as same_jaxpr
+    from corejax.ir.graph import Graph as Graph
+    from corejax.ir.graph import program_graph as program_graph
     from corejax.ir.parser import parse_jaxpr as parse_jaxpr
     from corejax.ir.printer import jaxpr_text as jaxpr_text
 
 # What works on text is imported when it is first used: most programs never are printed.
-_LAZY = {"same_jaxpr": "equality", "parse_jaxpr": "parser", "jaxpr_text": "printer"}
+_LAZY = {
+    "Graph": "graph",
+    "dot_text": "dot",
+    "eqn_text": "printer",
+    "jaxpr_text": "printer",
+    "parse_jaxpr": "parser",
+    "program_graph": "graph",
+    "same_jaxpr": "equality",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -50,4 +62,4 @@ def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module(f"corejax.ir.{_LAZY[name]}"), name)
 
 
-set_printer(lambda name: getattr(importlib.import_module("corejax.ir.printer"), name))
+set_printer(__getattr__)

@@ -6,16 +6,61 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from corejax.avals import ShapedArray, get_aval
+from corejax.errors import CorejaxError
 from corejax.source_info import Source
 
-# Set by corejax.ir: the printer's functions by name, imported when something is first printed.
+# Set by corejax.ir: functions that make texts of programs, by name, imported when something is first printed.
 _printer: Callable[[str], Callable[..., Any]]
+# Set by corejax.plugins: what draws programs, or an error that says what to install.
+_drawing: Callable[[], Callable[[Any], Any]]
 
 
 def set_printer(printer: Callable[[str], Callable[..., Any]]) -> None:
     """Install what gives the printer's functions."""
     global _printer
     _printer = printer
+
+
+def set_drawing(drawing: Callable[[], Callable[[Any], Any]]) -> None:
+    """Install what gives a plugin's function that draws programs; it raises where there is none."""
+    global _drawing
+    _drawing = drawing
+
+
+class Shown:
+    """What programs look like: as text, in Graphviz' language, as a picture."""
+
+    __slots__ = ()
+
+    def pretty(self, **options: Any) -> str:
+        """The program as text; see `corejax.ir.printer.jaxpr_text` for the options."""
+        return _printer("jaxpr_text")(self, **options)  # type: ignore[no-any-return]
+
+    def to_dot(self) -> str:
+        """The program as a graph in Graphviz' language, types on the edges, programs inside equations as clusters."""
+        return _printer("dot_text")(self)  # type: ignore[no-any-return]
+
+    def to_svg(self) -> str:
+        """The program as a picture, an SVG document; needs nothing but the plugin that draws.
+
+        Raises:
+            PluginMissingError: no plugin that draws is installed (corejax-explain).
+        """
+        return _drawing()(self).svg  # type: ignore[no-any-return]
+
+    def _repr_html_(self) -> str | None:
+        """Picture and text for notebooks; None, for the text alone, where the program is large or nothing draws."""
+        try:
+            draw = _drawing()
+        except (AttributeError, CorejaxError):
+            return None
+        return draw(self)._repr_html_()  # type: ignore[no-any-return]
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(self.pretty())
+
+    def __repr__(self) -> str:
+        return self.pretty()
 
 
 class Var:
@@ -87,6 +132,11 @@ class JaxprEqn:
                 effects = effects | sub.effects
         return effects
 
+    @property
+    def axis_names(self) -> frozenset[Any]:
+        """Named axes that the primitive and the programs in its parameters use, and do not bind themselves."""
+        return used_axes(self.primitive, self.params)
+
     def replace(self, **fields: Any) -> JaxprEqn:
         """A copy with some fields replaced."""
         names = ("primitive", "invars", "outvars", "params", "source_info")
@@ -96,7 +146,7 @@ class JaxprEqn:
         return _printer("eqn_text")(self)  # type: ignore[no-any-return]
 
 
-class Jaxpr:
+class Jaxpr(Shown):
     """An open program: `constvars` stand for constants that are kept elsewhere, `invars` for arguments.
 
     Attributes:
@@ -107,7 +157,17 @@ class Jaxpr:
         memo: results of transformations of this program, kept as long as the program.
     """
 
-    __slots__ = ("__weakref__", "_effects", "constvars", "debug_info", "eqns", "invars", "memo", "outvars")
+    __slots__ = (
+        "__weakref__",
+        "_axis_names",
+        "_effects",
+        "constvars",
+        "debug_info",
+        "eqns",
+        "invars",
+        "memo",
+        "outvars",
+    )
 
     def __init__(
         self,
@@ -124,6 +184,7 @@ class Jaxpr:
         self.debug_info = debug_info
         self.memo: dict[Any, Any] = {}
         self._effects: frozenset[str] | None = None
+        self._axis_names: frozenset[Any] | None = None
 
     @property
     def effects(self) -> frozenset[str]:
@@ -135,6 +196,14 @@ class Jaxpr:
         return self._effects
 
     @property
+    def axis_names(self) -> frozenset[Any]:
+        """Named axes that its equations use and do not bind themselves."""
+        if self._axis_names is None:
+            found = [used_axes(eqn.primitive, eqn.params) for eqn in self.eqns if _may_use_axes(eqn.primitive.tags)]
+            self._axis_names = frozenset().union(*found)
+        return self._axis_names
+
+    @property
     def in_avals(self) -> list[ShapedArray]:
         """Types of the arguments."""
         return [v.aval for v in self.invars]
@@ -144,15 +213,8 @@ class Jaxpr:
         """Types of the outputs."""
         return [v.aval for v in self.outvars]
 
-    def pretty(self, **options: Any) -> str:
-        """The program as text; see `corejax.ir.printer.jaxpr_text` for the options."""
-        return _printer("jaxpr_text")(self, **options)  # type: ignore[no-any-return]
 
-    def __repr__(self) -> str:
-        return self.pretty()
-
-
-class ClosedJaxpr:
+class ClosedJaxpr(Shown):
     """A jaxpr with its constants attached.
 
     Attributes:
@@ -190,15 +252,32 @@ class ClosedJaxpr:
         """Effects of all equations."""
         return self.jaxpr.effects
 
-    def pretty(self, **options: Any) -> str:
-        """The program as text; see `corejax.ir.printer.jaxpr_text` for the options."""
-        return _printer("jaxpr_text")(self, **options)  # type: ignore[no-any-return]
 
-    def __repr__(self) -> str:
-        return self.pretty()
+def used_axes(primitive: Any, params: dict[str, Any]) -> frozenset[Any]:
+    """Named axes that an application uses: a collective its own, a higher-order primitive those of its programs.
 
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        printer.text(self.pretty())
+    A collective is tagged `"collective"` and has the names in its parameter `axis_name`: a tuple of names, or one. A
+    higher-order primitive tagged `"binds_axes"` binds the names that are there.
+    """
+    tags = primitive.tags
+    if "collective" in tags:
+        return frozenset(axis_names_of(params))
+    if "higher_order" not in tags:
+        return frozenset()
+    used = frozenset().union(
+        *(sub.axis_names if isinstance(sub, Jaxpr) else sub.jaxpr.axis_names for sub in subjaxprs(params))
+    )
+    return used.difference(axis_names_of(params)) if "binds_axes" in tags else used
+
+
+def axis_names_of(params: dict[str, Any]) -> tuple[Any, ...]:
+    """The parameter `axis_name` as a tuple of names."""
+    name = params["axis_name"]
+    return name if isinstance(name, tuple) else (name,)
+
+
+def _may_use_axes(tags: frozenset[str]) -> bool:
+    return "collective" in tags or "higher_order" in tags
 
 
 def subjaxprs(params: dict[str, Any]) -> Iterator[ClosedJaxpr | Jaxpr]:

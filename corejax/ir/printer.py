@@ -109,10 +109,10 @@ def _primitives(program: Jaxpr | ClosedJaxpr, seen: set[int]) -> Iterator[Primit
             yield from _primitives(inner, seen)
 
 
-def eqn_text(eqn: JaxprEqn) -> str:
-    """One equation by itself; its outputs are named first: `a:f32[] = reduce_sum[axes=(0,)] b`."""
+def eqn_text(eqn: JaxprEqn, scope: Scope | None = None) -> str:
+    """One equation with a program's names, or by itself; its outputs are then named first: `a:f32[] = add b c`."""
     printer = _Printer()
-    printer.eqn(eqn, _Scope(None), "")
+    printer.eqn(eqn, scope or Scope(None), "")
     return "\n".join(printer.lines)
 
 
@@ -124,7 +124,7 @@ def eqns_text(jaxpr: Jaxpr, start: int, stop: int, mark: int | None = None) -> s
         start, stop: indices of equations, as in a slice.
         mark: index of the equation that gets an arrow.
     """
-    printer, scope = _Printer(), _Scope(jaxpr)
+    printer, scope = _Printer(), Scope(jaxpr)
     for eqn in jaxpr.eqns[:start]:
         scope.skip(eqn)
     for index, eqn in enumerate(jaxpr.eqns[start:stop], start):
@@ -135,7 +135,7 @@ def eqns_text(jaxpr: Jaxpr, start: int, stop: int, mark: int | None = None) -> s
     return "\n".join(printer.lines)
 
 
-class _Scope:
+class Scope:
     """Names in one program; `used` is what its equations and outputs read (None: everything counts)."""
 
     def __init__(self, jaxpr: Jaxpr | None) -> None:
@@ -172,7 +172,7 @@ class _Printer:
 
     def program(self, program: Jaxpr | ClosedJaxpr, pad: str, first: str, consts: bool) -> None:
         jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
-        scope = _Scope(jaxpr)
+        scope = Scope(jaxpr)
         constvars = [self.typed(scope.names[v], v) for v in jaxpr.constvars]
         if consts and isinstance(program, ClosedJaxpr):
             constvars = [f"{v}={const_text(c)}" for v, c in zip(constvars, program.consts, strict=True)]
@@ -186,11 +186,11 @@ class _Printer:
         else:
             self.lines[-1] += outs
 
-    def outputs(self, jaxpr: Jaxpr, scope: _Scope) -> str:
+    def outputs(self, jaxpr: Jaxpr, scope: Scope) -> str:
         texts = [self.atom(v, scope) for v in jaxpr.outvars]
         return f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"
 
-    def eqn(self, eqn: JaxprEqn, scope: _Scope, pad: str) -> None:
+    def eqn(self, eqn: JaxprEqn, scope: Scope, pad: str) -> None:
         head = pad + self.head(eqn, scope)
         operands = "".join(" " + self.atom(v, scope) for v in eqn.invars)
         params = sorted(eqn.params.items())
@@ -206,7 +206,7 @@ class _Printer:
             self.lines.append(f"{pad}]{operands}")
         self.comment(eqn)
 
-    def head(self, eqn: JaxprEqn, scope: _Scope) -> str:
+    def head(self, eqn: JaxprEqn, scope: Scope) -> str:
         """Outputs and primitive."""
         name = eqn.primitive.name
         if name == "in" or not _bare_primitive.fullmatch(name):
@@ -243,7 +243,7 @@ class _Printer:
             text = self._types[aval] = type_text(aval, self.long)
         return text
 
-    def atom(self, atom: Atom, scope: _Scope) -> str:
+    def atom(self, atom: Atom, scope: Scope) -> str:
         if type(atom) is Var:
             return scope.names[atom]
         if isinstance(atom, Literal):

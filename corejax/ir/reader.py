@@ -13,7 +13,7 @@ import numpy as np
 
 from corejax import dtypes
 from corejax.array import Array
-from corejax.avals import ShapedArray
+from corejax.avals import ShapedArray, from_numbers, physical_aval
 from corejax.errors import JaxprSyntaxError
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from corejax.ir.values import UNSIGNED, Scalar, param_types, scalar_from_text
@@ -23,7 +23,7 @@ SCALAR = re.compile(rf"(?:True|False|\([+-]?{UNSIGNED}[+-]{UNSIGNED}j\)|[+-]?{UN
 STRING = re.compile(r"""b?(?:'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")""")
 _SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
 _INT = re.compile(r"[+-]?\d+")
-_TYPE = re.compile(r"(~?)([A-Za-z]\w*)\[([\d,\s]*)\]")
+_TYPE = re.compile(r"(~?)([A-Za-z]\w*(?:<\w+>)?)\[([\d,\s]*)\]")
 _KEY = re.compile(r"([A-Za-z_]\w*)\s*=")
 _OPAQUE = re.compile(r"<[^\n]*?>(?=[\s,;)\]]|$)")
 
@@ -147,6 +147,8 @@ class ValueReader(Cursor):
         self.space()
         start = self.pos
         try:
+            if aval.dtype.names is not None:
+                return Array(from_numbers(self._const(physical_aval(aval)), aval.dtype), aval)
             return Array(self._const(aval), aval)
         except JaxprSyntaxError:
             raise

@@ -13,7 +13,7 @@ import numpy as np
 
 from corejax import dtypes
 from corejax.array import host_value
-from corejax.avals import ShapedArray
+from corejax.avals import ShapedArray, numbers_of
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from corejax.provenance import Provenance
 from corejax.tables import Entry, Table
@@ -47,7 +47,8 @@ def register_param_type(cls: _T) -> _T:
     """Make a class of parameter values known to the parser; usable as a decorator.
 
     Enums (printed `Mode.CLIP`), named tuples and dataclasses (printed `Numbers(lhs=(0, 1), rhs=(1, 0))`)
-    print without it; text that holds them parses only once their class is known.
+    print without it; text that holds them parses only once their class is known. Others have a method `__param_text__`,
+    which gives what makes them (the class, or a function; known by this as well) and what that takes, by position.
 
     Raises:
         DuplicateRegistrationError: another class of that name is known.
@@ -167,6 +168,8 @@ def const_text(const: Any) -> str:
     if isinstance(const, Tracer):
         return opaque_text(const)
     array = np.asarray(host_value(const))
+    if array.dtype.names is not None:
+        array = numbers_of(array)
     if array.size <= _LIST_LIMIT:
         return _nested_list(array)
     raw = array.tobytes()
@@ -239,6 +242,9 @@ def _composite_text(value: Any, long: bool, depth: int) -> str:
         if type(value) is list or depth >= 2:
             return f"[{', '.join(texts)}]"
         return f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"
+    if hasattr(value, "__param_text__") and not isinstance(value, type):
+        made_by, parts = value.__param_text__()
+        return f"{made_by.__name__}({', '.join(value_text(part, long) for part in parts)})"
     if isinstance(value, slice):
         return f"slice({', '.join(value_text(part, long) for part in (value.start, value.stop, value.step))})"
     if isinstance(value, frozenset):

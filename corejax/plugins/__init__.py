@@ -29,6 +29,8 @@ from typing import TYPE_CHECKING, Any
 
 from corejax import array_methods, provenance, rules
 from corejax.backends import backends
+from corejax.config import config
+from corejax.ir import set_drawing
 from corejax.structural import structural
 
 if TYPE_CHECKING:
@@ -122,11 +124,20 @@ def wire(kernel_directory: str) -> None:
     _reserved.update(kernel_modules, facade)
     array_methods.set_loader(lambda: manager().load())
     structural.loader = lambda: manager().load()
-    backends.load_plugins = lambda: manager().load()
+    set_drawing(_drawing)
+    backends.load_plugins = vars(config)["load_plugins"] = lambda: manager().load()
     backends.import_object = lambda name: manager().import_backend(name)
     rules.set_rule_loader(_load_for, _problems, _whose)
     provenance.set_resolver(lambda module: manager().owner_of(module))
     _finder.install(manager, kernel_modules)
+
+
+def _drawing() -> Any:
+    """The plugin's function that draws programs."""
+    draw = exported("draw_jaxpr")
+    if draw is None:
+        raise missing_name("draw_jaxpr", importing=False)
+    return draw
 
 
 def _load_for(kind: str) -> bool:

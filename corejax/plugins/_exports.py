@@ -54,8 +54,8 @@ class Exports:
                     f"rule kind {kind!r} is declared by plugin {owner}; plugin {record.title} declares a second one"
                 )
             self.rule_kinds.register(kind, (target, record), provenance=by)
-        for name, (default, parser) in (hook.corejax_declare_settings() or {}).items():
-            config.add_setting(name, default, parser, by=by)
+        for name, declared in (hook.corejax_declare_settings() or {}).items():
+            config.add_setting(name, *declared, by=by)
         for name, operation in (hook.corejax_provide_operations() or {}).items():
             structural.provide(name, operation, by=by)
         for name, method in (hook.corejax_provide_array_methods() or {}).items():

@@ -14,10 +14,14 @@ if TYPE_CHECKING:
 
 
 class _AliasLoader:
-    """Gives an already importable module to the import system; it keeps its own name and spec."""
+    """Gives an already importable module to the import system; it keeps its own name and spec.
 
-    def __init__(self, target: str) -> None:
+    A module with other plugins' namespaces inside (`lax.linalg` in `lax`) is a package to the import system.
+    """
+
+    def __init__(self, target: str, has_inside: bool) -> None:
         self.target = target
+        self.has_inside = has_inside
         self.spec: Any = None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
@@ -27,6 +31,41 @@ class _AliasLoader:
 
     def exec_module(self, module: ModuleType) -> None:
         module.__spec__ = self.spec
+        if self.has_inside and not hasattr(module, "__path__"):
+            module.__path__ = []
+
+
+class _OuterLoader:
+    """Makes the module around namespaces with a dot in their names: `corejax.experimental` of `experimental.checkify`.
+
+    Its names are what plugins export inside it.
+    """
+
+    def __init__(self, manager: Callable[[], PluginManager], name: str) -> None:
+        self.manager = manager
+        self.name = name
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        def get(attribute: str) -> Any:
+            found = None if attribute.startswith("_") else self.manager().exported(f"{self.name}.{attribute}")
+            if found is None:
+                from corejax.plugins._missing_names import missing_name  # needed for an error only
+
+                raise missing_name(self.manager(), f"{self.name}.{attribute}", importing=False)
+            return found
+
+        module.__doc__ = f"What plugins export as `corejax.{self.name}.<name>`."
+        module.__getattr__ = get  # type: ignore[method-assign]
+        module.__dir__ = self.names  # type: ignore[method-assign]
+
+    def names(self) -> list[str]:
+        """What is inside."""
+        prefix = f"{self.name}."
+        inside = {name.removeprefix(prefix) for name in self.manager().offered() if name.startswith(prefix)}
+        return sorted(name for name in inside if "." not in name)
 
 
 class NamespaceFinder:
@@ -57,6 +96,9 @@ class NamespaceFinder:
         if manager.may_export(name):
             manager.load()
         module = self._target(manager, name)
+        if module is None and manager.has_inside(name):
+            loader = _OuterLoader(self.manager, name)
+            return importlib.machinery.ModuleSpec(fullname, loader, is_package=True)  # type: ignore[arg-type]
         if module is None:
             from corejax.plugins._missing_names import is_expected, missing_name  # needed for an error only
 
@@ -65,7 +107,7 @@ class NamespaceFinder:
             return None
         if "." in name and not _exists(module):
             return None  # so that the error names the module that was asked for
-        return importlib.machinery.ModuleSpec(fullname, _AliasLoader(module))  # type: ignore[arg-type]
+        return importlib.machinery.ModuleSpec(fullname, _AliasLoader(module, manager.has_namespace_inside(name)))  # type: ignore[arg-type]
 
     def _target(self, manager: PluginManager, name: str) -> str | None:
         namespace, rest = name, ""

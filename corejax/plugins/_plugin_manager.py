@@ -166,7 +166,23 @@ class PluginManager:
             return True
         parts = name.split(".")
         around = [".".join(parts[:i]) for i in range(1, len(parts) + 1)]
-        return any(n in m.names or n in m.namespaces for m in manifests.values() for n in around)
+        return any(
+            n in m.names or n in m.namespaces or _inside(n, (*m.names, *m.namespaces))
+            for m in manifests.values()
+            for n in around
+        )
+
+    def has_inside(self, name: str) -> bool:
+        """Whether a loaded plugin exports something inside a name that is nobody's own (`experimental.checkify`)."""
+        home = KNOWN_HOMES.get(name)
+        return any(
+            _inside(name, [n]) and (home is None or record.comes_from(home))
+            for n, (_, record) in (*self.namespaces.items(), *self._loader.exports.names.items())
+        )
+
+    def has_namespace_inside(self, name: str) -> bool:
+        """Whether a loaded plugin exports a namespace inside another one (`lax.linalg` in `lax`)."""
+        return any(_inside(name, [n]) for n in self.namespaces)
 
     def exported(self, name: str) -> Any:
         """The object behind `corejax.NAME`, or None if no plugin exports it.
@@ -179,7 +195,7 @@ class PluginManager:
         self.load()
         found = self._loader.exports.target(name)
         if found is None:
-            return None
+            return importlib.import_module(f"corejax.{name}") if self.has_inside(name) else None
         target, record = found
         module, _, attribute = target.partition(":")
         try:
@@ -274,3 +290,8 @@ def _asking(record: PluginRecord, what: str) -> Iterator[None]:
     except BaseException as error:
         raise_interrupt(error)
         raise PluginError(f"plugin {record.title} fails to give {what}: {error_text(error)}") from error
+
+
+def _inside(name: str, others: Iterable[str]) -> bool:
+    """Whether one of the others is inside a name."""
+    return any(n.startswith(f"{name}.") for n in others)

@@ -89,8 +89,11 @@ def corejax_provide_operations() -> Mapping[str, Callable[..., Any]]:  # type: i
 
 
 @hookspec(firstresult=True)
-def corejax_declare_settings() -> Mapping[str, tuple[Any, Callable[[Any], Any]]]:  # type: ignore[empty-body]
-    """Settings: name -> (default, parser). Each becomes an attribute of `corejax.config`."""
+def corejax_declare_settings() -> Mapping[str, tuple[Any, ...]]:  # type: ignore[empty-body]
+    """Settings: name -> (default, parser). Each becomes an attribute of `corejax.config`.
+
+    With True as third element traces depend on it: what is traced and compiled is kept for each of its values.
+    """
 
 
 @hookspec(firstresult=True)

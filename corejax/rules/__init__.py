@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from corejax.derivation import Derivation as Derivation
 from corejax.rules._kinds import abstract_eval_rules as abstract_eval_rules
+from corejax.rules._kinds import collective_rules as collective_rules
 from corejax.rules._kinds import impl_rules as impl_rules
 from corejax.rules._kinds import jvp_rules as jvp_rules
 from corejax.rules._kinds import partial_eval_jaxpr_rules as partial_eval_jaxpr_rules
 from corejax.rules._kinds import partial_eval_rules as partial_eval_rules
+from corejax.rules._kinds import physical_rules as physical_rules
 from corejax.rules._kinds import transpose_rules as transpose_rules
 from corejax.rules._kinds import vmap_rules as vmap_rules
 from corejax.rules._kinds import xla_translations as xla_translations

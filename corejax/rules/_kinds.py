@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from corejax.rules._optional import OptionalRules
 from corejax.rules._registry import RuleRegistry
 
 impl_rules = RuleRegistry(
@@ -74,3 +75,11 @@ xla_translations = RuleRegistry(
     def {name}_translation(ctx, in_avals, in_vals, **params):
         return out_value""",
 )
+
+# (axis_name, axis_size, vals_in, dims_in, **params) -> (out, dim_out), as a vmap rule: for primitives tagged
+# "collective", over the axis of that name itself. What other axes do with them their vmap rules say.
+collective_rules = OptionalRules("collective")
+
+# (in_avals, *numbers, **params) -> out: operands and results of extended dtypes as the numbers that they are held as,
+# the others as they are. For primitives that do not just move elements; see `physical_program`.
+physical_rules = OptionalRules("physical")

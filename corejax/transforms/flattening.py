@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -178,15 +179,17 @@ class ShapeDtypeStruct:
         shape: tuple of int.
         dtype: NumPy dtype.
         weak_type: whether the dtype came from a Python scalar.
+        sharding: where such an array would be, a sharding or None: the program that is lowered for it runs there.
     """
 
-    __slots__ = ("dtype", "shape", "weak_type")
+    __slots__ = ("dtype", "shape", "sharding", "weak_type")
 
-    def __init__(self, shape: Sequence[int], dtype: Any, weak_type: bool = False) -> None:
+    def __init__(self, shape: Sequence[int], dtype: Any, weak_type: bool = False, *, sharding: Any = None) -> None:
         aval = ShapedArray(tuple(shape), np.dtype(dtype), weak_type)
         self.shape = aval.shape
         self.dtype = aval.dtype
         self.weak_type = aval.weak_type
+        self.sharding = sharding
 
     @property
     def ndim(self) -> int:
@@ -196,7 +199,7 @@ class ShapeDtypeStruct:
     @property
     def size(self) -> int:
         """Number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -210,8 +213,14 @@ class ShapeDtypeStruct:
         return hash(self._key())
 
     def _key(self) -> tuple[Any, ...]:
-        return (self.shape, self.dtype, self.weak_type)
+        return (self.shape, self.dtype, self.weak_type, self.sharding)
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """A copy with some attributes changed."""
+        own = {name: getattr(self, name) for name in self.__slots__}
+        return ShapeDtypeStruct(**(own | changes))
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak})"
+        place = f", sharding={self.sharding!r}" if self.sharding is not None else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak}{place})"

@@ -31,6 +31,7 @@ from corejax.tree._paths import (
     keystr,
     tree_flatten_with_path,
     tree_leaves_with_path,
+    unflatten_one_level,
 )
 from corejax.tree._paths import tree_flatten_with_path as flatten_with_path
 from corejax.tree._paths import tree_leaves_with_path as leaves_with_path
@@ -126,6 +127,7 @@ __all__ = [
     "treedef_is_strict_leaf",
     "treedef_tuple",
     "unflatten",
+    "unflatten_one_level",
 ]
 
 for _class in (DictKey, FlattenedIndexKey, GetAttrKey, Partial, PyTreeDef, SequenceKey):

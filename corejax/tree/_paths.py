@@ -120,6 +120,18 @@ def flatten_one_level(tree: Any) -> tuple[list[Any], Any]:
     return list(children), metadata
 
 
+def unflatten_one_level(kind: type, metadata: Any, children: Iterable[Any]) -> Any:
+    """The node of a registered class with this metadata and these children.
+
+    Raises:
+        ValueError: the class is not registered.
+    """
+    entry = registered.get(kind)
+    if entry is None:
+        raise ValueError(f"cannot unflatten {kind.__qualname__}: it is not registered as a pytree node")
+    return entry.unflatten(metadata, children)
+
+
 def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[KeyEntry, Any]], Any]:
     """`(key, child)` pairs and metadata of a node.
 

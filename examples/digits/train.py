@@ -1,11 +1,16 @@
 """Learn to read handwritten digits with corejax: jit, vmap, grad and scan on real data, in a few seconds.
 
 python examples/digits/train.py
+python examples/digits/train.py --devices 4      # each minibatch is shared out over four devices
+python examples/digits/train.py --processes 2    # and over two processes
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import socket
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -16,6 +21,8 @@ import model
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+import corejax
 
 GOAL = 0.96  # of the test images
 
@@ -28,6 +35,8 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=1e-2, help="first step size of Adam (default 0.01)")
     parser.add_argument("--limit", type=float, default=1.0, help="greatest norm of one image's gradient (default 1)")
     parser.add_argument("--seed", type=int, default=0, help="of weights, split and order (default 0)")
+    parser.add_argument("--devices", type=int, default=1, help="devices of a process that share the work (default 1)")
+    parser.add_argument("--processes", type=int, default=1, help="processes that share the work (default 1)")
     parser.add_argument(
         "--picture", type=Path, default=Path(__file__).with_name("predictions.png"), help="PNG to write"
     )
@@ -44,6 +53,9 @@ def learn(options: argparse.Namespace, train: data.Split, test: data.Split, cons
     rng = np.random.default_rng(options.seed)
     params = model.init(rng)
     state = model.adam_init(params)
+    if corejax.device_count() > 1:
+        mesh = corejax.make_mesh((corejax.device_count(),), ("data",))
+        params, state = corejax.device_put((params, state), corejax.NamedSharding(mesh, corejax.P()))
     columns = (
         TextColumn("learning"),
         BarColumn(20),
@@ -58,6 +70,8 @@ def learn(options: argparse.Namespace, train: data.Split, test: data.Split, cons
         for i in range(options.epochs):
             rate = options.rate * 0.5 * (1 + np.cos(np.pi * i / options.epochs))  # from full speed to rest
             batches = data.minibatches(train, options.batch, rng)
+            if corejax.device_count() > 1:
+                batches = shared_out(batches, mesh)
             params, state, report = model.epoch(
                 params, state, batches.images, batches.labels, np.float32(rate), np.float32(options.limit)
             )
@@ -66,9 +80,38 @@ def learn(options: argparse.Namespace, train: data.Split, test: data.Split, cons
     return params
 
 
+def shared_out(batches: data.Split, mesh: corejax.sharding.Mesh) -> data.Split:
+    """Each minibatch over the devices of a mesh; a process keeps its own part."""
+    sharding = corejax.NamedSharding(mesh, corejax.P(None, "data"))
+    return data.Split(*[corejax.make_array_from_callback(x.shape, sharding, x.__getitem__) for x in batches])
+
+
+def several_processes(count: int, argv: Sequence[str]) -> int:
+    """Run this program in several processes, which find each other; the first one's output is shown."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    named = {"COREJAX_COORDINATOR_ADDRESS": f"127.0.0.1:{port}", "COREJAX_NUM_PROCESSES": str(count)}
+    running = []
+    for i in range(count):
+        environment = {**os.environ, **named, "COREJAX_PROCESS_ID": str(i)}
+        output = None if i == 0 else subprocess.DEVNULL
+        running.append(subprocess.Popen([sys.executable, __file__, *argv], env=environment, stdout=output))
+    return max(process.wait() for process in running)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Train, test, draw; the exit status says whether the goal was reached."""
-    options = arguments(argv)
+    given = list(sys.argv[1:] if argv is None else argv)
+    options = arguments(given)
+    if options.batch % (options.devices * options.processes):
+        raise SystemExit(f"--batch {options.batch} is no multiple of {options.devices} devices x {options.processes}")
+    if options.devices > 1:
+        corejax.config.update("num_cpu_devices", options.devices)
+    if options.processes > 1:
+        if "COREJAX_PROCESS_ID" not in os.environ:
+            return several_processes(options.processes, given)
+        corejax.distributed.initialize()
     console = Console()
     start = time.perf_counter()
     train, test = data.load(seed=options.seed)
@@ -78,6 +121,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     reached = accuracy(params, test)
     console.print(f"test accuracy {reached:.2%} after {time.perf_counter() - start:.1f} s")
 
+    if corejax.process_index():
+        return 0
     import picture  # matplotlib takes a moment to import, so not before the results
 
     picture.save(options.picture, test.images, test.labels, np.asarray(model.probabilities(params, test.images)))

@@ -41,7 +41,7 @@ def run(environment: dict[str, str], *arguments: str) -> str:
 
 def test_its_column_is_in_the_list_of_primitives(environment: dict[str, str]) -> None:
     header, *_ = run(environment, "-m", "corejax.cli", "list-primitives").splitlines()
-    assert header.split()[-1] == "interval"
+    assert "interval" in header.split()
 
 
 def test_the_demonstration(environment: dict[str, str], tmp_path: Path) -> None:

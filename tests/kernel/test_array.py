@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -177,3 +179,13 @@ def test_deleted_arrays(make: Any) -> None:
         with pytest.raises(RuntimeError, match="has been deleted"):
             use()
     np.testing.assert_array_equal(view, X)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="Python asks classes for buffers from 3.12 on")
+@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
+def test_buffers(make: Any) -> None:
+    view = memoryview(make())
+    assert view.readonly and view.shape == (2, 3)
+    np.testing.assert_array_equal(np.asarray(view), X)
+    with pytest.raises(BufferError, match="no bfloat16"):
+        memoryview(jnp.asarray(np.ones(2, ml_dtypes.bfloat16)))

@@ -9,7 +9,7 @@ from typing import Any
 from corejax.extend import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, ShapedArray, Var, check_jaxpr, close_over_consts
 from corejax.ir.interpret import literal_value
 from corejax.ir.jaxpr import Atom
-from corejax.ir.printer import _Printer, _Scope, jaxpr_text
+from corejax.ir.printer import Scope, _Printer, jaxpr_text
 from corejax.ir.values import const_text, has_programs, literal_scalar, scalar_text, value_text
 
 
@@ -69,7 +69,7 @@ class _UntypedPrinter(_Printer):
 
     def program(self, program: Jaxpr | ClosedJaxpr, pad: str, first: str, consts: bool) -> None:
         jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
-        scope = _Scope(jaxpr)
+        scope = Scope(jaxpr)
         constvars = [scope.names[v] for v in jaxpr.constvars]
         if consts and isinstance(program, ClosedJaxpr):
             constvars = [f"{v}={const_text(c)}" for v, c in zip(constvars, program.consts, strict=True)]
@@ -80,7 +80,7 @@ class _UntypedPrinter(_Printer):
             self.eqn(eqn, scope, pad + ("    " if index else "let "))
         self.lines.append(f"{pad}in {self.outputs(jaxpr, scope)} }}")
 
-    def eqn(self, eqn: JaxprEqn, scope: _Scope, pad: str) -> None:
+    def eqn(self, eqn: JaxprEqn, scope: Scope, pad: str) -> None:
         line = pad + self.head(eqn, scope)
         operands = "".join(" " + self.atom(v, scope) for v in eqn.invars)
         if eqn.params:

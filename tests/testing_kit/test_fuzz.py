@@ -251,3 +251,18 @@ def test_nothing_is_imported_to_list_commands() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_powers_of_two_have_no_derivatives() -> None:
+    """A dtype without zero, signs and sums is no dtype of tangents, at the beginning of a program or inside it."""
+    text = """
+    {{ lambda ; a:{dtype}[2]. let
+        b:f8_e8m0fnu[2] = convert_element_type[new_dtype=float8_e8m0fnu weak_type=False] a
+        c:f32[2] = convert_element_type[new_dtype=float32 weak_type=False] b
+      in (c,) }}
+    """
+    for dtype, value in (("f32", np.float32([1, 2])), ("f8_e8m0fnu", np.array([1, 2], ml_dtypes.float8_e8m0fnu))):
+        for relation in ("jvp", "vjp", "linearize"):
+            with pytest.raises(NotApplicable):
+                replay(text.format(dtype=dtype), [value], relation)
+    assert replay(text.format(dtype="f32"), [np.float32([1, 2])], "jit") is None

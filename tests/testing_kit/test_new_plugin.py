@@ -85,6 +85,9 @@ def test_it_is_listed(installed: Installed) -> None:
     plugins = [f"--plugin=new_{kind.replace('-', '_')}" for kind in KINDS]
     text = python("-m", "corejax.cli", "list-primitives", "--json", *plugins, cwd=installed.path, path=installed.path)
     rules = {row["name"]: row["rules"] for row in json.loads(text)["primitives"]}
+    for row in rules.values():
+        assert row.pop("checkify") == "derived"  # plugins' rule kinds
+        assert row.pop("jet") in ("derived", "not_required")
     assert set(rules) == {"new_elementwise.softsign", "new_higher_order.named_call", "new_impl_only.running_max"}
     assert set(rules["new_higher_order.named_call"].values()) == {"own"}
     elementwise = rules["new_elementwise.softsign"]

@@ -216,7 +216,7 @@ def test_arrays_go_from_one_to_the_other(toy: Toy) -> None:
     assert corejax.device_put(moved, corejax.devices()[0]).devices() == {corejax.devices()[0]}
     corejax.block_until_ready([on_toy(X), on_xla(X), on_toy(X).block_until_ready()])
     assert toy.awaited == 3
-    with pytest.raises(TypeError, match=r"a device is one of corejax\.devices\(\), got 'cpu'"):
+    with pytest.raises(TypeError, match=r"one of corejax\.devices\(\), or a sharding .*, got 'cpu'"):
         corejax.device_put(X, "cpu")
 
 

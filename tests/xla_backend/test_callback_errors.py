@@ -169,3 +169,10 @@ def test_an_error_that_is_gone_says_what_it_was(monkeypatch: pytest.MonkeyPatch)
         jit(p.bind)(X + 5)
     text = str(info.value)
     assert p.name in text and text.endswith("Divergence: diverged at step 7") and "callback failure" not in text
+
+
+def test_an_interrupt_before_the_callback_can_keep_it_is_one() -> None:
+    text = "INTERNAL: CpuCallback error calling callback: Traceback (most recent call last):\n  File 'x', line 1\n{}: "
+    interrupted, other = (RuntimeError(text.format(name)) for name in ("KeyboardInterrupt", "OSError"))
+    assert type(host_callback.original_failure(interrupted)) is KeyboardInterrupt
+    assert host_callback.original_failure(other) is other

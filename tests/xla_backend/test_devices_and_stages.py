@@ -48,8 +48,8 @@ def test_compiled_functions_run() -> None:
     assert compiled.memory_analysis()["argument"] >= 12
     for args, message in (
         ((X,), "structure"),
-        ((X[:2], 3.0), r"f32\[3\] as argument 0, got f32\[2\]"),
-        ((X, 3), "argument 1"),
+        ((X[:2], 3.0), r"f32\[3\] as argument x, got f32\[2\]"),
+        ((X, 3), "argument y"),
     ):
         with pytest.raises(TypeError, match=message):
             compiled(*args)

@@ -165,9 +165,9 @@ def test_functions_among_parameters_are_not_kept() -> None:
 
 
 def test_old_traces_of_one_function_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    from corejax_xla_backend._jit import functions
+    from corejax_xla_backend._jit import jitted
 
-    monkeypatch.setattr(functions, "_MAX_TRACES", 3)
+    monkeypatch.setattr(jitted, "_MAX_TRACES", 3)
     traced = []
     f = jit(lambda x, n: traced.append(n) or x * n, static_argnums=1)
     for n in range(5):

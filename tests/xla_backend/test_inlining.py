@@ -75,4 +75,5 @@ def test_its_own_rules_are_not_replaced_by_derived_ones() -> None:
 
     primitive = find_primitive("xla_call")
     assert primitive is not None
-    assert {kind: c.status for kind, c in rule_statuses(primitive).items() if c.status == "derived"} == {}
+    derived = {kind for kind, found in rule_statuses(primitive).items() if found.status == "derived"}
+    assert derived <= {"jet"}, "a plugin's rule kind, which is derived from how it calls"

@@ -76,14 +76,15 @@ class Jit:
     """A tiny jit: sums all leaves, which have one shape; counts how often Python was needed."""
 
     def __init__(self, result: Any = lambda x: x, **options: Any) -> None:
-        self.registry = jl.DispatchRegistry(Array, to_buffer)
+        self.registry = jl.DispatchRegistry(Array, to_buffer, dict.fromkeys((bool, int, float, complex), to_buffer))
+        self.registry.make_buffers()
         self.misses: list[Any] = []
         self.result = result
         self.call = jl.fast_dispatch("f", self.miss, self.registry, **options)
 
     def miss(self, *args: Any, **kwargs: Any) -> Any:
         self.misses.append((args, kwargs))
-        buffers = self.registry.buffers(args, kwargs)
+        buffers = self.registry.inputs(args, kwargs)
         if buffers is None:
             return "slow", None
         shape = np.broadcast_shapes(*(b.aval.shape for b in buffers))

@@ -15,7 +15,7 @@ from corejax import Array, jit, lax, tree_util, vmap
 
 pytest.importorskip("jaxlib")
 
-from corejax_xla_backend._jit import functions
+from corejax_xla_backend._jit import jitted as traces
 
 # -- functions -------------------------------------------------------------------------------------
 
@@ -202,7 +202,7 @@ def test_registered_containers_have_a_fast_path(monkeypatch: pytest.MonkeyPatch)
     f(argument)  # here the dispatcher learns the class, and at the second call the signature
     f(argument)
     misses = []
-    monkeypatch.setattr(functions, "compiled", lambda *args: misses.append(args))
+    monkeypatch.setattr(traces, "compiled", lambda *args: misses.append(args))
     for _ in range(2):
         out = f(Pair(3.0, {"v": 4.0}, "a"))
         assert (float(out.first["s"]), float(out.second[0]), out.label) == (7.0, 3.0, "a!")

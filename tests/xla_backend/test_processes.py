@@ -60,6 +60,7 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no for
 @needs_fork
 def test_a_fork_after_a_compilation_is_told_at_once() -> None:
     code = """
+corejax.config.update("cpu_enable_async_dispatch", True)  # or nothing would be pending
 f, g = corejax.jit(lambda x: x * 2), corejax.jit(lambda x: x + 1)
 slow = corejax.jit(lambda x: x @ x)
 y = f(X)

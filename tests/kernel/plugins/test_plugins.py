@@ -193,6 +193,26 @@ def test_namespace_inside_another_plugins_namespace(site: Site, fresh: PluginMan
     assert corejax.toy.inner is sys.modules["acme_plugin"]
 
 
+def test_namespaces_inside_a_name_that_nobody_has(site: Site, fresh: PluginManager) -> None:
+    hook = "@hookimpl\ndef corejax_export_namespaces(): return {'shared.%s': '%s_plugin'}"
+    for name in ("acme", "zebra"):
+        site.add(name, hook % (name, name))
+    outer = importlib.import_module("corejax.shared")
+    assert importlib.import_module("corejax.shared.acme") is sys.modules["acme_plugin"]
+    assert corejax.shared is outer and outer.zebra is sys.modules["zebra_plugin"]
+    assert dir(outer) == ["acme", "zebra"]
+    with pytest.raises(PluginMissingError, match=r"module 'corejax.shared' has no attribute 'absent'"):
+        outer.absent  # noqa: B018
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'corejax.shared.absent'"):
+        importlib.import_module("corejax.shared.absent")
+
+
+def test_a_namespace_inside_one_that_is_missing_does_not_stand_for_it(site: Site, fresh: PluginManager) -> None:
+    site.add("acme", "@hookimpl\ndef corejax_export_namespaces(): return {'numpy.acme': 'acme_plugin'}")
+    with pytest.raises(PluginMissingError, match="pip install corejax-numpy"):
+        corejax.numpy  # noqa: B018
+
+
 def test_plugin_may_import_another_ones_namespace_while_loading(site: Site, fresh: PluginManager) -> None:
     site.add("acme", "import corejax.toy\n@hookimpl\ndef corejax_register_primitives(): corejax.toy.twice\n")
     site.install("toy_ops")

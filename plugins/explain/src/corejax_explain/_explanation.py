@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import IO, Any
 
 from corejax.extend import observe
-
-Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
+from corejax_explain._tables import Table, print_tables, tables_text
 
 
 @dataclass(frozen=True)
@@ -124,16 +123,10 @@ class Explanation:
 
     def print(self, file: IO[str] | None = None) -> None:
         """Print tables: in colour on a terminal, as `repr` elsewhere."""
-        from rich.console import Console
-
-        console = Console(file=file, highlight=False)
-        if console.is_terminal:
-            _print_rich(console, self._summary(), self._tables())
-        else:
-            console.file.write(repr(self) + "\n")
+        print_tables(self._summary(), self._tables(), file)
 
     def __repr__(self) -> str:
-        return "\n".join([self._summary(), *(line for table in self._tables() for line in _as_lines(table))])
+        return tables_text(self._summary(), self._tables())
 
     def _summary(self) -> str:
         bound = sum(use.bound for use in self.primitives)
@@ -193,25 +186,3 @@ def _jit_rows(events: Sequence[observe.Event], calls: Mapping[str, int]) -> list
         for event in events
     ]
     return rows + [(name, f"call x {count}", "", "") for name, count in calls.items()]
-
-
-def _as_lines(table: Table) -> list[str]:
-    title, headings, rows = table
-    cells = [headings, *rows]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(headings))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
-    return ["", f"{title}:", *(f"  {line}" for line in lines)]
-
-
-def _print_rich(console: Any, summary: str, tables: Sequence[Table]) -> None:
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    console.print(Text(summary, style="bold"))
-    for title, headings, rows in tables:
-        shown = RichTable(title=title, title_justify="left", box=None, header_style="bold", title_style="cyan")
-        for heading in headings:
-            shown.add_column(heading, overflow="fold")
-        for row in rows:
-            shown.add_row(*(Text(cell, style="yellow" if cell.startswith("derived (") else "") for cell in row))
-        console.print(shown)

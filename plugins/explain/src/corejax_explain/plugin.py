@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from corejax.extend import hookimpl
 
@@ -15,5 +16,13 @@ def corejax_declare_api_version() -> int:
 
 @hookimpl
 def corejax_export_names() -> Mapping[str, str]:
-    """`corejax.explain`."""
-    return {"explain": "corejax_explain._explain:explain"}
+    """`corejax.explain`, `corejax.draw_jaxpr`."""
+    return {"draw_jaxpr": "corejax_explain.drawing:draw_jaxpr", "explain": "corejax_explain._explain:explain"}
+
+
+@hookimpl
+def corejax_add_cli_commands(group: Any) -> None:
+    """`corejax jaxpr`."""
+    from corejax_explain._command import jaxpr
+
+    group.add_command(jaxpr)

@@ -23,7 +23,7 @@ _MODULES = {
         asarray
     """,
     "_base.scalars": """
-        is_python_scalar make_scalar
+        fill_scalar is_python_scalar make_scalar
     """,
     "_promotion": """
         as_operand broadcast_operands check_rank_promotion convert_operand promote_dtypes promote_operands
@@ -199,8 +199,8 @@ _MODULES = {
 
 # What functions of other plugins do as those here: they find it by name, users are not shown it.
 _SHARED = """
-    as_operand asarray broadcast_operands broadcast_to check_rank_promotion convert_operand is_python_scalar make_scalar
-    promote_dtypes promote_operands refuse_out yielding_scalar zeros_like_array
+    as_operand asarray broadcast_operands broadcast_to check_rank_promotion convert_operand fill_scalar
+    is_python_scalar make_scalar promote_dtypes promote_operands refuse_out yielding_scalar zeros_like_array
 """
 
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}

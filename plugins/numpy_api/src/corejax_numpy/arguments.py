@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, Tracer, as_array, called_function, clears_cache, dtypes, get_aval
+from corejax.extend import Array, Tracer, as_array, as_dim, called_function, clears_cache, dtypes, get_aval
 from corejax_lax_basic import lax
 
 refuse_out = lax.refuse_out
@@ -49,6 +49,18 @@ def array_argument(name: str, x: Any, position: int | str = 0) -> Any:
         TypeError: it is not an array.
     """
     return as_array(operand(name, x, position))
+
+
+def number_argument(name: str, x: Any, position: int | str = 0) -> Any:
+    """As `array_argument`, of numbers: functions that leave some kinds of them as they are begin with it.
+
+    Raises:
+        TypeError: it is not an array, or one of elements that are not numbers (keys).
+    """
+    found = array_argument(name, x, position)
+    if dtypes.is_extended(found.dtype):
+        raise dtypes.no_numbers(found.dtype, name)
+    return found
 
 
 def array_arguments(name: str, *xs: Any) -> list[Any]:
@@ -134,7 +146,7 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
     sequence = isinstance(shape, tuple | list) or (isinstance(shape, np.ndarray) and shape.ndim == 1)
     sizes = tuple(shape) if sequence else (shape,)
     try:
-        return tuple(operator.index(d) for d in sizes)
+        return tuple(as_dim(d) for d in sizes)
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"{_of('')}Shapes must be 1D sequences of concrete values of integer type, got {shape}.\n{error}"

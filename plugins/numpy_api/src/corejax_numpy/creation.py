@@ -154,7 +154,7 @@ def _from_sequence(sequence: Sequence[Any], dtype: Any) -> Any:
     if dtype is None:
         dtype = dtypes.result_type(*leaves) if leaves else dtypes.default_float_dtype()
         dtype = dtypes.canonicalize_dtype(dtype)
-    if any(isinstance(x, Tracer) for x in leaves):
+    if dtypes.is_extended(dtype) or any(isinstance(x, Tracer) for x in leaves):
         return _stacked(sequence, dtype)
     return _host_array(_to_numpy(sequence), dtype)
 
@@ -216,7 +216,7 @@ def _filled(shape: Any, value: Any, device: Any = None) -> Any:
 
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """An array of zeros; floating by default."""
-    return _filled(shape, lax.make_scalar(0, _or_float(dtype)), device)
+    return _filled(shape, lax.fill_scalar(0, _or_float(dtype)), device)
 
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
@@ -248,7 +248,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, 
     weak = dtype is None and aval.weak_type
     dtype = aval.dtype if dtype is None else canonical_dtype(dtype)
     if lax.is_python_scalar(fill_value):
-        return _filled(shape, lax.make_scalar(fill_value, dtype, weak), device)
+        return _filled(shape, lax.fill_scalar(fill_value, dtype, weak), device)
     value = lax.convert_element_type(_from_object(fill_value, None), dtype)
     return on_device(lax.broadcast_to(value, shape), device)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from corejax.extend import clears_cache
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import canonical_dtype, promote_dtypes, refuse_out
 from corejax_numpy.contraction import contract_pair, in_order, sum_out, without_repeated_labels
@@ -115,6 +116,9 @@ def _planned(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> _
         return _plan(text, shapes, optimize)
 
 
+_SOME_SIZE = 32
+
+
 def _plan(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> _Plan:
     import opt_einsum
 
@@ -125,11 +129,14 @@ def _plan(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> _Pla
     labels = tuple(inputs.split(","))
     _check_labels(labels, shapes)
     strategy = _strategy(optimize, len(shapes))
+    # Of a size that is a symbol the path needs some number.
+    shapes = tuple(tuple(d if isinstance(d, int) else _SOME_SIZE for d in shape) for shape in shapes)
     path, _ = opt_einsum.contract_path(f"{inputs}->{output}", *shapes, shapes=True, optimize=strategy)
     return _Plan(labels, output, tuple(map(tuple, path)))
 
 
 _remembered = lru_cache(maxsize=1024)(_plan)
+clears_cache(_remembered.cache_clear)
 
 
 def _strategy(optimize: Any, count: int) -> Any:

@@ -18,6 +18,7 @@ from corejax_numpy.arguments import (
     documented,
     like,
     no_out_or_where,
+    number_argument,
     operand,
     promote,
     promote_dtypes,
@@ -170,7 +171,7 @@ def rounding_function(name: str, apply: Unary, doc: str) -> Unary:
         aval = getattr(x, "aval", None)
         if aval is not None and aval.dtype in _INEXACT:
             return apply(x)
-        x = array_argument(name, x)
+        x = number_argument(name, x)
         return apply(x) if dtypes.is_inexact(x.dtype) else x
 
     return function
@@ -236,7 +237,7 @@ logical_xor = _logical("logical_xor", lax.xor_p, "Whether exactly one of `x` and
 
 def trunc(x: Any) -> Any:
     """`x` without its fraction; integers and booleans as they are."""
-    x = array_argument("trunc", x)
+    x = number_argument("trunc", x)
     return where(x < 0, lax.ceil(x), lax.floor(x)) if dtypes.is_inexact(x.dtype) else x
 
 

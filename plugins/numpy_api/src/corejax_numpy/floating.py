@@ -13,7 +13,15 @@ import numpy as np
 
 from corejax.extend import Array, dtypes
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, like, no_out_or_where, promote, promote_dtypes, static_int
+from corejax_numpy.arguments import (
+    array_argument,
+    like,
+    no_out_or_where,
+    number_argument,
+    promote,
+    promote_dtypes,
+    static_int,
+)
 from corejax_numpy.elementwise import isnan, trunc, where
 
 _INTEGERS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
@@ -226,7 +234,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
         TypeError: `decimals` is not a known integer.
     """
     no_out_or_where("round", out, None)
-    a = array_argument("round", a)
+    a = number_argument("round", a)
     decimals = static_int("round", decimals, "decimals")
     if not dtypes.is_inexact(a.dtype):
         if decimals < 0:

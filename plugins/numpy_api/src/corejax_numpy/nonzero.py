@@ -20,6 +20,7 @@ from corejax_numpy.arguments import (
     concrete,
     function_argument,
     is_several,
+    number_argument,
     refuse_out,
     static_int,
     to_bool,
@@ -43,7 +44,7 @@ def nonzero(a: Any, *, size: Any = None, fill_value: Any = None) -> tuple[Any, .
 
 
 def _nonzero(name: str, a: Any, size: Any, fill_value: Any) -> tuple[Any, ...]:
-    x = array_argument(name, a)
+    x = number_argument(name, a)
     if not x.ndim:
         raise ValueError(f"{name}: a scalar has no axes to count along; use atleast_1d first")
     if isinstance(x, Tracer):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from corejax.extend import ShapedArray, dtypes
+from corejax.extend import ShapedArray, clears_cache, dtypes
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     canonical_axis,
@@ -50,6 +50,9 @@ def _one_product(name: str, a: ShapedArray | None, b: ShapedArray | None) -> Any
         return (((last,), (inner_axis,)), ((), ()))
     batch = tuple(range(b.ndim - 2))
     return (((last,), (inner_axis,)), (batch, batch)) if a.shape[:-2] == b.shape[:-2] and a.ndim == b.ndim else None
+
+
+clears_cache(_one_product.cache_clear)
 
 
 def _at_once(name: str, a: Any, b: Any, precision: Any, preferred_element_type: Any) -> Any:

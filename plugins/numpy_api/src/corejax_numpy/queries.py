@@ -8,11 +8,11 @@ import numpy as np
 
 from corejax.extend import dtypes, get_aval, is_array_like
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, like
+from corejax_numpy.arguments import like, number_argument
 
 
 def _differs_from_real(name: str, x: Any, compare: Any) -> Any:
-    x = array_argument(name, x)
+    x = number_argument(name, x)
     if not dtypes.is_complex(x.dtype):
         return lax.full_like(x, compare is lax.eq, np.bool_)
     part = lax.imag(x)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, dtypes
+from corejax.extend import Array, SymbolicDim, dtypes
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, canonical_axis, canonical_dtype, concrete, like, operand, static_int
 from corejax_numpy.devices import on_device
@@ -33,6 +33,8 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
 
 
 def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
+    if isinstance(start, SymbolicDim) and stop is None and step is None:
+        return lax.iota(dtypes.default_int_dtype() if dtype is None else canonical_dtype(dtype), start)
     given = [operand("arange", x, i) for i, x in enumerate((start, stop, step)) if x is not None]
     dtype = dtypes.result_type(*given) if dtype is None else canonical_dtype(dtype)
     first, bound, distance = (None if x is None else concrete("arange", x) for x in (start, stop, step))

@@ -10,7 +10,7 @@ import numpy as np
 
 from corejax.extend import Tracer, as_array, dtypes, host_value, recording_trace
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, promote_dtypes
+from corejax_numpy.arguments import array_argument, number_argument, promote_dtypes
 
 _METHODS = ("scan", "scan_unrolled", "sort", "compare_all", "default")
 
@@ -37,6 +37,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
     if method not in _METHODS:
         raise ValueError(f"searchsorted: method is one of {', '.join(map(repr, _METHODS))}; got {method!r}")
     a, v = promote_dtypes("searchsorted", a, v)
+    number_argument("searchsorted", a)
     if a.ndim != 1:
         raise ValueError(f"searchsorted: a is a vector, got {a.aval.str_short()}")
     if sorter is not None:

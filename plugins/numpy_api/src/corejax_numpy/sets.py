@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import as_array, dtypes
+from corejax.extend import Tracer, as_array, dtypes
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, array_arguments, canonical_axis, promote_dtypes, static_int
 from corejax_numpy.searching import searchsorted
@@ -30,6 +30,8 @@ def _known(name: str, x: Any) -> Any:
     try:
         value = np.asarray(x)
     except TypeError as error:
+        if not isinstance(x, Tracer):
+            raise
         raise type(error)(
             f"{name}: how many elements the result has depends on their values, so the array has to be known, or the "
             f"number given: {name}(..., size=n). Got {x!r}.\n{x.origin()}"

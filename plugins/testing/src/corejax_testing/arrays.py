@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from corejax.extend import ShapedArray
+from corejax.extend import ShapedArray, host_value, numbers_of
 from corejax_testing.diagnosis import diagnose, ratio
 from corejax_testing.outcomes import CheckFailure
 
@@ -27,9 +27,14 @@ _TINY = 1e-2  # for eight-bit floats and whatever comes
 
 
 def is_inexact(dtype: Any) -> bool:
-    """Whether a dtype has derivatives."""
+    """Whether results of a dtype are rounded."""
     dtype = np.dtype(dtype)
     return dtype.kind in "fc" or dtype.name.startswith(("bfloat", "float"))
+
+
+def has_tangents(dtype: Any) -> bool:
+    """Whether derivatives can be asked of a dtype: one of powers of two alone has neither zero nor signs nor sums."""
+    return is_inexact(dtype) and np.dtype(dtype).name != "float8_e8m0fnu"
 
 
 def tolerance(dtype: Any) -> float:
@@ -65,9 +70,17 @@ def direction(rng: np.random.Generator, x: Array) -> Array:
     return np.asarray(values).astype(x.dtype)
 
 
+def on_host(value: Any) -> Array:
+    """As a NumPy array; elements that are not numbers stay the structures that they are on the host."""
+    found: Array = np.asarray(host_value(value))
+    return found
+
+
 def wide(value: Any) -> Array:
-    """As float64, complex128, or unchanged for integers and booleans."""
-    x: Array = np.asarray(value)
+    """As float64, complex128, or unchanged for integers and booleans; the numbers of elements that are none."""
+    x: Array = on_host(value)
+    if x.dtype.names is not None:
+        x = numbers_of(x)
     if not is_inexact(x.dtype):
         return x
     wider: Array = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
@@ -76,7 +89,7 @@ def wide(value: Any) -> Array:
 
 def show(x: Any) -> str:
     """A value with its type, large ones cut short."""
-    x = np.asarray(x)
+    x = on_host(x)
     numbers = np.array2string(wide(x), precision=9, threshold=12, edgeitems=3, separator=", ")
     return f"{x.dtype.name}{list(x.shape)} {numbers}"
 
@@ -96,7 +109,7 @@ def compare(
     Raises:
         CheckFailure: they differ; with the element that is farthest off.
     """
-    got, wanted = np.asarray(got), np.asarray(wanted)
+    got, wanted = on_host(got), on_host(wanted)
     for name, a, b in (("shape", got.shape, wanted.shape), ("dtype", got.dtype.name, wanted.dtype.name)):
         if a != b:
             raise CheckFailure(f"{what} has {name} {a}, but {b} is right", rule, diagnose(got, wanted))

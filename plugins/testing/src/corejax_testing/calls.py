@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import ClosedJaxpr, Example, Primitive, ShapedArray, stage_closed, why_not_differentiable
-from corejax_testing.arrays import Array, is_inexact, show
+from corejax_testing.arrays import Array, is_inexact, on_host, show
 from corejax_testing.operands import admits, drawn, prepared
 from corejax_testing.outcomes import NotApplicable
 
@@ -93,7 +93,7 @@ class Call:
 
     def at(self, values: Sequence[Any]) -> Call:
         """The same application of other numbers."""
-        return replace(self, values=tuple(np.asarray(x) for x in values))
+        return replace(self, values=tuple(on_host(x) for x in values))
 
     def again(self, rng: np.random.Generator, kept: Collection[int] = ()) -> Call:
         """Other numbers as the author means them; those given stay, or are another example's.
@@ -213,4 +213,4 @@ def runs(call: Call) -> bool:
 
 def host(values: Sequence[Any]) -> list[Array]:
     """Results as NumPy arrays."""
-    return [np.asarray(x) for x in values]
+    return [on_host(x) for x in values]

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from corejax.extend import host_value
+
 _CONSTANTS = {"pi": math.pi, "2 pi": 2 * math.pi, "sqrt(2)": math.sqrt(2), "sqrt(pi)": math.sqrt(math.pi),
               "log(2)": math.log(2), "log(10)": math.log(10)}  # fmt: skip
 _CLOSE = 1e-3  # of a ratio to a number: float32 results, and derivatives by differences
@@ -31,11 +33,13 @@ ADVICE = {
 
 def diagnose(got: Any, wanted: Any) -> str:
     """What distinguishes `got` from `wanted`, in a few words; empty where nothing simple does."""
-    got, wanted = np.asarray(got), np.asarray(wanted)
+    got, wanted = np.asarray(host_value(got)), np.asarray(host_value(wanted))
     if got.shape != wanted.shape:
         return _of_shapes(got.shape, wanted.shape)
     if got.dtype != wanted.dtype:
         return f"convert it to {wanted.dtype.name}; in NumPy a scalar of another dtype may promote"
+    if got.dtype.names is not None:
+        return ""
     if got.size == 0 or got.dtype == np.bool_:
         return "it is the negation" if got.size and np.array_equal(got, ~wanted) else ""
     kind = "c" if "c" in (got.dtype.kind, wanted.dtype.kind) else "f"

@@ -5,15 +5,17 @@ This module is imported with the impl rules, so it does without jaxlib until som
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from corejax.extend import (
+    DEFAULT_OPTIONS,
     Array,
     BackendError,
     ClosedJaxpr,
     Derivation,
     Primitive,
+    Target,
     abstract_eval_rules,
     backends,
     clears_cache,
@@ -23,6 +25,7 @@ from corejax.extend import (
 )
 from corejax_xla_backend._callbacks import state as callbacks
 from corejax_xla_backend._programs import compiled, run
+from corejax_xla_backend._several_devices import place_program
 
 _LIMIT = 1024  # programs of one primitive
 _programs: dict[Primitive, dict[Any, ClosedJaxpr]] = {}  # by type and parameters
@@ -39,28 +42,44 @@ def _from_translation(primitive: Primitive) -> Callable[..., Any] | None:
         return None
     if not (abstract_eval_rules.is_written(primitive) and xla_translations.is_written(primitive)):
         return None
-    programs: dict[Any, ClosedJaxpr] = {}
-    _programs[primitive] = programs
 
     def impl(*arrays: Array, **params: Any) -> Any:
         if callbacks.running and impl_rules.is_written(primitive):
             raise BackendError(
                 f"primitive {primitive.name!r}: a compiled program waits for its impl rule, which it calls back"
             )
-        key = (tuple(x.aval for x in arrays), tuple(params.items()))
-        program = programs.get(key)
-        if program is None:
-            if len(programs) >= _LIMIT:
-                programs.clear()
-            program = programs[key] = _program(primitive, key[0], params)
-        backend, platform = backends.find("xla")
-        outs = run(compiled(program, primitive.name, backend, platform), backend, arrays, program.out_avals)
-        if backend.devices(platform)[0].platform == "cpu":
+        target = backends.find("xla")
+        outs = evaluate(primitive, arrays, params, target)
+        if target.backend.default_device(target.platform).platform == "cpu":
             for out in outs:
                 out.block_until_ready()  # a process that is forked meanwhile could not
         return outs if primitive.multiple_results else outs[0]
 
     return impl
+
+
+def evaluate(primitive: Primitive, arrays: Sequence[Array], params: Mapping[str, Any], target: Target) -> list[Array]:
+    """Results of a primitive by itself, compiled for where its operands are.
+
+    Raises:
+        ValueError: they are on different devices.
+    """
+    programs = _programs.setdefault(primitive, {})
+    avals = tuple(x.aval for x in arrays)
+    try:
+        key = (avals, tuple(params.items()))
+        program = programs.get(key)
+    except TypeError:  # a parameter that is not hashable
+        key, program = None, None
+    if program is None:
+        if len(programs) >= _LIMIT:
+            programs.clear()
+        program = _program(primitive, avals, dict(params))
+        if key is not None:
+            programs[key] = program
+    options, device = place_program(program, primitive.name, target.backend, DEFAULT_OPTIONS, arrays)
+    executable = compiled(program, primitive.name, target, options, device)
+    return run(executable, target.backend, arrays, program.out_avals)
 
 
 def _program(primitive: Primitive, avals: Any, params: dict[str, Any]) -> ClosedJaxpr:

@@ -2,17 +2,63 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, Device, Tracer, as_array, backends, placed, tree
+from corejax.extend import Array, Device, Tracer, as_array, backends, device_buffer, dtypes, placed, tree
+from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, check_fits, is_addressable
+from corejax_xla_backend.sharding_constraint import as_sharding, constrain, is_spec, settled
 
 
 def devices(backend: str | None = None) -> list[Device]:
-    """The devices of a backend or of a platform ("cpu", "cuda"), by default of the default one."""
+    """The devices of a backend or of a platform ("cpu", "cuda"), by default of the default one; of all processes."""
     found, platform = backends.find(backend)
     return list(found.devices(platform))
+
+
+def local_devices(
+    process_index: int | None = None, backend: str | None = None, host_id: int | None = None
+) -> list[Device]:
+    """The devices of one process, by default of this one.
+
+    Raises:
+        ValueError: there is no such process.
+    """
+    index = host_id if process_index is None else process_index
+    found = devices(backend)
+    if index is None:
+        return [device for device in found if is_addressable(device)]
+    if not 0 <= index < process_count(backend):
+        raise ValueError(f"local_devices: process_index is below {process_count(backend)}, got {index}")
+    return [device for device in found if getattr(device, "process_index", 0) == index]
+
+
+def device_count(backend: str | None = None) -> int:
+    """How many devices there are."""
+    return len(devices(backend))
+
+
+def local_device_count(backend: str | None = None) -> int:
+    """How many of them are this process's."""
+    return len(local_devices(backend=backend))
+
+
+def process_index(backend: str | None = None) -> int:
+    """This process's number."""
+    return int(getattr(local_devices(backend=backend)[0], "process_index", 0))
+
+
+def process_count(backend: str | None = None) -> int:
+    """How many processes there are."""
+    return len({getattr(device, "process_index", 0) for device in devices(backend)})
+
+
+def process_indices(backend: str | None = None) -> list[int]:
+    """The numbers of all processes."""
+    return list(range(process_count(backend)))
 
 
 def default_backend() -> str:
@@ -21,27 +67,116 @@ def default_backend() -> str:
     return platform or found.platform()
 
 
-def device_put(x: Any, device: Device | None = None) -> Any:
-    """Arrays (in a pytree) on a device: the default device unless given. Values on the way there are not waited for."""
-    backend = backends.find().backend if device is None else backends.of_device(device)
+def device_put(
+    x: Any,
+    device: Any = None,
+    *,
+    src: Any = None,
+    donate: Any = False,
+    may_alias: Any = None,
+) -> Any:
+    """Arrays (in a pytree) on a device, and bound to it: programs that take them run there.
+
+    Values on the way to a device are not waited for.
+
+    Args:
+        x: a pytree of arrays.
+        device: a device, a sharding, or a `PartitionSpec` over the mesh of the context, or a pytree of these that is a
+            prefix of `x`; the default device unless given, and bound to none then.
+        src: accepted for compatibility: arrays know where they are.
+        donate: whether the arrays are deleted afterwards.
+        may_alias: False copies, so that the results share no memory with `x`.
+
+    Raises:
+        TypeError: a device is none.
+        ValueError: a device is given for what is no subtree of `x`; `donate` and `may_alias`.
+    """
+    if donate and may_alias:
+        raise ValueError("device_put: donate and may_alias exclude each other")
+    if device is None or not _is_pytree(device):
+        return _all_to(x, device, bool(donate), may_alias)
+    leaves, prefix = tree.tree_flatten(device, is_leaf=_is_place)
+    parts = prefix.flatten_up_to(x)
+    moved = [_all_to(part, place, bool(donate), may_alias) for part, place in zip(parts, leaves, strict=True)]
+    return tree.tree_unflatten(prefix, moved)
+
+
+def _is_place(x: Any) -> bool:
+    return x is None or hasattr(x, "device_set") or hasattr(x, "device_kind") or is_spec(x)
+
+
+def _is_pytree(device: Any) -> bool:
+    return not _is_place(device) and tree.is_tree_node(type(device))
+
+
+def _all_to(x: Any, place: Any, donate: bool, may_alias: bool | None) -> Any:
+    from corejax_xla_backend.transfers import explicit_put
+
+    backend, where = backends.find().backend, None
+    if place is not None:
+        where = as_sharding("device_put: device", place)
+        if not where.device_tuple:
+            raise ValueError(f"device_put: {where} has no devices; its mesh is one of any devices (AbstractMesh)")
+        backend = backends.of_device(where.device_tuple[0])
+        if isinstance(where, SingleDeviceSharding):
+            where = where.device_tuple[0]
 
     def put(leaf: Any) -> Any:
-        return leaf if isinstance(leaf, Tracer) else placed(as_array(leaf), backend, device)
+        if isinstance(leaf, Tracer):
+            return constrain(leaf, where, "device_put") if isinstance(where, Sharding) else leaf
+        array = as_array(leaf)
+        if isinstance(where, Sharding):
+            check_fits("device_put", where, array.shape)
+        to = settled(where, array.ndim) if isinstance(where, Sharding) else where
+        moved = placed(Array(np.array(array), array.aval) if may_alias is False else array, backend, to)
+        if donate and type(leaf) is Array and moved is not leaf:
+            moved.block_until_ready()
+            leaf.delete()
+        return moved
 
-    return tree.tree_map(put, x)
+    with explicit_put():
+        return tree.tree_map(put, x)
 
 
 def device_get(x: Any) -> Any:
-    """Arrays (in a pytree) as NumPy arrays on the host."""
-    return tree.tree_map(lambda leaf: np.asarray(leaf) if type(leaf) is Array else leaf, x)
+    """Arrays (in a pytree) as NumPy arrays on the host; keys, which are no numbers, as they are."""
+    for leaf in tree.tree_leaves(x):
+        if type(leaf) is Array:
+            leaf.copy_to_host_async()
+
+    def fetched(leaf: Any) -> Any:
+        return np.asarray(leaf) if type(leaf) is Array and not dtypes.is_extended(leaf.dtype) else leaf
+
+    return tree.tree_map(fetched, x)
+
+
+def copy_to_host_async(x: Any) -> None:
+    """Begin the transfer of all arrays of a pytree to the host."""
+    tree.tree_map(lambda leaf: leaf.copy_to_host_async() if type(leaf) is Array else None, x)
 
 
 def block_until_ready(x: Any) -> Any:
     """Wait until all arrays of a pytree hold their values; returns it."""
+    if type(x) is Array:
+        return x.block_until_ready()
     waiting: dict[Any, list[Any]] = {}
     for leaf in tree.tree_leaves(x):
         if type(leaf) is Array and leaf._host is None:
-            waiting.setdefault(backends.of_buffer(leaf._buf), []).append(leaf._buf)
+            buffer = device_buffer(leaf)
+            waiting.setdefault(backends.of_buffer(buffer), []).append(buffer)
     for backend, buffers in waiting.items():
         backend.block_until_ready(buffers)
     return x
+
+
+def live_arrays(platform: str | None = None) -> list[Array]:
+    """All arrays that somebody holds and that were not deleted: slow, for finding out where memory goes.
+
+    Args:
+        platform: of a platform's devices only ("cpu"); by default of all devices, and on the host.
+    """
+    found = [x for x in gc.get_objects() if type(x) is Array and not x.is_deleted()]
+    if platform is None:
+        return found
+    wanted: Sequence[Any] = devices(platform)
+    return [x for x in found if any(device in wanted for device in x.devices())]

@@ -1,4 +1,4 @@
-"""Applications of `xla_call`, for whoever checks its rules (`corejax verify xla_backend`)."""
+"""Applications of the plugin's primitives, for whoever checks its rules (`corejax verify xla_backend`)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,31 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Example, ShapedArray, stage_closed
+from corejax.extend import Example, ShapedArray, backends, stage_closed, tree
 from corejax_xla_backend._jit.functions import jit
+from corejax_xla_backend.callbacks.host_function import HostFunction, host_function
+from corejax_xla_backend.sharding import SingleDeviceSharding
 
 
 def examples_of(primitive: str) -> list[Example]:
     """Applications of one primitive; none for a name that is not of this plugin."""
-    makers = {"xla_call": _calls, "ffi_call": _kernels, "effectful_ffi_call": _kernels}
+    makers = {
+        "call_exported": _exported,
+        "call_exported_tangent": _tangents,
+        "debug_callback": _debugging,
+        "dim_as_value": _sizes,
+        "effectful_call_exported": _with_effects,
+        "effectful_ffi_call": _kernels,
+        "ffi_call": _kernels,
+        "inspect_sharding": _inspecting,
+        "io_callback": _effectful,
+        "ordered_debug_callback": _debugging,
+        "ordered_io_callback": _ordered,
+        "platform_index": _platform,
+        "pure_callback": _pure,
+        "sharding_constraint": _constraints,
+        "xla_call": _calls,
+    }
     return makers[primitive]() if primitive in makers else []
 
 
@@ -27,6 +45,11 @@ def _calls() -> list[Example]:
 
     equations = [stage_closed(fun, [x, x]).jaxpr.eqns[-1] for fun in (product, nested)]
     return [Example(tuple(atom.aval for atom in eqn.invars), eqn.params) for eqn in equations]
+
+
+def _constraints() -> list[Example]:
+    sharding = SingleDeviceSharding(backends.find("xla").backend.default_device())
+    return [Example((np.arange(6, dtype=np.float32).reshape(2, 3) / 4,), {"sharding": sharding})]
 
 
 def _kernels() -> list[Example]:
@@ -44,3 +67,94 @@ def _kernels() -> list[Example]:
         "vmap_method": "sequential",
     }
     return [Example((matrix,), params)]
+
+
+_SKIPPED = {"stablehlo": "StableHLO's interpreter does not call back, and ends its process"}
+_X = ShapedArray((2, 3), np.dtype(np.float32))
+
+
+def _tabulated(x: Any, *, by: Any) -> Any:
+    """Of operands of any type: a program may hold a callback that does not look at theirs."""
+    return {
+        "x": np.float32(by) + np.arange(6, dtype=np.float32).reshape(_X.shape) * (np.asarray(x) > 0).sum(dtype="f4")
+    }
+
+
+def _called(api: str) -> tuple[Any, dict[str, Any]]:
+    operands = (_X, ShapedArray((), np.dtype(np.int32)))
+    types = {"x": _X}
+    callback, _, out_types = host_function(api, _tabulated, types, (np.zeros(_X.shape, _X.dtype),), {"by": np.int32(1)})
+    return operands, {"callback": callback, "out_types": out_types}
+
+
+def _pure() -> list[Example]:
+    operands, params = _called("pure_callback")
+    methods = ("sequential", "sequential_unrolled")
+    return [Example(operands, {**params, "vmap_method": method}, skip=_SKIPPED) for method in methods]
+
+
+def _effectful() -> list[Example]:
+    return [Example(*_called("io_callback"), skip=_SKIPPED)]
+
+
+def _ordered() -> list[Example]:
+    batching = (
+        "weak_results programs repeatable untouched vmap nested_vmap indices zero_size effects pairs triples cost"
+    )
+    return [Example(*_called("io_callback"), skip=_SKIPPED | dict.fromkeys(batching.split(), "it refuses batches"))]
+
+
+def _debugging() -> list[Example]:
+    callback, _, _ = host_function("debug.callback", _tabulated, None, (np.zeros(_X.shape, _X.dtype),), {"by": 1})
+    operands = (_X, ShapedArray((), np.dtype(np.int32)))
+    return [
+        Example(operands, {"callback": HostFunction("debug.callback", _tabulated, callback.in_tree)}, skip=_SKIPPED)
+    ]
+
+
+def _inspecting() -> list[Example]:
+    structure = tree.tree_structure(((0,), {}))
+    return [Example((_X,), {"callback": HostFunction("debug.callback", repr, structure)}, skip=_SKIPPED)]
+
+
+_SYMBOL = "a size that is a symbol has no value before a call gives it one"
+_EVALUATING = ("types", "values", "pure", "repeatable", "partial_eval", "splits", "xla", "pairs", "cost")
+
+_OPAQUE = {"text": "an exported function does not print as text that parses"}
+
+
+def _function() -> Any:
+    """An exported function with a result that has no derivative."""
+    from corejax_xla_backend.export.exporting import export
+
+    x = ShapedArray((3,), np.dtype(np.float32))
+    return export(jit(lambda a, b: (a * a * b * b * b, b > a)))(x, x)
+
+
+def _exported() -> list[Example]:
+    exported = _function()
+    return [Example(exported.in_avals, {"exported": exported}, skip=_OPAQUE)]
+
+
+def _with_effects() -> list[Example]:
+    """The same program, said to have an effect."""
+    exported = _function()
+    exported.unordered_effects = ("example",)
+    return [Example(exported.in_avals, {"exported": exported}, skip=_OPAQUE)]
+
+
+def _tangents() -> list[Example]:
+    exported = _function()
+    a, b = exported.in_avals
+    return [Example((a, b, b), {"exported": exported, "nonzero": (False, True)}, skip=_OPAQUE)]
+
+
+def _sizes() -> list[Example]:
+    from corejax_xla_backend.export.shapes import symbolic_shape
+
+    (size,) = symbolic_shape("2*b + 1")
+    return [Example((), {"dim": size, "dtype": np.dtype(np.int32)}, skip=_OPAQUE | dict.fromkeys(_EVALUATING, _SYMBOL))]
+
+
+def _platform() -> list[Example]:
+    return [Example((), {"platforms": ("cuda",), "has_default": True})]

@@ -8,32 +8,54 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from corejax.extend import (
+    DEFAULT_OPTIONS,
     Array,
     Backend,
     BackendError,
     ClosedJaxpr,
+    CompileOptions,
     Executable,
     Jaxpr,
     ShapedArray,
+    Target,
     backends,
     buffer_of,
     clears_cache,
     config,
     observe,
+    physical_program,
     subjaxprs,
 )
 from corejax_xla_backend._live import LiveSet
+from corejax_xla_backend._log import tell, watched_by_anybody
+from corejax_xla_backend._several_devices import place_program
 
 _programs: LiveSet[ClosedJaxpr] = LiveSet()  # those with an executable in their memo
 
 
-def compiled(closed: ClosedJaxpr, name: str, backend: Backend, platform: str | None) -> Executable:
+def compiled(
+    closed: ClosedJaxpr, name: str, target: Target, options: CompileOptions = DEFAULT_OPTIONS, device: Any = None
+) -> Executable:
     """The program's executable; compiled at the first call, by one thread while others that ask for it wait.
 
+    Args:
+        closed: the program.
+        name: the function's.
+        target: the backend, and the platform.
+        options: what to tell it.
+        device: where to run, if they do not say it: where the arguments are; by default the backend's default device.
+
     Raises:
-        BackendError: the backend lacks a dtype of the program's.
+        BackendError: the backend lacks a dtype of the program's, or an option.
     """
-    key = ("executable", backend, platform, config.rule_overrides)  # which rules it was translated by
+    backend, platform = target
+    if options.device is not None:
+        device = options.device
+    elif options.devices:
+        device = options.devices[0]
+    elif device is None:
+        device = backend.default_device(platform)
+    key = ("executable", backend, device, options, config.rule_overrides)  # which rules it was translated by
     found = closed.memo.get(key)
     if found is None:
         # Reentrant, and of one program only: rules that run meanwhile may compile, and wait for threads that compile.
@@ -41,7 +63,7 @@ def compiled(closed: ClosedJaxpr, name: str, backend: Backend, platform: str | N
             try:
                 found = closed.memo.get(key)
                 if found is None:
-                    found = closed.memo[key] = _compile(closed, name, backend, platform)
+                    found = closed.memo[key] = _compile(closed, name, target, options, device)
                     _programs.add(closed)
             finally:
                 closed.memo.pop(("compiling", *key), None)
@@ -56,20 +78,58 @@ def run(
     return [Array(buffer, aval) for buffer, aval in zip(outs, out_avals, strict=True)]
 
 
-def execute(closed: ClosedJaxpr, args: Sequence[Array], name: str, backend: str | None) -> list[Array]:
+def execute(
+    closed: ClosedJaxpr,
+    args: Sequence[Array],
+    name: str,
+    backend: str | None,
+    options: CompileOptions = DEFAULT_OPTIONS,
+) -> list[Array]:
     """Compile a program if need be, and run it: by the backend of the program around it, if one runs."""
-    found, platform = backends.inside(backend)
-    return run(compiled(closed, name, found, platform), found, args, closed.out_avals)
+    target = backends.inside(backend)
+    chosen = options.device if options.device is not None else next(iter(options.devices), None)
+    if chosen is not None:
+        target = Target(backends.of_device(chosen), chosen.platform)
+    options, device = place_program(closed, name, target.backend, options, args)
+    return run(compiled(closed, name, target, options, device), target.backend, args, closed.out_avals)
 
 
-def _compile(closed: ClosedJaxpr, name: str, backend: Backend, platform: str | None) -> Executable:
+def _compile(closed: ClosedJaxpr, name: str, target: Target, options: CompileOptions, device: Any) -> Executable:
     started = time.perf_counter()
+    backend, platform = target
+    logical, closed = closed, physical_program(closed)
     _check_dtypes(closed, name, backend)
-    executable = backend.compile(closed, name=name, platform=platform)
-    if observe.observed():
-        where = backend.devices(platform)[0].platform
-        _report(closed, name, where, 1000 * (time.perf_counter() - started))
+    if not options.devices and device != backend.default_device(platform):
+        options = options._replace(device=device)
+    executable = backend.compile(closed, name=name, platform=platform, **known_options(options, name, backend))
+    origin = getattr(executable, "origin", "")  # of backends that keep programs
+    report_compilation(logical, name, device.platform, 1000 * (time.perf_counter() - started), origin)
     return executable
+
+
+def known_options(options: CompileOptions, name: str, backend: Backend) -> dict[str, CompileOptions]:
+    """The argument `options` for a backend's `compile` and `lower`, where there is something to say.
+
+    Raises:
+        BackendError: it does not know one of them. (Donation is a hint, which it may pass over.)
+    """
+    known = backend.capabilities.options
+    if "donated" not in known:
+        options = options._replace(donated=())
+    asked = [field for field, value in options._asdict().items() if value]
+    for field in asked:
+        if field not in known:
+            word = {
+                "device": "a device",
+                "binds": "a device",
+                "keep_unused": "keep_unused",
+                "flags": "compiler_options",
+                "devices": "several devices",
+                "in_shardings": "several devices",
+                "out_shardings": "several devices",
+            }[field]
+            raise BackendError(f"jit of {name}: backend {backend.name!r} takes no choice of {word}")
+    return {"options": options} if asked else {}
 
 
 def _check_dtypes(closed: ClosedJaxpr, name: str, backend: Backend) -> None:
@@ -91,12 +151,14 @@ def _avals(jaxpr: Jaxpr) -> Iterator[ShapedArray]:
             yield from _avals(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner)
 
 
-def _report(closed: ClosedJaxpr, name: str, platform: str, ms: float) -> None:
-    """Tell observers of a compilation."""
+def report_compilation(closed: ClosedJaxpr, name: str, platform: str, ms: float, origin: str) -> None:
+    """Tell observers, and the log, of a compilation."""
+    if not watched_by_anybody():
+        return
     elsewhere = any(_is_executable(key) for key in closed.memo)
     why = f"first run on platform {platform!r}" if elsewhere else "first run of this program"
     facts = {"platform": platform, "equations": len(closed.jaxpr.eqns)}
-    observe.notify(observe.Event("compile", name, (why,), ms, facts))
+    tell(observe.Event("compile", name, (why, origin) if origin else (why,), ms, facts))
 
 
 @clears_cache

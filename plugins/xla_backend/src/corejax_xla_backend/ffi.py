@@ -8,6 +8,7 @@ it a name, and then either a translation rule of your own calls it (`ctx.custom_
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,12 +20,10 @@ from corejax.extend import (
     abstract_eval_rules,
     as_array,
     get_aval,
-    move_batch_axis,
-    structural,
-    unmapped_aval,
     vmap_rules,
     xla_translations,
 )
+from corejax_xla_backend._vmap_methods import all_at_once, one_by_one
 
 _DOC = (
     "Call a kernel that is registered with XLA's foreign function interface. "
@@ -171,26 +170,13 @@ def _vmap(
             f"give it vmap_method, one of {VMAP_METHODS[1:]}"
         )
     if vmap_method == "sequential":
-        mapped = [move_batch_axis(axis_size, d, 0, x) for x, d in zip(vals, dims, strict=True) if d is not None]
+        one = functools.partial(primitive.bind, in_types=in_types, out_types=out_types, **params)
+        return one_by_one(one, axis_size, vals, dims, out_types)
 
-        def one(*elements: Any) -> list[Any]:
-            rest = iter(elements)
-            args = [x if d is None else next(rest) for x, d in zip(vals, dims, strict=True)]
-            return list(primitive.bind(*args, in_types=in_types, out_types=out_types, **params))
+    def bind(*operands: Any, out_types: tuple[ShapedArray, ...]) -> list[Any]:
+        return list(primitive.bind(*operands, in_types=_types(operands), out_types=out_types, **params))
 
-        if axis_size == 0:
-            outs = [structural.zeros(unmapped_aval(0, 0, aval)) for aval in out_types]
-        else:
-            outs = list(structural.loop(one, axis_size, mapped))
-        return outs, [0] * len(outs)
-    size = 1 if vmap_method == "expand_dims" else axis_size
-    leading = [
-        structural.broadcast_axis(x, size, 0) if d is None else move_batch_axis(axis_size, d, 0, x)
-        for x, d in zip(vals, dims, strict=True)
-    ]
-    batched = tuple(unmapped_aval(axis_size, 0, aval) for aval in out_types)
-    outs = list(primitive.bind(*leading, in_types=_types(leading), out_types=batched, **params))
-    return outs, [0] * len(outs)
+    return all_at_once(bind, axis_size, vals, dims, out_types, vmap_method)
 
 
 def _translation(

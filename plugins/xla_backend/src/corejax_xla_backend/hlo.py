@@ -1,15 +1,17 @@
-"""Public: what a translation means, for those who write and check translation rules."""
+"""Public: what a translation means, and calls of LAPACK, for those who write and check translation rules."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from corejax.extend import tree
+from corejax.extend import ShapedArray, TranslationContext, TranslationValue, tree
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._jit.stages import Lowered
+from corejax_xla_backend._lowering.custom_calls import attributes_of
 
 
 def reference_eval(lowered: Lowered, *args: Any) -> list[np.ndarray[Any, Any]]:
@@ -45,3 +47,37 @@ def program_and_operands(lowered: Lowered, *args: Any) -> tuple[str, list[np.nda
 def interpret(program: str, operands: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
     """As `reference_eval`, of what `program_and_operands` gives; for a process that may end."""
     return _jaxlib.reference_eval(program, list(operands))  # type: ignore[no-any-return]
+
+
+def lapack_call(
+    ctx: TranslationContext,
+    target: str,
+    *operands: TranslationValue,
+    out: Sequence[ShapedArray],
+    attributes: Mapping[str, Any] | None = None,
+    in_place: Sequence[tuple[int, int]] = (),
+) -> list[Any]:
+    """Append a call of one of the LAPACK kernels that come with jaxlib, on CPUs.
+
+    Args:
+        ctx: the builder of a translation rule, for the platform `"cpu"`.
+        target: the kernel, `"lapack_spotrf_ffi"`.
+        operands: of them, and of results, those with the most axes are matrices, which the kernel takes in Fortran's
+            order; the others are vectors and scalars of the same batch axes.
+        out: types of the results.
+        attributes: what it is given besides; characters are `np.uint8(ord("L"))`, integers `np.int32`.
+        in_place: pairs of an operand and the result that takes its memory.
+
+    Returns:
+        The results.
+    """
+    _register_lapack()
+    avals = [v.aval for v in operands]
+    ndim = max(a.ndim for a in (*avals, *out))
+    attrs = attributes_of(target, avals, out, attributes or {}, False, ndim, in_place)
+    return ctx.op("custom_call", *operands, out=list(out), attrs=attrs)  # type: ignore[no-any-return]
+
+
+@cache
+def _register_lapack() -> None:
+    _jaxlib.register_lapack()

@@ -2,7 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from corejax.extend import Example, hookimpl
+
+# Module -> what `corejax` has of it.
+_NAMES = {
+    "_jit.functions": "jit xla_computation",
+    "arrays_of_parts": """
+        make_array_from_callback make_array_from_process_local_data make_array_from_single_device_arrays
+    """,
+    "callbacks.barrier": "effects_barrier",
+    "callbacks.io": "io_callback experimental.io_callback",
+    "callbacks.pure": "pure_callback",
+    "_devices": """
+        block_until_ready copy_to_host_async default_backend device_count device_get device_put devices live_arrays
+        local_device_count local_devices process_count process_index process_indices
+    """,
+    "platform_dependent": "lax.platform_dependent lax.platform_index_p",
+    "sharding_constraint": "lax.sharding_constraint_p lax.with_sharding_constraint",
+    "settings": "default_device explain_cache_misses log_compiles",
+    "transfers": """
+        transfer_guard transfer_guard_device_to_device transfer_guard_device_to_host transfer_guard_host_to_device
+    """,
+}
+_ATTRIBUTES = """
+    addressable_data addressable_shards committed global_shards is_fully_addressable is_fully_replicated platform
+    sharding unsafe_buffer_pointer
+"""
 
 
 @hookimpl
@@ -13,8 +41,16 @@ def corejax_declare_api_version() -> int:
 
 @hookimpl
 def corejax_register_primitives() -> None:
-    """Import `xla_call` and `ffi_call` with their rules."""
+    """Import the primitives with their rules."""
+    import corejax_xla_backend.callbacks.debug_callback
+    import corejax_xla_backend.callbacks.inspect_sharding
+    import corejax_xla_backend.callbacks.io
+    import corejax_xla_backend.callbacks.pure
+    import corejax_xla_backend.export.calling
+    import corejax_xla_backend.export.dims
     import corejax_xla_backend.ffi
+    import corejax_xla_backend.platform_dependent
+    import corejax_xla_backend.sharding_constraint
     import corejax_xla_backend.xla_call  # noqa: F401
 
 
@@ -24,29 +60,63 @@ def corejax_register_rules(kind: str) -> None:
     if kind == "xla_translation":
         import corejax_xla_backend._lowering.host_callback
         import corejax_xla_backend._lowering.translations
+        import corejax_xla_backend.callbacks.inspect_sharding_translation
+        import corejax_xla_backend.export.translation
     elif kind == "impl":
         import corejax_xla_backend._compiled_impl  # noqa: F401
 
 
 @hookimpl
 def corejax_export_names() -> dict[str, str]:
-    """`corejax.jit` and what users ask of devices."""
-    names = ("devices", "default_backend", "device_put", "device_get", "block_until_ready")
-    return {"jit": "corejax_xla_backend._jit.functions:jit"} | {
-        name: f"corejax_xla_backend._devices:{name}" for name in names
+    """`corejax.jit`, what users ask of devices, and callbacks."""
+    return {
+        name: f"corejax_xla_backend.{place}:{name.rpartition('.')[2]}"
+        for place, names in _NAMES.items()
+        for name in names.split()
     }
 
 
 @hookimpl
 def corejax_export_namespaces() -> dict[str, str]:
-    """`corejax.ffi`: kernels of other libraries."""
-    return {"ffi": "corejax_xla_backend.ffi"}
+    """Kernels of other libraries (`ffi`), callbacks (`debug`), places, steps of compilation, programs that last."""
+    return {
+        "compilation_cache": "corejax_xla_backend.compilation_cache",
+        "debug": "corejax_xla_backend.callbacks.debug",
+        "distributed": "corejax_xla_backend.distributed",
+        "export": "corejax_xla_backend.export.api",
+        "ffi": "corejax_xla_backend.ffi",
+        "profiler": "corejax_xla_backend.profiler",
+        "sharding": "corejax_xla_backend.sharding",
+        "stages": "corejax_xla_backend.stages",
+    }
+
+
+@hookimpl
+def corejax_provide_array_methods() -> dict[str, str]:
+    """What arrays say of their place."""
+    return dict.fromkeys(_ATTRIBUTES.split(), "corejax_xla_backend._array_attributes:ATTRIBUTES")
+
+
+@hookimpl
+def corejax_declare_settings() -> dict[str, tuple[Any, Callable[[Any], Any]]]:
+    """What `jit` logs, where programs run, and where they are kept."""
+    from corejax_xla_backend.settings import SETTINGS
+
+    return SETTINGS
 
 
 @hookimpl
 def corejax_provide_backends() -> dict[str, str]:
     """`xla`: imported, and jaxlib with it, when something is first compiled."""
     return {"xla": "corejax_xla_backend._xla.backend:XLA"}
+
+
+@hookimpl
+def corejax_add_cli_commands(group: Any) -> None:
+    """`corejax hlo`."""
+    from corejax_xla_backend._command import hlo
+
+    group.add_command(hlo)
 
 
 @hookimpl

@@ -4,23 +4,42 @@ from __future__ import annotations
 
 from typing import Any
 
-from corejax.extend import Array, CallChange, ClosedJaxpr, Primitive, defcall, impl_rules, inlining
+from corejax.extend import (
+    DEFAULT_OPTIONS,
+    Array,
+    CallChange,
+    ClosedJaxpr,
+    CompileOptions,
+    Primitive,
+    defcall,
+    impl_rules,
+    inlining,
+)
 
 xla_call_p = Primitive(
     "xla_call",
     multiple_results=True,
     tags=("higher_order",),
     decomposition=inlining("call_jaxpr"),
-    doc="Call a program that is compiled as one: what `jit` stages. Params: call_jaxpr, name, backend.",
+    doc="Call a program that is compiled as one: what `jit` stages. Params: call_jaxpr, name, backend; or options.",
 )
 
 
 @impl_rules.register(xla_call_p, device=True)
-def xla_call_impl(*args: Array, call_jaxpr: ClosedJaxpr, name: str, backend: str | None) -> list[Array]:
+def xla_call_impl(
+    *args: Array,
+    call_jaxpr: ClosedJaxpr,
+    name: str,
+    backend: str | None,
+    options: CompileOptions = DEFAULT_OPTIONS,
+) -> list[Array]:
     """Compile (once for each program) and run."""
+    from corejax_xla_backend._interpreting import interpret, interpreting
     from corejax_xla_backend._programs import execute
 
-    return execute(call_jaxpr, args, name, backend)
+    if interpreting():
+        return interpret(call_jaxpr, args)
+    return execute(call_jaxpr, args, name, backend, options)
 
 
 def _renamed(change: CallChange, params: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 from corejax.extend import ShapedArray, Tracer, api_boundary, as_array, dtypes, get_aval, host_value, leaf_names, tree
 from corejax_control_flow.branches import cond_partial_eval as cond_partial_eval  # the rest of the primitive's rules
 from corejax_control_flow.branches.cond_rules import cond_p
+from corejax_control_flow.programs.in_python import in_python, known, results
 from corejax_control_flow.programs.messages import place, shown, structural_difference
 from corejax_control_flow.programs.rewriting import appended
 from corejax_control_flow.programs.tracing import Traced, flatten_operands, result_type, trace, with_common_consts
@@ -187,6 +188,8 @@ def _clamped_index(index: Any, count: int) -> Any:
 
 
 def _choose(transform: str, index: Any, funs: Sequence[Any], names: Sequence[str], operands: tuple[Any, ...]) -> Any:
+    if in_python() and (chosen := known(index)) is not None:
+        return results(funs[int(chosen)](*operands))
     leaves, in_tree = flatten_operands(transform, funs[0], operands)
     avals = [get_aval(x) for x in leaves]
     traced = [trace(transform, fun, in_tree, avals) for fun in funs]

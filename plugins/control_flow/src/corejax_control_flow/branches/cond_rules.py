@@ -9,6 +9,7 @@ agree in shape and dtype. An output is weakly typed where it is in every branch.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ from corejax.extend import (
     dce_jaxpr,
     dce_rules,
     eval_jaxpr_on_host,
+    for_each_element,
     get_aval,
     impl_rules,
     inline_closed,
@@ -41,7 +43,7 @@ from corejax.extend import (
     vmap_rules,
 )
 from corejax_control_flow.programs.messages import shown_types
-from corejax_control_flow.programs.rewriting import either, refuse_effects, with_outputs
+from corejax_control_flow.programs.rewriting import either, refuse_effects, tells_a_debugger, with_outputs
 from corejax_control_flow.programs.weak_types import same_but_weak_type
 
 Branches = tuple[ClosedJaxpr, ...]
@@ -108,9 +110,13 @@ def cond_jvp(primals: Any, tangents: Any, *, branches: Branches, linear: Linear)
 
 @vmap_rules.register(cond_p)
 def cond_vmap(axis_size: int, vals: Any, dims: Any, *, branches: Branches, linear: Linear) -> Any:
-    """One conditional between the batched branches. With a batched index all of them run."""
+    """One conditional between the batched branches. With a batched index all of them run, unless a debugger is told."""
     index, *operands = vals
     index_dim, *dims_in = dims
+    if index_dim is not None and tells_a_debugger(branches):
+        bind = functools.partial(cond_p.bind, branches=branches, linear=linear)
+        outs = for_each_element(bind, axis_size, vals, dims)
+        return outs, [0] * len(outs)
     if index_dim is not None:
         return _select_outputs(axis_size, index, operands, dims_in, branches)
     batched = either(*([d is not None for d in batch_jaxpr(b, axis_size, dims_in)[1]] for b in branches))

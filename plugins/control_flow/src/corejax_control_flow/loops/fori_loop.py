@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import (
+    Array,
     Jaxpr,
     ShapedArray,
     Tracer,
@@ -25,6 +26,7 @@ from corejax_control_flow.loops._carries import carry_fixed_point, check_leaves,
 from corejax_control_flow.loops.progress import Progress, as_progress_bar
 from corejax_control_flow.loops.scan import checked_unroll, scan_traced
 from corejax_control_flow.loops.while_loop import while_traced
+from corejax_control_flow.programs.in_python import in_python, known, results
 from corejax_control_flow.programs.messages import shown
 from corejax_control_flow.programs.tracing import Traced, trace
 from corejax_control_flow.programs.weak_types import convert
@@ -73,6 +75,10 @@ def fori_loop(
     function_or_raise("fori_loop", "body_fun is a function (i, val) -> val", body_fun)
     lower, upper, index = _bounds(body_fun, lower, upper)
     init, init_tree = check_leaves("fori_loop", body_fun, init_val, "init_val")
+    if in_python() and not {type(None)} & {type(known(lower)), type(known(upper))}:
+        for i in range(int(known(lower)), int(known(upper))):
+            init_val = body_fun(Array(np.asarray(i, index.dtype), index), init_val)
+        return results(init_val)
     bar = as_progress_bar("fori_loop", progress)
     in_tree = tree.treedef_tuple([tree.tree_structure(0), init_tree])
     init, body = carry_fixed_point(

@@ -25,6 +25,7 @@ from corejax_control_flow.loops import scan_transpose as scan_transpose
 from corejax_control_flow.loops._carries import as_results, carry_fixed_point, check_leaves, unchanged, without_carries
 from corejax_control_flow.loops.progress import Progress, ProgressBar, as_progress_bar, counted, first_count
 from corejax_control_flow.loops.scan_rules import scan_p
+from corejax_control_flow.programs.in_python import in_python, scan_in_python
 from corejax_control_flow.programs.messages import place, shown
 from corejax_control_flow.programs.tracing import Traced, result_type, trace
 
@@ -80,6 +81,9 @@ def scan(
     x_leaves, x_tree = check_leaves("scan", f, xs, "xs")
     length = _checked_length(f, x_leaves, x_tree, length)
     unroll = checked_unroll("scan", unroll, length)
+    if in_python() and length:
+        indices = range(length - 1, -1, -1) if reverse else range(length)
+        return scan_in_python(f, init, x_leaves, x_tree, indices)
     bar = as_progress_bar("scan", progress)
     x_avals = [mapped_aval(get_aval(x), 0) for x in x_leaves]
     in_tree = tree.treedef_tuple([init_tree, x_tree])

@@ -31,6 +31,7 @@ from corejax_control_flow.loops._carries import (
 )
 from corejax_control_flow.loops.progress import COUNT, Progress, ProgressBar, as_progress_bar, counted, first_count
 from corejax_control_flow.loops.while_rules import while_p, with_more_arguments
+from corejax_control_flow.programs.in_python import in_python, while_in_python
 from corejax_control_flow.programs.messages import place
 from corejax_control_flow.programs.rewriting import rearranged, without_effects
 from corejax_control_flow.programs.tracing import Traced, result_type, trace
@@ -76,6 +77,11 @@ def while_loop(
     function_or_raise("while_loop", "cond_fun is a function val -> bool", cond_fun)
     function_or_raise("while_loop", "body_fun is a function val -> val", body_fun)
     init, init_tree = check_leaves("while_loop", body_fun, init_val, "init_val")
+    if in_python():
+        ended, init_val = while_in_python(cond_fun, body_fun, init_val)
+        if ended:
+            return init_val
+        init, init_tree = check_leaves("while_loop", body_fun, init_val, "init_val")
     bar = as_progress_bar("while_loop", progress)
     in_tree = tree.treedef_tuple([init_tree])
     init, body = carry_fixed_point(

@@ -9,6 +9,7 @@ in weak type only. The rules of partial evaluation, transposition and dead code 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ from corejax.extend import (
     batch_jaxpr,
     eval_jaxpr_on_host,
     fixpoint,
+    for_each_element,
     get_aval,
     impl_rules,
     inline_closed,
@@ -43,7 +45,7 @@ from corejax.extend import (
     vmap_rules,
 )
 from corejax_control_flow.programs.messages import shown_types
-from corejax_control_flow.programs.rewriting import rearranged, refuse_effects
+from corejax_control_flow.programs.rewriting import rearranged, refuse_effects, tells_a_debugger
 from corejax_control_flow.programs.weak_types import same_but_weak_type
 
 while_p = Primitive(
@@ -192,6 +194,7 @@ def with_more_arguments(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> Cl
 def while_vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> Any:
     """One loop of the batched body. Elements that end at different times make every carry a batch."""
     num_consts = params["cond_nconsts"] + params["body_nconsts"]
+    given = vals, dims, params
     vals = [x if d is None else move_batch_axis(axis_size, d, 0, x) for x, d in zip(vals, dims, strict=True)]
     avals = [mapped_aval(get_aval(x), None if d is None else 0) for x, d in zip(vals, dims, strict=True)]
     gone, operands, params = unchanging(vals, avals, **params)
@@ -208,6 +211,9 @@ def while_vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> Any:
         return [pred_dim is not None or d is not None for d in dims_out], (body, cond, pred_dim)
 
     batched, (body, cond, pred_dim) = fixpoint(over_batch, [d is not None for d in rest_dims])
+    if pred_dim is not None and tells_a_debugger([body, cond]):
+        outs = for_each_element(functools.partial(while_p.bind, **given[2]), axis_size, *given[:2])
+        return outs, [0] * len(outs)
     if pred_dim is not None:
         refuse_effects(
             [body, cond],

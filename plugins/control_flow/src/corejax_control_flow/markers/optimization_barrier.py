@@ -14,6 +14,7 @@ from corejax.extend import (
     check_arguments,
     jvp_rules,
     leaf_names,
+    physical_rules,
     transpose_rules,
     tree,
     vmap_rules,
@@ -56,6 +57,7 @@ optimization_barrier_p = Primitive(
     decomposition=lambda *xs: list(xs),
     doc="Its operands, which the compiler moves nothing across.",
 )
+physical_rules.register(optimization_barrier_p, lambda avals, *numbers: optimization_barrier_p.bind(*numbers))
 
 
 @jvp_rules.register(optimization_barrier_p, symbolic_zeros=True)

@@ -90,7 +90,19 @@ def depends(jaxpr: Jaxpr, inputs: Flags) -> list[bool]:
     return [v in touched for v in jaxpr.outvars]
 
 
-HARMLESS = frozenset({"progress"})  # effects that may happen twice: they change no result
+# Effects that may happen twice, and where nothing should: they change no result.
+HARMLESS = frozenset({"progress", "debug_check"})
+DEBUG = frozenset({"debug", "ordered:debug"})  # effects that only look at values
+
+
+def tells_a_debugger(programs: Sequence[ClosedJaxpr]) -> bool:
+    """Whether the effects of programs are those of `debug.callback` and its kin, and harmless ones.
+
+    Over a mapped predicate `cond` runs every branch, and `while_loop` goes on until the last element ends. A debugger
+    would be told of branches that are not taken, and of what comes after the end.
+    """
+    effects = frozenset().union(*(p.effects for p in programs)) - HARMLESS
+    return bool(effects) and effects <= DEBUG
 
 
 def refuse_effects(programs: Sequence[ClosedJaxpr], message: str) -> None:
@@ -101,7 +113,7 @@ def refuse_effects(programs: Sequence[ClosedJaxpr], message: str) -> None:
         message: what to say, with `{}` in the place of the effects.
 
     Raises:
-        NotImplementedError: there are effects other than a progress bar's.
+        NotImplementedError: there are effects that are not harmless.
     """
     effects = frozenset().union(*(p.effects for p in programs)) - HARMLESS
     if effects:

@@ -18,6 +18,9 @@ def cond_translation(
     out = joined_out_avals(branches)
     if not out and not any(branch.effects for branch in branches):
         return []
+    known = getattr(index, "known", None)
+    if known is not None:  # of `platform_dependent`: the other branches may have no translation here
+        return ctx.inline(branches[min(max(int(known), 0), len(branches) - 1)], operands)  # type: ignore[no-any-return]
     regions = [ctx.region((), lambda inner, b=branch: inner.inline(b, operands)) for branch in branches]
     first = ctx.op("maximum", index, ctx.full(in_avals[0], 0), out=in_avals[0])
     return ctx.op("case", first, out=out, regions=regions)  # type: ignore[no-any-return]

@@ -22,9 +22,28 @@ def while_translation(
 ) -> list[Any]:
     """`while`, whose regions see the constants around them."""
     cond_consts, body_consts, carry = split_list(in_vals, [cond_nconsts, body_nconsts])
+    if any(effect.startswith("ordered:") for effect in cond_jaxpr.effects):
+        return _deciding_before(ctx, carry, (cond_jaxpr, cond_consts), (body_jaxpr, body_consts))
     avals = [x.aval for x in carry]
     regions = [
         ctx.region(avals, lambda inner, *values: inner.inline(cond_jaxpr, [*cond_consts, *values])),
         ctx.region(avals, lambda inner, *values: inner.inline(body_jaxpr, [*body_consts, *values])),
     ]
     return ctx.op("while", *carry, out=avals, regions=regions)  # type: ignore[no-any-return]
+
+
+def _deciding_before(ctx: Any, carry: list[Any], cond: Any, body: Any) -> list[Any]:
+    """A loop that carries whether there is one more iteration: in the condition's region effects have no order."""
+
+    def decided(inner: Any, values: Sequence[Any]) -> list[Any]:
+        program, consts = cond
+        return [*inner.inline(program, [*consts, *values]), *values]
+
+    def step(inner: Any, going: Any, *values: Any) -> list[Any]:
+        program, consts = body
+        return decided(inner, inner.inline(program, [*consts, *values]))
+
+    state = decided(ctx, carry)
+    avals = [x.aval for x in state]
+    regions = [ctx.region(avals, lambda inner, going, *_: going), ctx.region(avals, step)]
+    return ctx.op("while", *state, out=avals, regions=regions)[1:]  # type: ignore[no-any-return]

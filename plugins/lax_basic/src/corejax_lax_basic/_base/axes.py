@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from corejax.extend import Tracer, called_function
+from corejax.extend import Tracer, as_dim, called_function
 
 Ints = tuple[int, ...]
 
@@ -28,7 +27,7 @@ def integer(value: Any, what: str = "argument") -> int:
         TypeError: it is not one; names `what` with the function. For a traced value, says where it comes from.
     """
     try:
-        return operator.index(value)
+        return as_dim(value)  # type: ignore[no-any-return]
     except (TypeError, ValueError) as error:
         if isinstance(value, Tracer) and isinstance(error, TypeError):
             error.add_note(f"{_named(what)} is a static integer.")
@@ -62,14 +61,14 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
     sizes = shape if isinstance(shape, tuple | list) else None
     if sizes is None:
         try:
-            sizes = [operator.index(shape)]
+            sizes = [as_dim(shape)]
         except TypeError:
             axes = getattr(shape, "ndim", hasattr(shape, "__iter__"))
             if isinstance(shape, Tracer | str | dict | set) or not axes:
                 raise _invalid_shape(shape) from None
             sizes = list(shape)
     try:
-        return tuple(operator.index(d) for d in sizes)
+        return tuple(as_dim(d) for d in sizes)
     except (TypeError, ValueError):
         raise _invalid_shape(shape) from None
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, ShapedArray, Tracer, called_function, dtypes
+from corejax.extend import Array, ShapedArray, SymbolicDim, Tracer, called_function, dtypes, structural
 
-__all__ = ["is_python_scalar", "make_scalar"]
+__all__ = ["fill_scalar", "is_python_scalar", "make_scalar"]
 
 PYTHON_SCALARS = frozenset({bool, int, float, complex})
 
@@ -35,6 +35,8 @@ def scalar_maker(dtype: np.dtype[Any], weak: bool = False) -> Callable[[Any], Ar
     found = _makers.get((dtype, weak))
     if found is not None:
         return found
+    if dtypes.is_extended(dtype):
+        raise dtypes.no_numbers(dtype, called_function() or "full")
     aval = ShapedArray((), dtype, weak)
     limit = float(dtypes.finfo(dtype).max) if dtypes.is_float(dtype) else 0.0
 
@@ -78,9 +80,23 @@ def _out_of_bounds(value: Any, dtype: np.dtype[Any]) -> Exception:
 
 
 def make_scalar(value: Any, dtype: np.dtype[Any], weak: bool = False) -> Array:
-    """A Python scalar as a rank-0 array.
+    """A Python scalar as a rank-0 array; the size of an axis, too, where that is a symbol.
 
     Raises:
         OverflowError: an integer that the dtype does not hold.
     """
+    if isinstance(value, SymbolicDim):
+        return structural.astype(value.__corejax_array__(), dtype)  # type: ignore[no-any-return]
     return scalar_maker(dtype, weak)(value)
+
+
+def fill_scalar(value: Any, dtype: np.dtype[Any], weak: bool = False) -> Array:
+    """As `make_scalar`, for who makes an array: 0 is an element of extended dtypes too, that of numbers 0.
+
+    Raises:
+        OverflowError: an integer that the dtype does not hold.
+        TypeError: another number where elements are none.
+    """
+    if dtypes.is_extended(dtype) and type(value) is int and value == 0:
+        return Array(np.zeros((), dtype), ShapedArray((), dtype))
+    return make_scalar(value, dtype, weak)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Tracer, as_array, dtypes
+from corejax.extend import SymbolicDim, Tracer, as_array, as_dim, dtypes
 from corejax_lax_basic._base.scalars import is_array, make_scalar
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise.arithmetic import add_p
@@ -139,7 +139,7 @@ def _static_part(x: Any, entries: list[Any]) -> Any:
         starts.append(start)
         limits.append(limit)
         strides.append(step)
-    if any(starts) or tuple(limits) != shape or any(s != 1 for s in strides):
+    if any(start != 0 for start in starts) or tuple(limits) != shape or any(s != 1 for s in strides):
         steps = tuple(strides) if any(s != 1 for s in strides) else None
         x = slice_p.bind(x, start_indices=tuple(starts), limit_indices=tuple(limits), strides=steps)
     return rev_p.bind(x, dimensions=tuple(reversed_axes)) if reversed_axes else x
@@ -153,6 +153,8 @@ def forward(entry: slice, size: int) -> tuple[int, int, int]:
                 f"the bounds of a slice are static, so that its size is known: got {entry}.\n{bound.origin()}\n"
                 "Use lax.dynamic_slice for a block of static size at a start that is data."
             )
+    if isinstance(size, SymbolicDim):
+        return _forward_in_symbol(entry, size)
     try:
         start, stop, step = entry.indices(size)
     except (TypeError, ValueError) as error:
@@ -162,6 +164,22 @@ def forward(entry: slice, size: int) -> tuple[int, int, int]:
         return 0, 0, 1
     last = start + (count - 1) * step
     return (start, last + 1, step) if step > 0 else (last, start + 1, step)
+
+
+def _forward_in_symbol(entry: slice, size: Any) -> tuple[Any, Any, int]:
+    """As `forward`, along an axis whose size is a symbol; comparisons that it does not decide raise."""
+    if entry.step == -1 and entry.start is None and entry.stop is None:
+        return 0, size, -1
+    if entry.step not in (None, 1):
+        raise IndexError(f"along an axis of size {size!r}, which is not known yet, slices have step 1: got {entry}")
+
+    def within(bound: Any) -> Any:
+        bound = size + bound if bound < 0 else bound
+        return 0 if bound <= 0 else bound if size >= bound else size
+
+    start = 0 if entry.start is None else within(as_dim(entry.start))
+    stop = size if entry.stop is None else within(as_dim(entry.stop))
+    return (start, stop, 1) if start < stop else (0, 0, 1)
 
 
 def _dynamic_part(x: Any, indices: Mapping[int, Any]) -> Any:
@@ -188,7 +206,7 @@ def common_index_dtype(indices: list[Any], shape: tuple[int, ...]) -> np.dtype[A
     if wide:
         return wide[0]
     unsigned = any(dtypes.is_unsigned(i.aval.dtype) and i.aval.dtype.itemsize == 4 for i in indices)
-    return np.dtype(np.int64 if unsigned or max(shape, default=0) > 2**31 - 1 else np.int32)
+    return np.dtype(np.int64 if unsigned or any(d > 2**31 - 1 for d in shape) else np.int32)
 
 
 def from_front(index: Any, size: int) -> Any:

@@ -149,6 +149,8 @@ def round_(self: Any, decimals: int | None = None, out: None = None) -> Any:
     if dtypes.is_complex(dtype):
         parts = (round_(part(self), decimals) for part in (complex_numbers.real, complex_numbers.imag))
         return complex_numbers.complex(*parts)
+    if dtypes.is_extended(dtype):
+        raise dtypes.no_numbers(dtype, "round")
     if not dtypes.is_float(dtype):
         raise NotImplementedError(f"round is of floating numbers, this array is {self.aval.str_short()}")
     if not decimals:

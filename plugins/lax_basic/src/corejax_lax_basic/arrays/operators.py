@@ -156,7 +156,7 @@ def power(x: Any, y: Any) -> Any:
             f"integers to negative integer powers are not integers: {x.aval.str_short()} ** {y}; "
             "convert the base to a floating dtype first"
         )
-    return as_array(x) if y == 1 else integer_pow_p.bind(x, y=y)
+    return as_array(x) if y == 1 and not dtypes.is_extended(x.aval.dtype) else integer_pow_p.bind(x, y=y)
 
 
 def _power_of_arrays(x: Any, y: Any) -> Any:

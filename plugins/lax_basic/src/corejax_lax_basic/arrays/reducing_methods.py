@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import as_array, dtypes, remembered
+from corejax.extend import SymbolicDim, as_array, dtypes, remembered
 from corejax_lax_basic._base.arguments import refuse_out
 from corejax_lax_basic._base.axes import canonical_axes, canonical_axis
 from corejax_lax_basic._base.scalars import make_scalar
@@ -216,7 +216,8 @@ def _count(x: Any, axis: Axis, keepdims: bool, where: Any, dtype: Any, name: str
     if where is None:
         axes = canonical_axes(axis, x.aval.ndim, f"{name}: axis")
         count = math.prod(x.aval.shape[a] for a in axes)
-        return make_scalar(float(builtins.max(count - less, 0)), dtype)
+        number = builtins.max(count - less, 0)
+        return make_scalar(number if isinstance(number, SymbolicDim) else float(number), dtype)
     counted = convert_element_type(_mask(x, where, name), dtype)
     count = _reduced(counted, reductions.reduce_sum_p, axis, keepdims, name)
     return max_p.bind(count - less, make_scalar(0, dtype)) if less else count

@@ -146,7 +146,7 @@ stop_gradient_p = Primitive(
     "stop_gradient",
     impl=_identity,
     abstract_eval=takes("stop_gradient", 1)(_identity),
-    tags=("elementwise",),
+    tags=("elementwise", "structural"),
     doc="The operand, with derivative zero.",
 )
 defzero(stop_gradient_p)

@@ -7,7 +7,7 @@ from typing import Any
 
 from corejax.extend import as_array, dtypes, get_aval
 from corejax_lax_basic._base.axes import canonical_shape
-from corejax_lax_basic._base.scalars import PYTHON_SCALARS, make_scalar
+from corejax_lax_basic._base.scalars import PYTHON_SCALARS, fill_scalar
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p
 
@@ -32,7 +32,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
     if dtype is None:
         value = as_array(fill_value)
     elif aval is None:
-        value = make_scalar(fill_value, dtypes.canonicalize_dtype(dtype))
+        value = fill_scalar(fill_value, dtypes.canonicalize_dtype(dtype))
     else:
         value = convert_element_type(fill_value, dtype)
     return value if not shape else broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=())
@@ -43,7 +43,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] |
     aval = get_aval(x)
     shape = aval.shape if shape is None else canonical_shape(shape)
     if dtype is None and aval.weak_type and type(fill_value) in PYTHON_SCALARS:
-        value = make_scalar(fill_value, aval.dtype, True)
+        value = fill_scalar(fill_value, aval.dtype, True)
         return value if not shape else broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=())
     return full(shape, fill_value, aval.dtype if dtype is None else dtype)
 

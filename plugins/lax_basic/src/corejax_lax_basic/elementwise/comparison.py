@@ -8,23 +8,61 @@ numbers have equality only. Derivatives are zero. Each function raises TypeError
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from corejax.extend import defzero
+from corejax.extend import ShapedArray, defzero, physical_aval, physical_rules
 from corejax_lax_basic._base.type_rules import ANY, ORDERED, to_bool
 from corejax_lax_basic.elementwise._family import binary
+from corejax_lax_basic.elementwise.logical import and_p, or_p
+from corejax_lax_basic.shape.broadcasting import broadcast_in_dim
+from corejax_lax_basic.shape.rearranging import reshape
+from corejax_lax_basic.shape.slicing import slice_in_dim
 
 __all__: list[str] = []  # rows bring their own names
 
 _any = "`{} y` for each element, as bool; any dtype (StableHLO `compare` {})."
 _ordered = "`{} y` for each element, as bool; boolean, integer or floating-point (StableHLO `compare` {})."
 
+
+def equal_elements(x: Any, y: Any) -> Any:
+    """`numpy.equal`, of keys too."""
+    return np.equal(x, y) if x.dtype.names is None else np.asarray(x == y)
+
+
+def unequal_elements(x: Any, y: Any) -> Any:
+    """`numpy.not_equal`, of keys too."""
+    return np.not_equal(x, y) if x.dtype.names is None else np.asarray(x != y)
+
+
 # Translated by one rule, in which the name is the direction of StableHLO's `compare`.
 # fmt: off
-eq, eq_p = binary("eq", np.equal,         ANY,     None, defzero, _any.format("x ==", "EQ"),     result=to_bool)
-ne, ne_p = binary("ne", np.not_equal,     ANY,     None, defzero, _any.format("x !=", "NE"),     result=to_bool)
+eq, eq_p = binary("eq", equal_elements,   ANY,     None, defzero, _any.format("x ==", "EQ"),     result=to_bool)
+ne, ne_p = binary("ne", unequal_elements, ANY,     None, defzero, _any.format("x !=", "NE"),     result=to_bool)
 lt, lt_p = binary("lt", np.less,          ORDERED, None, defzero, _ordered.format("x <", "LT"),  result=to_bool)
 le, le_p = binary("le", np.less_equal,    ORDERED, None, defzero, _ordered.format("x <=", "LE"), result=to_bool)
 gt, gt_p = binary("gt", np.greater,       ORDERED, None, defzero, _ordered.format("x >", "GT"),  result=to_bool)
 ge, ge_p = binary("ge", np.greater_equal, ORDERED, None, defzero, _ordered.format("x >=", "GE"), result=to_bool)
 # fmt: on
+
+
+def _of_all_numbers(comparison: Any, joined: Any) -> None:
+    """Keys, say, are equal where all numbers are that they are made of."""
+
+    @physical_rules.register(comparison)
+    def rule(avals: tuple[ShapedArray, ...], *operands: Any) -> Any:
+        shape = max((aval.shape for aval in avals), key=len)
+        inner = physical_aval(avals[0]).shape[avals[0].ndim :]
+        axes = [(*range(aval.ndim), *range(len(shape), len(shape) + len(inner))) for aval in avals]
+        x, y = (broadcast_in_dim(v, (*shape, *inner), d) for v, d in zip(operands, axes, strict=True))
+        found = reshape(comparison.bind(x, y), (*shape, -1))
+        parts = [reshape(slice_in_dim(found, i, i + 1, axis=-1), shape) for i in range(found.shape[-1])]
+        out = parts[0]
+        for part in parts[1:]:
+            out = joined.bind(out, part)
+        return out
+
+
+_of_all_numbers(eq_p, and_p)
+_of_all_numbers(ne_p, or_p)

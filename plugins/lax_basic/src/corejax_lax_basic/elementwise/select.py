@@ -81,7 +81,7 @@ def _select_abstract_eval(which: ShapedArray, *cases: ShapedArray) -> ShapedArra
 select_n_p = Primitive(
     "select_n",
     abstract_eval=_select_abstract_eval,
-    tags=("elementwise",),
+    tags=("elementwise", "structural"),
     doc="For each element, the case that the first operand names.",
 )
 impl_rules.register(select_n_p, _select_impl, large=(*REALS, *COMPLEX, *INTEGERS))

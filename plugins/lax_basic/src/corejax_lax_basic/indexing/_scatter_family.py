@@ -110,7 +110,7 @@ def scatter_primitive(
     primitive = Primitive(
         name.replace("_", "-"),
         linear_in=linear_in,
-        tags=("structural",),
+        tags=("structural",) if name == "scatter" else (),
         impl=impl,
         abstract_eval=abstract_eval,
         vmap=vmap,

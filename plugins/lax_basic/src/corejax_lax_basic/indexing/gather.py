@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, dtypes, get_aval, jvp_rules, zero_cotangent
+from corejax.extend import Primitive, ShapedArray, dtypes, from_numbers, get_aval, jvp_rules, zero_cotangent
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import Ints, canonical_axes, canonical_shape, sequence
@@ -119,6 +119,9 @@ def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Any:
 
 def fill_of(dtype: np.dtype[Any], fill_value: Any) -> Any:
     """What a window outside of the operand is filled with, as a NumPy scalar of the dtype."""
+    if dtypes.is_extended(dtype):
+        base, inner = dtypes.element_of(dtype)
+        return from_numbers(np.full(inner, fill_of(base, fill_value)), dtype)
     if fill_value is None:
         if dtypes.is_integer(dtype):
             info = dtypes.iinfo(dtype)

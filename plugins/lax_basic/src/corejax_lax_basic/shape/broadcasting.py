@@ -10,7 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, UndefPrimal, as_array, called_function, deflinear, get_aval
+from corejax.extend import (
+    Primitive,
+    ShapedArray,
+    UndefPrimal,
+    as_array,
+    called_function,
+    clears_cache,
+    deflinear,
+    get_aval,
+)
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_shape, ints
@@ -138,6 +147,9 @@ def _joint_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
             raise ValueError(f"shapes {shown} do not broadcast together: axis {axis} has sizes {sorted(sizes)}")
         out.append(sizes.pop() if sizes else 1)
     return tuple(out)
+
+
+clears_cache(_joint_shape.cache_clear)
 
 
 def broadcast_to(x: Any, shape: Sequence[int]) -> Any:

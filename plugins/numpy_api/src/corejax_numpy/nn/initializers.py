@@ -8,13 +8,25 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from corejax.extend import dtypes
+from corejax.extend import exported as _exported
+from corejax.extend import exported_names as _exported_names
+from corejax.extend import missing_name as _missing_name
 from corejax_numpy import creation as _creation
 
 __all__ = ["Initializer", "constant", "ones", "zeros"]
 
 
+def __getattr__(name: str) -> Any:
+    found = None if name.startswith("_") else _exported(f"nn.initializers.{name}")
+    if found is None:
+        raise _missing_name(f"nn.initializers.{name}")
+    globals()[name] = found
+    return found
+
+
 def __dir__() -> list[str]:
-    return sorted({*__all__, *(n for n in globals() if n.startswith("__"))})
+    exports = _exported_names("nn.initializers")
+    return sorted({*__all__, *exports, *(n for n in globals() if n.startswith("__"))})
 
 
 class Initializer(Protocol):

@@ -7,7 +7,7 @@ from contextlib import suppress
 import numpy as np
 
 from corejax.extend import ShapedArray, abstract_eval_rules, get_aval, impl_rules
-from corejax_testing.arrays import Array, compare
+from corejax_testing.arrays import Array, compare, on_host
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.registry import at_fault, check, place_of
 from corejax_testing.diagnosis import diagnose
@@ -60,7 +60,7 @@ def _check_impl(call: Call) -> None:
             f"impl gives {len(outs)} results, abstract eval {len(avals)}", "impl", _or_abstract_eval(call)
         )
     for i, (value, aval) in enumerate(zip(outs, avals, strict=True)):
-        found = ShapedArray(np.shape(value), np.asarray(value).dtype)
+        found = ShapedArray(np.shape(value), on_host(value).dtype)
         if (found.shape, found.dtype) != (aval.shape, aval.dtype):
             hint = diagnose(value, np.broadcast_to(aval.dtype.type(0), aval.shape))
             if _is_of_the_reference(call, i, found):
@@ -82,7 +82,7 @@ def _is_of_the_reference(call: Call, result: int, found: ShapedArray) -> bool:
         out = call.example.reference(*call.values, **call.params)
     except Exception:  # it need not take these dtypes
         return False
-    value = np.asarray(out[result] if call.primitive.multiple_results else out)
+    value = on_host(out[result] if call.primitive.multiple_results else out)
     return (value.shape, value.dtype) == (found.shape, found.dtype)
 
 

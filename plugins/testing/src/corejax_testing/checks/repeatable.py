@@ -19,7 +19,7 @@ from corejax.extend import (
     vmap_rules,
     xla_translations,
 )
-from corejax_testing.arrays import direction, show
+from corejax_testing.arrays import direction, on_host, show
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.compiled import has_backend
 from corejax_testing.checks.registry import at_fault, check
@@ -101,12 +101,12 @@ def _is_own(registry: Any, call: Call) -> bool:
 
 def _run(kind: str, registry: Any, call: Call, lists: Sequence[list[Any]], apply: Callable[..., Any]) -> None:
     kept = [list(given) for given in lists]
-    numbers = [[None if not hasattr(x, "dtype") else np.array(x) for x in given] for given in lists]
+    numbers = [[None if not hasattr(x, "dtype") else on_host(x).copy() for x in given] for given in lists]
     apply(registry.rule_of(call.primitive).fn, lists)
     for given, before, values in zip(lists, kept, numbers, strict=True):
         if len(given) != len(before) or any(x is not y for x, y in zip(given, before, strict=True)):
             raise CheckFailure(f"the {kind} rule changes a list that it is given", kind, "make a list of your own")
         for x, value in zip(given, values, strict=True):
-            if value is not None and np.asarray(x).tobytes() != value.tobytes():
+            if value is not None and on_host(x).tobytes() != value.tobytes():
                 raise CheckFailure(f"the {kind} rule writes into an array that it is given", kind, "arrays are "
                                    "immutable, also where `np.asarray` shows what is inside")  # fmt: skip

@@ -130,7 +130,7 @@ class Builder:
         for i, (given, shape) in enumerate(zip(example.operands, shapes, strict=True)):
             if isinstance(given, ShapedArray):
                 atoms.append(self.operand(given.update(shape=shape), *example.range_of(i)))
-            elif np.ndim(given) == 0 and self.rng.random() < 0.7:
+            elif np.ndim(given) == 0 and np.asarray(given).dtype.names is None and self.rng.random() < 0.7:
                 atoms.append(scalar_literal(given, get_aval(np.asarray(given))))
             else:
                 atoms.append(self.argument(np.asarray(given)))
@@ -248,6 +248,8 @@ def _to_dtype(source: np.dtype[Any], target: np.dtype[Any]) -> Any:
     lax = corejax.lax
     if source == target:
         return lambda y: y
+    if source.names is not None or target.names is not None:
+        return None  # elements that are not numbers are of their own dtype alone
     if target == np.bool_:
         return (lambda y: lax.gt(y, source.type(0))) if source.kind != "c" else None
     if source.kind == "c" and target.kind != "c":

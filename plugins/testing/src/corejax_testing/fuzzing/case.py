@@ -29,7 +29,7 @@ from corejax.extend import (
     primitives,
     why_not_differentiable,
 )
-from corejax_testing.arrays import Array, epsilon, is_inexact, tolerance, wide
+from corejax_testing.arrays import Array, epsilon, has_tangents, is_inexact, tolerance, wide
 from corejax_testing.calls import host
 from corejax_testing.operands import are_meant, constraints
 from corejax_testing.outcomes import NotApplicable
@@ -134,11 +134,12 @@ def every_eqn(program: ClosedJaxpr | Jaxpr) -> Iterator[JaxprEqn]:
 
 
 def _refused(program: ClosedJaxpr | Jaxpr) -> frozenset[int]:
-    """Positions of the operands on which an operand depends that is declared not differentiable."""
+    """Positions of the operands on which something depends that has no derivatives, as declared or by its dtype."""
     jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
     refused: set[Var] = set()
     for eqn in reversed(jaxpr.eqns):
-        every = not refused.isdisjoint(eqn.outvars) or any(_refused(sub) for sub in nested(eqn.params))
+        scales = any(is_inexact(v.aval.dtype) and not has_tangents(v.aval.dtype) for v in eqn.outvars)
+        every = scales or not refused.isdisjoint(eqn.outvars) or any(_refused(sub) for sub in nested(eqn.params))
         for i, v in enumerate(eqn.invars):
             if isinstance(v, Var) and (every or why_not_differentiable(eqn.primitive, i) is not None):
                 refused.add(v)
@@ -246,14 +247,14 @@ class Case:
         refused = self.program.memo.get("fuzz_refused")
         if refused is None:
             refused = self.program.memo["fuzz_refused"] = _refused(self.program)
-        every = [i for i, a in enumerate(self.program.in_avals) if is_inexact(a.dtype) and i not in refused]
+        every = [i for i, a in enumerate(self.program.in_avals) if has_tangents(a.dtype) and i not in refused]
         some = [i for i in every if self.rng(4, i).random() < 0.7] if self.salt % 2 else every
         return some or every
 
     @property
     def smooth_outs(self) -> list[int]:
         """Positions of the results that have derivatives."""
-        return [i for i, a in enumerate(self.program.out_avals) if is_inexact(a.dtype)]
+        return [i for i, a in enumerate(self.program.out_avals) if has_tangents(a.dtype)]
 
     def rng(self, *key: int) -> np.random.Generator:
         """Random numbers for a purpose, the same each time."""

@@ -92,11 +92,13 @@ def _interpret(text: str, values: tuple[Array, ...]) -> list[Array]:
     import numpy as np
 
     import corejax
-    from corejax.extend import parse_jaxpr
+    from corejax.extend import dtypes, parse_jaxpr
     from corejax_xla_backend import hlo
 
     program: Any = parse_jaxpr(text)
     jaxpr = getattr(program, "jaxpr", program)
+    if any(dtypes.is_extended(v.aval.dtype) for v in (*jaxpr.invars, *jaxpr.outvars)):
+        raise NotImplementedError("keys, whose dtypes do not travel")
     lowered = corejax.jit(lambda *xs: corejax.eval_jaxpr(jaxpr, (), xs)).lower(*values)
     if "stablehlo.custom_call" in lowered.as_text():
         raise NotImplementedError("custom calls")

@@ -19,7 +19,7 @@ from corejax.extend import (
     select_list,
     transpose_rules,
 )
-from corejax_testing.arrays import Array, direction, is_inexact, tolerance, wide
+from corejax_testing.arrays import Array, direction, has_tangents, tolerance, wide
 from corejax_testing.calls import host
 from corejax_testing.finite import inner, magnitude
 from corejax_testing.fuzzing.case import Case, values_of
@@ -71,11 +71,11 @@ def transposed(case: Case) -> None:
     values, asked = values_of(case), False
     for eqn in case.program.eqns:
         rule = transpose_rules.find(eqn.primitive)
-        if rule is None or not all(is_inexact(v.aval.dtype) for v in eqn.outvars):
+        if rule is None or not all(has_tangents(v.aval.dtype) for v in eqn.outvars):
             continue
         operands = [values[v] if isinstance(v, Var) else np.asarray(v.val, v.aval.dtype) for v in eqn.invars]
         for i in eqn.primitive.linear_in or ():
-            if i < len(operands) and is_inexact(operands[i].dtype):
+            if i < len(operands) and has_tangents(operands[i].dtype):
                 _transposed(case, eqn, rule, operands, i)
                 asked = True
     if not asked:

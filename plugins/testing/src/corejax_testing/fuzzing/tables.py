@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Example, Primitive, ShapedArray, examples_of
+from corejax.extend import Example, Primitive, ShapedArray, dtypes, examples_of
 from corejax_testing.arrays import is_inexact
 from corejax_testing.calls import Call
 from corejax_testing.operands import remember
@@ -55,13 +55,17 @@ class Table:
 
 
 def _takes_arrays(primitive: Primitive, example: Example) -> bool:
-    """Whether the operands are arrays of numbers."""
+    """Whether the operands are arrays of numbers, and it has values, the same for a batch as for each element."""
+    if {"values", "vmap"} & set(example.skip):
+        return False
     try:
         call = Call.of(primitive, example, np.random.default_rng(0))
-        call.avals_out  # noqa: B018
+        results = call.avals_out
     except Exception:
         return False
-    return all(x.dtype.kind in "biufcV" for x in call.values)
+    return all(x.dtype.kind in "biufcV" for x in call.values) and not any(
+        dtypes.is_extended(x.dtype) for x in (*call.values, *results)
+    )
 
 
 def _may_vary(example: Example, dtype: np.dtype[Any]) -> bool:

@@ -34,7 +34,22 @@ KINDS = {
     "impl-only": Kind("impl_only", "running_max", "The largest number so far along an axis"),
 }
 # corejax's own distributions, behind the `corejax-`.
-_OURS = ("control-flow", "explain", "lax-basic", "numpy", "testing", "xla-backend")
+_OURS = (
+    "checkify",
+    "control-flow",
+    "explain",
+    "fft",
+    "jet",
+    "lax-basic",
+    "libraries",
+    "linalg",
+    "numpy",
+    "parallel",
+    "random",
+    "scipy",
+    "testing",
+    "xla-backend",
+)
 _MODULES = ("plugin", "examples", "translations")  # the others of the package
 
 # Option -> SPDX expression.

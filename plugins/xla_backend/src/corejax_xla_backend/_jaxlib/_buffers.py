@@ -16,6 +16,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from corejax.extend import BackendError
+
 from . import _client, _exit
 from ._client import Device, default_device, device_list, device_sharding
 from ._probe import core, xla_client
@@ -87,6 +89,11 @@ def put(
     except RuntimeError as error:
         if "NumPy dtype" in str(error):
             raise TypeError(f"values of dtype {value.dtype} cannot be put on a device.") from error
+        if "Disallowed" in str(error):
+            raise BackendError(
+                f"a transfer_guard refuses to put an array of shape {value.shape} and dtype {value.dtype} on {target}; "
+                "put it there before, corejax.device_put(x), or outside of the guard"
+            ) from None
         if is_out_of_memory(error):
             what = f"an array of shape {value.shape} and dtype {value.dtype} ({value.nbytes} bytes)"
             raise MemoryError(f"{what} cannot be put on {target}: {error}") from None
@@ -98,12 +105,14 @@ def is_out_of_memory(error: Exception) -> bool:
     return str(error).startswith("RESOURCE_EXHAUSTED")
 
 
-def copy_to(buffer: Buffer, device: Device, *, always_copy: bool = False) -> Buffer:
+def copy_to(buffer: Buffer, device: Device, *, always_copy: bool = False, committed: bool = False) -> Buffer:
     """The same values on another device (or the same buffer's memory where it is there already)."""
     semantics = core.ArrayCopySemantics.ALWAYS_COPY if always_copy else core.ArrayCopySemantics.REUSE_INPUT
-    return core.batched_copy_array_to_devices_with_sharding(
-        [buffer], [device_list(device)], [device_sharding(device)], [semantics]
-    )[0]
+    sharding = device_sharding(device)
+    moved = core.batched_copy_array_to_devices_with_sharding([buffer], [device_list(device)], [sharding], [semantics])[
+        0
+    ]
+    return Buffer(buffer.aval, sharding, [moved], True, _skip_checks=True) if committed else moved
 
 
 def start_copy_to_host(buffer: Buffer) -> None:
@@ -135,9 +144,15 @@ def block_until_ready(buffers: Sequence[Buffer]) -> None:
         _exit.busy.discard(thread)
 
 
-def device_of(buffer: Buffer) -> Device:
-    """The device of a buffer that lives on one."""
-    return buffer._sharding._device
+def device_of(buffer: Buffer) -> Any:
+    """The device of a buffer that lives on one; of others what says where their parts are."""
+    place = buffer._sharding
+    return place._device if type(place) is xla_client.SingleDeviceSharding else place.sharding
+
+
+def is_spread(buffer: Buffer) -> bool:
+    """Whether the buffer's parts are somewhere that a sharding says."""
+    return type(buffer._sharding) is not xla_client.SingleDeviceSharding
 
 
 def is_committed(buffer: Buffer) -> bool:
@@ -145,8 +160,24 @@ def is_committed(buffer: Buffer) -> bool:
     return bool(buffer._committed)
 
 
-def place(buffer: object, sharding: Any, layout: Any = None) -> Buffer:
+def is_ready(buffer: Buffer) -> bool:
+    """Whether the value is computed.
+
+    Raises:
+        RuntimeError: the buffer was deleted.
+    """
+    return bool(buffer.is_ready())
+
+
+def is_deleted(buffer: Buffer) -> bool:
+    """Whether the memory was given up, to a program with donated arguments say."""
+    return bool(buffer.is_deleted())
+
+
+def place(buffer: Any, sharding: Any, layout: Any = None) -> Buffer:
     """The dispatcher's fallback for an argument that is not where the executable wants it."""
+    if type(sharding) is not xla_client.SingleDeviceSharding:
+        return sharding.place(buffer)
     if not isinstance(buffer, Buffer):
         raise TypeError(f"cannot place a {type(buffer).__name__} on a device: not a buffer.")
     return core.batched_copy_array_to_devices_with_sharding(

@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import BackendError
+from corejax.extend import BackendError, config
 
 from ._dispatch_state import clear_dispatchers
+from ._distributed import connection
 from ._exit import busy, watch_exit
 from ._probe import core, xla_client
 
@@ -173,7 +174,12 @@ def _make_cuda_client() -> Client:
 
 def _make_client(platform: str) -> Client:
     if platform == "cpu":
-        return xla_client.make_cpu_client(num_devices=_settings["num_cpu_devices"])
+        joined = connection()
+        return xla_client.make_cpu_client(
+            asynchronous=config.cpu_enable_async_dispatch,
+            num_devices=_settings["num_cpu_devices"] or config.num_cpu_devices,
+            **({} if joined is None else joined.cpu_options()),
+        )
     if platform == "cuda":
         return _make_cuda_client()
     raise BackendError(f"unknown platform {platform!r}; there are 'cpu' and 'cuda'.")
@@ -202,6 +208,11 @@ def client(platform: str | None = None) -> Client:
         return _clients[name]
 
 
+def started_clients() -> list[Client]:
+    """The clients that there are, without making one."""
+    return list(_clients.values())
+
+
 def default_backend() -> str:
     """The platform where none is named: the configured one, else CUDA if it starts, else ``"cpu"``."""
     chosen = _settings["platform"]
@@ -221,8 +232,19 @@ def _cuda_starts() -> bool:
 
 
 def devices(platform: str | None = None) -> list[Device]:
-    """The devices of this process on a platform, in order of their id."""
+    """The devices of all processes on a platform, in order of their id."""
+    return list(client(platform).devices())
+
+
+def local_devices(platform: str | None = None) -> list[Device]:
+    """Those of this process."""
     return list(client(platform).local_devices())
+
+
+def used_before(what: str) -> BackendError:
+    """The error for what comes after the first use of a device."""
+    names = ", ".join(_clients)
+    return BackendError(f"{what} comes before the first use of a device; {names} is in use already")
 
 
 def default_device() -> Device:
@@ -232,7 +254,7 @@ def default_device() -> Device:
 
 @cache
 def _first_device(platform: str) -> Device:
-    return devices(platform)[0]
+    return client(platform).local_devices()[0]
 
 
 def compile_options(

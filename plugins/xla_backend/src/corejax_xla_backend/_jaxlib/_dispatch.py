@@ -5,16 +5,20 @@ runs the executable found there and builds the result, in C++ and without the in
 us for two arrays. Everything it cannot do (a first call, a tracer, a type that it does not know) goes to
 ``cache_miss`` in Python.
 
-It sees only pytrees and device buffers. So a :class:`DispatchRegistry`, private to corejax, holds the array
-class as a node whose child is its buffer, and makes nodes of NumPy arrays and of Python and NumPy scalars
-too, whose child is a buffer made on the spot. Shape, dtype and weak type of a Python scalar are then those of
-that buffer, whatever jax's 64-bit setting in this process says.
+It sees pytrees, device buffers, and NumPy arrays and scalars. A :class:`DispatchRegistry`, private to corejax,
+holds the array class as a node whose child is its buffer. Python scalars are nodes, too, whose child is an
+array: the node tells their signature from an array's.
+
+NumPy values are the dispatcher's own to put on the device. It makes them 32 bits wide where its 64-bit setting is
+off, to which jax listens from its import on; and it reads the memory of large ones when the call has returned, and
+the caller may have written to it (see :data:`SMALL`). So registries are of two kinds: in one that makes buffers,
+host values are nodes whose child is a buffer that we made.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -22,7 +26,7 @@ import ml_dtypes
 import numpy as np
 
 from ._buffers import Buffer, place
-from ._dispatch_state import make_dispatcher
+from ._dispatch_state import clear_dispatchers, make_dispatcher
 from ._executable import Executable, FastpathData
 from ._exit import stop_at_exit
 from ._probe import core
@@ -40,6 +44,10 @@ HOST_TYPES: tuple[type, ...] = (np.ndarray, *_SCALARS, *_NUMPY_SCALARS)
 """The host types that the dispatcher accepts as arguments; exact types, not their subclasses."""
 
 
+SMALL = 65536
+"""Bytes up to which a dispatcher copies what it does not alias before the call returns (XLA copies 100 kB at once)."""
+
+
 class DispatchRegistry:
     """The pytrees that corejax's dispatchers understand.
 
@@ -50,10 +58,10 @@ class DispatchRegistry:
     Args:
         array_type: the class of arrays; ``array_type(buffer)`` makes one, and ``getattr(x, field)`` is its
             buffer or, for an array that is on the host, something else.
-        to_buffer: makes the buffer of an array that is on the host, or of another host value (see
-            :data:`HOST_TYPES`), with the aval that says its shape, dtype and weak type. It may keep the
-            buffer in the array, so that the next call finds it. What it raises reaches the caller of the
-            jitted function.
+        to_buffer: makes the buffer of an array that is on the host, or of a NumPy array or scalar, with the aval
+            that says its shape, dtype and weak type. It may keep the buffer in the array, so that the next call
+            finds it. What it raises reaches the caller of the jitted function.
+        to_scalar: by type what makes arrays of Python scalars, or buffers where the registry makes these.
         field: the attribute of the buffer.
         always_buffer: ``getattr(x, field)`` is a buffer for every array (by a fallback in ``__getattr__``,
             say), and the constructor's parameter has the attribute's name. Arrays are then taken apart in
@@ -64,23 +72,48 @@ class DispatchRegistry:
         self,
         array_type: type,
         to_buffer: Callable[[Any], Buffer],
+        to_scalar: Mapping[type, Callable[[Any], Any]],
         *,
         field: str = "_buf",
         always_buffer: bool = False,
     ) -> None:
         self.array_type = array_type
+        self._to_buffer = to_buffer
         self._registry = core.pytree.PyTreeRegistry()
         if always_buffer:
             self._registry.register_dataclass_node(array_type, [field], [])
         else:
             self._registry.register_node(array_type, *_array_functions(array_type, to_buffer, field))
 
+        self.makes_buffers = False
+        for kind in _SCALARS:
+            self._registry.register_node(kind, self._scalar_function(kind, to_scalar), _never)
+        self._register_containers()
+
+    def _scalar_function(self, kind: type, to_scalar: Mapping[type, Callable[[Any], Any]]) -> Callable[[Any], Any]:
+        """How Python scalars are taken apart; on the hot path of calls, hence one function for each kind."""
+
+        def scalar_to_children(value: Any) -> tuple[tuple[Any], None]:
+            try:
+                return (to_scalar[kind](value),), None
+            except OverflowError:
+                return (self._to_buffer(value),), None  # which has its own words for it
+
+        return scalar_to_children
+
+    def make_buffers(self) -> None:
+        """Have host values made buffers from now on, whatever dispatchers knew before."""
+        if self.makes_buffers:
+            return
+        self.makes_buffers = True
+        to_buffer = self._to_buffer
+
         def host_to_children(value: Any) -> tuple[tuple[Buffer], None]:
             return (to_buffer(value),), None
 
-        for kind in HOST_TYPES:
+        for kind in (np.ndarray, *_NUMPY_SCALARS):
             self._registry.register_node(kind, host_to_children, _never)
-        self._register_containers()
+        clear_dispatchers()
 
     def _register_containers(self) -> None:
         self.register_node(
@@ -112,13 +145,15 @@ class DispatchRegistry:
         """Leaves as a dispatcher sees them (buffers, or what it does not know) and the tree around them."""
         return self._registry.flatten(tree)
 
-    def buffers(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Buffer] | None:
-        """The input buffers of a call, in the order in which a dispatcher passes them to the executable.
+    def inputs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
+        """The inputs of a call, in the order in which a dispatcher passes them to the executable.
 
-        ``None`` if some leaf is not a buffer, so that there can be no fast path. Leave out static arguments.
+        ``None`` if some leaf is not a buffer, nor a NumPy value that the dispatcher takes, so that there can be no
+        fast path. Leave out static arguments.
         """
         leaves, _ = self._registry.flatten((args, kwargs))
-        return leaves if all(type(leaf) is Buffer for leaf in leaves) else None
+        known = (Buffer,) if self.makes_buffers else (Buffer, np.ndarray, *_NUMPY_SCALARS)
+        return leaves if all(type(leaf) in known for leaf in leaves) else None
 
 
 def _array_functions(
@@ -180,7 +215,7 @@ def fast_dispatch(
     """
 
     @boundary
-    def on_miss(*args: Any, **kwargs: Any) -> tuple[Any, FastpathData | None, bool]:
+    def _on_miss(*args: Any, **kwargs: Any) -> tuple[Any, FastpathData | None, bool]:
         stop_at_exit()
         result, data = cache_miss(*args, **kwargs)
         return result, data, False
@@ -192,7 +227,7 @@ def fast_dispatch(
     return make_dispatcher(
         name.encode("utf-8", "replace").decode(),
         without_dispatcher,
-        on_miss,
+        _on_miss,
         list(static_argnums),
         list(static_argnames),
         object(),
@@ -210,6 +245,7 @@ def make_fastpath_data(
     num_args: int,
     kept: Sequence[bool] | None = None,
     consts: Sequence[Buffer] = (),
+    committed: bool = False,
 ) -> FastpathData | None:
     """What a dispatcher needs to repeat a call, or ``None`` where it could not build the result.
 
@@ -222,6 +258,7 @@ def make_fastpath_data(
         num_args: how many leaves the dynamic arguments have.
         kept: which of ``(*consts, *arguments)`` the executable takes; all unless given.
         consts: buffers of values that the function closed over.
+        committed: whether an argument is bound to the device.
     """
     leaves, out_tree = registry.flatten(result)
     same = len(leaves) == len(executable.out_avals) and all(
@@ -230,4 +267,4 @@ def make_fastpath_data(
     if not same:
         return None
     keep = [True] * (len(consts) + num_args) if kept is None else kept
-    return executable.fastpath_data(out_tree, keep, consts)
+    return executable.fastpath_data(out_tree, keep, consts, committed)

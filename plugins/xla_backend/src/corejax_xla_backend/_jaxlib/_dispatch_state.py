@@ -17,6 +17,7 @@ from __future__ import annotations
 import importlib
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from corejax_xla_backend._live import LiveSet
@@ -64,6 +65,28 @@ def _jax_has_set_it() -> bool:
         return hasattr(config, "disable_jit") and hasattr(api, "jit")
     except Exception:
         return False
+
+
+class _JaxWatch:
+    """A finder that finds nothing: it is asked for jax before jax is imported."""
+
+    def __init__(self, action: Callable[[], None]) -> None:
+        self._action: Callable[[], None] | None = action
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """Nothing; runs the action the first time that jax is looked for."""
+        if name == "jax":
+            action, self._action = self._action, None
+            if action is not None:
+                action()
+
+
+def before_jax(action: Callable[[], None]) -> None:
+    """Run ``action`` once, before jax is imported; at once where it is, or is being, imported."""
+    if "jax" in sys.modules:
+        action()
+    else:
+        sys.meta_path.insert(0, _JaxWatch(action))  # type: ignore[arg-type]
 
 
 _dispatchers: LiveSet[Any] = LiveSet()

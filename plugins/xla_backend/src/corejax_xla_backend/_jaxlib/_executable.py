@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ._buffers import Aval, Buffer, place
 from ._client import Client, Device, check_not_forked, compile_options, default_device, device_list, device_sharding
 from ._dispatch_state import make_dispatcher
-from ._exit import busy, stop_at_exit
+from ._exit import inside, stop_at_exit
 from ._mlir import ir
 from ._probe import FEATURES, core
 
 _AGAIN = object()
+
+COMPILE_ERRORS = (ir.MLIRError, RuntimeError)
+"""What MLIR says against a module's text, and XLA against a program."""
 
 
 class FastpathData(NamedTuple):
@@ -78,7 +80,7 @@ class Executable:
             check_not_forked()
             stop_at_exit()
             kept = [True] * len(buffers)
-            return _AGAIN, self.fastpath_data(out_tree, kept, ()), False
+            return _AGAIN, self.fastpath_data(out_tree, kept, (), any(b._committed for b in buffers)), False
 
         # `fun` is what runs instead while jax.disable_jit() holds in this thread.
         return make_dispatcher(
@@ -100,8 +102,13 @@ class Executable:
             outputs = self._call(*buffers)
         return self.execute_slowly(*buffers) if outputs is _AGAIN else outputs
 
-    def fastpath_data(self, out_tree: Any, kept: Sequence[bool], consts: Sequence[Buffer]) -> FastpathData:
-        """What a dispatcher needs to run this program; see :class:`FastpathData`."""
+    def fastpath_data(
+        self, out_tree: Any, kept: Sequence[bool], consts: Sequence[Buffer], committed: bool = False
+    ) -> FastpathData:
+        """What a dispatcher needs to run this program; see :class:`FastpathData`.
+
+        ``committed``: whether an argument is bound to the device, and so are the results.
+        """
         num_inputs, num_outputs = sum(kept), len(self.out_avals)
         return FastpathData(
             self.loaded,
@@ -109,7 +116,7 @@ class Executable:
             [self.sharding] * num_inputs,
             [self.sharding] * num_outputs,
             list(self.out_avals),
-            [self.committed] * num_outputs,
+            [committed or self.committed] * num_outputs,
             list(kept),
             [None] * num_inputs,
             list(consts),
@@ -117,8 +124,26 @@ class Executable:
 
     def execute_slowly(self, *buffers: Buffer) -> list[Buffer]:
         """The same, without the dispatcher: the path for processes in which that cannot be used."""
-        here = [b if b._sharding._device == self.device else place(b, self.sharding) for b in buffers]
-        results = self.loaded.execute_sharded(here)
+        return self._outputs(self.loaded.execute_sharded(self._here(buffers)))
+
+    def run_and_wait(self, *buffers: Buffer) -> list[Buffer]:
+        """Run it to its end, also where it has no outputs to wait for.
+
+        Raises:
+            RuntimeError: it failed; of a program without outputs nobody else would say so.
+        """
+        check_not_forked()
+        stop_at_exit()
+        results = self.loaded.execute_sharded(self._here(buffers), with_tokens=True)
+        token = results.consume_token()
+        outputs = self._outputs(results)
+        token.block_until_ready()
+        return outputs
+
+    def _here(self, buffers: Sequence[Buffer]) -> list[Buffer]:
+        return [b if b._sharding._device == self.device else place(b, self.sharding) for b in buffers]
+
+    def _outputs(self, results: Any) -> list[Buffer]:
         if FEATURES.handler_skips_checks:
             return results.consume_with_handlers(
                 [
@@ -140,7 +165,8 @@ class Executable:
         stats = self.loaded.get_compiled_memory_stats()
         names = ("argument", "output", "temp", "alias", "generated_code")
         sizes = {name: int(getattr(stats, f"{name}_size_in_bytes")) for name in names}
-        sizes["peak"] = int(stats.peak_memory_in_bytes)
+        total = sizes["argument"] + sizes["output"] - sizes["alias"] + sizes["temp"]
+        sizes["peak"] = max(int(stats.peak_memory_in_bytes), total)  # jaxlib's leaves temporaries out
         return sizes
 
     def nbytes(self) -> int:
@@ -165,6 +191,7 @@ def compile_module(
     overrides: Sequence[tuple[str, Any]] = (),
     callbacks: Sequence[Callable[..., Any]] = (),
     committed: bool = False,
+    partitions: Any = None,
 ) -> Executable:
     """Compile a module whose public ``main`` takes and returns tensors, and load it on one device.
 
@@ -175,11 +202,19 @@ def compile_module(
         overrides: XLA flags by name for this program alone.
         callbacks: Python functions of NumPy arrays returning tuples of arrays, which the program calls by
             ``custom_call @xla_ffi_python_cpu_callback`` with attribute ``index`` (``ui64``) into this list.
+        partitions: `_partitioned.Partitions` of a program over several devices.
 
     Raises:
         RuntimeError: XLA refuses the program; the message is XLA's.
     """
     target = default_device() if device is None else device
+    if partitions is not None:
+        devices = partitions.devices
+        complete = partitions.complete
+        loaded = load_program(
+            target.client, module, devices, num_replicas=1, overrides=overrides, callbacks=callbacks, complete=complete
+        )
+        return partitions.executable(loaded, out_avals, _name(module))
     loaded = load_program(target.client, module, [target], overrides=overrides, callbacks=callbacks)
     return Executable(loaded, out_avals, target, name=_name(module), committed=committed)
 
@@ -192,17 +227,13 @@ def load_program(
     num_replicas: int | None = None,
     overrides: Sequence[tuple[str, Any]] = (),
     callbacks: Sequence[Callable[..., Any]] = (),
+    complete: Callable[[Any], Any] = lambda options: options,
 ) -> Any:
-    """jaxlib's ``LoadedExecutable`` for any number of devices."""
-    options = compile_options(devices, num_replicas=num_replicas, overrides=overrides)
+    """jaxlib's ``LoadedExecutable`` for any number of devices; ``complete`` adds to the compile options."""
+    options = complete(compile_options(devices, num_replicas=num_replicas, overrides=overrides))
     more = {"host_callbacks": list(callbacks)} if callbacks else {}
-    stop_at_exit()
-    thread = threading.get_ident()
-    busy.add(thread)
-    try:
+    with inside():
         return client.compile_and_load(module, device_list(*devices), options, **more)
-    finally:
-        busy.discard(thread)
 
 
 def load(
@@ -211,12 +242,31 @@ def load(
     device: Device | None = None,
     *,
     name: str = "main",
+    overrides: Sequence[tuple[str, Any]] = (),
     committed: bool = False,
+    partitions: Any = None,
 ) -> Executable:
-    """The program of :meth:`Executable.serialize`'s bytes, without compiling."""
+    """The program of :meth:`Executable.serialize`'s bytes, without compiling; ``overrides`` are those it was
+    compiled with.
+
+    Raises:
+        RuntimeError: the bytes are damaged. Bytes of another release or machine are not always found out.
+    """
     target = default_device() if device is None else device
-    loaded = target.client.deserialize_executable(data, device_list(target), compile_options([target]))
+    devices = [target] if partitions is None else partitions.devices
+    options = compile_options(devices, num_replicas=1, overrides=overrides)
+    if partitions is not None:
+        options = partitions.complete(options)
+    with inside():
+        loaded = target.client.deserialize_executable(data, device_list(*devices), options)
+    if partitions is not None:
+        return partitions.executable(loaded, out_avals, name)
     return Executable(loaded, out_avals, target, name=name, committed=committed)
+
+
+def hlo_cost_analysis(computation: Any) -> dict[str, float]:
+    """XLA's estimates for one run of a computation that is not compiled, by name."""
+    return dict(core.hlo_module_cost_analysis(default_device().client, computation.as_hlo_module()))
 
 
 def _name(module: ir.Module) -> str:

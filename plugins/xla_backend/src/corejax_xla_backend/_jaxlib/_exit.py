@@ -9,6 +9,8 @@ from __future__ import annotations
 import atexit
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from ._dispatch_state import clear_dispatchers
 
@@ -28,6 +30,18 @@ def stop_at_exit() -> None:
         clear_dispatchers()  # the main thread may ask for the signature of the call that ends here
         with _never:
             pass
+
+
+@contextmanager
+def inside() -> Iterator[None]:
+    """For a call into C++ that takes long: the exit waits for it."""
+    stop_at_exit()
+    thread = threading.get_ident()
+    busy.add(thread)
+    try:
+        yield
+    finally:
+        busy.discard(thread)
 
 
 def watch_exit() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from . import _probe  # checks jaxlib's version before its MLIR is imported  # noqa: F401
+from ._probe import core  # checks jaxlib's version before its MLIR is imported
 
 # isort: split
 from jaxlib.mlir import ir
@@ -229,13 +229,29 @@ def module_name(name: str) -> str:
 
 def parse_module(text: str | bytes, context: ir.Context | None = None) -> ir.Module:
     """A module from its text or bytecode."""
-    with new_context() if context is None else context:
+    with new_context() if context is None else context as current:
+        if (b"sdy." if isinstance(text, bytes) else "sdy.") in text:  # type: ignore[operator]
+            _register_sdy(current)
         return ir.Module.parse(text)
+
+
+def _register_sdy(context: ir.Context) -> None:
+    """Load Shardy's dialect, which programs over several devices are written with."""
+    from jaxlib.mlir._mlir_libs import _sdy
+
+    _sdy.register_dialect(context)
 
 
 def module_text(module: ir.Module, *, debug_info: bool = False) -> str:
     """A module in the dialects' own notation, with locations or without."""
     return module.operation.get_asm(enable_debug_info=debug_info)
+
+
+def xla_computation(module: ir.Module) -> Any:
+    """The module in XLA's own language, not optimised: jaxlib's object, with ``as_hlo_text()``."""
+    return core.mlir.mlir_module_to_xla_computation(
+        module.operation.get_asm(binary=False, enable_debug_info=True, print_generic_op_form=True), False, False
+    )
 
 
 def run_passes(module: ir.Module, pipeline: str) -> None:
@@ -257,8 +273,17 @@ def stablehlo_versions() -> tuple[str, str]:
     return _stablehlo.get_minimum_version(), _stablehlo.get_current_version()
 
 
+def portable_version() -> str:
+    """The version of StableHLO that every release of the last twelve weeks reads."""
+    return _stablehlo.get_version_from_compatibility_requirement(_stablehlo.StablehloCompatibilityRequirement.WEEK_12)
+
+
 def to_portable(module: ir.Module, version: str | None = None) -> bytes:
-    """StableHLO's portable bytes of a module (a stable format); CHLO is lowered first, in a copy."""
+    """StableHLO's portable bytes of a module (a stable format), without locations; CHLO is lowered first, in a copy.
+
+    Raises:
+        ir.MLIRError or RuntimeError: the version has not all that the module is made of.
+    """
     copy = clone(module)
     run_passes(copy, "builtin.module(func.func(chlo-legalize-to-stablehlo))")
     return _stablehlo.serialize_portable_artifact(copy, version or stablehlo_versions()[1])
@@ -267,6 +292,27 @@ def to_portable(module: ir.Module, version: str | None = None) -> bytes:
 def from_portable(data: bytes, context: ir.Context | None = None) -> ir.Module:
     """The module of :func:`to_portable`'s bytes."""
     return _stablehlo.deserialize_portable_artifact(new_context() if context is None else context, data)
+
+
+def functions_text(module: ir.Module, rename: Callable[[str], str]) -> list[str]:
+    """The functions of a module as text, each complete in itself, all private; ``main`` first.
+
+    Args:
+        module: changed in the course of it.
+        rename: gives the new name for each name; called for ``main`` first.
+    """
+    functions = sorted(module.body.operations, key=lambda op: ir.StringAttr(op.attributes["sym_name"]).value != "main")
+    with module.context:
+        taken = [(op, rename(ir.StringAttr(op.attributes["sym_name"]).value)) for op in functions]
+        for step in ("{}_being_renamed", "{}"):  # a new name may be another function's old one
+            for op, name in taken:
+                new = ir.StringAttr.get(step.format(name))
+                old = ir.StringAttr(op.attributes["sym_name"])
+                ir.SymbolTable.replace_all_symbol_uses(old.value, new.value, module.operation)
+                ir.SymbolTable.set_symbol_name(op, new.value)
+        for op, _ in taken:
+            op.attributes["sym_visibility"] = ir.StringAttr.get("private")
+        return [op.operation.get_asm(use_local_scope=True) for op, _ in taken]
 
 
 def clone(module: ir.Module) -> ir.Module:

@@ -7,21 +7,13 @@ import sys
 import types
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from corejax.extend import api_boundary, frames_left_out
+from corejax_xla_backend._jit.options import JitOptions
 
 
-class Options(NamedTuple):
-    """The keyword arguments of `jit`, as they were given."""
-
-    static_argnums: Any
-    static_argnames: Any
-    inline: bool
-    backend: str | None
-
-
-class _Callable:
+class PythonCallable:
     """Takes attributes, and binds as a method, as functions do."""
 
     __slots__ = ("__dict__", "__weakref__")
@@ -30,7 +22,7 @@ class _Callable:
         return self if instance is None else types.MethodType(self, instance)
 
 
-class UndispatchedCall(_Callable):
+class UndispatchedCall(PythonCallable):
     """For a backend without a dispatcher: asks for each call what to do.
 
     Args:
@@ -54,7 +46,38 @@ class UndispatchedCall(_Callable):
         return f"<jitted function {self._name}>"
 
 
-class CheckedCall(_Callable):
+class TieredCall(UndispatchedCall):
+    """For `tier="auto"`: asks for each call what to do until `begin` gives it a dispatcher.
+
+    Args:
+        name: the function's.
+        miss: gives the result of a call, and how to repeat it.
+        make: makes the dispatcher; None where the backend has none.
+    """
+
+    __slots__ = ("_dispatch", "_make")
+
+    def __init__(self, name: str, miss: Callable[..., tuple[Any, Any]], make: Callable[[], Any]) -> None:
+        super().__init__(name, miss)
+        self._make = make
+        self._dispatch: Any = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        call = self._call if self._dispatch is None else self._dispatch
+        return call(*args, **kwargs)
+
+    def begin(self) -> None:
+        """Have calls go to a dispatcher, which knows none yet."""
+        if self._dispatch is None:
+            self._dispatch = self._make()
+        self._clear_cache()
+
+    def _clear_cache(self) -> None:
+        if self._dispatch is not None:
+            self._dispatch._clear_cache()
+
+
+class CheckedCall(PythonCallable):
     """A dispatcher of a function with static arguments; what goes wrong with these is told with their names.
 
     Args:
@@ -82,11 +105,11 @@ class CheckedCall(_Callable):
         return repr(self._dispatch)
 
 
-Remake = Callable[[Callable[..., Any], Options], Any]
+Remake = Callable[[Callable[..., Any], JitOptions], Any]
 
 
 def completed(
-    call: Any, fun: Callable[..., Any], options: Options, remake: Remake, **methods: Callable[..., Any]
+    call: Any, fun: Callable[..., Any], options: JitOptions, remake: Remake, **methods: Callable[..., Any]
 ) -> Any:
     """`call`, looking like `fun`, with methods; it is copied and pickled as `remake(fun, options)`."""
     functools.update_wrapper(call, fun)
@@ -97,7 +120,9 @@ def completed(
     return call
 
 
-def _reduced(call: weakref.ref[Any], fun: Callable[..., Any], options: Options, remake: Remake, protocol: Any) -> Any:
+def _reduced(
+    call: weakref.ref[Any], fun: Callable[..., Any], options: JitOptions, remake: Remake, protocol: Any
+) -> Any:
     """A decorated function goes by its name, as functions do; another as its function and the options."""
     name = str(getattr(fun, "__qualname__", ""))
     found: Any = sys.modules.get(str(getattr(fun, "__module__", "")))

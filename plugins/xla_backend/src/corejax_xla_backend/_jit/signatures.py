@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from corejax.extend import ShapedArray, config, observe
 from corejax_xla_backend._jit.static_args import StaticKey
+from corejax_xla_backend._log import tell
 
 
 class Signature(NamedTuple):
@@ -114,7 +115,8 @@ def _of_settings(new: Sequence[Any], old: Sequence[Any]) -> str:
 
 
 def report_trace(name: str, why: Sequence[str], ms: float, signature: Signature, *, kept: bool) -> None:
-    """Tell observers of a trace."""
+    """Tell observers of a trace, and the log."""
     given = ", ".join(aval.str_short() for aval in signature.avals)
     more = () if kept or TRACED_VALUES in why else (TRACED_VALUES,)
-    observe.notify(observe.Event("trace", name, (*why, *more), ms, {"signature": f"({given})"}))
+    event = observe.Event("trace", name, (*why, *more), ms, {"signature": f"({given})"})
+    tell(event, first=tuple(why) == (FIRST,))

@@ -1,17 +1,105 @@
-"""`jit(f).lower(...)` and `.compile()`: the steps of compilation, one by one."""
+"""`jit(f).trace(...)`, `.lower()` and `.compile()`: the steps of compilation, one by one."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from corejax.extend import BackendError, ClosedJaxpr, as_array, backends, tree
-from corejax_xla_backend._programs import compiled, run
+import numpy as np
+
+from corejax.extend import (
+    BackendError,
+    ClosedJaxpr,
+    CompileOptions,
+    DebugInfo,
+    RepeatableCall,
+    ShapedArray,
+    ShapeDtypeStruct,
+    Target,
+    Tracer,
+    api_boundary,
+    as_array,
+    bind_consts,
+    check_values,
+    checks_values,
+    fun_name,
+    get_aval,
+    physical_program,
+    tree,
+)
+from corejax_xla_backend._jit.donation import run_donating
+from corejax_xla_backend._jit.options import compiler_flags
+from corejax_xla_backend._programs import compiled, known_options, run
+from corejax_xla_backend._several_devices import place_program
+from corejax_xla_backend.xla_call import xla_call_p
 
 
-class _Stage:
-    """A step of compilation: it is what it is for this process, so its copies are itself."""
+class TracedProgram(NamedTuple):
+    """One signature's program.
+
+    Attributes:
+        closed: the program; its constants are leading arguments.
+        consts: their values.
+        in_tree: structure of the arguments, `(args, kwargs)` without static ones.
+        out_tree: structure of the result.
+    """
+
+    closed: ClosedJaxpr
+    consts: list[Any]
+    in_tree: Any
+    out_tree: Any
+
+
+class ArgInfo(NamedTuple):
+    """What a program wants as one leaf of its arguments: shape, dtype, and whether it takes the memory."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    donated: bool
+
+
+class Stage:
+    """A step of compilation: it is what it is for this process, so its copies are itself.
+
+    Attributes:
+        in_tree, out_tree: structure of `(args, kwargs)` without static arguments, and of the result.
+        name: the function's name.
+        donate_argnums: positions of donated arguments.
+    """
 
     name: str
+    in_tree: Any
+    out_tree: Any
+    donate_argnums: tuple[int, ...]
+    _program: TracedProgram
+    _options: CompileOptions
+
+    @property
+    def in_avals(self) -> Any:
+        """The arguments' types, `(args, kwargs)`."""
+        return tree.tree_unflatten(self.in_tree, self._argument_avals())
+
+    @property
+    def out_avals(self) -> Any:
+        """The result's types, in its structure."""
+        return tree.tree_unflatten(self.out_tree, self._program.closed.out_avals)
+
+    @property
+    def args_info(self) -> Any:
+        """Shape and dtype of the arguments, and whether they are donated: `(args, kwargs)` of `ArgInfo`s."""
+        avals = self._argument_avals()
+        donated = self._options.donated[len(self._program.consts) :] or [False] * len(avals)
+        infos = [ArgInfo(a.shape, a.dtype, given) for a, given in zip(avals, donated, strict=True)]
+        return tree.tree_unflatten(self.in_tree, infos)
+
+    @property
+    def out_info(self) -> Any:
+        """Shape and dtype of the result: `ShapeDtypeStruct`s in its structure."""
+        shapes = [ShapeDtypeStruct(a.shape, a.dtype, a.weak_type) for a in self._program.closed.out_avals]
+        return tree.tree_unflatten(self.out_tree, shapes)
+
+    def _argument_avals(self) -> Sequence[ShapedArray]:
+        return self._program.closed.in_avals[len(self._program.consts) :]
 
     def __copy__(self) -> Any:
         return self
@@ -26,14 +114,165 @@ class _Stage:
             "StableHLO."
         )
 
+    def __repr__(self) -> str:
+        given = ", ".join(a.str_short() for a in self._argument_avals())
+        results = ", ".join(a.str_short() for a in self._program.closed.out_avals)
+        return f"<{type(self).__name__} {self.name}({given}) -> ({results})>"
 
-class CompiledFunction(_Stage):
+
+class Traced(Stage):
+    """A function traced for one signature.
+
+    Attributes:
+        fun: the function.
+        target: the backend that is to compile it, and the platform, None for its default.
+    """
+
+    def __init__(
+        self,
+        program: TracedProgram,
+        fun: Callable[..., Any],
+        target: Target,
+        options: CompileOptions,
+        donate_argnums: tuple[int, ...],
+    ) -> None:
+        self._program = program
+        self._options = options
+        self.fun = fun
+        self.name = fun_name(fun)
+        self.in_tree, self.out_tree = program.in_tree, program.out_tree
+        self.target = target
+        self.donate_argnums = donate_argnums
+
+    @property
+    def fun_name(self) -> str:
+        """The function's name."""
+        return self.name
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        """The program with its constants."""
+        return bind_consts(self._program.closed, self._program.consts)
+
+    def arg_names(self) -> list[str]:
+        """A name for each leaf of the arguments."""
+        return DebugInfo(self.fun, "jit", self.in_tree).arg_names()
+
+    @api_boundary
+    def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
+        """What the backend compiles: of XLA, StableHLO.
+
+        Args:
+            lowering_platforms: one platform to lower for ("cpu", "cuda"), which need not be here; by default the one
+                that the function is compiled for.
+
+        Raises:
+            ValueError: several platforms.
+        """
+        target = self.target
+        if lowering_platforms is not None:
+            if isinstance(lowering_platforms, str) or len(lowering_platforms) != 1:
+                raise ValueError(
+                    f"lower of {self.name}: lowering_platforms is one platform in a tuple, ('cpu',) say, got "
+                    f"{lowering_platforms!r}; corejax.export exports for several"
+                )
+            target = Target(target.backend, lowering_platforms[0])
+        return Lowered(self, target)
+
+
+class Lowered(Stage):
+    """A function lowered for one signature, by XLA to StableHLO.
+
+    Attributes:
+        jaxpr: the program; the constants are its leading arguments.
+        consts: their values.
+        target: the backend, and the platform, None for its default.
+        lowering: what the backend lowers the program to, None where it has no such step.
+    """
+
+    def __init__(self, traced: Traced, target: Target) -> None:
+        self.traced = traced
+        self._program, self._options = traced._program, traced._options
+        self.jaxpr, self.consts, self.in_tree, self.out_tree = traced._program
+        self.name = traced.name
+        self.donate_argnums = traced.donate_argnums
+        self.target = target
+        backend, platform = target
+        self.lowering: Any = None
+        if backend.capabilities.lowering:
+            more = known_options(self._options, self.name, backend)
+            self.lowering = backend.lower(physical_program(self.jaxpr), name=self.name, platform=platform, **more)
+
+    def as_text(self, dialect: str | None = None, *, pretty: bool = True, debug_info: bool = False) -> str:
+        """The lowered program: of XLA, the StableHLO module.
+
+        Args:
+            dialect: "stablehlo", or "hlo" for XLA's own language, before optimisation.
+            pretty: False gives it in MLIR's generic form, as it was written.
+            debug_info: with locations: each operation's name, from named scopes, transformations and the
+                primitive, and the user's line.
+
+        Raises:
+            BackendError: the backend does not lower programs.
+            ValueError: there is no such dialect.
+        """
+        if _is_hlo(self.name, dialect):
+            return self._lowering().hlo().as_hlo_text()  # type: ignore[no-any-return]
+        return self._lowering().as_text(pretty=pretty, debug_info=debug_info)  # type: ignore[no-any-return]
+
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """The lowered program as jaxlib's object: an MLIR module, or with "hlo" an XLA computation.
+
+        Raises:
+            BackendError: the backend does not lower programs.
+            ValueError: there is no such dialect.
+        """
+        return self._lowering().hlo() if _is_hlo(self.name, dialect) else self._lowering().module()
+
+    def cost_analysis(self) -> dict[str, float]:
+        """The backend's estimates for one run by name (`flops`, `bytes accessed`), before optimisation."""
+        return self._lowering().cost_analysis()  # type: ignore[no-any-return]
+
+    def _lowering(self) -> Any:
+        if self.lowering is None:
+            raise BackendError(
+                f"backend {self.target.backend.name!r} compiles programs without lowering them to a text; "
+                f"lowered.compile().as_text() shows what runs of {self.name}, lowered.jaxpr what it was made of"
+            )
+        return self.lowering
+
+    @api_boundary
+    def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
+        """Compile it.
+
+        Args:
+            compiler_options: more of the backend's own options by name, as in `jit`.
+        """
+        given = dict(self._options.flags) | dict(compiler_flags(self.name, compiler_options))
+        return Compiled(self, self._options._replace(flags=tuple(sorted(given.items()))))
+
+
+def _is_hlo(name: str, dialect: str | None) -> bool:
+    if dialect not in (None, "stablehlo", "hlo"):
+        raise ValueError(f"{name}: the dialects are 'stablehlo' and 'hlo', got {dialect!r}")
+    return dialect == "hlo"
+
+
+class Compiled(Stage):
     """An executable for one signature; call it with arrays of that signature."""
 
-    def __init__(self, lowered: Lowered) -> None:
-        self.name = lowered.name
+    def __init__(self, lowered: Lowered, options: CompileOptions) -> None:
         self._lowered = lowered
-        self._executable = compiled(lowered.jaxpr, lowered.name, *lowered.target)
+        self._program, self._options = lowered._program, options
+        self.name = lowered.name
+        self.in_tree, self.out_tree = lowered.in_tree, lowered.out_tree
+        self.donate_argnums = lowered.donate_argnums
+        self._executable = compiled(lowered.jaxpr, lowered.name, lowered.target, options)
+        self._consts = [as_array(c) for c in lowered.consts]
+        backend = lowered.target.backend
+        self._call = api_boundary(lambda *args, **kwargs: self._miss(*args, **kwargs)[0])
+        if backend.capabilities.dispatcher and not self._executable.calls_python:
+            self._call = backend.dispatcher(self.name, self._miss)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it.
@@ -41,19 +280,44 @@ class CompiledFunction(_Stage):
         Raises:
             TypeError: the arguments' types are not those that it was compiled for.
         """
-        lowered = self._lowered
+        if not any(self._options.donated):
+            return self._call(*args, **kwargs)
+        leaves = tree.tree_leaves((args, kwargs))
+        flags = self._options.donated[len(self._consts) :]
+        donated = [x for x, given in zip(leaves, flags, strict=False) if given]
+        return run_donating(self._call, args, kwargs, donated, self.name)
+
+    call = __call__
+
+    def _miss(self, *args: Any, **kwargs: Any) -> tuple[Any, RepeatableCall | None]:
         leaves, in_tree = tree.tree_flatten((args, kwargs))
-        if in_tree != lowered.in_tree:
-            raise TypeError(f"{lowered.name} was compiled for arguments of structure {lowered.in_tree}, got {in_tree}")
-        arrays = [as_array(x) for x in (*lowered.consts, *leaves)]
-        for i, (x, aval) in enumerate(zip(arrays, lowered.jaxpr.in_avals, strict=True)):
-            if x.aval.shape != aval.shape or x.aval.dtype != aval.dtype:
-                raise TypeError(
-                    f"{lowered.name} was compiled for {aval.str_short()} as argument {i - len(lowered.consts)}, "
-                    f"got {x.aval.str_short()}"
-                )
-        outs = run(self._executable, lowered.target.backend, arrays, lowered.jaxpr.out_avals)
-        return tree.tree_unflatten(lowered.out_tree, outs)
+        if in_tree != self.in_tree:
+            raise TypeError(f"{self.name} was compiled for arguments of structure {self.in_tree}, got {in_tree}")
+        names = self._lowered.traced.arg_names()
+        for name, x, aval in zip(names, leaves, self._argument_avals(), strict=True):
+            self._check(name, x, aval)
+        backend = self._lowered.target.backend
+        arrays = [*self._consts, *map(as_array, leaves)]
+        place_program(self._program.closed, self.name, backend, self._options, arrays)
+        outs = run(self._executable, backend, arrays, self._program.closed.out_avals)
+        result = tree.tree_unflatten(self.out_tree, outs)
+        if not checks_values():
+            return result, RepeatableCall(self._executable, self._consts, args, kwargs, result)
+        params = {"call_jaxpr": self._program.closed, "name": self.name, "backend": None}
+        check_values(xla_call_p, arrays, params, outs)
+        return result, None  # each call is checked
+
+    def _check(self, name: str, x: Any, aval: ShapedArray) -> None:
+        if isinstance(x, Tracer):
+            raise TypeError(
+                f"{self.name} was compiled for one signature, and cannot be transformed: argument {name} is {x!r}. "
+                "Transform the function, and compile what you get"
+            )
+        given = get_aval(x)
+        if given.shape != aval.shape or given.dtype != aval.dtype:
+            raise TypeError(
+                f"{self.name} was compiled for {aval.str_short()} as argument {name}, got {given.str_short()}"
+            )
 
     def as_text(self) -> str:
         """The program as it runs: of XLA, in HLO text."""
@@ -63,57 +327,37 @@ class CompiledFunction(_Stage):
         """The backend's estimates for one run, by name (XLA's: `flops`, `bytes accessed`, ...)."""
         return dict(self._executable.cost_analysis())
 
-    def memory_analysis(self) -> dict[str, int]:
-        """Bytes of arguments, outputs, temporaries and code."""
-        return dict(self._executable.memory_analysis())
+    def memory_analysis(self) -> MemoryAnalysis:
+        """Bytes of arguments, outputs, temporaries and code, and of all that is there at once (`peak`)."""
+        return MemoryAnalysis(self._executable.memory_analysis())
+
+    @property
+    def input_shardings(self) -> Any:
+        """Where the arguments have to be, `(args, kwargs)`; None of those that the program does not use."""
+        found = self._shardings("input_shardings")
+        return tree.tree_unflatten(self.in_tree, found[len(found) - self.in_tree.num_leaves :])
+
+    @property
+    def output_shardings(self) -> Any:
+        """Where the results are, in the structure of the result."""
+        return tree.tree_unflatten(self.out_tree, self._shardings("output_shardings"))
+
+    def _shardings(self, which: str) -> list[Any]:
+        found: list[Any] | None = getattr(self._executable, which, None)
+        if found is None:
+            raise BackendError(f"{self.name}: its backend, {self._lowered.target.backend.name!r}, has no {which}")
+        return found
+
+    def runtime_executable(self) -> Any:
+        """The backend's own object."""
+        return self._executable
 
 
-class Lowered(_Stage):
-    """A function lowered for one signature, by XLA to StableHLO.
+class MemoryAnalysis(dict[str, int]):
+    """Bytes by name; `analysis["temp"]` is `analysis.temp_size_in_bytes`, too."""
 
-    Attributes:
-        jaxpr: the program; the constants are its leading arguments.
-        in_tree, out_tree: structure of `(args, kwargs)` without static arguments, and of the result.
-        name: the function's name.
-        target: the backend, and the platform, None for its default.
-        lowering: what the backend lowers the program to, None where it has no such step.
-    """
-
-    def __init__(
-        self,
-        jaxpr: ClosedJaxpr,
-        consts: list[Any],
-        in_tree: Any,
-        out_tree: Any,
-        name: str,
-        backend: str | None,
-    ) -> None:
-        self.jaxpr = jaxpr
-        self.consts = consts
-        self.in_tree = in_tree
-        self.out_tree = out_tree
-        self.name = name
-        self.target = found, platform = backends.find(backend)
-        self.lowering = found.lower(jaxpr, name=name, platform=platform) if found.capabilities.lowering else None
-
-    def as_text(self, *, pretty: bool = True, debug_info: bool = False) -> str:
-        """The lowered program: of XLA, the StableHLO module.
-
-        Args:
-            pretty: False gives it in MLIR's generic form, as it was written.
-            debug_info: with locations: each operation's name, from named scopes, transformations and the
-                primitive, and the user's line.
-
-        Raises:
-            BackendError: the backend does not lower programs.
-        """
-        if self.lowering is None:
-            raise BackendError(
-                f"backend {self.target.backend.name!r} compiles programs without lowering them to a text; "
-                f"lowered.compile().as_text() shows what runs of {self.name}, lowered.jaxpr what it was made of"
-            )
-        return self.lowering.as_text(pretty=pretty, debug_info=debug_info)  # type: ignore[no-any-return]
-
-    def compile(self) -> CompiledFunction:
-        """Compile it."""
-        return CompiledFunction(self)
+    def __getattr__(self, name: str) -> int:
+        key = "peak" if name == "peak_memory_in_bytes" else name.removesuffix("_size_in_bytes")
+        if key == name or key not in self:
+            raise AttributeError(f"memory_analysis has {', '.join(f'{k}_size_in_bytes' for k in self)}, not {name!r}")
+        return self[key]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from corejax.extend import DebugInfo, Tracer, fun_name, tree
+from corejax_xla_backend._jit.named_arguments import named_arguments
 
 
 class StaticKey(NamedTuple):
@@ -53,14 +54,14 @@ class StaticArguments:
         names: names.
 
     Raises:
-        ValueError: the function has no such parameter.
+        TypeError, ValueError: the function has no such parameter.
     """
 
     __slots__ = ("fun", "names", "numbers")
 
     def __init__(self, fun: Callable[..., Any], numbers: Any, names: Any) -> None:
         self.fun = fun
-        self.numbers, self.names = _completed(fun, numbers, names)
+        self.numbers, self.names = named_arguments(fun, "static", numbers, names)
 
     def split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, StaticKey | None]:
         """Positional and keyword arguments that are traced, and the static ones (None where there are none).
@@ -116,48 +117,3 @@ class StaticArguments:
             return repr(list(inspect.signature(self.fun).parameters)[where])
         except (TypeError, ValueError, IndexError):
             return f"number {where}"
-
-
-def _completed(fun: Any, numbers: Any, names: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Static positions and names, each completed from the other by the function's signature."""
-    numbers = () if numbers is None else (numbers,) if isinstance(numbers, int) else tuple(numbers)
-    names = () if names is None else (names,) if isinstance(names, str) else tuple(names)
-    if not numbers and not names:
-        return (), ()
-    try:
-        parameters = list(inspect.signature(fun).parameters.values())
-    except (TypeError, ValueError):
-        return numbers, names
-    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    _check_parameters(fun, parameters, len(positional), numbers, names)
-    numbers = tuple(i % len(positional) if i < 0 else i for i in numbers)
-    both = {p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD}
-    numbers_of_names = {positional.index(name) for name in names if name in both}
-    names_of_numbers = {positional[i] for i in numbers if i < len(positional) and positional[i] in both}
-    return tuple(sorted({*numbers, *numbers_of_names})), tuple(sorted({*names, *names_of_numbers}))
-
-
-def _check_parameters(
-    fun: Any,
-    parameters: Sequence[inspect.Parameter],
-    count: int,
-    numbers: Iterable[Any],
-    names: Iterable[Any],
-) -> None:
-    open_ended = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    any_keyword = any(p.kind is p.VAR_KEYWORD for p in parameters)
-    keywords = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
-    for i in numbers:
-        known = isinstance(i, int) and -count <= i and (i < count or open_ended)
-        if not known:
-            raise ValueError(
-                f"jit of {fun_name(fun)}: static_argnums has {i!r}, but the function takes {count} positional arguments"
-            )
-    for name in names:
-        if name not in keywords and not any_keyword:
-            raise ValueError(
-                f"jit of {fun_name(fun)}: static_argnames has {name!r}, but the function has no such parameter"
-            )
-
-
-__all__ = ["StaticArguments", "StaticKey"]

@@ -16,18 +16,23 @@ from corejax.extend import (
     ClosedJaxpr,
     Jaxpr,
     JaxprEqn,
+    Literal,
     MissingRuleError,
     ShapedArray,
     Var,
+    as_dim,
     attribute_to_rule,
+    bottom_trace,
     describe_source,
     dtypes,
     host_value,
+    set_current_trace,
     xla_translations,
 )
-from corejax_xla_backend._lowering.custom_calls import attributes_of
+from corejax_xla_backend._lowering.custom_calls import attributes_of, quoted
+from corejax_xla_backend._lowering.regions import TOKEN, Region
 from corejax_xla_backend._lowering.results import results_of_rule
-from corejax_xla_backend._lowering.types import Value, element_text, tensor_type
+from corejax_xla_backend._lowering.types import KnownValue, Value, element_text, tensor_type
 
 if TYPE_CHECKING:
     from corejax_xla_backend._lowering.module import ModuleBuilder
@@ -49,7 +54,7 @@ class TranslationContext:
         source: the user's line of the equation that is written now.
     """
 
-    __slots__ = ("_constants", "_counter", "lines", "mark", "module", "platform", "scope", "source")
+    __slots__ = ("_constants", "_counter", "_token", "lines", "mark", "module", "platform", "scope", "source")
 
     def __init__(
         self, module: ModuleBuilder, counter: list[int] | None = None, mark: str = "", scope: tuple[str, ...] = ()
@@ -62,6 +67,18 @@ class TranslationContext:
         self.source: Any = None
         self._counter = [0] if counter is None else counter
         self._constants: dict[Any, Value] = {}
+        self._token: Value | None = None
+
+    @property
+    def token(self) -> Value:
+        """What the next ordered effect takes, and sets to what it gives; see `regions`."""
+        if self._token is None:
+            self._token = self.constant(np.zeros((), TOKEN.dtype))
+        return self._token
+
+    @token.setter
+    def token(self, token: Value) -> None:
+        self._token = token
 
     # -- operations --------------------------------------------------------------------------------
 
@@ -87,10 +104,14 @@ class TranslationContext:
 
         Raises:
             NotImplementedError: a region of an operation that combines elements calls back, or a kernel: XLA aborts.
+                A region has ordered effects, and the operation is no `while` or `case`.
         """
+        if regions:
+            if name in _COMBINING:
+                _require_no_calls(name, regions, self.module.functions)
+            if any(type(region) is Region and region.token_out is not None for region in regions):
+                return self._ordered_op(name, operands, out, attrs, regions)
         number = self._counter[0] = self._counter[0] + 1
-        if regions and name in _COMBINING:
-            _require_no_calls(name, regions, self.module.functions)
         if "." not in name:
             name = "stablehlo." + name
         names = ", ".join([v.name for v in operands])
@@ -109,6 +130,22 @@ class TranslationContext:
             return [Value(f"%{number}", out[0])]  # type: ignore[index]
         return [Value(f"%{number}#{i}", a) for i, a in enumerate(out)]  # type: ignore[arg-type]
 
+    def _ordered_op(self, name: str, operands: Sequence[Value], out: Any, attrs: str, regions: Sequence[str]) -> Any:
+        """The operation with the token handed through its regions."""
+        whole = all(type(region) is Region for region in regions)
+        if whole and name == "while" and regions[0].token_out is None:  # type: ignore[attr-defined]
+            operands = (*operands, self.token)
+            threaded = [r.carrying(gives=r is not regions[0]) for r in regions]  # type: ignore[attr-defined]
+        elif whole and name in ("case", "if"):
+            threaded = [r.seeing(self.token) for r in regions]  # type: ignore[attr-defined]
+        else:
+            where = "in the condition of while" if name == "while" else f"inside of {name}"
+            raise NotImplementedError(f"ordered effects {where}: XLA would not keep their order")
+        outs = [out] if isinstance(out, ShapedArray) else list(out)
+        results = self.op(name, *operands, out=[*outs, TOKEN], attrs=attrs, regions=threaded)
+        self.token = results.pop()
+        return results[0] if isinstance(out, ShapedArray) else results
+
     def custom_call(
         self,
         target: str,
@@ -116,6 +153,7 @@ class TranslationContext:
         out: ShapedArray | Sequence[ShapedArray],
         attributes: Mapping[str, Any] | None = None,
         has_side_effect: bool = False,
+        calls_python: bool = False,
     ) -> Any:
         """Append a call of a kernel that is registered with XLA's typed FFI (`corejax.ffi.register_ffi_target`).
 
@@ -126,34 +164,38 @@ class TranslationContext:
             attributes: what it is given besides: Python ints arrive as int64 and floats as double, NumPy's numbers
                 and one-dimensional arrays with their own dtype; strings and booleans.
             has_side_effect: whether the compiler keeps a call whose results are not used.
+            calls_python: whether one device calls it in a program over several, with whole operands.
 
         Returns:
             The result, or a list of results where `out` is a list.
         """
         results = [out] if isinstance(out, ShapedArray) else out
         attrs = attributes_of(target, [v.aval for v in operands], results, attributes or {}, has_side_effect)
+        if calls_python and (place := self.module.meshes.of_call_back(len(results))):
+            attrs += ", " + place
         return self.op("custom_call", *operands, out=out, attrs=attrs)
 
     @staticmethod
     def i64(values: Iterable[int]) -> str:
         """An array attribute of 64-bit integers."""
-        listed = ", ".join(str(int(v)) for v in values)
+        listed = ", ".join(str(as_dim(v)) for v in values)
         return f"array<i64: {listed}>" if listed else "array<i64>"
 
     def region(self, arg_avals: Sequence[ShapedArray], body: Callable[..., Any]) -> str:
         """A region: `body(ctx, *args)` gives the value or values that it returns."""
+        return self._region(arg_avals, body, "stablehlo")
+
+    def _region(self, arg_avals: Sequence[ShapedArray], body: Callable[..., Any], dialect: str) -> str:
+        """A region that ends with the `return` of a dialect."""
         inner = TranslationContext(self.module, self._counter, self.mark, self.scope)
         args = []
         for aval in arg_avals:
             self._counter[0] += 1
             args.append(Value(f"%a{self._counter[0]}", aval))
+        inner.token = before = self.module.new_token()
         outs = body(inner, *args)
         outs = [outs] if isinstance(outs, Value) else list(outs)
-        signature = ", ".join(f"{a.name}: {tensor_type(a.aval)}" for a in args)
-        head = f"^bb0({signature}):\n      " if args else ""
-        names, types = ", ".join(o.name for o in outs), ", ".join(tensor_type(o.aval) for o in outs)
-        returned = f'"stablehlo.return"({names}) : ({types}) -> ()'
-        return "{\n      " + head + "\n      ".join([*inner.lines, returned]) + "\n    }"
+        return Region(args, inner.lines, outs, before, None if inner.token is before else inner.token, dialect)
 
     # -- constants and shapes ----------------------------------------------------------------------
 
@@ -269,13 +311,65 @@ class TranslationContext:
         )
         return self.op("compare", x, y, out=x.aval.update(dtype=np.dtype(np.bool_)), attrs=attrs)  # type: ignore[no-any-return]
 
+    def mesh_symbol(self, mesh: Any) -> str:
+        """The symbol of a mesh (with `shape_tuple` and `device_tuple`), for Shardy's operations: `@mesh`."""
+        return self.module.meshes.symbol(mesh)
+
+    def sharding_text(self, sharding: Any, ndim: int) -> str:
+        """A sharding of values of `ndim` dimensions, for Shardy's operations: `<@mesh, [{"x"}, {}]>`."""
+        return self.module.meshes.sharding(sharding, ndim)
+
+    def manual_computation(
+        self,
+        mesh: Any,
+        axes: tuple[Any, ...],
+        vals: Sequence[Value],
+        in_texts: Sequence[str],
+        out_texts: Sequence[str],
+        out: Sequence[ShapedArray],
+        block_avals: Sequence[ShapedArray],
+        body: Callable[..., Any],
+    ) -> list[Value]:
+        """Append Shardy's `manual_computation`: `body(ctx, *blocks)` for each element of some axes of a mesh.
+
+        Args:
+            mesh: the mesh.
+            axes: names of the axes.
+            vals: the whole operands.
+            in_texts, out_texts: how operands and results are cut into blocks: `<@mesh, [{"x"}, {}]>`.
+            out: types of the whole results.
+            block_avals: types of the operands' blocks.
+            body: gives the results' blocks.
+        """
+        around = self.module.manual
+        outer = () if around is None else around[1]
+        self.module.enter(mesh, (*outer, *axes))
+        try:
+            region = self._region(block_avals, body, "sdy")
+        finally:
+            self.module.enter(*(around or (None, ())))
+        named = ", ".join(map(quoted, axes))
+        attrs = (
+            f"in_shardings = #sdy.sharding_per_value<[{', '.join(in_texts)}]>, "
+            f"out_shardings = #sdy.sharding_per_value<[{', '.join(out_texts)}]>, "
+            f"manual_axes = #sdy<manual_axes{{{named}}}>"
+        )
+        return self.op("sdy.manual_computation", *vals, out=list(out), attrs=attrs, regions=[region])  # type: ignore[no-any-return]
+
     # -- programs ----------------------------------------------------------------------------------
 
     def call(self, closed: ClosedJaxpr, vals: Sequence[Value], name: str = "f") -> list[Value]:
         """Call a program as a private function, written once for each program object."""
-        symbol = self.function(closed, name)
+        symbol, ordered = self.module.private_function(closed, name, self.scope)
+        if not ordered:
+            return self.call_symbol(symbol, vals, closed.out_avals)
+        outs = self.call_symbol(symbol, [*vals, self.token], [*closed.out_avals, TOKEN])
+        self.token = outs.pop()
+        return outs
+
+    def call_symbol(self, symbol: str, vals: Sequence[Value], out_avals: Sequence[ShapedArray]) -> list[Value]:
+        """Call a function of the module by its name."""
         number = self._counter[0] = self._counter[0] + 1
-        out_avals = closed.out_avals
         names = ", ".join(v.name for v in vals)
         types = ", ".join(tensor_type(v.aval) for v in vals)
         results = ", ".join(tensor_type(a) for a in out_avals)
@@ -286,8 +380,15 @@ class TranslationContext:
         return [Value(f"%{number}#{i}", a) for i, a in enumerate(out_avals)]
 
     def function(self, closed: ClosedJaxpr, name: str = "f") -> str:
-        """The symbol of a private function for a program, written once for each program object."""
-        return self.module.private_function(closed, name, self.scope)  # type: ignore[no-any-return]
+        """The symbol of a private function for a program, written once for each program object.
+
+        Raises:
+            NotImplementedError: the program has ordered effects, for which it has to be called (`call`).
+        """
+        symbol, ordered = self.module.private_function(closed, name, self.scope)
+        if ordered:
+            raise NotImplementedError("ordered effects in a function that is an attribute of an operation")
+        return symbol
 
     def inline(self, closed: ClosedJaxpr, vals: Sequence[Value]) -> list[Value]:
         """Write a program's operations here."""
@@ -319,14 +420,27 @@ class TranslationContext:
             self.mark, self.scope = found
             self.source = source
             invars = eqn.invars
+            operands = [read(v) for v in invars]
             try:
-                out = rule(self, [v.aval for v in invars], [read(v) for v in invars], **eqn.params)
+                out = rule(self, [v.aval for v in invars], operands, **eqn.params)
             except Exception as error:
                 attribute_to_rule(error, primitive, eqn.source_info, "xla_translation")
                 raise
-            env.update(zip(eqn.outvars, results_of_rule(primitive, out, eqn.outvars), strict=True))
+            outs = results_of_rule(primitive, out, eqn.outvars)
+            if KnownValue in map(type, operands):
+                outs = _known_results(eqn, operands, outs)
+            env.update(zip(eqn.outvars, outs, strict=True))
         self.mark, self.scope, self.source = around
         return [read(v) for v in jaxpr.outvars]
+
+
+def _known_results(eqn: JaxprEqn, operands: Sequence[Value], outs: Sequence[Value]) -> Sequence[Value]:
+    """The results, known where the operands are: what is computed of an index, to choose a branch by it."""
+    vals = [atom.val if type(atom) is Literal else v.known for atom, v in zip(eqn.invars, operands, strict=True)]
+    if None in vals or eqn.effects or eqn.primitive.multiple_results or eqn.outvars[0].aval.shape:
+        return outs
+    with set_current_trace(bottom_trace()):
+        return [KnownValue(outs[0], host_value(eqn.primitive.bind(*vals, **eqn.params))[()])]
 
 
 def _translation(eqn: JaxprEqn, platform: str) -> Callable[..., Any]:

@@ -18,22 +18,42 @@ def attributes_of(
     results: Sequence[ShapedArray],
     attributes: Mapping[str, Any],
     has_side_effect: bool,
+    column_major: int | None = None,
+    in_place: Sequence[tuple[int, int]] = (),
 ) -> str:
-    """The body of the operation's attribute dictionary; operands and results are laid out in row-major order."""
+    """The body of the operation's attribute dictionary.
+
+    Args:
+        target: the kernel's name.
+        operands: types of the operands.
+        results: types of the results.
+        attributes: what the kernel is given besides.
+        has_side_effect: whether the call is kept where nobody uses its results.
+        column_major: how many axes an operand or result has whose last two are laid out as in Fortran; everything else
+            is in row-major order.
+        in_place: pairs of an operand and the result that has its memory.
+    """
     written = {
         "call_target_name": quoted(target),
         "api_version": f"{_TYPED} : i32",
         "has_side_effect": "true" if has_side_effect else "false",
         "backend_config": "{" + ", ".join(f"{name} = {literal(value)}" for name, value in attributes.items()) + "}",
-        "operand_layouts": _row_major(operands),
-        "result_layouts": _row_major(results),
+        "operand_layouts": _layouts(operands, column_major),
+        "result_layouts": _layouts(results, column_major),
     }
+    if in_place:
+        written["output_operand_aliases"] = f"[{', '.join(_alias(*pair, len(results)) for pair in in_place)}]"
     return ", ".join(f"{name} = {value}" for name, value in written.items())
 
 
 def quoted(text: str) -> str:
     """An MLIR string: what is not printable ASCII is escaped by its bytes."""
-    plain = (chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in text.encode())
+    return quoted_bytes(text.encode())
+
+
+def quoted_bytes(content: bytes) -> str:
+    """The same of bytes."""
+    plain = (chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in content)
     return f'"{"".join(plain)}"'
 
 
@@ -71,11 +91,21 @@ def _element(dtype: np.dtype[Any]) -> str:
     return f"{'ui' if dtype.kind == 'u' else dtype.kind}{8 * dtype.itemsize}"
 
 
-def _row_major(avals: Sequence[ShapedArray]) -> str:
+def _layouts(avals: Sequence[ShapedArray], column_major: int | None) -> str:
     """Layouts: axes from the one that varies fastest."""
-    orders = [", ".join(str(axis) for axis in reversed(range(a.ndim))) for a in avals]
-    layouts = [
-        f"dense<{f'[{order}]' if order else ''}> : tensor<{a.ndim}xindex>"
-        for order, a in zip(orders, avals, strict=True)
-    ]
+    layouts = []
+    for aval in avals:
+        axes = list(reversed(range(aval.ndim)))
+        if aval.ndim == column_major:
+            axes[:2] = axes[1], axes[0]
+        order = ", ".join(str(axis) for axis in axes)
+        layouts.append(f"dense<{f'[{order}]' if order else ''}> : tensor<{aval.ndim}xindex>")
     return f"[{', '.join(layouts)}]"
+
+
+def _alias(operand: int, result: int, results: int) -> str:
+    place = str(result) if results > 1 else ""
+    return (
+        f"#stablehlo.output_operand_alias<output_tuple_indices = [{place}], operand_index = {operand}, "
+        "operand_tuple_indices = []>"
+    )

@@ -1,8 +1,8 @@
 """StableHLO of a primitive that has only an impl: the compiled program calls it back on the host.
 
-The translation is a custom call to a target of jaxlib's that calls one of the executable's Python functions. What
-that raises would reach the caller as text only, so it is kept here meanwhile and found again by a number in the text:
-the caller gets the very exception.
+The translation is a custom call to a target of jaxlib's that calls one of the executable's Python functions. With
+ordered effects it takes and gives a token besides (`regions`). What the function raises would reach the caller as text
+only, so it is kept here meanwhile and found again by a number in the text: the caller gets the very exception.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from corejax.extend import (
 )
 from corejax_xla_backend._callbacks import state as callbacks
 from corejax_xla_backend._lowering.context import TranslationContext
+from corejax_xla_backend._lowering.regions import TOKEN
 from corejax_xla_backend._lowering.types import Value
 
 _TARGETS = {"cpu": "xla_ffi_python_cpu_callback", "cuda": "xla_ffi_python_gpu_callback"}
@@ -42,13 +43,18 @@ clears_cache(_failures.clear)
 _numbers = itertools.count(1)
 
 
-def _from_impl(primitive: Primitive) -> Callable[..., Any] | None:
-    if any(effect.startswith("ordered:") for effect in primitive.effects) or "collective" in primitive.tags:
+def from_impl(primitive: Primitive) -> Any:
+    """The translation rule that calls a primitive's impl rule back; None where it has none, or runs over devices."""
+    if "collective" in primitive.tags:
         return None
     if not (impl_rules.is_written(primitive) and abstract_eval_rules.is_written(primitive)):
         return None
 
-    def rule(ctx: TranslationContext, in_avals: Sequence[ShapedArray], in_vals: Sequence[Value], **params: Any) -> Any:
+    ordered = any(effect.startswith("ordered:") for effect in primitive.effects)
+
+    def rule(
+        ctx: TranslationContext, in_avals: Sequence[ShapedArray], in_vals: Sequence[Value], /, **params: Any
+    ) -> Any:
         avals = tuple(in_avals)
         avals_out = primitive.abstract(avals, params)
         source = ctx.source
@@ -57,10 +63,14 @@ def _from_impl(primitive: Primitive) -> Callable[..., Any] | None:
         outs = ctx.custom_call(
             _TARGETS[ctx.platform],
             *in_vals,
-            out=list(avals_out),
+            *([ctx.token] if ordered else []),
+            out=[*avals_out, *([TOKEN] if ordered else [])],
             attributes={"index": np.uint64(index)},
             has_side_effect=bool(primitive.effects),
+            calls_python=True,
         )
+        if ordered:
+            ctx.token = outs.pop()
         return outs if primitive.multiple_results else outs[0]
 
     return rule
@@ -84,10 +94,11 @@ def _callback(
         try:
             callbacks.running = True
             # Copies: the program's memory is not the impl's to keep.
-            arrays = [Array(np.array(x, aval.dtype), aval) for x, aval in zip(operands, avals, strict=True)]
+            values, tokens = operands[: len(avals)], operands[len(avals) :]
+            arrays = [Array(np.array(x, aval.dtype), aval) for x, aval in zip(values, avals, strict=True)]
             with replaying(source), set_current_trace(evaluation):
                 outs = evaluation.process_primitive(primitive, arrays, params)
-            return tuple(np.asarray(out) for out in outs)
+            return (*(np.asarray(out) for out in outs), *tokens)
         except BaseException as error:
             raise _kept(primitive, error) from None
         finally:
@@ -110,10 +121,16 @@ def _kept(primitive: Primitive, error: BaseException) -> HostCallbackError:
 
 
 def original_failure(error: Exception) -> BaseException:
-    """What to raise for an error of a program that calls back: what the impl raised, if that is the reason."""
+    """What to raise for an error of a program that calls back: what the impl raised, if that is the reason.
+
+    An interrupt may arrive when the callback has just been entered, before it can keep what is raised.
+    """
     found = re.search(r"(the impl rule of primitive .*) \[callback failure (\d+)\]", str(error), re.DOTALL)
     if found is None:
-        return error
+        entering = re.search(
+            r"error calling callback: Traceback .*\nKeyboardInterrupt[^\n]*\s*$", str(error), re.DOTALL
+        )
+        return error if entering is None else KeyboardInterrupt()
     failure = _failures.pop(int(found[2]), None)
     return HostCallbackError(found[1]) if failure is None else failure
 
@@ -121,8 +138,8 @@ def original_failure(error: Exception) -> BaseException:
 xla_translations.derivations.append(
     Derivation(
         "host callback",
-        _from_impl,
-        needs="an impl and an abstract-eval rule, and no ordered effects",
+        from_impl,
+        needs="an impl and an abstract-eval rule",
         slow="compiled programs call its impl rule back on the host",
     )
 )

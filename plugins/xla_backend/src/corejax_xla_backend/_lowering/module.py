@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from corejax.extend import ClosedJaxpr
 from corejax_xla_backend._lowering.context import TranslationContext
 from corejax_xla_backend._lowering.locations import Locations, without_locations
+from corejax_xla_backend._lowering.meshes import SYMBOL, Meshes
+from corejax_xla_backend._lowering.regions import TOKEN
 from corejax_xla_backend._lowering.types import Value, tensor_type
 
 _MAIN = "main"
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class ModuleBuilder:
@@ -19,20 +24,28 @@ class ModuleBuilder:
     Args:
         platform: the platform that rules are looked up for.
         name: the compiled function's, for the operations' locations.
+        devices: of a program over several, in order.
 
     Attributes:
         callbacks: Python functions that the program calls, by index.
+        meshes: the meshes that it names.
+        manual: the mesh, and the axes of it, that what is written now is written for one element of; None outside.
     """
 
-    def __init__(self, platform: str = "cpu", name: str = "") -> None:
+    def __init__(self, platform: str = "cpu", name: str = "", devices: tuple[Any, ...] = ()) -> None:
         self.platform = platform
         self.name = name
+        self.meshes = Meshes(devices)
+        self.manual: tuple[Any, tuple[Any, ...]] | None = None
         self.locations = Locations()
         self.functions: list[str] = []
         self.callbacks: list[Callable[..., Any]] = []
         self._callback_indices: dict[Any, int] = {}
-        self._private: dict[int, tuple[str, ClosedJaxpr]] = {}
-        self._names = {_MAIN: 1}  # whatever else is called so: XLA starts there
+        self._private: dict[Any, tuple[str, bool, ClosedJaxpr]] = {}
+        self._spliced: dict[int, tuple[str, Any]] = {}
+        self._names = {_MAIN: 1, SYMBOL: 1}  # whatever else is called so: XLA starts there
+        self._tokens = itertools.count()
+        self._channels = itertools.count(1)
 
     def fresh_name(self, wanted: str) -> str:
         """A function name that is not taken."""
@@ -43,6 +56,19 @@ class ModuleBuilder:
         self._names[wanted] = count + 1
         return wanted if count == 0 else self.fresh_name(f"{wanted}_{count}")
 
+    def new_token(self) -> Value:
+        """What ordered effects begin with where the token comes from around: a name of its own."""
+        return Value(f"%t{next(self._tokens)}", TOKEN)
+
+    def enter(self, mesh: Any, axes: tuple[Any, ...]) -> None:
+        """Write for one element of some axes of a mesh from now on; None: for the whole program."""
+        self.manual = None if mesh is None else (mesh, axes)
+        self.meshes.manual = mesh is not None and set(axes) == set(mesh.axis_names)
+
+    def new_channel(self) -> int:
+        """A number for one more operation that devices do together."""
+        return next(self._channels)
+
     def callback(self, key: Any, make: Callable[[], Callable[..., Any]]) -> int:
         """Index of the Python function for a key, made once."""
         index = self._callback_indices.get(key)
@@ -51,34 +77,77 @@ class ModuleBuilder:
             self.callbacks.append(make())
         return index
 
-    def private_function(self, closed: ClosedJaxpr, name: str, scope: tuple[str, ...] = ()) -> str:
-        """Name of the function for a program; written once for each program, with the first call's scope."""
-        found = self._private.get(id(closed))
+    def private_function(self, closed: ClosedJaxpr, name: str, scope: tuple[str, ...] = ()) -> tuple[str, bool]:
+        """The function for a program; written once for each program, with the first call's scope.
+
+        Returns:
+            Its name, and whether it has ordered effects: it then takes the token as its last argument, and gives it
+            as its last result.
+        """
+        key = (id(closed), self.manual)
+        found = self._private.get(key)
         if found is None:
             symbol = self.fresh_name(name)
-            found = self._private[id(closed)] = (symbol, closed)
             ctx = TranslationContext(self, scope=scope)
             args = [Value(f"%arg{i}", v.aval) for i, v in enumerate(closed.jaxpr.invars)]
-            self._write("private", symbol, args, ctx, ctx.inline(closed, args))
+            ctx.token = before = self.new_token()
+            outs = ctx.inline(closed, args)
+            ordered = ctx.token is not before
+            found = self._private[key] = (symbol, ordered, closed)
+            more = ([before], [ctx.token]) if ordered else ([], [])
+            self._write("private", symbol, [*args, *more[0]], ctx, [*outs, *more[1]])
+        return found[:2]
+
+    def spliced(self, owner: Any, functions: Callable[[Callable[[str], str]], list[str]]) -> str:
+        """Name of the first of some functions that are text already; added once for each owner.
+
+        Args:
+            owner: what they are of, by identity.
+            functions: gives them, with names that the function which it is given has made of wanted ones.
+        """
+        found = self._spliced.get(id(owner))
+        if found is None:
+            names: list[str] = []
+
+            def fresh(wanted: str) -> str:
+                names.append(self.fresh_name(wanted))
+                return names[-1]
+
+            self.functions += [f"  {text}" for text in functions(fresh)]
+            found = self._spliced[id(owner)] = (names[0], owner)
         return found[0]
 
-    def add_main(self, closed: ClosedJaxpr, kept: Sequence[bool]) -> None:
+    def add_main(
+        self,
+        closed: ClosedJaxpr,
+        kept: Sequence[bool],
+        attributes: Mapping[int, str] | None = None,
+        result_attributes: Sequence[str] = (),
+        *,
+        embedded: bool = False,
+    ) -> None:
         """Write the entry point `main`.
 
         Args:
-            closed: the program; its constants are leading arguments.
-            kept: which of (constants, arguments) the function takes; the others are not used.
+            closed: the program.
+            kept: which of its leading arguments, the constants, and its others the function takes; the rest is not
+                used. Of the others only where the constants are embedded.
+            attributes: index in (constants, arguments) -> what is said of it besides its type.
+            result_attributes: the same of each result; empty: nothing of any.
+            embedded: whether the constants are written into the function.
         """
-        binders = [*closed.jaxpr.constvars, *closed.jaxpr.invars]
+        binders = [*(() if embedded else closed.jaxpr.constvars), *closed.jaxpr.invars]
         ctx = TranslationContext(self, scope=(f"jit({self.name})",) if self.name else ())
         vals = [Value(f"%arg{i}", v.aval) for i, v in enumerate(binders)]
-        outs = ctx.inline_jaxpr(closed.jaxpr, vals)
+        outs = ctx.inline(closed, vals) if embedded else ctx.inline_jaxpr(closed.jaxpr, vals)
         self._write(
             "public",
             _MAIN,
             [v for v, keep in zip(vals, kept, strict=True) if keep],
             ctx,
             outs,
+            {vals[i].name: f" {{{text}}}" for i, text in (attributes or {}).items() if text},
+            [f" {{{text}}}" if text else "" for text in result_attributes],
         )
 
     def _write(
@@ -88,16 +157,20 @@ class ModuleBuilder:
         args: Sequence[Value],
         ctx: TranslationContext,
         outs: Sequence[Value],
+        attributes: Mapping[str, str] = _NONE,
+        result_attributes: Sequence[str] = (),
     ) -> None:
-        signature = ", ".join(f"{a.name}: {tensor_type(a.aval)}" for a in args)
+        signature = ", ".join(f"{a.name}: {tensor_type(a.aval)}{attributes.get(a.name, '')}" for a in args)
         types = ", ".join(tensor_type(o.aval) for o in outs)
         returned = f"{', '.join(o.name for o in outs)} : {types}" if outs else ""
+        if any(result_attributes):
+            types = ", ".join(tensor_type(o.aval) + text for o, text in zip(outs, result_attributes, strict=True))
         body = "\n    ".join([*ctx.lines, f"func.return {returned}"])
         self.functions.append(f"  func.func {visibility} @{symbol}({signature}) -> ({types}) {{\n    {body}\n  }}")
 
     def text(self, name: str, *, locations: bool = False) -> str:
         """The module, with the operations' locations or without."""
-        functions = "\n".join(self.functions)
-        attributes = "mhlo.num_replicas = 1 : i32, mhlo.num_partitions = 1 : i32"
+        functions = "\n".join([*self.meshes.lines, *self.functions])
+        attributes = f"mhlo.num_replicas = 1 : i32, mhlo.num_partitions = {self.meshes.count} : i32"
         text = f"module @{self.fresh_name(name)} attributes {{{attributes}}} {{\n{functions}\n}}\n"
         return text + "".join(self.locations.lines) if locations else without_locations(text)

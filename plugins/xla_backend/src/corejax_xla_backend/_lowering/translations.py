@@ -14,7 +14,9 @@ def _from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
     if primitive.decomposition is None:
         return None
 
-    def rule(ctx: TranslationContext, in_avals: Sequence[ShapedArray], in_vals: Sequence[Value], **params: Any) -> Any:
+    def rule(
+        ctx: TranslationContext, in_avals: Sequence[ShapedArray], in_vals: Sequence[Value], /, **params: Any
+    ) -> Any:
         outs = ctx.inline(decomposed(primitive, in_avals, params), in_vals)
         return outs if primitive.multiple_results else outs[0]
 

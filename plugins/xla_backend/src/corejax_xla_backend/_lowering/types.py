@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ShapedArray, bytes_text, clears_cache
+from corejax.extend import ShapedArray, SymbolicDim, bytes_text, clears_cache
 
 _ELEMENT_TYPES = {
     "bool": "i1",
@@ -56,7 +56,9 @@ def tensor_type(aval: ShapedArray) -> str:
             takes = f"an array of shape {aval.shape} and dtype {aval.dtype.name} takes {bytes_text(aval.nbytes)}"
             raise MemoryError(f"{takes}, which no program addresses")
         dims = "".join(f"{d}x" for d in aval.shape)
-        text = _types[key] = f"tensor<{dims}{element_type(aval.dtype)}>"
+        text = f"tensor<{dims}{element_type(aval.dtype)}>"
+        if not any(isinstance(d, SymbolicDim) for d in aval.shape):  # those are of one export
+            _types[key] = text
     return text
 
 
@@ -70,12 +72,28 @@ class Value:
 
     __slots__ = ("aval", "name")
 
+    known: Any = None  # of `KnownValue`
+
     def __init__(self, name: str, aval: ShapedArray) -> None:
         self.name = name
         self.aval = aval
 
     def __repr__(self) -> str:
         return f"{self.name}: {tensor_type(self.aval)}"
+
+
+class KnownValue(Value):
+    """A value that is known while the program is written: translations may choose by it.
+
+    Attributes:
+        known: the value, of a scalar.
+    """
+
+    __slots__ = ("known",)
+
+    def __init__(self, value: Value, known: Any) -> None:
+        super().__init__(value.name, value.aval)
+        self.known = known
 
 
 def element_text(x: Any) -> str:

@@ -6,10 +6,24 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Backend, Capabilities, ClosedJaxpr, ShapedArray, as_array, buffer_of, clears_cache
+from corejax.extend import (
+    DEFAULT_OPTIONS,
+    Backend,
+    Capabilities,
+    ClosedJaxpr,
+    CompileOptions,
+    ShapedArray,
+    Target,
+    as_array,
+    buffer_of,
+    clears_cache,
+    config,
+)
 from corejax_xla_backend import _jaxlib
+from corejax_xla_backend._compiled_impl import evaluate
 from corejax_xla_backend._xla import dispatch, executable
-from corejax_xla_backend._xla.buffers import put
+from corejax_xla_backend._xla.buffers import put, put_sharded
+from corejax_xla_backend.sharding import Sharding
 
 clears_cache(_jaxlib.forget_readers)
 
@@ -18,7 +32,12 @@ class XlaBackend(Backend):
     """XLA through jaxlib. Importing this module imports jaxlib; devices are asked for when something is on them."""
 
     name = "xla"
-    capabilities = Capabilities(("cpu", "cuda", "gpu", "host"), lowering="StableHLO", dispatcher=True)
+    capabilities = Capabilities(
+        ("cpu", "cuda", "gpu", "host"),
+        lowering="StableHLO",
+        dispatcher=True,
+        options=frozenset(CompileOptions._fields),
+    )
     buffer_type = _jaxlib.Buffer
     device_type = _jaxlib.Device
 
@@ -30,35 +49,88 @@ class XlaBackend(Backend):
         """jaxlib's."""
         return _jaxlib.devices(platform)
 
-    def _device(self, platform: str | None) -> Any:
-        return _jaxlib.default_device() if platform is None else self.devices(platform)[0]
+    def default_device(self, platform: str | None = None) -> Any:
+        """What the setting `default_device` says, else the first device."""
+        chosen = config.default_device
+        if chosen is not None and platform in (None, chosen.platform):
+            return chosen
+        return _jaxlib.default_device() if platform is None else _jaxlib.local_devices(platform)[0]
 
     def put(self, value: Any, aval: ShapedArray, device: Any = None) -> Any:
-        """The buffer shares the array's memory where it can."""
+        """The buffer shares the array's memory where it can; `device` may be a sharding."""
+        if isinstance(device, Sharding):
+            return put_sharded(value, aval, device)
         if not isinstance(value, np.ndarray):
-            return _jaxlib.copy_to(value, self._device(None) if device is None else device)
-        return put(value, aval, device, alias=True)
+            if _jaxlib.is_spread(value):
+                return self.put(_jaxlib.whole(value), aval, device)
+            target = self.default_device() if device is None else device
+            return _jaxlib.copy_to(value, target, committed=device is not None)
+        return put(value, aval, device or config.default_device, committed=device is not None, alias=True)
 
     def fetch(self, buffer: Any) -> np.ndarray[Any, Any]:
         """A view of the buffer's memory where that is on the host."""
-        return _jaxlib.to_numpy(buffer)
+        return _jaxlib.whole(buffer) if _jaxlib.is_spread(buffer) else _jaxlib.to_numpy(buffer)
+
+    def start_fetch(self, buffer: Any) -> None:
+        """Nothing to do where the buffer's memory is the host's."""
+        if not _jaxlib.is_spread(buffer) and _jaxlib.device_of(buffer).platform != "cpu":
+            _jaxlib.start_copy_to_host(buffer)
 
     def device_of(self, buffer: Any) -> Any:
-        """The one device."""
+        """The one device; of a buffer over several its sharding."""
         return _jaxlib.device_of(buffer)
+
+    def bound_to(self, buffer: Any) -> Any:
+        """jaxlib's word is committed."""
+        return _jaxlib.device_of(buffer) if _jaxlib.is_committed(buffer) else None
+
+    def is_spread(self, buffer: Any) -> bool:
+        """Whether a sharding says where its parts are."""
+        return _jaxlib.is_spread(buffer)
+
+    def evaluate(self, primitive: Any, arrays: Any, params: Any) -> list[Any]:
+        """The operation compiled by itself, for the devices of its operands."""
+        return evaluate(primitive, arrays, params, Target(self, None))
+
+    def is_ready(self, buffer: Any) -> bool:
+        """Whether XLA has computed it."""
+        return _jaxlib.is_ready(buffer)
+
+    def is_deleted(self, buffer: Any) -> bool:
+        """Whether a program took its memory."""
+        return _jaxlib.is_deleted(buffer)
 
     def block_until_ready(self, buffers: Any) -> None:
         """Wait."""
         _jaxlib.block_until_ready(buffers)
 
-    def compile(self, closed: ClosedJaxpr, *, name: str, platform: str | None = None) -> executable.XlaExecutable:
+    def compile(
+        self,
+        closed: ClosedJaxpr,
+        *,
+        name: str,
+        platform: str | None = None,
+        options: CompileOptions = DEFAULT_OPTIONS,
+    ) -> executable.XlaExecutable:
         """By XLA."""
+        device = self.default_device(platform) if options.device is None else options.device
+        if options.devices:
+            device = options.devices[0]
         consts = [buffer_of(as_array(c), self) for c in closed.consts]
-        return executable.compile_program(closed, name, self._device(platform), consts)
+        return executable.compile_program(closed, name, device, consts, options)
 
-    def lower(self, closed: ClosedJaxpr, *, name: str, platform: str | None = None) -> executable.Lowering:
+    def lower(
+        self,
+        closed: ClosedJaxpr,
+        *,
+        name: str,
+        platform: str | None = None,
+        options: CompileOptions = DEFAULT_OPTIONS,
+    ) -> executable.Lowering:
         """StableHLO."""
-        return executable.lower(closed, name, platform or self.platform())
+        if options.device is not None or options.devices:
+            platform = (options.device or options.devices[0]).platform
+        return executable.lower(closed, name, platform or self.platform(), options)
 
     dispatcher = staticmethod(dispatch.dispatcher)
 

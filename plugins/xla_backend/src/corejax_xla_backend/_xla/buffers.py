@@ -1,4 +1,4 @@
-"""Values to the default device."""
+"""Values to devices."""
 
 from __future__ import annotations
 
@@ -8,17 +8,21 @@ import numpy as np
 
 from corejax.extend import ShapedArray, check_memory
 from corejax_xla_backend import _jaxlib
+from corejax_xla_backend.sharding import check_fits
 
 LARGE = 1 << 30  # bytes below which nothing is checked
 
 
-def put(value: np.ndarray[Any, Any], aval: ShapedArray, device: Any = None, *, alias: bool) -> Any:
+def put(
+    value: np.ndarray[Any, Any], aval: ShapedArray, device: Any = None, *, committed: bool = False, alias: bool
+) -> Any:
     """A buffer on a device, the default one unless given.
 
     Args:
         value: a NumPy array.
         aval: its type.
-        device: the device; the buffer is bound to one that is given.
+        device: the device.
+        committed: whether the buffer is bound to it.
         alias: whether nobody writes to the array, so that the buffer may share its memory.
 
     Raises:
@@ -26,4 +30,22 @@ def put(value: np.ndarray[Any, Any], aval: ShapedArray, device: Any = None, *, a
     """
     if value.nbytes > LARGE:
         check_memory(value.nbytes, f"a buffer for an array of shape {aval.shape} and dtype {aval.dtype.name}")
-    return _jaxlib.put(value, aval, device, committed=device is not None, alias=alias)
+    return _jaxlib.put(value, aval, device, committed=committed, alias=alias)
+
+
+def put_sharded(value: Any, aval: ShapedArray, sharding: Any) -> Any:
+    """A buffer over the devices of a sharding.
+
+    Args:
+        value: a NumPy array that nobody writes to, or a buffer.
+        aval: its type.
+        sharding: where to.
+
+    Raises:
+        ValueError: the sharding says more than the array has dimensions, or a size does not divide.
+    """
+    check_fits("device", sharding, aval.shape)
+    place = _jaxlib.placement(sharding, aval.ndim)
+    if isinstance(value, np.ndarray):
+        return _jaxlib.put_parts(value, aval, place)
+    return _jaxlib.place_parts(value, place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,10 +10,13 @@ import numpy as np
 
 from corejax.extend import (
     Array,
+    ElementBuffer,
     RepeatableCall,
     api_boundary,
     as_array,
+    checks_values,
     config,
+    dtypes,
     get_aval,
     host_value,
     on_context,
@@ -36,13 +40,55 @@ def _host_to_buffer(value: Any) -> Any:
             aval = get_aval(value)
             if aval.dtype is not value.dtype:  # under `config.x64_compat`
                 value = host_value(value)
-            return put(value, aval, alias=False)
+            return put(value, aval, config.default_device, alias=False)
         return as_array(value)._buf
     except TypeError:
         return _NOT_AN_ARRAY
 
 
-dispatch_registry = _jaxlib.DispatchRegistry(Array, _host_to_buffer, field="_buf", always_buffer=True)
+_to_scalar: dict[type, Callable[[Any], Any]] = {}
+_scalar_buffers = dict.fromkeys((bool, int, float, complex), _host_to_buffer)
+
+dispatch_registry = _jaxlib.DispatchRegistry(Array, _host_to_buffer, _to_scalar, field="_buf", always_buffer=True)
+# For calls with large NumPy arrays, which are copied before the program runs.
+copying_registry = _jaxlib.DispatchRegistry(Array, _host_to_buffer, _scalar_buffers, field="_buf", always_buffer=True)
+copying_registry.make_buffers()
+
+
+for _registry in (dispatch_registry, copying_registry):  # the numbers of keys are told from other numbers by the dtype
+    _registry.register_node(
+        ElementBuffer, lambda x: ((x.buffer,), x.dtype), lambda dtype, children: ElementBuffer(*children, dtype)
+    )
+
+
+def _maker(dtype: Any) -> Callable[[Any], Any]:
+    """Makes arrays of Python scalars. (NumPy's scalars cost the dispatcher three times as much.)"""
+    return lambda value, array=np.array: array(value, dtype)
+
+
+def _make_buffers() -> None:
+    dispatch_registry.make_buffers()
+    _to_scalar.update(_scalar_buffers)
+
+
+def _choose_host_values() -> None:
+    """How wide Python's scalars are; and whether all host values become buffers before the dispatcher sees them.
+
+    They do where they are narrowed, which it cannot be told, and where programs may run when a call has returned.
+    """
+    if config.x64_compat or config.cpu_enable_async_dispatch or _jaxlib.cuda_plugin_path() is not None:
+        _make_buffers()
+    if not dispatch_registry.makes_buffers:
+        _to_scalar.update((kind, _maker(dtypes.scalar_dtype(kind))) for kind in _scalar_buffers)
+
+
+config.on_change.append(_choose_host_values)
+_choose_host_values()
+_jaxlib.before_jax(_make_buffers)
+
+
+def _is_large(x: Any) -> bool:
+    return type(x) is np.ndarray and (x.nbytes > _jaxlib.SMALL or not x.dtype.isnative)
 
 
 def learn_nodes(values: Any) -> None:
@@ -50,7 +96,8 @@ def learn_nodes(values: Any) -> None:
     for leaf in dispatch_registry.flatten(values)[0]:
         kind = type(leaf)
         if kind is not _jaxlib.Buffer and tree.is_tree_node(kind) and not dispatch_registry.is_node(kind):
-            dispatch_registry.register_node(kind, _one_level, _from_one_level)
+            for registry in (dispatch_registry, copying_registry):
+                registry.register_node(kind, _one_level, _from_one_level)
             learn_nodes(leaf)
 
 
@@ -70,41 +117,59 @@ def dispatcher(
     static_argnames: Sequence[str] = (),
 ) -> Any:
     """jaxlib's C++ dispatcher; see `corejax.extend.Backend.dispatcher`."""
+    options = {"static_argnums": static_argnums, "static_argnames": static_argnames, "boundary": api_boundary}
+
+    def missed_copying(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        result, call = miss(*args, **kwargs)
+        return result, None if call is None else _fastpath(call, copying_registry)
+
+    def copying() -> Any:
+        """The dispatcher for calls with large NumPy arrays, which the other one has as an attribute."""
+        own = this()
+        if not hasattr(own, "_copying"):
+            second = own._copying = _jaxlib.fast_dispatch(name, missed_copying, copying_registry, **options)
+            own._clear_cache = lambda: (type(second)._clear_cache(this()), second._clear_cache())
+        return own._copying
 
     def missed(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        if not dispatch_registry.makes_buffers and any(map(_is_large, tree.tree_leaves((args, kwargs)))):
+            return copying()(*args, **kwargs), None
         result, call = miss(*args, **kwargs)
-        return result, None if call is None else _fastpath(call)
+        return result, None if call is None else _fastpath(call, dispatch_registry)
 
-    return _jaxlib.fast_dispatch(
-        name,
-        missed,
-        dispatch_registry,
-        static_argnums=static_argnums,
-        static_argnames=static_argnames,
-        boundary=api_boundary,
-    )
+    dispatch = _jaxlib.fast_dispatch(name, missed, dispatch_registry, **options)
+    this = weakref.ref(dispatch)  # a dispatcher that held itself would not be freed
+    return dispatch
 
 
-def _fastpath(call: RepeatableCall) -> Any:
+def _fastpath(call: RepeatableCall, registry: _jaxlib.DispatchRegistry) -> Any:
     executable = call.executable
     if not isinstance(executable, XlaExecutable) or executable.callbacks:
         return None  # another backend's; what callbacks raise is told in Python
     learn_nodes((call.args, call.kwargs, call.result))
     leaves = tree.tree_leaves((call.args, call.kwargs))
-    seen = dispatch_registry.buffers(call.args, call.kwargs)
+    seen = registry.inputs(call.args, call.kwargs)
     if seen is None or len(seen) != len(leaves):
         return None  # a pytree that only the Python side knows, or another backend's buffer
-    consts = [c._buf for c in call.consts]
+    consts = [*executable.consts, *map(_buffer, call.consts)]
     if not all(type(buffer) is _jaxlib.Buffer for buffer in consts):
         return None
+    if isinstance(executable.executable, _jaxlib.PartitionedExecutable):
+        consts = executable.executable.placed(consts, executable.kept)
     return _jaxlib.make_fastpath_data(
         executable.executable,
         call.result,
-        dispatch_registry,
+        registry,
         num_args=len(leaves),
         kept=executable.kept,
         consts=consts,
+        committed=any(_jaxlib.is_committed(x) for x in (*consts, *seen) if type(x) is _jaxlib.Buffer),
     )
+
+
+def _buffer(const: Any) -> Any:
+    held = const._buf
+    return held.buffer if type(held) is ElementBuffer else held
 
 
 _settings: dict[Any, int] = {}
@@ -115,7 +180,7 @@ def _follow_context() -> None:
     context = _jaxlib.dispatch_context()
 
     def settings_changed() -> None:
-        key = (config.trace_key(), config.backend)
+        key = (config.trace_key(), config.backend, config.default_device, config.disable_jit, checks_values())
         context.set_default(2 * _settings.setdefault(key, len(_settings)))
 
     def inside(entered: bool) -> None:

@@ -5,12 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from corejax.extend import ClosedJaxpr, Var, bytes_text, check_memory
+from corejax.extend import (
+    DEFAULT_OPTIONS,
+    BackendError,
+    ClosedJaxpr,
+    CompileOptions,
+    ShapedArray,
+    SymbolicDim,
+    Var,
+    bytes_text,
+    check_memory,
+    warn_user,
+)
 from corejax_xla_backend import _jaxlib
+from corejax_xla_backend._callbacks import under_way
 from corejax_xla_backend._lowering import host_callback
 from corejax_xla_backend._lowering.locations import without_locations
 from corejax_xla_backend._lowering.module import ModuleBuilder
+from corejax_xla_backend._several_devices import concrete, like_of
 from corejax_xla_backend._xla.buffers import LARGE
+from corejax_xla_backend._xla.compile_errors import compile_failure
+from corejax_xla_backend._xla.disk_cache import compile_text
+from corejax_xla_backend.sharding import SingleDeviceSharding
 
 
 class XlaExecutable(NamedTuple):
@@ -23,6 +39,7 @@ class XlaExecutable(NamedTuple):
         callbacks: Python functions that it calls.
         name: the program's, for messages.
         nbytes: bytes of the machine's memory that its results and temporaries take.
+        origin: where it is from, if it was not compiled by this process.
     """
 
     executable: Any
@@ -31,6 +48,7 @@ class XlaExecutable(NamedTuple):
     callbacks: list[Callable[..., Any]]
     name: str
     nbytes: int
+    origin: str = ""
 
     @property
     def calls_python(self) -> bool:
@@ -54,6 +72,22 @@ class XlaExecutable(NamedTuple):
             raise MemoryError(
                 f"{self._program()} takes {bytes_text(self.nbytes)} beside its arguments: {error}"
             ) from None
+
+    @property
+    def input_shardings(self) -> list[Any]:
+        """Where (constants, arguments) have to be; None of those that it does not take."""
+        if isinstance(self.executable, _jaxlib.PartitionedExecutable):
+            places = iter(self.executable.in_places)
+            return [next(places).sharding if keep else None for keep in self.kept]
+        here = SingleDeviceSharding(self.executable.device)
+        return [here if keep else None for keep in self.kept]
+
+    @property
+    def output_shardings(self) -> list[Any]:
+        """Where the results are."""
+        if isinstance(self.executable, _jaxlib.PartitionedExecutable):
+            return [place.sharding for place in self.executable.out_places]
+        return [SingleDeviceSharding(self.executable.device)] * len(self.executable.out_avals)
 
     def as_text(self) -> str:
         """The program as XLA runs it, in HLO text."""
@@ -80,8 +114,7 @@ def _run_with_callbacks(executable: Any, buffers: list[Any]) -> list[Any]:
     """
     _jaxlib.block_until_ready(buffers)
     try:
-        outs: list[Any] = executable(*buffers)
-        _jaxlib.block_until_ready(outs)
+        outs: list[Any] = under_way.run(executable.run_and_wait, *buffers)
     except Exception as error:
         failure = host_callback.original_failure(error)
         if failure is error:
@@ -98,31 +131,84 @@ class Lowering(NamedTuple):
         text: StableHLO, with locations.
         kept: which of (constants, arguments) it takes.
         callbacks: Python functions that it calls, by index.
+        unusable: types of donated arguments whose memory no result can take.
     """
 
     text: str
     kept: tuple[bool, ...]
     callbacks: list[Callable[..., Any]]
+    unusable: tuple[ShapedArray, ...] = ()
 
     def as_text(self, *, pretty: bool = True, debug_info: bool = False) -> str:
         """As `Lowered.as_text`."""
         text = self.text if debug_info else without_locations(self.text)
         return _jaxlib.module_text(_jaxlib.parse_module(text), debug_info=debug_info) if pretty else text
 
+    def module(self) -> Any:
+        """The program as an MLIR module."""
+        return _jaxlib.parse_module(self.text)
 
-def lower(closed: ClosedJaxpr, name: str, platform: str) -> Lowering:
+    def hlo(self) -> Any:
+        """The program in XLA's language, before optimisation; `as_hlo_text()` shows it."""
+        return _jaxlib.xla_computation(self.module())
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimates for one run, by name, before optimisation."""
+        return _jaxlib.hlo_cost_analysis(self.hlo())
+
+
+def lower(closed: ClosedJaxpr, name: str, platform: str, options: CompileOptions = DEFAULT_OPTIONS) -> Lowering:
     """StableHLO of a program."""
     jaxpr = closed.jaxpr
+    binders = (*jaxpr.constvars, *jaxpr.invars)
     used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is Var} | {
         v for v in jaxpr.outvars if type(v) is Var
     }
-    kept = tuple(v in used for v in (*jaxpr.constvars, *jaxpr.invars))
-    builder = ModuleBuilder(platform, name)
-    builder.add_main(closed, kept)
-    return Lowering(builder.text(f"jit_{name}", locations=True), kept, builder.callbacks)
+    kept = tuple(options.keep_unused or v in used for v in binders)
+    donated = [*[False] * len(jaxpr.constvars), *options.donated]
+    aliases, unusable = _aliases([v.aval for v in binders], kept, donated, closed.out_avals)
+    builder = ModuleBuilder(platform, name, options.devices)
+    if options.devices:
+        builder.meshes.like = like_of(closed, options)
+    word = "tf.aliasing_output = {} : i32" if not options.devices else "jax.buffer_donor = true"
+    said = {i: [word.format(k)] for i, k in aliases.items()}
+    for i, sharding in enumerate(options.in_shardings):
+        if sharding is not None:
+            said.setdefault(i, []).append(builder.meshes.attribute(sharding, binders[i].aval.ndim))
+    results = [
+        builder.meshes.attribute(sharding, aval.ndim)
+        for sharding, aval in zip(options.out_shardings, closed.out_avals, strict=False)
+    ]
+    builder.add_main(closed, kept, {i: ", ".join(texts) for i, texts in said.items()}, results)
+    return Lowering(builder.text(f"jit_{name}", locations=True), kept, builder.callbacks, unusable)
 
 
-def compile_program(closed: ClosedJaxpr, name: str, device: Any, consts: list[Any]) -> XlaExecutable:
+def _aliases(
+    avals: Sequence[ShapedArray], kept: Sequence[bool], donated: Sequence[bool], results: Sequence[ShapedArray]
+) -> tuple[dict[int, int], tuple[ShapedArray, ...]]:
+    """Which result takes the memory of which donated argument: the first left of its shape and dtype.
+
+    Returns:
+        Index of an argument -> of the result; and the types of arguments that no result can take.
+    """
+    aliases: dict[int, int] = {}
+    unusable = []
+    left = list(range(len(results)))
+    for i, aval in enumerate(avals):
+        if i < len(donated) and donated[i] and kept[i]:
+            same = (k for k in left if (results[k].shape, results[k].dtype) == (aval.shape, aval.dtype))
+            found = next(same, None)
+            if found is None:
+                unusable.append(aval)
+            else:
+                aliases[i] = found
+                left.remove(found)
+    return aliases, tuple(unusable)
+
+
+def compile_program(
+    closed: ClosedJaxpr, name: str, device: Any, consts: list[Any], options: CompileOptions = DEFAULT_OPTIONS
+) -> XlaExecutable:
     """Compile for a device.
 
     Args:
@@ -130,9 +216,66 @@ def compile_program(closed: ClosedJaxpr, name: str, device: Any, consts: list[An
         name: the function's.
         device: the device.
         consts: buffers of the program's constants.
+        options: the rest; of a program over several devices these, and where its arguments and results are.
+
+    Raises:
+        ValueError: XLA has no such option, or not with this value; or sizes of the program's arguments are symbols.
+        BackendError: it cannot be compiled; names the primitive, where that is known.
     """
-    text, kept, callbacks = lower(closed, name, device.platform)
-    module = _jaxlib.parse_module(text)
-    executable = _jaxlib.compile_module(module, closed.out_avals, device, callbacks=callbacks)
+    _check_sizes(closed, name)
+    text, kept, callbacks, unusable = lower(closed, name, device.platform, options)
+    if unusable:
+        types = ", ".join(aval.str_short(short_dtypes=False) for aval in unusable)
+        warn_user(
+            f"jit of {name}: donated arguments were not usable: {types}; the program has no result of that shape and "
+            "dtype left to take the memory, and the arrays stay"
+        )
+    try:
+        with _jaxlib.uninterrupted():
+            executable, origin = compile_text(
+                text,
+                closed.out_avals,
+                device,
+                overrides=options.flags,
+                callbacks=callbacks,
+                committed=options.binds,
+                partitions=_partitions(closed, kept, options),
+            )
+    except BackendError:
+        raise
+    except _jaxlib.COMPILE_ERRORS as error:
+        if options.flags and "option" in str(error):
+            flags = ", ".join(f"{key}={value!r}" for key, value in options.flags)
+            raise ValueError(f"jit of {name}: XLA refuses compiler_options ({flags}): {error}") from None
+        if _jaxlib.is_out_of_memory(error):
+            raise MemoryError(f"jit of {name}: there is no memory to compile it: {error}") from None
+        raise compile_failure(name, text, error) from None
+    if isinstance(executable, _jaxlib.PartitionedExecutable):
+        consts = executable.placed(consts, kept)
     nbytes = executable.nbytes() if device.platform == "cpu" else 0
-    return XlaExecutable(executable, kept, consts, callbacks, name, nbytes)
+    return XlaExecutable(executable, kept, consts, callbacks, name, nbytes, origin)
+
+
+def _partitions(closed: ClosedJaxpr, kept: Sequence[bool], options: CompileOptions) -> _jaxlib.Partitions | None:
+    """How the program is shared out over devices; None for one on one device."""
+    if not options.devices:
+        return None
+    avals = [v.aval for v in (*closed.jaxpr.constvars, *closed.jaxpr.invars)]
+    given = options.in_shardings or (None,) * len(avals)
+    outputs = options.out_shardings or (None,) * len(closed.out_avals)
+    return _jaxlib.Partitions(
+        options.devices,
+        tuple(concrete(x, a.ndim) for x, a, keep in zip(given, avals, kept, strict=True) if keep),
+        tuple(concrete(x, a.ndim) for x, a in zip(outputs, closed.out_avals, strict=True)),
+        tuple(aval.ndim for aval, keep in zip(avals, kept, strict=True) if keep),
+        like_of(closed, options),
+    )
+
+
+def _check_sizes(closed: ClosedJaxpr, name: str) -> None:
+    for aval in closed.in_avals:
+        if any(isinstance(d, SymbolicDim) for d in aval.shape):
+            raise ValueError(
+                f"{name} is compiled for integer sizes, and an argument is {aval.str_short()}: functions of sizes that "
+                "are symbols are exported (corejax.export), and compiled for each call's sizes"
+            )

@@ -17,7 +17,7 @@ def signed_indices(ctx: Any, indices: Any, shape: Any) -> Any:
     if dtype == np.uint64:
         top = ctx.full(indices.aval, np.iinfo(np.int64).max)
         indices = ctx.op("minimum", indices, top, out=indices.aval)
-    wide = dtype.itemsize > 4 or dtype == np.uint32 or max(shape, default=0) > np.iinfo(np.int32).max
+    wide = dtype.itemsize > 4 or dtype == np.uint32 or any(d > np.iinfo(np.int32).max for d in shape)
     return ctx.convert(indices, np.dtype(np.int64 if wide else np.int32))
 
 

@@ -1,0 +1,144 @@
+"""What is measured in processes that have one of the two libraries, in turn: calls with host values, and first results.
+
+With jax in the process, whose setting for 64-bit types every dispatcher follows from then on, corejax makes buffers of
+NumPy arrays and Python numbers itself: calls with these cost more than where jax is not imported.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import timing
+
+_CALLS = """
+import json, sys, time
+import numpy as np
+import {0} as lib
+
+
+def best(call, count=200, rounds=100):
+    call(), call(), call()
+    least = 1e9
+    for _ in range(rounds):
+        start = time.perf_counter()
+        for _ in range(count):
+            call()
+        least = min(least, (time.perf_counter() - start) / count)
+    return least
+
+
+add = lib.jit(lambda x, y: x + y)
+own = lib.jit(lambda x: x + 0)
+leaves = lib.jit(lambda xs: [x + 1 for x in xs])
+given = np.ones(8, np.float32)
+a, b = own(given), own(given)
+several = [own(given) for _ in range(100)]
+print(json.dumps([
+    best(lambda: add(a, b)),
+    best(lambda: add(given, given)),
+    best(lambda: add(a, 2.0)),
+    best(lambda: add(3, 2.0)),
+    best(lambda: leaves(several), 20),
+]))
+"""
+
+_FIRST = """
+import json, resource, time
+import numpy as np
+import {0} as lib
+import {0}.numpy as jnp
+
+rng = np.random.default_rng(0)
+sizes = ((784, 256), (256, 128), (128, 10))
+params = [(rng.normal(size=s).astype(np.float32), np.zeros(s[1], np.float32)) for s in sizes]
+x = rng.normal(size=(32, 784)).astype(np.float32)
+
+
+def network(params, x):
+    for w, b in params:
+        x = jnp.tanh(x @ w + b)
+    return jnp.mean(x**2)
+
+
+def first(function, *args):
+    start = time.perf_counter()
+    lib.block_until_ready(function(*args))
+    return time.perf_counter() - start
+
+
+lib.jit(jnp.sin)(x[0])  # corejax imports jaxlib when something is first compiled
+small = first(lib.jit(lambda x: x * 2 + 1), x)
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+gradient = first(lib.jit(lib.value_and_grad(network)), params, x)
+print(json.dumps([small, gradient, peak]))
+"""
+
+_EARLY = _FIRST.replace("lib.value_and_grad(network))", 'lib.value_and_grad(network), tier="auto")').replace(
+    "small = first(lib.jit(lambda x: x * 2 + 1), x)", "small = 0.0"
+)
+
+
+def _both(program: str, other: str, rounds: int) -> tuple[list[float], list[float]]:
+    """Least of each number that the programs print, corejax's and jax's, run in turn."""
+    ours, theirs = [], []
+    for _ in range(rounds):
+        ours.append(json.loads(timing.output_of(program.format("corejax")).splitlines()[-1]))
+        theirs.append(json.loads(timing.output_of(other.format("jax")).splitlines()[-1]))
+    return [min(column) for column in zip(*ours, strict=True)], [min(column) for column in zip(*theirs, strict=True)]
+
+
+def calls(rounds: int) -> list[timing.Result]:
+    """Jitted calls, by what they are given."""
+    names = (
+        ("on two device arrays", 1.05),
+        ("on two NumPy arrays", 1.05),
+        ("on an array and a Python number", 1.1),
+        ("on two Python numbers", 1.1),
+        ("on 100 arrays", 1.2),
+    )
+    ours, theirs = _both(_CALLS, _CALLS, rounds)
+    return [
+        timing.Result(f"jitted call {name}, alone", a, b, wanted)
+        for (name, wanted), a, b in zip(names, ours, theirs, strict=True)
+    ]
+
+
+def first_results(rounds: int) -> list[timing.Result]:
+    """First calls, compilation and all; memory of an import and a small compiled function."""
+    ours, theirs = _both(_FIRST, _FIRST, rounds)
+    early, theirs_again = _both(_EARLY, _FIRST, rounds)
+    names = (
+        ("first call of a small function", 0.75, "s"),
+        ("first call of the gradient of a network", 0.85, "s"),
+        ("memory of import and a small function", 0.65, "MiB"),
+    )
+    found = [
+        timing.Result(name, a, b, w, None, unit) for (name, w, unit), a, b in zip(names, ours, theirs, strict=True)
+    ]
+    return [*found, timing.Result('the same gradient, tier="auto"', early[1], theirs_again[1], 0.15)]
+
+
+_IMPORT = """
+import os
+os.environ.update({0})
+import corejax
+import sys
+assert not [m for m in sys.modules if m.startswith(("corejax_", "scipy", "jaxlib"))]
+"""
+_FIRST_PLUGINS = {"COREJAX_PLUGINS": "lax_basic,numpy_api,control_flow,xla_backend"}
+
+
+def imports(rounds: int) -> list[timing.Result]:
+    """`import corejax` with all plugins that are installed, beside the first four: it loads none of them."""
+    programs = [_IMPORT.format(names) for names in ({}, _FIRST_PLUGINS)]
+    times = [[timing.process_time(program, 2) for program in programs] for _ in range(rounds)]
+    everything, few = map(min, zip(*times, strict=True))
+    return [timing.Result("import of corejax with all plugins, beside four of them", everything, few, 1.05)]
+
+
+CASES: dict[str, Callable[[int], list[timing.Result]]] = {
+    "import of corejax": imports,
+    "jitted calls, alone": calls,
+    "first results": first_results,
+}

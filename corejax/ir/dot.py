@@ -1,0 +1,69 @@
+"""Programs in Graphviz' language: `dot -Tsvg` draws them."""
+
+from __future__ import annotations
+
+from corejax.ir.graph import Graph, Node, program_graph
+from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr
+from corejax.texts import one_line
+
+_HEAD = """\
+  compound=true; fontname="Helvetica"; fontsize=11;
+  node [shape=box, style="rounded,filled", fillcolor="#eef2ff", color="#94a3b8", fontname="Helvetica", fontsize=11];
+  edge [color="#64748b", fontname="Helvetica", fontsize=9];
+"""
+_STYLES = {
+    "argument": ', shape=ellipse, fillcolor="#dcfce7"',
+    "constant": ', shape=ellipse, fillcolor="#fef3c7"',
+    "equation": "",
+    "output": ', shape=ellipse, fillcolor="#fee2e2"',
+}
+
+
+def dot_text(program: Jaxpr | ClosedJaxpr) -> str:
+    """A program as a graph: types on the edges, programs inside equations as clusters beside their equation."""
+    graph = program_graph(program)
+    writer = _Writer()
+    writer.graph(graph, "n", "  ")
+    return f"digraph {_quoted(graph.name or 'program')} {{\n{_HEAD}" + "".join(writer.lines) + "}\n"
+
+
+class _Writer:
+    """Lines of the text; a node is called by the positions of the equations that it is in, and its own."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def graph(self, graph: Graph, prefix: str, pad: str) -> None:
+        for i, node in enumerate(graph.nodes):
+            self.node(node, f"{prefix}{i}", pad)
+        for source, target, value in graph.edges:
+            self.lines.append(f"{pad}{prefix}{source} -> {prefix}{target} [label={_quoted(value)}];\n")
+
+    def node(self, node: Node, name: str, pad: str) -> None:
+        texts = [node.title, *node.details]
+        if node.kind != "equation":
+            texts += node.values
+        label = _quoted("\n".join(texts))
+        tooltip = f", tooltip={_quoted(node.note)}" if node.note else ""
+        line = f"{name} [label={label}{_STYLES[node.kind]}{tooltip}];\n"
+        if not node.programs:
+            self.lines.append(pad + line)
+            return
+        self.lines.append(f'{pad}subgraph cluster_{name} {{\n{pad}  style="rounded"; color="#94a3b8";\n{pad}  {line}')
+        for i, (parameter, inner) in enumerate(node.programs):
+            self.cluster(parameter, inner, name, f"{name}_{i}_", pad + "  ")
+        self.lines.append(f"{pad}}}\n")
+
+    def cluster(self, parameter: str, inner: Graph, equation: str, prefix: str, pad: str) -> None:
+        label = f"{parameter}: {inner.name}" if inner.name else parameter
+        self.lines.append(f"{pad}subgraph cluster_{prefix} {{\n{pad}  label={_quoted(label)}; style=dashed;\n")
+        self.graph(inner, prefix, pad + "  ")
+        self.lines.append(f"{pad}}}\n")
+        if inner.nodes:
+            self.lines.append(f"{pad}{equation} -> {prefix}0 [style=dashed, arrowhead=none, lhead=cluster_{prefix}];\n")
+
+
+def _quoted(text: str) -> str:
+    """A string of the language: lines stay lines, control characters are shown."""
+    lines = (one_line(line).replace("\\", "\\\\").replace('"', '\\"') for line in text.split("\n"))
+    return '"' + "\\n".join(lines) + '"'

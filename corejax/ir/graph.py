@@ -1,0 +1,144 @@
+"""Programs as graphs for pictures: a node for each argument, constant, equation and output, an edge for each use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from corejax.ir.printer import Scope, eqn_text
+from corejax.ir.values import has_programs, literal_scalar, scalar_text, type_text, value_text
+from corejax.source_info import describe, scope_of, scope_text
+
+_PARAMS, _WIDTH = 3, 40  # parameters that a node shows, and how long they may be
+
+
+class Node(NamedTuple):
+    """A thing in a picture of a program.
+
+    Attributes:
+        kind: "argument", "constant", "equation" or "output".
+        title: an argument's name, the primitive (with its operands, where some are literals), an output's position.
+        details: parameters with short values.
+        values: what it binds, as the program's text has it: `a:f32[3]`.
+        note: the whole equation, with the user's line and its named scopes.
+        programs: those in the equation's parameters, by the parameter's name.
+    """
+
+    kind: str
+    title: str
+    details: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    note: str = ""
+    programs: tuple[tuple[str, Graph], ...] = ()
+
+
+class Edge(NamedTuple):
+    """A use of a value: positions of the two nodes, and the value as the text has it."""
+
+    source: int
+    target: int
+    value: str
+
+
+class Graph(NamedTuple):
+    """One program.
+
+    Attributes:
+        name: the function's that was traced, or "".
+        nodes: constants, arguments, equations in order, outputs.
+        edges: uses, in the order of the nodes that use.
+    """
+
+    name: str
+    nodes: list[Node]
+    edges: list[Edge]
+
+
+def program_graph(program: Jaxpr | ClosedJaxpr) -> Graph:
+    """A program as nodes and edges; variables are called as in the program's text."""
+    jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
+    return _Builder(jaxpr).graph
+
+
+class _Builder:
+    """One program's graph under construction; `homes` has the node that binds each variable."""
+
+    def __init__(self, jaxpr: Jaxpr) -> None:
+        self.scope = Scope(jaxpr)
+        self.homes: dict[Var, int] = {}
+        info = jaxpr.debug_info
+        self.graph = Graph("" if info is None else info.name, [], [])
+        names = [] if info is None else info.arg_names()
+        if len(names) != len(jaxpr.invars):  # the program was changed since it was traced
+            names = [self.scope.names[v] for v in jaxpr.invars]
+        for v in jaxpr.constvars:
+            self.add(Node("constant", "constant", values=(self.typed(v),)), [v])
+        for v, name in zip(jaxpr.invars, names, strict=True):
+            self.add(Node("argument", name, values=(self.typed(v),)), [v])
+        for eqn in jaxpr.eqns:
+            self.equation(eqn)
+        for i, atom in enumerate(jaxpr.outvars):
+            title = f"output {i}" if len(jaxpr.outvars) > 1 else "output"
+            self.add(Node("output", title, values=() if type(atom) is Var else (self.atom(atom),)), [])
+            self.uses([atom])
+
+    def add(self, node: Node, binds: list[Var]) -> None:
+        self.homes.update(dict.fromkeys(binds, len(self.graph.nodes)))
+        self.graph.nodes.append(node)
+
+    def equation(self, eqn: JaxprEqn) -> None:
+        values = tuple(f"{self.scope.bound(v)}:{type_text(v.aval)}" for v in eqn.outvars)
+        title = eqn.primitive.name
+        if any(isinstance(v, Literal) for v in eqn.invars):
+            title = f"{title}({', '.join(map(self.atom, eqn.invars))})"
+        programs = tuple((name, program_graph(inner)) for name, inner in _programs(eqn.params))
+        details = tuple(_details(eqn.params))
+        note = _note(eqn, None if programs else self.scope)  # programs are drawn
+        self.add(Node("equation", title, details, values, note, programs), eqn.outvars)
+        self.uses(eqn.invars)
+
+    def uses(self, atoms: list[Any]) -> None:
+        """Edges to the last node, one for each variable."""
+        target = len(self.graph.nodes) - 1
+        for v in dict.fromkeys(v for v in atoms if type(v) is Var):
+            self.graph.edges.append(Edge(self.homes[v], target, self.typed(v)))
+
+    def typed(self, v: Var) -> str:
+        return f"{self.scope.names[v]}:{type_text(v.aval)}"
+
+    def atom(self, atom: Atom) -> str:
+        return self.scope.names[atom] if type(atom) is Var else scalar_text(literal_scalar(atom))  # type: ignore[arg-type]
+
+
+def _programs(params: dict[str, Any]) -> Iterator[tuple[str, ClosedJaxpr | Jaxpr]]:
+    """The programs among parameters with names: `jaxpr`, `branches[1]`."""
+    for name, value in sorted(params.items()):
+        if isinstance(value, ClosedJaxpr | Jaxpr):
+            yield name, value
+        elif isinstance(value, tuple | list):
+            for i, item in enumerate(value):
+                if isinstance(item, ClosedJaxpr | Jaxpr):
+                    yield f"{name}[{i}]", item
+
+
+def _details(params: dict[str, Any]) -> Iterator[str]:
+    """The parameters that say something in few characters."""
+    told = (f"{k}={value_text(v)}" for k, v in sorted(params.items()) if not (_says_nothing(v) or has_programs(v)))
+    short = [text for text in told if len(text) <= _WIDTH and "<opaque" not in text]
+    yield from short[:_PARAMS]
+
+
+def _says_nothing(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(map(_says_nothing, value))
+    return value is None or value is False or value == ""
+
+
+def _note(eqn: JaxprEqn, scope: Scope | None) -> str:
+    """The equation, with a scope's names, and where it is from."""
+    lines = [] if scope is None else [eqn_text(eqn, scope)]
+    if eqn.source_info is not None:
+        lines.append(describe(eqn.source_info))
+        lines += filter(None, [scope_text(scope_of(eqn.source_info))])
+    return "\n".join(lines)

@@ -1,0 +1,113 @@
+"""Arguments of a function as types, written on a command line: `f32[3,4], {"w": f32[3,3]}, n=5`.
+
+arguments = [[name "="] value, ...]
+value     = type | number | string | None | "(" values ")" | "[" values "]" | "{" key ":" value, ... "}"
+type      = as in jaxprs: f32[3,4], float32[3,4], ~f32[] (weak)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from corejax.ir.reader import NAME, SCALAR, STRING, ValueReader, dtype_of_name
+from corejax.transforms.flattening import ShapeDtypeStruct
+
+_KEYWORD = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)")
+_CLOSING = {"(": ")", "[": "]"}
+
+
+def read_arguments(texts: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
+    """Positional and keyword arguments; types are `ShapeDtypeStruct`s.
+
+    Args:
+        texts: each one argument or several with commas between.
+
+    Raises:
+        JaxprSyntaxError: a text is none; shows the place.
+    """
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    for text in texts:
+        _Arguments(text).read(args, kwargs)
+    return args, kwargs
+
+
+class _Arguments(ValueReader):
+    """Reads one text."""
+
+    def read(self, args: list[Any], kwargs: dict[str, Any]) -> None:
+        self.space()
+        while self.pos < len(self.text):
+            start = self.pos
+            keyword = self.match(_KEYWORD)
+            if keyword is None:
+                if kwargs:
+                    self.fail(f"a positional argument after {next(reversed(kwargs))}=", start)
+                args.append(self.value())
+            elif keyword.group(1) in kwargs:
+                self.fail(f"argument {keyword.group(1)!r} is given twice", start)
+            else:
+                kwargs[keyword.group(1)] = self.value()
+            self.space()
+            if not self.at(",") and self.pos < len(self.text):
+                self.expected("`,` or the end of the arguments")
+            self.space()
+
+    def value(self) -> Any:
+        """An argument, or a part of one."""
+        self.space()
+        first = self.text[self.pos : self.pos + 1]
+        if first == "{":
+            return self.mapping()
+        if first in _CLOSING and not self.text[self.pos :].partition(")")[0].endswith("j"):
+            return self.sequence(first)
+        if self.pos == len(self.text) or first == "<":
+            self.expected("a type such as `f32[3,4]`, or a value")
+        start = self.pos
+        name = NAME.match(self.text, self.pos + (first == "~"))
+        if first == "~" or (name and self.text.startswith("[", name.end())):
+            aval = self.type()
+            return ShapeDtypeStruct(aval.shape, aval.dtype, aval.weak_type)
+        if name and dtype_of_name(name.group()) is not None:
+            self.fail(
+                f"the type of a scalar is written `{name.group()}[]`; a dtype is a string, {name.group()!r}", start
+            )
+        return super().value()
+
+    def sequence(self, opening: str) -> Any:
+        """A tuple or a list; parentheses around one value alone mean nothing."""
+        self.need(opening)
+        closing, found, comma = _CLOSING[opening], [], False
+        while not self.at(closing):
+            found.append(self.value())
+            comma = self.at(",")
+            if not comma:
+                self.need(closing, " or `,`")
+                break
+        if opening == "[":
+            return found
+        return found[0] if len(found) == 1 and not comma else tuple(found)
+
+    def mapping(self) -> dict[Any, Any]:
+        self.need("{")
+        found: dict[Any, Any] = {}
+        while not self.at("}"):
+            key = self.key()
+            self.need(":", f" after the key {key!r}")
+            found[key] = self.value()
+            if not self.at(","):
+                self.need("}", " or `,`")
+                break
+        return found
+
+    def key(self) -> Any:
+        self.space()
+        start = self.pos
+        if STRING.match(self.text, self.pos):
+            return self.string()
+        found = self.match(SCALAR)
+        if found is None:
+            self.fail("a key is a string in quotes or a number")
+        return self._untyped(found.group(), start)

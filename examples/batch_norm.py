@@ -1,0 +1,205 @@
+"""Image classification with convolutions and batch norm: the UCI handwritten digits, 8 by 8 pixels.
+
+Batch norm (Ioffe and Szegedy, 2015) needs what plain functions do not have: running statistics, which training
+changes and prediction uses. Here they are a value: a layer takes them and returns the next ones, and they travel
+beside the parameters through `value_and_grad` (as what the loss returns besides) and `lax.scan` (as a part of the
+carry).
+
+    python examples/batch_norm.py
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+from sklearn.datasets import load_digits
+
+import corejax
+import corejax.numpy as jnp
+from corejax import Array, lax, nn, random, tree
+
+he_normal = nn.initializers.he_normal()
+
+# -- layers --------------------------------------------------------------------------------------------------------
+
+
+class Statistics(NamedTuple):
+    """Mean and variance of each channel, of shape (channels,)."""
+
+    mean: Array
+    variance: Array
+
+
+def convolution(kernel: Array, images: Array) -> Array:
+    """Images of shape (n, height, width, channels) with a kernel of shape (3, 3, channels, features)."""
+    return lax.conv_general_dilated(images, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
+def batch_norm(params: Any, running: Statistics, x: Array, training: bool) -> tuple[Array, Statistics]:
+    """Each channel with mean 0 and variance 1, then scaled and shifted; and the next running statistics.
+
+    While training they are those of the batch, otherwise the running ones.
+    """
+    if training:
+        batch = Statistics(jnp.mean(x, axis=(0, 1, 2)), jnp.var(x, axis=(0, 1, 2)))
+        running = tree.map(lambda old, new: 0.95 * old + 0.05 * lax.stop_gradient(new), running, batch)
+    else:
+        batch = running
+    z = (x - batch.mean) * lax.rsqrt(batch.variance + 1e-5)
+    return z * params["scale"] + params["shift"], running
+
+
+def max_pool(images: Array) -> Array:
+    """The largest of each two by two pixels."""
+    return lax.reduce_window(images, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+
+
+# -- the network ---------------------------------------------------------------------------------------------------
+
+
+def init(key: Array, widths: tuple[int, ...] = (16, 32, 32)) -> tuple[Any, list[Statistics]]:
+    """Parameters and running statistics of a network with a convolution of each width."""
+    *keys, last = random.split(key, len(widths) + 1)
+    blocks, statistics = [], []
+    for key, inputs, outputs in zip(keys, (1, *widths), widths, strict=False):
+        norm = {"scale": jnp.ones(outputs), "shift": jnp.zeros(outputs)}
+        blocks.append({"kernel": he_normal(key, (3, 3, inputs, outputs)), "norm": norm})
+        statistics.append(Statistics(jnp.zeros(outputs), jnp.ones(outputs)))
+    output = {"weights": 0.01 * random.normal(last, (widths[-1], 10)), "bias": jnp.zeros(10)}
+    return {"blocks": blocks, "output": output}, statistics
+
+
+def scores(params: Any, statistics: list[Statistics], images: Array, training: bool) -> tuple[Array, list[Statistics]]:
+    """Log-odds of the ten digits up to a constant, and the next running statistics."""
+    x, following = images, []
+    for i, (block, running) in enumerate(zip(params["blocks"], statistics, strict=True)):
+        x, running = batch_norm(block["norm"], running, convolution(block["kernel"], x), training)
+        x = nn.relu(x)
+        if i < 2:
+            x = max_pool(x)
+        following.append(running)
+    x = jnp.mean(x, axis=(1, 2))
+    return x @ params["output"]["weights"] + params["output"]["bias"], following
+
+
+def loss(params: Any, statistics: list[Statistics], images: Array, labels: Array) -> tuple[Array, list[Statistics]]:
+    """Mean cross entropy in nats, and the next running statistics."""
+    found, statistics = scores(params, statistics, images, training=True)
+    return -jnp.mean(jnp.sum(nn.one_hot(labels, 10) * nn.log_softmax(found), axis=-1)), statistics
+
+
+# -- training ------------------------------------------------------------------------------------------------------
+
+
+class State(NamedTuple):
+    """All that training changes."""
+
+    params: Any
+    statistics: list[Statistics]
+    momentum: Any
+
+
+@corejax.jit
+def epoch(state: State, images: Array, labels: Array, rate: Array) -> tuple[State, Array]:
+    """One pass over minibatches of shapes (steps, n, 8, 8, 1) and (steps, n), with Nesterov's momentum: mean loss."""
+
+    def step(state: State, batch: tuple[Array, Array]) -> tuple[State, Array]:
+        gradient_of = corejax.value_and_grad(loss, has_aux=True)
+        (value, statistics), gradient = gradient_of(state.params, state.statistics, *batch)
+        momentum = tree.map(lambda m, g: 0.9 * m + g, state.momentum, gradient)
+        params = tree.map(lambda p, m, g: p - rate * (0.9 * m + g), state.params, momentum, gradient)
+        return State(params, statistics, momentum), value
+
+    state, losses = lax.scan(step, state, (images, labels))
+    return state, jnp.mean(losses)
+
+
+@corejax.jit
+def predict(state: State, images: Array) -> Array:
+    """The likeliest digit of each image."""
+    return jnp.argmax(scores(state.params, state.statistics, images, training=False)[0], axis=-1)
+
+
+@corejax.jit
+def shifted(key: Array, images: Array) -> Array:
+    """Images each moved by up to one pixel, so that the network sees more of them."""
+
+    def one(image: Array, by: Array) -> Array:
+        return lax.dynamic_slice(jnp.pad(image, ((1, 1), (1, 1), (0, 0))), (by[0], by[1], 0), image.shape)
+
+    return corejax.vmap(one)(images, random.randint(key, (len(images), 2), 0, 3))
+
+
+def confusion(labels: np.ndarray, guesses: np.ndarray) -> np.ndarray:
+    """How often each digit (row) was taken for each (column)."""
+    counts = np.zeros((10, 10), int)
+    np.add.at(counts, (labels, guesses), 1)
+    return counts
+
+
+def draw(path: Path, losses: list[float], rates: list[float], counts: np.ndarray) -> None:
+    """How it learnt, and what it takes digits for."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    figure, (curve, table) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
+    epochs = np.arange(1, len(losses) + 1)
+    curve.semilogy(epochs, losses, "o-", ms=3, label="loss while training (nats)")
+    curve.semilogy(epochs, np.maximum(1 - np.array(rates), 1e-3), "s-", ms=3, label="wrong of the test images (share)")
+    curve.set(xlabel="epoch")
+    curve.legend(fontsize=8)
+    shown = np.where(np.eye(10, dtype=bool), np.nan, counts)
+    table.imshow(shown, cmap="Reds", vmin=0, vmax=max(4, np.nanmax(shown)))
+    for i, j in np.argwhere(counts > 0):
+        table.text(j, i, counts[i, j], ha="center", va="center", color="tab:green" if i == j else "black", fontsize=9)
+    table.set(xticks=range(10), yticks=range(10), xlabel="taken for", ylabel="digit")
+    table.set_title(f"{np.trace(counts)} of {counts.sum()} test images right")
+    figure.savefig(path, dpi=80)
+    plt.close(figure)
+
+
+@click.command()
+@click.option("--steps", default=15, type=click.IntRange(1), help="Passes over the data.", show_default=True)
+@click.option("--batch", default=32, type=click.IntRange(2, 1000), help="Images in a minibatch.", show_default=True)
+@click.option("--rate", default=0.05, help="First step size.", show_default=True)
+@click.option("--seed", default=0, help="Of weights, order, shifts and split.", show_default=True)
+@click.option("--output", default="batch_norm.png", type=Path, help="The picture.", show_default=True)
+def main(steps: int, batch: int, rate: float, seed: int, output: Path) -> None:
+    """Learn to read handwritten digits with a convolutional network."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    console = Console()
+    begun = time.perf_counter()
+    images, labels = load_digits(return_X_y=True)
+    images, labels = (images / 16).astype(np.float32).reshape(-1, 8, 8, 1), labels.astype(np.int32)
+    key, params_key, split_key = random.split(random.key(seed), 3)
+    test, train = np.split(np.asarray(random.permutation(split_key, len(labels))), [len(labels) // 5])
+
+    params, statistics = init(params_key)
+    state = State(params, statistics, tree.map(jnp.zeros_like, params))
+    losses, rates = [], []
+    for i in track(range(steps), "learning", console=console):
+        order_key, shift_key = random.split(random.fold_in(key, i))
+        order = np.asarray(random.permutation(order_key, train))[: len(train) // batch * batch]
+        seen = np.asarray(shifted(shift_key, images[order])).reshape(-1, batch, 8, 8, 1)
+        size = np.float32(0.5 * rate * (1 + np.cos(np.pi * i / steps)))
+        state, value = epoch(state, seen, labels[order].reshape(-1, batch), size)
+        losses.append(float(value))
+        rates.append(float(np.mean(np.asarray(predict(state, images[test])) == labels[test])))
+
+    draw(output, losses, rates, confusion(labels[test], np.asarray(predict(state, images[test]))))
+    console.print(
+        f"{rates[-1]:.2%} of {len(test)} test images right after {steps} epochs of {len(train)}, "
+        f"{time.perf_counter() - begun:.0f} s; drawn to {output}"
+    )
+
+
+if __name__ == "__main__":
+    main()

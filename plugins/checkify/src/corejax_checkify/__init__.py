@@ -1,0 +1,1 @@
+"""Run-time checks of traced programs; see `corejax.checkify`."""

@@ -1,0 +1,136 @@
+"""`check`, the primitive: raise an error, if there is one; and `debug_check`, which does nothing by itself.
+
+    check, debug_check : error -> ()
+
+Operands are the leaves of an error. Evaluated, `check` raises it; compiled as it is, it is refused. `checkify` makes
+both part of the error of the program instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from corejax.extend import (
+    Primitive,
+    ShapedArray,
+    abstract_eval_rules,
+    impl_rules,
+    jvp_rules,
+    move_batch_axis,
+    transpose_rules,
+    vmap_rules,
+    xla_translations,
+)
+from corejax_checkify.failures import CorejaxRuntimeError
+from corejax_checkify.state import ErrorType, exception_of
+from corejax_lax_basic import lax
+
+check_p = Primitive(
+    "check", multiple_results=True, effects=("check",), doc="Raise an error, if there is one. Params: error_type."
+)
+debug_check_p = Primitive(
+    "debug_check",
+    multiple_results=True,
+    effects=("debug_check",),
+    doc="An error, if there is one, inside checkify; else nothing. Params: error_type.",
+)
+EFFECTS = check_p.effects | debug_check_p.effects
+
+
+def raise_if_failed(error_type: ErrorType, leaves: Sequence[Any]) -> None:
+    """Raise what an error stands for.
+
+    Raises:
+        CorejaxRuntimeError: it has happened.
+    """
+    found = exception_of(error_type, leaves)
+    if found is not None:
+        raise CorejaxRuntimeError(str(found)) from found
+
+
+@impl_rules.register(check_p)
+def check_impl(*leaves: Any, error_type: ErrorType) -> list[Any]:
+    """Raises, if the error has happened."""
+    raise_if_failed(error_type, leaves)
+    return []
+
+
+@impl_rules.register(debug_check_p)
+def debug_check_impl(*leaves: Any, error_type: ErrorType) -> list[Any]:
+    """Nothing."""
+    return []
+
+
+def check_abstract_eval(*avals: ShapedArray, error_type: ErrorType) -> list[ShapedArray]:
+    """No results."""
+    wanted = error_type.avals()
+    if [(a.shape, a.dtype) for a in avals] != [(a.shape, a.dtype) for a in wanted]:
+        got, want = (", ".join(a.str_short() for a in each) for each in (avals, wanted))
+        raise TypeError(f"check: the leaves of this error are of types {want}, got {got}")
+    return []
+
+
+def check_transpose(cts: Sequence[Any], *operands: Any, error_type: ErrorType) -> list[None]:
+    """There is nothing to pull back."""
+    return [None] * len(operands)
+
+
+def _jvp(primitive: Primitive) -> Any:
+    def check_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+        """Of the primals; what fails is constant piecewise."""
+        return primitive.bind(*primals, **params), []
+
+    return check_jvp
+
+
+def _vmap(primitive: Primitive) -> Any:
+    def check_vmap(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
+        """A check of the first element that failed; with an empty batch, of none."""
+        if axis_size:
+            primitive.bind(*_first_failed(axis_size, vals, dims), **params)
+        return [], []
+
+    return check_vmap
+
+
+def _first_failed(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
+    """The error of the first element of a batch that failed; where all did or none, of the first one."""
+    pred, *rest = (x if d is None else move_batch_axis(axis_size, d, 0, x) for x, d in zip(vals, dims, strict=True))
+    first: Any = 0
+    if dims[0] is not None:
+        first = lax.argmax(pred, 0)
+        pred = lax.reduce_or(pred, (0,))
+    chosen = [
+        x if d is None else lax.dynamic_index_in_dim(x, first, 0, keepdims=False)
+        for x, d in zip(rest, dims[1:], strict=True)
+    ]
+    return [pred, *chosen]
+
+
+@xla_translations.register(check_p)
+def check_translation(ctx: Any, in_avals: Any, in_vals: Any, *, error_type: ErrorType) -> list[Any]:
+    """Refuses.
+
+    Raises:
+        ValueError: always: compiled programs raise nothing.
+    """
+    places = dict.fromkeys(failure.where or "an unknown line" for failure, _ in error_type.failures)
+    raise ValueError(
+        f"Cannot compile a checkify.check (at {', '.join(places)}) that is not functionalized: a compiled program "
+        "gives results and raises nothing. Transform the function that is jitted, jit(checkify.checkify(f)): it gives "
+        "the error beside its result, to raise outside (error.throw()). A debug_check is left out instead."
+    )
+
+
+@xla_translations.register(debug_check_p)
+def debug_check_translation(ctx: Any, in_avals: Any, in_vals: Any, *, error_type: ErrorType) -> list[Any]:
+    """Nothing."""
+    return []
+
+
+for _primitive in (check_p, debug_check_p):
+    abstract_eval_rules.register(_primitive, check_abstract_eval)
+    jvp_rules.register(_primitive, _jvp(_primitive), symbolic_zeros=True)
+    transpose_rules.register(_primitive, check_transpose, symbolic_zeros=True)
+    vmap_rules.register(_primitive, _vmap(_primitive))

@@ -1,0 +1,7 @@
+"""Checkify rules for primitives of other plugins: importing this package registers them."""
+
+from __future__ import annotations
+
+from corejax_checkify.rules import branches, calls, check, custom_rules, floats, indexing, loops
+
+__all__ = ["branches", "calls", "check", "custom_rules", "floats", "indexing", "loops"]

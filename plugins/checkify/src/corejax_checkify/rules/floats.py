@@ -1,0 +1,75 @@
+"""NaN and division by zero.
+
+A primitive that computes fails where its result has NaN, whether it came in or was made there: what came in was an
+argument or a constant. What moves, selects or compares elements is taken as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from corejax.extend import Array, Primitive, find_primitive, get_aval, host_value
+from corejax_checkify.failures import DivisionByZeroError
+from corejax_checkify.interpreter import Checks, checkify_rules
+from corejax_lax_basic import lax
+
+_COMPUTING = """
+    acos acosh add asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt conv_general_dilated cos cosh cumlogsumexp
+    cummax cummin cumprod cumsum custom_linear_solve digamma dot_general effectful_ffi_call erf erf_inv erfc
+    exp exp2 expm1 ffi_call igamma igamma_grad_a igammac integer_pow lgamma linear_call log log1p logistic mul pad
+    polygamma pow ragged_dot_general random_gamma_grad reduce reduce_prod reduce_sum reduce_window reduce_window_sum
+    regularized_incomplete_beta rsqrt scaled_dot select_and_scatter_add sin sinh sqrt square sub tan tanh zeta
+"""
+_MOVING = """
+    abs after_all and approx_top_k argmax argmin bitcast_convert_type broadcast_in_dim ceil clamp clz complex
+    concatenate conj convert_element_type create_token custom_lin empty eq eq_to floor ge gt imag iota is_finite le
+    le_to lt lt_to max min mulhi name ne neg nextafter not optimization_barrier or population_count progress
+    progress_report real reduce_and reduce_max reduce_min reduce_or reduce_precision reduce_window_max
+    reduce_window_min reduce_xor reshape rev round select_and_gather_add select_and_scatter select_n shift_left
+    shift_right_arithmetic shift_right_logical sign slice sort split squeeze stack stop_gradient tile top_k transpose
+    unstack xor
+"""
+
+
+def _computing(primitive: Primitive) -> Callable[..., Any]:
+    def rule(checks: Checks, *operands: Any, **params: Any) -> Any:
+        checks.keeps_checks(primitive, params)
+        out = primitive.bind(*operands, **params)
+        checks.no_nan(primitive.name, out if primitive.multiple_results else [out])
+        return out
+
+    return rule
+
+
+def _moving(primitive: Primitive) -> Callable[..., Any]:
+    def rule(checks: Checks, *operands: Any, **params: Any) -> Any:
+        checks.keeps_checks(primitive, params)
+        return primitive.bind(*operands, **params)
+
+    return rule
+
+
+def _dividing(primitive: Primitive) -> Callable[..., Any]:
+    def rule(checks: Checks, x: Any, y: Any, **params: Any) -> Any:
+        if checks.on(DivisionByZeroError) and not _is_nonzero(y):
+            aval = get_aval(y)
+            zero = lax.eq(y, lax.zeros_like_array(y))
+            checks.add(lax.reduce_or(zero, tuple(range(aval.ndim))) if aval.ndim else zero, DivisionByZeroError)
+        out = primitive.bind(x, y, **params)
+        checks.no_nan(primitive.name, [out])
+        return out
+
+    return rule
+
+
+def _is_nonzero(y: Any) -> bool:
+    """Whether a divisor is a number that is written in the program, and not zero."""
+    return type(y) is Array and not y.ndim and bool(host_value(y) != 0)
+
+
+for _names, _rule in ((_COMPUTING, _computing), (_MOVING, _moving), ("div rem", _dividing)):
+    for _name in _names.split():
+        _primitive = find_primitive(_name)
+        if _primitive is not None:
+            checkify_rules.register(_primitive, _rule(_primitive))

@@ -1,0 +1,143 @@
+"""Indices out of bounds, whatever the primitive's mode makes of them.
+
+A window is out of bounds if a part of it is. Indices count from the front here: negative ones were made so before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Array, Primitive, dtypes, find_primitive, get_aval, host_value
+from corejax_checkify.failures import OOBError
+from corejax_checkify.interpreter import Checks, checkify_rules
+from corejax_checkify.state import constant
+from corejax_lax_basic import lax
+
+Ints = Sequence[int]
+
+
+def _check(checks: Checks, name: str, shape: Ints, axes: Ints, sizes: Ints, indices: Any) -> None:
+    """Note that a primitive fails where a window does not lie inside its operand.
+
+    Args:
+        checks: where to note it.
+        name: of the primitive.
+        shape: of its operand.
+        axes: of the operand, one for each component of an index.
+        sizes: of the windows, on these axes.
+        indices: where windows begin; the last axis holds the components.
+    """
+    aval = get_aval(indices)
+    if not aval.size:
+        return
+    info = dtypes.iinfo(aval.dtype)
+    # A bound that the dtype does not hold is above all indices.
+    last = np.array([min(shape[a] - n, int(info.max)) for a, n in zip(axes, sizes, strict=True)], aval.dtype)
+    if type(indices) is Array and not _outside(host_value(indices), last):
+        return  # written in the program, and inside
+    bound = lax.broadcast_in_dim(last, aval.shape, (aval.ndim - 1,))
+    outside = lax.gt(indices, bound)
+    if not dtypes.is_unsigned(aval.dtype):
+        outside = lax.bitwise_or(outside, lax.lt(indices, lax.zeros_like_array(indices)))
+    flat = lax.reshape(outside, (aval.size,))
+    first = lax.argmax(flat, 0, np.int32)
+    index = lax.dynamic_index_in_dim(
+        lax.reshape(indices, (aval.size,)), first, 0, keepdims=False, allow_negative_indices=False
+    )
+    component = lax.rem(first, constant(len(axes), np.int32))
+    fails = lax.reduce_or(flat, (0,))
+    checks.add(fails, OOBError, name, tuple(shape), tuple(axes), payload=[index, component])
+
+
+def _outside(indices: Any, last: Any) -> bool:
+    return bool(np.any(indices < 0) or np.any(indices > last))
+
+
+def _check_starts(checks: Checks, name: str, shape: Ints, sizes: Ints, starts: Sequence[Any]) -> None:
+    """As `_check`, for a window whose position is one operand for each axis."""
+    moving = [i for i, x in enumerate(starts) if not _is_inside(x, shape[i] - sizes[i])]
+    for dtype in dict.fromkeys(get_aval(starts[i]).dtype for i in moving):
+        axes = [i for i in moving if get_aval(starts[i]).dtype == dtype]
+        indices = lax.concatenate([lax.reshape(starts[i], (1,)) for i in axes], 0)
+        _check(checks, name, shape, axes, [sizes[i] for i in axes], indices)
+
+
+def _is_inside(start: Any, last: int) -> bool:
+    """Whether a position is a number that is written in the program, and inside."""
+    return type(start) is Array and 0 <= int(host_value(start)) <= last
+
+
+def _dynamic_slice(primitive: Primitive) -> Callable[..., Any]:
+    def rule(checks: Checks, operand: Any, *starts: Any, slice_sizes: Ints) -> Any:
+        if checks.on(OOBError):
+            _check_starts(checks, primitive.name, get_aval(operand).shape, slice_sizes, starts)
+        return primitive.bind(operand, *starts, slice_sizes=slice_sizes)
+
+    return rule
+
+
+def _dynamic_update_slice(primitive: Primitive) -> Callable[..., Any]:
+    def rule(checks: Checks, operand: Any, update: Any, *starts: Any) -> Any:
+        if checks.on(OOBError):
+            _check_starts(checks, primitive.name, get_aval(operand).shape, get_aval(update).shape, starts)
+        return primitive.bind(operand, update, *starts)
+
+    return rule
+
+
+def _gather(primitive: Primitive) -> Callable[..., Any]:
+    def rule(checks: Checks, operand: Any, indices: Any, **params: Any) -> Any:
+        if checks.on(OOBError):
+            axes = params["dimension_numbers"].start_index_map
+            sizes = [params["slice_sizes"][a] for a in axes]
+            _check(checks, primitive.name, get_aval(operand).shape, axes, sizes, indices)
+        return primitive.bind(operand, indices, **params)
+
+    return rule
+
+
+def _scatter(primitive: Primitive) -> Callable[..., Any]:
+    computes = primitive.name not in ("scatter", "scatter-min", "scatter-max")
+
+    def rule(checks: Checks, operand: Any, indices: Any, *updates: Any, **params: Any) -> Any:
+        checks.keeps_checks(primitive, params)
+        if checks.on(OOBError):
+            numbers, shape = params["dimension_numbers"], get_aval(operand).shape
+            update_shape = params["update_shape"] if not updates else get_aval(updates[0]).shape
+            axes = numbers.scatter_dims_to_operand_dims
+            windows = _window_sizes(len(shape), update_shape, numbers)
+            _check(checks, primitive.name, shape, axes, [windows[a] for a in axes], indices)
+        out = primitive.bind(operand, indices, *updates, **params)
+        if computes:
+            checks.no_nan(primitive.name, [out])
+        return out
+
+    return rule
+
+
+def _window_sizes(ndim: int, update_shape: Ints, numbers: Any) -> list[int]:
+    """Sizes of the windows that a scatter writes, on all axes of its operand."""
+    dropped = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+    sizes = iter(update_shape[d] for d in numbers.update_window_dims)
+    return [1 if axis in dropped else next(sizes) for axis in range(ndim)]
+
+
+_RULES = {
+    "dynamic_slice": _dynamic_slice,
+    "dynamic_update_slice": _dynamic_update_slice,
+    "gather": _gather,
+    "scatter": _scatter,
+    "scatter-add": _scatter,
+    "scatter-max": _scatter,
+    "scatter-min": _scatter,
+    "scatter-mul": _scatter,
+    "scatter-sub": _scatter,
+    "scatter_apply": _scatter,
+}
+for _name, _rule in _RULES.items():
+    _primitive = find_primitive(_name)
+    if _primitive is not None:
+        checkify_rules.register(_primitive, _rule(_primitive))

@@ -1,0 +1,54 @@
+"""What `corejax verify` checks of checkify rules, anybody's. Imported by corejax-testing only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import corejax
+from corejax.extend import dtypes
+from corejax_checkify.api import all_checks, checkify
+from corejax_checkify.failures import NaNError
+from corejax_checkify.interpreter import checkify_rules
+from corejax_testing import Call, Check, CheckFailure, NotApplicable
+
+_HINT = "a rule gives what the primitive gives, and adds to `checks` what fails"
+
+
+def check_checkify(call: Call, rng: np.random.Generator) -> None:
+    """Checked, a primitive gives what it gives unchecked; a failure for NaN goes with NaN; compiled it is the same."""
+    if not checkify_rules.is_written(call.primitive):
+        raise NotApplicable("nobody wrote a checkify rule for it")
+    if call.primitive.effects:
+        raise NotApplicable("it has effects: what it gives need not depend on its operands alone")
+
+    def run(*values: Any) -> Any:
+        return call(*values)
+
+    try:
+        plain = call(*call.values)
+    except Exception as error:
+        raise NotApplicable(f"it does not run: {type(error).__name__}; other checks say so") from error
+    error, outs = checkify(run, errors=all_checks)(*call.values)
+    _same(outs, plain)
+    found = error.get_exception()
+    if isinstance(found, NaNError) and not _has_nan(plain):
+        raise CheckFailure(f"it says {str(found)!r}, but no result has NaN", "checkify", _HINT)
+    compiled, _ = corejax.jit(checkify(run, errors=all_checks))(*call.values)
+    if type(compiled.get_exception()) is not type(found):
+        raise CheckFailure(f"run it finds {error.get()!r}, compiled {compiled.get()!r}", "checkify", _HINT)
+
+
+def _same(got: Any, wanted: Any) -> None:
+    for i, (x, y) in enumerate(zip(got, wanted, strict=True)):
+        x, y = np.asarray(x), np.asarray(y)
+        if x.dtype != y.dtype or x.shape != y.shape or x.tobytes() != y.tobytes():
+            raise CheckFailure(f"result {i} is {x!r} with checks, {y!r} without", "checkify", _HINT)
+
+
+def _has_nan(values: Any) -> bool:
+    return any(bool(np.any(np.asarray(x) != np.asarray(x))) for x in values if dtypes.is_inexact(x.dtype))
+
+
+CHECKIFY = Check("checkify", check_checkify, rule="checkify", limit=2)

@@ -1,0 +1,46 @@
+"""Tables on a terminal and elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import IO, Any
+
+Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]  # title, headings, rows
+
+
+def tables_text(summary: str, tables: Sequence[Table]) -> str:
+    """A line and tables, as plain text in aligned columns."""
+    return "\n".join([summary, *(line for table in tables for line in _as_lines(table))])
+
+
+def print_tables(summary: str, tables: Sequence[Table], file: IO[str] | None = None) -> None:
+    """Print a line and tables: in colour on a terminal, as plain text elsewhere."""
+    from rich.console import Console
+
+    console = Console(file=file, highlight=False)
+    if console.is_terminal:
+        _print_rich(console, summary, tables)
+    else:
+        console.file.write(tables_text(summary, tables) + "\n")
+
+
+def _as_lines(table: Table) -> list[str]:
+    title, headings, rows = table
+    cells = [headings, *rows]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(headings))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    return ["", f"{title}:", *(f"  {line}" for line in lines)]
+
+
+def _print_rich(console: Any, summary: str, tables: Sequence[Table]) -> None:
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    console.print(Text(summary, style="bold"))
+    for title, headings, rows in tables:
+        shown = RichTable(title=title, title_justify="left", box=None, header_style="bold", title_style="cyan")
+        for heading in headings:
+            shown.add_column(heading, overflow="fold")
+        for row in rows:
+            shown.add_row(*(Text(cell, style="yellow" if cell.startswith("derived (") else "") for cell in row))
+        console.print(shown)

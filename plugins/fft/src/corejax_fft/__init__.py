@@ -1,0 +1,1 @@
+"""Fourier transforms: corejax.lax.fft, corejax.numpy.fft."""

@@ -1,0 +1,48 @@
+"""What the plugin contributes. Discovery imports this module, so everything else is imported inside the hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from corejax.extend import Example, hookimpl
+
+
+@hookimpl
+def corejax_declare_api_version() -> int:
+    """Made for version 1 of the plugin API."""
+    return 1
+
+
+@hookimpl
+def corejax_export_names() -> Mapping[str, str]:
+    """The primitive and its function in `corejax.lax`."""
+    return {f"lax.{name}": f"corejax_fft.fft:{name}" for name in ("FftType", "fft", "fft_p")}
+
+
+@hookimpl
+def corejax_export_namespaces() -> Mapping[str, str]:
+    """`corejax.numpy.fft`."""
+    return {"numpy.fft": "corejax_fft.numpy_fft"}
+
+
+@hookimpl
+def corejax_register_primitives() -> None:
+    """The primitive, with its rules."""
+    import corejax_fft.fft  # noqa: F401
+
+
+@hookimpl
+def corejax_register_rules(kind: str) -> None:
+    """Its translation, which nothing needs until something is compiled."""
+    if kind == "xla_translation":
+        import corejax_fft.translations  # noqa: F401
+
+
+@hookimpl
+def corejax_provide_examples(primitive: str) -> list[Example]:
+    """Applications of the primitive, for checks of its rules."""
+    if primitive != "fft":
+        return []
+    from corejax_fft.examples import fft_examples
+
+    return fft_examples()

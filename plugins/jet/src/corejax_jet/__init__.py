@@ -1,0 +1,1 @@
+"""Taylor mode: corejax.experimental.jet."""

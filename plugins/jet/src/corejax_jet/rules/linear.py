@@ -1,0 +1,73 @@
+"""Primitives that are linear in some operands together: each coefficient goes through as the value does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from corejax.extend import dtypes, find_primitive, get_aval, zeros_like
+from corejax_jet.interpreter import by_nested_jvp, jet_rules, order_of
+
+_OF_ONE = """
+    neg real imag conj reduce_sum cumsum reshape transpose squeeze rev broadcast_in_dim slice split unstack
+    tile dynamic_slice gather reduce_window_sum select_and_gather_add convert_element_type copy fft
+"""
+
+# By position: the operands in which the primitive is linear, all at once; the others hold integers, or are fixed.
+_LINEAR: dict[str, tuple[int, ...] | None] = {
+    **dict.fromkeys(_OF_ONE.split(), (0,)),
+    **dict.fromkeys(("add", "sub", "complex", "pad", "dynamic_update_slice"), (0, 1)),
+    **dict.fromkeys(("scatter", "scatter-add", "scatter-sub"), (0, 2)),
+    **dict.fromkeys(("select_and_scatter_add",), (0,)),
+    **dict.fromkeys(("concatenate", "stack", "optimization_barrier"), None),  # all of them
+}
+
+
+def _register(name: str, positions: tuple[int, ...] | None) -> None:
+    primitive = find_primitive(name)
+    if primitive is None:
+        return
+
+    def rule(primals: Any, series: Any, **params: Any) -> tuple[Any, Any]:
+        linear = range(len(primals)) if positions is None else positions
+        if any(c is not None for i, c in enumerate(series) if i not in linear):
+            return by_nested_jvp(primitive, primals, series, params)
+        out = primitive.bind(*primals, **params)
+        if not primitive.multiple_results and not dtypes.is_inexact(get_aval(out).dtype):
+            return out, None
+        results = []
+        for k in range(order_of(series)):
+            moved = list(primals)
+            for i in linear:
+                moved[i] = zeros_like(primals[i]) if series[i] is None else series[i][k]
+            results.append(primitive.bind(*moved, **params))
+        if primitive.multiple_results:
+            columns = zip(out, zip(*results, strict=True), strict=True)
+            return out, [list(each) if dtypes.is_inexact(get_aval(x).dtype) else None for x, each in columns]
+        return out, results
+
+    jet_rules.register(primitive, rule)
+
+
+for _name, _positions in _LINEAR.items():
+    _register(_name, _positions)
+
+
+def _constant(name: str) -> None:
+    """The result does not change with t, or is taken not to."""
+    primitive = find_primitive(name)
+    if primitive is None:
+        return
+
+    def rule(primals: Any, series: Any, **params: Any) -> tuple[Any, Any]:
+        return primitive.bind(*primals, **params), None
+
+    jet_rules.register(primitive, rule)
+
+
+_CONSTANT = """
+    sign floor ceil round stop_gradient eq ne lt le gt ge eq_to lt_to le_to is_finite argmax argmin not and or
+    xor shift_left shift_right_logical shift_right_arithmetic clz population_count bitcast_convert_type
+    nextafter
+"""
+for _name in _CONSTANT.split():
+    _constant(_name)

@@ -1,0 +1,79 @@
+"""Primitives that are linear in each of two operands, and quotients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from corejax.extend import find_primitive, get_aval
+from corejax_jet import taylor
+from corejax_jet.interpreter import broadcast_terms, jet_rules, scaled
+from corejax_lax_basic import lax
+
+
+def _bilinear(name: str) -> None:
+    primitive = find_primitive(name)
+    if primitive is None:
+        return
+
+    def rule(primals: Any, series: Any, **params: Any) -> tuple[Any, Any]:
+        (x, y, *rest), (xs, ys, *_) = primals, series
+
+        def multiply(a: Any, b: Any) -> Any:
+            return primitive.bind(a, b, *rest, **params)
+
+        out = multiply(x, y)
+        if ys is None:
+            return out, [multiply(c, y) for c in xs]
+        if xs is None:
+            return out, [multiply(x, c) for c in ys]
+        return out, taylor.product([x, *xs], [y, *ys], multiply)[1:]
+
+    jet_rules.register(primitive, rule)
+
+
+for _name in ("mul", "dot_general", "conv_general_dilated", "ragged_dot_general"):
+    _bilinear(_name)
+
+
+def _of_two(name: str, terms: Callable[[list[Any], list[Any]], list[Any]]) -> None:
+    primitive = find_primitive(name)
+    if primitive is None:
+        return
+
+    def rule(primals: Any, series: Any, **params: Any) -> tuple[Any, Any]:
+        out = primitive.bind(*primals, **params)
+        return out, terms(*broadcast_terms(primals, series, get_aval(out).shape))[1:]
+
+    jet_rules.register(primitive, rule)
+
+
+def _rem(a: list[Any], b: list[Any]) -> list[Any]:
+    """a - b trunc(a / b), of which the quotient stays as it is."""
+    whole = lax.div(lax.sub(a[0], lax.rem(a[0], b[0])), b[0])
+    return [lax.sub(x, lax.mul(whole, y)) for x, y in zip(a, b, strict=True)]
+
+
+def _pow(a: list[Any], b: list[Any]) -> list[Any]:
+    """exp(b log a); the base is positive."""
+    logs = taylor.logarithm(a, lax.log(a[0]), a[0])
+    return taylor.exponential(taylor.product(b, logs), lax.pow(a[0], b[0]))
+
+
+def _atan2(y: list[Any], x: list[Any]) -> list[Any]:
+    """(x y' - y x') / (x^2 + y^2), integrated over t."""
+    radius = [lax.add(p, q) for p, q in zip(taylor.product(x, x), taylor.product(y, y), strict=True)]
+    dx, dy = ([scaled(c, k) for k, c in enumerate(v[1:], 1)] for v in (x, y))
+    n = len(dx)
+    top = [lax.sub(p, q) for p, q in zip(taylor.product(x[:n], dy), taylor.product(y[:n], dx), strict=True)]
+    slopes = taylor.quotient(top, radius[:n])
+    return [y[0], *(scaled(c, 1 / k) for k, c in enumerate(slopes, 1))]
+
+
+for _name, _terms in {"div": taylor.quotient, "rem": _rem, "atan2": _atan2}.items():
+    _of_two(_name, _terms)
+
+
+pow_p = find_primitive("pow")
+if pow_p is not None:
+    _of_two("pow", _pow)

@@ -1,0 +1,1 @@
+"""Small libraries to copy from: optimisers, layers, differential equations."""

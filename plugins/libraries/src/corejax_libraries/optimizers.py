@@ -1,0 +1,425 @@
+"""`corejax.example_libraries.optimizers`: optimisers as triples of functions, small enough to copy and change.
+
+An optimiser is made for one array and applied to each leaf of a pytree (`optimizer`):
+
+    init(x0) -> state          update(i, gradient, state) -> state          get_params(state) -> x
+
+A step size is a number or a schedule, a function from the step's number to one.
+
+Example:
+    >>> import corejax
+    >>> from corejax.example_libraries import optimizers
+    >>> init, update, get_params = optimizers.momentum(0.1, mass=0.9)
+    >>> state = init({"w": 3.0})
+    >>> for i in range(100):
+    ...     state = update(i, corejax.grad(lambda p: p["w"] ** 2)(get_params(state)), state)
+    >>> abs(float(get_params(state)["w"])) < 0.1
+    True
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import corejax.numpy as jnp
+from corejax.extend import tree
+
+Schedule = Callable[[Any], Any]
+
+__all__ = [
+    "JoinPoint",
+    "Optimizer",
+    "OptimizerState",
+    "adagrad",
+    "adam",
+    "adamax",
+    "clip_grads",
+    "constant",
+    "exponential_decay",
+    "inverse_time_decay",
+    "l2_norm",
+    "make_schedule",
+    "momentum",
+    "nesterov",
+    "optimizer",
+    "pack_optimizer_state",
+    "piecewise_constant",
+    "polynomial_decay",
+    "rmsprop",
+    "rmsprop_momentum",
+    "sgd",
+    "sm3",
+    "unpack_optimizer_state",
+]
+
+
+class Optimizer(NamedTuple):
+    """The three functions of an optimiser, on pytrees.
+
+    Attributes:
+        init_fn: parameters -> state.
+        update_fn: (step's number, gradients, state) -> state.
+        params_fn: state -> parameters.
+    """
+
+    init_fn: Callable[[Any], Any]
+    update_fn: Callable[[Any, Any, Any], Any]
+    params_fn: Callable[[Any], Any]
+
+
+class OptimizerState:
+    """The states of all parameters, as one pytree of arrays.
+
+    Attributes:
+        packed_state: for each parameter the leaves of its state.
+        tree_def: structure of the parameters.
+        subtree_defs: for each parameter the structure of its state.
+    """
+
+    __slots__ = ("packed_state", "subtree_defs", "tree_def")
+
+    def __init__(self, packed_state: Sequence[Sequence[Any]], tree_def: Any, subtree_defs: Sequence[Any]) -> None:
+        self.packed_state = packed_state
+        self.tree_def = tree_def
+        self.subtree_defs = tuple(subtree_defs)
+
+    def __repr__(self) -> str:
+        return f"OptimizerState({unpack_optimizer_state(self)!r})"
+
+
+tree.register_pytree_node(
+    OptimizerState,
+    lambda s: (tuple(tuple(leaves) for leaves in s.packed_state), (s.tree_def, s.subtree_defs)),
+    lambda aux, packed: OptimizerState(tuple(packed), *aux),
+)
+
+
+def optimizer(opt_maker: Callable[..., tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]]) -> Any:
+    """Make of a maker of optimisers for one array a maker of optimisers for pytrees; a decorator.
+
+    Args:
+        opt_maker: gives `(init, update, get_params)` for one array: `init(x0) -> state`, any pytree;
+            `update(i, gradient, state) -> state`; `get_params(state) -> x`.
+
+    Returns:
+        A function of the same arguments that gives an `Optimizer`.
+    """
+
+    @functools.wraps(opt_maker)
+    def tree_opt_maker(*args: Any, **kwargs: Any) -> Optimizer:
+        init, update, get_params = opt_maker(*args, **kwargs)
+
+        def tree_init(params: Any) -> OptimizerState:
+            leaves, structure = tree.tree_flatten(params)
+            return _packed(map(init, leaves), structure)
+
+        def tree_update(i: Any, gradients: Any, state: OptimizerState) -> OptimizerState:
+            leaves, structure = tree.tree_flatten(gradients)
+            if structure != state.tree_def:
+                raise TypeError(
+                    f"{opt_maker.__name__}: gradients have the structure of the parameters, {state.tree_def}, got "
+                    f"{structure}"
+                )
+            states = _states(state)
+            updated = [update(i, g, s) for g, s in zip(leaves, states, strict=True)]
+            new = _packed(updated, structure)
+            for before, after in zip(state.subtree_defs, new.subtree_defs, strict=True):
+                if before != after:
+                    raise TypeError(
+                        f"{opt_maker.__name__}: update gives a state of another structure than init: "
+                        f"{after}, not {before}"
+                    )
+            return new
+
+        def tree_params(state: OptimizerState) -> Any:
+            return tree.tree_unflatten(state.tree_def, map(get_params, _states(state)))
+
+        return Optimizer(tree_init, tree_update, tree_params)
+
+    return tree_opt_maker
+
+
+def _packed(states: Any, structure: Any) -> OptimizerState:
+    flat = [tree.tree_flatten(state) for state in states]
+    return OptimizerState(tuple(tuple(leaves) for leaves, _ in flat), structure, [sub for _, sub in flat])
+
+
+def _states(state: OptimizerState) -> list[Any]:
+    pairs = zip(state.subtree_defs, state.packed_state, strict=True)
+    return [tree.tree_unflatten(structure, leaves) for structure, leaves in pairs]
+
+
+# -- step sizes --------------------------------------------------------------------------------------------------
+
+
+def make_schedule(scalar_or_schedule: Any) -> Schedule:
+    """A schedule of a number, or the schedule itself.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if callable(scalar_or_schedule):
+        return scalar_or_schedule  # type: ignore[no-any-return]
+    if jnp.ndim(scalar_or_schedule) == 0:
+        return constant(scalar_or_schedule)
+    raise TypeError(f"a step size is a number or a function of the step's number, got {scalar_or_schedule!r}")
+
+
+def constant(step_size: Any) -> Schedule:
+    """The same step size always."""
+    return lambda i: step_size
+
+
+def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Schedule:
+    """`step_size * decay_rate ** (i / decay_steps)`."""
+    return lambda i: step_size * decay_rate ** (i / decay_steps)
+
+
+def inverse_time_decay(step_size: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False) -> Schedule:
+    """`step_size / (1 + decay_rate * i / decay_steps)`, with i / decay_steps rounded down for a staircase."""
+
+    def schedule(i: Any) -> Any:
+        passed = i / decay_steps
+        return step_size / (1 + decay_rate * (jnp.floor(passed) if staircase else passed))
+
+    return schedule
+
+
+def polynomial_decay(step_size: Any, decay_steps: Any, final_step_size: Any, power: Any = 1.0) -> Schedule:
+    """From `step_size` to `final_step_size`, which it has from step `decay_steps` on, as a power of what is left."""
+
+    def schedule(i: Any) -> Any:
+        left = 1 - jnp.minimum(i, decay_steps) / decay_steps
+        return final_step_size + left**power * (step_size - final_step_size)
+
+    return schedule
+
+
+def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
+    """`values[0]` up to and with step `boundaries[0]`, then `values[1]`, and so on.
+
+    Raises:
+        ValueError: there is not one value more than boundaries, or they are not one-dimensional.
+    """
+    limits, levels = jnp.asarray(boundaries), jnp.asarray(values)
+    if limits.ndim != 1 or levels.shape != (limits.shape[0] + 1,):
+        raise ValueError(
+            "piecewise_constant: values are one-dimensional, one more than boundaries, got shapes "
+            f"{levels.shape} and {limits.shape}"
+        )
+    return lambda i: levels[jnp.sum(i > limits)]
+
+
+# -- optimisers --------------------------------------------------------------------------------------------------
+
+
+def _first(state: Any) -> Any:
+    return state[0]
+
+
+@optimizer
+def sgd(step_size: Any) -> Any:
+    """Steps against the gradient.
+
+    Args:
+        step_size: a number or a schedule.
+    """
+    size = make_schedule(step_size)
+    return lambda x: x, lambda i, g, x: x - size(i) * g, lambda x: x
+
+
+@optimizer
+def momentum(step_size: Any, mass: Any) -> Any:
+    """Steps against a velocity, to which gradients add up (Polyak 1964).
+
+    Args:
+        step_size: a number or a schedule.
+        mass: what is left of the velocity after a step, 0 to 1.
+    """
+    size = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, velocity = state
+        velocity = mass * velocity + g
+        return x - size(i) * velocity, velocity
+
+    return lambda x: (x, jnp.zeros_like(x)), update, _first
+
+
+@optimizer
+def nesterov(step_size: Any, mass: Any) -> Any:
+    """As `momentum`, with the gradient counted where the velocity leads (Nesterov 1983)."""
+    size = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, velocity = state
+        velocity = mass * velocity + g
+        return x - size(i) * (mass * velocity + g), velocity
+
+    return lambda x: (x, jnp.zeros_like(x)), update, _first
+
+
+def _over_root(x: Any, squares: Any) -> Any:
+    """x / sqrt(squares), zero where that is zero."""
+    positive = squares > 0
+    return jnp.where(positive, x / jnp.sqrt(jnp.where(positive, squares, 1.0)), 0.0)
+
+
+@optimizer
+def adagrad(step_size: Any, momentum: Any = 0.9) -> Any:
+    """Gradients over the root of the sum of their squares so far, averaged (Duchi, Hazan, Singer 2011)."""
+    size = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, squares, mean = state
+        squares = squares + jnp.square(g)
+        mean = (1.0 - momentum) * _over_root(g, squares) + momentum * mean
+        return x - size(i) * mean, squares, mean
+
+    return lambda x: (x, jnp.zeros_like(x), jnp.zeros_like(x)), update, _first
+
+
+@optimizer
+def rmsprop(step_size: Any, gamma: Any = 0.9, eps: Any = 1e-8) -> Any:
+    """Gradients over the root of a running mean of their squares (Hinton 2012)."""
+    size = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, squares = state
+        squares = gamma * squares + (1.0 - gamma) * jnp.square(g)
+        return x - size(i) * g / jnp.sqrt(squares + eps), squares
+
+    return lambda x: (x, jnp.zeros_like(x)), update, _first
+
+
+@optimizer
+def rmsprop_momentum(step_size: Any, gamma: Any = 0.9, eps: Any = 1e-8, momentum: Any = 0.9) -> Any:
+    """`rmsprop` whose steps add up as those of `momentum`."""
+    size = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, squares, velocity = state
+        squares = gamma * squares + (1.0 - gamma) * jnp.square(g)
+        velocity = momentum * velocity + size(i) * g / jnp.sqrt(squares + eps)
+        return x - velocity, squares, velocity
+
+    return lambda x: (x, jnp.zeros_like(x), jnp.zeros_like(x)), update, _first
+
+
+@optimizer
+def adam(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> Any:
+    """Running means of gradients and of their squares, corrected for their start at zero (Kingma, Ba 2015).
+
+    Args:
+        step_size: a number or a schedule.
+        b1: what is left of the mean of gradients after a step.
+        b2: the same of the mean of squares.
+        eps: what is added to the root.
+    """
+    size = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, mean, squares = state
+        mean = (1 - b1) * g + b1 * mean
+        squares = (1 - b2) * jnp.square(g) + b2 * squares
+        steps = jnp.asarray(i + 1, mean.dtype)
+        root = jnp.sqrt(squares / (1 - jnp.asarray(b2, mean.dtype) ** steps))
+        return x - size(i) * (mean / (1 - jnp.asarray(b1, mean.dtype) ** steps)) / (root + eps), mean, squares
+
+    return lambda x: (x, jnp.zeros_like(x), jnp.zeros_like(x)), update, _first
+
+
+@optimizer
+def adamax(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> Any:
+    """`adam` with a decaying maximum in place of the mean of squares (Kingma, Ba 2015, section 7.1)."""
+    size = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, mean, largest = state
+        mean = (1 - b1) * g + b1 * mean
+        largest = jnp.maximum(b2 * largest, jnp.abs(g))
+        steps = jnp.asarray(i + 1, mean.dtype)
+        return x - (size(i) / (1 - jnp.asarray(b1, mean.dtype) ** steps)) * mean / (largest + eps), mean, largest
+
+    return lambda x: (x, jnp.zeros_like(x), jnp.zeros_like(x)), update, _first
+
+
+@optimizer
+def sm3(step_size: Any, momentum: Any = 0.9) -> Any:
+    """`adagrad` in little memory: one sum for each row, column, ... in place of each element (Anil et al. 2019)."""
+    size = make_schedule(step_size)
+
+    def init(x: Any) -> Any:
+        x = jnp.asarray(x)
+        sums = [jnp.zeros(_one_axis(x.ndim, axis, n), x.dtype) for axis, n in enumerate(x.shape)]
+        return x, jnp.zeros_like(x), sums or [jnp.zeros_like(x)]
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, mean, sums = state
+        squares = functools.reduce(jnp.minimum, sums) + jnp.square(g)
+        mean = (1.0 - momentum) * _over_root(g, squares) + momentum * mean
+        others = [tuple(a for a in range(x.ndim) if a != axis) for axis in range(max(x.ndim, 1))]
+        return x - size(i) * mean, mean, [jnp.max(squares, axes, keepdims=True) for axes in others]
+
+    return init, update, _first
+
+
+def _one_axis(ndim: int, axis: int, size: int) -> tuple[int, ...]:
+    return tuple(size if a == axis else 1 for a in range(ndim))
+
+
+# -- gradients ---------------------------------------------------------------------------------------------------
+
+
+def l2_norm(tree_: Any) -> Any:
+    """The root of the sum of squares of all numbers in a pytree."""
+    return jnp.sqrt(sum(jnp.sum(jnp.square(jnp.abs(x))) for x in tree.tree_leaves(tree_)))
+
+
+def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
+    """Gradients scaled so that their norm (`l2_norm`) is at most `max_norm`."""
+    norm = l2_norm(grad_tree)
+    factor = jnp.where(norm < max_norm, 1.0, max_norm / jnp.where(norm == 0, 1.0, norm))
+    return tree.tree_map(lambda g: g * factor.astype(jnp.asarray(g).dtype), grad_tree)
+
+
+# -- states to keep on disk --------------------------------------------------------------------------------------
+
+
+class JoinPoint:
+    """Where the state of one parameter begins, in a pytree of the parameters' structure.
+
+    Attributes:
+        subtree: the state.
+    """
+
+    __slots__ = ("subtree",)
+
+    def __init__(self, subtree: Any) -> None:
+        self.subtree = subtree
+
+    def __iter__(self) -> Any:
+        yield self.subtree
+
+    def __repr__(self) -> str:
+        return f"JoinPoint({self.subtree!r})"
+
+
+def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
+    """The parameters' pytree with a `JoinPoint` for each parameter, which has its state: to be pickled, say."""
+    return tree.tree_unflatten(opt_state.tree_def, map(JoinPoint, _states(opt_state)))
+
+
+def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
+    """Undoes `unpack_optimizer_state`.
+
+    Raises:
+        TypeError: a leaf is no `JoinPoint`.
+    """
+    points, structure = tree.tree_flatten(marked_pytree)
+    for point in points:
+        if not isinstance(point, JoinPoint):
+            raise TypeError(f"pack_optimizer_state: the leaves are JoinPoints, got {point!r}")
+    return _packed((point.subtree for point in points), structure)

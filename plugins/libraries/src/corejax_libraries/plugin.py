@@ -1,0 +1,23 @@
+"""What the plugin contributes. Discovery imports this module, so everything else is imported inside the hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from corejax.extend import hookimpl
+
+
+@hookimpl
+def corejax_declare_api_version() -> int:
+    """Made for version 1 of the plugin API."""
+    return 1
+
+
+@hookimpl
+def corejax_export_namespaces() -> Mapping[str, str]:
+    """Small libraries, and the solver of differential equations."""
+    return {
+        "example_libraries.optimizers": "corejax_libraries.optimizers",
+        "example_libraries.stax": "corejax_libraries.stax",
+        "experimental.ode": "corejax_libraries.ode",
+    }

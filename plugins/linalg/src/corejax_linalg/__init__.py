@@ -1,0 +1,1 @@
+"""Linear algebra: corejax.lax.linalg, corejax.numpy.linalg, corejax.scipy.linalg."""

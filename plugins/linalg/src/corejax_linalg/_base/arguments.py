@@ -1,0 +1,170 @@
+"""Arguments of functions of arrays, as those of `corejax.numpy`: what counts as one, and in which dtype."""
+
+from __future__ import annotations
+
+import enum
+import operator
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Tracer, as_array, dtypes, get_aval, is_array_like
+from corejax_lax_basic import lax
+
+
+def arrays(name: str, *xs: Any, inexact: bool = True) -> list[Any]:
+    """Arguments as arrays of their common dtype.
+
+    Args:
+        name: the function, for messages.
+        xs: its arguments.
+        inexact: whether integers and booleans become floating.
+
+    Raises:
+        TypeError: an argument is not an array; names function, position and what was given.
+    """
+    return list(lax.promote_dtypes(*(_operand(name, x, i) for i, x in enumerate(xs)), inexact=inexact))
+
+
+def array(name: str, x: Any, position: int | str = 0) -> Any:
+    """One argument as an array of its own dtype.
+
+    Raises:
+        TypeError: it is not an array.
+    """
+    return as_array(_operand(name, x, position))
+
+
+def _operand(name: str, x: Any, position: int | str) -> Any:
+    found = lax.as_operand(x)
+    if found is NotImplemented:
+        where = f"at position {position}" if isinstance(position, int) else f"as {position}"
+        raise TypeError(
+            f"{name} takes arrays and scalars, got {type(x).__name__} {where}; "
+            "make it an array with corejax.numpy.asarray"
+        )
+    return found
+
+
+def matrices(name: str, *xs: Any) -> list[Any]:
+    """As `arrays`, of stacks of matrices.
+
+    Raises:
+        ValueError: an argument has fewer than two axes.
+    """
+    found = arrays(name, *xs)
+    for i, x in enumerate(found):
+        if x.ndim < 2:
+            raise ValueError(f"{name} takes matrices, [..., m, n], got {x.aval.str_short()} at position {i}")
+    return found
+
+
+def square(name: str, *xs: Any) -> list[Any]:
+    """As `matrices`, of square ones.
+
+    Raises:
+        ValueError: an argument is not square.
+    """
+    found = arrays(name, *xs)
+    for i, x in enumerate(found):
+        if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+            raise ValueError(f"{name} takes square matrices, [..., n, n], got {x.aval.str_short()} at position {i}")
+    return found
+
+
+def choice(name: str, what: str, value: Any, options: Any) -> Any:
+    """An argument that is one of some words, or None.
+
+    Raises:
+        ValueError: it is none of them.
+    """
+    if not isinstance(value, str | int | None) or value not in options:
+        listed = ", ".join(repr(o) for o in options)
+        raise ValueError(f"{name}: {what} is one of {listed}, got {value!r}")
+    return value
+
+
+def enumerated(name: str, what: str, value: Any, members: type[enum.Enum]) -> Any:
+    """A member of an enumeration, or its value; None as it is.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    if value is None or isinstance(value, members):
+        return value
+    return members(choice(name, what, value, tuple(m.value for m in members)))
+
+
+def integer(name: str, what: str, value: Any, least: int | None = None) -> int:
+    """A static integer.
+
+    Raises:
+        TypeError: it is none.
+        ValueError: it is less than `least`.
+    """
+    try:
+        found = operator.index(value)
+    except TypeError:
+        if isinstance(value, Tracer):
+            raise
+        raise TypeError(f"{name}: {what} is a static integer, got {value!r} of type {type(value).__name__}") from None
+    if least is not None and found < least:
+        raise ValueError(f"{name}: {what} is at least {least}, got {found}")
+    return found
+
+
+def flag(name: str, what: str, value: Any) -> bool:
+    """True or False; 1 and 0 are too.
+
+    Raises:
+        TypeError: it is neither.
+        ConcretizationTypeError: it is traced.
+    """
+    if isinstance(value, bool | np.bool_ | int | Tracer):
+        return bool(value)
+    raise TypeError(f"{name}: {what} is True or False, got {value!r} of type {type(value).__name__}")
+
+
+def real_number(name: str, what: str, value: Any) -> float:
+    """A static number.
+
+    Raises:
+        TypeError: it is none.
+        ConcretizationTypeError: it is traced.
+    """
+    if isinstance(value, str | bytes) or not is_array_like(value) or get_aval(value).ndim:
+        raise TypeError(f"{name}: {what} is a number, got {value!r} of type {type(value).__name__}")
+    return float(value)
+
+
+def pair(name: str, what: str, value: Any) -> tuple[Any, Any]:
+    """Two things in a tuple or a list.
+
+    Raises:
+        TypeError: they are not two.
+    """
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise TypeError(f"{name}: {what} is a pair, got {value!r}")
+    return value[0], value[1]
+
+
+def number(name: str, what: str, value: Any, dtype: Any) -> Any:
+    """A real number or array of numbers in a dtype.
+
+    Raises:
+        TypeError: it is none.
+    """
+    found = array(name, value, what)
+    if dtypes.is_extended(found.dtype) or dtypes.is_complex(found.dtype):
+        raise TypeError(f"{name}: {what} is of real numbers, got {found.aval.str_short()}")
+    return lax.convert_element_type(found, dtype)
+
+
+def static_axes(name: str, value: Any, what: str = "axes") -> tuple[int, ...]:
+    """One axis or several that are known.
+
+    Raises:
+        TypeError: they are no integers.
+    """
+    several = isinstance(value, tuple | list)
+    return tuple([integer(name, what, axis) for axis in (value if several else (value,))])

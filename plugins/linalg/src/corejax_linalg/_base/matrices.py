@@ -1,0 +1,158 @@
+"""Matrices in terms of `lax`, which derivative rules are written with. Functions take stacks, `f[*batch, m, n]`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import dtypes
+from corejax_lax_basic import lax
+
+
+def transpose(x: Any) -> Any:
+    """The matrices' transposes."""
+    n = x.ndim
+    return lax.transpose(x, (*range(n - 2), n - 1, n - 2))
+
+
+def conj(x: Any) -> Any:
+    """The complex conjugate; real arrays as they are."""
+    return lax.conj(x) if dtypes.is_complex(x.dtype) else x
+
+
+def adjoint(x: Any) -> Any:
+    """The conjugate transposes."""
+    return conj(transpose(x))
+
+
+def matmul(x: Any, y: Any) -> Any:
+    """Products of matrices, in full precision; batch axes are equal."""
+    return lax.batch_matmul(x, y, lax.Precision.HIGHEST)
+
+
+def symmetrize(x: Any) -> Any:
+    """The Hermitian part, `(x + x^H) / 2`."""
+    return lax.mul(lax.add(x, adjoint(x)), constant(x, 0.5))
+
+
+def constant(x: Any, value: float) -> Any:
+    """A number as a scalar of an array's dtype."""
+    return lax.make_scalar(value, x.dtype)
+
+
+def _places(x: Any) -> tuple[Any, Any]:
+    return lax.broadcasted_iota(np.int32, x.shape[-2:], 0), lax.broadcasted_iota(np.int32, x.shape[-2:], 1)
+
+
+def keep_where(mask: Any, x: Any) -> Any:
+    """Elements where the mask, of one matrix, is true; zero elsewhere."""
+    return lax.select(lax.broadcast_to(mask, x.shape), x, constant(x, 0))
+
+
+def lower(x: Any, k: int = 0) -> Any:
+    """The triangle on and below diagonal `k`; zero elsewhere."""
+    rows, columns = _places(x)
+    return keep_where(lax.ge(lax.add(rows, np.int32(k)) if k else rows, columns), x)
+
+
+def upper(x: Any, k: int = 0) -> Any:
+    """The triangle on and above diagonal `k`; zero elsewhere."""
+    rows, columns = _places(x)
+    return keep_where(lax.le(lax.add(rows, np.int32(k)) if k else rows, columns), x)
+
+
+def eye(x: Any) -> Any:
+    """The identity of the shape of one matrix of `x`, of its dtype."""
+    rows, columns = _places(x)
+    return lax.convert_element_type(lax.eq(rows, columns), x.dtype)
+
+
+def from_triangle(x: Any, is_lower: bool) -> Any:
+    """The Hermitian matrix of which a triangle is given; imaginary parts on the diagonal do not count."""
+    strict = lower(x, -1) if is_lower else upper(x, 1)
+    rows, columns = _places(x)
+    on_diagonal = keep_where(lax.eq(rows, columns), x)
+    if dtypes.is_complex(x.dtype):
+        on_diagonal = lax.convert_element_type(lax.real(on_diagonal), x.dtype)
+    return lax.add(lax.add(strict, adjoint(strict)), on_diagonal)
+
+
+def diagonal(x: Any) -> Any:
+    """The main diagonals, `f[*batch, min(m, n)]`."""
+    *batch, m, n = x.shape
+    flat = lax.reshape(x, (*batch, m * n))
+    stop = (min(m, n) - 1) * (n + 1) + 1 if m and n else 0
+    return lax.slice_in_dim(flat, 0, stop, n + 1, axis=len(batch))
+
+
+def as_rows(x: Any) -> Any:
+    """Vectors as matrices of one row, `f[*batch, 1, n]`."""
+    return lax.expand_dims(x, (x.ndim - 1,))
+
+
+def as_columns(x: Any) -> Any:
+    """Vectors as matrices of one column, `f[*batch, n, 1]`."""
+    return lax.expand_dims(x, (x.ndim,))
+
+
+def times_columns(x: Any, s: Any) -> Any:
+    """Column `j` of each matrix times `s[j]`."""
+    return lax.mul(x, lax.broadcast_to(as_rows(s), x.shape))
+
+
+def pairwise(s: Any) -> tuple[Any, Any]:
+    """Of vectors `s` the matrices with the elements `s_i` and those with `s_j`."""
+    shape = (*s.shape, s.shape[-1])
+    return lax.broadcast_to(as_columns(s), shape), lax.broadcast_to(as_rows(s), shape)
+
+
+def reciprocal_differences(s: Any) -> Any:
+    """`F_ij = 1 / (s_j - s_i)`, zero on the diagonal: what first-order perturbation multiplies with."""
+    rows, columns = pairwise(s)
+    one = lax.broadcast_to(eye(rows), rows.shape)
+    return lax.sub(lax.reciprocal(lax.add(lax.sub(columns, rows), one)), one)
+
+
+def columns_of(x: Any, start: int, stop: int) -> Any:
+    """Columns from `start` up to `stop`."""
+    return lax.slice_in_dim(x, start, stop, axis=x.ndim - 1)
+
+
+def rows_of(x: Any, start: int, stop: int) -> Any:
+    """Rows from `start` up to `stop`."""
+    return lax.slice_in_dim(x, start, stop, axis=x.ndim - 2)
+
+
+def take_rows(x: Any, order: Any) -> Any:
+    """The rows of each matrix in the order that its vector in `order` says, `i32[*batch, m]`."""
+    return _taken(x, order, x.ndim - 2)
+
+
+def take_columns(x: Any, order: Any) -> Any:
+    """The columns of each matrix in the order that its vector in `order` says, `i32[*batch, n]`."""
+    return _taken(x, order, x.ndim - 1)
+
+
+def _taken(x: Any, order: Any, axis: int) -> Any:
+    batch = tuple(range(x.ndim - 2))
+    sizes = tuple(1 if d == axis or d in batch else size for d, size in enumerate(x.shape))
+    numbers = lax.GatherDimensionNumbers(
+        offset_dims=_offset(x.ndim, axis),
+        collapsed_slice_dims=(axis,),
+        start_index_map=(axis,),
+        operand_batching_dims=batch,
+        start_indices_batching_dims=batch,
+    )
+    return lax.gather(x, as_columns(order), numbers, sizes, mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS)
+
+
+def _offset(ndim: int, axis: int) -> tuple[int, ...]:
+    """The axis of the result that is whole slices: the one that is not taken from."""
+    return (ndim - 1,) if axis == ndim - 2 else (ndim - 2,)
+
+
+def inverse_order(order: Any) -> Any:
+    """The permutations that undo those of `order`, `i32[*batch, n]`."""
+    places = lax.broadcasted_iota(np.int32, order.shape, order.ndim - 1)
+    return lax.sort_key_val(order, places)[1]

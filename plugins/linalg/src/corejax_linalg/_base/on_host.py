@@ -1,0 +1,74 @@
+"""One matrix, eagerly: what LAPACK gives directly, where each operation would cost more than the matrix does.
+
+Each function gives None where that is not the case: of stacks, of arrays that are traced, watched or to be converted,
+of singular matrices, whose results the operations say, and with the setting `linalg_errors`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Array, ShapedArray, bottom_trace, config, current_trace, host_value, in_context, observe
+from corejax_linalg._base.eager import routine
+from corejax_linalg._base.types import LAPACK
+
+
+def _matrix(a: Any, *others: Any) -> bool:
+    """Whether a square matrix with elements, and arrays of the same dtype, are computed with here."""
+    if current_trace() is not bottom_trace() or in_context() or observe.watched or config.linalg_errors:
+        return False
+    if type(a) is not Array or a.dtype not in LAPACK or a.ndim != 2 or not a.size or a.shape[0] != a.shape[1]:
+        return False
+    return all(type(x) is Array and x.dtype == a.dtype and not x.weak_type for x in (a, *others))
+
+
+def _factored(a: Any) -> tuple[Any, Any, bool]:
+    """The factors of a matrix, its pivots, and whether it is singular."""
+    factors, pivots, info = routine("getrf", a.dtype)(host_value(a))
+    return factors, pivots, info != 0
+
+
+def _result(value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    return Array(np.asarray(value, dtype).reshape(shape), ShapedArray(shape, dtype))
+
+
+def solved(a: Any, b: Any) -> Any:
+    """The x of `a @ x = b`, `[n]` or `[n, k]`."""
+    if not _matrix(a, b) or b.ndim not in (1, 2) or b.shape[0] != a.shape[0] or not b.size:
+        return None
+    factors, pivots, singular = _factored(a)
+    if singular:
+        return None
+    return _result(routine("getrs", a.dtype)(factors, pivots, host_value(b))[0], b.shape, b.dtype)
+
+
+def inverse(a: Any) -> Any:
+    """The inverse."""
+    if not _matrix(a):
+        return None
+    factors, pivots, singular = _factored(a)
+    if singular:
+        return None
+    eye = np.eye(a.shape[0], dtype=a.dtype, order="F")
+    return _result(routine("getrs", a.dtype)(factors, pivots, eye, overwrite_b=True)[0], a.shape, a.dtype)
+
+
+def determinant(a: Any) -> Any:
+    """The determinant; of up to three rows by the formula."""
+    if not _matrix(a):
+        return None
+    size = a.shape[0]
+    with np.errstate(all="ignore"):
+        if size > 3 or size == 1:
+            factors, pivots, _ = _factored(a)
+            odd = np.count_nonzero(pivots != np.arange(size)) % 2
+            found = np.prod(factors.diagonal()) * a.dtype.type(-1 if odd else 1)
+        elif size == 2:
+            (p, q), (r, s) = host_value(a)
+            found = p * s - q * r
+        else:
+            x, y, z = host_value(a)
+            found = np.sum(x * (y[[1, 2, 0]] * z[[2, 0, 1]] - y[[2, 0, 1]] * z[[1, 2, 0]]))
+    return _result(found, (), a.dtype)

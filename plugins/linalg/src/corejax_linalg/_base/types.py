@@ -1,0 +1,86 @@
+"""Types of stacks of matrices, `f[*batch, m, n]`, and what is said of operands that are none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import ShapedArray, dtypes
+
+LAPACK = frozenset(np.dtype(d) for d in (np.float32, np.float64, np.complex64, np.complex128))
+INT32 = np.dtype(np.int32)
+
+
+def stack_type(name: str, argument: str, x: ShapedArray, rank: int = 2) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The batch axes and the last `rank` axes of an operand that LAPACK takes.
+
+    Args:
+        name: the function, for messages.
+        argument: the operand's name.
+        x: its type.
+        rank: 2 of matrices, 1 of vectors.
+
+    Raises:
+        TypeError: it has too few axes, or a dtype that LAPACK has no routines for.
+    """
+    if x.ndim < rank:
+        what = "[..., m, n]" if rank == 2 else "[..., n]"
+        raise TypeError(f"{name}: {argument} has shape {what}, got {x.str_short()}")
+    if x.dtype not in LAPACK:
+        raise TypeError(
+            f"{name}: {argument} is of dtype float32, float64, complex64 or complex128, got {x.str_short()}; "
+            f"convert it, as in {argument}.astype('float32')"
+        )
+    return x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
+
+
+def square_type(name: str, argument: str, x: ShapedArray) -> tuple[tuple[Any, ...], Any]:
+    """The batch axes and the size of a stack of square matrices.
+
+    Raises:
+        TypeError: as `stack_type`.
+        ValueError: the matrices are not square.
+    """
+    batch, (m, n) = stack_type(name, argument, x)
+    if m != n:
+        raise ValueError(f"{name}: {argument} is a square matrix or a stack of them, [..., n, n], got {x.str_short()}")
+    return batch, n
+
+
+def check_alike(name: str, operands: Sequence[tuple[str, ShapedArray, int]]) -> None:
+    """Refuse operands of several dtypes or batch shapes.
+
+    Args:
+        name: the function, for messages.
+        operands: of each its argument's name, its type, and how many axes are not batch axes.
+
+    Raises:
+        TypeError: they differ.
+    """
+    (first, x, rank), *others = operands
+    for argument, y, other_rank in others:
+        if x.dtype != y.dtype:
+            raise TypeError(f"{name}: one dtype is needed, got {first} {x.str_short()} and {argument} {y.str_short()}")
+        if x.shape[: x.ndim - rank] != y.shape[: y.ndim - other_rank]:
+            raise TypeError(
+                f"{name}: {first} {x.str_short()} and {argument} {y.str_short()} differ in their batch axes, which are "
+                f"all but the last {rank} and {other_rank}; broadcast them first"
+            )
+
+
+def like(shape: Sequence[Any], dtype: Any, *operands: ShapedArray) -> ShapedArray:
+    """The type of a result, which is weak where all operands are."""
+    weak = all(x.weak_type for x in operands) and dtypes.is_inexact(dtype)
+    return ShapedArray(tuple(shape), np.dtype(dtype), weak)
+
+
+def real_of(dtype: Any) -> np.dtype[Any]:
+    """The dtype of real parts."""
+    return np.dtype(dtypes.real_dtype_of(dtype))
+
+
+def complex_of(dtype: Any) -> np.dtype[Any]:
+    """The complex dtype of the same precision."""
+    return np.result_type(dtype, np.complex64)

@@ -1,0 +1,310 @@
+"""Numbers that say something of a matrix: determinants, norms, rank, condition."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import corejax
+import corejax.numpy as jnp
+from corejax.extend import dtypes, remembered
+from corejax_lax_basic import lax
+from corejax_linalg import lax_linalg
+from corejax_linalg._base import matrices as mat
+from corejax_linalg._base import on_host
+from corejax_linalg._base.arguments import arrays, choice, flag, matrices, number, square
+from corejax_linalg.numpy_linalg.decompositions import svd, svdvals
+from corejax_linalg.numpy_linalg.equations import inv
+from corejax_linalg.primitives.qr import geqrf
+
+
+class SlogdetResult(NamedTuple):
+    """What `slogdet` gives."""
+
+    sign: Any
+    logabsdet: Any
+
+
+@remembered
+def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
+    """Determinants of square matrices as sign (of complex ones, phase) and logarithm of the size.
+
+    Args:
+        a: matrices, `[..., n, n]`.
+        method: `"lu"`, the default, or `"qr"`, for real matrices and without derivatives.
+
+    Returns:
+        `(sign, logabsdet)`, `[...]`; of a singular matrix 0 and -inf.
+
+    Raises:
+        ValueError: the matrices are not square, or `method` is another word.
+        NotImplementedError: `"qr"` is asked for of complex matrices.
+    """
+    choice("slogdet", "method", method, (None, "lu", "qr"))
+    (a,) = square("slogdet", a)
+    if method == "qr":
+        return SlogdetResult(*_slogdet_by_qr(a))
+    factors, pivots, _ = lax_linalg.lu(a)
+    diagonal = mat.diagonal(factors)
+    sign = _parity(pivots, diagonal.dtype)
+    size = lax.abs(diagonal)
+    if dtypes.is_complex(a.dtype):
+        # Where an element is 0 the sign is 0 too, and not NaN.
+        phases = diagonal / jnp.where(size == 0, 1, size).astype(diagonal.dtype)
+        sign = sign * jnp.prod(phases, axis=-1)
+    else:
+        sign = sign * jnp.prod(lax.sign(diagonal), axis=-1)
+    return SlogdetResult(sign, jnp.sum(lax.log(size), axis=-1))
+
+
+def _parity(pivots: Any, dtype: Any) -> Any:
+    """1 for an even number of exchanges, -1 for an odd one."""
+    moved = pivots != lax.broadcasted_iota(pivots.dtype, pivots.shape, pivots.ndim - 1)
+    odd = jnp.sum(moved, axis=-1) % 2
+    return lax.convert_element_type(1 - 2 * odd, dtype)
+
+
+def _slogdet_by_qr(a: Any) -> tuple[Any, Any]:
+    if dtypes.is_complex(a.dtype):
+        raise NotImplementedError(f"slogdet: method='qr' is for real matrices, got {a.aval.str_short()}")
+    packed, taus = geqrf(a)
+    diagonal = mat.diagonal(packed)
+    mirrors = jnp.where(taus[..., : a.shape[-1] - 1] != 0, -1, 1).astype(a.dtype)  # each reflector turns the sign
+    sign = jnp.prod(lax.sign(diagonal), axis=-1) * jnp.prod(mirrors, axis=-1)
+    return sign, jnp.sum(lax.log(lax.abs(diagonal)), axis=-1)
+
+
+def det(a: Any) -> Any:
+    """Determinants of square matrices.
+
+    Derivatives are right of singular matrices too, up to a rank of n - 1 (as far as the factors tell).
+
+    Args:
+        a: matrices, `[..., n, n]`.
+
+    Returns:
+        The determinants, `[...]`.
+
+    Raises:
+        ValueError: the matrices are not square.
+    """
+    found = on_host.determinant(a)
+    return _determinant(a) if found is None else found
+
+
+@remembered
+def _determinant(a: Any) -> Any:
+    (a,) = square("det", a)
+    n = a.shape[-1]
+    if n == 2:
+        return a[..., 0, 0] * a[..., 1, 1] - a[..., 0, 1] * a[..., 1, 0]
+    if n == 3:
+        return jnp.sum(a[..., 0, :] * jnp.cross(a[..., 1, :], a[..., 2, :]), axis=-1)
+    return _det(a) if n else jnp.ones(a.shape[:-2], a.dtype)
+
+
+def _det_by_lu(a: Any) -> Any:
+    factors, pivots, _ = lax_linalg.lu(a)
+    return jnp.prod(mat.diagonal(factors), axis=-1) * _parity(pivots, a.dtype)
+
+
+def _det_jvp(primals: Any, tangents: Any) -> Any:
+    """`tr(adj(A) dA)`, by the factors: `det(A) U^-1 z` with the last pivot, which may be 0, multiplied out."""
+    (a,), (da,) = primals, tangents
+    n = a.shape[-1]
+    if n == 1:
+        return a[..., 0, 0], da[..., 0, 0]
+    factors, pivots, permutation = lax_linalg.lu(a)
+    diagonal = mat.diagonal(factors)
+    before = jnp.prod(diagonal[..., :-1], axis=-1) * _parity(pivots, a.dtype)
+    whole = before * diagonal[..., -1]
+    none = (before == 0)[..., None, None]
+    is_last = mat.eye(a) * (jnp.arange(n) == n - 1)
+    changed = jnp.where(is_last != 0, (1 / jnp.where(before == 0, 1, before))[..., None, None], factors)
+    changed = jnp.where(none, mat.eye(a), changed)
+    z = lax_linalg.triangular_solve(
+        factors, mat.take_rows(da, permutation), left_side=True, lower=True, unit_diagonal=True
+    )
+    z = jnp.where((jnp.arange(n) == n - 1)[:, None], z, whole[..., None, None] * z)
+    moved = jnp.where(none, 0, lax_linalg.triangular_solve(changed, z, left_side=True))
+    return whole, jnp.sum(mat.diagonal(moved), axis=-1)
+
+
+_det = corejax.custom_jvp(_det_by_lu)
+_det.defjvp(_det_jvp)
+
+
+# -- norms -----------------------------------------------------------------------------------------------------------
+
+
+def _sum_of_squares(x: Any, axis: Any, keepdims: bool) -> Any:
+    squares = lax.real(x * lax.conj(x)) if dtypes.is_complex(x.dtype) else x * x
+    return lax.sqrt(jnp.sum(squares, axis=axis, keepdims=keepdims))
+
+
+@remembered
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    """Norms of vectors.
+
+    Args:
+        x: an array.
+        axis: the vectors' axis; several, or all with None, count as one.
+        keepdims: whether axes of size 1 stay where they were.
+        ord: a number p: `sum(|x|^p)^(1/p)`; inf and -inf: the largest and the smallest size; 0: how many are not 0.
+
+    Returns:
+        The norms, real.
+
+    Raises:
+        ValueError: `ord` is a word.
+    """
+    (x,) = arrays("vector_norm", x)
+    keepdims = flag("vector_norm", "keepdims", keepdims)
+    if isinstance(ord, str):
+        raise ValueError(f"vector_norm: ord is a number, such as 2 or corejax.numpy.inf, got {ord!r}")
+    if not isinstance(ord, int | float | None):
+        ord = number("vector_norm", "ord", ord, dtypes.real_dtype_of(x.dtype))
+        if ord.ndim:
+            raise TypeError(f"vector_norm: ord is one number, got {ord.aval.str_short()}")
+    if ord is None or ord == 2:
+        return _sum_of_squares(x, axis, keepdims)
+    size = lax.abs(x)
+    if ord == 0:
+        return jnp.sum(x != 0, axis=axis, keepdims=keepdims, dtype=size.dtype)
+    if ord == 1:
+        return jnp.sum(size, axis=axis, keepdims=keepdims)
+    if ord == np.inf:
+        return jnp.max(size, axis=axis, keepdims=keepdims, initial=0)
+    if ord == -np.inf:
+        return jnp.min(size, axis=axis, keepdims=keepdims)
+    return jnp.power(jnp.sum(jnp.power(size, ord), axis=axis, keepdims=keepdims), 1 / ord)
+
+
+@remembered
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    """Norms of the matrices in the last two axes.
+
+    Args:
+        x: matrices, `[..., m, n]`.
+        keepdims: whether axes of size 1 stay where they were.
+        ord: `"fro"` (or `"f"`): of all elements; `"nuc"`: the sum of singular values; 2, -2: the largest and smallest
+            of them; 1, -1: the largest and smallest sum of a column's sizes; inf, -inf: of a row's.
+
+    Returns:
+        The norms, real.
+
+    Raises:
+        ValueError: `x` has fewer than two axes, or `ord` is none of these.
+    """
+    (x,) = matrices("matrix_norm", x)
+    keepdims = flag("matrix_norm", "keepdims", keepdims)
+    if not isinstance(ord, str | None) and np.ndim(ord):
+        raise ValueError(f"matrix_norm: ord is one number or word, got {ord!r}")
+    if ord is None or ord in ("f", "fro"):
+        return _sum_of_squares(x, (-2, -1), keepdims)
+    if ord in ("nuc", 2, -2):
+        values, axis = svdvals(x), -1
+    elif ord in (1, -1, np.inf, -np.inf):
+        values, axis = jnp.sum(lax.abs(x), axis=-2 if abs(ord) == 1 else -1), -1
+    else:
+        raise ValueError(f"matrix_norm: ord is 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}")
+    if ord == "nuc":
+        out = jnp.sum(values, axis=axis)
+    else:
+        out = jnp.max(values, axis=axis, initial=0) if ord > 0 else jnp.min(values, axis=axis)
+    return out[..., None, None] if keepdims else out
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """Norms of vectors or matrices, as NumPy's.
+
+    Args:
+        x: an array.
+        ord: as of `vector_norm` or `matrix_norm`; None is the root of the sum of squares.
+        axis: one axis for vectors, two for matrices; None for all of `x`.
+        keepdims: whether axes of size 1 stay where they were.
+
+    Returns:
+        The norms, real.
+
+    Raises:
+        ValueError: `ord` is none of those, or vectors and matrices are not meant: there are three axes or more.
+    """
+    (x,) = arrays("norm", x)
+    keepdims = flag("norm", "keepdims", keepdims)
+    if axis is None and ord is None:
+        return _sum_of_squares(x, None, keepdims)
+    given = tuple(range(x.ndim)) if axis is None else axis
+    axes = tuple(given) if isinstance(given, tuple | list) else (given,)
+    if len(axes) == 1:
+        return vector_norm(x, axis=axes[0], keepdims=keepdims, ord=2 if ord is None else ord)
+    if len(axes) != 2:
+        raise ValueError(
+            f"norm: one axis is that of vectors, two of matrices, got axis={axis!r} of {x.aval.str_short()}"
+        )
+    out = matrix_norm(jnp.moveaxis(x, axes, (-2, -1)), ord="fro" if ord is None else ord)
+    return jnp.expand_dims(out, tuple(a % x.ndim for a in axes)) if keepdims else out
+
+
+@remembered
+def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
+    """How many singular values of matrices are not small.
+
+    Args:
+        M: matrices, `[..., m, n]`; of vectors and numbers the rank is 1 unless they are 0.
+        rtol: singular values up to this are small; by default the largest times the larger of m and n times the dtype's
+            epsilon.
+        hermitian: whether the matrices are Hermitian, which is faster.
+        tol: another name of `rtol`.
+
+    Returns:
+        The ranks, integers.
+
+    Raises:
+        ValueError: both names are given.
+    """
+    if tol is not None and rtol is not None:
+        raise ValueError(f"matrix_rank: rtol and tol are one argument, got rtol={rtol!r} and tol={tol!r}")
+    (x,) = arrays("matrix_rank", M)
+    if x.ndim < 2:
+        return jnp.any(x != 0).astype(np.int32)
+    if x.ndim and flag("matrix_rank", "hermitian", hermitian) and x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"matrix_rank: Hermitian matrices are square, [..., n, n], got {x.aval.str_short()}")
+    s = svd(x, full_matrices=False, compute_uv=False, hermitian=hermitian)
+    limit = rtol if tol is None else tol
+    if limit is None:
+        limit = jnp.max(s, axis=-1, initial=0) * (max(x.shape[-2:]) * float(dtypes.finfo(s.dtype).eps))
+    return jnp.sum(s > number("matrix_rank", "rtol", limit, s.dtype)[..., None], axis=-1)
+
+
+@remembered
+def cond(x: Any, p: Any = None) -> Any:
+    """The condition of matrices: the norm times that of the inverse.
+
+    Args:
+        x: matrices, `[..., m, n]`, square unless `p` is 2, -2 or None.
+        p: the norm, as of `matrix_norm`; None is 2.
+
+    Returns:
+        The conditions, real; infinite where a matrix is singular.
+
+    Raises:
+        ValueError: `x` has fewer than two axes or no elements, or is not square where it has to be.
+    """
+    (x,) = matrices("cond", x)
+    if not x.shape[-1] or not x.shape[-2]:
+        raise ValueError(f"cond takes matrices with elements, got {x.aval.str_short()}")
+    if not isinstance(p, str | None) and np.ndim(p):
+        raise ValueError(f"cond: p is one number or word, got {p!r}")
+    if p is None or p in (2, -2):
+        s = svdvals(x)
+        out = s[..., 0] / s[..., -1] if p != -2 else s[..., -1] / s[..., 0]
+        if p != -2:
+            return out
+    else:
+        if x.shape[-1] != x.shape[-2]:
+            raise ValueError(f"cond: with p={p!r} matrices are square, got {x.aval.str_short()}")
+        out = matrix_norm(x, ord=p) * matrix_norm(inv(x), ord=p)
+    given = jnp.any(jnp.isnan(x), axis=(-2, -1))
+    return jnp.where(jnp.isnan(out) & ~given, jnp.inf, out)

@@ -1,0 +1,107 @@
+"""Polynomials' zeros, and polynomials through points: what of `corejax.numpy` needs decompositions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import corejax.numpy as jnp
+from corejax.extend import dtypes
+from corejax_linalg._base.arguments import array, arrays, integer
+from corejax_linalg.numpy_linalg.decompositions import eigvals
+from corejax_linalg.numpy_linalg.equations import inv, lstsq
+
+
+def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+    """The zeros of a polynomial, as eigenvalues of its companion matrix.
+
+    Args:
+        p: coefficients, the highest power's first, `[n + 1]`.
+        strip_zeros: whether zeros at both ends are looked for and left out, which is for eager mode; at the end they
+            are zeros of the polynomial. Otherwise the first coefficient must not be 0.
+
+    Returns:
+        The zeros, complex, in no order, `[n]`.
+
+    Raises:
+        ValueError: `p` is no vector.
+        ConcretizationTypeError: `p` is traced, and zeros are to be left out.
+    """
+    (p,) = arrays("roots", p)
+    if p.ndim != 1:
+        raise ValueError(f"roots takes a vector of coefficients, got {p.aval.str_short()}")
+    zeros = 0
+    if strip_zeros:
+        try:
+            there = np.flatnonzero(np.asarray(p))
+        except TypeError as error:
+            error.add_note("roots: which coefficients are zero decides about the shape; pass strip_zeros=False")
+            raise
+        first, last = (int(there[0]), int(there[-1])) if there.size else (p.shape[0], p.shape[0] - 1)
+        zeros = p.shape[0] - 1 - last
+        p = p[first : last + 1]
+    dtype = np.result_type(p.dtype, np.complex64)
+    if p.shape[0] < 2:
+        return jnp.zeros(zeros, dtype)
+    n = p.shape[0] - 1
+    companion = jnp.concatenate([-(p[1:] / p[0])[None, :], jnp.eye(n - 1, n, dtype=p.dtype)])
+    return jnp.concatenate([eigvals(companion), jnp.zeros(zeros, dtype)])
+
+
+def polyfit(
+    x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False, w: Any = None, cov: Any = False
+) -> Any:
+    """The polynomial of a degree whose values at points have the least sum of squared errors.
+
+    Args:
+        x: the points, `[m]`.
+        y: values at them, `[m]`, or several as columns, `[m, k]`.
+        deg: the degree.
+        rcond: singular values below this part of the largest count as zero; by default m times the dtype's epsilon.
+        full: whether what `lstsq` says is returned too.
+        w: weights of the errors (not squared), `[m]`.
+        cov: whether the covariances of the coefficients are returned too, scaled by the errors, or, for `"unscaled"`,
+            as the weights are the inverse deviations.
+
+    Returns:
+        Coefficients, the highest power's first, `[deg + 1]` or `[deg + 1, k]`. With `full`,
+        `(coefficients, residuals, rank, singular values, rcond)`; with `cov`, `(coefficients, covariances)`.
+
+    Raises:
+        TypeError: `deg` is not an integer.
+        ValueError: `deg` is negative, shapes do not fit, or there are too few points for covariances.
+    """
+    deg = integer("polyfit", "deg", deg, 0)
+    x, y = arrays("polyfit", x, y)
+    if x.ndim != 1 or not x.shape[0] or y.ndim not in (1, 2) or y.shape[0] != x.shape[0]:
+        raise ValueError(
+            f"polyfit takes x [m] with m > 0 and y [m] or [m, k], got {x.aval.str_short()} and {y.aval.str_short()}"
+        )
+    rcond = x.shape[0] * float(dtypes.finfo(x.dtype).eps) if rcond is None else rcond
+    powers, values = jnp.vander(x, deg + 1), y
+    if w is not None:
+        w = array("polyfit", w).astype(x.dtype)
+        if w.shape != x.shape:
+            raise ValueError(f"polyfit: w has the shape of x, {x.shape}, got {w.aval.str_short()}")
+        powers, values = powers * w[:, None], values * (w[:, None] if y.ndim == 2 else w)
+    scale = jnp.sqrt(jnp.sum(jnp.real(powers * jnp.conj(powers)), axis=0))
+    c, residuals, rank, s = lstsq(powers / scale, values, rcond)
+    c = c / (scale[:, None] if y.ndim == 2 else scale)
+    if full:
+        return c, residuals, rank, s, jnp.asarray(rcond, x.dtype)
+    if not cov:
+        return c
+    return c, _covariances(powers / scale, scale, residuals, y.ndim == 2, cov == "unscaled")
+
+
+def _covariances(powers: Any, scale: Any, residuals: Any, several: bool, unscaled: bool) -> Any:
+    base = inv(powers.T @ powers) / jnp.outer(scale, scale)
+    points, order = powers.shape
+    if unscaled:
+        factor: Any = 1
+    elif points <= order:
+        raise ValueError(f"polyfit: {points} points are too few for covariances of {order} coefficients")
+    else:
+        factor = residuals / (points - order)
+    return base[:, :, None] * factor if several else base * factor

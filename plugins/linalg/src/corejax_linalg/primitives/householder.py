@@ -1,0 +1,137 @@
+"""`householder_product` and `ormqr`: the unitary matrix that reflectors multiply to, and products with it.
+
+    householder_product : f[*b, m, n] -> f[*b, k] -> f[*b, m, n]        m >= n >= k
+    ormqr : f[*b, m, k] -> f[*b, k] -> f[*b, m, n] -> f[*b, m, n]        Q C, Q^H C, C Q, C Q^H
+
+Reflector `i` is H_i = 1 - tau_i v v^H, where v is zero above row `i`, 1 in it, and below it what is in column `i`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from corejax.extend import Primitive, ShapedArray, jvp_rules, nondifferentiable
+from corejax_linalg._base.arguments import flag
+from corejax_linalg._base.batching import batched_in_front
+from corejax_linalg._base.eager import routine, stacked
+from corejax_linalg._base.types import check_alike, like, stack_type
+
+
+def householder_product(a: Any, taus: Any) -> Any:
+    """The first columns of the product of Householder's reflectors, `H_0 @ H_1 @ ...`.
+
+    Args:
+        a: reflectors in the columns, below the diagonal, `f[..., m, n]` with m >= n.
+        taus: their factors, `f[..., k]` with k <= n.
+
+    Returns:
+        n columns of the product, of the type of `a`.
+
+    Raises:
+        TypeError: dtypes or batch axes differ, or the dtype is one that LAPACK does not have.
+        ValueError: there are more columns than rows, or more factors than columns.
+    """
+    return householder_product_p.bind(a, taus)
+
+
+def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
+    """A product with the unitary matrix Q that Householder's reflectors multiply to, without making Q.
+
+    Args:
+        a: reflectors in the columns, below the diagonal, `f[..., m, k]`.
+        taus: their factors, `f[..., k]`.
+        c: matrices, `f[..., m, n]`, or `f[..., n, m]` if not `left`.
+        left: whether the product is `Q @ c` rather than `c @ Q`.
+        transpose: whether Q^H takes the place of Q.
+
+    Returns:
+        The product, of the type of `c`.
+
+    Raises:
+        TypeError: dtypes or batch axes differ, or the dtype is one that LAPACK does not have.
+        ValueError: sizes do not fit.
+    """
+    return ormqr_p.bind(a, taus, c, left=flag("ormqr", "left", left), transpose=flag("ormqr", "transpose", transpose))
+
+
+# -- rules -------------------------------------------------------------------------------------------------------
+
+_REASON = "reflectors have no derivative here: differentiate corejax.lax.linalg.qr, and multiply with its q"
+
+
+def _product_type(a: ShapedArray, taus: ShapedArray) -> ShapedArray:
+    name = "householder_product"
+    _, (m, n) = stack_type(name, "a", a)
+    _, (k,) = stack_type(name, "taus", taus, 1)
+    check_alike(name, [("a", a, 2), ("taus", taus, 1)])
+    if not k <= n <= m:
+        raise ValueError(
+            f"{name}: a has shape [..., m, n] with m >= n, and taus [..., k] with k <= n; "
+            f"got a {a.str_short()} and taus {taus.str_short()}"
+        )
+    return like(a.shape, a.dtype, a, taus)
+
+
+def _impl(a: Any, taus: Any) -> Any:
+    if not taus.shape[-1]:  # no reflectors: LAPACK would read one
+        out = a * 0
+        diagonal = range(a.shape[-1])
+        out[..., diagonal, diagonal] = 1
+        return out
+    return _product(a, taus)
+
+
+@stacked("householder_product", (2, 1), _product_type)
+def _product(a: Any, taus: Any) -> Any:
+    run = routine("orgqr/ungqr", a.dtype)
+    room = int(run(a, taus, lwork=-1)[1][0].real)
+    return run(a, taus, lwork=room)[0]
+
+
+householder_product_p = Primitive(
+    "householder_product",
+    impl=_impl,
+    abstract_eval=_product_type,
+    doc="The first columns of the product of Householder's reflectors.",
+)
+jvp_rules.register(householder_product_p, nondifferentiable(_REASON))
+batched_in_front(householder_product_p)
+
+
+def _ormqr_type(a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, left: bool, transpose: bool) -> ShapedArray:
+    name = "ormqr"
+    _, (m, k) = stack_type(name, "a", a)
+    _, (given,) = stack_type(name, "taus", taus, 1)
+    _, sizes = stack_type(name, "c", c)
+    check_alike(name, [("a", a, 2), ("taus", taus, 1), ("c", c, 2)])
+    if given != k or not k <= m or sizes[0 if left else 1] != m:
+        raise ValueError(
+            f"{name}: a has shape [..., m, k] with k <= m, taus [..., k], and c has m {'rows' if left else 'columns'} "
+            f"where left={left}; got a {a.str_short()}, taus {taus.str_short()} and c {c.str_short()}"
+        )
+    return like(c.shape, c.dtype, a, taus, c)
+
+
+def _ormqr_impl(a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> Any:
+    return _multiplied(a, taus, c, left=left, transpose=transpose) if taus.shape[-1] else c
+
+
+@stacked("ormqr", (2, 1, 2), _ormqr_type)
+def _multiplied(a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> Any:
+    adjoint = "C" if a.dtype.kind == "c" else "T"
+    run = routine("ormqr/unmqr", a.dtype)
+    sides = ("L" if left else "R", adjoint if transpose else "N")
+    room = int(run(*sides, a, taus, c, -1)[1][0].real)
+    return run(*sides, a, taus, c, room)[0]
+
+
+ormqr_p = Primitive(
+    "ormqr",
+    impl=_ormqr_impl,
+    abstract_eval=_ormqr_type,
+    doc="A product with the unitary matrix that Householder's reflectors multiply to. Params: left, transpose.",
+)
+jvp_rules.register(ormqr_p, nondifferentiable(_REASON))
+batched_in_front(ormqr_p)
+
+__all__ = ["householder_product", "householder_product_p", "ormqr", "ormqr_p"]

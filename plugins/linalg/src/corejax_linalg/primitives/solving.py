@@ -1,0 +1,46 @@
+"""Solutions of linear equations by LU decomposition, in terms of `lax`; they are differentiated by the equation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from corejax.extend import get_aval
+from corejax_lax_basic import lax
+from corejax_linalg._base import matrices as mat
+from corejax_linalg.primitives.lu import lu
+from corejax_linalg.primitives.triangular_solve import triangular_solve
+
+
+def lu_solved(factors: Any, permutation: Any, b: Any, trans: int = 0) -> Any:
+    """The solution x of `a @ x = b` by the factors of a.
+
+    Args:
+        factors: L and U in one matrix, `f[*batch, n, n]`.
+        permutation: the order of rows, `i32[*batch, n]`.
+        b: right-hand sides, `f[*batch, n, k]`, with the same batch axes.
+        trans: 1 for `a^T`, 2 for `a^H` in the place of `a`.
+    """
+    if trans == 0:
+        b = mat.take_rows(b, permutation)
+        b = triangular_solve(factors, b, left_side=True, lower=True, unit_diagonal=True)
+        return triangular_solve(factors, b, left_side=True)
+    turned = {"left_side": True, "transpose_a": True, "conjugate_a": trans == 2}
+    b = triangular_solve(factors, b, **turned)
+    b = triangular_solve(factors, b, lower=True, unit_diagonal=True, **turned)
+    return mat.take_rows(b, mat.inverse_order(permutation))
+
+
+def solved_once(a: Any, b: Any) -> Any:
+    """The solution x of `a @ x = b`, whose derivatives use the same factors: `f[*batch, n, n], f[*batch, n, k]`."""
+    factors, _, permutation = lu(lax.stop_gradient(a))
+    return lax.custom_linear_solve(
+        lambda x: mat.matmul(a, x),
+        b,
+        solve=lambda _, b: lu_solved(factors, permutation, b),
+        transpose_solve=lambda _, b: lu_solved(factors, permutation, b, 1),
+    )
+
+
+def column_vectors(a: Any, b: Any) -> bool:
+    """Whether `b` is one vector for each matrix of `a`, as JAX decides it: it has one axis fewer."""
+    return bool(get_aval(b).ndim == get_aval(a).ndim - 1)

@@ -1,0 +1,185 @@
+"""`svd`: singular values and vectors.
+
+    svd : f[*b, m, n] -> (r[*b, k], f[*b, m, k], f[*b, k, n])        A = U diag(s) V^H, k = min(m, n), s descending
+
+The derivative is that of distinct singular values: M. Giles, "An extended collection of matrix derivative results for
+forward and reverse mode" (2008), section 3.2, with the terms for vectors outside of the ranges of U and V and, of
+complex matrices, the phase that LAPACK leaves open put into U.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Primitive, ShapedArray, dtypes, jvp_rules
+from corejax_lax_basic import lax
+from corejax_linalg._base import matrices as mat
+from corejax_linalg._base.arguments import array, enumerated, flag
+from corejax_linalg._base.batching import batched_in_front
+from corejax_linalg._base.eager import check, no_convergence, require_finite, routine, stacked, workspace
+from corejax_linalg._base.subsets import subset
+from corejax_linalg._base.types import like, real_of, stack_type
+
+
+class SvdAlgorithm(enum.Enum):
+    """Algorithms for singular values. CPUs have `DIVIDE_AND_CONQUER`, the default, and `QR`."""
+
+    DEFAULT = "default"
+    QR = "QR"
+    JACOBI = "Jacobi"
+    POLAR = "polar"
+    DIVIDE_AND_CONQUER = "divide_and_conquer"
+
+
+def svd(
+    x: Any,
+    *,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: SvdAlgorithm | None = None,
+) -> Any:
+    """The singular value decomposition: `x = u @ (s * vh)`.
+
+    Args:
+        x: matrices, `f[..., m, n]`; with k = min(m, n):
+        full_matrices: whether `u` and `vh` are square, rather than of shapes `[..., m, k]` and `[..., k, n]`.
+        compute_uv: whether vectors are wanted.
+        subset_by_index: `(start, stop)`: only the singular values with these indices; not with full matrices.
+        algorithm: the algorithm.
+
+    Returns:
+        `(u, s, vh)`, or `s`, the singular values, descending and real, `r[..., k]`. Derivatives are those for distinct
+        singular values that are not zero. NaN where the iteration does not converge (an error in eager mode with
+        `config.linalg_errors`).
+
+    Raises:
+        TypeError: `x` has fewer than two axes, or is of a dtype that LAPACK does not have.
+        ValueError: there are no such indices, or `full_matrices` is asked for with some of them.
+        NotImplementedError: the platform does not have the algorithm; in derivatives: of full matrices that are not
+            square, for which vectors outside of the range are arbitrary.
+    """
+    aval = array("svd", x).aval
+    k = min(aval.shape[-2:]) if aval.ndim >= 2 else 0
+    start, stop = (0, k) if subset_by_index is None else subset("svd", subset_by_index, k)
+    some = (start, stop) != (0, k)
+    if some and full_matrices and compute_uv:
+        raise ValueError(f"svd: subset_by_index={subset_by_index} goes with full_matrices=False")
+    params = {"algorithm": enumerated("svd", "algorithm", algorithm, SvdAlgorithm)}
+    outs = svd_p.bind(
+        x,
+        full_matrices=flag("svd", "full_matrices", full_matrices),
+        compute_uv=flag("svd", "compute_uv", compute_uv),
+        **params,
+    )
+    s = lax.slice_in_dim(outs[0], start, stop, axis=outs[0].ndim - 1) if some else outs[0]
+    if not compute_uv:
+        return s
+    _, u, vh = outs
+    return (mat.columns_of(u, start, stop), s, mat.rows_of(vh, start, stop)) if some else (u, s, vh)
+
+
+# -- rules -------------------------------------------------------------------------------------------------------
+
+
+def _abstract_eval(x: ShapedArray, *, full_matrices: bool, compute_uv: bool, **params: Any) -> list[ShapedArray]:
+    batch, (m, n) = stack_type("svd", "x", x)
+    k = min(m, n)
+    s = like((*batch, k), real_of(x.dtype), x)
+    if not compute_uv:
+        return [s]
+    u, vh = ((m, m), (n, n)) if full_matrices else ((m, k), (k, n))
+    return [s, like((*batch, *u), x.dtype, x), like((*batch, *vh), x.dtype, x)]
+
+
+def _impl(x: Any, *, full_matrices: bool, compute_uv: bool, algorithm: Any = None) -> Any:
+    if x.shape[-1] and x.shape[-2]:
+        return _decomposed(x, full_matrices=full_matrices, compute_uv=compute_uv, algorithm=algorithm)
+    types = _abstract_eval(ShapedArray(x.shape, x.dtype), full_matrices=full_matrices, compute_uv=compute_uv)
+    outs = [np.zeros(a.shape, a.dtype) for a in types]
+    for vectors in outs[1:]:  # of a matrix without elements: any basis
+        vectors[...] = np.eye(*vectors.shape[-2:], dtype=x.dtype)
+    return outs
+
+
+@stacked("svd", (2,), _abstract_eval)
+def _decomposed(a: Any, *, full_matrices: bool, compute_uv: bool, algorithm: Any = None) -> Any:
+    name = driver(algorithm, "cpu")
+    require_finite(a)
+    room = workspace(name, a.dtype, *a.shape, compute_uv, full_matrices)
+    u, s, vh, info = routine(name, a.dtype)(a, compute_uv=compute_uv, full_matrices=full_matrices, lwork=room)
+    check(info, no_convergence)
+    return [s, u, vh] if compute_uv else [s]
+
+
+def driver(algorithm: SvdAlgorithm | None, platform: str) -> str:
+    """LAPACK's name of an algorithm.
+
+    Raises:
+        NotImplementedError: it has none.
+    """
+    if algorithm in (None, SvdAlgorithm.DEFAULT, SvdAlgorithm.DIVIDE_AND_CONQUER):
+        return "gesdd"
+    if algorithm == SvdAlgorithm.QR:
+        return "gesvd"
+    raise NotImplementedError(f"svd: there is no algorithm {algorithm} on {platform}; leave it out")
+
+
+def _jvp(primals: Any, tangents: Any, *, full_matrices: bool, compute_uv: bool, algorithm: Any = None) -> Any:
+    (x,), (dx,) = primals, tangents
+    m, n = x.shape[-2:]
+    if compute_uv and full_matrices and m != n:
+        raise NotImplementedError(
+            f"svd: the vectors outside of the range of {x.aval.str_short()} are arbitrary and have no derivative; "
+            "use full_matrices=False"
+        )
+    s, u, vh = svd_p.bind(x, full_matrices=False, compute_uv=True, algorithm=algorithm)
+    uh, v = mat.adjoint(u), mat.adjoint(vh)
+    moved = mat.matmul(mat.matmul(uh, dx), v)
+    is_complex = dtypes.is_complex(x.dtype)
+    ds = mat.diagonal(lax.real(moved) if is_complex else moved)
+    if not compute_uv:
+        return [s], [ds]
+    du, dv = _vector_tangents(s, moved, is_complex)
+    du, dv = mat.matmul(u, du), mat.matmul(v, dv)
+    scale = lax.convert_element_type(lax.reciprocal(s), x.dtype)
+    if m > n:
+        beyond = mat.matmul(dx, v)
+        du = lax.add(du, mat.times_columns(lax.sub(beyond, mat.matmul(u, mat.matmul(uh, beyond))), scale))
+    if n > m:
+        beyond = mat.matmul(mat.adjoint(dx), u)
+        dv = lax.add(dv, mat.times_columns(lax.sub(beyond, mat.matmul(v, mat.matmul(vh, beyond))), scale))
+    return [s, u, vh], [ds, du, mat.adjoint(dv)]
+
+
+def _vector_tangents(s: Any, moved: Any, is_complex: bool) -> tuple[Any, Any]:
+    """The coefficients of dU in U and of dV in V, given U^H dA V."""
+    rows, columns = mat.pairwise(s)
+    one = lax.broadcast_to(mat.eye(rows), rows.shape)
+    gaps = lax.mul(lax.add(columns, rows), lax.sub(columns, rows))
+    inverse = lax.sub(lax.reciprocal(lax.add(gaps, one)), one)
+    if is_complex:
+        rows, columns, inverse = (lax.convert_element_type(x, moved.dtype) for x in (rows, columns, inverse))
+    right, left = lax.mul(columns, moved), lax.mul(rows, moved)
+    du = lax.mul(inverse, lax.add(right, mat.adjoint(right)))
+    dv = lax.mul(inverse, lax.add(left, mat.adjoint(left)))
+    if is_complex:  # the phases: what is imaginary on the diagonal of U^H dA V
+        turned = lax.mul(lax.sub(moved, mat.adjoint(moved)), mat.constant(moved, 0.5))
+        du = lax.add(du, lax.div(lax.mul(turned, lax.convert_element_type(one, moved.dtype)), rows))
+    return du, dv
+
+
+svd_p = Primitive(
+    "svd",
+    multiple_results=True,
+    impl=_impl,
+    abstract_eval=_abstract_eval,
+    doc="Singular values, left and right singular vectors. Params: full_matrices, compute_uv, algorithm.",
+)
+jvp_rules.register(svd_p, _jvp)
+batched_in_front(svd_p)
+
+__all__ = ["SvdAlgorithm", "svd", "svd_p"]

@@ -1,0 +1,195 @@
+"""Functions of matrices: exponential, square root, any function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import corejax
+import corejax.numpy as jnp
+from corejax.extend import dtypes, remembered
+from corejax_lax_basic import lax
+from corejax_linalg import lax_linalg
+from corejax_linalg._base import matrices as mat
+from corejax_linalg._base.arguments import flag, integer, square
+from corejax_linalg._base.types import complex_of
+from corejax_linalg.primitives.solving import solved_once
+
+# Coefficients of Padé approximants of exp, numerator (the denominator's have alternating signs), and the largest norms
+# for which they are exact: N. Higham, "The scaling and squaring method for the matrix exponential revisited" (2005).
+_PADE_7 = (17297280.0, 8648640.0, 1995840.0, 277200.0, 25200.0, 1512.0, 56.0, 1.0)
+_PADE_13 = (
+    *(64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0),
+    *(10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0),
+)
+_LARGEST = {7: 3.925724783138660, 13: 5.371920351148152}
+
+
+@remembered
+def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
+    """The exponential of square matrices, by scaling, a Padé approximant, and squaring.
+
+    Args:
+        A: matrices, `[..., n, n]`.
+        upper_triangular: whether the matrices are upper triangular, which is faster.
+        max_squarings: how often a matrix is halved at most.
+
+    Returns:
+        The exponentials; NaN where the matrix is larger than what can be halved to about 5.
+
+    Raises:
+        TypeError: `max_squarings` is not an integer.
+        ValueError: the matrices are not square.
+    """
+    most = integer("expm", "max_squarings", max_squarings, 0)
+    (A,) = square("expm", A)
+    if not A.size:
+        return A
+    real = dtypes.real_dtype_of(A.dtype)
+    degree = 13 if real == np.float64 else 7
+    norm = lax.stop_gradient(jnp.max(jnp.sum(lax.abs(A), axis=-2, keepdims=True), axis=-1, keepdims=True))
+    halvings = jnp.maximum(0, jnp.ceil(jnp.log2(jnp.maximum(norm, 1) / _LARGEST[degree])))
+    scaled = A * jnp.exp2(-halvings).astype(A.dtype)
+    even, odd = _pade(scaled, _PADE_13 if degree == 13 else _PADE_7)
+    if flag("expm", "upper_triangular", upper_triangular):
+        out = lax_linalg.triangular_solve(even - odd, even + odd, left_side=True)
+    else:
+        out = solved_once(even - odd, even + odd)
+
+    def squared(x: Any, step: Any) -> tuple[Any, None]:
+        going = step < halvings
+
+        def again(x: Any) -> Any:
+            inner = jnp.where(going, x, 0)  # what is not needed must not overflow, for derivatives
+            return jnp.where(going, mat.matmul(inner, inner), x)
+
+        return lax.cond(jnp.any(going), again, lambda x: x, x), None
+
+    if most:
+        out = lax.scan(squared, out, jnp.arange(most, dtype=real))[0]
+    return jnp.where(halvings > most, jnp.nan, out)
+
+
+def _pade(a: Any, coefficients: tuple[float, ...]) -> tuple[Any, Any]:
+    """The even and the odd part of the numerator."""
+    one = jnp.broadcast_to(mat.eye(a), a.shape)
+    square = mat.matmul(a, a)
+    powers = [one, square]
+    while len(powers) < min(len(coefficients) // 2, 4):
+        powers.append(mat.matmul(powers[-1], square))
+
+    def summed(given: Any) -> Any:
+        """Powers of the square up to the third, and what is above that as the third times a sum of the same kind."""
+        low = sum(c * p for c, p in zip(given[1:4], powers[1:], strict=False))
+        low = low + given[0] * one
+        high = given[4:]
+        if not high:
+            return low
+        return low + mat.matmul(powers[3], sum(c * p for c, p in zip(high, powers[1:], strict=False)))
+
+    return summed(coefficients[0::2]), mat.matmul(a, summed(coefficients[1::2]))
+
+
+def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
+    """The derivative of the exponential at `A` in the direction `E`.
+
+    Args:
+        A: matrices, `[..., n, n]`.
+        E: the directions, of the same shape.
+        method: ignored.
+        compute_expm: whether the exponential is returned too.
+
+    Returns:
+        `(expm(A), derivative)`, or the derivative.
+
+    Raises:
+        ValueError: the matrices are not square, or differ in shape.
+    """
+    A, E = square("expm_frechet", A, E)
+    if A.shape != E.shape:
+        raise ValueError(f"expm_frechet: A and E have one shape, got {A.aval.str_short()} and {E.aval.str_short()}")
+    out, tangent = corejax.jvp(expm, (A,), (E,))
+    return (out, tangent) if flag("expm_frechet", "compute_expm", compute_expm) else tangent
+
+
+def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
+    """A function of a square matrix, by its Schur decomposition and Parlett's recurrence.
+
+    Args:
+        A: a matrix `[n, n]` of distinct eigenvalues.
+        func: what is applied to the eigenvalues, a function of complex arrays.
+        disp: whether the estimate of the error is left out.
+
+    Returns:
+        The function of the matrix, complex, or `(function, error)`. Not differentiable.
+
+    Raises:
+        ValueError: the matrix is not square.
+    """
+    (A,) = square("funm", A)
+    if A.ndim != 2:
+        raise ValueError(f"funm takes one square matrix, got {A.aval.str_short()}")
+    if not callable(func):
+        raise TypeError(f"funm: func is a function of an array, got {func!r} of type {type(func).__name__}")
+    disp = flag("funm", "disp", disp)
+    t, z = lax_linalg.schur(A.astype(complex_of(A.dtype)))
+    values = jnp.asarray(func(mat.diagonal(t))).astype(t.dtype)
+    gaps = mat.diagonal(t)[None, :] - mat.diagonal(t)[:, None]
+    zero = gaps == 0
+
+    def diagonal(p: Any, f: Any) -> Any:
+        # With zeros where f is not known yet, t f - f t has on diagonal p what the gaps multiply to.
+        found = mat.matmul(t, f) - mat.matmul(f, t)
+        return jnp.where(_offsets(t) == p, jnp.where(zero, found, found / jnp.where(zero, 1, gaps)), f)
+
+    f = lax.fori_loop(1, max(t.shape[0], 1), diagonal, jnp.diag(values))
+    out = mat.matmul(mat.matmul(z, f), mat.adjoint(z))
+    if disp:
+        return out
+    eps = float(dtypes.finfo(jnp.real(t).dtype).eps)
+    above = _offsets(t) > 0
+    least = jnp.min(jnp.where(above, jnp.abs(gaps), jnp.inf))
+    least = jnp.where(least == 0, eps, least)
+    norm = jnp.max(jnp.sum(jnp.where(above, jnp.abs(t), 0), axis=0))
+    error = jnp.minimum(1, jnp.maximum(eps, eps / least * norm))
+    return out, jnp.where(jnp.any(jnp.isinf(out)), jnp.inf, error)
+
+
+def _offsets(x: Any) -> Any:
+    """Of each element, the diagonal that it is on."""
+    return jnp.arange(x.shape[-1])[None, :] - jnp.arange(x.shape[-2])[:, None]
+
+
+@remembered
+def sqrtm(A: Any, blocksize: int = 1) -> Any:
+    """The principal square root of square matrices, by their Schur decomposition.
+
+    Å. Björck and S. Hammarling, "A Schur method for the square root of a matrix" (1983).
+
+    Args:
+        A: matrices, `[..., n, n]`.
+        blocksize: 1; there is no other.
+
+    Returns:
+        The square roots, complex. Not differentiable.
+
+    Raises:
+        ValueError: the matrices are not square.
+        NotImplementedError: another block size is asked for.
+    """
+    if integer("sqrtm", "blocksize", blocksize) > 1:
+        raise NotImplementedError(f"sqrtm: blocksize is 1, got {blocksize}")
+    (A,) = square("sqrtm", A)
+    t, z = lax_linalg.schur(A.astype(complex_of(A.dtype)))
+    root = lax.sqrt(mat.diagonal(t))
+    sums = root[..., :, None] + root[..., None, :]
+
+    def diagonal(p: Any, u: Any) -> Any:
+        # With zeros where u is not known yet, u u has on diagonal p all of the sum but what the sums multiply to.
+        rest = t - mat.matmul(u, u)
+        return jnp.where(_offsets(t) == p, jnp.where(rest == 0, 0, rest / sums), u)
+
+    u = lax.fori_loop(1, max(t.shape[-1], 1), diagonal, root[..., None, :] * mat.eye(t))
+    return mat.matmul(mat.matmul(z, u), mat.adjoint(z))

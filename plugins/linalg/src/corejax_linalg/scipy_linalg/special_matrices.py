@@ -1,0 +1,310 @@
+"""Matrices with names: of vectors, and of a size."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+
+import corejax.numpy as jnp
+from corejax.extend import check_memory, dtypes, remembered
+from corejax_lax_basic import lax
+from corejax_linalg._base.arguments import array, arrays, choice, flag, integer
+
+# -- of vectors ----------------------------------------------------------------------------------------------------
+
+
+def _vectors(name: str, x: Any, least: int = 0) -> Any:
+    """An argument as vectors, `[..., n]`; a number is a vector of one.
+
+    Raises:
+        ValueError: they have fewer elements than `least`.
+    """
+    x = jnp.atleast_1d(array(name, x))
+    if x.shape[-1] < least:
+        raise ValueError(f"{name} takes vectors of {least} elements or more, got {x.aval.str_short()}")
+    return x
+
+
+def _picked(values: Any, places: Any) -> Any:
+    """Elements of vectors by a matrix of places."""
+    return values[..., places] if places.size else jnp.zeros((*values.shape[:-1], *places.shape), values.dtype)
+
+
+def _range(n: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.arange(n)[:, None], np.arange(n)[None, :]
+
+
+@remembered
+def block_diag(*arrs: Any) -> Any:
+    """Matrices along the diagonal of one that is zero elsewhere.
+
+    Args:
+        arrs: matrices; a vector is a row, and a number a matrix of one element.
+
+    Raises:
+        ValueError: an argument has more than two axes.
+    """
+    xs = arrays("block_diag", *(arrs or (jnp.zeros((1, 0)),)), inexact=False)
+    for i, x in enumerate(xs):
+        if x.ndim > 2:
+            raise ValueError(f"block_diag takes matrices, got {x.aval.str_short()} at position {i}")
+    xs = [jnp.atleast_2d(x) for x in xs]
+    width, before, rows = sum(x.shape[1] for x in xs), 0, []
+    for x in xs:
+        rows.append(jnp.pad(x, ((0, 0), (before, width - before - x.shape[1]))))
+        before += x.shape[1]
+    return jnp.concatenate(rows)
+
+
+@remembered
+def toeplitz(c: Any, r: Any = None) -> Any:
+    """Matrices whose diagonals are constant.
+
+    Args:
+        c: first columns, `[..., m]`.
+        r: first rows, `[..., n]`, of which the first element does not count; by default the conjugate of `c`.
+
+    Returns:
+        Matrices `[..., m, n]`.
+    """
+    c = _vectors("toeplitz", c)
+    r = (jnp.conj(c) if dtypes.is_complex(c.dtype) else c) if r is None else _vectors("toeplitz", r)
+    c, r = _one_batch(c, r)
+    m, n = c.shape[-1], r.shape[-1]
+    values = jnp.concatenate([jnp.flip(c, -1), r[..., 1:]], axis=-1)
+    return _picked(values, (m - 1) - np.arange(m)[:, None] + np.arange(n)[None, :])
+
+
+@remembered
+def hankel(c: Any, r: Any = None) -> Any:
+    """Matrices whose antidiagonals are constant.
+
+    Args:
+        c: first columns, `[..., m]`.
+        r: last rows, `[..., n]`, of which the first element does not count; by default zeros.
+
+    Returns:
+        Matrices `[..., m, n]`.
+
+    Raises:
+        ValueError: an argument is a number.
+    """
+    c = array("hankel", c)
+    r = jnp.zeros_like(c) if r is None else array("hankel", r)
+    if not c.ndim or not r.ndim:
+        raise ValueError(f"hankel takes vectors, got {c.aval.str_short()} and {r.aval.str_short()}")
+    c, r = _one_batch(c, r)
+    values = jnp.concatenate([c, r[..., 1:]], axis=-1)
+    return _picked(values, np.arange(c.shape[-1])[:, None] + np.arange(r.shape[-1])[None, :])
+
+
+def _one_batch(c: Any, r: Any) -> list[Any]:
+    c, r = arrays("toeplitz", c, r, inexact=False)
+    batch = lax.broadcast_shapes(c.shape[:-1], r.shape[:-1])
+    return [jnp.broadcast_to(x, (*batch, x.shape[-1])) for x in (c, r)]
+
+
+@remembered
+def circulant(c: Any) -> Any:
+    """Matrices whose columns are the first one, `[..., n]`, turned by one place each."""
+    c = _vectors("circulant", c)
+    rows, columns = _range(c.shape[-1])
+    return _picked(c, (rows - columns) % max(c.shape[-1], 1))
+
+
+@remembered
+def companion(a: Any) -> Any:
+    """Matrices whose eigenvalues are the zeros of polynomials.
+
+    Args:
+        a: coefficients, the highest power's first, `[..., n + 1]`.
+
+    Raises:
+        ValueError: there are fewer than two.
+    """
+    (a,) = arrays("companion", _vectors("companion", a, 2))
+    n = a.shape[-1] - 1
+    rest = jnp.broadcast_to(jnp.eye(n, k=-1, dtype=a.dtype)[1:], (*a.shape[:-1], n - 1, n))
+    return jnp.concatenate([-(a[..., 1:] / a[..., :1])[..., None, :], rest], axis=-2)
+
+
+@remembered
+def leslie(f: Any, s: Any) -> Any:
+    """Matrices of a population's growth: `f`, `[..., n]`, in the first row, `s`, `[..., n - 1]`, below the diagonal.
+
+    Raises:
+        ValueError: there are fewer than two elements in `f`, or not one fewer in `s`.
+    """
+    f, s = arrays("leslie", _vectors("leslie", f, 2), _vectors("leslie", s), inexact=False)
+    n = f.shape[-1]
+    if s.shape[-1] != n - 1:
+        raise ValueError(
+            f"leslie takes f [..., n] and s [..., n - 1], got {f.aval.str_short()} and {s.aval.str_short()}"
+        )
+    batch = lax.broadcast_shapes(f.shape[:-1], s.shape[:-1])
+    below = jnp.broadcast_to(s[..., :, None] * jnp.eye(n - 1, n, dtype=s.dtype), (*batch, n - 1, n))
+    return jnp.concatenate([jnp.broadcast_to(f[..., None, :], (*batch, 1, n)), below], axis=-2)
+
+
+@remembered
+def fiedler(a: Any) -> Any:
+    """The sizes of all differences of a vector's elements, `[..., n, n]`."""
+    a = _vectors("fiedler", a)
+    return jnp.abs(a[..., :, None] - a[..., None, :])
+
+
+@remembered
+def fiedler_companion(a: Any) -> Any:
+    """Matrices with five diagonals whose eigenvalues are the zeros of polynomials.
+
+    M. Fiedler, "A note on companion matrices" (2003).
+
+    Args:
+        a: coefficients, the highest power's first, `[..., n + 1]`.
+
+    Raises:
+        ValueError: there are none.
+    """
+    (a,) = arrays("fiedler_companion", _vectors("fiedler_companion", a, 1))
+    n = a.shape[-1] - 1
+    places, ones = np.zeros((n, n), int), np.zeros((n, n))
+    for i in range(n):
+        if i % 2 == 0:
+            for j, place in ((i + 1, i + 2), (i - 1, i + 1)):
+                if 0 <= j < n and place <= n:
+                    places[i, j] = place
+            if i + 2 < n:
+                ones[i, i + 2] = 1
+        elif i >= 2:
+            ones[i, i - 2] = 1
+    if n:
+        places[0, 0] = 1
+    if n > 1:
+        ones[1, 0] = 1
+    monic = a / a[..., :1]
+    return jnp.where(places > 0, -_picked(monic, places), jnp.asarray(ones, a.dtype))
+
+
+@remembered
+def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+    """The matrix whose product with a vector of `n` elements is its convolution with `a`.
+
+    Args:
+        a: vectors, `[..., m]`.
+        n: the number of columns.
+        mode: as of `numpy.convolve`: `"full"`, `"valid"` or `"same"`.
+
+    Returns:
+        Matrices `[..., k, n]`.
+
+    Raises:
+        TypeError: `n` is not an integer.
+        ValueError: `n` is not positive, `a` is a number or has no elements, or `mode` is another word.
+    """
+    n = integer("convolution_matrix", "n", n, 1)
+    choice("convolution_matrix", "mode", mode, ("full", "valid", "same"))
+    a = array("convolution_matrix", a)
+    if not a.ndim or not a.shape[-1]:
+        raise ValueError(f"convolution_matrix takes vectors with elements, got {a.aval.str_short()}")
+    m = a.shape[-1]
+    overlap = min(m, n) - 1
+    first = {"full": 0, "valid": overlap, "same": overlap // 2}[mode]
+    last = m + n - 1 - {"full": 0, "valid": overlap, "same": overlap - overlap // 2}[mode]
+    places = np.arange(first, last)[:, None] - np.arange(n)[None, :]
+    inside = (places >= 0) & (places < m)
+    return jnp.where(inside, _picked(a, np.clip(places, 0, m - 1)), jnp.zeros((), a.dtype))
+
+
+# -- of a size -----------------------------------------------------------------------------------------------------
+
+
+def _by_scipy(name: str, n: Any, *args: Any, dtype: Any = None) -> Any:
+    check_memory(8 * n * n, f"{name}: the matrix of n={n}")
+    made = getattr(importlib.import_module("scipy.linalg"), name)(n, *args)
+    return jnp.asarray(made, dtypes.default_float_dtype() if dtype is None else dtype)
+
+
+def hilbert(n: int) -> Any:
+    """The matrix of `1 / (i + j + 1)`.
+
+    Raises:
+        TypeError: `n` is not an integer.
+        ValueError: it is negative.
+    """
+    return _by_scipy("hilbert", integer("hilbert", "n", n, 0))
+
+
+def invhilbert(n: int) -> Any:
+    """The inverse of Hilbert's matrix.
+
+    Raises:
+        TypeError: `n` is not an integer.
+        ValueError: it is negative.
+    """
+    return _by_scipy("invhilbert", integer("invhilbert", "n", n, 0))
+
+
+def pascal(n: int, kind: str | None = None) -> Any:
+    """Pascal's triangle as a `"symmetric"`, `"lower"` or `"upper"` triangular matrix, in float32.
+
+    Raises:
+        TypeError: `n` is not an integer.
+        ValueError: it is negative, or `kind` is another word.
+    """
+    choice("pascal", "kind", kind, (None, "symmetric", "lower", "upper"))
+    return _by_scipy("pascal", integer("pascal", "n", n, 0), kind or "symmetric", dtype=np.float32)
+
+
+def invpascal(n: int, kind: str | None = None) -> Any:
+    """The inverse of Pascal's matrix.
+
+    Raises:
+        TypeError: `n` is not an integer.
+        ValueError: it is negative, or `kind` is another word.
+    """
+    choice("invpascal", "kind", kind, (None, "symmetric", "lower", "upper"))
+    return _by_scipy("invpascal", integer("invpascal", "n", n, 0), kind or "symmetric")
+
+
+def helmert(n: int, full: bool = False) -> Any:
+    """Helmert's matrix, `[n - 1, n]`, or with `full` its first row too: orthonormal contrasts.
+
+    Raises:
+        TypeError: `n` is not an integer.
+        ValueError: it is not positive.
+    """
+    return _by_scipy("helmert", integer("helmert", "n", n, 1), flag("helmert", "full", full))
+
+
+def hadamard(n: int, dtype: Any = int) -> Any:
+    """Sylvester's Hadamard matrix: ones and minus ones in orthogonal rows.
+
+    Raises:
+        TypeError: `n` is not an integer.
+        ValueError: it is not a power of 2.
+    """
+    n = integer("hadamard", "n", n, 1)
+    if n & (n - 1):
+        raise ValueError(f"hadamard: n is a power of 2, got {n}")
+    return _by_scipy("hadamard", n, dtype=dtypes.canonicalize_dtype(dtype))
+
+
+def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
+    """The matrix of the discrete Fourier transform.
+
+    Args:
+        n: its size.
+        scale: `"sqrtn"` or `"n"`: what it is divided by.
+        dtype: complex.
+
+    Raises:
+        TypeError: `n` is not an integer.
+        ValueError: it is negative, `scale` is another word, or the dtype is not complex.
+    """
+    choice("dft", "scale", scale, (None, "sqrtn", "n"))
+    wanted = dtypes.default_complex_dtype() if dtype is None else dtypes.canonicalize_dtype(dtype)
+    if not dtypes.is_complex(wanted):
+        raise ValueError(f"dft: dtype is complex, got {wanted}")
+    return _by_scipy("dft", integer("dft", "n", n, 0), scale, dtype=wanted)

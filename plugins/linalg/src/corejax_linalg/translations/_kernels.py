@@ -1,0 +1,96 @@
+"""Calls of LAPACK on stacks of matrices in compiled programs, and NaN where it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Primitive, ShapedArray, abstract_eval_rules, stage_closed, xla_translations
+from corejax_linalg._base.types import INT32
+
+__corejax_registers_for_caller__ = True  # a rule's provenance is the file of its primitive
+
+_PREFIX = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+
+
+def target(name: str, dtype: Any) -> str:
+    """The kernel of a routine for a dtype: of `syevd/heevd` the second name is that for complex dtypes."""
+    real, _, other = name.partition("/")
+    return f"lapack_{_PREFIX[np.dtype(dtype).name]}{other if other and np.dtype(dtype).kind == 'c' else real}_ffi"
+
+
+def kernel(
+    ctx: Any, name: str, *operands: Any, out: Sequence[ShapedArray], in_place: Any = (), **attributes: Any
+) -> Any:
+    """Append a call of a LAPACK kernel.
+
+    Args:
+        ctx: the builder.
+        name: the routine, as `target` takes it.
+        operands: matrices, and vectors with the same batch axes.
+        out: types of the results.
+        in_place: pairs of an operand and the result that takes its memory.
+        attributes: what it is given besides; a letter is a character.
+    """
+    from corejax_xla_backend.hlo import lapack_call
+
+    given = {key: np.uint8(ord(v)) if isinstance(v, str) else v for key, v in attributes.items()}
+    return lapack_call(
+        ctx, target(name, operands[0].aval.dtype), *operands, out=out, attributes=given, in_place=in_place
+    )
+
+
+def info_of(x: ShapedArray, rank: int = 2) -> ShapedArray:
+    """The type of a kernel's `info`: a number for each matrix."""
+    return ShapedArray(x.shape[: x.ndim - rank], INT32)
+
+
+def nan_where_failed(ctx: Any, info: Any, *values: Any) -> list[Any]:
+    """Values, with NaN for those matrices whose `info` is not zero."""
+    batch = info.aval.shape
+    truth = ShapedArray(batch, np.dtype(np.bool_))
+    attrs = (
+        "comparison_direction = #stablehlo<comparison_direction EQ>, compare_type = #stablehlo<comparison_type SIGNED>"
+    )
+    ok = ctx.op("compare", info, ctx.full(info.aval, 0), out=truth, attrs=attrs)
+    outs = []
+    for value in values:
+        mask = ctx.broadcast_in_dim(ok, value.aval.shape, range(len(batch)))
+        outs.append(ctx.op("select", mask, value, ctx.full(value.aval, np.nan), out=value.aval))
+    return outs
+
+
+def inlined(ctx: Any, fun: Callable[..., Any], *vals: Any) -> Any:
+    """Write `fun`, a function of arrays in terms of `lax`, here; it gives one value or a list of them."""
+    several = False
+
+    def flat(*args: Any) -> list[Any]:
+        nonlocal several
+        out = fun(*args)
+        several = isinstance(out, list | tuple)
+        return list(out) if several else [out]
+
+    outs = ctx.inline(stage_closed(flat, [v.aval for v in vals]), vals)
+    return outs if several else outs[0]
+
+
+def on_cpu(primitive: Primitive) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a translation for CPUs, which is not asked about matrices without elements: their results are zero.
+
+    The decorated function is `rule(ctx, out_avals, *operands, **params)`, a list if there are several results.
+    """
+
+    def decorate(rule: Callable[..., Any]) -> Callable[..., Any]:
+        def translation(ctx: Any, in_avals: Any, in_vals: Any, **params: Any) -> Any:
+            types = abstract_eval_rules.lookup(primitive)(*in_avals, **params)
+            if all(a.size for a in in_avals):
+                return rule(ctx, types, *in_vals, **params)
+            zeros = [ctx.full(a, 0) for a in (types if primitive.multiple_results else [types])]
+            return zeros if primitive.multiple_results else zeros[0]
+
+        xla_translations.register(primitive, translation, platform="cpu")
+        return rule
+
+    return decorate

@@ -1,0 +1,1 @@
+"""Named axes and collectives, pmap, meshes, shardings, shard_map, several processes."""

@@ -1,0 +1,343 @@
+"""`ppermute`, and what is made of it and of sums: `pshuffle`, `pbroadcast`, `ragged_all_to_all`; `axis_index`.
+
+ppermute : a[s] -> a[s]: index `target` gets what index `source` has, for the pairs of `perm`, others get zeros
+axis_index : -> i32[], which element this is
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import (
+    Primitive,
+    ShapedArray,
+    as_array,
+    as_dim,
+    axis_size_of,
+    collective_rules,
+    deflinear,
+    dtypes,
+    impl_rules,
+    move_batch_axis,
+    unbound_axis,
+    vmap_rules,
+)
+from corejax_lax_basic import lax
+from corejax_parallel.collectives._axes import names_of, on_leaves, size_of, take
+from corejax_parallel.collectives.gathers import all_gather, all_to_all
+from corejax_parallel.collectives.reductions import psum
+
+__all__ = [
+    "axis_index",
+    "axis_index_p",
+    "axis_size",
+    "pbroadcast",
+    "pcast",
+    "ppermute",
+    "ppermute_p",
+    "pshuffle",
+    "ragged_all_to_all",
+]
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+def axis_size(axis_name: Any) -> int:
+    """How many elements named axes have: a Python integer.
+
+    Args:
+        axis_name: a name that is bound, or a tuple of names.
+
+    Raises:
+        NameError: a name is not bound.
+    """
+    return size_of(names_of("axis_size", axis_name))
+
+
+def axis_index(axis_name: Any) -> Any:
+    """Which element along named axes this is: an int32.
+
+    Args:
+        axis_name: a name that is bound, or a tuple of names, the first one outermost.
+
+    Raises:
+        NameError: a name is not bound.
+    """
+    index: Any = None
+    for name in names_of("axis_index", axis_name):
+        here = axis_index_p.bind(axis_name=name)
+        index = here if index is None else lax.add(lax.mul(index, np.int32(axis_size_of(name))), here)
+    return as_array(np.int32(0)) if index is None else index
+
+
+def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
+    """What other elements along named axes have.
+
+    Args:
+        x: a pytree of arrays.
+        axis_name: a name that is bound, or a tuple of names, the first one outermost.
+        perm: pairs `(source, target)` of indices; no source and no target is there twice. A target that is not there
+            gets zeros.
+
+    Raises:
+        NameError: a name is not bound.
+        TypeError: a leaf is no array, or `perm` is no sequence of pairs of integers.
+        ValueError: an index is out of range, or a source or target is there twice.
+    """
+    names = names_of("ppermute", axis_name)
+    pairs = _pairs("ppermute", perm, names)
+    return on_leaves("ppermute", lambda leaf: ppermute_p.bind(leaf, axis_name=names, perm=pairs), x)
+
+
+def _pairs(what: str, perm: Any, names: Sequence[Any]) -> Pairs:
+    try:
+        pairs = tuple([(as_dim(source), as_dim(target)) for source, target in perm])
+    except (TypeError, ValueError):
+        raise TypeError(f"{what}: perm is a sequence of pairs (source, target) of integers, got {perm!r}") from None
+    size = size_of(names)
+    for which, indices in (("source", [s for s, _ in pairs]), ("target", [t for _, t in pairs])):
+        wrong = [i for i in indices if not 0 <= i < size]
+        if wrong:
+            raise ValueError(f"{what}: the {which} {wrong[0]} is no index of the axes {tuple(names)} of size {size}")
+        twice = [i for i in indices if indices.count(i) > 1]
+        if twice:
+            raise ValueError(
+                f"{what}: the {which} {twice[0]} is there {indices.count(twice[0])} times, in {list(pairs)}"
+            )
+    return pairs
+
+
+def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
+    """What other elements along a named axis have: index i gets that of index `perm[i]`.
+
+    Args:
+        x: a pytree of arrays.
+        axis_name: a name that is bound, or a tuple of names, the first one outermost.
+        perm: each index once.
+
+    Raises:
+        NameError: a name is not bound.
+        TypeError: a leaf is no array, or `perm` has no integers.
+        ValueError: `perm` has not each index once.
+    """
+    names = names_of("pshuffle", axis_name)
+    size = size_of(names)
+    sources = [as_dim(i) for i in perm]
+    if sorted(sources) != list(range(size)):
+        raise ValueError(f"pshuffle: perm has each index of the axes {names}, 0 to {size - 1}, once, got {sources}")
+    return ppermute(x, names, list(zip(sources, range(size), strict=True)))
+
+
+def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
+    """What one element along named axes has, for all.
+
+    Args:
+        x: a pytree of arrays.
+        axis_name: a name that is bound, or a tuple of names, the first one outermost.
+        source: the index of that element.
+
+    Raises:
+        NameError: a name is not bound.
+        TypeError: a leaf is no array.
+        ValueError: there is no such index.
+    """
+    names = names_of("pbroadcast", axis_name)
+    size = size_of(names)
+    if not 0 <= as_dim(source) < size:
+        raise ValueError(f"pbroadcast: source={source} is no index of the axes {names} of size {size}")
+    here = lax.eq(axis_index(names), np.int32(source))
+
+    def one(leaf: Any) -> Any:
+        wide = lax.convert_element_type(leaf, np.int32) if dtypes.is_bool(leaf.dtype) else leaf
+        total = psum(lax.select(lax.broadcast(here, leaf.shape), wide, lax.zeros_like_array(wide)), names)
+        return lax.convert_element_type(total, leaf.dtype)
+
+    return on_leaves("pbroadcast", one, x)
+
+
+def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
+    """The value itself, which JAX's types tell apart: whether it may differ along named axes.
+
+    Args:
+        x: a pytree of arrays.
+        axis_name: a name that is bound, or a tuple of names.
+        to: "varying" or "reduced".
+
+    Raises:
+        NameError: a name is not bound.
+        TypeError: a leaf is no array.
+        ValueError: `to` is another word.
+    """
+    names_of("pcast", axis_name)
+    if to not in ("varying", "reduced", "unreduced"):
+        raise ValueError(f'pcast: to is "varying" or "reduced", got {to!r}')
+    return on_leaves("pcast", lambda leaf: leaf, x)
+
+
+def ragged_all_to_all(
+    operand: Any,
+    output: Any,
+    input_offsets: Any,
+    send_sizes: Any,
+    output_offsets: Any,
+    recv_sizes: Any,
+    *,
+    axis_name: Any,
+    axis_index_groups: Any = None,
+) -> Any:
+    """Rows of each element go to the others, to each another number of them.
+
+    With n elements along the axis, element i sends `operand[input_offsets[j] :][: send_sizes[j]]` to element j, where
+    they are rows `output_offsets[j]` and following.
+
+    Args:
+        operand: of shape (m, *s).
+        output: of shape (k, *s); its rows that nobody sends to stay.
+        input_offsets: integers of shape (n,): where the rows for each begin.
+        send_sizes: integers of shape (n,): how many rows go to each.
+        output_offsets: integers of shape (n,): where they begin there.
+        recv_sizes: integers of shape (n,): how many rows come from each; what the others' `send_sizes` say.
+        axis_name: a name that is bound.
+        axis_index_groups: of indices of the axis: sent within each group.
+
+    Returns:
+        Of the type of `output`.
+
+    Raises:
+        NameError: the name is not bound.
+        TypeError: dtypes differ, or offsets and sizes are no integers.
+        ValueError: shapes do not fit.
+    """
+    names = names_of("ragged_all_to_all", axis_name)
+    size = size_of(names) if axis_index_groups is None else len(axis_index_groups[0])
+    operand, output = as_array(operand), as_array(output)
+    numbers = {
+        "input_offsets": as_array(input_offsets),
+        "send_sizes": as_array(send_sizes),
+        "output_offsets": as_array(output_offsets),
+        "recv_sizes": as_array(recv_sizes),
+    }
+    _check_ragged(operand, output, numbers, size)
+    exchange = functools.partial(
+        all_to_all, axis_name=names, split_axis=0, concat_axis=0, axis_index_groups=axis_index_groups
+    )
+    starts, begins = exchange(numbers["input_offsets"]), exchange(numbers["output_offsets"])
+    everything = all_gather(operand, names, axis_index_groups=axis_index_groups)
+    rows = lax.broadcasted_iota(starts.dtype, (size, output.shape[0]), 1)
+    within = lax.sub(rows, lax.broadcast_in_dim(begins, rows.shape, (0,)))
+    lengths = lax.broadcast_in_dim(numbers["recv_sizes"], rows.shape, (0,))
+    comes = lax.bitwise_and(lax.ge(within, lax.full_like(within, 0)), lax.lt(within, lengths))
+    sender = lax.argmax(lax.convert_element_type(comes, np.int32), 0, np.int32)
+    chosen = lax.broadcasted_iota(np.int32, rows.shape, 0) == lax.broadcast_in_dim(sender, rows.shape, (1,))
+    place = lax.add(within, lax.broadcast_in_dim(starts, rows.shape, (0,)))
+    place = lax.reduce_sum(lax.select(chosen, place, lax.full_like(place, 0)), (0,))
+    flat = lax.reshape(everything, (size * operand.shape[0], *operand.shape[1:]))
+    index = lax.add(lax.mul(sender, np.int32(operand.shape[0])), lax.convert_element_type(place, np.int32))
+    found = flat.at[index].get(mode="clip")
+    received = lax.reduce_or(comes, (0,))
+    return lax.select(lax.broadcast_in_dim(received, output.shape, (0,)), found, output)
+
+
+def _check_ragged(operand: Any, output: Any, numbers: dict[str, Any], size: int) -> None:
+    if operand.dtype != output.dtype:
+        raise TypeError(f"ragged_all_to_all: operand is {operand.dtype} and output {output.dtype}; both have one dtype")
+    if not operand.ndim or operand.shape[1:] != output.shape[1:]:
+        raise ValueError(
+            "ragged_all_to_all: operand and output have rows of one shape, got shapes "
+            f"{operand.shape} and {output.shape}"
+        )
+    for name, value in numbers.items():
+        if not dtypes.is_integer(value.dtype):
+            raise TypeError(f"ragged_all_to_all: {name} are integers, got {value.dtype}")
+        if value.shape != (size,):
+            raise ValueError(f"ragged_all_to_all: {name} has the shape {(size,)} of the axis, got {value.shape}")
+
+
+# -- primitives and rules ----------------------------------------------------------------------------------------
+
+
+def _permuted_type(x: ShapedArray, *, axis_name: Any, perm: Pairs) -> ShapedArray:
+    return x
+
+
+ppermute_p = Primitive("ppermute", abstract_eval=_permuted_type, tags=("collective",))
+axis_index_p = Primitive(
+    "axis_index", abstract_eval=lambda *, axis_name: ShapedArray((), np.dtype(np.int32)), tags=("collective",)
+)
+deflinear(
+    ppermute_p,
+    lambda ct, x, axis_name, perm: [ppermute_p.bind(ct, axis_name=axis_name, perm=tuple([(t, s) for s, t in perm]))],
+)
+
+
+@impl_rules.register(ppermute_p)
+def _unbound_permute(x: Any, *, axis_name: tuple[Any, ...], perm: Pairs) -> Any:
+    raise unbound_axis(axis_name[0] if axis_name else (), "ppermute", ())
+
+
+@impl_rules.register(axis_index_p)
+def _unbound_index(*, axis_name: Any) -> Any:
+    raise unbound_axis(axis_name, "axis_index", ())
+
+
+@collective_rules.register(ppermute_p)
+def _permute_over_axis(
+    this: Any, axis_size: int, vals: Any, dims: Any, *, axis_name: tuple[Any, ...], perm: Pairs
+) -> tuple[Any, int]:
+    x = move_batch_axis(axis_size, dims[0], 0, vals[0])
+    if len(axis_name) > 1:
+        return _permute_together(this, axis_size, x, axis_name, perm), 0
+    sources = {target: source for source, target in perm}
+    order = np.asarray([sources.get(t, 0) for t in range(axis_size)], dtype=np.int64)
+    out = take(x, order)
+    if len(perm) < axis_size:
+        gets = np.isin(np.arange(axis_size), list(sources))
+        out = lax.select(lax.broadcast_in_dim(gets, x.shape, (0,)), out, lax.zeros_like_array(out))
+    return out, 0
+
+
+def _permute_together(this: Any, axis_size: int, x: Any, names: tuple[Any, ...], perm: Pairs) -> Any:
+    """Over several axes of which one is the first of `x`: gathered along the others, and chosen from.
+
+    Which indices along the others this is, is known when it runs only: so sources are looked up in tables, with a row
+    for each of these and a column for each index along `this`.
+    """
+    rest = tuple([n for n in names if n != this])
+    sizes = [axis_size if n == this else axis_size_of(n) for n in names]
+    together = int(np.prod(sizes)) // axis_size
+
+    def rows_and_columns(flat: np.ndarray) -> np.ndarray:
+        """Numbers by index along all axes, as a table."""
+        table = flat.reshape(sizes)
+        return np.moveaxis(table, names.index(this), -1).reshape(together, axis_size)
+
+    number = np.empty(together * axis_size, dtype=np.int32)  # of an element, in the table
+    number[rows_and_columns(np.arange(number.size)).reshape(-1)] = np.arange(number.size)
+    sources, gets = np.zeros(number.size, dtype=np.int32), np.zeros(number.size, dtype=bool)
+    for source, target in perm:
+        sources[target], gets[target] = number[source], True
+    row = axis_index(rest)
+    chosen = lax.dynamic_index_in_dim(as_array(rows_and_columns(sources)), row, 0, keepdims=False)
+    everything = all_gather(x, rest)
+    found = lax.reshape(everything, (number.size, *x.shape[1:])).at[chosen].get(mode="clip")
+    real = lax.dynamic_index_in_dim(as_array(rows_and_columns(gets)), row, 0, keepdims=False)
+    return lax.select(lax.broadcast_in_dim(real, x.shape, (0,)), found, lax.zeros_like_array(found))
+
+
+@collective_rules.register(axis_index_p)
+def _index_over_axis(this: Any, axis_size: int, vals: Any, dims: Any, *, axis_name: Any) -> tuple[Any, int]:
+    return lax.iota(np.int32, axis_size), 0
+
+
+@vmap_rules.register(ppermute_p)
+def _permute_batched(axis_size: int, vals: Any, dims: Any, **params: Any) -> tuple[Any, Any]:
+    return ppermute_p.bind(vals[0], **params), dims[0]
+
+
+@vmap_rules.register(axis_index_p)
+def _index_batched(axis_size: int, vals: Any, dims: Any, *, axis_name: Any) -> tuple[Any, None]:
+    return axis_index_p.bind(axis_name=axis_name), None

@@ -1,0 +1,304 @@
+"""`all_gather` and `psum_scatter`, each the other's transpose, and `all_to_all`, its own.
+
+Of one named axis of size n, at the axis k of the operand:
+
+    all_gather : a[s] -> a[n, *s], the named axis at k            tiled: a[m, *s] -> a[n*m, *s]
+    reduce_scatter : a[n, *s] -> a[s], the sum's part             tiled: a[n*m, *s] -> a[m, *s]
+    all_to_all : a[n, *s] -> a[n, *s], element i of axis k goes to index i and arrives as the index that it is from
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from corejax.extend import (
+    Primitive,
+    ShapedArray,
+    as_dim,
+    axis_size_of,
+    collective_rules,
+    deflinear,
+    impl_rules,
+    unbound_axis,
+    vmap_rules,
+)
+from corejax_lax_basic import lax
+from corejax_parallel.collectives._axes import (
+    Groups,
+    axis_of,
+    collective,
+    groups_of,
+    names_of,
+    on_leaves,
+    shape_with,
+    size_of,
+)
+
+__all__ = [
+    "all_gather",
+    "all_gather_p",
+    "all_to_all",
+    "all_to_all_p",
+    "psum_scatter",
+    "pswapaxes",
+    "reduce_scatter_p",
+]
+
+
+def all_gather(
+    x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False, to: str = "varying"
+) -> Any:
+    """What all elements of named axes have, for each of them.
+
+    Args:
+        x: a pytree of arrays.
+        axis_name: a name that is bound, or a tuple of names, the first one outermost.
+        axis_index_groups: of indices of the axis: gathered within each group.
+        axis: where the named axis goes, in the result.
+        tiled: whether parts are concatenated along `axis` instead of stacked.
+        to: "varying" or "invarying", which JAX's types tell apart; the value is the same.
+
+    Returns:
+        A pytree of arrays with one more axis, or a longer one.
+
+    Raises:
+        NameError: a name is not bound.
+        TypeError: a leaf is no array.
+        ValueError: the groups or the axis do not fit.
+    """
+    names = names_of("all_gather", axis_name)
+    groups = groups_of("all_gather", axis_index_groups, names)
+    if to not in ("varying", "invarying", "reduced"):
+        raise ValueError(f'all_gather: to is "varying" or "invarying", got {to!r}')
+
+    def one(leaf: Any) -> Any:
+        at = axis_of("all_gather", "axis", axis, leaf.ndim + (not tiled))
+        if not names and not tiled:
+            return lax.expand_dims(leaf, (at,))
+        for i, name in enumerate(reversed(names)):
+            leaf = _gather(leaf, name, groups, at, tiled or i > 0)
+        return leaf
+
+    return on_leaves("all_gather", one, x)
+
+
+def _gather(x: Any, name: Any, groups: Groups, axis: int, tiled: bool) -> Any:
+    return all_gather_p.bind(
+        x, axis_name=name, axis_index_groups=groups, axis=axis, size=_size(name, groups), tiled=tiled
+    )
+
+
+def _size(name: Any, groups: Groups) -> int:
+    return axis_size_of(name) if groups is None else len(groups[0])
+
+
+def psum_scatter(
+    x: Any,
+    axis_name: Any,
+    *,
+    scatter_dimension: int = 0,
+    axis_index_groups: Any = None,
+    tiled: bool = False,
+) -> Any:
+    """The sum along named axes, of which each element gets its part: `all_gather(psum_scatter(x))` is `psum(x)`.
+
+    Args:
+        x: a pytree of arrays.
+        axis_name: a name that is bound, or a tuple of names, the first one outermost.
+        scatter_dimension: the axis of the operand that is shared out: as long as the named one, and gone from the
+            result.
+        axis_index_groups: of indices of the axis: summed and shared out within each group.
+        tiled: whether `scatter_dimension` stays, and its length is a multiple of the named axis's, by which it is
+            divided.
+
+    Raises:
+        NameError: a name is not bound.
+        TypeError: a leaf is no array.
+        ValueError: the groups or the axis do not fit, or the length.
+    """
+    names = names_of("psum_scatter", axis_name)
+    groups = groups_of("psum_scatter", axis_index_groups, names)
+    count = size_of(names) if groups is None else len(groups[0])
+
+    def one(leaf: Any) -> Any:
+        at = axis_of("psum_scatter", "scatter_dimension", scatter_dimension, leaf.ndim)
+        _check_length("psum_scatter", leaf, "scatter_dimension", at, names, count, tiled)
+        if not names and not tiled:
+            return lax.squeeze(leaf, (at,))
+        for i, name in enumerate(names):
+            last = i == len(names) - 1
+            leaf = _scatter(leaf, name, groups, at, tiled or not last)
+        return leaf
+
+    return on_leaves("psum_scatter", one, x)
+
+
+def _scatter(x: Any, name: Any, groups: Groups, axis: int, tiled: bool) -> Any:
+    return reduce_scatter_p.bind(
+        x, axis_name=name, axis_index_groups=groups, axis=axis, size=_size(name, groups), tiled=tiled
+    )
+
+
+def _check_length(what: str, x: Any, argument: str, axis: int, names: Any, count: int, tiled: bool) -> None:
+    length = x.shape[axis]
+    if (length % count) if tiled else (length != count):
+        wanted = f"a multiple of {count}" if tiled else f"{count}"
+        raise ValueError(
+            f"{what}: {argument}={axis} has to be as long as the named axes {tuple(names)} (or their groups) are, "
+            f"{wanted}, and the array is {x.aval.str_short(short_dtypes=False)}"
+        )
+
+
+def all_to_all(
+    x: Any,
+    axis_name: Any,
+    split_axis: int,
+    concat_axis: int,
+    *,
+    axis_index_groups: Any = None,
+    tiled: bool = False,
+) -> Any:
+    """An axis of the operand becomes the named one, and the named one an axis of the result.
+
+    Args:
+        x: a pytree of arrays.
+        axis_name: a name that is bound, or a tuple of names, the first one outermost.
+        split_axis: the axis that is shared out, part i to index i. As long as the named axis, and gone from the result.
+        concat_axis: where the axis of what has arrived goes, by index that it is from.
+        axis_index_groups: of indices of the axis: exchanged within each group.
+        tiled: whether both axes stay: `split_axis` is divided by the named axis's length, `concat_axis` is multiplied.
+
+    Raises:
+        NameError: a name is not bound.
+        TypeError: a leaf is no array.
+        ValueError: the groups or the axes do not fit, or the length.
+    """
+    names = names_of("all_to_all", axis_name)
+    groups = groups_of("all_to_all", axis_index_groups, names)
+    sizes = [_size(name, groups) for name in names]
+    count = size_of(names) if groups is None else len(groups[0])
+
+    def one(leaf: Any) -> Any:
+        split = axis_of("all_to_all", "split_axis", split_axis, leaf.ndim)
+        concat = axis_of("all_to_all", "concat_axis", concat_axis, leaf.ndim)
+        _check_length("all_to_all", leaf, "split_axis", split, names, count, tiled)
+        shape = leaf.shape
+        rest = (shape[split] // count,) if tiled else ()
+        leaf = lax.reshape(leaf, (*shape[:split], *sizes, *rest, *shape[split + 1 :]))
+        for i, name in enumerate(names):
+            leaf = all_to_all_p.bind(leaf, axis_name=name, axis_index_groups=groups, axis=split + i)
+        leaf = lax.reshape(leaf, (*shape[:split], count, *rest, *shape[split + 1 :]))
+        order = [d for d in range(leaf.ndim) if d != split]
+        order.insert(concat, split)
+        leaf = lax.transpose(leaf, order)
+        if not tiled:
+            return leaf
+        kept = list(leaf.shape)
+        kept[concat : concat + 2] = [kept[concat] * kept[concat + 1]]
+        return lax.reshape(leaf, tuple(kept))
+
+    return on_leaves("all_to_all", one, x)
+
+
+def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
+    """An axis of the operand and the named one, exchanged: `all_to_all` with both axes the same.
+
+    Args:
+        x: a pytree of arrays.
+        axis_name, axis_index_groups: as of `all_to_all`.
+        axis: as long as the named axis.
+
+    Raises:
+        NameError, TypeError, ValueError: as of `all_to_all`.
+    """
+    return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
+
+
+# -- primitives and rules ----------------------------------------------------------------------------------------
+
+
+def _gathered_type(
+    x: ShapedArray, *, axis_name: Any, axis_index_groups: Groups, axis: int, size: int, tiled: bool
+) -> ShapedArray:
+    shape = list(x.shape)
+    shape[axis : axis + 1 if tiled else axis] = [shape[axis] * size if tiled else size]
+    return x.update(shape=tuple(shape))
+
+
+def _scattered_type(
+    x: ShapedArray, *, axis_name: Any, axis_index_groups: Groups, axis: int, size: int, tiled: bool
+) -> ShapedArray:
+    return shape_with(x, axis, x.shape[axis] // size if tiled else None)
+
+
+def _exchanged_type(x: ShapedArray, *, axis_name: Any, axis_index_groups: Groups, axis: int) -> ShapedArray:
+    return x
+
+
+def _define(name: str, type_rule: Any) -> Primitive:
+    primitive = Primitive(name, abstract_eval=type_rule, tags=("collective",))
+
+    @impl_rules.register(primitive)
+    def _unbound(x: Any, *, axis_name: Any, **params: Any) -> Any:
+        raise unbound_axis(axis_name, name, ())
+
+    return primitive
+
+
+all_gather_p = _define("all_gather", _gathered_type)
+reduce_scatter_p = _define("reduce_scatter", _scattered_type)
+all_to_all_p = _define("all_to_all", _exchanged_type)
+deflinear(all_gather_p, lambda ct, x, **params: [reduce_scatter_p.bind(ct, **params)])
+deflinear(reduce_scatter_p, lambda ct, x, **params: [all_gather_p.bind(ct, **params)])
+deflinear(all_to_all_p, lambda ct, x, **params: [all_to_all_p.bind(ct, **params)])
+
+
+def _all_gather(x: Any, *, axis: int, size: int, tiled: bool) -> Any:
+    """Of what all have: the same for each."""
+    moved = lax.transpose(x, [*range(1, axis + 1), 0, *range(axis + 1, x.ndim)])
+    if tiled:
+        shape = list(x.shape[1:])
+        shape[axis] *= size
+        moved = lax.reshape(moved, tuple(shape))
+    return lax.broadcast(moved, (size,))
+
+
+def _reduce_scatter(x: Any, *, axis: int, size: int, tiled: bool) -> Any:
+    total = lax.reduce_sum(x, (0,))
+    if tiled:
+        shape = total.shape
+        total = lax.reshape(total, (*shape[:axis], size, shape[axis] // size, *shape[axis + 1 :]))
+    return lax.transpose(total, [axis, *(d for d in range(total.ndim) if d != axis)])
+
+
+def _all_to_all(x: Any, *, axis: int) -> Any:
+    order = list(range(x.ndim))
+    order[0], order[axis + 1] = order[axis + 1], order[0]
+    return lax.transpose(x, order)
+
+
+collective_rules[reduce_scatter_p] = collective(_reduce_scatter)
+collective_rules[all_to_all_p] = collective(_all_to_all)
+_gather_in_groups = collective(_all_gather)
+
+
+@collective_rules.register(all_gather_p)
+def _gather_over_axis(name: Any, axis_size: int, vals: Any, dims: Any, **params: Any) -> tuple[Any, Any]:
+    out, dim = _gather_in_groups(name, axis_size, vals, dims, **params)
+    if params["axis_index_groups"] is not None:
+        return out, dim
+    return lax.index_in_dim(out, 0, 0, keepdims=False), None  # the same for every element
+
+
+def _batched(primitive: Primitive) -> None:
+    """Batched along another axis: that comes first."""
+
+    @vmap_rules.register(primitive)
+    def _rule(axis_size: int, vals: Any, dims: Any, *, axis: int, **params: Any) -> tuple[Any, int]:
+        (x,), (dim,) = vals, dims
+        order = [dim, *(d for d in range(x.ndim) if d != dim)]
+        return primitive.bind(lax.transpose(x, order), axis=as_dim(axis) + 1, **params), 0
+
+
+for _primitive in (all_gather_p, reduce_scatter_p, all_to_all_p):
+    _batched(_primitive)

@@ -1,0 +1,195 @@
+"""`psum`, `pmax`, `pmin`: sums and extremes along named axes, the same for every element of a group.
+
+psum, pmax, pmin : a[s] -> a[s], for each element
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import (
+    Primitive,
+    ShapedArray,
+    as_array,
+    collective_rules,
+    deflinear,
+    dtypes,
+    impl_rules,
+    jvp_rules,
+    move_batch_axis,
+    tree,
+    unbound_axis,
+    vmap_rules,
+)
+from corejax_lax_basic import lax
+from corejax_parallel.collectives._axes import Groups, by_groups, groups_of, names_of, on_leaves, size_of
+
+__all__ = ["pmax", "pmax_p", "pmean", "pmin", "pmin_p", "psum", "psum_p"]
+
+
+def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The sum along named axes, for every element of them.
+
+    Args:
+        x: a pytree of arrays; booleans count as int32. A Python number gives a Python number: `psum(1, name)` is the
+            axis's size.
+        axis_name: a name that `vmap`, `pmap` or `shard_map` binds, or a tuple of names.
+        axis_index_groups: of indices of the axis: the sum is taken within each group. Of one size; each index once.
+
+    Returns:
+        A pytree of arrays of the same shapes and dtypes.
+
+    Raises:
+        NameError: a name is not bound.
+        TypeError: a leaf is no array.
+        ValueError: the groups do not fit the axis.
+    """
+    names = names_of("psum", axis_name)
+    groups = groups_of("psum", axis_index_groups, names)
+    count = size_of(names) if groups is None else len(groups[0])
+
+    def one(leaf: Any) -> Any:
+        if type(leaf) in (int, float, complex):
+            return leaf * count
+        x = as_array(leaf)
+        if dtypes.is_bool(x.dtype):
+            x = lax.convert_element_type(x, np.int32)
+        return psum_p.bind(x, axis_name=names, axis_index_groups=groups) if names else x
+
+    leaves, treedef = tree.tree_flatten(x)
+    try:
+        return tree.tree_unflatten(treedef, [one(leaf) for leaf in leaves])
+    except TypeError as error:
+        raise TypeError(f"psum: x is a pytree of arrays: {error}") from None
+
+
+def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The mean along named axes, for every element of them.
+
+    Args:
+        x: a pytree of arrays; integers become floating-point numbers.
+        axis_name, axis_index_groups: as of `psum`.
+
+    Raises:
+        NameError, TypeError, ValueError: as of `psum`.
+    """
+    names = names_of("pmean", axis_name)
+    count = psum(1, names, axis_index_groups=axis_index_groups)
+    return tree.tree_map(
+        lambda leaf: lax.div(*_together(leaf, count)), psum(x, names, axis_index_groups=axis_index_groups)
+    )
+
+
+def _together(total: Any, count: int) -> tuple[Any, Any]:
+    total = as_array(total)
+    if not dtypes.is_inexact(total.dtype):
+        total = lax.convert_element_type(total, dtypes.default_float_dtype())
+    return total, lax.full_like(total, count)
+
+
+def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The maximum along named axes, for every element of them; a NaN if there is one.
+
+    The derivative is the mean of those of the elements that are the maximum.
+
+    Args:
+        x: a pytree of arrays of real numbers.
+        axis_name, axis_index_groups: as of `psum`.
+
+    Raises:
+        NameError, TypeError, ValueError: as of `psum`.
+    """
+    return _extreme("pmax", pmax_p, x, axis_name, axis_index_groups)
+
+
+def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The minimum along named axes; as `pmax`.
+
+    Args:
+        x: a pytree of arrays of real numbers.
+        axis_name, axis_index_groups: as of `psum`.
+
+    Raises:
+        NameError, TypeError, ValueError: as of `psum`.
+    """
+    return _extreme("pmin", pmin_p, x, axis_name, axis_index_groups)
+
+
+def _extreme(what: str, primitive: Primitive, x: Any, axis_name: Any, axis_index_groups: Any) -> Any:
+    names = names_of(what, axis_name)
+    groups = groups_of(what, axis_index_groups, names)
+
+    def one(leaf: Any) -> Any:
+        if dtypes.is_complex(leaf.dtype):
+            raise TypeError(f"{what}: complex numbers have no order, got {leaf.aval.str_short(short_dtypes=False)}")
+        return primitive.bind(leaf, axis_name=names, axis_index_groups=groups) if names else leaf
+
+    return on_leaves(what, one, x)
+
+
+# -- primitives and rules ----------------------------------------------------------------------------------------
+
+
+def _same_type(x: ShapedArray, *, axis_name: Any, axis_index_groups: Groups) -> ShapedArray:
+    return x
+
+
+def _reduction(name: str, reduce: Callable[..., Any], unmapped: Callable[[Any, int], Any]) -> Primitive:
+    """A primitive that reduces along named axes; `unmapped` is its result for elements that are all the same."""
+    primitive = Primitive(name, abstract_eval=_same_type, tags=("collective",))
+
+    @impl_rules.register(primitive)
+    def _unbound(x: Any, *, axis_name: tuple[Any, ...], axis_index_groups: Groups) -> Any:
+        raise unbound_axis(axis_name[0], name, ())
+
+    @collective_rules.register(primitive)
+    def _over_axis(
+        this: Any, axis_size: int, vals: Any, dims: Any, *, axis_name: tuple[Any, ...], axis_index_groups: Groups
+    ) -> Any:
+        (x,), (dim,) = vals, dims
+        rest = tuple([n for n in axis_name if n != this])
+        if dim is None:
+            count = axis_size if axis_index_groups is None else len(axis_index_groups[0])
+            out, dim_out = unmapped(x, count), None
+        elif axis_index_groups is None:
+            out, dim_out = reduce(x, (dim,)), None
+        else:
+            moved = move_batch_axis(axis_size, dim, 0, x)
+            out = by_groups(lambda part: lax.broadcast(reduce(part, (0,)), (part.shape[0],)), axis_index_groups, moved)
+            dim_out = 0
+        if rest:
+            out = primitive.bind(out, axis_name=rest, axis_index_groups=None)
+        return out, dim_out
+
+    @vmap_rules.register(primitive)
+    def _batched(axis_size: int, vals: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
+        return primitive.bind(vals[0], **params), dims[0]
+
+    return primitive
+
+
+def _times(x: Any, count: int) -> Any:
+    return lax.mul(x, lax.full_like(x, count))
+
+
+psum_p = _reduction("psum", lax.reduce_sum, _times)
+deflinear(psum_p, lambda ct, x, **params: [psum_p.bind(ct, **params)])
+pmax_p = _reduction("pmax", lax.reduce_max, lambda x, count: x)
+pmin_p = _reduction("pmin", lax.reduce_min, lambda x, count: x)
+
+
+def _extreme_jvp(primitive: Primitive) -> None:
+    @jvp_rules.register(primitive)
+    def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        out = primitive.bind(x, **params)
+        chosen = lax.convert_element_type(lax.eq(x, out), t.dtype)
+        total = psum_p.bind(lax.mul(t, chosen), **params)
+        return out, lax.div(total, psum_p.bind(chosen, **params))
+
+
+_extreme_jvp(pmax_p)
+_extreme_jvp(pmin_p)

@@ -1,0 +1,177 @@
+"""Collectives in StableHLO, between the devices of a mesh: inside of `shard_map`, compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Primitive, ShapedArray, dtypes, unbound_axis, xla_translations
+from corejax_parallel.collectives._axes import Groups
+from corejax_parallel.collectives.exchanges import Pairs, axis_index_p, ppermute_p
+from corejax_parallel.collectives.gathers import all_gather_p, all_to_all_p, reduce_scatter_p
+from corejax_parallel.collectives.reductions import pmax_p, pmin_p, psum_p
+
+
+def _mesh(ctx: Any, what: str, names: Sequence[Any]) -> Any:
+    """The mesh that the operation is on.
+
+    Raises:
+        NameError: it has no axis of such a name, or the program is of no mesh.
+    """
+    manual = ctx.module.manual
+    bound = () if manual is None else manual[1]
+    for name in names:
+        if name not in bound:
+            raise unbound_axis(name, what, bound)
+    return manual[0]
+
+
+def device_groups(ctx: Any, what: str, names: Sequence[Any], groups: Groups = None) -> np.ndarray:
+    """Numbers of devices in the program, a row for each group of devices that differ along some axes only.
+
+    The order within a row is that of the axes as they are named.
+    """
+    mesh = _mesh(ctx, what, names)
+    numbers = ctx.module.meshes.numbers(mesh).reshape(mesh.axis_sizes)
+    along = [mesh.axis_names.index(name) for name in names]
+    rest = [i for i in range(numbers.ndim) if i not in along]
+    count = int(np.prod([mesh.axis_sizes[i] for i in along], dtype=np.int64))
+    rows = numbers.transpose(rest + along).reshape(-1, count)
+    if groups is None:
+        return rows
+    return np.concatenate([rows[:, list(group)] for group in groups])
+
+
+def _text(rows: np.ndarray) -> str:
+    listed = ", ".join("[" + ", ".join(map(str, row)) + "]" for row in rows.tolist())
+    return f"dense<[{listed}]> : tensor<{rows.shape[0]}x{rows.shape[1]}xi64>"
+
+
+def _together(ctx: Any, rows: np.ndarray, ids: bool = True) -> str:
+    handle = f"channel_handle = #stablehlo.channel_handle<handle = {ctx.module.new_channel()}, type = 1>"
+    return f"replica_groups = {_text(rows)}, {handle}" + (", use_global_device_ids" if ids else "")
+
+
+def _scalar(aval: ShapedArray) -> list[ShapedArray]:
+    return [ShapedArray((), aval.dtype)] * 2
+
+
+def _combining(primitive: Primitive, operation: str) -> None:
+    @xla_translations.register(primitive)
+    def _all_reduce(
+        ctx: Any, in_avals: Any, in_vals: Any, *, axis_name: tuple[Any, ...], axis_index_groups: Groups
+    ) -> Any:
+        (x,), (aval,) = in_vals, in_avals
+        rows = device_groups(ctx, primitive.name, axis_name, axis_index_groups)
+        region = _combiner(ctx, operation, aval)
+        return ctx.op("all_reduce", x, out=aval, attrs=_together(ctx, rows), regions=[region])
+
+
+def _combiner(ctx: Any, operation: str, aval: ShapedArray) -> str:
+    scalar = ShapedArray((), aval.dtype)
+    return ctx.region(_scalar(aval), lambda inner, a, b: inner.op(operation, a, b, out=scalar))  # type: ignore[no-any-return]
+
+
+_combining(psum_p, "add")
+_combining(pmax_p, "maximum")
+_combining(pmin_p, "minimum")
+
+
+@xla_translations.register(all_gather_p)
+def _all_gather(
+    ctx: Any,
+    in_avals: Any,
+    in_vals: Any,
+    *,
+    axis_name: Any,
+    axis_index_groups: Groups,
+    axis: int,
+    size: int,
+    tiled: bool,
+) -> Any:
+    (x,), (aval,) = in_vals, in_avals
+    rows = device_groups(ctx, "all_gather", (axis_name,), axis_index_groups)
+    shape = list(aval.shape)
+    if not tiled:
+        shape.insert(axis, 1)
+        x = ctx.reshape(x, shape)
+    shape[axis] *= size
+    attrs = f"all_gather_dim = {axis} : i64, {_together(ctx, rows)}"
+    return ctx.op("all_gather", x, out=aval.update(shape=tuple(shape)), attrs=attrs)
+
+
+@xla_translations.register(reduce_scatter_p)
+def _reduce_scatter(
+    ctx: Any,
+    in_avals: Any,
+    in_vals: Any,
+    *,
+    axis_name: Any,
+    axis_index_groups: Groups,
+    axis: int,
+    size: int,
+    tiled: bool,
+) -> Any:
+    (x,), (aval,) = in_vals, in_avals
+    rows = device_groups(ctx, "psum_scatter", (axis_name,), axis_index_groups)
+    shape = list(aval.shape)
+    shape[axis] //= size
+    attrs = f"scatter_dimension = {axis} : i64, {_together(ctx, rows)}"
+    out = ctx.op(
+        "reduce_scatter", x, out=aval.update(shape=tuple(shape)), attrs=attrs, regions=[_combiner(ctx, "add", aval)]
+    )
+    return out if tiled else ctx.reshape(out, [*shape[:axis], *shape[axis + 1 :]])
+
+
+@xla_translations.register(all_to_all_p)
+def _all_to_all(ctx: Any, in_avals: Any, in_vals: Any, *, axis_name: Any, axis_index_groups: Groups, axis: int) -> Any:
+    rows = device_groups(ctx, "all_to_all", (axis_name,), axis_index_groups)
+    attrs = (
+        f"split_dimension = {axis} : i64, concat_dimension = {axis} : i64, split_count = {rows.shape[1]} : i64, "
+        f"{_together(ctx, rows, ids=False)}"
+    )
+    return ctx.op("all_to_all", *in_vals, out=in_avals[0], attrs=attrs)
+
+
+@xla_translations.register(ppermute_p)
+def _ppermute(ctx: Any, in_avals: Any, in_vals: Any, *, axis_name: tuple[Any, ...], perm: Pairs) -> Any:
+    rows = device_groups(ctx, "ppermute", axis_name)
+    pairs = np.asarray([[row[s], row[t]] for row in rows for s, t in perm], dtype=np.int64).reshape(-1, 2)
+    if not len(pairs):
+        return ctx.full(in_avals[0], 0)
+    handle = f"channel_handle = #stablehlo.channel_handle<handle = {ctx.module.new_channel()}, type = 1>"
+    (aval,) = in_avals
+    attrs = f"source_target_pairs = {_text(pairs)}, {handle}"
+    if not dtypes.is_bool(aval.dtype):
+        return ctx.op("collective_permute", *in_vals, out=aval, attrs=attrs)
+    wide = aval.update(dtype=np.dtype(np.uint8))
+    moved = ctx.op("collective_permute", ctx.convert(in_vals[0], wide.dtype), out=wide, attrs=attrs)
+    return ctx.convert(moved, aval.dtype)
+
+
+@xla_translations.register(axis_index_p)
+def _axis_index(ctx: Any, in_avals: Any, in_vals: Any, *, axis_name: Any) -> Any:
+    """From the device's number in the program. Where other axes are the compiler's, that is asked for each device."""
+    mesh = _mesh(ctx, "axis_index", (axis_name,))
+    scalar = ShapedArray((), np.dtype(np.uint32))
+    free = tuple([name for name in mesh.axis_names if name not in ctx.module.manual[1]])
+
+    def number(inner: Any) -> Any:
+        return inner.op("partition_id", out=scalar)
+
+    if free:
+        text = f"<{ctx.mesh_symbol(mesh)}, []>"
+        device = ctx.manual_computation(mesh, free, [], [], [text], [scalar], [], number)[0]
+    else:
+        device = number(ctx)
+    indices = np.empty(mesh.size, dtype=np.int32)  # along the axis, by the device's number in the program
+    grid = np.indices(mesh.axis_sizes)[mesh.axis_names.index(axis_name)]
+    indices[ctx.module.meshes.numbers(mesh)] = grid.reshape(-1)
+    table = ctx.constant(indices)
+    start = ctx.convert(device, np.int32)
+    found = ctx.op(
+        "dynamic_slice", table, start, out=ShapedArray((1,), np.dtype(np.int32)), attrs=f"slice_sizes = {ctx.i64([1])}"
+    )
+    return ctx.reshape(found, ())

@@ -1,0 +1,116 @@
+"""The mesh of the context: `set_mesh`, and what asks for it where a spec is given without a mesh."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import corejax.lax as lax
+from corejax.extend import Restoring, config
+from corejax_parallel.mesh import AbstractMesh, Mesh
+from corejax_parallel.named_sharding import NamedSharding
+from corejax_parallel.partition_spec import PartitionSpec
+
+
+def check_mesh(given: Any) -> Any:
+    """The value of the setting `context_mesh`: a mesh, or None.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if given is None or isinstance(given, Mesh | AbstractMesh):
+        return None if given is not None and given.empty else given
+    raise ValueError(f"context_mesh is a Mesh or None, got {given!r}")
+
+
+class _SetMesh(Restoring):
+    """A mesh that is the context's from now on, or for the length of a `with` block."""
+
+    __slots__ = ("earlier", "mesh")
+
+    def __init__(self, mesh: Any, *, now: bool) -> None:
+        self.mesh = mesh
+        self.earlier = config.context_mesh
+        if now:
+            config.update("context_mesh", mesh)
+
+    def _recreate_cm(self) -> _SetMesh:
+        return _SetMesh(self.mesh, now=False)
+
+    def __enter__(self) -> Any:
+        if config.context_mesh is not self.mesh:
+            self.earlier = config.context_mesh
+            config.update("context_mesh", self.mesh)
+        return self.mesh
+
+    def restore(self) -> None:
+        """As it was before."""
+        config.update("context_mesh", self.earlier)
+
+
+def _checked(what: str, mesh: Any) -> Any:
+    if not isinstance(mesh, Mesh):
+        raise TypeError(f"{what}: expected a Mesh (corejax.make_mesh), got {mesh!r} of type {type(mesh).__name__}")
+    return mesh
+
+
+def set_mesh(mesh: Mesh) -> Restoring:
+    """Make a mesh the context's, of the whole process: specs that are given without a mesh are of it.
+
+    Returns:
+        A context manager, for a `with` block: after it the mesh is what it was before the call.
+
+    Raises:
+        TypeError: it is no `Mesh`.
+    """
+    return _SetMesh(_checked("set_mesh", mesh), now=True)
+
+
+def use_mesh(mesh: Mesh) -> Restoring:
+    """As `set_mesh`, for the length of a `with` block only."""
+    return _SetMesh(_checked("use_mesh", mesh), now=False)
+
+
+def get_mesh() -> Any:
+    """The mesh of the context; an empty `AbstractMesh` where none is set."""
+    found = config.context_mesh
+    return AbstractMesh((), ()) if found is None else found
+
+
+def get_abstract_mesh() -> AbstractMesh:
+    """The axes of the mesh of the context; of an empty one where none is set."""
+    found: AbstractMesh = get_mesh().abstract_mesh
+    return found
+
+
+def reshard(xs: Any, out_shardings: Any) -> Any:
+    """Arrays (in a pytree) moved to where shardings say, inside of compiled functions too.
+
+    Args:
+        xs: the arrays.
+        out_shardings: a sharding, or a `PartitionSpec` over the mesh of the context, or a pytree of these that is a
+            prefix of `xs`.
+
+    Returns:
+        The same values.
+
+    Raises:
+        TypeError: a leaf is not an array, or a sharding is none.
+        ValueError: a sharding says more than an array has dimensions, or a size does not divide.
+        RuntimeError: a `PartitionSpec` is given, and the context has no mesh.
+    """
+    return lax.with_sharding_constraint(xs, out_shardings)
+
+
+def in_context(spec: PartitionSpec, what: str) -> NamedSharding:
+    """The sharding of a spec over the mesh of the context; `what` asks for it.
+
+    Raises:
+        RuntimeError: none is set.
+    """
+    mesh = config.context_mesh
+    if mesh is None:
+        raise RuntimeError(
+            f"{what}: {spec} is of the axes of a mesh, and none is set. Give corejax.NamedSharding(mesh, {spec}), "
+            "or set one: with corejax.set_mesh(mesh)"
+        )
+    return NamedSharding(mesh, spec)

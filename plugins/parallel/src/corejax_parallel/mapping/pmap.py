@@ -1,0 +1,325 @@
+"""`pmap`: a function mapped along an axis of its arguments, one element on each device.
+
+    xla_pmap : a[n, *s] -> b[n, *t]        given a program a[s] -> b[t]
+
+It is `shard_map` over a mesh of one axis, compiled always. Inside of another one it runs on the device of that one's
+element, as `vmap`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import (
+    ClosedJaxpr,
+    FlatFunction,
+    Primitive,
+    ShapedArray,
+    abstract_eval_rules,
+    as_dim,
+    batch_jaxpr,
+    close_over_consts,
+    exported,
+    find_primitive,
+    fun_name,
+    get_aval,
+    impl_rules,
+    jaxpr_as_fun,
+    memoised,
+    named_axes,
+    run_within,
+    stage,
+    stage_closed,
+    tree,
+)
+from corejax_lax_basic import lax
+from corejax_parallel.mapping.primitive import shard_map_p
+from corejax_parallel.mesh import Mesh
+from corejax_parallel.partition_spec import PartitionSpec
+
+__all__ = ["pmap", "xla_pmap_p"]
+
+Axes = tuple[int | None, ...]
+
+
+def pmap(
+    fun: Callable[..., Any] | None = None,
+    axis_name: Any = None,
+    *,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    static_broadcasted_argnums: int | Sequence[int] = (),
+    devices: Sequence[Any] | None = None,
+    backend: str | None = None,
+    axis_size: int | None = None,
+    donate_argnums: int | Sequence[int] = (),
+) -> Any:
+    """Map a function along an axis of its arguments, each element on a device of its own.
+
+    Args:
+        fun: function of the elements; without it, a decorator.
+        axis_name: name of the axis, for collectives.
+        in_axes: for each argument the axis that is mapped, or None for what all elements have in common; an integer for
+            all, or a pytree that is a prefix of the tuple of arguments. Keyword arguments are mapped along axis 0.
+        out_axes: the same of the result; None for what is the same for all elements.
+        static_broadcasted_argnums: positions of arguments that are passed on as they are; hashable.
+        devices: the devices; by default the first of this process's.
+        backend: a platform, in place of devices.
+        axis_size: how many elements there are, where the arguments do not say.
+        donate_argnums: positions of arguments whose memory results may take.
+
+    Returns:
+        A function of arrays with the axis; its results lie over the devices.
+
+    Raises:
+        TypeError: arguments are no arrays, or axes no integers.
+        ValueError: sizes differ, there are more elements than devices, or a result that differs has out axis None.
+    """
+    if fun is None:
+        return functools.partial(
+            pmap,
+            axis_name=axis_name,
+            in_axes=in_axes,
+            out_axes=out_axes,
+            static_broadcasted_argnums=static_broadcasted_argnums,
+            devices=devices,
+            backend=backend,
+            axis_size=axis_size,
+            donate_argnums=donate_argnums,
+        )
+    if not callable(fun):
+        raise TypeError(f"pmap transforms a function, got {fun!r} of type {type(fun).__name__}")
+    what = f"pmap of {fun_name(fun)}"
+    name = f"<axis of {fun_name(fun)}>" if axis_name is None else axis_name
+    static = _positions(static_broadcasted_argnums)
+
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        called, dynamic = _without_static(what, fun, args, static)
+        leaves, in_tree = tree.tree_flatten((dynamic, kwargs))
+        axes = _in_axes(what, in_axes, args, static, dynamic, kwargs, in_tree)
+        size = _size(what, leaves, axes, axis_size)
+        flat = FlatFunction(called, in_tree, with_kwargs=True)
+        avals = [_element(get_aval(x), d) for x, d in zip(leaves, axes, strict=True)]
+        scope = named_axes(((name, size),))
+        jaxpr, consts = run_within((scope,), stage, flat, avals)
+        closed = close_over_consts(jaxpr)
+        axes = (*[None] * len(consts), *axes)
+        outs_axes = _out_axes(what, out_axes, flat.out_tree, closed)
+        run_within((scope,), _check_same, what, closed, size, name, axes, outs_axes)
+        params = {
+            "axis_name": name,
+            "axis_size": size,
+            "call_jaxpr": closed,
+            "in_axes": axes,
+            "mapped_invars": tuple([d is not None for d in axes]),
+            "mesh": _mesh(what, name, size, devices, backend),
+            "name": fun_name(fun),
+            "out_axes": outs_axes,
+        }
+        outs = xla_pmap_p.bind(*consts, *leaves, **params)
+        return tree.tree_unflatten(flat.out_tree, outs)
+
+    functools.update_wrapper(mapped, fun, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    return exported("jit")(mapped, static_argnums=static, donate_argnums=donate_argnums, inline=True)
+
+
+# -- arguments ---------------------------------------------------------------------------------------------------
+
+
+def _positions(given: Any) -> tuple[int, ...]:
+    try:
+        return tuple([as_dim(i) for i in (given if isinstance(given, tuple | list) else (given,))])
+    except TypeError:
+        raise TypeError(f"pmap: static_broadcasted_argnums are integers, got {given!r}") from None
+
+
+def _without_static(
+    what: str, fun: Callable[..., Any], args: tuple[Any, ...], static: tuple[int, ...]
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """The function of the other arguments, and those."""
+    for i in static:
+        if not -len(args) <= i < len(args):
+            raise ValueError(f"{what}: static_broadcasted_argnums has {i}, and it is called with {len(args)} arguments")
+    fixed = {i % len(args): args[i] for i in static}
+    if not fixed:
+        return fun, args
+
+    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"))
+    def of_others(*others: Any, **kwargs: Any) -> Any:
+        rest = iter(others)
+        return fun(*[fixed[i] if i in fixed else next(rest) for i in range(len(args))], **kwargs)
+
+    return of_others, tuple([x for i, x in enumerate(args) if i not in fixed])
+
+
+def _prefix(what: str, argument: str, axes: Any, structure: Any) -> list[Any]:
+    try:
+        found = tree.broadcast_prefix(axes, structure, lambda x: x is None)
+    except ValueError as error:
+        raise ValueError(f"{what}: {argument} is no prefix of what it is for: {error}") from None
+    for axis in found:
+        if axis is not None and not isinstance(axis, int | np.integer):
+            raise TypeError(f"{what}: {argument} are integers or None, got {axis!r} of type {type(axis).__name__}")
+    return found
+
+
+def _in_axes(
+    what: str, in_axes: Any, args: Any, static: tuple[int, ...], dynamic: Any, kwargs: Any, in_tree: Any
+) -> tuple[Any, ...]:
+    """The mapped axis of each leaf, from the front; None for those that are not mapped."""
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if isinstance(in_axes, tuple) and static:
+        if len(in_axes) != len(args):
+            raise ValueError(f"{what}: in_axes has {len(in_axes)} entries for {len(args)} arguments")
+        gone = {i % len(args) for i in static}
+        in_axes = tuple([axis for i, axis in enumerate(in_axes) if i not in gone])
+    numbered = tree.tree_unflatten(in_tree, range(in_tree.num_leaves))
+    given = _prefix(what, "in_axes", in_axes, numbered[0]) + [0] * len(tree.tree_leaves(kwargs))
+    leaves = tree.tree_leaves((dynamic, kwargs))
+    found = []
+    for axis, x in zip(given, leaves, strict=True):
+        ndim = get_aval(x).ndim
+        if axis is not None and not -ndim <= axis < ndim:
+            raise ValueError(
+                f"{what}: in_axes has {axis} for an argument of type {get_aval(x).str_short(short_dtypes=False)}, "
+                "which has no such axis"
+            )
+        found.append(None if axis is None else int(axis) % ndim)
+    return tuple(found)
+
+
+def _size(what: str, leaves: Sequence[Any], axes: Sequence[Any], given: int | None) -> int:
+    sizes = [get_aval(x).shape[d] for x, d in zip(leaves, axes, strict=True) if d is not None]
+    if given is not None:
+        sizes.insert(0, as_dim(given))
+    if not sizes:
+        raise ValueError(
+            f"{what}: no argument is mapped, and axis_size is not given: it is not known how many there are"
+        )
+    if len(set(sizes)) > 1:
+        first = "axis_size and " if given is not None else ""
+        raise ValueError(f"{what}: {first}mapped axes have one size, got sizes {sizes}")
+    return sizes[0]
+
+
+def _element(aval: ShapedArray, axis: int | None) -> ShapedArray:
+    return aval if axis is None else aval.update(shape=(*aval.shape[:axis], *aval.shape[axis + 1 :]))
+
+
+def _out_axes(what: str, out_axes: Any, out_tree: Any, closed: ClosedJaxpr) -> Axes:
+    given = _prefix(what, "out_axes", out_axes, tree.tree_unflatten(out_tree, range(out_tree.num_leaves)))
+    found = []
+    for axis, aval in zip(given, closed.out_avals, strict=True):
+        if axis is not None and not -aval.ndim - 1 <= axis <= aval.ndim:
+            raise ValueError(
+                f"{what}: out_axes has {axis} for a result whose elements are {aval.str_short(short_dtypes=False)}"
+            )
+        found.append(None if axis is None else int(axis) % (aval.ndim + 1))
+    return tuple(found)
+
+
+def _check_same(what: str, closed: ClosedJaxpr, size: int, name: Any, axes: Axes, out_axes: Axes) -> None:
+    """What has the out axis None does not differ."""
+    if None not in out_axes:
+        return
+    _, dims_out = batch_jaxpr(closed, size, [None if d is None else 0 for d in axes], axis_name=name)
+    for i, (d, axis) in enumerate(zip(dims_out, out_axes, strict=True)):
+        if d is not None and axis is None:
+            raise ValueError(f"{what}: out_axes is None for result {i}, which differs from element to element")
+
+
+def _mesh(what: str, name: Any, size: int, devices: Sequence[Any] | None, backend: str | None) -> Mesh:
+    if not isinstance(name, str):
+        raise TypeError(f"{what}: axis_name is a string, got {name!r} of type {type(name).__name__}")
+    found = list(exported("devices" if backend is not None else "local_devices")(backend)) if devices is None else []
+    found = found if devices is None else list(devices)
+    if len(found) < size:
+        raise ValueError(
+            f"{what}: it is mapped over {size} elements, and there are {len(found)} devices. For more CPU devices set "
+            "corejax.config.num_cpu_devices before the first use"
+        )
+    if devices is not None and len(found) != size:
+        raise ValueError(f"{what}: it is mapped over {size} elements, and {len(found)} devices are given")
+    grid = np.empty(size, dtype=object)
+    grid[:] = found[:size]
+    return Mesh(grid, (name,))
+
+
+# -- the primitive -----------------------------------------------------------------------------------------------
+
+
+def as_shard_map(
+    *args: Any,
+    axis_name: Any,
+    axis_size: int,
+    call_jaxpr: ClosedJaxpr,
+    in_axes: Axes,
+    mapped_invars: tuple[bool, ...],
+    mesh: Mesh,
+    name: str,
+    out_axes: Axes,
+) -> list[Any]:
+    """The same as `shard_map` of blocks of length 1."""
+
+    def block(*blocks: Any) -> list[Any]:
+        elements = [x if d is None else lax.squeeze(x, (d,)) for x, d in zip(blocks, in_axes, strict=True)]
+        outs = jaxpr_as_fun(call_jaxpr)(*elements)
+        return [x if d is None else lax.expand_dims(x, (d,)) for x, d in zip(outs, out_axes, strict=True)]
+
+    def staged() -> ClosedJaxpr:
+        avals = [
+            a if d is None else a.update(shape=(*a.shape[:d], 1, *a.shape[d:]))
+            for a, d in zip(call_jaxpr.in_avals, in_axes, strict=True)
+        ]
+        jaxpr, consts = run_within((named_axes(((axis_name, axis_size),)),), stage, block, avals)
+        return ClosedJaxpr(jaxpr, consts)
+
+    return shard_map_p.bind(  # type: ignore[no-any-return]
+        *args,
+        jaxpr=memoised(call_jaxpr, ("pmap blocks", in_axes, out_axes), staged),
+        mesh=mesh,
+        in_specs=tuple([_spec(d, axis_name) for d in in_axes]),
+        out_specs=tuple([_spec(d, axis_name) for d in out_axes]),
+        axis_name=(axis_name,),
+    )
+
+
+def _spec(axis: int | None, name: Any) -> PartitionSpec:
+    return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, name)
+
+
+xla_pmap_p = Primitive(
+    "xla_pmap",
+    multiple_results=True,
+    tags=("higher_order", "binds_axes"),
+    decomposition=as_shard_map,
+    doc="Apply a program to elements, each on a device. Params: call_jaxpr, axis_name, axis_size, in_axes, out_axes.",
+)
+
+
+@impl_rules.register(xla_pmap_p, device=True)
+def _impl(*args: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> Any:
+    """Compiled, once for each program."""
+    avals = [get_aval(x) for x in args]
+
+    def flat(*operands: Any) -> Any:
+        return xla_pmap_p.bind(*operands, call_jaxpr=call_jaxpr, **params)
+
+    key = ("pmap", *(params[k] for k in sorted(params)), tuple(avals))
+    whole = memoised(call_jaxpr, key, lambda: stage_closed(flat, avals))
+    return find_primitive("xla_call").bind(*args, call_jaxpr=whole, name=params["name"], backend=None)
+
+
+@abstract_eval_rules.register(xla_pmap_p)
+def _type(
+    *avals: ShapedArray, axis_size: int, call_jaxpr: ClosedJaxpr, out_axes: Axes, **params: Any
+) -> list[ShapedArray]:
+    return [
+        a if d is None else a.update(shape=(*a.shape[:d], axis_size, *a.shape[d:]))
+        for a, d in zip(call_jaxpr.out_avals, out_axes, strict=True)
+    ]

@@ -1,0 +1,318 @@
+"""The primitive `shard_map` and its rules: a program of blocks, for each element of some axes of a mesh.
+
+    shard_map : whole arrays -> whole arrays        given a program of blocks -> blocks
+
+What a transformation makes of it is a `shard_map` of what it makes of the program. Residuals and what is not the same
+everywhere have blocks along a first axis of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from corejax.extend import (
+    Array,
+    ClosedJaxpr,
+    JaxprEqn,
+    Primitive,
+    ShapedArray,
+    Var,
+    abstract_eval_rules,
+    as_array,
+    batch_jaxpr,
+    dce_jaxpr,
+    dce_rules,
+    exported,
+    host_value,
+    impl_rules,
+    inline_closed,
+    is_undef_primal,
+    jaxpr_as_fun,
+    jvp_jaxpr,
+    jvp_rules,
+    memoised,
+    merge_lists,
+    partial_eval_jaxpr,
+    partial_eval_jaxpr_rules,
+    partial_eval_rules,
+    partition_list,
+    select_list,
+    spread_list,
+    stage_closed,
+    transpose_jaxpr,
+    transpose_rules,
+    vmap_rules,
+)
+from corejax_lax_basic import lax
+from corejax_parallel.collectives.reductions import psum_p
+from corejax_parallel.mapping.blocks import names_in, over_blocks, whole_type, with_dimension
+from corejax_parallel.named_sharding import NamedSharding
+from corejax_parallel.partition_spec import PartitionSpec
+
+Specs = tuple[PartitionSpec, ...]
+
+shard_map_p = Primitive(
+    "shard_map",
+    multiple_results=True,
+    tags=("higher_order", "binds_axes"),
+    doc="Apply a program to blocks of arrays. Params: jaxpr, mesh, in_specs, out_specs, axis_name (those mapped over).",
+)
+
+
+def sizes_of(mesh: Any, axis_name: Sequence[Any]) -> dict[Any, int]:
+    """Sizes of the axes that are mapped over, in the mesh's order."""
+    return {name: size for name, size in mesh.shape_tuple if name in axis_name}
+
+
+def _stacked_spec(axis_name: tuple[Any, ...]) -> PartitionSpec:
+    """Of values that have a block of their own everywhere, along a first axis."""
+    return PartitionSpec(axis_name)
+
+
+@abstract_eval_rules.register(shard_map_p)
+def _type(
+    *avals: ShapedArray, jaxpr: ClosedJaxpr, mesh: Any, in_specs: Specs, out_specs: Specs, axis_name: tuple[Any, ...]
+) -> list[ShapedArray]:
+    sizes = sizes_of(mesh, axis_name)
+    for i, (aval, spec, wanted) in enumerate(zip(avals, in_specs, jaxpr.in_avals, strict=True)):
+        whole = whole_type(wanted, spec, sizes)
+        if aval.shape != whole.shape or aval.dtype != whole.dtype:
+            raise TypeError(f"shard_map: operand {i} is {aval.str_short()}, its blocks are of {whole.str_short()}")
+    return [whole_type(aval, spec, sizes) for aval, spec in zip(jaxpr.out_avals, out_specs, strict=True)]
+
+
+@impl_rules.register(shard_map_p, device=True)
+def _impl(
+    *args: Array, jaxpr: ClosedJaxpr, mesh: Any, in_specs: Specs, out_specs: Specs, axis_name: tuple[Any, ...]
+) -> list[Array]:
+    """All blocks at once, on the host; the results go where the specs say. A compiled one runs on the devices."""
+    whole = [as_array(host_value(x)) for x in args]
+    outs = over_blocks(jaxpr_as_fun(jaxpr), sizes_of(mesh, axis_name), in_specs, out_specs, whole)
+    if not mesh.device_tuple:
+        return outs
+    put = exported("device_put")
+    return [put(x, NamedSharding(mesh, spec)) for x, spec in zip(outs, out_specs, strict=True)]
+
+
+@jvp_rules.register(shard_map_p, symbolic_zeros=True)
+def _jvp(
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    jaxpr: ClosedJaxpr,
+    in_specs: Specs,
+    out_specs: Specs,
+    **params: Any,
+) -> Any:
+    nonzeros = [t is not None for t in tangents]
+    pushed, nonzeros_out = jvp_jaxpr(jaxpr, nonzeros)
+    outs = shard_map_p.bind(
+        *primals,
+        *select_list(nonzeros, tangents),
+        jaxpr=pushed,
+        in_specs=(*in_specs, *select_list(nonzeros, in_specs)),
+        out_specs=(*out_specs, *select_list(nonzeros_out, out_specs)),
+        **params,
+    )
+    count = len(nonzeros_out)
+    return outs[:count], spread_list(nonzeros_out, outs[count:])
+
+
+@vmap_rules.register(shard_map_p)
+def _vmap(
+    axis_size: int,
+    vals: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    jaxpr: ClosedJaxpr,
+    in_specs: Specs,
+    out_specs: Specs,
+    **params: Any,
+) -> Any:
+    batched, dims_out = batch_jaxpr(jaxpr, axis_size, dims)
+    outs = shard_map_p.bind(
+        *vals,
+        jaxpr=batched,
+        in_specs=tuple([with_dimension(s, d) for s, d in zip(in_specs, dims, strict=True)]),
+        out_specs=tuple([with_dimension(s, d) for s, d in zip(out_specs, dims_out, strict=True)]),
+        **params,
+    )
+    return outs, dims_out
+
+
+# -- partial evaluation ------------------------------------------------------------------------------------------
+
+
+def _stacking(known: ClosedJaxpr, num_res: int) -> ClosedJaxpr:
+    """The known half, whose residuals, its last results, have a first axis of size 1."""
+
+    def flat(*args: Any) -> list[Any]:
+        outs = inline_closed(known, args)
+        first = len(outs) - num_res
+        return [*outs[:first], *[lax.expand_dims(x, (0,)) for x in outs[first:]]]
+
+    return memoised(known, ("stacking", num_res), lambda: stage_closed(flat, known.in_avals, known.jaxpr.debug_info))
+
+
+def _unstacking(unknown: ClosedJaxpr, num_res: int) -> ClosedJaxpr:
+    """The unknown half, whose residuals, its first arguments, have that axis."""
+
+    def flat(*args: Any) -> list[Any]:
+        return inline_closed(unknown, [*[lax.squeeze(x, (0,)) for x in args[:num_res]], *args[num_res:]])
+
+    avals = [a.update(shape=(1, *a.shape)) if i < num_res else a for i, a in enumerate(unknown.in_avals)]
+    return memoised(unknown, ("unstacking", num_res), lambda: stage_closed(flat, avals, unknown.jaxpr.debug_info))
+
+
+class _Halves:
+    """A `shard_map` split into what is known and what is not.
+
+    Attributes:
+        known, unknown: parameters of both; the first gives residuals last, the second takes them first.
+        unknowns_out: which results are the unknown half's.
+        num_res: number of residuals.
+    """
+
+    def __init__(self, unknowns: Sequence[bool], params: dict[str, Any]) -> None:
+        known, unknown, self.unknowns_out, self.num_res = partial_eval_jaxpr(params["jaxpr"], unknowns)
+        known_in, unknown_in = partition_list(unknowns, params["in_specs"])
+        known_out, unknown_out = partition_list(self.unknowns_out, params["out_specs"])
+        residual = (_stacked_spec(params["axis_name"]),) * self.num_res
+        self.known = {
+            **params,
+            "jaxpr": _stacking(known, self.num_res),
+            "in_specs": tuple(known_in),
+            "out_specs": (*known_out, *residual),
+        }
+        self.unknown = {
+            **params,
+            "jaxpr": _unstacking(unknown, self.num_res),
+            "in_specs": (*residual, *unknown_in),
+            "out_specs": tuple(unknown_out),
+        }
+
+
+@partial_eval_rules.register(shard_map_p)
+def _partial_eval(trace: Any, args: Sequence[Any], **params: Any) -> list[Any]:
+    unknowns = [trace.is_unknown(x) for x in args]
+    halves = _Halves(unknowns, params)
+    now, later = partition_list(unknowns, args)
+    outs = shard_map_p.bind(*now, **halves.known) if halves.known["out_specs"] else []
+    first = len(outs) - halves.num_res
+    recorded = []
+    if halves.unknown["out_specs"]:
+        recorded = trace.record(shard_map_p, [*outs[first:], *later], halves.unknown)
+    return merge_lists(halves.unknowns_out, outs[:first], recorded)
+
+
+@partial_eval_jaxpr_rules.register(shard_map_p)
+def _partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
+    halves = _Halves(unknowns, eqn.params)
+    known_in, unknown_in = partition_list(unknowns, eqn.invars)
+    known_out, unknown_out = partition_list(halves.unknowns_out, eqn.outvars)
+    sizes = sizes_of(eqn.params["mesh"], eqn.params["axis_name"])
+    made = halves.known["jaxpr"].out_avals[len(known_out) :]
+    residuals = [Var(whole_type(a, _stacked_spec(eqn.params["axis_name"]), sizes)) for a in made]
+    known = eqn.replace(invars=known_in, outvars=[*known_out, *residuals], params=halves.known)
+    unknown = eqn.replace(invars=[*residuals, *unknown_in], outvars=unknown_out, params=halves.unknown)
+    return (
+        known if known.outvars else None,
+        unknown if unknown.outvars else None,
+        halves.unknowns_out,
+        residuals,
+    )
+
+
+# -- transposition -----------------------------------------------------------------------------------------------
+
+
+def _pulled(
+    jaxpr: ClosedJaxpr, linear: Sequence[bool], nonzero: Sequence[bool], absent_in: Any, absent_out: Any
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """The transposed program of blocks.
+
+    A result that is the same along an axis is one value of many elements: each gets its share of the cotangent. What
+    all elements of an axis take as one operand gets the sum of their cotangents.
+
+    Args:
+        jaxpr: the program.
+        linear: which arguments are linear.
+        nonzero: which results have cotangents.
+        absent_in: for each linear argument the axes that its spec does not name.
+        absent_out: for each result with a cotangent the number of elements that share it.
+    """
+
+    def make() -> tuple[ClosedJaxpr, list[bool]]:
+        pulled, nonzeros_out = transpose_jaxpr(jaxpr, linear, nonzero)
+        num_res = len(pulled.in_avals) - len(absent_out)
+        summed = select_list(nonzeros_out, absent_in)
+
+        def flat(*args: Any) -> list[Any]:
+            cts = [_share(x, n) for x, n in zip(args[num_res:], absent_out, strict=True)]
+            outs = inline_closed(pulled, [*args[:num_res], *cts])
+            return [_summed(x, names) for x, names in zip(outs, summed, strict=True)]
+
+        return stage_closed(flat, pulled.in_avals, jaxpr.jaxpr.debug_info), nonzeros_out
+
+    key = ("shard_map transpose", tuple(linear), tuple(nonzero), tuple(absent_in), tuple(absent_out))
+    return memoised(jaxpr, key, make)
+
+
+def _share(ct: Any, count: int) -> Any:
+    return ct if count == 1 else lax.div(ct, lax.full_like(ct, count))
+
+
+def _summed(ct: Any, names: tuple[Any, ...]) -> Any:
+    return psum_p.bind(ct, axis_name=names, axis_index_groups=None) if names else ct
+
+
+@transpose_rules.register(shard_map_p, symbolic_zeros=True)
+def _transpose(
+    cts: Sequence[Any],
+    *operands: Any,
+    jaxpr: ClosedJaxpr,
+    mesh: Any,
+    in_specs: Specs,
+    out_specs: Specs,
+    axis_name: tuple[Any, ...],
+) -> list[Any]:
+    sizes = sizes_of(mesh, axis_name)
+    linear = [is_undef_primal(x) for x in operands]
+    nonzero = [ct is not None for ct in cts]
+    res_specs, linear_specs = partition_list(linear, in_specs)
+    ct_specs = select_list(nonzero, out_specs)
+    absent_in = [tuple([n for n in sizes if n not in names_in(spec)]) for spec in linear_specs]
+    absent_out = []
+    for spec in ct_specs:
+        count = 1
+        for name in sizes:
+            count *= 1 if name in names_in(spec) else sizes[name]
+        absent_out.append(count)
+    pulled, nonzeros_out = _pulled(jaxpr, linear, nonzero, absent_in, absent_out)
+    outs = shard_map_p.bind(
+        *[x for x in operands if not is_undef_primal(x)],
+        *[ct for ct in cts if ct is not None],
+        jaxpr=pulled,
+        mesh=mesh,
+        in_specs=(*res_specs, *ct_specs),
+        out_specs=tuple(select_list(nonzeros_out, linear_specs)),
+        axis_name=axis_name,
+    )
+    return spread_list(linear, spread_list(nonzeros_out, outs))
+
+
+@dce_rules.register(shard_map_p)
+def _dce(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
+    if not any(used_outputs) and not eqn.effects:
+        return [False] * len(eqn.invars), None
+    smaller, used = dce_jaxpr(eqn.params["jaxpr"], used_outputs)
+    params = {
+        **eqn.params,
+        "jaxpr": smaller,
+        "in_specs": tuple(select_list(used, eqn.params["in_specs"])),
+        "out_specs": tuple(select_list(used_outputs, eqn.params["out_specs"])),
+    }
+    return used, eqn.replace(
+        invars=select_list(used, eqn.invars), outvars=select_list(used_outputs, eqn.outvars), params=params
+    )

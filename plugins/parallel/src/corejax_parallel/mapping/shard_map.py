@@ -1,0 +1,226 @@
+"""`shard_map` and `smap`: functions of blocks of arrays, mapped over axes of a mesh."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from corejax.extend import (
+    ClosedJaxpr,
+    FlatFunction,
+    api_boundary,
+    as_array,
+    batch_jaxpr,
+    close_over_consts,
+    fun_name,
+    get_aval,
+    named_axes,
+    run_within,
+    stage,
+    tree,
+)
+from corejax_parallel.contexts import get_mesh
+from corejax_parallel.mapping.blocks import block_type, counts, names_in
+from corejax_parallel.mapping.primitive import shard_map_p, sizes_of
+from corejax_parallel.mesh import AbstractMesh, Mesh
+from corejax_parallel.partition_spec import PartitionSpec
+
+__all__ = ["shard_map", "smap"]
+
+
+def shard_map(
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    out_specs: Any,
+    in_specs: Any,
+    mesh: Any = None,
+    axis_names: Iterable[Any] = frozenset(),
+    check_vma: bool = True,
+) -> Any:
+    """A function of whole arrays, of one of their blocks.
+
+    `f` sees one block of each argument, and runs for all of them: on the device that has it where the call is compiled,
+    all on the host where it is not. It may use collectives over the axes that it is mapped over.
+
+    Args:
+        f: function of blocks, in pytrees; without it, a decorator.
+        out_specs: how blocks make up the results: a pytree of `PartitionSpec`s that is a prefix of the result. Along an
+            axis that a spec does not name, all blocks are the same.
+        in_specs: how arguments are cut into blocks: a pytree that is a prefix of the tuple of arguments, or one spec.
+        mesh: a `Mesh` or `AbstractMesh`; by default that of the context (`set_mesh`).
+        axis_names: the axes that it is mapped over; by default all. Over the others the compiler splits as it likes.
+        check_vma: whether a result that differs along an axis that its spec does not name is an error.
+
+    Returns:
+        The function of whole arrays, of the arguments in their positions.
+
+    Raises:
+        TypeError: arguments or results are no arrays, or what should be specs or a mesh is none.
+        ValueError: a spec does not fit; a size does not divide; the mesh has no such axis.
+    """
+    if f is None:
+        return lambda fun: shard_map(
+            fun, out_specs=out_specs, in_specs=in_specs, mesh=mesh, axis_names=axis_names, check_vma=check_vma
+        )
+    if not callable(f):
+        raise TypeError(f"shard_map transforms a function, got {f!r} of type {type(f).__name__}")
+    fun = f
+    what = f"shard_map of {fun_name(fun)}"
+
+    @api_boundary
+    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    def mapped(*args: Any) -> Any:
+        found = _mesh(what, mesh)
+        manual = _axis_names(what, found, axis_names)
+        sizes = sizes_of(found, manual)
+        leaves, in_tree = tree.tree_flatten(args)
+        values = [_value(what, x) for x in leaves]
+        specs = _specs(what, "in_specs", in_specs, in_tree)
+        avals = [_block(what, i, get_aval(x), s, sizes) for i, (x, s) in enumerate(zip(values, specs, strict=True))]
+        flat = FlatFunction(fun, in_tree)
+        axes = named_axes(tuple(sizes.items()))
+        jaxpr, consts = run_within((axes,), stage, flat, avals)
+        out = _specs(what, "out_specs", out_specs, flat.out_tree)
+        closed = close_over_consts(jaxpr)
+        specs = [*[PartitionSpec()] * len(consts), *specs]
+        _check_results(what, closed, out, sizes)
+        if check_vma:
+            run_within((axes,), _check_same, what, closed, specs, out, sizes)
+        outs = shard_map_p.bind(
+            *consts,
+            *values,
+            jaxpr=closed,
+            mesh=found,
+            in_specs=tuple(specs),
+            out_specs=tuple(out),
+            axis_name=tuple(sizes),
+        )
+        return tree.tree_unflatten(flat.out_tree, outs)
+
+    return mapped
+
+
+def smap(f: Callable[..., Any], /, *, in_axes: Any, out_axes: Any, axis_name: Any) -> Any:
+    """`shard_map` along one axis of the context's mesh: the axis is where `in_axes` and `out_axes` say.
+
+    Args:
+        f: function of blocks.
+        in_axes: for each argument the dimension that is split, or None; a prefix of the tuple of arguments.
+        out_axes: the same of the results.
+        axis_name: the axis of the mesh.
+
+    Raises:
+        TypeError, ValueError: as of `shard_map`.
+    """
+
+    def spec(axis: Any) -> PartitionSpec:
+        return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, axis_name)
+
+    def is_axis(x: Any) -> bool:
+        return x is None
+
+    return shard_map(
+        f,
+        in_specs=tree.tree_map(spec, in_axes, is_leaf=is_axis),
+        out_specs=tree.tree_map(spec, out_axes, is_leaf=is_axis),
+        axis_names={axis_name},
+    )
+
+
+# -- arguments ---------------------------------------------------------------------------------------------------
+
+
+def _mesh(what: str, given: Any) -> Any:
+    if given is None:
+        found = get_mesh()
+        if found.empty:
+            raise ValueError(f"{what}: it needs a mesh: mesh=corejax.make_mesh(...), or with corejax.set_mesh(mesh)")
+        return found
+    if not isinstance(given, Mesh | AbstractMesh):
+        raise TypeError(f"{what}: mesh is a Mesh or AbstractMesh, got {given!r} of type {type(given).__name__}")
+    return given
+
+
+def _axis_names(what: str, mesh: Any, given: Iterable[Any]) -> tuple[Any, ...]:
+    names = (given,) if isinstance(given, str) else tuple(given)
+    for name in names:
+        if name not in mesh.axis_names:
+            raise ValueError(f"{what}: axis_names has {name!r}, and the mesh has the axes {mesh.axis_names}")
+    return names or mesh.axis_names
+
+
+def _value(what: str, x: Any) -> Any:
+    try:
+        get_aval(x)
+    except TypeError as error:
+        raise TypeError(f"{what}: arguments are arrays in pytrees: {error}") from None
+    return x if hasattr(x, "aval") else as_array(x)
+
+
+def _is_spec(x: Any) -> bool:
+    return x is None or isinstance(x, PartitionSpec)
+
+
+def _specs(what: str, argument: str, given: Any, treedef: Any) -> list[PartitionSpec]:
+    """A spec for each leaf."""
+    structure = tree.tree_unflatten(treedef, range(treedef.num_leaves))
+    try:
+        specs = tree.broadcast_prefix(given, structure, _is_spec)
+    except ValueError as error:
+        raise ValueError(f"{what}: {argument} is no prefix of what it is for: {error}") from None
+    specs = [PartitionSpec() if s is None else s for s in specs]
+    for spec in specs:
+        if not isinstance(spec, PartitionSpec):
+            raise TypeError(
+                f"{what}: {argument} is a pytree of PartitionSpecs (corejax.P), got {spec!r} of type "
+                f"{type(spec).__name__}"
+            )
+    return specs
+
+
+def _block(what: str, number: int, aval: Any, spec: PartitionSpec, sizes: dict[Any, int]) -> Any:
+    """The type of an argument's blocks."""
+    _check_spec(what, f"argument {number}", aval, spec, sizes)
+    for d, (n, count) in enumerate(zip(aval.shape, counts(spec, sizes, aval.ndim), strict=True)):
+        if n % count:
+            raise ValueError(
+                f"{what}: dimension {d} of argument {number}, {aval.str_short(short_dtypes=False)}, is cut into "
+                f"{count} blocks by {spec}, and {n} is no multiple of {count}"
+            )
+    return block_type(aval, spec, sizes)
+
+
+def _check_spec(what: str, whose: str, aval: Any, spec: PartitionSpec, sizes: dict[Any, int]) -> None:
+    for name in names_in(spec):
+        if name not in sizes:
+            raise ValueError(f"{what}: {spec} of {whose} names {name!r}, and it is mapped over {tuple(sizes)}")
+    if any(axes is None for axes in spec.axes()):
+        raise ValueError(f"{what}: {spec} of {whose} has UNCONSTRAINED, which says of no blocks")
+    if len(spec) > aval.ndim:
+        raise ValueError(
+            f"{what}: {spec} of {whose} has {len(spec)} entries, and it is {aval.str_short(short_dtypes=False)}"
+        )
+
+
+def _check_results(what: str, closed: ClosedJaxpr, specs: Sequence[PartitionSpec], sizes: dict[Any, int]) -> None:
+    for i, (aval, spec) in enumerate(zip(closed.out_avals, specs, strict=True)):
+        _check_spec(what, f"result {i}", aval, spec, sizes)
+
+
+def _check_same(
+    what: str, closed: ClosedJaxpr, in_specs: Sequence[PartitionSpec], out_specs: Sequence[Any], sizes: dict[Any, int]
+) -> None:
+    """What differs along an axis is what is mapped when the program is: vmap rules know."""
+    for name, size in sizes.items():
+        if all(name in names_in(spec) for spec in out_specs):
+            continue
+        dims = [0 if name in names_in(spec) else None for spec in in_specs]
+        _, dims_out = batch_jaxpr(closed, size, dims, axis_name=name)
+        for i, (d, spec) in enumerate(zip(dims_out, out_specs, strict=True)):
+            if d is not None and name not in names_in(spec):
+                raise ValueError(
+                    f"{what}: result {i} may differ along axis {name!r}, which its spec {spec} does not name. Name it, "
+                    f"reduce over it (corejax.lax.psum(x, {name!r})), or pass check_vma=False if it is the same"
+                )

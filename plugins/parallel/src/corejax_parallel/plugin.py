@@ -1,0 +1,82 @@
+"""What the plugin contributes. Discovery imports this module, so everything else is imported inside the hooks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from corejax.extend import hookimpl
+
+# Module -> what `corejax` has of it.
+_NAMES = {
+    "collectives.exchanges": """
+        lax.axis_index lax.axis_index_p lax.axis_size lax.pbroadcast lax.pcast lax.ppermute lax.ppermute_p lax.pshuffle
+        lax.ragged_all_to_all
+    """,
+    "collectives.gathers": """
+        lax.all_gather lax.all_gather_p lax.all_to_all lax.all_to_all_p lax.psum_scatter lax.pswapaxes
+        lax.reduce_scatter_p
+    """,
+    "collectives.reductions": "lax.pmax lax.pmax_p lax.pmean lax.pmin lax.pmin_p lax.psum lax.psum_p",
+    "contexts": """
+        reshard set_mesh sharding.get_abstract_mesh sharding.get_mesh sharding.in_context sharding.reshard
+        sharding.set_mesh sharding.use_mesh
+    """,
+    "mapping.pmap": "pmap",
+    "mapping.shard_map": "shard_map smap",
+    "mesh": "make_mesh sharding.AbstractMesh sharding.AxisType sharding.Mesh",
+    "named_sharding": "NamedSharding sharding.NamedSharding",
+    "partition_spec": "P sharding.PartitionSpec",
+}
+
+
+@hookimpl
+def corejax_declare_api_version() -> int:
+    """Made for version 1 of the plugin API."""
+    return 1
+
+
+@hookimpl
+def corejax_declare_settings() -> dict[str, tuple[Any, ...]]:
+    """The mesh that `set_mesh` sets, which traces depend on."""
+
+    def parse(given: Any) -> Any:
+        from corejax_parallel.contexts import check_mesh
+
+        return check_mesh(given)
+
+    return {"context_mesh": (None, parse, True)}
+
+
+@hookimpl
+def corejax_export_names() -> dict[str, str]:
+    """Collectives in `corejax.lax`; meshes and shardings in `corejax` and in `corejax.sharding`."""
+    return {
+        name: f"corejax_parallel.{place}:{name.rpartition('.')[2]}"
+        for place, names in _NAMES.items()
+        for name in names.split()
+    }
+
+
+@hookimpl
+def corejax_export_namespaces() -> dict[str, str]:
+    """`corejax.experimental.multihost_utils`."""
+    return {"experimental.multihost_utils": "corejax_parallel.multihost_utils"}
+
+
+@hookimpl
+def corejax_register_primitives() -> None:
+    """Collectives and mapped functions, with their rules, and the types of their parameters."""
+    import corejax_parallel.collectives.exchanges
+    import corejax_parallel.collectives.gathers
+    import corejax_parallel.collectives.reductions
+    import corejax_parallel.mapping.pmap
+    import corejax_parallel.mapping.primitive
+    import corejax_parallel.named_sharding  # noqa: F401
+
+
+@hookimpl
+def corejax_register_rules(kind: str) -> None:
+    """Translations are imported when something is lowered first."""
+    if kind == "xla_translation":
+        import corejax_parallel.collectives.translations
+        import corejax_parallel.mapping.translation  # noqa: F401

@@ -1,0 +1,1 @@
+"""Random keys and numbers: corejax.random."""

@@ -1,0 +1,1 @@
+"""Distributions: numbers drawn with a key."""

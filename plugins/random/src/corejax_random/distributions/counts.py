@@ -1,0 +1,315 @@
+"""Distributions of whole numbers: poisson binomial multinomial geometric."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import corejax.numpy as jnp
+from corejax.extend import api_boundary, dtypes
+from corejax_lax_basic import lax
+from corejax_random.distributions.arguments import (
+    common_shape,
+    converted,
+    float_dtype,
+    integer_dtype,
+    known_integer,
+    no_sharding,
+    number,
+    parameter,
+    shape_argument,
+    single_key,
+    spread,
+)
+from corejax_random.distributions.drawing import draw, keys, size_of, two_keys
+from corejax_random.distributions.uniform import between_0_and_1
+
+_FLOAT32 = np.dtype(np.float32)
+_MOST_STEPS = 2**31 - 1
+
+
+@api_boundary
+def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """How many trials the first success takes: k with probability `p (1 - p)**(k - 1)`.
+
+    Args:
+        key: a key.
+        p: the probability of success. Outside of (0, 1] the numbers mean nothing.
+        shape: of the result, to which `p` broadcasts; by default its own.
+        dtype: one of integers.
+        out_sharding: None; there are no shardings.
+
+    Raises:
+        TypeError: it is no key, or `p` is no number.
+        ValueError: the dtype or the shape does not fit.
+    """
+    key = single_key("geometric", key)
+    dtype = integer_dtype("geometric", dtype)
+    (p,) = lax.promote_dtypes(number("geometric", "p", p), inexact=True)
+    shape = common_shape("geometric", shape, p=p)
+    no_sharding("geometric", out_sharding)
+    return draw(_geometric, size_of(shape), key, p, shape=shape, dtype=dtype)
+
+
+def _geometric(key: Any, p: Any, *, shape: Any, dtype: Any) -> Any:
+    u = between_0_and_1(key, shape=shape, dtype=p.dtype)
+    u = jnp.where(u == 0, p.dtype.type(1), u)
+    trials = lax.floor(lax.log(u) / spread(lax.log1p(-p), shape)) + 1
+    return lax.convert_element_type(trials, dtype)
+
+
+# -- Poisson -------------------------------------------------------------------------------------------------------
+
+
+@api_boundary
+def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Poisson numbers: k with probability `lam**k exp(-lam) / k!`.
+
+    Args:
+        key: a key.
+        lam: the mean, not negative; computed with in float32.
+        shape: of the result, to which `lam` broadcasts; by default its own.
+        dtype: one of integers.
+        out_sharding: None; there are no shardings.
+
+    Raises:
+        TypeError: it is no key, or `lam` is no number.
+        ValueError: the dtype or the shape does not fit, or `lam` is negative.
+    """
+    key = single_key("poisson", key)
+    dtype = integer_dtype("poisson", dtype)
+    lam = converted(parameter("poisson", "lam", lam), _FLOAT32)
+    shape = common_shape("poisson", shape, lam=lam)
+    no_sharding("poisson", out_sharding)
+    return draw(_poisson, size_of(shape), key, lam, shape=shape, dtype=dtype)
+
+
+def _poisson(key: Any, lam: Any, *, shape: Any, dtype: Any) -> Any:
+    """Products of uniform numbers for means below 10, and rejection above."""
+    lam = spread(lam, shape)
+    small = (lam < 10) | (lam != lam)
+    most = min(int(dtypes.iinfo(dtype).max), _MOST_STEPS)
+    few = _poisson_by_products(key, jnp.where(small, lam, 0.0), shape, dtype, most)
+    many = _poisson_by_rejection(key, jnp.where(small, 1e5, lam), shape, dtype, most)
+    return jnp.where(lam == 0, dtype.type(0), jnp.where(small, few, many))
+
+
+def _poisson_by_products(key: Any, lam: Any, shape: Any, dtype: Any, most: int) -> Any:
+    """Knuth: how many uniform numbers are multiplied until the product is below exp(-lam)."""
+
+    def going(state: Any) -> Any:
+        step, _, _, log_product = state
+        return jnp.any(log_product > -lam) & (step < most)
+
+    def factor(state: Any) -> Any:
+        step, k, key, log_product = state
+        key, subkey = two_keys(key)
+        k = jnp.where(log_product > -lam, k + 1, k)
+        u = between_0_and_1(subkey, shape=shape, dtype=_FLOAT32)
+        return step + 1, k, key, log_product + lax.log(u)
+
+    start = (jnp.int32(0), jnp.zeros(shape, dtype), key, jnp.zeros(shape, _FLOAT32))
+    return lax.while_loop(going, factor, start)[1] - dtype.type(1)
+
+
+def _poisson_by_rejection(key: Any, lam: Any, shape: Any, dtype: Any, most: int) -> Any:
+    """Hoermann 1993, algorithm PTRS."""
+    log_lam = lax.log(lam)
+    b = 0.931 + 2.53 * lax.sqrt(lam)
+    a = -0.059 + 0.02483 * b
+    inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
+    v_r = 0.9277 - 3.6224 / (b - 2)
+
+    def going(state: Any) -> Any:
+        step, _, accepted, _ = state
+        return jnp.any(~accepted) & (step < most)
+
+    def attempt(state: Any) -> Any:
+        step, out, accepted, key = state
+        three = keys(key, 3)
+        u = between_0_and_1(three[1], shape=shape, dtype=_FLOAT32) - 0.5
+        v = between_0_and_1(three[2], shape=shape, dtype=_FLOAT32)
+        side = 0.5 - jnp.abs(u)
+        k = lax.floor((2 * a / side + b) * u + lam + 0.43)
+        s = lax.log(v * inverse_alpha / (a / (side * side) + b))
+        t = -lam + k * log_lam - lax.lgamma(k + 1)
+        refused = (k < 0) | ((side < 0.013) & (v > side))
+        accept = ((side >= 0.07) & (v <= v_r)) | (~refused & (s <= t))
+        return step + 1, jnp.where(accept, k, out), accepted | accept, three[0]
+
+    start = (jnp.int32(0), jnp.full(shape, -1.0, _FLOAT32), jnp.zeros(shape, bool), key)
+    return lax.convert_element_type(lax.while_loop(going, attempt, start)[1], dtype)
+
+
+# -- binomial ------------------------------------------------------------------------------------------------------
+
+
+@api_boundary
+def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """How many of `n` trials succeed, each with probability `p`.
+
+    Args:
+        key: a key.
+        n: the number of trials. Fractions are dropped; a negative one gives NaN.
+        p: the probability. A negative one gives NaN.
+        shape: of the result, to which the parameters broadcast; by default what they broadcast to.
+        dtype: a floating-point dtype.
+
+    Raises:
+        TypeError: it is no key, or a parameter is no number.
+        ValueError: the dtype or the shape does not fit.
+    """
+    key = single_key("binomial", key)
+    dtype = float_dtype("binomial", dtype)
+    n, p = number("binomial", "n", n), number("binomial", "p", p)
+    shape = common_shape("binomial", shape, n=n, p=p)
+    return draw(binomial_counts, size_of(shape), key, n, p, shape=shape, dtype=dtype)
+
+
+def binomial_counts(key: Any, n: Any, p: Any, *, shape: Any, dtype: Any) -> Any:
+    """Sums of geometric numbers where `n p` is up to 10, and rejection above; of p above 1/2 by 1 - p."""
+    (p,) = lax.promote_dtypes(p, inexact=True)
+    if dtypes.finfo(p.dtype).bits < 16:  # which cannot count the trials
+        p = lax.convert_element_type(p, _FLOAT32)
+    n, p = spread(lax.convert_element_type(n, p.dtype), shape), spread(p, shape)
+    rare = p < 0.5
+    q = jnp.where(rare, p, 1.0 - p)
+    wrong_n, wrong_q = (n != n) | (n < 0.0), q != q
+    negative = q < 0.0
+    q = jnp.where(wrong_q | negative, 0.01, q)
+    few = wrong_n | (n * q <= 10.0)
+    endless = jnp.isinf(n)
+    n = lax.floor(n)
+    most = int(min(float(dtypes.finfo(dtype).max), _MOST_STEPS))
+    out = jnp.where(
+        few,
+        _binomial_by_gaps(key, jnp.where(few, n, 0.0), q, shape, dtype, most),
+        _binomial_by_rejection(key, jnp.where(few, 1e4, n), jnp.where(few, 0.5, q), shape, dtype, most),
+    )
+    invalid = negative | wrong_q | wrong_n
+    out = jnp.where(invalid, dtype.type(np.nan), out)
+    out = jnp.where(endless & ~invalid, dtype.type(np.inf), out)
+    keep = rare | wrong_n | wrong_q | endless
+    return jnp.where(keep, out, lax.convert_element_type(n, dtype) - out)
+
+
+def _binomial_by_gaps(key: Any, n: Any, q: Any, shape: Any, dtype: Any, most: int) -> Any:
+    """How many geometric numbers, the gaps between successes, have a sum up to n."""
+    log_failure = lax.log1p(-q)
+
+    def going(state: Any) -> Any:
+        step, _, total, _ = state
+        return jnp.any(total <= n) & (step < most)
+
+    def gap(state: Any) -> Any:
+        step, count, total, key = state
+        subkey, key = two_keys(key)
+        count = jnp.where(total <= n, count + 1, count)
+        u = between_0_and_1(subkey, shape=shape, dtype=q.dtype)
+        return step + 1, count, total + lax.ceil(lax.log(u) / log_failure), key
+
+    start = (jnp.int32(0), jnp.zeros(shape, q.dtype), jnp.zeros(shape, q.dtype), key)
+    return lax.convert_element_type(lax.while_loop(going, gap, start)[1] - 1, dtype)
+
+
+def _binomial_by_rejection(key: Any, n: Any, q: Any, shape: Any, dtype: Any, most: int) -> Any:
+    """Hoermann 1993, algorithm BTRS."""
+    deviation = jnp.sqrt(n * q * (1 - q))
+    b = 1.15 + 2.53 * deviation
+    a = -0.0873 + 0.0248 * b + 0.01 * q
+    c = n * q + 0.5
+    v_r = 0.92 - 4.2 / b
+    odds = q / (1 - q)
+    alpha = (2.83 + 5.1 / b) * deviation
+    m = lax.floor((n + 1) * q)
+
+    def bound(k: Any) -> Any:
+        """The logarithm of the distribution's ratio to its value at the mode."""
+        tails = _stirling_tail(m) + _stirling_tail(n - m) - _stirling_tail(k) - _stirling_tail(n - k)
+        return (
+            (m + 0.5) * lax.log((m + 1) / (odds * (n - m + 1)))
+            + (n + 1) * lax.log((n - m + 1) / (n - k + 1))
+            + (k + 0.5) * lax.log(odds * (n - k + 1) / (k + 1))
+            + tails
+        )
+
+    def going(state: Any) -> Any:
+        step, _, accepted, _ = state
+        return jnp.any(~accepted) & (step < most)
+
+    def attempt(state: Any) -> Any:
+        step, out, accepted, key = state
+        three = keys(key, 3)
+        u = between_0_and_1(three[1], shape=shape, dtype=q.dtype) - 0.5
+        v = between_0_and_1(three[2], shape=shape, dtype=q.dtype)
+        side = 0.5 - jnp.abs(u)
+        k = lax.floor((2 * a / side + b) * u + c)
+        refused = (k < 0) | (k > n)
+        height = lax.log(v * alpha / (a / (side * side) + b))
+        accept = ((side >= 0.07) & (v <= v_r)) | (~refused & (height <= bound(k)))
+        return step + 1, jnp.where(accept, k, out), accepted | accept, three[0]
+
+    start = (jnp.int32(0), jnp.full(shape, -1, q.dtype), jnp.zeros(shape, bool), key)
+    return lax.convert_element_type(lax.while_loop(going, attempt, start)[1], dtype)
+
+
+# What Stirling's formula leaves out of log(k!): log(k!) - log(sqrt(2 pi)) - (k + 1/2) log(k + 1) + (k + 1), k = 0 .. 9.
+_TAILS = (
+    0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509, 0.0166446911898211,
+    0.0138761288230707, 0.0118967099458917, 0.0104112652619720, 0.00925546218271273, 0.00833056343336287,
+)  # fmt: skip
+
+
+def _stirling_tail(k: Any) -> Any:
+    """From a table up to 9, by its series above."""
+    table = jnp.asarray(np.array(_TAILS), k.dtype)
+    small = k <= 9
+    k = jnp.clip(k, k.dtype.type(0), k.dtype.type(9))
+    square = (k + 1) * (k + 1)
+    series = (1 / 12 - (1 / 360 - 1 / 1260 / square) / square) / (k + 1)
+    return jnp.where(small, table[lax.convert_element_type(lax.floor(k), np.dtype(np.int32))], series)
+
+
+@api_boundary
+def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1) -> Any:
+    """How often each outcome happens in `n` trials.
+
+    Args:
+        key: a key.
+        n: the number of trials, which broadcasts to the leading axes of `p`.
+        p: the outcomes' probabilities, along the last axis.
+        shape: of the result, the last axis included, to which `p` broadcasts; by default that of `p`.
+        dtype: of the result; a floating-point one by default.
+        unroll: of the scan over the outcomes.
+
+    Raises:
+        TypeError: it is no key, or a parameter is no number.
+        ValueError: `p` is a scalar, or the parameters do not broadcast to the shape.
+    """
+    key = single_key("multinomial", key)
+    n, p = lax.promote_dtypes(number("multinomial", "n", n), number("multinomial", "p", p), inexact=True)
+    if p.ndim < 1:
+        raise ValueError(f"multinomial: p has an axis of outcomes at least, got shape {p.shape}")
+    dtype = dtypes.default_float_dtype() if dtype is None else dtypes.canonicalize_dtype(dtype)
+    if type(unroll) is not bool:
+        unroll = known_integer("multinomial", "unroll", unroll)
+    shape = p.shape if shape is None else shape_argument("multinomial", shape)
+    common_shape("multinomial", shape, p=p)
+    common_shape("multinomial", shape[:-1], n=n)
+    return draw(_multinomial, size_of(shape), key, n, p, shape=shape, dtype=dtype, unroll=unroll)
+
+
+def _multinomial(key: Any, n: Any, p: Any, *, shape: Any, dtype: Any, unroll: int | bool) -> Any:
+    """Outcome after outcome, of the trials that are left."""
+    n, p = spread(n, shape[:-1]), jnp.moveaxis(spread(p, shape), -1, 0)
+    left = lax.cumsum(p, 0, reverse=True)
+    shares = p / jnp.where(left == 0, p.dtype.type(1), left)
+
+    def outcome(remaining: Any, inputs: Any) -> Any:
+        share, key = inputs
+        count = binomial_counts(key, remaining, jnp.clip(share, 0, 1), shape=remaining.shape, dtype=remaining.dtype)
+        return remaining - count, count
+
+    counts = lax.scan(outcome, n, (shares, keys(key, shares.shape[0])), unroll=unroll)[1]
+    return lax.convert_element_type(jnp.moveaxis(counts, 0, -1), dtype)

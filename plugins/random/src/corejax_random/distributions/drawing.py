@@ -1,0 +1,92 @@
+"""How draws run, and what they are made of: bits and keys of a key.
+
+Run eagerly, a draw of many numbers is one compiled program, kept by what is static of it; one of few numbers, and
+whatever a transformation traces, is the operations themselves. Bits, integers and uniform numbers are the same.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import corejax
+from corejax.extend import (
+    Array,
+    BackendError,
+    PluginError,
+    check_memory,
+    clears_cache,
+    config,
+)
+from corejax_random.keys.arguments import evaluating
+from corejax_random.keys.primitives import random_bits_p, random_split_p
+
+_LARGE = 2**28  # from so many numbers on the memory is looked at first, one byte for each
+COMPILED = 512  # from so many numbers on a program is faster than the operations one by one
+
+_programs: dict[Any, Callable[..., Any]] = {}
+clears_cache(_programs.clear)
+
+
+def draw(body: Callable[..., Any], size: Any, key: Any, /, *operands: Any, **static: Any) -> Any:
+    """`body(key, *operands, **static)`, compiled where that is faster.
+
+    Args:
+        body: a module's function of a key and operands; what is static is hashable.
+        size: about how many numbers are drawn.
+        key: typed.
+        operands: arrays or numbers.
+        static: what a program is made for.
+    """
+    if type(size) is int and size >= COMPILED and evaluating(key) and (not operands or _concrete(operands)):
+        if size >= _LARGE:
+            check_memory(size, f"a draw of {size} numbers")
+        program = _programs.get((body, *static.values()))
+        if program is None:
+            program = _compiled(body, static)
+        if program is not None:
+            return program(key, *operands)
+    return body(key, *operands, **static)
+
+
+def _concrete(operands: tuple[Any, ...]) -> bool:
+    return all(type(x) in (Array, float, int) for x in operands)
+
+
+def _compiled(body: Callable[..., Any], static: dict[str, Any]) -> Callable[..., Any] | None:
+    """The program; None where nothing compiles."""
+    if config.disable_jit:
+        return None
+    run = functools.partial(body, **static)
+    functools.update_wrapper(run, body)
+    try:
+        program = corejax.jit(run)
+    except (BackendError, PluginError, AttributeError):
+        return None
+    if len(_programs) >= 1024:
+        _programs.clear()
+    _programs[(body, *static.values())] = program
+    return program
+
+
+def size_of(shape: tuple[Any, ...]) -> Any:
+    """How many elements."""
+    return math.prod(shape)
+
+
+def bits(key: Any, bit_width: int, shape: tuple[Any, ...]) -> Any:
+    """Unsigned integers of a typed key."""
+    return random_bits_p.bind(key, bit_width=bit_width, shape=shape)
+
+
+def keys(key: Any, num: int = 2) -> Any:
+    """An array of keys of a typed key."""
+    return random_split_p.bind(key, shape=(num,))
+
+
+def two_keys(key: Any) -> tuple[Any, Any]:
+    """Two keys of a typed key."""
+    both = keys(key)
+    return both[0], both[1]

@@ -1,0 +1,150 @@
+"""Few numbers of one key, on the host: what the operations would give one by one, without what each of them costs.
+
+While somebody watches what runs (`corejax.explain`), the operations run.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Array, ShapedArray, dtypes, host_value, impl_rules, observe
+from corejax_lax_basic import lax
+from corejax_random.distributions.drawing import COMPILED, bits, evaluating, two_keys
+from corejax_random.distributions.random_between import scaled
+from corejax_random.generators.table import UINTS, generator_of
+from corejax_random.generators.threefry import THREEFRY, random_bits_on_host, split_on_host
+from corejax_random.keys.primitives import words_of
+
+
+def on_host(key: Any, shape: Any) -> bool:
+    """Whether numbers of this shape are drawn here."""
+    size = math.prod(shape)
+    return type(size) is int and size < COMPILED and evaluating(key) and not observe.watched
+
+
+def _as_array(values: Any, shape: Any, dtype: Any) -> Any:
+    """A result, in memory of its own."""
+    return Array(np.asarray(values).reshape(shape), ShapedArray(shape, dtype))
+
+
+def _source(key: Any) -> Any:
+    """What bits are drawn of: the words of a key of Threefry's, whose functions for the host are called; other keys."""
+    return words_of(host_value(key)) if generator_of(key.dtype) is THREEFRY else key
+
+
+def _bits(source: Any, width: int, size: int) -> Any:
+    """uint[size]."""
+    if type(source) is np.ndarray:
+        return random_bits_on_host(source, width, (size,))
+    return host_value(bits(source, width, (size,)))
+
+
+def _halves(source: Any) -> Any:
+    """Those of the two keys that a key is split into."""
+    return split_on_host(source, (2,)) if type(source) is np.ndarray else two_keys(source)
+
+
+# -- uniform numbers ----------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _mantissa_of(dtype: Any) -> tuple[Any, Any, Any, Any]:
+    """The dtype of the bits, by how much they are shifted, and 1 as bits and as a number."""
+    info = dtypes.finfo(dtype)
+    wide, one = UINTS[info.bits], np.ones((), dtype)
+    return wide, wide.type(width_of(dtype) - info.nmant), one.view(wide), one
+
+
+def width_of(dtype: Any) -> int:
+    """How many bits are drawn for each number."""
+    info = dtypes.finfo(dtype)
+    return 8 if info.nmant < 8 else int(info.bits)
+
+
+def unit_of(words: Any, dtype: Any) -> Any:
+    """Numbers in [0, 1) of bits, `uint[n]`."""
+    wide, shift, one_bits, one = _mantissa_of(dtype)
+    return ((words.astype(wide, copy=False) >> shift) | one_bits).view(dtype) - one
+
+
+def _unit(key: Any, size: int, dtype: Any) -> Any:
+    return unit_of(_bits(_source(key), width_of(dtype), size), dtype)
+
+
+def unit(key: Any, shape: Any, dtype: Any) -> Any:
+    """Numbers in [0, 1)."""
+    return _as_array(_unit(key, math.prod(shape), dtype), shape, dtype)
+
+
+def between(key: Any, low: Any, high: Any, shape: Any, dtype: Any) -> Any:
+    """Numbers in [low, high), which are numbers."""
+    with np.errstate(all="ignore"):
+        u = _unit(key, math.prod(shape), dtype)
+        return _as_array(scaled(u, np.asarray(low, dtype), np.asarray(high, dtype)), shape, dtype)
+
+
+# -- normal numbers -----------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _normal_constants(dtype: Any) -> tuple[Any, Any, Any]:
+    """The bounds of the uniform numbers, of which the lower one is not drawn; the root of 2."""
+    low = np.nextafter(dtype.type(-1), dtype.type(0), dtype=dtype)
+    return np.asarray(low, dtype), np.ones((), dtype), np.array(math.sqrt(2), dtype)
+
+
+def normal_of(words: Any, dtype: Any) -> Any:
+    """Standard normal numbers of bits, `uint[n]`: quantiles of uniform numbers."""
+    low, high, sqrt2 = _normal_constants(dtype)
+    return sqrt2 * impl_rules.lookup(lax.erf_inv_p)(scaled(unit_of(words, dtype), low, high))
+
+
+def standard_normal(key: Any, shape: Any, dtype: Any) -> Any:
+    """Real numbers."""
+    words = _bits(_source(key), width_of(dtype), math.prod(shape))
+    with np.errstate(all="ignore"):
+        return _as_array(normal_of(words, dtype), shape, dtype)
+
+
+# -- orders -------------------------------------------------------------------------------------------------------
+
+
+def shuffled(key: Any, x: Any, axis: int, rounds: int) -> Any:
+    """An array sorted by random words, some times over."""
+    found, source = host_value(x), _source(key)
+    for _ in range(rounds):
+        source, second = _halves(source)
+        order = np.argsort(_bits(second, 32, x.size).reshape(x.shape), axis=axis, kind="stable")
+        found = np.take_along_axis(found, order, axis)
+    return Array(found, x.aval) if rounds else x
+
+
+# -- integers -----------------------------------------------------------------------------------------------------
+
+
+def integers(key: Any, minval: int, maxval: int, shape: Any, dtype: Any) -> Any:
+    """Integers in [minval, maxval), as `uniform.integers` draws them; of narrow dtypes by way of int32."""
+    info, size = dtypes.iinfo(dtype), math.prod(shape)
+    wide, least, beyond = dtype, int(info.min), maxval > info.max
+    if info.bits < 32:
+        wide, beyond = np.dtype(np.int32), False
+    low, high = _clip(minval, least, int(info.max)), _clip(maxval, least, int(info.max) + (info.bits < 32))
+    nbits = 8 * wide.itemsize
+    span = high - low + beyond if high > low else 1
+    upper, lower = (_bits(half, nbits, size) for half in _halves(_source(key)))
+    if span == 1 << nbits:
+        offset = lower
+    else:
+        unsigned = UINTS[nbits].type
+        factor = pow(2, nbits // 2, span) ** 2 % (1 << nbits) % span
+        offset = (upper % unsigned(span) * unsigned(factor) + lower % unsigned(span)) % unsigned(span)
+    moved = offset + UINTS[nbits].type(low % (1 << nbits))
+    return _as_array(moved.view(wide).astype(dtype, copy=False), shape, dtype)
+
+
+def _clip(value: int, least: int, most: int) -> int:
+    return min(max(value, least), most)

@@ -1,0 +1,355 @@
+"""Distributions drawn by their quantile functions of a uniform number.
+
+cauchy exponential gumbel laplace logistic pareto rayleigh triangular wald weibull_min
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import corejax.numpy as jnp
+from corejax.extend import api_boundary, as_array, config, dtypes
+from corejax_lax_basic import lax
+from corejax_random.distributions.arguments import (
+    common_shape,
+    float_dtype,
+    joint_shape,
+    no_sharding,
+    one_of,
+    parameter,
+    shape_argument,
+    single_key,
+    spread,
+)
+from corejax_random.distributions.drawing import bits, draw, size_of, two_keys
+from corejax_random.distributions.normal import standard_normal
+from corejax_random.distributions.uniform import between, between_0_and_1
+
+
+def _plain(name: str, body: Any, key: Any, shape: Any, dtype: Any, out_sharding: Any, **static: Any) -> Any:
+    """A draw from a distribution without parameters.
+
+    Raises:
+        TypeError: it is no key.
+        ValueError: the dtype is not floating-point, or the shape is none.
+    """
+    key = single_key(name, key)
+    dtype = float_dtype(name, dtype)
+    shape = shape_argument(name, shape)
+    no_sharding(name, out_sharding)
+    return draw(body, size_of(shape), key, shape=shape, dtype=dtype, **static)
+
+
+def _with(name: str, body: Any, key: Any, shape: Any, dtype: Any, out_sharding: Any, bounds: Any, **given: Any) -> Any:
+    """A draw from a distribution of parameters, which broadcast.
+
+    Raises:
+        TypeError: it is no key, or a parameter is no number.
+        TypePromotionError: a parameter is of a wider dtype.
+        ValueError: the dtype or the shape does not fit, or a parameter is out of bounds.
+    """
+    key = single_key(name, key)
+    dtype = float_dtype(name, dtype)
+    found = {argument: parameter(name, argument, x, dtype, least=bounds) for argument, x in given.items()}
+    shape = common_shape(name, shape, **found)
+    no_sharding(name, out_sharding)
+    return draw(body, size_of(shape), key, *found.values(), shape=shape, dtype=dtype)
+
+
+# -- without parameters --------------------------------------------------------------------------------------------
+
+
+@api_boundary
+def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Cauchy numbers, with density `1 / (pi (1 + x**2))`.
+
+    Args:
+        key: a key.
+        shape: of the result.
+        dtype: a floating-point dtype.
+        out_sharding: None; there are no shardings.
+
+    Raises:
+        TypeError: it is no key.
+        ValueError: the dtype is not floating-point, or the shape is none.
+    """
+    return _plain("cauchy", _cauchy, key, shape, dtype, out_sharding)
+
+
+def _cauchy(key: Any, *, shape: Any, dtype: Any) -> Any:
+    u = between(key, dtypes.finfo(dtype).eps, 1.0, shape=shape, dtype=dtype)
+    return lax.tan(u.dtype.type(math.pi) * (u - u.dtype.type(0.5)))
+
+
+@api_boundary
+def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Exponential numbers, with density `exp(-x)` for positive x.
+
+    Args:
+        key: a key.
+        shape: of the result.
+        dtype: a floating-point dtype.
+        out_sharding: None; there are no shardings.
+
+    Raises:
+        TypeError: it is no key.
+        ValueError: the dtype is not floating-point, or the shape is none.
+    """
+    return _plain("exponential", standard_exponential, key, shape, dtype, out_sharding)
+
+
+def standard_exponential(key: Any, *, shape: Any, dtype: Any) -> Any:
+    """`-log(1 - u)`, finite for each u in [0, 1)."""
+    return lax.neg(lax.log1p(lax.neg(between_0_and_1(key, shape=shape, dtype=dtype))))
+
+
+@api_boundary
+def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Laplace numbers, with density `exp(-abs(x)) / 2`.
+
+    Args:
+        key: a key.
+        shape: of the result.
+        dtype: a floating-point dtype.
+        out_sharding: None; there are no shardings.
+
+    Raises:
+        TypeError: it is no key.
+        ValueError: the dtype is not floating-point, or the shape is none.
+    """
+    return _plain("laplace", _laplace, key, shape, dtype, out_sharding)
+
+
+def _laplace(key: Any, *, shape: Any, dtype: Any) -> Any:
+    least = -1.0 + float(dtypes.finfo(dtype).epsneg)
+    u = between(key, least, 1.0, shape=shape, dtype=dtype)
+    return lax.sign(u) * lax.log1p(lax.neg(lax.abs(u)))
+
+
+@api_boundary
+def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Logistic numbers, with density `exp(-x) / (1 + exp(-x))**2`.
+
+    Args:
+        key: a key.
+        shape: of the result.
+        dtype: a floating-point dtype.
+        out_sharding: None; there are no shardings.
+
+    Raises:
+        TypeError: it is no key.
+        ValueError: the dtype is not floating-point, or the shape is none.
+    """
+    return _plain("logistic", _logistic, key, shape, dtype, out_sharding)
+
+
+def _logistic(key: Any, *, shape: Any, dtype: Any) -> Any:
+    u = between(key, dtypes.finfo(dtype).tiny, 1.0, shape=shape, dtype=dtype)
+    return lax.log(u) - lax.log1p(lax.neg(u))
+
+
+@api_boundary
+def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None, *, out_sharding: Any = None) -> Any:
+    """Gumbel numbers, with density `exp(-x - exp(-x))`.
+
+    Args:
+        key: a key.
+        shape: of the result.
+        dtype: a floating-point dtype.
+        mode: "low", or "high" for twice as many bits, whose greatest numbers are about 32 in float32, and not 16; by
+            default as the setting `use_high_dynamic_range_gumbel` says. "highest" draws float32 of 64 bits.
+        out_sharding: None; there are no shardings.
+
+    Raises:
+        TypeError: it is no key.
+        ValueError: the dtype is not floating-point, the shape none, or the mode another word.
+    """
+    return _plain("gumbel", standard_gumbel, key, shape, dtype, out_sharding, mode=gumbel_mode("gumbel", mode))
+
+
+def gumbel_mode(name: str, mode: str | None) -> str:
+    """How many bits a Gumbel number takes.
+
+    Raises:
+        ValueError: it is another word.
+    """
+    if mode is None:
+        return "high" if config.use_high_dynamic_range_gumbel else "low"
+    return one_of(name, "mode", mode, ("low", "high", "highest"))
+
+
+def standard_gumbel(key: Any, *, shape: Any, dtype: Any, mode: str) -> Any:
+    """`-log(-log(u))`."""
+    info = dtypes.finfo(dtype)
+    if mode == "highest" and dtype == np.float32:
+        return _gumbel_of_64_bits(key, shape)
+    if mode == "low":
+        return -lax.log(-lax.log(between(key, info.tiny, 1.0, shape=shape, dtype=dtype)))
+    coarse, fine = between_0_and_1(key, shape=(2, *shape), dtype=dtype)
+    x = jnp.where(coarse >= 0.5, coarse, coarse + 2.0**-info.nmant * fine + dtype.type(info.tiny))
+    return -lax.log(-lax.log1p(-x))
+
+
+def _gumbel_of_64_bits(key: Any, shape: Any) -> Any:
+    """Of a number u of 64 bits the logarithm of its smaller side, u or 1 - u, is taken."""
+    high, low = words = bits(key, 32, (2, *shape))
+    # 1 - u in fixed point: the complement, plus one in the last place, which may carry.
+    other = lax.bitwise_not(words) + jnp.stack([low == 0, jnp.ones(low.shape, bool)]).astype(np.uint32)
+    small = high < np.uint32(1 << 31)
+    x = _float_of_64_bits(*jnp.where(small, words, other))
+    return jnp.where(small, -lax.log(-lax.log1p(-x)), -lax.log(-lax.log(x)))
+
+
+def _float_of_64_bits(high: Any, low: Any) -> Any:
+    """float32 in [0, 1) of a number of 64 bits in fixed point, rounded down."""
+    u32 = np.uint32
+    zeros, more = lax.clz(high), lax.clz(low)
+    none = zeros == 32
+    rest = jnp.where(none, lax.shift_left(low, more), lax.shift_right_logical(low, u32(32) - zeros))
+    mantissa = (lax.shift_right_logical(lax.shift_left(high, zeros) | rest, u32(8))) & u32(2**23 - 1)
+    exponent = lax.shift_left(u32(126) - jnp.where(none, u32(32) + more, zeros), u32(23))
+    exponent = exponent & u32(2**30 - 2**22)
+    return lax.bitcast_convert_type(exponent | mantissa, np.dtype(np.float32))
+
+
+# -- with parameters -----------------------------------------------------------------------------------------------
+
+
+@api_boundary
+def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Pareto numbers, with density `b / x**(b + 1)` for x above 1.
+
+    Args:
+        key: a key.
+        b: not negative.
+        shape: of the result, to which `b` broadcasts; by default its own.
+        dtype: a floating-point dtype.
+        out_sharding: None; there are no shardings.
+
+    Raises:
+        TypeError: it is no key, or `b` is no number.
+        TypePromotionError: `b` is of a wider dtype.
+        ValueError: the dtype or the shape does not fit, or `b` is negative.
+    """
+    return _with("pareto", _pareto, key, shape, dtype, out_sharding, 0, b=b)
+
+
+def _pareto(key: Any, b: Any, *, shape: Any, dtype: Any) -> Any:
+    return lax.exp(standard_exponential(key, shape=shape, dtype=dtype) / b)
+
+
+@api_boundary
+def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Rayleigh numbers, with density `x exp(-x**2 / (2 scale**2)) / scale**2` for positive x.
+
+    Args:
+        key: a key.
+        scale: not negative.
+        shape: of the result, to which `scale` broadcasts; by default its own.
+        dtype: a floating-point dtype.
+        out_sharding: None; there are no shardings.
+
+    Raises:
+        TypeError: it is no key, or `scale` is no number.
+        TypePromotionError: `scale` is of a wider dtype.
+        ValueError: the dtype or the shape does not fit, or `scale` is negative.
+    """
+    return _with("rayleigh", _rayleigh, key, shape, dtype, out_sharding, 0, scale=scale)
+
+
+def _rayleigh(key: Any, scale: Any, *, shape: Any, dtype: Any) -> Any:
+    u = between_0_and_1(key, shape=shape, dtype=dtype)
+    return scale * lax.sqrt(lax.log(u) * dtype.type(-2))
+
+
+@api_boundary
+def triangular(
+    key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
+    """Triangular numbers: between `left` and `right`, the most at `mode`.
+
+    Args:
+        key: a key.
+        left, mode, right: in this order.
+        shape: of the result, to which the parameters broadcast; by default what they broadcast to.
+        dtype: a floating-point dtype.
+        out_sharding: None; there are no shardings.
+
+    Raises:
+        TypeError: it is no key, or a parameter is no number.
+        TypePromotionError: a parameter is of a wider dtype.
+        ValueError: the dtype or the shape does not fit.
+    """
+    return _with("triangular", _triangular, key, shape, dtype, out_sharding, None, left=left, mode=mode, right=right)
+
+
+def _triangular(key: Any, left: Any, mode: Any, right: Any, *, shape: Any, dtype: Any) -> Any:
+    u = between_0_and_1(key, shape=shape, dtype=dtype)
+    width = right - left
+    rising = left + lax.sqrt(u * width * (mode - left))
+    falling = right - lax.sqrt((1 - u) * width * (right - mode))
+    return jnp.where(u < (mode - left) / width, rising, falling)
+
+
+@api_boundary
+def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Wald (inverse Gaussian) numbers of scale 1.
+
+    Args:
+        key: a key.
+        mean: not negative.
+        shape: of the result, to which `mean` broadcasts; by default its own.
+        dtype: a floating-point dtype.
+        out_sharding: None; there are no shardings.
+
+    Raises:
+        TypeError: it is no key, or `mean` is no number.
+        TypePromotionError: `mean` is of a wider dtype.
+        ValueError: the dtype or the shape does not fit, or `mean` is negative.
+    """
+    return _with("wald", _wald, key, shape, dtype, out_sharding, 0, mean=mean)
+
+
+def _wald(key: Any, mean: Any, *, shape: Any, dtype: Any) -> Any:
+    """Michael, Schucany and Haas 1976: one of the two roots of a quadratic equation."""
+    first, second = two_keys(key)
+    mean = spread(mean, shape)
+    y = lax.square(standard_normal(first, shape=shape, dtype=dtype))
+    z = between_0_and_1(second, shape=shape, dtype=dtype)
+    squared = lax.square(mean)
+    root = lax.sqrt(4 * mean * y + squared * lax.square(y))
+    x = mean + squared * y / 2 - mean / 2 * root
+    return jnp.where(z <= mean / (mean + x), x, squared / x)
+
+
+@api_boundary
+def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """Weibull numbers, with density proportional to `x**(c - 1) exp(-(x / scale)**c)` for positive x.
+
+    Args:
+        key: a key.
+        scale: not negative.
+        concentration: c, not negative.
+        shape: of the result, with which the parameters broadcast.
+        dtype: a floating-point dtype.
+
+    Raises:
+        TypeError: it is no key, or a parameter is no number.
+        ValueError: the dtype or the shape does not fit, or a parameter is negative.
+    """
+    name = "weibull_min"
+    key = single_key(name, key)
+    dtype = float_dtype(name, dtype)
+    scale = parameter(name, "scale", scale)
+    concentration = parameter(name, "concentration", concentration)
+    shape = shape_argument(name, shape)
+    joint_shape(name, None, {"shape": shape, "scale": np.shape(scale), "concentration": np.shape(concentration)})
+    return draw(_weibull_min, size_of(shape), key, scale, concentration, shape=shape, dtype=dtype)
+
+
+def _weibull_min(key: Any, scale: Any, concentration: Any, *, shape: Any, dtype: Any) -> Any:
+    one = 1.0 / as_array(concentration)
+    return jnp.power(standard_exponential(key, shape=shape, dtype=dtype), one) * scale

@@ -1,0 +1,276 @@
+"""Draws from what is given: permutation choice categorical; and random orthogonal matrices."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import corejax.numpy as jnp
+from corejax.extend import api_boundary, dtypes
+from corejax_lax_basic import lax
+from corejax_random.distributions import on_host
+from corejax_random.distributions.arguments import (
+    array_or_number,
+    float_dtype,
+    joint_shape,
+    known_flag,
+    known_integer,
+    no_sharding,
+    number,
+    shape_argument,
+    single_key,
+    spread,
+)
+from corejax_random.distributions.drawing import bits, draw, evaluating, keys, size_of
+from corejax_random.distributions.normal import standard_normal
+from corejax_random.distributions.quantiles import gumbel_mode, standard_gumbel
+from corejax_random.distributions.uniform import between_0_and_1, integers_between
+from corejax_random.keys.arguments import is_key
+
+
+def _axis(name: str, axis: Any, ndim: int) -> int:
+    found = known_integer(name, "axis", axis)
+    if not -ndim <= found < ndim:
+        raise ValueError(f"{name}: axis {axis} is out of bounds for an array of {ndim} axes")
+    return found % ndim
+
+
+def _count(name: str, argument: str, value: Any) -> int:
+    """An integer in place of an array."""
+    return known_integer(name, argument, value, "an array, or an integer that is known now")
+
+
+@api_boundary
+def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None) -> Any:
+    """An array with its elements along an axis in random order; of an integer, `arange(x)`.
+
+    Args:
+        key: a key.
+        x: an array, or an integer.
+        axis: along which is shuffled.
+        independent: whether each vector along the axis has an order of its own.
+        out_sharding: None; there are no shardings.
+
+    Raises:
+        TypeError: it is no key, or `x` neither an array nor an integer.
+        ValueError: there is no such axis.
+    """
+    key = single_key("permutation", key)
+    x = array_or_number("permutation", "x", x)
+    no_sharding("permutation", out_sharding)
+    independent = known_flag("permutation", "independent", independent)
+    if not np.ndim(x):
+        _axis("permutation", axis, 1)
+        count = _count("permutation", "x", x)
+        return draw(_shuffled_range, count, key, size=max(count, 0))
+    axis = _axis("permutation", axis, x.ndim)
+    if independent and is_key(x):
+        raise TypeError(f"permutation: x is of numbers where independent is true, got {x.aval.str_short()}")
+    return draw(_permuted, x.size, key, x, axis=axis, independent=independent)
+
+
+def _shuffled_range(key: Any, *, size: int) -> Any:
+    return _shuffle(key, jnp.arange(size), 0)
+
+
+def _permuted(key: Any, x: Any, *, axis: int, independent: bool) -> Any:
+    if independent or (x.ndim == 1 and not is_key(x)):  # sorting moves numbers alone
+        return _shuffle(key, x, axis)
+    return jnp.take(x, _shuffle(key, jnp.arange(x.shape[axis]), 0), axis, unique_indices=True)
+
+
+def _shuffle(key: Any, x: Any, axis: int) -> Any:
+    """Sorted by random words, as often as makes it unlikely that two elements had equal words each time."""
+    rounds = int(np.ceil(3 * np.log(max(1, x.size)) / np.log(2**32 - 1)))
+    if evaluating(x) and on_host.on_host(key, x.shape):
+        return on_host.shuffled(key, x, axis, rounds)
+    for _ in range(rounds):
+        both = keys(key)
+        key = both[0]
+        x = lax.sort_key_val(bits(both[1], 32, x.shape), x, axis)[1]
+    return x
+
+
+@api_boundary
+def choice(
+    key: Any,
+    a: Any,
+    shape: Any = (),
+    replace: bool = True,
+    p: Any = None,
+    axis: int = 0,
+    mode: str | None = None,
+) -> Any:
+    """Elements of an array, drawn at random.
+
+    Args:
+        key: a key.
+        a: an array, or an integer for `arange(a)`.
+        shape: of the draws.
+        replace: whether an element may be drawn more than once.
+        p: a probability for each element; equal ones by default. They need not add up to 1.
+        axis: along which elements are taken.
+        mode: of the Gumbel numbers that draw without replacement by probabilities: "low" or "high" (`gumbel`).
+
+    Returns:
+        The shape of `a` with that of the draws in place of the axis.
+
+    Raises:
+        TypeError: it is no key, or an argument no array.
+        ValueError: more are to be drawn than there are, or the shapes do not fit.
+    """
+    key = single_key("choice", key)
+    if not isinstance(shape, tuple | list):
+        raise TypeError(f"choice: shape is a sequence of sizes, got {shape!r}")
+    shape = shape_argument("choice", shape)
+    replace = known_flag("choice", "replace", replace)
+    array = array_or_number("choice", "a", a)
+    axis = _axis("choice", axis, array.ndim) if array.ndim else 0
+    count = array.shape[axis] if array.ndim else _count("choice", "a", a)
+    draws = math.prod(shape)
+    if draws == 0:
+        return jnp.zeros(array.shape[:axis] + shape + array.shape[axis + 1 :], array.dtype)
+    if count <= 0:
+        raise ValueError(f"choice: there is nothing to draw from, a is {a!r}")
+    if not replace and draws > count:
+        raise ValueError(f"choice: shape {shape} is of {draws} draws without replacement, and a has {count} elements")
+    mode = gumbel_mode("choice", mode)
+    if p is None and not replace:
+        whole = array if array.ndim else jnp.arange(count)
+        result = draw(_permuted, whole.size, key, whole, axis=axis, independent=False)
+        result = result[(slice(None),) * axis + (slice(draws),)]
+    else:
+        places = _places(key, count, shape, replace, p, mode)
+        result = jnp.take(array, places, axis) if array.ndim else places
+    return result.reshape(array.shape[:axis] + shape + array.shape[axis + 1 :])
+
+
+def _places(key: Any, count: int, shape: Any, replace: bool, p: Any, mode: str) -> Any:
+    if p is None:
+        return integers_between(key, 0, count, shape, dtypes.default_int_dtype())
+    (p,) = lax.promote_dtypes(number("choice", "p", p), inexact=True)
+    if p.shape != (count,):
+        raise ValueError(f"choice: p is a vector of {count} probabilities, one for each element, got shape {p.shape}")
+    if replace:
+        return draw(_by_sums, size_of(shape), key, p, shape=shape)
+    return draw(_by_gumbels, count, key, p, draws=math.prod(shape), mode=mode)
+
+
+def _by_sums(key: Any, p: Any, *, shape: Any) -> Any:
+    sums = jnp.cumsum(p)
+    r = sums[-1] * (1 - between_0_and_1(key, shape=shape, dtype=sums.dtype))
+    return lax.convert_element_type(jnp.searchsorted(sums, r), dtypes.default_int_dtype())
+
+
+def _by_gumbels(key: Any, p: Any, *, draws: int, mode: str) -> Any:
+    scores = standard_gumbel(key, shape=p.shape, dtype=p.dtype, mode=mode) + lax.log(p)
+    return lax.convert_element_type(lax.top_k(scores, draws)[1], dtypes.default_int_dtype())
+
+
+@api_boundary
+def categorical(
+    key: Any,
+    logits: Any,
+    axis: int = -1,
+    shape: Any = None,
+    replace: bool = True,
+    mode: str | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Indices of categories, drawn by their unnormalised log probabilities.
+
+    Args:
+        key: a key.
+        logits: log probabilities, along one axis.
+        axis: the axis.
+        shape: of the result, to which the shape of `logits` without the axis broadcasts; by default that.
+        replace: whether a category may be drawn more than once for one set of probabilities. If not, the leading axes
+            of `shape`, those before the shape of `logits`, count the draws.
+        mode: of the Gumbel numbers: "low" or "high" (`gumbel`).
+        out_sharding: None; there are no shardings.
+
+    Raises:
+        TypeError: it is no key, or `logits` is no array.
+        ValueError: the axis is none, the shape does not fit, or more categories are to be drawn than there are.
+    """
+    name = "categorical"
+    key = single_key(name, key)
+    (logits,) = lax.promote_dtypes(number(name, "logits", logits))
+    if not dtypes.is_float(logits.dtype):
+        raise ValueError(f"{name}: logits are floating-point, got {logits.aval.str_short()}")
+    axis = _axis(name, axis, logits.ndim)
+    batch = logits.shape[:axis] + logits.shape[axis + 1 :]
+    shape = joint_shape(name, shape, {"logits without the axis": batch})
+    no_sharding(name, out_sharding)
+    mode, replace = gumbel_mode(name, mode), known_flag(name, "replace", replace)
+    before = shape[: len(shape) - len(batch)]
+    if replace:
+        return draw(_categories, size_of(shape) * logits.shape[axis], key, logits, axis=axis, shape=shape, mode=mode)
+    if math.prod(before) > logits.shape[axis]:
+        raise ValueError(
+            f"{name}: {math.prod(before)} draws without replacement, and there are {logits.shape[axis]} categories"
+        )
+    return draw(_different_categories, logits.size, key, logits, axis=axis, before=before, mode=mode)
+
+
+def _categories(key: Any, logits: Any, *, axis: int, shape: Any, mode: str) -> Any:
+    """The greatest of log probabilities and Gumbel numbers."""
+    before, batch = shape[: len(shape) - logits.ndim + 1], shape[len(shape) - logits.ndim + 1 :]
+    full = (*before, *batch[:axis], logits.shape[axis], *batch[axis:])
+    scores = standard_gumbel(key, shape=full, dtype=logits.dtype, mode=mode) + spread(logits, full)
+    axis -= logits.ndim
+    if evaluating(scores):
+        return jnp.argmax(scores, axis=axis)
+    # Of scores that are used once XLA would draw inside its loop over the categories, which is slow.
+    greatest = (scores == jnp.max(scores, axis=axis, keepdims=True)) | (scores != scores)
+    return jnp.argmax(greatest, axis=axis)
+
+
+def _different_categories(key: Any, logits: Any, *, axis: int, before: Any, mode: str) -> Any:
+    """The greatest few (Kool, van Hoof and Welling 2019)."""
+    scores = logits + standard_gumbel(key, shape=logits.shape, dtype=logits.dtype, mode=mode)
+    found = lax.top_k(jnp.moveaxis(scores, axis, -1), math.prod(before))[1]
+    return jnp.moveaxis(found, -1, 0).reshape(before + found.shape[:-1])
+
+
+@api_boundary
+def orthogonal(
+    key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *, out_sharding: Any = None
+) -> Any:
+    """Orthogonal matrices, unitary ones of complex dtypes, distributed uniformly (Mezzadri 2007).
+
+    Args:
+        key: a key.
+        n: how many rows.
+        shape: of the batch.
+        dtype: a floating-point or complex dtype.
+        m: how many columns; by default as many as rows. Of other numbers the rows are orthonormal, or the columns,
+            whichever are fewer.
+        out_sharding: None; there are no shardings.
+
+    Returns:
+        Of shape (*shape, n, m).
+
+    Raises:
+        TypeError: it is no key, or a size no integer.
+        ValueError: the dtype or the shape does not fit.
+    """
+    key = single_key("orthogonal", key)
+    dtype = float_dtype("orthogonal", dtype, or_complex=True)
+    shape = shape_argument("orthogonal", shape)
+    sizes = (known_integer("orthogonal", "n", n), known_integer("orthogonal", "m", n if m is None else m))
+    shape_argument("orthogonal", sizes, "n, m")
+    no_sharding("orthogonal", out_sharding)
+    return draw(_orthogonal, size_of(shape + sizes), key, shape=shape, sizes=sizes, dtype=dtype)
+
+
+def _orthogonal(key: Any, *, shape: Any, sizes: tuple[int, int], dtype: Any) -> Any:
+    from corejax.numpy import linalg  # another plugin, which need not be installed
+
+    n, m = sizes
+    q, r = linalg.qr(standard_normal(key, shape=(*shape, max(n, m), min(n, m)), dtype=dtype))
+    found = q * jnp.expand_dims(jnp.sign(jnp.diagonal(r, axis1=-2, axis2=-1)), -2)
+    return jnp.swapaxes(found, -1, -2) if n < m else found

@@ -1,0 +1,272 @@
+"""Numbers whose bits are those of the generator: bits uniform randint bernoulli rademacher."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+import corejax.numpy as jnp
+from corejax.extend import api_boundary, as_array, clears_cache, dtypes
+from corejax_lax_basic import lax
+from corejax_random.distributions import on_host
+from corejax_random.distributions.arguments import (
+    common_shape,
+    converted,
+    dtype_argument,
+    float_dtype,
+    integer_dtype,
+    no_sharding,
+    number,
+    one_of,
+    shape_argument,
+    single_key,
+    spread,
+)
+from corejax_random.distributions.drawing import bits as draw_bits
+from corejax_random.distributions.drawing import draw, size_of, two_keys
+from corejax_random.distributions.random_between import random_between_p
+from corejax_random.generators.table import UINTS
+
+
+@api_boundary
+def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Uniform bits, as unsigned integers.
+
+    Args:
+        key: a key.
+        shape: of the result.
+        dtype: an unsigned dtype; uint32 by default, uint64 where 64 bits are.
+        out_sharding: None; there are no shardings.
+
+    Raises:
+        TypeError: it is no key.
+        ValueError: the dtype is not unsigned, or the shape is none.
+    """
+    key = single_key("bits", key)
+    found = dtype_argument("bits", dtype, dtypes.default_uint_dtype)
+    if not dtypes.is_unsigned(found) or found not in UINTS.values():
+        raise ValueError(f"bits: dtype is uint8, uint16, uint32 or uint64, got {dtypes.short_name(found)}")
+    shape = shape_argument("bits", shape)
+    no_sharding("bits", out_sharding)
+    return draw(draw_bits, size_of(shape), key, bit_width=8 * found.itemsize, shape=shape)
+
+
+@api_boundary
+def uniform(
+    key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *, out_sharding: Any = None
+) -> Any:
+    """Uniform numbers in [minval, maxval).
+
+    Args:
+        key: a key.
+        shape: of the result, to which the bounds broadcast.
+        dtype: a floating-point dtype.
+        minval, maxval: the bounds.
+        out_sharding: None; there are no shardings.
+
+    Raises:
+        TypeError: it is no key, or a bound is no number.
+        ValueError: the dtype is not floating-point, or the shape is none.
+    """
+    key = single_key("uniform", key)
+    dtype = float_dtype("uniform", dtype)
+    if type(minval) is float and type(maxval) is float and minval == 0.0 and maxval == 1.0:
+        shape = shape_argument("uniform", shape)
+        no_sharding("uniform", out_sharding)
+        return draw(between_0_and_1, size_of(shape), key, shape=shape, dtype=dtype)
+    minval, maxval = number("uniform", "minval", minval), number("uniform", "maxval", maxval)
+    shape = common_shape("uniform", shape_argument("uniform", shape), minval=minval, maxval=maxval)
+    no_sharding("uniform", out_sharding)
+    bounds = converted(minval, dtype), converted(maxval, dtype)
+    return draw(between, size_of(shape), key, *bounds, shape=shape, dtype=dtype)
+
+
+def between_0_and_1(key: Any, *, shape: Any, dtype: Any) -> Any:
+    """Random bits as the mantissa of a number in [1, 2), less 1."""
+    if on_host.on_host(key, shape):
+        return on_host.unit(key, shape, dtype)
+    info = dtypes.finfo(dtype)
+    wide = UINTS[info.bits]
+    width = 8 if info.nmant < 8 else info.bits
+    mantissa = draw_bits(key, width, shape)
+    one = np.ones((), dtype)
+    mantissa = lax.convert_element_type(mantissa, wide)
+    mantissa = lax.shift_right_logical(mantissa, wide.type(width - info.nmant))
+    mantissa = lax.bitwise_or(mantissa, one.view(wide)[()])
+    return lax.sub(lax.bitcast_convert_type(mantissa, dtype), as_array(one))
+
+
+def between(key: Any, minval: Any, maxval: Any, *, shape: Any, dtype: Any) -> Any:
+    """Numbers in [minval, maxval), which broadcast to the shape."""
+    if isinstance(minval, _NUMBERS) and isinstance(maxval, _NUMBERS) and on_host.on_host(key, shape):
+        return on_host.between(key, minval, maxval, shape, dtype)
+    low, high = converted(minval, dtype), converted(maxval, dtype)
+    return random_between_p.bind(between_0_and_1(key, shape=shape, dtype=dtype), low, high)
+
+
+_NUMBERS = (int, float, np.generic)
+
+
+@api_boundary
+def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Uniform integers in [minval, maxval); minval where there are none between.
+
+    Twice as many bits are drawn as the dtype has (of 8 and 16 bits, 64), so that the remainder hardly favours any
+    number.
+
+    Args:
+        key: a key.
+        shape: of the result, to which the bounds broadcast.
+        minval, maxval: the bounds, integers; what is beyond the dtype counts as its end.
+        dtype: a dtype of integers.
+        out_sharding: None; there are no shardings.
+
+    Raises:
+        TypeError: it is no key, a bound no number, or the dtype none of integers.
+        ValueError: the bounds do not broadcast to the shape.
+    """
+    key = single_key("randint", key)
+    dtype = integer_dtype("randint", dtype, TypeError)
+    if type(minval) is int and type(maxval) is int:
+        no_sharding("randint", out_sharding)
+        return integers_between(key, minval, maxval, shape_argument("randint", shape), dtype)
+    low, high = _bound("minval", minval), _bound("maxval", maxval)
+    shape = common_shape("randint", shape_argument("randint", shape), minval=low, maxval=high)
+    no_sharding("randint", out_sharding)
+    return draw(integers, size_of(shape), key, low, high, shape=shape, dtype=dtype)
+
+
+def integers_between(key: Any, minval: int, maxval: int, shape: Any, dtype: Any) -> Any:
+    """Integers in [minval, maxval), of bounds that are known."""
+    if on_host.on_host(key, shape):
+        return on_host.integers(key, int(_of_64_bits(minval)), int(_of_64_bits(maxval)), shape, dtype)
+    low, high = _known_bound(minval), _known_bound(maxval)
+    return draw(integers, size_of(shape), key, low, high, shape=shape, dtype=dtype)
+
+
+@functools.lru_cache(maxsize=64)
+def _known_bound(value: int) -> Any:
+    """A scalar, which is kept with the buffer that programs make of it."""
+    return as_array(_of_64_bits(value))
+
+
+clears_cache(_known_bound.cache_clear)
+
+
+def _bound(argument: str, value: Any) -> Any:
+    if type(value) is int:
+        return as_array(_of_64_bits(value))
+    found = as_array(number("randint", argument, value))
+    if not dtypes.is_integer(found.dtype):
+        found = lax.convert_element_type(found, dtypes.default_int_dtype())
+    return found
+
+
+def _of_64_bits(value: int) -> Any:
+    """A Python integer in the narrowest of int32, int64 and uint64 that holds it, or the nearest one that does."""
+    if -(2**31) <= value < 2**31:
+        return np.int32(value)
+    return np.int64(max(value, -(2**63))) if value < 2**63 else np.uint64(min(value, 2**64 - 1))
+
+
+def _clipped(x: Any, dtype: Any) -> Any:
+    """Integers in another dtype, those beyond it as its ends."""
+    wanted, given = dtypes.iinfo(dtype), dtypes.iinfo(x.dtype)
+    least, most = max(int(wanted.min), int(given.min)), min(int(wanted.max), int(given.max))
+    return lax.convert_element_type(jnp.clip(x, x.dtype.type(least), x.dtype.type(most)), dtype)
+
+
+def integers(key: Any, minval: Any, maxval: Any, *, shape: Any, dtype: Any) -> Any:
+    """Integers in [minval, maxval); of narrow dtypes by way of int32."""
+    info = dtypes.iinfo(dtype)
+    if info.bits < 32:
+        int32 = np.dtype(np.int32)
+        low = jnp.clip(_clipped(minval, int32), int(info.min), int(info.max))
+        high = jnp.clip(_clipped(maxval, int32), int(info.min), int(info.max) + 1)
+        return lax.convert_element_type(_randint_of(key, low, high, shape, int32), dtype)
+    return _randint_of(key, minval, maxval, shape, dtype)
+
+
+def _randint_of(key: Any, minval: Any, maxval: Any, shape: Any, dtype: Any) -> Any:
+    """Two words for each number: `(high * 2**nbits + low) % span`, in arithmetic of the width of the dtype."""
+    most = _clipped(jnp.asarray(dtypes.iinfo(dtype).max, dtype), maxval.dtype)
+    beyond = maxval > most  # then the span has one number more
+    low, high = _clipped(minval, dtype), _clipped(maxval, dtype)
+    nbits = dtypes.iinfo(dtype).bits
+    unsigned = UINTS[nbits]
+    first, second = two_keys(key)
+    upper, lower = draw_bits(first, nbits, shape), draw_bits(second, nbits, shape)
+    one = unsigned.type(1)
+    span = lax.convert_element_type(high - low, unsigned)
+    span = jnp.where(high <= low, one, span)
+    span = jnp.where(beyond & (high > low), span + one, span)  # 0 where it is all numbers: x % 0 is x
+    factor = _rem(jnp.asarray(2 ** (nbits // 2), unsigned), span)
+    factor = _rem(factor * factor, span)
+    offset = _rem(_rem(upper, span) * factor + _rem(lower, span), span)
+    return lax.convert_element_type(spread(low, shape), dtype) + lax.convert_element_type(offset, dtype)
+
+
+def _rem(x: Any, y: Any) -> Any:
+    shape = lax.broadcast_shapes(x.shape, y.shape)
+    return lax.rem(spread(x, shape), spread(y, shape))
+
+
+@api_boundary
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None) -> Any:
+    """Booleans that are true with probability `p`.
+
+    Args:
+        key: a key.
+        p: the probability, floating-point; 1 or more is always true, 0 or less, and NaN, always false.
+        shape: of the result, to which `p` broadcasts; by default its own.
+        mode: "high" for twice as many bits: in float32, probabilities below 1e-7 are right too.
+        out_sharding: None; there are no shardings.
+
+    Raises:
+        TypeError: it is no key, or `p` not floating-point.
+        ValueError: `mode` is another word, or `p` does not broadcast to the shape.
+    """
+    one_of("bernoulli", "mode", mode, ("high", "low"))
+    key = single_key("bernoulli", key)
+    p = as_array(number("bernoulli", "p", p))
+    if not dtypes.is_float(p.dtype):
+        raise TypeError(f"bernoulli: p is floating-point, got {p.aval.str_short()}")
+    shape = common_shape("bernoulli", shape, p=p)
+    no_sharding("bernoulli", out_sharding)
+    return draw(_bernoulli, size_of(shape), key, p, shape=shape, mode=mode)
+
+
+def _bernoulli(key: Any, p: Any, *, shape: Any, mode: str) -> Any:
+    dtype = p.dtype
+    if mode == "low":
+        return between_0_and_1(key, shape=shape, dtype=dtype) < p
+    coarse, fine = between_0_and_1(key, shape=(2, *shape), dtype=dtype)
+    return fine * 2.0 ** -dtypes.finfo(dtype).nmant < p - coarse
+
+
+@api_boundary
+def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """-1 or 1, each with probability one half.
+
+    Args:
+        key: a key.
+        shape: of the result.
+        dtype: of the result; the default one of integers for None.
+        out_sharding: None; there are no shardings.
+
+    Raises:
+        TypeError: it is no key.
+    """
+    key = single_key("rademacher", key)
+    dtype = dtype_argument("rademacher", dtype, dtypes.default_int_dtype)
+    shape = shape_argument("rademacher", shape)
+    no_sharding("rademacher", out_sharding)
+    return draw(signs, size_of(shape), key, shape=shape, dtype=dtype)
+
+
+def signs(key: Any, *, shape: Any, dtype: Any) -> Any:
+    """-1 or 1."""
+    up = between_0_and_1(key, shape=shape, dtype=dtypes.default_float_dtype()) < 0.5
+    return lax.convert_element_type(2 * lax.convert_element_type(up, dtype) - 1, dtype)

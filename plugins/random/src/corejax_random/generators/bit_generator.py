@@ -1,0 +1,135 @@
+"""`lax.rng_bit_generator` and `lax.rng_uniform`: the compiler's own generators.
+
+rng_bit_generator : u32[4] -> (u32[4], uint[*shape])      u64[2] for a key as well
+rng_uniform       : (x[], x[]) -> x[*shape]
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import (
+    Primitive,
+    ShapedArray,
+    abstract_eval_rules,
+    as_dim,
+    defjvp,
+    dtypes,
+    move_batch_axis,
+    nondifferentiable,
+    register_param_type,
+    vmap_rules,
+)
+from corejax_lax_basic import lax
+
+UINT32, UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
+_STATES = {(UINT32, (4,)), (UINT64, (2,))}
+
+
+_UNIFORM = ("float16", "bfloat16", "float32", "float64", "int32", "int64", "uint32", "uint64")
+
+
+@register_param_type
+class RandomAlgorithm(enum.IntEnum):
+    """What makes the bits: the platform's own choice, Threefry-2x32 or Philox-4x32."""
+
+    RNG_DEFAULT = 0
+    RNG_THREE_FRY = 1
+    RNG_PHILOX = 2
+
+    def __str__(self) -> str:
+        return self.name
+
+
+rng_bit_generator_p = Primitive(
+    "rng_bit_generator",
+    multiple_results=True,
+    doc="Bits of the compiler's generator, and its next state: u32[4] -> u32[4], uint[*shape].",
+)
+rng_uniform_p = Primitive(
+    "rng_uniform",
+    effects=("rng_state",),
+    doc="Numbers between two scalars from the compiler's generator, which keeps a state: others at each call.",
+)
+
+
+def rng_bit_generator(
+    key: Any,
+    shape: Any,
+    dtype: Any = np.uint32,
+    algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT,
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Bits of the compiler's generator; which they are depends on the platform.
+
+    Args:
+        key: the state, `u32[4]` or `u64[2]`.
+        shape: of the result.
+        dtype: of the result, an integer dtype.
+        algorithm: what makes the bits.
+        out_sharding: None; there are no shardings.
+
+    Returns:
+        The next state, and the bits.
+
+    Raises:
+        TypeError: the key is no state, or the dtype is not an integer one.
+        NotImplementedError: `out_sharding` is given.
+    """
+    if out_sharding is not None:
+        raise NotImplementedError(f"rng_bit_generator: out_sharding has to be None, got {out_sharding!r}")
+    shape = tuple(as_dim(n) for n in shape)
+    return rng_bit_generator_p.bind(
+        key, shape=shape, dtype=dtypes.canonicalize_dtype(dtype), algorithm=RandomAlgorithm(algorithm)
+    )
+
+
+@abstract_eval_rules.register(rng_bit_generator_p)
+def _bit_generator_type(key: ShapedArray, *, shape: Any, dtype: Any, algorithm: Any) -> list[ShapedArray]:
+    if (key.dtype, key.shape) not in _STATES:
+        raise TypeError(f"rng_bit_generator: the key is a state of type u32[4] or u64[2], got {key.str_short()}")
+    if not dtypes.is_integer(dtype):
+        raise TypeError(f"rng_bit_generator makes integers, got dtype {dtype.name}")
+    return [ShapedArray(key.shape, key.dtype), ShapedArray(shape, dtype)]
+
+
+@vmap_rules.register(rng_bit_generator_p)
+def _bit_generator_vmap(axis_size: Any, vals: Any, dims: Any, *, shape: Any, **params: Any) -> tuple[Any, Any]:
+    """The first state makes the bits of all, as in JAX; only its own successor is a new one."""
+    keys = move_batch_axis(axis_size, dims[0], 0, vals[0])
+    if axis_size == 0:
+        return [keys, lax.full((0, *shape), 0, params["dtype"])], [0, 0]
+    state, bits = rng_bit_generator_p.bind(keys[0], shape=(axis_size, *shape), **params)
+    return [lax.concatenate([state[None], keys[1:]], 0), bits], [0, 0]
+
+
+def rng_uniform(a: Any, b: Any, shape: Any) -> Any:
+    """Numbers in [a, b) from the compiler's generator, which keeps a state of its own: no key, other numbers each time.
+
+    Args:
+        a, b: scalars of one dtype.
+        shape: of the result.
+
+    Raises:
+        ValueError: they are not scalars of one dtype.
+    """
+    return rng_uniform_p.bind(*lax.promote_dtypes(a, b), shape=tuple(as_dim(n) for n in shape))
+
+
+@abstract_eval_rules.register(rng_uniform_p)
+def _uniform_type(a: ShapedArray, b: ShapedArray, *, shape: Any) -> ShapedArray:
+    if a.dtype.name not in _UNIFORM:  # others end the process
+        raise TypeError(f"rng_uniform takes scalars of dtype {', '.join(_UNIFORM)}, got {a.str_short()}")
+    if a.dtype != b.dtype or a.shape != () or b.shape != ():
+        raise ValueError(f"rng_uniform takes two scalars of one dtype, got {a.str_short()} and {b.str_short()}")
+    return ShapedArray(shape, a.dtype)
+
+
+_NO_DERIVATIVE = nondifferentiable(
+    "its numbers depend on a state that the compiler keeps; corejax.random.uniform has one"
+)
+defjvp(rng_uniform_p, _NO_DERIVATIVE, _NO_DERIVATIVE)

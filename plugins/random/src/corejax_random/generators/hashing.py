@@ -1,0 +1,149 @@
+"""`threefry2x32`, the primitive: Threefry-2x32 with 20 rounds, a keyed hash of 64-bit counters.
+
+    threefry2x32 : (u32[*k], u32[*k], u32[*s], u32[*s]) -> (u32[*t], u32[*t])
+
+Operands are the two words of the key and those of the counter, and broadcast. Source: Salmon, Moraes, Dror and Shaw,
+"Parallel random numbers: as easy as 1, 2, 3" (2011), section 4.2, which calls it Threefry-2x32-20.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Primitive, ShapedArray, abstract_eval_rules, defbroadcasting, dtypes, impl_rules
+
+PARITY = 0x1BD11BDA
+ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+UINT32 = np.dtype(np.uint32)
+MASK = 0xFFFFFFFF
+_LANES = np.dtype("<u8")
+PACKED = 400  # up to so many words, integers of Python are faster than arrays
+
+threefry2x32_p = Primitive(
+    "threefry2x32",
+    multiple_results=True,
+    doc="Threefry-2x32 (20 rounds) of counters under a key: u32, u32, u32, u32 -> u32, u32; operands broadcast.",
+)
+defbroadcasting(threefry2x32_p)
+
+
+@abstract_eval_rules.register(threefry2x32_p)
+def threefry2x32_type(*avals: ShapedArray) -> tuple[ShapedArray, ShapedArray]:
+    """The shape that the operands broadcast to."""
+    if len(avals) != 4 or any(a.dtype != UINT32 for a in avals):
+        got = ", ".join(a.str_short() for a in avals)
+        raise TypeError(f"threefry2x32 takes four arrays of uint32, two of the key and two of the counter, got {got}")
+    try:
+        shape = np.broadcast_shapes(*(a.shape for a in avals))
+    except ValueError:
+        got = ", ".join(str(a.shape) for a in avals)
+        raise TypeError(f"threefry2x32: shapes {got} do not broadcast together") from None
+    return (ShapedArray(shape, dtypes.dtype(UINT32)),) * 2
+
+
+@impl_rules.register(threefry2x32_p)
+def hash_words(k1: Any, k2: Any, x1: Any, x2: Any) -> list[Any]:
+    """The two words of the hash, of NumPy arrays."""
+    both = np.broadcast(k1, k2, x1, x2)
+    size, shape = both.size, both.shape
+    if not 0 < size <= PACKED:
+        return _hash_arrays(*np.broadcast_arrays(k1, k2, x1, x2))
+    found = _hash_packed(size, *(_packed(x, shape) for x in (k1, k2, x1, x2)))
+    return [unpacked(size, lanes, UINT32).reshape(shape) for lanes in found]
+
+
+def _hash_arrays(k1: Any, k2: Any, x1: Any, x2: Any) -> list[Any]:
+    """In place, with one temporary array."""
+    keys = (k1, k2, k1 ^ k2 ^ np.uint32(PARITY))
+    x, y = x1 + k1, x2 + k2
+    spare = np.empty_like(y)
+
+    for i in range(5):
+        for rotation in ROTATIONS[i % 2]:
+            np.add(x, y, x)
+            np.left_shift(y, np.uint32(rotation), spare)
+            np.right_shift(y, np.uint32(32 - rotation), y)
+            np.bitwise_or(y, spare, y)
+            np.bitwise_xor(y, x, y)
+        np.add(x, keys[(i + 1) % 3], x)
+        np.add(keys[(i + 2) % 3], np.uint32(i + 1), spare)
+        np.add(y, spare, y)
+    return [x, y]
+
+
+# -- few words: one Python integer holds all of them, 64 bits for each, so that carries have room -----------------
+
+
+@functools.lru_cache(maxsize=64)
+def _lanes(size: int) -> tuple[int, int, int]:
+    """1 in each lane, in each its number, and in each the mask."""
+    ones = sum(1 << (64 * i) for i in range(size))
+    return ones, sum(i << (64 * i) for i in range(size)), MASK * ones
+
+
+def hash_counters(key: Any, size: int, first: int = 0) -> tuple[int, int]:
+    """The hashes of counters `first`, `first + 1`, ... below 2**32 under one key u32[2], in lanes of two integers."""
+    ones, numbers, _ = _lanes(size)
+    k1, k2 = key.tolist()
+    return _hash_packed(size, k1 * ones, k2 * ones, 0, numbers + first * ones)
+
+
+def _hash_packed(size: int, k1: int, k2: int, x: int, y: int) -> tuple[int, int]:
+    """The hash of words in lanes."""
+    ones, _, mask = _lanes(size)
+    keys = (k1, k2, k1 ^ k2 ^ PARITY * ones)
+    x, y = x + k1, (y + k2) & mask
+    for i in range(5):
+        for rotation in ROTATIONS[i % 2]:
+            x += y  # what is above 32 bits stays below 64, and is cut off at the end
+            y = (((y << rotation) | (y >> (32 - rotation))) ^ x) & mask
+        x, y = x + keys[(i + 1) % 3], (y + keys[(i + 2) % 3] + (i + 1) * ones) & mask
+    return x & mask, y
+
+
+def _packed(words: Any, shape: tuple[int, ...]) -> int:
+    """Words, which broadcast to a shape, in lanes."""
+    lanes = np.empty(shape, _LANES)
+    lanes[...] = words
+    return int.from_bytes(lanes.tobytes(), "little")
+
+
+def unpacked(size: int, lanes: int, dtype: Any) -> Any:
+    """The lanes, or their low ends, in memory of their own."""
+    return np.frombuffer(lanes.to_bytes(8 * size, "little"), _LANES).astype(dtype)
+
+
+def unpacked_pairs(size: int, first: int, second: int) -> Any:
+    """Words of two integers' lanes in turn, `u32[2*size]`, in memory of their own."""
+    both = (first | (second << 32)).to_bytes(8 * size, "little")
+    return np.frombuffer(both, UINT32.newbyteorder("<")).astype(UINT32)
+
+
+# -- words of keys and counters, of NumPy's arrays and of traced ones -----------------------------------------------
+
+
+def first_and_second(words: Any) -> tuple[Any, Any]:
+    """Of key words u32[*batch,2] the first and the second, each u32[*batch,1]."""
+    return words[..., :1], words[..., 1:]
+
+
+def counters(xp: Any, size: Any) -> tuple[Any, Any]:
+    """High and low words of the counters 0, 1, ...; `xp` is the namespace that makes the arrays."""
+    if not isinstance(size, int) or size <= 2**32:
+        return xp.zeros((1,), UINT32), xp.arange(size, dtype=UINT32)
+    both = xp.arange(size, dtype=np.uint64)
+    return (both >> np.uint64(32)).astype(UINT32), both.astype(UINT32)
+
+
+def hash_sequence(xp: Any, hashed: Callable[..., Any], key: Any, count: Any) -> Any:
+    """Words u32[*batch,n] of counts u32[n], whose first half is hashed with the second as high and low words."""
+    size = count.shape[0]
+    if size % 2:
+        count = xp.concatenate([count, xp.zeros((1,), UINT32)])
+    half = count.shape[0] // 2
+    words = xp.concatenate(hashed(*first_and_second(key), count[:half], count[half:]), axis=-1)
+    return words[..., :size]

@@ -1,0 +1,148 @@
+"""`threefry2x32`, the default generator: keys of two words, counters hashed under the key.
+
+With the setting `threefry_partitionable` (the default) the bits of an element depend on the key and on its own place
+alone; without it they are those of JAX before 0.5, whose counters are hashed in pairs. Each function is written once,
+for NumPy's arrays (eager use, any leading axes) and for traced ones.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+import corejax.numpy as jnp
+from corejax.extend import config
+from corejax_lax_basic import lax
+from corejax_random.generators.hashing import (
+    PACKED,
+    UINT32,
+    counters,
+    first_and_second,
+    hash_counters,
+    hash_sequence,
+    hash_words,
+    threefry2x32_p,
+    unpacked,
+    unpacked_pairs,
+)
+from corejax_random.generators.table import UINTS, HostFunctions, PRNGImpl, register_generator
+
+_HOST = (np, hash_words)
+_TRACED = (jnp, threefry2x32_p.bind)
+
+
+def seed(value: Any) -> Any:
+    """The two halves of an integer; of one of up to 32 bits the high one is 0, and the sign fills the low one."""
+    high = jnp.zeros((), UINT32)
+    if value.dtype.itemsize == 8:
+        high = lax.convert_element_type(lax.shift_right_logical(value, lax.full_like(value, 32)), UINT32)
+    return jnp.stack([high, lax.convert_element_type(value, UINT32)])
+
+
+def _split(way: Any, key: Any, shape: tuple[int, ...]) -> Any:
+    xp, hashed = way
+    size = math.prod(shape)
+    if config.threefry_partitionable:
+        words = xp.stack(hashed(*first_and_second(key), *counters(xp, size)), axis=-1)
+    else:
+        words = hash_sequence(xp, hashed, key, xp.arange(2 * size, dtype=UINT32))
+    return words.reshape((*key.shape[:-1], *shape, 2))
+
+
+def _fold_in(way: Any, key: Any, data: Any) -> Any:
+    xp, hashed = way
+    return xp.stack(hashed(key[..., 0], key[..., 1], xp.zeros((), UINT32), data), axis=-1)
+
+
+def _random_bits(way: Any, key: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
+    xp, hashed = way
+    size = math.prod(shape)
+    make = _bits if config.threefry_partitionable else _bits_of_pairs
+    return make(xp, hashed, key, bit_width, size).reshape((*key.shape[:-1], *shape))
+
+
+def _bits(xp: Any, hashed: Any, key: Any, bit_width: int, size: Any) -> Any:
+    """uint[*batch,size]: each element has a counter of its own."""
+    first, second = hashed(*first_and_second(key), *counters(xp, size))
+    dtype = UINTS[bit_width]
+    if bit_width < 64:
+        return (first ^ second).astype(dtype)
+    return (first.astype(dtype) << np.uint64(32)) | second.astype(dtype)
+
+
+def _bits_of_pairs(xp: Any, hashed: Any, key: Any, bit_width: int, size: Any) -> Any:
+    """uint[*batch,size]: as many words as the bits take."""
+    count = -(-bit_width * size // 32)
+    if isinstance(count, int) and count >= 2**32:
+        raise NotImplementedError(
+            f"{size} numbers of {bit_width} bits need 2**32 counters or more: set threefry_partitionable"
+        )
+    words = hash_sequence(xp, hashed, key, xp.arange(count, dtype=UINT32))
+    dtype = UINTS[bit_width]
+    if bit_width == 32:
+        return words
+    if bit_width == 64:
+        return (words[..., :size].astype(dtype) << np.uint64(32)) | words[..., size:].astype(dtype)
+    shifts = xp.arange(0, 32, bit_width, dtype=UINT32)
+    parts = (words[..., None] >> shifts).astype(dtype)
+    return parts.reshape((*key.shape[:-1], count * (32 // bit_width)))[..., :size]
+
+
+split, random_bits, fold_in = (functools.partial(function, _TRACED) for function in (_split, _random_bits, _fold_in))
+
+
+# -- on the host, where few counters of one key are hashed as Python integers -----------------------------------------
+
+
+def _few(key: Any, size: int) -> bool:
+    return key.ndim == 1 and 0 < size <= PACKED and config.threefry_partitionable  # type: ignore[no-any-return]
+
+
+def _seed_on_host(values: Any) -> Any:
+    out = np.zeros((*values.shape, 2), UINT32)
+    if values.dtype.itemsize == 8:
+        out[..., 0] = values.view(UINTS[64]) >> np.uint64(32)
+    out[..., 1] = values.astype(UINT32)
+    return out
+
+
+def split_on_host(key: Any, shape: tuple[int, ...]) -> Any:
+    """As `split`, of NumPy arrays with any leading axes."""
+    size = math.prod(shape)
+    if not _few(key, size):
+        return _split(_HOST, key, shape)
+    first, second = hash_counters(key, size)
+    return unpacked_pairs(size, first, second).reshape((*shape, 2))
+
+
+def random_bits_on_host(key: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
+    """As `random_bits`, of NumPy arrays with any leading axes."""
+    size = math.prod(shape)
+    if not _few(key, size):
+        return _random_bits(_HOST, key, bit_width, shape)
+    first, second = hash_counters(key, size)
+    lanes = (first << 32) | second if bit_width == 64 else first ^ second
+    return unpacked(size, lanes, UINTS[bit_width]).reshape(shape)
+
+
+def _fold_in_on_host(key: Any, data: Any) -> Any:
+    if key.ndim > 1 or data.ndim:
+        return _fold_in(_HOST, key, data)
+    first, second = hash_counters(key, 1, int(data))
+    return unpacked_pairs(1, first, second)
+
+
+THREEFRY = PRNGImpl(
+    key_shape=(2,),
+    seed=seed,
+    split=split,
+    random_bits=random_bits,
+    fold_in=fold_in,
+    name="threefry2x32",
+    tag="fry",
+    on_host=HostFunctions(split_on_host, random_bits_on_host, _fold_in_on_host, _seed_on_host),
+)
+register_generator(THREEFRY)

@@ -1,0 +1,1 @@
+"""Arrays of keys: their primitives, and the functions that make and take them."""

@@ -1,0 +1,113 @@
+"""What functions of `corejax.random` take for a key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from corejax.extend import (
+    Array,
+    Tracer,
+    as_array,
+    bottom_trace,
+    config,
+    current_trace,
+    in_context,
+    is_array_like,
+    warn_user,
+)
+from corejax_random.generators.hashing import UINT32
+from corejax_random.generators.lookup import default_generator
+from corejax_random.generators.table import PRNGImpl, is_key_dtype
+from corejax_random.keys.primitives import random_unwrap_p, random_wrap_p
+
+_LEGACY = (
+    "{}: the key is a raw array of words, as PRNGKey makes them; corejax.random.key makes typed ones, "
+    "and the setting legacy_prng_key is {!r}"
+)
+
+
+def key_argument(name: str, key: Any, *, batched: bool = False) -> tuple[Any, bool]:
+    """A key, typed.
+
+    Args:
+        name: the function, for messages.
+        key: an array of keys, or of their words.
+        batched: whether arrays of keys will do.
+
+    Returns:
+        The key, and whether it was given as words.
+
+    Raises:
+        TypeError: it is neither.
+        ValueError: it is more than one key; or words, where the setting `legacy_prng_key` is "error".
+    """
+    raw = False
+    dtype = getattr(key, "dtype", None)
+    if dtype is None or not is_key_dtype(dtype):
+        key, raw = _from_words(name, key), True
+    if key.ndim and not batched:
+        raise ValueError(
+            f"{name} takes one key, got an array of {_count(key.shape)} keys, of shape {key.shape}; "
+            f"corejax.vmap({name}) takes one for each"
+        )
+    return key, raw
+
+
+def _count(shape: tuple[int, ...]) -> str:
+    count = 1
+    for n in shape:
+        count = count * n
+    return str(count)
+
+
+def _from_words(name: str, key: Any) -> Any:
+    generator = default_generator()
+    check_words(name, key, generator)
+    if config.legacy_prng_key == "error":
+        raise ValueError(_LEGACY.format(name, "error"))
+    if config.legacy_prng_key == "warn":
+        warn_user(_LEGACY.format(name, "warn"), UserWarning)
+    elif config.enable_custom_prng:
+        warn_user(
+            f"{name}: raw arrays of words as keys are deprecated; corejax.random.key makes typed ones", FutureWarning
+        )
+    return random_wrap_p.bind(key, impl=generator.name)
+
+
+def check_words(name: str, words: Any, generator: PRNGImpl) -> None:
+    """Refuse what are not words of a generator's keys.
+
+    Raises:
+        TypeError: it is no array, or one of another dtype or shape.
+    """
+    if not is_array_like(words) or not hasattr(words, "dtype"):
+        raise TypeError(
+            f"{name}: a key is an array, as corejax.random.key(0) is; got {words!r} of type {type(words).__name__}"
+        )
+    shape, inner = tuple(words.shape), generator.key_shape
+    if words.dtype != UINT32 or shape[len(shape) - len(inner) :] != inner:
+        wanted = ",".join(map(str, inner))
+        raise TypeError(
+            f"{name}: a key is an array that corejax.random.key made, or words u32[{wanted}] of one for "
+            f"{generator.name}; got an array of dtype {getattr(words.dtype, 'name', words.dtype)} and shape {shape}"
+        )
+
+
+def as_given(key: Any, raw: bool) -> Any:
+    """Keys as words, if that is how they came."""
+    return random_unwrap_p.bind(key) if raw and not config.enable_custom_prng else key
+
+
+def is_key(x: Any) -> bool:
+    """Whether it is an array of keys."""
+    return isinstance(x, (Array, Tracer)) and is_key_dtype(x.dtype)
+
+
+def evaluating(*arrays: Any) -> bool:
+    """Whether nothing traces what is done with these arrays, so that it can be done on the host."""
+    if current_trace() is not bottom_trace() or in_context():
+        return False
+    return all(type(x) is Array for x in arrays)
+
+
+__all__ = ["as_array", "as_given", "check_words", "evaluating", "is_key", "key_argument"]

@@ -1,0 +1,264 @@
+"""Primitives of key arrays; k is the shape of a key's words, `key` a dtype such as key<fry>.
+
+    random_seed    : i[*s] -> key[*s]
+    random_wrap    : u32[*s,*k] -> key[*s]            words to keys
+    random_unwrap  : key[*s] -> u32[*s,*k]
+    random_split   : key[*s] -> key[*s,*shape]
+    random_fold_in : (key[*s], u32[*t]) -> key[*u]    operands broadcast
+    random_bits    : key[*s] -> uint[*s,*shape]
+    random_clone   : key[*s] -> key[*s]               the same keys, for who checks that none is used twice
+
+All but two are decompositions into a generator's functions, from which every rule follows; evaluated, they take the
+generator's own functions for the host where it has some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import corejax
+from corejax.extend import (
+    Primitive,
+    ShapedArray,
+    abstract_eval_rules,
+    as_array,
+    defbroadcasting,
+    defvectorized,
+    dtypes,
+    from_numbers,
+    host_value,
+    impl_rules,
+    move_batch_axis,
+    numbers_of,
+    physical_aval,
+    physical_rules,
+    vmap_rules,
+)
+from corejax_lax_basic import lax
+from corejax_random.generators.hashing import UINT32
+from corejax_random.generators.lookup import by_name
+from corejax_random.generators.table import UINTS, PRNGImpl, dtype_of, generator_of, is_key_dtype
+
+
+def each_key(ndim: int, apply: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of one key's words, over `ndim` leading axes."""
+    for _ in range(ndim):
+        apply = corejax.vmap(apply)
+    return apply
+
+
+def _wrapped(words: Any, name: str) -> Any:
+    return random_wrap_p.bind(words, impl=name)
+
+
+def _seed_body(seeds: Any, *, impl: str) -> Any:
+    seeds = as_array(seeds)
+    return _wrapped(each_key(seeds.ndim, by_name(impl, "random_seed").seed)(seeds), impl)
+
+
+def _split_body(keys: Any, *, shape: tuple[int, ...]) -> Any:
+    keys = as_array(keys)
+    impl = generator_of(keys.dtype)
+    return _wrapped(each_key(keys.ndim, lambda key: impl.split(key, shape))(random_unwrap_p.bind(keys)), impl.name)
+
+
+def _bits_body(keys: Any, *, bit_width: int, shape: tuple[int, ...]) -> Any:
+    keys = as_array(keys)
+    impl = generator_of(keys.dtype)
+    return each_key(keys.ndim, lambda key: impl.random_bits(key, bit_width, shape))(random_unwrap_p.bind(keys))
+
+
+def _fold_in_body(keys: Any, data: Any) -> Any:
+    keys, data = as_array(keys), as_array(data)
+    impl = generator_of(keys.dtype)
+    if data.ndim:
+        shape = np.broadcast_shapes(keys.shape, data.shape)
+        keys, data = lax.broadcast_to(keys, shape), lax.broadcast_to(data, shape)
+        folded = each_key(len(shape), impl.fold_in)(random_unwrap_p.bind(keys), data)
+    else:
+        folded = each_key(keys.ndim, lambda key: impl.fold_in(key, data))(random_unwrap_p.bind(keys))
+    return _wrapped(folded, impl.name)
+
+
+random_seed_p = Primitive("random_seed", decomposition=_seed_body, doc="Keys of integers: i[*s] -> key[*s].")
+random_split_p = Primitive(
+    "random_split", decomposition=_split_body, doc="New keys of each: key[*s] -> key[*s,*shape]."
+)
+random_bits_p = Primitive("random_bits", decomposition=_bits_body, doc="Bits of each key: key[*s] -> uint[*s,*shape].")
+random_fold_in_p = Primitive(
+    "random_fold_in",
+    decomposition=_fold_in_body,
+    doc="Keys of keys and integers, which broadcast: key[], u32[] -> key[].",
+)
+random_wrap_p = Primitive("random_wrap", doc="Words as keys: u32[*s,*k] -> key[*s].")
+random_unwrap_p = Primitive("random_unwrap", doc="The words of keys: key[*s] -> u32[*s,*k].")
+random_clone_p = Primitive(
+    "random_clone",
+    decomposition=lambda keys: as_array(keys),
+    doc="The same keys, which may be used once more: key[] -> key[].",
+)
+for _primitive in (random_seed_p, random_split_p, random_bits_p, random_unwrap_p, random_clone_p):
+    defvectorized(_primitive)
+defbroadcasting(random_fold_in_p)
+
+
+# -- types ---------------------------------------------------------------------------------------------------------
+
+
+def _keys(name: str, aval: ShapedArray) -> PRNGImpl:
+    if not is_key_dtype(aval.dtype):
+        raise TypeError(f"{name} takes an array of keys, got {aval.str_short()}; corejax.random.key(0) is one")
+    return generator_of(aval.dtype)
+
+
+@abstract_eval_rules.register(random_seed_p)
+def random_seed_type(seeds: ShapedArray, *, impl: str) -> ShapedArray:
+    """A key for each integer."""
+    if not dtypes.is_integer(seeds.dtype):
+        raise TypeError(f"random_seed takes integers, got {seeds.str_short()}")
+    return ShapedArray(seeds.shape, dtype_of(by_name(impl, "random_seed")))
+
+
+@abstract_eval_rules.register(random_wrap_p)
+def random_wrap_type(words: ShapedArray, *, impl: str) -> ShapedArray:
+    """The leading axes."""
+    generator = by_name(impl, "random_wrap")
+    ndim = len(generator.key_shape)
+    if words.dtype != UINT32 or words.shape[-ndim:] != generator.key_shape:
+        inner = ",".join(map(str, generator.key_shape))
+        raise TypeError(f"random_wrap: keys of {generator.name} are arrays u32[...,{inner}], got {words.str_short()}")
+    return ShapedArray(words.shape[:-ndim], dtype_of(generator))
+
+
+@abstract_eval_rules.register(random_unwrap_p)
+def random_unwrap_type(keys: ShapedArray) -> ShapedArray:
+    """The physical type."""
+    _keys("random_unwrap", keys)
+    return physical_aval(keys)
+
+
+@abstract_eval_rules.register(random_split_p)
+def random_split_type(keys: ShapedArray, *, shape: tuple[int, ...]) -> ShapedArray:
+    """The shape behind that of the keys."""
+    _keys("random_split", keys)
+    return ShapedArray(keys.shape + shape, keys.dtype)
+
+
+@abstract_eval_rules.register(random_bits_p)
+def random_bits_type(keys: ShapedArray, *, bit_width: int, shape: tuple[int, ...]) -> ShapedArray:
+    """The shape behind that of the keys."""
+    _keys("random_bits", keys)
+    if bit_width not in UINTS:
+        raise TypeError(f"random_bits: bit_width is 8, 16, 32 or 64, got {bit_width!r}")
+    return ShapedArray(keys.shape + shape, UINTS[bit_width])
+
+
+@abstract_eval_rules.register(random_fold_in_p)
+def random_fold_in_type(keys: ShapedArray, data: ShapedArray) -> ShapedArray:
+    """What the shapes broadcast to."""
+    _keys("random_fold_in", keys)
+    if data.dtype != UINT32:
+        raise TypeError(f"random_fold_in: data are integers of uint32, got {data.str_short()}")
+    return ShapedArray(np.broadcast_shapes(keys.shape, data.shape), keys.dtype)
+
+
+@abstract_eval_rules.register(random_clone_p)
+def random_clone_type(keys: ShapedArray) -> ShapedArray:
+    """The same."""
+    _keys("random_clone", keys)
+    return keys
+
+
+# -- evaluation ----------------------------------------------------------------------------------------------------
+
+
+def words_of(keys: Any) -> Any:
+    """The words of keys; of one key by way of its bytes, which is faster than views of it."""
+    return numbers_of(keys) if keys.ndim else np.frombuffer(keys.tobytes(), UINT32)
+
+
+def _by_decomposition(primitive: Primitive, *operands: Any, **params: Any) -> Any:
+    return host_value(impl_rules.derived(primitive)(*operands, **params))
+
+
+def as_keys(words: Any, dtype: Any) -> Any:
+    """Words of the host as keys, in memory of their own."""
+    return words.view(dtype).reshape(words.shape[:-1]) if words.flags.c_contiguous else from_numbers(words, dtype)
+
+
+@impl_rules.register(random_wrap_p)
+def random_wrap_impl(words: Any, *, impl: str) -> Any:
+    """The same memory."""
+    return from_numbers(words, dtype_of(by_name(impl, "random_wrap")))
+
+
+@impl_rules.register(random_unwrap_p)
+def random_unwrap_impl(keys: Any) -> Any:
+    """The same memory."""
+    return numbers_of(keys)
+
+
+@impl_rules.register(random_clone_p)
+def random_clone_impl(keys: Any) -> Any:
+    """The same memory, in an array of its own."""
+    return keys
+
+
+@impl_rules.register(random_seed_p)
+def random_seed_impl(seeds: Any, *, impl: str) -> Any:
+    """By the generator's function for the host."""
+    generator = by_name(impl, "random_seed")
+    if generator.on_host is None or generator.on_host.seed is None:
+        return _by_decomposition(random_seed_p, seeds, impl=impl)
+    return as_keys(generator.on_host.seed(seeds), dtype_of(generator))
+
+
+@impl_rules.register(random_split_p)
+def random_split_impl(keys: Any, *, shape: tuple[int, ...]) -> Any:
+    """By the generator's function for the host."""
+    host = generator_of(keys.dtype).on_host
+    if host is None:
+        return _by_decomposition(random_split_p, keys, shape=shape)
+    return as_keys(host.split(words_of(keys), shape), keys.dtype)
+
+
+@impl_rules.register(random_bits_p)
+def random_bits_impl(keys: Any, *, bit_width: int, shape: tuple[int, ...]) -> Any:
+    """By the generator's function for the host."""
+    host = generator_of(keys.dtype).on_host
+    if host is None:
+        return _by_decomposition(random_bits_p, keys, bit_width=bit_width, shape=shape)
+    return host.random_bits(words_of(keys), bit_width, shape)
+
+
+@impl_rules.register(random_fold_in_p)
+def random_fold_in_impl(keys: Any, data: Any) -> Any:
+    """By the generator's function for the host."""
+    host = generator_of(keys.dtype).on_host
+    if host is None:
+        return _by_decomposition(random_fold_in_p, keys, data)
+    return as_keys(host.fold_in(words_of(keys), data), keys.dtype)
+
+
+# -- the rest ------------------------------------------------------------------------------------------------------
+
+
+@vmap_rules.register(random_wrap_p)
+def random_wrap_vmap(axis_size: int, vals: Any, dims: Any, *, impl: str) -> tuple[Any, int]:
+    """The batch in front of the words."""
+    return random_wrap_p.bind(move_batch_axis(axis_size, dims[0], 0, vals[0]), impl=impl), 0
+
+
+@physical_rules.register(random_wrap_p)
+def random_wrap_numbers(avals: Any, words: Any, *, impl: str) -> Any:
+    """Nothing to do."""
+    return words
+
+
+@physical_rules.register(random_unwrap_p)
+def random_unwrap_numbers(avals: Any, words: Any) -> Any:
+    """Nothing to do."""
+    return words

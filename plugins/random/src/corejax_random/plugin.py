@@ -1,0 +1,96 @@
+"""What the plugin contributes. Discovery imports this module, so everything else is imported inside the hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from corejax.extend import Example, hookimpl
+
+
+@hookimpl
+def corejax_declare_api_version() -> int:
+    """Made for version 1 of the plugin API."""
+    return 1
+
+
+@hookimpl
+def corejax_declare_settings() -> Mapping[str, tuple[Any, ...]]:
+    """Which generator, and what is said of keys."""
+    return {
+        "default_prng_impl": ("threefry2x32", str, True),
+        "threefry_partitionable": (True, _flag, True),
+        "enable_custom_prng": (False, _flag, True),
+        "legacy_prng_key": ("allow", _legacy, True),
+        "debug_key_reuse": (False, _flag),
+        "use_high_dynamic_range_gumbel": (False, _flag, True),
+    }
+
+
+def _flag(text: Any) -> bool:
+    word = str(text).strip().lower()
+    if word not in ("1", "true", "yes", "on", "0", "false", "no", "off", ""):
+        raise ValueError(f"expected a flag, True or False, got {text!r}")
+    return word in ("1", "true", "yes", "on")
+
+
+def _legacy(text: Any) -> str:
+    if text not in ("allow", "warn", "error"):
+        raise ValueError(f"legacy_prng_key must be allow, warn or error, got {text!r}")
+    return str(text)
+
+
+@hookimpl
+def corejax_export_namespaces() -> Mapping[str, str]:
+    """`corejax.random`."""
+    return {"random": "corejax_random.api", "experimental.key_reuse": "corejax_random.reuse.api"}
+
+
+@hookimpl
+def corejax_export_names() -> Mapping[str, str]:
+    """Settings under JAX's names; the compiler's own generators, in `corejax.lax`; initializers that draw."""
+    settings = ("debug_key_reuse", "default_prng_impl", "enable_custom_prng", "legacy_prng_key")
+    names = ("RandomAlgorithm", "rng_bit_generator", "rng_bit_generator_p", "rng_uniform", "rng_uniform_p")
+    compilers = {f"lax.{name}": f"corejax_random.generators.bit_generator:{name}" for name in names}
+    initializers = {f"nn.initializers.{name}": f"corejax_random.initializers:{name}" for name in _INITIALIZERS.split()}
+    return (
+        initializers
+        | compilers
+        | {name: f"corejax_random.settings:{name}" for name in (*settings, "threefry_partitionable")}
+    )
+
+
+_INITIALIZERS = """
+    delta_orthogonal glorot_normal glorot_uniform he_normal he_uniform kaiming_normal kaiming_uniform lecun_normal
+    lecun_uniform normal orthogonal truncated_normal uniform variance_scaling xavier_normal xavier_uniform
+"""
+
+
+@hookimpl
+def corejax_register_primitives() -> None:
+    """The primitives, with their rules."""
+    import corejax_random.distributions.random_between
+    import corejax_random.distributions.random_gamma
+    import corejax_random.generators.bit_generator
+    import corejax_random.keys.primitives  # noqa: F401
+
+
+@hookimpl
+def corejax_register_rules(kind: str) -> None:
+    """Translations are imported when something is first compiled."""
+    if kind == "xla_translation":
+        import corejax_random.translations  # noqa: F401
+
+
+@hookimpl
+def corejax_provide_examples(primitive: str) -> Sequence[Example]:
+    """Applications of the primitives, for checks of their rules."""
+    from corejax_random.examples import examples_of
+
+    return examples_of(primitive)
+
+
+@hookimpl
+def corejax_provide_checks() -> Mapping[str, str]:
+    """`corejax verify random_bits`: what every generator promises, anybody's."""
+    return {"generators": "corejax_random.verification:GENERATORS"}

@@ -1,0 +1,1 @@
+"""What finds keys that are used twice."""

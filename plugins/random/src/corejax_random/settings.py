@@ -1,0 +1,34 @@
+"""Settings of keys as context managers, under JAX's names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from corejax.extend import config
+
+__all__ = ["debug_key_reuse", "default_prng_impl", "enable_custom_prng", "legacy_prng_key", "threefry_partitionable"]
+
+
+def debug_key_reuse(new_val: bool) -> Any:
+    """`config.override(debug_key_reuse=...)`: a context manager and decorator; keys that are used twice are refused."""
+    return config.override(debug_key_reuse=new_val)
+
+
+def default_prng_impl(new_val: str) -> Any:
+    """`config.override(default_prng_impl=...)`: a context manager and decorator; the generator of new keys, by name."""
+    return config.override(default_prng_impl=new_val)
+
+
+def enable_custom_prng(new_val: bool) -> Any:
+    """`config.override(enable_custom_prng=...)`: a context manager and decorator; `PRNGKey` gives typed keys."""
+    return config.override(enable_custom_prng=new_val)
+
+
+def legacy_prng_key(new_val: str) -> Any:
+    """`config.override(legacy_prng_key=...)`: a context manager and decorator; "allow", "warn" or "error"."""
+    return config.override(legacy_prng_key=new_val)
+
+
+def threefry_partitionable(new_val: bool) -> Any:
+    """`config.override(threefry_partitionable=...)`: a context manager and decorator; which bits threefry makes."""
+    return config.override(threefry_partitionable=new_val)

@@ -1,0 +1,1 @@
+"""SciPy functions: corejax.scipy."""

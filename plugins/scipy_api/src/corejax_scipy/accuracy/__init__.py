@@ -1,0 +1,1 @@
+"""How accurate special functions are: measured over their whole domains, and printed by a command."""

@@ -1,0 +1,99 @@
+"""`corejax.scipy.ndimage`: images of any number of axes, interpolated."""
+
+from __future__ import annotations
+
+import functools as _functools
+import itertools as _itertools
+import operator as _operator
+from collections.abc import Callable as _Callable
+from typing import Any as _Any
+
+import corejax.numpy as _jnp
+from corejax.extend import dtypes as _dtypes
+from corejax_lax_basic import lax as _lax
+from corejax_scipy._arguments import array as _array
+from corejax_scipy._arguments import static_int as _static_int
+
+__all__ = ["map_coordinates"]
+
+
+def _mirror(index: _Any, size: int) -> _Any:
+    """Turned round at the middles of the first and last element."""
+    period = max(2 * (size - 1), 1)
+    return _jnp.abs((index + size - 1) % period - (size - 1)) if size > 1 else _jnp.zeros_like(index)
+
+
+def _reflect(index: _Any, size: int) -> _Any:
+    """Turned round at the outer edges of the first and last element."""
+    inner = index % (2 * size)
+    return _jnp.where(inner < size, inner, 2 * size - 1 - inner)
+
+
+_MODES: dict[str, _Callable[[_Any, int], _Any]] = {
+    "constant": lambda index, size: index,
+    "nearest": lambda index, size: _jnp.clip(index, 0, size - 1),
+    "wrap": lambda index, size: index % size,
+    "mirror": _mirror,
+    "reflect": _reflect,
+}
+
+
+def _nodes(coordinate: _Any, order: int) -> list[tuple[_Any, _Any]]:
+    """Indices beside a coordinate, and their weights."""
+    index = _dtypes.default_int_dtype()
+    if not _dtypes.is_inexact(coordinate.dtype):
+        return [(coordinate.astype(index), 1)]
+    if order == 0:
+        return [(_lax.round(coordinate).astype(index), 1)]
+    lower = _jnp.floor(coordinate)
+    part = coordinate - lower
+    return [(lower.astype(index), 1 - part), (lower.astype(index) + 1, part)]
+
+
+def map_coordinates(input: _Any, coordinates: _Any, order: int, mode: str = "constant", cval: _Any = 0.0) -> _Any:
+    """The values of an array at coordinates between its elements.
+
+    Args:
+        input: the array.
+        coordinates: for each of its axes an array of coordinates, all of one shape.
+        order: 0 for the nearest element, 1 for linear interpolation.
+        mode: what is outside: "constant" (`cval`), "nearest", "wrap", "mirror" (about the middles of the outer
+            elements) or "reflect" (about their edges).
+        cval: a number.
+
+    Returns:
+        An array of the coordinates' shape and the dtype of `input`, rounded if that is of integers.
+
+    Raises:
+        TypeError: an argument is no array.
+        ValueError: there are more or fewer coordinates than axes, or an axis without elements.
+        NotImplementedError: `order` or `mode` is another.
+    """
+    x = _array("map_coordinates", input)
+    if x.ndim != len(coordinates):
+        raise ValueError(
+            f"map_coordinates: coordinates has an array for each of the {x.ndim} axes of input, got {len(coordinates)}"
+        )
+    if mode not in _MODES:
+        raise NotImplementedError(f"map_coordinates: mode is one of {', '.join(map(repr, _MODES))}, got {mode!r}")
+    if _static_int("map_coordinates", order, "order") not in (0, 1):
+        raise NotImplementedError(f"map_coordinates: order is 0 or 1, got {order!r}")
+    if not x.size:
+        raise ValueError(f"map_coordinates: input has no elements, it is {x.aval.str_short()}")
+    axes = []
+    for i, (c, size) in enumerate(zip(coordinates, x.shape, strict=True)):
+        nodes = _nodes(_array("map_coordinates", c, f"coordinates[{i}]"), order)
+        axes.append([(_MODES[mode](at, size), (at >= 0) & (at < size), weight) for at, weight in nodes])
+    filling = _lax.convert_element_type(cval, x.dtype)
+    parts = []
+    for corner in _itertools.product(*axes):
+        values = x[tuple(at for at, _, _ in corner)]
+        if mode == "constant":
+            inside = _functools.reduce(_operator.and_, (valid for _, valid, _ in corner))
+            values = _jnp.where(inside, values, filling)
+        weight = _functools.reduce(_operator.mul, (weight for _, _, weight in corner))
+        parts.append(weight * values)
+    out = _functools.reduce(_operator.add, parts)
+    if not _dtypes.is_inexact(x.dtype) and _dtypes.is_inexact(out.dtype):
+        out = _lax.round(out)
+    return _lax.convert_element_type(out, x.dtype)

@@ -1,0 +1,1 @@
+"""Methods of `corejax.scipy.optimize`."""

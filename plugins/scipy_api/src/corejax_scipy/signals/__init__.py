@@ -1,0 +1,1 @@
+"""What `corejax.scipy.signal` is made of."""

@@ -1,0 +1,56 @@
+"""Trends taken from signals: detrend."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+import corejax.numpy as jnp
+from corejax_scipy._arguments import axis_of, inexact, one_of
+
+__all__ = ["detrend"]
+
+
+def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None) -> Any:
+    """A signal less its mean, or less the line that fits it best.
+
+    Args:
+        data: an array.
+        axis: along which.
+        type: "constant" for the mean, "linear" for the line.
+        bp: where new lines begin, indices along the axis, static.
+        overwrite_data: has to be None.
+
+    Raises:
+        TypeError: `data` is no array, or `axis` no integer.
+        ValueError: there is no such axis, `type` is another word, or `bp` is out of bounds.
+        NotImplementedError: `overwrite_data` is given.
+    """
+    if overwrite_data is not None:
+        raise NotImplementedError("detrend: overwrite_data has to be None, results are new arrays")
+    one_of("detrend", type, "type", ("linear", "constant"))
+    (x,) = inexact("detrend", data)
+    at = axis_of("detrend", axis, x.ndim)
+    if type == "constant":
+        return x - jnp.mean(x, at, keepdims=True)
+    size = x.shape[at]
+    breaks = np.unique(np.r_[0, np.asarray(bp).reshape(-1).astype(int), size])
+    if breaks[0] < 0 or breaks[-1] > size:
+        raise ValueError(f"detrend: each of bp is from 0 to the length {size} of the axis, got {bp!r}")
+    x = jnp.moveaxis(x, at, -1)
+    rows = [_without_line(x[..., low:high]) for low, high in itertools.pairwise(breaks)]
+    return jnp.moveaxis(jnp.concatenate(rows, axis=-1), -1, at) if rows else jnp.moveaxis(x, -1, at)
+
+
+def _without_line(x: Any) -> Any:
+    """Less the regression on the index, whose mean is taken off."""
+    index = np.arange(x.shape[-1]) - (x.shape[-1] - 1) / 2
+    total = float(np.sum(index * index))
+    centred = x - jnp.mean(x, axis=-1, keepdims=True)
+    if total == 0:
+        return centred
+    row = jnp.asarray(index, dtype=jnp.real(x).dtype)
+    slope = jnp.sum(centred * row, axis=-1, keepdims=True) / total
+    return centred - slope * row

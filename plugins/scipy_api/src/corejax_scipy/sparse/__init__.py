@@ -1,0 +1,7 @@
+"""`corejax.scipy.sparse`: solvers of linear equations that ask only for products with a matrix."""
+
+from __future__ import annotations
+
+from corejax_scipy.sparse import linalg
+
+__all__ = ["linalg"]

@@ -1,0 +1,155 @@
+"""`corejax.scipy.sparse.linalg`: iterative solvers of `A x = b`, where `A` may be a function.
+
+Derivatives are those of the equation, not of the iterations: solutions of one more system with `A`, or its transpose.
+Values may be pytrees; the solvers work on one vector of all of their elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable as _Callable
+from typing import Any as _Any
+
+import corejax.numpy as _jnp
+from corejax.extend import dtypes as _dtypes
+from corejax.extend import is_array_like as _is_array_like
+from corejax.extend import tree as _tree
+from corejax.flatten_util import ravel_pytree as _ravel_pytree
+from corejax_lax_basic import lax as _lax
+from corejax_scipy._arguments import static_int as _static_int
+from corejax_scipy.sparse._methods import bicgstab_vectors as _bicgstab_vectors
+from corejax_scipy.sparse._methods import cg_vectors as _cg_vectors
+from corejax_scipy.sparse._methods import gmres_vectors as _gmres_vectors
+
+__all__ = ["bicgstab", "cg", "gmres"]
+
+
+def _operator(name: str, what: str, f: _Any) -> _Callable[[_Any], _Any]:
+    """A function, or the product with a square matrix."""
+    if callable(f):
+        return f  # type: ignore[no-any-return]
+    if _is_array_like(f) or hasattr(type(f), "__matmul__"):
+        shape = getattr(f, "shape", ())
+        if len(shape) != 2 or shape[0] != shape[1]:
+            raise ValueError(f"{name}: {what} is a function or a square matrix, got one of shape {tuple(shape)}")
+        return lambda x: f @ x
+    raise TypeError(f"{name}: {what} is a function or a square matrix, got {f!r} of type {type(f).__name__}")
+
+
+def _arrays(name: str, what: str, value: _Any) -> _Any:
+    """A pytree of floating-point or complex arrays."""
+
+    def leaf(x: _Any) -> _Any:
+        if not _is_array_like(x):
+            raise TypeError(f"{name}: {what} is an array or a pytree of arrays, got {x!r} in it")
+        x = _lax.asarray(x)
+        return x if _dtypes.is_inexact(x.dtype) else x.astype(_dtypes.default_float_dtype())
+
+    return _tree.tree_map(leaf, value)
+
+
+def _solve(
+    name: str, method: _Any, A: _Any, b: _Any, x0: _Any, maxiter: _Any, M: _Any, symmetric: bool, **options: _Any
+) -> tuple[_Any, None]:
+    """The solution by a method on vectors, differentiated through the equation."""
+    b = _arrays(name, "b", b)
+    matvec, preconditioner = _operator(name, "A", A), None if M is None else _operator(name, "M", M)
+    start = _tree.tree_map(_jnp.zeros_like, b) if x0 is None else _arrays(name, "x0", x0)
+    if _tree.tree_structure(start) != _tree.tree_structure(b):
+        raise ValueError(
+            f"{name}: x0 and b are pytrees of one structure, got {_tree.tree_structure(start)} and "
+            f"{_tree.tree_structure(b)}"
+        )
+    shapes = [[x.shape for x in _tree.tree_leaves(t)] for t in (start, b)]
+    if shapes[0] != shapes[1]:
+        raise ValueError(f"{name}: x0 and b have arrays of one shape, got {shapes[0]} and {shapes[1]}")
+    start = _tree.tree_map(lambda x, y: _lax.convert_element_type(x, y.dtype), start, b)
+    size = sum(x.size for x in _tree.tree_leaves(b))
+    steps = 10 * size if maxiter is None else maxiter
+
+    def solver(matvec: _Any, b: _Any) -> _Any:
+        vector, unravel = _ravel_pytree(b)
+        first = _ravel_pytree(start)[0].astype(vector.dtype)
+
+        def on_vectors(f: _Any) -> _Any:
+            return lambda v: _ravel_pytree(f(unravel(v)))[0].astype(vector.dtype)
+
+        inverse = (lambda v: v) if preconditioner is None else on_vectors(preconditioner)
+        return unravel(method(on_vectors(matvec), inverse, vector, first, maxiter=steps, **options))
+
+    symmetric = symmetric and not any(_dtypes.is_complex(x.dtype) for x in _tree.tree_leaves(b))
+    return _lax.custom_linear_solve(matvec, b, solver, solver, symmetric=symmetric), None
+
+
+def cg(
+    A: _Any,
+    b: _Any,
+    x0: _Any = None,
+    *,
+    tol: _Any = 1e-05,
+    atol: _Any = 0.0,
+    maxiter: int | None = None,
+    M: _Any = None,
+) -> tuple[_Any, None]:
+    """The solution of `A x = b` by conjugate gradients, for a Hermitian positive definite `A`.
+
+    Args:
+        A: a function from the structure and types of `b` to themselves, linear, or a square matrix.
+        b: the right-hand side, an array or a pytree of arrays.
+        x0: where to begin, of the structure of `b`; by default 0.
+        tol: iterations end where the residual is less than `tol * |b|`, or
+        atol: less than `atol`.
+        maxiter: the largest number of iterations, by default 10 for each element of `b`.
+        M: a preconditioner, an approximation of the inverse of `A`, likewise a function or a matrix.
+
+    Returns:
+        `(x, None)`.
+
+    Raises:
+        TypeError: an argument is of another kind.
+        ValueError: a matrix is not square, or `x0` does not fit `b`.
+    """
+    return _solve("cg", _cg_vectors, A, b, x0, maxiter, M, True, tol=tol, atol=atol)
+
+
+def bicgstab(
+    A: _Any,
+    b: _Any,
+    x0: _Any = None,
+    *,
+    tol: _Any = 1e-05,
+    atol: _Any = 0.0,
+    maxiter: int | None = None,
+    M: _Any = None,
+) -> tuple[_Any, None]:
+    """The solution of `A x = b` by stabilised biconjugate gradients, for any `A`; arguments and errors as of `cg`."""
+    return _solve("bicgstab", _bicgstab_vectors, A, b, x0, maxiter, M, False, tol=tol, atol=atol)
+
+
+def gmres(
+    A: _Any,
+    b: _Any,
+    x0: _Any = None,
+    *,
+    tol: _Any = 1e-05,
+    atol: _Any = 0.0,
+    restart: int = 20,
+    maxiter: int | None = None,
+    M: _Any = None,
+    solve_method: str = "batched",
+) -> tuple[_Any, None]:
+    """The solution of `A x = b` by generalised minimal residuals, for any `A`.
+
+    Args:
+        A, b, x0, tol, atol, M: as of `cg`.
+        restart: of how many vectors a cycle is made before the next one begins.
+        maxiter: the largest number of cycles, by default 10 for each element of `b`.
+        solve_method: "batched" or "incremental", which are one here: residuals are known after each vector.
+
+    Raises:
+        TypeError: an argument is of another kind.
+        ValueError: a matrix is not square, `x0` does not fit `b`, `restart` is below 1, or `solve_method` is another.
+    """
+    if solve_method not in ("batched", "incremental"):
+        raise ValueError(f"gmres: solve_method is 'batched' or 'incremental', got {solve_method!r}")
+    count = _static_int("gmres", restart, "restart", 1)
+    return _solve("gmres", _gmres_vectors, A, b, x0, maxiter, M, False, tol=tol, atol=atol, restart=count)

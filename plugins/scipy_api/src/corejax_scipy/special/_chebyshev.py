@@ -1,0 +1,75 @@
+"""Chebyshev series in pieces: compiled forms of functions that SciPy computes eagerly.
+
+Coefficients are computed when they are first used, from values at Chebyshev's points (DLMF 3.11.11), and are as
+accurate as those values. One sum serves all pieces: an element chooses its variable and its coefficients.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from corejax_scipy.special._formulas import number, where
+
+_POINTS = 80
+
+
+class Piece:
+    """A function on an interval, smooth in a power of the variable.
+
+    Attributes:
+        low, high: the interval; `high` may be infinite where the power is negative.
+        power: the function is smooth in `x**power`.
+        f: its values for NumPy arrays of float64.
+    """
+
+    def __init__(self, low: float, high: float, power: int, f: Callable[[Any], Any]) -> None:
+        self.low, self.high, self.power, self.f = low, high, power, f
+        ends = [0.0 if end == math.inf else float(end) ** power for end in (low, high)]
+        self.middle, self.half = (ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2
+
+    def variable(self, x: Any) -> Any:
+        """The variable of the series, in [-1, 1]."""
+        u = x if abs(self.power) == 1 else x * x
+        u = u * u if abs(self.power) == 4 else u
+        return ((1.0 / u if self.power < 0 else u) - self.middle) / self.half
+
+    @functools.cached_property
+    def coefficients(self) -> list[float]:
+        """Those that count."""
+        k = np.arange(_POINTS)
+        points = np.cos(np.pi * (2 * k + 1) / (2 * _POINTS))
+        with np.errstate(all="ignore"):
+            values = self.f((self.middle + self.half * points) ** (1 / self.power))
+        angles = [np.cos(np.pi * ((j * (2 * k + 1)) % (4 * _POINTS)) / (2 * _POINTS)) for j in range(_POINTS)]
+        out = [2 / _POINTS * math.fsum(values * cosines) for cosines in angles]
+        out[0] /= 2
+        largest = max(map(abs, out))
+        noise = max(max(map(abs, out[-15:])), 3e-17 * largest)
+        return out[: 1 + max(i for i, c in enumerate(out) if abs(c) > 1.5 * noise)]
+
+
+def in_pieces(x: Any, *pieces: Piece) -> Any:
+    """The function at `x`, in float64: pieces adjoin each other, and `x` lies within them or is NaN."""
+    variable = pieces[-1].variable(x)
+    before = [x < piece.high for piece in pieces[:-1]]
+    for piece, here in zip(pieces[-2::-1], before[::-1], strict=True):
+        variable = where(here, piece.variable(x), variable)
+    rows = [piece.coefficients for piece in pieces]
+    length = max(map(len, rows))
+    rows = [row + [0.0] * (length - len(row)) for row in rows]
+
+    def coefficient(i: int) -> Any:
+        out = number(rows[-1][i])
+        for row, here in zip(rows[-2::-1], before[::-1], strict=True):
+            out = where(here, row[i], out)
+        return out
+
+    twice, last, out = variable + variable, variable * 0.0, variable * 0.0
+    for i in range(length - 1, 0, -1):  # Clenshaw's recurrence (DLMF 3.11.15)
+        out, last = twice * out - last + coefficient(i), out
+    return variable * out - last + coefficient(0)

@@ -1,0 +1,61 @@
+"""What formulas in float64 are made of: choices between numbers, and exponentials of squares without lost digits."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from corejax_lax_basic import lax
+
+WIDE = np.dtype(np.float64)
+ROOT_PI = math.sqrt(math.pi)
+EULER = 0.5772156649015329
+
+
+def number(value: float) -> Any:
+    """A constant of float64."""
+    return lax.make_scalar(float(value), WIDE, False)
+
+
+def where(which: Any, x: Any, y: Any) -> Any:
+    """`x` where it is so, else `y`; Python numbers count as float64."""
+    x, y = (number(v) if isinstance(v, int | float) else v for v in (x, y))
+    shape = max((v.shape for v in (which, x, y)), key=len)
+    which, x, y = (lax.broadcast_to(v, shape) for v in (which, x, y))
+    return lax.select(which, x, y)
+
+
+def polynomial(x: Any, coefficients: Any) -> Any:
+    """`sum(c[i] * x**i)`, by Horner's rule."""
+    out = x * 0.0 + float(coefficients[-1])
+    for c in coefficients[-2::-1]:
+        out = out * x + float(c)
+    return out
+
+
+def halves(x: Any) -> tuple[Any, Any]:
+    """`high` with 24 bits, whose square is exact, and the rest of the square, `(x - high)(x + high)`."""
+    high = lax.convert_element_type(lax.convert_element_type(x, np.dtype(np.float32)), WIDE)
+    return high, (x - high) * (x + high)
+
+
+def exp_of_square(x: Any, factor: float) -> Any:
+    """`exp(factor * x**2)`, whose exponent is large and not rounded; `|x|` is less than 1e9 or the result 0."""
+    sane = lax.clamp(number(-1e9), x, number(1e9))
+    high, rest = halves(sane)
+    return lax.exp(factor * (high * high)) * lax.exp(factor * rest)
+
+
+def sin_pi(x: Any) -> Any:
+    """`sin(pi x)`, the argument reduced exactly."""
+    turns = x - 2.0 * lax.round(0.5 * x, lax.RoundingMethod.TO_NEAREST_EVEN)
+    inner = where(lax.abs(turns) > 0.5, lax.sign(turns) - turns, turns)
+    return lax.sin(math.pi * inner)
+
+
+def log1p(x: Any) -> Any:
+    """`log(1 + x)`; XLA's has lost two digits where `x` is far from 0."""
+    near = lax.abs(x) < 0.25
+    return where(near, lax.log1p(where(near, x, 0.0)), lax.log(1.0 + where(near, 0.0, x)))

@@ -1,0 +1,190 @@
+"""Rows of special functions: a public function and a primitive with all of its rules.
+
+    erfcx, erfcx_p = row("erfcx", formula, [lambda out, x: 2 * x * out - TWO_OVER_ROOT_PI], "...")
+
+Eagerly SciPy computes; compiled, the formula does, in float64 for every dtype, rounded once at the end.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import (
+    Primitive,
+    ShapedArray,
+    defbroadcasting,
+    defjvp_with_result,
+    defvectorized,
+    dtypes,
+    get_aval,
+    xla_translations,
+)
+from corejax_lax_basic import lax
+from corejax_scipy._arguments import inexact, together
+from corejax_scipy.special._formulas import where
+
+__corejax_registers_for_caller__ = True  # a row's provenance is its own line, not one of this file
+
+Function = Callable[..., Any]
+_NATIVE = ("float32", "float64", "complex64", "complex128")
+
+# Primitives by name: the formula and the function of scipy.special, for `corejax accuracy`.
+ROWS: dict[str, tuple[Primitive, Function]] = {}
+
+
+@functools.cache
+def scipy_special(name: str) -> Function:
+    """A function of `scipy.special`, which takes 0.1 s to import: when something is first computed."""
+    return getattr(importlib.import_module("scipy.special"), name)  # type: ignore[no-any-return]
+
+
+def by_scipy(function: str | Function) -> Function:
+    """The impl rule that is a function of SciPy's; 16-bit floats are computed in float32."""
+
+    def impl(*arrays: Any) -> Any:
+        dtype = arrays[0].dtype
+        if dtype.name not in _NATIVE:
+            arrays = tuple([x.astype(np.float32) for x in arrays])
+        out = np.asarray((scipy_special(function) if isinstance(function, str) else function)(*arrays))
+        for x in arrays if len(arrays) > 1 else ():  # SciPy's `beta` and others forget a NaN
+            if np.isnan(x).any():
+                out = np.where(np.isnan(x), np.nan, out)
+        return out.astype(dtype, copy=False)
+
+    return impl
+
+
+def _type_rule(name: str, operands: int, complexes: bool) -> Function:
+    def rule(*avals: ShapedArray) -> ShapedArray:
+        if len(avals) != operands:
+            raise TypeError(f"{name} takes {operands} operands, got {len(avals)}")
+        dtype = avals[0].dtype
+        known = dtypes.is_complex(dtype) if complexes else dtypes.is_inexact(dtype) and not dtypes.is_complex(dtype)
+        if not known or any(x.dtype != dtype for x in avals):
+            wanted = "one complex dtype" if complexes else "one floating-point dtype"
+            raise TypeError(f"{name} takes operands of {wanted}, got {', '.join(x.str_short() for x in avals)}")
+        shapes = {x.shape for x in avals if x.shape}
+        if len(shapes) > 1:
+            raise TypeError(
+                f"{name} takes operands of one shape, or scalars, got {', '.join(x.str_short() for x in avals)}; "
+                f"corejax.scipy.special.{name} broadcasts"
+            )
+        return ShapedArray(next(iter(shapes), ()), dtype, all(x.weak_type for x in avals))
+
+    return rule
+
+
+def in_float64(formula: Function) -> Function:
+    """The formula on float64 (complex128), its result in the dtype of the operands."""
+
+    def decomposition(*xs: Any) -> Any:
+        aval = get_aval(xs[0])
+        wide = np.dtype(np.complex128 if dtypes.is_complex(aval.dtype) else np.float64)
+        shape = max((get_aval(x).shape for x in xs), key=len)
+        operands = [lax.convert_element_type(x, wide) for x in xs]
+        out = formula(*operands)
+        for x in operands if len(operands) > 1 else ():
+            out = where(x == x, out, x)
+        return lax.broadcast_to(lax.convert_element_type(out, aval.dtype), shape)
+
+    return decomposition
+
+
+def _slope(coefficient: Any) -> Any:
+    """The JVP rule of an operand whose derivative is `coefficient(out, *operands)`, computed in 32 bits or more."""
+    if not callable(coefficient) or hasattr(coefficient, "reason"):
+        return coefficient
+
+    def rule(tangent: Any, out: Any, *xs: Any) -> Any:
+        aval = get_aval(out)
+        if dtypes.finfo(aval.dtype).bits < 32:
+            slope = coefficient(*[lax.convert_element_type(x, np.dtype(np.float32)) for x in (out, *xs)])
+        else:
+            slope = coefficient(out, *xs)
+        return lax.mul(lax.convert_element_type(slope, aval.dtype), lax.broadcast_to(tangent, aval.shape))
+
+    return rule
+
+
+def row(
+    name: str,
+    formula: Function,
+    derivatives: Sequence[Any] | None,
+    doc: str,
+    *,
+    impl: str | Function | None = None,
+    operands: int | None = None,
+    complexes: bool = False,
+    arguments: str = "",
+    public: Function | None = None,
+) -> tuple[Function, Primitive]:
+    """A special function and its primitive.
+
+    Args:
+        name: of both.
+        formula: on values of float64 (complex128), made of `corejax.lax`.
+        derivatives: `coefficient(out, *operands)` by each operand; None where it is zero, `nondifferentiable(why)`
+            where there is none. None for all: what follows from the formula.
+        doc: the docstring of both.
+        impl: SciPy's function, where that has another name.
+        operands: how many, where `derivatives` does not say.
+        complexes: whether operands are complex, not real.
+        arguments: names of the operands, by default those of one, `x`.
+    """
+    count = operands or len(derivatives or "x")
+    primitive = Primitive(
+        name,
+        impl=by_scipy(impl or name),
+        abstract_eval=_type_rule(name, count, complexes),
+        decomposition=in_float64(formula),
+        tags=("elementwise",),
+        doc=doc.partition("\n")[0],
+    )
+    (defvectorized if count == 1 else defbroadcasting)(primitive)
+    if derivatives is not None:
+        defjvp_with_result(primitive, *[_slope(d) for d in derivatives])
+    xla_translations.register(primitive, by="decomposition")
+    ROWS[name] = primitive, scipy_special_of(impl or name)
+    function = _function(name, primitive, complexes, (arguments or "x").split())
+    function.__name__ = function.__qualname__ = name
+    function.__code__ = function.__code__.replace(co_name=name)  # which tracebacks and messages show
+    function.__doc__ = doc
+    return function, primitive
+
+
+def scipy_special_of(impl: str | Function) -> Function:
+    """The oracle of a row, imported when it is called."""
+    return (lambda *xs: scipy_special(impl)(*xs)) if isinstance(impl, str) else impl
+
+
+def _function(name: str, primitive: Primitive, complexes: bool, arguments: list[str]) -> Function:
+    """The public function: promotes and broadcasts, then binds."""
+
+    def complex_operand(x: Any) -> Any:
+        (x,) = inexact(name, x)
+        if not dtypes.is_complex(x.dtype):
+            x = lax.convert_element_type(x, np.complex128 if x.dtype == np.float64 else np.complex64)
+        return primitive.bind(x)
+
+    def one(x: Any) -> Any:
+        return primitive.bind(*together(name, x))
+
+    def two(x: Any, y: Any) -> Any:
+        return primitive.bind(*together(name, x, y))
+
+    def three(x: Any, y: Any, z: Any) -> Any:
+        return primitive.bind(*together(name, x, y, z))
+
+    def four(x: Any, y: Any, z: Any, w: Any) -> Any:
+        return primitive.bind(*together(name, x, y, z, w))
+
+    chosen = complex_operand if complexes else (one, two, three, four)[len(arguments) - 1]
+    code = chosen.__code__
+    renamed = tuple(arguments) + code.co_varnames[len(arguments) :]
+    chosen.__code__ = code.replace(co_varnames=renamed)
+    return chosen

@@ -1,0 +1,225 @@
+"""Bessel functions, and spherical harmonics: bessel_jn i0 i0e i1 i1e sph_harm_y.
+
+Elementwise, of floating-point numbers; TypeError for what is no array. Definitions: DLMF 10 and 14.30.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import corejax.numpy as jnp
+from corejax.extend import Primitive, ShapedArray, defjvp, dtypes, xla_translations
+from corejax_lax_basic import lax
+from corejax_scipy._arguments import array, reals, static_int
+from corejax_scipy.special._chebyshev import Piece, in_pieces
+from corejax_scipy.special._formulas import WIDE, where
+from corejax_scipy.special._rows import scipy_special
+
+__all__ = ["bessel_jn", "bessel_jn_p", "i0", "i0e", "i1", "i1e", "sph_harm_y"]
+
+
+def i0e(x: Any) -> Any:
+    """`exp(-|x|) i0(x)`."""
+    return lax.bessel_i0e(*reals("i0e", x))
+
+
+def i0(x: Any) -> Any:
+    """The modified Bessel function of the first kind, of order 0."""
+    (x,) = reals("i0", x)
+    return jnp.i0(x)
+
+
+def i1e(x: Any) -> Any:
+    """`exp(-|x|) i1(x)`."""
+    return lax.bessel_i1e(*reals("i1e", x))
+
+
+def i1(x: Any) -> Any:
+    """The modified Bessel function of the first kind, of order 1."""
+    (x,) = reals("i1", x)
+    return lax.exp(x * lax.sign(x)) * lax.bessel_i1e(x)
+
+
+# -- Bessel functions of the first kind --------------------------------------------------------------------------
+
+
+def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
+    """The Bessel functions of the first kind of orders 0 to `v`, along a first axis.
+
+    Args:
+        z: real array.
+        v: the largest order, not negative, static.
+        n_iter: at least this many orders are used in compiled recurrences; more where `v` needs them.
+
+    Returns:
+        An array of shape `(v + 1, *z.shape)`.
+
+    Raises:
+        TypeError: `z` is no array, `v` or `n_iter` no static integer.
+        ValueError: `z` is complex, `v` is negative, or `n_iter` below 1.
+    """
+    (z,) = reals("bessel_jn", z)
+    orders = static_int("bessel_jn", v, "v", 0)
+    return bessel_jn_p.bind(z, v=orders, n_iter=static_int("bessel_jn", n_iter, "n_iter", 1))
+
+
+def _type(z: ShapedArray, *, v: int, n_iter: int) -> ShapedArray:
+    if dtypes.is_complex(z.dtype) or not dtypes.is_inexact(z.dtype):
+        raise TypeError(f"bessel_jn takes floating-point numbers, got {z.str_short()}")
+    return ShapedArray((v + 1, *z.shape), z.dtype, z.weak_type)
+
+
+def _impl(z: Any, *, v: int, n_iter: int) -> Any:
+    wide = z.astype(np.float64)
+    orders = np.arange(v + 1).reshape(-1, *[1] * z.ndim)
+    return scipy_special("jn")(orders, wide).astype(z.dtype)
+
+
+def _hankel(order: int) -> tuple[Any, Any]:
+    """`P` and `Q x` of `J = sqrt(2/(pi x)) (P cos(c) - Q sin(c))`, `c = x - (order + 1/2) pi/2` (DLMF 10.17.3)."""
+
+    def rotated(x: Any) -> Any:
+        h = scipy_special("hankel1e")(order, x) * np.sqrt(np.pi * x / 2)
+        return h * np.exp(1j * (order * np.pi / 2 + np.pi / 4))
+
+    p = (Piece(8, 16, -2, lambda x: rotated(x).real), Piece(16, math.inf, -2, lambda x: rotated(x).real))
+    q = (Piece(8, 16, -2, lambda x: rotated(x).imag * x), Piece(16, math.inf, -2, lambda x: rotated(x).imag * x))
+    return p, q
+
+
+_HANKEL = (_hankel(0), _hankel(1))
+
+
+def _far(x: Any) -> tuple[Any, Any]:
+    """`J_0` and `J_1` for `x >= 8`."""
+    out = []
+    cosine, sine = lax.cos(x) * math.sqrt(0.5), lax.sin(x) * math.sqrt(0.5)
+    angles = ((cosine + sine, sine - cosine), (sine - cosine, -cosine - sine))  # of c = x - pi/4, x - 3 pi/4
+    for (p, q), (cos_c, sin_c) in zip(_HANKEL, angles, strict=True):
+        out.append(lax.sqrt(2.0 / (math.pi * x)) * (in_pieces(x, *p) * cos_c - in_pieces(x, *q) / x * sin_c))
+    return out[0], out[1]
+
+
+def _downward(x: Any, v: int, start: int) -> list[Any]:
+    """Miller's recurrence from order `start`, normalised by `J_0 + 2 J_2 + 2 J_4 + ... = 1` (DLMF 10.12.4)."""
+    above, here, total, found = x * 0.0, x * 0.0 + 1e-300, x * 0.0, {}
+    for n in range(start, -1, -1):
+        if n <= v:
+            found[n] = here
+        if n % 2 == 0:
+            total = total + (here if n == 0 else 2.0 * here)
+        if n:
+            above, here = here, (2.0 * n) / x * here - above
+            large = lax.abs(here) > 1e200
+            scale = where(large, 1e-200, 1.0)
+            above, here, total = above * scale, here * scale, total * scale
+            found = {m: value * scale for m, value in found.items()}
+    return [found[n] / total for n in range(v + 1)]
+
+
+def _decomposition(z: Any, *, v: int, n_iter: int) -> Any:
+    """Upward from orders 0 and 1 where that is stable, downward elsewhere."""
+    x = lax.abs(lax.convert_element_type(z, WIDE))
+    tiny = x < 1e-12
+    border = float(max(v, 8))
+    below = x < border
+    down = _downward(where(below & ~tiny, x, 1.0), v, v + max(n_iter, int(border) + 40))
+    outside = where(below, border, where(lax.is_finite(x), x, border))
+    up = list(_far(outside))
+    for n in range(1, v):
+        up.append((2.0 * n) / outside * up[n] - up[n - 1])
+    out, power = [], x * 0.0 + 1.0
+    for n in range(v + 1):
+        at_zero = power  # (x/2)**n / n!, the first term
+        power = power * (0.5 * x) / float(n + 1)
+        value = where(tiny, at_zero, where(below, down[n], where(x == math.inf, 0.0, up[n])))
+        value = where(x == x, value, x)
+        out.append(where(z < 0, -value, value) if n % 2 else value)
+    return lax.convert_element_type(jnp.stack(out), z.dtype)
+
+
+def _slope(tangent: Any, z: Any, *, v: int, n_iter: int) -> Any:
+    """`J_0' = -J_1`, `J_n' = (J_{n-1} - J_{n+1}) / 2` (DLMF 10.6.1)."""
+    values = bessel_jn_p.bind(z, v=v + 1, n_iter=n_iter)
+    rest = (values[: v + 1][:-1] - values[2:]) * 0.5
+    return jnp.concatenate([-values[1:2], rest]) * tangent
+
+
+def _vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> tuple[Any, int]:
+    return bessel_jn_p.bind(vals[0], **params), dims[0] + 1
+
+
+bessel_jn_p = Primitive(
+    "bessel_jn",
+    impl=_impl,
+    abstract_eval=_type,
+    vmap=_vmap,
+    decomposition=_decomposition,
+    doc="Bessel functions of the first kind of orders 0 to v, along a first axis.",
+)
+defjvp(bessel_jn_p, _slope)
+xla_translations.register(bessel_jn_p, by="decomposition")
+
+# -- spherical harmonics -----------------------------------------------------------------------------------------
+
+
+def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: None = None, n_max: int | None = None) -> Any:
+    """Spherical harmonics `Y_n^m(theta, phi)`, normalised over the sphere, with the phase of Condon and Shortley.
+
+    Args:
+        n: degrees, not negative, an array of integers.
+        m: orders, `|m| <= n`, of integers; the result is 0 for others.
+        theta: polar angle, from 0 to pi.
+        phi: azimuth.
+        diff_n: has to be None; derivatives are had by `grad`.
+        n_max: a static bound of `n`, the largest one by default; needed where `n` is traced.
+
+    Returns:
+        Complex array of the common shape of the arguments, at least of one axis.
+
+    Raises:
+        TypeError: an argument is no array, `n` or `m` is not of integers, or `n` is traced without `n_max`.
+        NotImplementedError: `diff_n` is given.
+    """
+    if diff_n is not None:
+        raise NotImplementedError("sph_harm_y: diff_n has to be None; take derivatives with corejax.grad")
+    n, m = array("sph_harm_y", n, 0), array("sph_harm_y", m, 1)
+    for what, x in (("n", n), ("m", m)):
+        if not dtypes.is_integer(x.dtype):
+            raise TypeError(f"sph_harm_y: {what} is of integers, got {x.aval.str_short()}")
+    theta, phi = reals("sph_harm_y", array("sph_harm_y", theta, 2), array("sph_harm_y", phi, 3))
+    if n_max is None:
+        try:
+            n_max = int(np.max(np.asarray(n), initial=0))
+        except TypeError as error:
+            error.add_note("sph_harm_y: give a static n_max where n is traced.")
+            raise
+    n, m, theta, phi = jnp.broadcast_arrays(*[jnp.atleast_1d(x) for x in (n, m, theta, phi)])
+    order = jnp.abs(m)
+    value = _legendre(n, order, theta, static_int("sph_harm_y", n_max, "n_max", 0))
+    sign = jnp.where((m < 0) & (order % 2 == 1), -1.0, 1.0).astype(theta.dtype)
+    angle = m.astype(theta.dtype) * phi
+    return lax.complex(sign * value * jnp.cos(angle), sign * value * jnp.sin(angle))
+
+
+def _legendre(n: Any, m: Any, theta: Any, n_max: int) -> Any:
+    """The normalised associated Legendre functions of `cos(theta)`, upward in degree from order `m` (DLMF 14.10.3)."""
+    x, y, order = jnp.cos(theta), jnp.sin(theta), m.astype(theta.dtype)
+    diagonal = jnp.full_like(theta, math.sqrt(0.25 / math.pi))
+    last, here = jnp.zeros_like(theta), jnp.zeros_like(theta)
+    out = jnp.zeros_like(theta)
+    for degree in range(n_max + 1):
+        if degree:
+            diagonal = diagonal * y * -math.sqrt((2 * degree + 1) / (2 * degree))
+        above = degree > m
+        gap = jnp.where(above, degree**2 - order**2, 1.0)
+        a = jnp.sqrt((4.0 * degree**2 - 1.0) / gap)
+        lower = jnp.where(above, (degree - 1.0) ** 2 - order**2, 0.0)
+        b = jnp.sqrt(lower / max(4.0 * (degree - 1.0) ** 2 - 1.0, 1.0))
+        step = a * (x * here - b * last)
+        last, here = here, jnp.where(above, step, jnp.where(m == degree, diagonal, 0.0))
+        out = jnp.where((n == degree) & (m <= degree), here, out)
+    return out

@@ -1,0 +1,315 @@
+"""Functions about the error function and the normal distribution: dawsn erf erfc erfcx erfinv fresnel log_ndtr ndtr ...
+
+Elementwise, of floating-point numbers (`wofz`: complex); TypeError for what is no array. Definitions: DLMF 7.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+import corejax.numpy as jnp
+from corejax_lax_basic import lax
+from corejax_scipy._arguments import together
+from corejax_scipy.special._chebyshev import Piece, in_pieces
+from corejax_scipy.special._formulas import ROOT_PI, exp_of_square, halves, where
+from corejax_scipy.special._rows import row, scipy_special
+
+_ROOT_2 = math.sqrt(2)
+_ROOT_2PI = math.sqrt(2 * math.pi)
+
+
+def erf(x: Any) -> Any:
+    """The error function, `2 / sqrt(pi)` times the integral of `exp(-t**2)` from 0 to `x`."""
+    return lax.erf(*together("erf", x))
+
+
+def erfc(x: Any) -> Any:
+    """`1 - erf(x)`, accurate also where that is small."""
+    return lax.erfc(*together("erfc", x))
+
+
+def erfinv(x: Any) -> Any:
+    """The inverse of `erf`: infinite at -1 and 1, NaN beyond."""
+    return lax.erf_inv(*together("erfinv", x))
+
+
+# -- erfcx, dawsn ------------------------------------------------------------------------------------------------
+
+# In t = (x - K) / (x + K), which takes [0, inf) to [-1, 1) (Shepherd and Laframboise 1981).
+_K = 3.75
+
+
+def _erfcx_at(t: Any) -> Any:
+    x = _K * (1 + t) / (1 - t)
+    return (1 + 2 * x) * scipy_special("erfcx")(x)
+
+
+_ERFCX = Piece(-1, 1, 1, _erfcx_at)
+
+
+def erfcx_formula(x: Any) -> Any:
+    """A series for positive `x`, and its reflection."""
+    size = where(lax.is_finite(x), lax.abs(x), 1e300)
+    right = in_pieces(1.0 - 2.0 * _K / (size + _K), _ERFCX) / (1.0 + 2.0 * size)
+    left = 2.0 * exp_of_square(lax.max(x, lax.full_like(x, -30.0)), 1.0) - right
+    out = where(x < 0.0, where(x < -27.0, math.inf, left), right)
+    return where(x == x, where(lax.eq(x, math.inf + 0.0 * size), 0.0, out), x)
+
+
+erfcx, erfcx_p = row(
+    "erfcx", erfcx_formula, [lambda out, x: 2.0 * x * out - 2.0 / ROOT_PI],
+    "`exp(x**2) erfc(x)`, which neither overflows nor underflows for positive `x`.",
+)  # fmt: skip
+
+_DAWSN = (
+    Piece(0, 2, 2, lambda x: scipy_special("dawsn")(x) / x),
+    Piece(2, 4, 1, lambda x: scipy_special("dawsn")(x) / x),
+    Piece(4, math.inf, -2, lambda x: scipy_special("dawsn")(x) * x),
+)
+
+
+def _dawsn(x: Any) -> Any:
+    size = lax.abs(x)
+    sum_ = in_pieces(size, *_DAWSN)
+    return where(size < 4.0, x * sum_, sum_ / where(size < 4.0, 4.0, x))
+
+
+dawsn, dawsn_p = row(
+    "dawsn", _dawsn, [lambda out, x: 1.0 - 2.0 * x * out],
+    "Dawson's integral, `exp(-x**2)` times the integral of `exp(t**2)` from 0 to `x`.",
+)  # fmt: skip
+
+# -- the normal distribution -------------------------------------------------------------------------------------
+
+ndtr, ndtr_p = row(
+    "ndtr", lambda x: 0.5 * lax.erfc(x * -math.sqrt(0.5)), [lambda out, x: lax.exp(-0.5 * x * x) / _ROOT_2PI],
+    "The cumulative distribution function of the standard normal distribution.",
+)  # fmt: skip
+
+
+def _log_ndtr(x: Any) -> Any:
+    low = where(x < -1.0, x, -1.0)
+    tail = lax.log(0.5 * erfcx_formula(low * -math.sqrt(0.5))) - 0.5 * low * low
+    high = where(x < -1.0, 0.0, x)
+    return where(x < -1.0, tail, lax.log1p(-0.5 * lax.erfc(high * math.sqrt(0.5))))
+
+
+def _log_ndtr_slope(out: Any, x: Any) -> Any:
+    """The density over the distribution function."""
+    low = jnp.where(x < 0.0, x, 0.0)
+    left = (2.0 / _ROOT_2PI) / erfcx(low * -math.sqrt(0.5))
+    return jnp.where(x < 0.0, left, jnp.exp(-0.5 * x * x - out) / _ROOT_2PI)
+
+
+_log_ndtr_row, log_ndtr_p = row(
+    "log_ndtr", _log_ndtr, [_log_ndtr_slope],
+    "Logarithm of `ndtr`, accurate also where that underflows.",
+)  # fmt: skip
+
+
+def log_ndtr(x: Any, series_order: int = 3) -> Any:
+    """Logarithm of `ndtr`, accurate also where that underflows.
+
+    Args:
+        x: floating-point array.
+        series_order: means nothing here, where no asymptotic series is summed; a positive integer.
+
+    Raises:
+        TypeError: `x` is no array, or `series_order` no integer.
+        ValueError: `x` is complex, or `series_order` is not positive.
+    """
+    if not isinstance(series_order, int):
+        raise TypeError(f"log_ndtr: series_order is an integer, got {series_order!r}")
+    if series_order < 1:
+        raise ValueError(f"log_ndtr: series_order is positive, got {series_order}")
+    return _log_ndtr_row(x)
+
+
+def _by_root(s: Any) -> Any:
+    """`-ndtri(p) / s` with `s = sqrt(-2 log(p))`."""
+    return -scipy_special("ndtri_exp")(-s * s / 2) / s
+
+
+_QUANTILES = (Piece(1.9, 4, -1, _by_root), Piece(4, 12, -1, _by_root), Piece(12, 38.7, -1, _by_root))
+_MIDDLE = 0.35  # around 1/2, where the quantile is odd
+_CENTRAL = Piece(0, _MIDDLE, 2, lambda q: scipy_special("ndtri")(0.5 + q) / q)
+
+
+def _ndtri(p: Any) -> Any:
+    q = p - 0.5
+    central = lax.abs(q) < _MIDDLE
+    inner = q * in_pieces(where(central, lax.abs(q), 0.1), _CENTRAL)
+    tail = where(q < 0.0, p, 1.0 - p)
+    sane = where(central | ~(tail > 0.0), 0.1, tail)
+    s = lax.sqrt(-2.0 * lax.log(sane))
+    outer = s * in_pieces(s, *_QUANTILES)
+    out = where(central, inner, where(q < 0.0, -outer, outer))
+    ends = where(p == 0.0, -math.inf, where(p == 1.0, math.inf, math.nan))
+    return where((p > 0.0) & (p < 1.0), out, ends)
+
+
+ndtri, ndtri_p = row(
+    "ndtri", _ndtri, [lambda out, p: _ROOT_2PI * jnp.exp(0.5 * out * out)],
+    "The quantile function of the standard normal distribution, the inverse of `ndtr`; NaN outside of [0, 1].",
+    arguments="p",
+)  # fmt: skip
+
+
+@functools.cache
+def _gauss_legendre(count: int) -> tuple[list[float], list[float]]:
+    """Points and weights on [0, 1]."""
+    points, weights = np.polynomial.legendre.leggauss(count)
+    return [float(x) for x in (points + 1) / 2], [float(w) for w in weights / 2]
+
+
+def _owens_t_below(h: Any, a: Any) -> Any:
+    """For `h >= 0` and `0 <= a <= 1`: the integral that defines it, to where its integrand is negligible."""
+    scale = where(h * a > 8.0, 8.0 / where(h > 8.0, h, 8.0), a)
+    points, weights = _gauss_legendre(24)
+    total = h * 0.0
+    for x, w in zip(points, weights, strict=True):
+        u = scale * x
+        total = total + w * lax.exp(-0.5 * (h * u) * (h * u)) / (1.0 + u * u)
+    return exp_of_square(h, -0.5) * scale * total / (2.0 * math.pi)
+
+
+def _owens_t(h: Any, a: Any) -> Any:
+    """By symmetry, and for `|a| > 1` by its reflection (Owen 1956, equation 2.3)."""
+    h, a = jnp.broadcast_arrays(h, a)
+    h, size = lax.abs(h), lax.abs(a)
+    finite = where(size > 1e300, 1e300, size)
+    large = size > 1.0
+    product = where(h == 0.0, 0.0, lax.min(h * finite, h * 0.0 + 1e300))
+    inner = _owens_t_below(where(large, product, h), where(large, 1.0 / where(large, finite, 1.0), finite))
+    x, y = h * math.sqrt(0.5), product * math.sqrt(0.5)
+    near = 0.25 - 0.25 * lax.erf(x) * lax.erf(y)
+    far = 0.25 * (lax.erfc(x) + lax.erfc(y) - lax.erfc(x) * lax.erfc(y))
+    reflected = where(product <= 0.67, near, far) - inner
+    out = where(h > 1e10, 0.0, where(large, reflected, inner))
+    return where(a == 0.0, 0.0, lax.sign(a) * out)
+
+
+owens_t, owens_t_p = row(
+    "owens_t",
+    _owens_t,
+    [
+        lambda out, h, a: jnp.exp(-0.5 * h * h) * lax.erf(a * h / _ROOT_2) * (-0.5 / _ROOT_2PI),
+        lambda out, h, a: jnp.exp(-0.5 * (1.0 + a * a) * h * h) / (2.0 * math.pi * (1.0 + a * a)),
+    ],
+    "Owen's T function: the integral of `exp(-h**2 (1 + t**2) / 2) / (1 + t**2) / (2 pi)` over t from 0 to `a`.",
+    arguments="h a",
+)
+
+# -- Fresnel's integrals -----------------------------------------------------------------------------------------
+
+
+def _auxiliary(x: Any) -> Any:
+    """`g(x) + i f(x)` (DLMF 7.2.10 and 7.7.10)."""
+    return (0.5 + 0.5j) * scipy_special("wofz")(ROOT_PI / 2 * (1 + 1j) * x)
+
+
+_FRESNEL_S = Piece(0, 2, 4, lambda x: scipy_special("fresnel")(x)[0] / x**3)
+_FRESNEL_C = Piece(0, 2, 4, lambda x: scipy_special("fresnel")(x)[1] / x)
+_F = (Piece(2, 3, -4, lambda x: _auxiliary(x).imag * x), Piece(3, math.inf, -4, lambda x: _auxiliary(x).imag * x))
+_G = (Piece(2, 3, -4, lambda x: _auxiliary(x).real * x**3), Piece(3, math.inf, -4, lambda x: _auxiliary(x).real * x**3))
+
+
+def phase(x: Any) -> Any:
+    """`pi x**2 / 2` up to whole turns, without rounding the square."""
+    high, rest = halves(lax.clamp(lax.full_like(x, -1e9), x, lax.full_like(x, 1e9)))
+    return (lax.rem(high * high, lax.full_like(x, 4.0)) + lax.rem(rest, lax.full_like(x, 4.0))) * (math.pi / 2)
+
+
+def _fresnel(which: str) -> Any:
+    def formula(x: Any) -> Any:
+        size = lax.abs(x)
+        near, small = size < 2.0, where(size < 2.0, size, 1.0)
+        large = where(near, 2.0, where(size > 1e30, 1e30, size))
+        f, g = in_pieces(large, *_F) / large, in_pieces(large, *_G) / (large * large * large)
+        sine, cosine = lax.sin(phase(large)), lax.cos(phase(large))
+        if which == "s":
+            inner, outer = small * small * small * in_pieces(small, _FRESNEL_S), 0.5 - f * cosine - g * sine
+        else:
+            inner, outer = small * in_pieces(small, _FRESNEL_C), 0.5 + f * sine - g * cosine
+        out = where(near, inner, outer)
+        return where(x == x, where(x < 0.0, -out, out), x)
+
+    return formula
+
+
+_s, fresnel_s_p = row(
+    "fresnel_s", _fresnel("s"), [lambda out, x: jnp.sin(0.5 * math.pi * x * x)],
+    "Fresnel's sine integral.",
+    impl=lambda x: scipy_special("fresnel")(np.where(np.abs(x) > 1e17, np.copysign(np.inf, x), x))[0],
+)  # fmt: skip
+
+_c, fresnel_c_p = row(
+    "fresnel_c", _fresnel("c"), [lambda out, x: jnp.cos(0.5 * math.pi * x * x)],
+    "Fresnel's cosine integral.",
+    impl=lambda x: scipy_special("fresnel")(np.where(np.abs(x) > 1e17, np.copysign(np.inf, x), x))[1],
+)  # fmt: skip
+
+
+def fresnel(x: Any) -> tuple[Any, Any]:
+    """Fresnel's integrals `(S, C)`: of `sin(pi t**2 / 2)` and `cos(pi t**2 / 2)` over t from 0 to `x`.
+
+    Raises:
+        TypeError: `x` is no array.
+        ValueError: `x` is complex.
+    """
+    (x,) = together("fresnel", x)
+    return _s(x), _c(x)
+
+
+# -- Faddeeva's function -----------------------------------------------------------------------------------------
+
+_TERMS = 48
+
+
+@functools.cache
+def _weideman() -> tuple[float, list[float]]:
+    """Scale and coefficients of the rational expansion (Weideman 1994, with the FFT of section 3)."""
+    scale = math.sqrt(_TERMS / _ROOT_2)
+    count = 2 * _TERMS
+    theta = np.arange(-count + 1, count) * np.pi / count
+    t = scale * np.tan(theta / 2)
+    values = np.concatenate([[0.0], np.exp(-t * t) * (scale * scale + t * t)])
+    spectrum = np.real(np.fft.fft(np.fft.fftshift(values))) / (2 * count)
+    return scale, [float(c) for c in spectrum[1 : _TERMS + 1]]
+
+
+def _upper(z: Any) -> Any:
+    """For a positive imaginary part: the rational expansion, and Laplace's continued fraction for large `|z|`."""
+    scale, coefficients = _weideman()
+    size = lax.abs(lax.real(z)) + lax.abs(lax.imag(z))
+    far = size > 12.0
+    one = lax.full_like(z, 1.0)
+    inner = lax.select(far, one, z)
+    below = scale - 1j * inner
+    ratio = (scale + 1j * inner) / below
+    total = ratio * 0.0 + coefficients[-1]
+    for c in coefficients[-2::-1]:
+        total = total * ratio + c
+    near = 2.0 * total / (below * below) + (1 / ROOT_PI) / below
+    outer = lax.select(far, z, one * 20.0)
+    fraction = outer
+    for k in range(12, 0, -1):
+        fraction = outer - (0.5 * k) / fraction
+    return lax.select(far, (1j / ROOT_PI) / fraction, near)
+
+
+def _wofz(z: Any) -> Any:
+    lower = lax.imag(z) < 0.0
+    out = _upper(lax.select(lower, -z, z))
+    return lax.select(lower, 2.0 * lax.exp(-z * z) - out, out)
+
+
+wofz, wofz_p = row(
+    "wofz", _wofz, [lambda out, z: 2j / ROOT_PI - 2.0 * z * out],
+    "Faddeeva's function `exp(-z**2) erfc(-i z)`, of complex numbers.",
+    complexes=True, arguments="z",
+)  # fmt: skip

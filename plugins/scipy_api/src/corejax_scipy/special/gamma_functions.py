@@ -1,0 +1,470 @@
+"""The gamma and beta functions and what is made of them.
+
+Elementwise, of floating-point numbers, `gamma` and `loggamma` of complex ones too; TypeError for what is no array,
+ValueError for complex numbers elsewhere. Definitions: DLMF 5 and 8.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+import corejax.numpy as jnp
+from corejax import custom_jvp
+from corejax.extend import dtypes
+from corejax_lax_basic import lax
+from corejax_scipy._arguments import flag, inexact, operand, reals, static_int, together
+from corejax_scipy.special._formulas import polynomial, sin_pi, where
+from corejax_scipy.special._rows import in_float64, row, scipy_special
+
+__all__ = [
+    "bernoulli", "betainc", "comb", "digamma", "factorial", "gamma", "gammainc", "gammaincc", "gammaln", "gammasgn",
+    "loggamma", "multigammaln", "polygamma", "zeta",
+]  # fmt: skip
+
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
+_HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+
+
+def _rest(x: Any) -> Any:
+    """`lgamma(x)` less `(x - 1/2) log(x) - x + log(2 pi) / 2`, for `x >= 10` (DLMF 5.11.1)."""
+    inverse = 1.0 / x
+    return inverse * polynomial(inverse * inverse, _STIRLING)
+
+
+# -- gamma -------------------------------------------------------------------------------------------------------
+
+
+def _positive_gamma(x: Any) -> Any:
+    """For `x > 0`: Stirling's formula, after a shift up to 10."""
+    small = x < 10.0
+    product, shifted = x * 0.0 + 1.0, x
+    for _ in range(10):
+        here = shifted < 10.0
+        product = where(here, product * shifted, product)
+        shifted = where(here, shifted + 1.0, shifted)
+    large = where(shifted > 180.0, 180.0, shifted)
+    half = lax.pow(large, 0.5 * large - 0.25)  # twice, for it overflows before the result does
+    out = math.sqrt(2 * math.pi) * half * lax.exp(_rest(large) - large) * half
+    return where(small, out / product, where(x > 171.7, math.inf, out))
+
+
+def gamma_formula(x: Any) -> Any:
+    """By reflection below zero (DLMF 5.5.3); NaN at negative poles, infinite at zero."""
+    size = lax.abs(x)
+    negative = x < 0.0
+    sine = sin_pi(where(negative, size, 0.5))
+    reflected = (-math.pi) / (sine * size * _positive_gamma(where(negative, size, 1.0)))
+    out = where(negative, reflected, _positive_gamma(where(x > 0.0, x, 1.0)))
+    out = where(size < 1e-300, 1.0 / x, out)
+    return where(x == x, where(negative & (lax.floor(x) == x), math.nan, out), x)
+
+
+_real_gamma, gamma_p = row(
+    "gamma", gamma_formula, [lambda out, x: out * lax.digamma(x)],
+    "The gamma function of real numbers.",
+)  # fmt: skip
+
+
+def gammasgn_formula(x: Any) -> Any:
+    """The sign of the gamma function: NaN at its negative poles."""
+    below = lax.floor(x)
+    odd = lax.floor(0.5 * below) * 2.0 != below
+    out = where((x < 0.0) & odd, -1.0, 1.0)
+    out = where(x == 0.0, lax.sign(1.0 / x), out)
+    return where((x == x) & ~((x < 0.0) & (below == x)), out, math.nan)
+
+
+gammasgn, gammasgn_p = row(
+    "gammasgn", gammasgn_formula, [None], "The sign of the gamma function: 1.0 or -1.0, NaN at its negative poles.",
+)  # fmt: skip
+
+# -- complex -----------------------------------------------------------------------------------------------------
+
+_SHIFT = 12
+
+
+def _complex_stirling(z: Any) -> Any:
+    """The logarithm for `Re z >= 12` or so."""
+    inverse = 1.0 / z
+    return (z - 0.5) * lax.log(z) - z + _HALF_LOG_2PI + inverse * polynomial(inverse * inverse, _STIRLING)
+
+
+def _right_loggamma(z: Any) -> Any:
+    """For `Re z >= 1/2`: shifted up, by the sum of logarithms of what it is shifted over."""
+    total, shifted = z * 0.0, z
+    for _ in range(_SHIFT):
+        here = lax.real(shifted) < _SHIFT
+        one = lax.full_like(shifted, 1.0)
+        total = total + lax.log(lax.select(here, shifted, one))
+        shifted = lax.select(here, shifted + 1.0, shifted)
+    return _complex_stirling(shifted) - total
+
+
+def _loggamma(z: Any) -> Any:
+    """The branch that is real for positive `z` and cut along the negative axis (DLMF 5.5.3; Hare 1997)."""
+    x, y = lax.real(z), lax.imag(z)
+    left = x < 0.5
+    w = lax.select(left, 1.0 - z, z)
+    out = _right_loggamma(w)
+    # log(sin(pi z)) of the upper half plane, without overflow: -i pi (z - 1/2) - log 2 + log(1 - exp(2 pi i z)).
+    upper = lax.complex(x, lax.abs(y))
+    turned = lax.complex(x - lax.floor(x), lax.abs(y))
+    logarithm = -1j * math.pi * (upper - 0.5) - math.log(2.0) + lax.log(1.0 - lax.exp(2j * math.pi * turned))
+    below = (y < 0.0) | ((y == 0.0) & (1.0 / y < 0.0))
+    logarithm = lax.select(below, lax.conj(logarithm), logarithm)
+    return lax.select(left, math.log(math.pi) - logarithm - out, out)
+
+
+def _complex_loggamma_at(z: Any) -> Any:
+    """NaN at poles."""
+    x = lax.real(z)
+    pole = (lax.imag(z) == 0.0) & (x <= 0.0) & (lax.floor(x) == x)
+    return lax.select(
+        pole, lax.full_like(z, complex(math.nan, math.nan)), _loggamma(lax.select(pole, z * 0.0 + 1.0, z))
+    )
+
+
+_complex_loggamma, complex_loggamma_p = row(
+    "complex_loggamma", _complex_loggamma_at, None, "Logarithm of the gamma function, of complex numbers.",
+    impl="loggamma", complexes=True,
+)  # fmt: skip
+
+_complex_gamma, complex_gamma_p = row(
+    "complex_gamma", lambda z: lax.exp(_complex_loggamma_at(z)), None, "The gamma function of complex numbers.",
+    impl="gamma", complexes=True,
+)  # fmt: skip
+
+
+def gamma(x: Any) -> Any:
+    """The gamma function, of real or complex numbers; NaN at its negative poles.
+
+    Raises:
+        TypeError: `x` is no array.
+    """
+    (x,) = inexact("gamma", x)
+    return _complex_gamma(x) if dtypes.is_complex(x.dtype) else _real_gamma(x)
+
+
+def loggamma(x: Any) -> Any:
+    """The logarithm of the gamma function: NaN for negative real numbers, the principal branch of complex ones.
+
+    Raises:
+        TypeError: `x` is no array.
+    """
+    (x,) = inexact("loggamma", x)
+    if dtypes.is_complex(x.dtype):
+        return _complex_loggamma(x)
+    return jnp.where(x > 0, lax.lgamma(x), math.nan)
+
+
+def gammaln(x: Any) -> Any:
+    """Logarithm of the absolute value of the gamma function."""
+    return lax.lgamma(*reals("gammaln", x))
+
+
+def multigammaln(a: Any, d: int) -> Any:
+    """Logarithm of the multivariate gamma function of dimension `d`, for `a > (d - 1) / 2` (DLMF 35.3.4).
+
+    Raises:
+        TypeError: `a` is no array, or `d` no static integer.
+        ValueError: `d` is below 1, or `a` is complex.
+    """
+    count = static_int("multigammaln", d, "d", 1)
+    (a,) = reals("multigammaln", a)
+    total = 0.25 * count * (count - 1) * math.log(math.pi)
+    for i in range(count):
+        total = total + lax.lgamma(a - 0.5 * i)
+    return total
+
+
+def gammainc(a: Any, x: Any) -> Any:
+    """The regularised lower incomplete gamma function."""
+    return lax.igamma(*together("gammainc", a, x))
+
+
+def gammaincc(a: Any, x: Any) -> Any:
+    """The regularised upper incomplete gamma function."""
+    return lax.igammac(*together("gammaincc", a, x))
+
+
+def digamma(x: Any) -> Any:
+    """The derivative of `gammaln`."""
+    return lax.digamma(*reals("digamma", x))
+
+
+def polygamma(n: Any, x: Any) -> Any:
+    """The `n`-th derivative of `digamma` at `x`.
+
+    Raises:
+        TypeError: an argument is no array.
+        ValueError: `n` is not of integers, or `x` is complex.
+    """
+    order = operand("polygamma", n)
+    if not dtypes.is_integer(jnp.result_type(order)):
+        raise ValueError(f"polygamma: n is of whole numbers, of an integer dtype, got {n!r}")
+    order, x = together("polygamma", order, operand("polygamma", x, 1))
+    return lax.polygamma(lax.stop_gradient(order), x)
+
+
+# -- beta --------------------------------------------------------------------------------------------------------
+
+
+def _without_pole(low: Any, high: Any) -> tuple[Any, Any]:
+    """At poles of two factors `gamma(1 - a - b) gamma(b) / gamma(1 - a)` has the same size."""
+    other = 1.0 - low - high
+    both = (low <= 0.0) & (lax.floor(low) == low) & (lax.floor(high) == high) & (high > 0.0) & (other > 0.0)
+    both = both & (low > -math.inf)
+    low = where(both, other, low)
+    return lax.min(low, high), lax.max(low, high)
+
+
+def _beta_sign(a: Any, b: Any) -> Any:
+    low, high = lax.min(a, b), lax.max(a, b)
+    odd = lax.floor(0.5 * high) * 2.0 != high
+    usual = gammasgn_formula(a) * gammasgn_formula(b) * gammasgn_formula(a + b)
+    return where((low <= 0.0) & (lax.floor(low) == low), where(odd, -1.0, 1.0), usual)
+
+
+def betaln_formula(a: Any, b: Any) -> Any:
+    """Logarithm of the absolute value, without cancellation of large terms."""
+    a, b = jnp.broadcast_arrays(a, b)
+    low, high = _without_pole(lax.min(a, b), lax.max(a, b))
+    far = (high > 10.0) & (low > 0.0)
+    big, small = where(far, high, 11.0), where(far, low, 1.0)
+    usual = lax.lgamma(low) + lax.lgamma(high) - lax.lgamma(low + high)
+    ratio = small / big
+    both = small > 10.0
+    large = where(both, small, 11.0)
+    mixed = lax.lgamma(where(both, 1.0, small)) + small * (1.0 - lax.log(big)) - (small + big - 0.5) * lax.log1p(ratio)
+    mixed = mixed + _rest(big) - _rest(small + big)
+    tops = (
+        _HALF_LOG_2PI - 0.5 * lax.log(big) + (large - 0.5) * (lax.log(ratio) - lax.log1p(ratio))
+        - big * lax.log1p(ratio) + _rest(large) + _rest(big) - _rest(large + big)
+    )  # fmt: skip
+    out = where(far, where(both, tops, mixed), usual)
+    pole = ((low <= 0.0) & (lax.floor(low) == low)) | ((high <= 0.0) & (lax.floor(high) == high))
+    return where(pole, math.inf, where(high == math.inf, where(low > 0.0, -math.inf, math.inf), out))
+
+
+def _beta(a: Any, b: Any) -> Any:
+    size = lax.exp(betaln_formula(a, b))
+    return where(size == math.inf, size, where(size == 0.0, 0.0, _beta_sign(a, b) * size))
+
+
+def _with_infinite(name: str, of_infinite: Any) -> Any:
+    """SciPy's function, where operands are finite; those that are not have no value of SciPy's that is kept."""
+
+    def impl(a: Any, b: Any) -> Any:
+        return np.where(np.isinf(a) | np.isinf(b), of_infinite(a, b), scipy_special(name)(a, b))
+
+    return impl
+
+
+def _betaln_of_infinite(a: Any, b: Any) -> Any:
+    return np.where((np.minimum(a, b) > 0), -math.inf, math.inf)
+
+
+betaln, betaln_p = row(
+    "betaln",
+    betaln_formula,
+    [lambda out, a, b: lax.digamma(a) - lax.digamma(a + b), lambda out, a, b: lax.digamma(b) - lax.digamma(a + b)],
+    "Logarithm of the absolute value of the beta function.",
+    impl=_with_infinite("betaln", _betaln_of_infinite),
+    arguments="a b",
+)
+
+beta, beta_p = row(
+    "beta",
+    _beta,
+    [
+        lambda out, a, b: out * (lax.digamma(a) - lax.digamma(a + b)),
+        lambda out, a, b: out * (lax.digamma(b) - lax.digamma(a + b)),
+    ],
+    "The beta function `gamma(a) gamma(b) / gamma(a + b)`.",
+    impl=_with_infinite("beta", lambda a, b: np.exp(_betaln_of_infinite(a, b))),
+    arguments="a b",
+)
+
+
+def betainc(a: Any, b: Any, x: Any) -> Any:
+    """The regularised incomplete beta function; its one derivative is that by `x`."""
+    return lax.betainc(*together("betainc", a, b, x))
+
+
+# -- factorials --------------------------------------------------------------------------------------------------
+
+
+def _binomial(n: Any, k: Any) -> Any:
+    """For `0 <= k <= n`."""
+    inside = (k >= 0.0) & (k <= n)
+    n, k = where(inside, n, 1.0), where(inside, k, 1.0)
+    out = lax.exp(-betaln_formula(n - k + 1.0, k + 1.0)) / (n + 1.0)
+    whole = (lax.floor(n) == n) & (lax.floor(k) == k) & (out < 2.0**50)
+    out = where(k == 0.0, 1.0, where(whole, lax.round(out), out))
+    endless = where(k == 0.0, 1.0, where((lax.floor(k) == k) & (k < math.inf), math.inf, math.nan))
+    return where(inside, where(n == math.inf, endless, out), 0.0)
+
+
+def _binomial_impl(n: Any, k: Any) -> Any:
+    endless = np.where(k == 0, 1.0, np.where((np.floor(k) == k) & (k < math.inf), math.inf, math.nan))
+    out = np.where(np.isinf(n), endless, scipy_special("binom")(n, k))
+    return np.where((k >= 0) & (k <= n), out, np.where(np.isnan(n) | np.isnan(k), math.nan, 0.0))
+
+
+binomial, binomial_p = row(
+    "binomial",
+    _binomial,
+    [
+        lambda out, n, k: out * (lax.digamma(n + 1.0) - lax.digamma(n - k + 1.0)),
+        lambda out, n, k: out * (lax.digamma(n - k + 1.0) - lax.digamma(k + 1.0)),
+    ],
+    "Binomial coefficients, 0 outside of `0 <= k <= n`.",
+    impl=_binomial_impl,
+    arguments="n k",
+)
+
+
+def factorial(n: Any, exact: bool = False) -> Any:
+    """`gamma(n + 1)`, and 0 for negative `n`.
+
+    Raises:
+        TypeError: `n` is no array.
+        NotImplementedError: `exact` is true, which means integers of any size.
+    """
+    if flag("factorial", exact, "exact"):
+        raise NotImplementedError("factorial: results are floating-point numbers, `exact` has to be False")
+    (n,) = reals("factorial", n)
+    return jnp.where(n < 0, 0, _real_gamma(jnp.where(n < 0, 0, n) + 1))
+
+
+def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
+    """In how many ways `k` of `N` things can be chosen; 0 where `k` is negative or larger than `N`.
+
+    Args:
+        N: how many there are, floating-point numbers for broken arguments too.
+        k: how many are chosen.
+        repetition: whether one can be chosen several times.
+
+    Raises:
+        TypeError: an argument is no array.
+        ValueError: one is complex.
+    """
+    N, k = together("comb", N, k)
+    if flag("comb", repetition, "repetition"):
+        return jnp.where((k == 0) & (N >= 0), 1, binomial(N + k - 1, k))
+    return jnp.where(N >= 0, binomial(N, k), 0)
+
+
+def _poch(z: Any, m: Any) -> Any:
+    """By logarithms and signs; 1 for `m = 0`, 0 where only the denominator has a pole."""
+    z, m = jnp.broadcast_arrays(z, m)
+    pole = (z <= 0.0) & (lax.floor(z) == z)
+    top_pole = (z + m <= 0.0) & (lax.floor(z + m) == z + m)
+    both = pole & top_pole
+    # gamma(z + m) / gamma(z) = (-1)**m gamma(1 - z) / gamma(1 - z - m)
+    upper, lower = where(both, 1.0 - z, z + m), where(both, 1.0 - z - m, z)
+    sign = where(
+        both, where(lax.floor(0.5 * m) * 2.0 == m, 1.0, -1.0), gammasgn_formula(upper) * gammasgn_formula(lower)
+    )
+    large = (upper > 10.0) & (lower > 10.0)
+    a, b = where(large, upper, 11.0), where(large, lower, 11.0)
+    ratio = lax.exp((b - 0.5) * lax.log1p((a - b) / b) + (a - b) * (lax.log(a) - 1.0) + _rest(a) - _rest(b))
+    out = where(large, ratio, sign * lax.exp(lax.lgamma(upper) - lax.lgamma(lower)))
+    out = where(pole & ~top_pole, 0.0, where(top_pole & ~pole, math.inf, out))
+    out = where(z == math.inf, where(m > 0.0, math.inf, 0.0), out)
+    out = where(m == math.inf, where(pole, 0.0, gammasgn_formula(z) * math.inf), out)
+    out = where((m == -math.inf) | ((m == math.inf) & (lax.abs(z) == math.inf)), math.nan, out)
+    return where(m == 0.0, 1.0, out)
+
+
+poch, poch_p = row(
+    "poch",
+    _poch,
+    [
+        lambda out, z, m: out * (lax.digamma(z + m) - lax.digamma(z)),
+        lambda out, z, m: out * lax.digamma(z + m),
+    ],
+    "Pochhammer's symbol, the rising factorial `gamma(z + m) / gamma(z)`.",
+    arguments="z m",
+)
+
+
+def bernoulli(n: int) -> Any:
+    """Bernoulli's numbers `B[0]`, ..., `B[n]`, with `B[1] = -1/2`, rounded once.
+
+    Raises:
+        TypeError: `n` is no static integer.
+        ValueError: `n` is negative.
+    """
+    count = static_int("bernoulli", n, "n", 0)
+    numbers = [Fraction(1)]
+    for i in range(1, count + 1):
+        if i > 1 and i % 2:
+            numbers.append(Fraction(0))
+        else:
+            numbers.append(-sum((math.comb(i + 1, k) * b for k, b in enumerate(numbers)), Fraction(0)) / (i + 1))
+    return jnp.asarray([_rounded(b) for b in numbers], dtype=dtypes.default_float_dtype())
+
+
+def _rounded(b: Fraction) -> float:
+    try:
+        return float(b)
+    except OverflowError:
+        return math.copysign(math.inf, b)
+
+
+# -- zeta --------------------------------------------------------------------------------------------------------
+
+_BERNOULLI = (
+    1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330,
+)  # fmt: skip
+
+
+@in_float64
+def _zeta_slope(s: Any, q: Any) -> Any:
+    """The derivative by `s`, of Euler and Maclaurin's formula (DLMF 25.11.5) term by term, for `q > 0`."""
+    total, w = s * 0.0, q
+    for _ in range(14):
+        total = total - lax.log(w) * lax.pow(w, -s)
+        w = w + 1.0
+    logarithm, power = lax.log(w), lax.pow(w, -s)
+    total = total - w * power / (s - 1.0) * (logarithm + 1.0 / (s - 1.0)) - 0.5 * power * logarithm
+    factor, slope = s / w, 1.0 / w  # s (s+1) ... / w**(2k-1), and its derivative
+    for k, number in enumerate(_BERNOULLI, 1):
+        total = total + number / math.factorial(2 * k) * power * (slope - logarithm * factor)
+        a, b = s + float(2 * k - 1), s + float(2 * k)
+        slope = (slope * a * b + factor * (a + b)) / (w * w)
+        factor = factor * a * b / (w * w)
+    return where((s > 1.0) & (q > 0.0), total, math.nan)
+
+
+@custom_jvp
+def _zeta(x: Any, q: Any) -> Any:
+    return lax.zeta(x, q)
+
+
+@_zeta.defjvp
+def _zeta_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
+    (x, q), (x_dot, q_dot) = primals, tangents
+    return _zeta(x, q), x_dot * _zeta_slope(x, q) - q_dot * x * _zeta(x + 1.0, q)
+
+
+def zeta(x: Any, q: Any = None) -> Any:
+    """Hurwitz's zeta function, the sum of `(q + n)**-x` over n = 0, 1, ...
+
+    Args:
+        x: the exponent, larger than 1.
+        q: the first term's base.
+
+    Raises:
+        TypeError: an argument is no array.
+        ValueError: one is complex.
+        NotImplementedError: there is no `q`. Riemann's zeta function of `x > 1` is `zeta(x, 1)`.
+    """
+    if q is None:
+        raise NotImplementedError("zeta: give q; Riemann's zeta function of x > 1 is zeta(x, 1)")
+    return _zeta(*together("zeta", x, q))

@@ -1,0 +1,211 @@
+"""Logarithms and entropies, where a factor of zero or two nearly equal terms need care.
+
+    boxcox boxcox1p entr expit kl_div logit log_softmax logsumexp rel_entr softmax xlog1py xlogy
+
+Elementwise, of floating-point numbers; TypeError for what is no array, ValueError for complex ones.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import corejax.nn
+import corejax.numpy as jnp
+from corejax_lax_basic import lax
+from corejax_scipy._arguments import array, together
+from corejax_scipy.special._formulas import log1p, where
+from corejax_scipy.special._rows import row
+
+__all__ = ["expit", "log_softmax", "logsumexp", "softmax"]
+
+
+def _times_logarithm(logarithm: Any) -> Any:
+    """`x logarithm(y)`, and 0 where `x` is, unless `y` is NaN."""
+
+    def formula(x: Any, y: Any) -> Any:
+        x, y = jnp.broadcast_arrays(x, y)
+        nothing = (x == 0.0) & (y == y)
+        return where(nothing, 0.0, x * logarithm(where(nothing, 1.0, y)))
+
+    return formula
+
+
+xlogy, xlogy_p = row(
+    "xlogy",
+    _times_logarithm(lax.log),
+    [lambda out, x, y: jnp.log(y), lambda out, x, y: jnp.where(x == 0.0, 0.0, x / y)],
+    "`x * log(y)`, and 0 where `x` is 0.",
+    arguments="x y",
+)
+
+xlog1py, xlog1py_p = row(
+    "xlog1py",
+    _times_logarithm(log1p),
+    [lambda out, x, y: jnp.log1p(y), lambda out, x, y: jnp.where(x == 0.0, 0.0, x / (1.0 + y))],
+    "`x * log(1 + y)`, and 0 where `x` is 0.",
+    arguments="x y",
+)
+
+
+def _entr(x: Any) -> Any:
+    positive = x > 0.0
+    sane = where(positive, x, 1.0)
+    return where(positive, -sane * lax.log(sane), where(x == 0.0, 0.0, where(x == x, -math.inf, x)))
+
+
+entr, entr_p = row(
+    "entr", _entr, [lambda out, x: jnp.where(x < 0.0, 0.0, -1.0 - jnp.log(jnp.where(x < 0.0, 1.0, x)))],
+    "The entropy `-x log(x)`: 0 at 0, minus infinity below.",
+)  # fmt: skip
+
+
+def _ratio_logarithm(p: Any, q: Any) -> Any:
+    """`log(p / q)`, as `log1p` where that is small."""
+    gap = (p - q) / q
+    near = lax.abs(gap) < 0.5
+    far = lax.log(p / q)
+    split = lax.log(p) - lax.log(q)  # where the quotient overflows
+    return where(near, log1p(where(near, gap, 0.0)), where(lax.is_finite(far), far, split))
+
+
+def _rel_entr(p: Any, q: Any) -> Any:
+    p, q = jnp.broadcast_arrays(p, q)
+    both = (p > 0.0) & (q > 0.0)
+    x, y = where(both, p, 1.0), where(both, q, 1.0)
+    known = where((p == 0.0) & (q >= 0.0), 0.0, math.inf)
+    out = where(both, x * _ratio_logarithm(x, y), known)
+    return where((p == p) & (q == q), out, math.nan)
+
+
+def _kl_div(p: Any, q: Any) -> Any:
+    p, q = jnp.broadcast_arrays(p, q)
+    both = (p > 0.0) & (q > 0.0)
+    x, y = where(both, p, 1.0), where(both, q, 1.0)
+    known = where((p == 0.0) & (q >= 0.0), q, math.inf)
+    gap = (x - y) / y  # x log(x/y) - x + y = y ((1+gap) log1p(gap) - gap)
+    near = lax.abs(gap) < 0.2
+    small = where(near, gap, 0.0)
+    series = small * 0.0
+    for k in range(26, 1, -1):  # (1+t) log(1+t) - t = sum over k >= 2 of (-t)**k / (k (k-1))
+        series = 1.0 / (k * (k - 1)) - small * series
+    out = where(near, y * small * small * series, x * _ratio_logarithm(x, y) - x + y)
+    return where((p == p) & (q == q), where(both, out, known), math.nan)
+
+
+def _positive(value: Any) -> Any:
+    """A coefficient where both operands are positive, 0 elsewhere."""
+
+    def coefficient(out: Any, p: Any, q: Any) -> Any:
+        both = (p > 0.0) & (q > 0.0)
+        return jnp.where(both, value(jnp.where(both, p, 1.0), jnp.where(both, q, 1.0)), 0.0)
+
+    return coefficient
+
+
+rel_entr, rel_entr_p = row(
+    "rel_entr",
+    _rel_entr,
+    [_positive(lambda p, q: jnp.log(p / q) + 1.0), _positive(lambda p, q: -p / q)],
+    "The relative entropy `p log(p / q)`: 0 where `p` is, infinite where one is negative or only `q` is 0.",
+    arguments="p q",
+)
+
+kl_div, kl_div_p = row(
+    "kl_div",
+    _kl_div,
+    [_positive(lambda p, q: jnp.log(p / q)), lambda out, p, q: jnp.where(out < math.inf, 1.0 - p / q, 0.0)],
+    "The Kullback-Leibler divergence `p log(p / q) - p + q`; where that is not finite see `rel_entr`.",
+    arguments="p q",
+)
+
+
+def _logit(p: Any) -> Any:
+    near = (p > 0.3) & (p < 0.7)
+    q = where(near, p, 0.5) - 0.5
+    # log((1/2 + q) / (1/2 - q)) = 2 atanh(2 q)
+    middle = 2.0 * lax.atanh(2.0 * q)
+    return where(near, middle, lax.log(p) - log1p(-p))
+
+
+logit, logit_p = row(
+    "logit", _logit, [lambda out, p: 1.0 / (p * (1.0 - p))],
+    "`log(p / (1 - p))`, the inverse of `expit`; NaN outside of [0, 1].",
+    arguments="p",
+)  # fmt: skip
+
+
+def _boxcox(logarithm: Any) -> Any:
+    def formula(x: Any, lmbda: Any) -> Any:
+        x, lmbda = jnp.broadcast_arrays(x, lmbda)
+        scale = logarithm(x)
+        zero = (lax.abs(lmbda) < 1e-19) | (lax.abs(lmbda * scale) < 1e-300)  # as SciPy has it
+        safe = where(zero, 1.0, lmbda)
+        return where(zero, scale, lax.expm1(safe * scale) / safe)
+
+    return formula
+
+
+def _boxcox_by_power(logarithm: Any) -> Any:
+    """`(scale exp(lmbda scale) - out) / lmbda`, its series where that cancels."""
+
+    def coefficient(out: Any, x: Any, lmbda: Any) -> Any:
+        scale = logarithm(x)
+        t = lmbda * scale
+        near = jnp.abs(t) < 0.03
+        far = jnp.where(near, 1.0, lmbda)
+        series = scale * scale * (0.5 + t * (1 / 3 + t * (1 / 8 + t * (1 / 30 + t / 144))))
+        rest = jnp.where(t == -math.inf, 0.0, jnp.where(t == -math.inf, 0.0, scale) * jnp.exp(t))
+        return jnp.where(near, series, (rest - out) / far)
+
+    return coefficient
+
+
+boxcox, boxcox_p = row(
+    "boxcox",
+    _boxcox(lax.log),
+    [lambda out, x, lmbda: jnp.power(x, lmbda - 1.0), _boxcox_by_power(jnp.log)],
+    "Box and Cox's transformation `(x**lmbda - 1) / lmbda`, `log(x)` for `lmbda = 0`.",
+    arguments="x lmbda",
+)
+
+boxcox1p, boxcox1p_p = row(
+    "boxcox1p",
+    _boxcox(lax.log1p),
+    [lambda out, x, lmbda: jnp.power(1.0 + x, lmbda - 1.0), _boxcox_by_power(jnp.log1p)],
+    "`boxcox(1 + x, lmbda)`, accurate also for small `x`.",
+    arguments="x lmbda",
+)
+
+
+def expit(x: Any) -> Any:
+    """The logistic function `1 / (1 + exp(-x))`."""
+    return lax.logistic(*together("expit", x))
+
+
+def logsumexp(
+    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False, where: Any = None
+) -> Any:
+    """`log(sum(b * exp(a)))` over axes, computed without overflow: `corejax.nn.logsumexp`.
+
+    Args:
+        a: exponents.
+        axis: the axes, by default all.
+        b: factors, which may be negative.
+        keepdims: whether axes stay, of length 1.
+        return_sign: give the logarithm of the absolute value, and the sign.
+        where: which elements count.
+    """
+    return corejax.nn.logsumexp(a, axis=axis, b=b, keepdims=keepdims, return_sign=return_sign, where=where)
+
+
+def softmax(x: Any, /, *, axis: Any = None) -> Any:
+    """`exp(x) / sum(exp(x))` over axes, by default all."""
+    x = array("softmax", x)
+    return corejax.nn.softmax(x, axis=tuple(range(x.ndim)) if axis is None else axis)
+
+
+def log_softmax(x: Any, /, *, axis: Any = None) -> Any:
+    """Logarithm of `softmax`."""
+    x = array("log_softmax", x)
+    return corejax.nn.log_softmax(x, axis=tuple(range(x.ndim)) if axis is None else axis)

@@ -1,0 +1,29 @@
+"""`corejax.scipy.stats`: distributions and functions of samples, in value those of `scipy.stats`.
+
+A table of names; distributions are objects whose functions are their attributes.
+"""
+
+from __future__ import annotations
+
+from corejax_scipy._namespace import lazy_names as _lazy_names
+
+_MODULES = {
+    "stats.continuous": """
+        beta cauchy chi2 expon gamma gennorm gumbel_l gumbel_r laplace logistic norm pareto t truncnorm uniform vonmises
+        wrapcauchy
+    """,
+    "stats.density_estimation": """
+        gaussian_kde
+    """,
+    "stats.discrete": """
+        bernoulli betabinom binom dirichlet geom multinomial nbinom poisson
+    """,
+    "stats.multivariate": """
+        multivariate_normal
+    """,
+    "stats.samples": """
+        mode rankdata sem
+    """,
+}
+
+__getattr__, __dir__, __all__ = _lazy_names("scipy.stats", _MODULES, globals())

@@ -1,0 +1,206 @@
+"""Distributions made of functions in standard form: what location and scale do, domains, arguments.
+
+norm = located("norm", "...", "", {"logpdf": lambda y: ..., "cdf": special.ndtr})
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import corejax.numpy as jnp
+from corejax.extend import remembered
+from corejax_scipy._arguments import together
+
+Function = Callable[..., Any]
+_HALF_LINE = (0.0, math.inf)
+
+
+class Distribution:
+    """A distribution: its functions are its attributes.
+
+    Attributes:
+        name: in `corejax.scipy.stats`.
+    """
+
+    def __init__(self, name: str, doc: str, functions: Mapping[str, Function]) -> None:
+        self.name = name
+        self.__doc__ = doc
+        for key, function in functions.items():
+            setattr(self, key, _public(f"{name}.{key}", function))
+
+    def __repr__(self) -> str:
+        functions = ", ".join(sorted(key for key in vars(self) if key not in ("name", "__doc__")))
+        return f"<corejax.scipy.stats.{self.name}: {functions}>"
+
+
+def _public(name: str, function: Function) -> Function:
+    function.__name__ = function.__qualname__ = name
+    function.__code__ = function.__code__.replace(co_name=name)  # which messages show
+    return remembered(function)
+
+
+def named(f: Function, arguments: str, defaults: tuple[Any, ...] = ()) -> Function:
+    """A function of as many arguments as there are names, and of these names."""
+    wanted = arguments.split()
+    code = f.__code__
+    f.__code__ = code.replace(co_varnames=(*wanted, *code.co_varnames[len(wanted) :]))
+    f.__defaults__ = defaults
+    return f
+
+
+def _of(count: int, body: Function) -> Function:
+    """`body` as a function of `count` positional arguments."""
+
+    def two(a: Any, b: Any) -> Any:
+        return body(a, b)
+
+    def three(a: Any, b: Any, c: Any) -> Any:
+        return body(a, b, c)
+
+    def four(a: Any, b: Any, c: Any, d: Any) -> Any:
+        return body(a, b, c, d)
+
+    def five(a: Any, b: Any, c: Any, d: Any, e: Any) -> Any:
+        return body(a, b, c, d, e)
+
+    return {2: two, 3: three, 4: four, 5: five}[count]
+
+
+def located(
+    name: str,
+    doc: str,
+    shapes: str,
+    functions: Mapping[str, Function],
+    *,
+    support: tuple[float, float] = (-math.inf, math.inf),
+    valid: Function | None = None,
+    safe: float = 0.5,
+    arguments: Mapping[str, str] | None = None,
+) -> Distribution:
+    """A continuous distribution with location and scale.
+
+    Results are NaN where `scale` or a shape is not positive (SciPy's rule).
+
+    Args:
+        name: in `corejax.scipy.stats`.
+        doc: what it is.
+        shapes: names of its shape parameters.
+        functions: by name, `f(y, *shapes)` of the standard form: logpdf, cdf, sf, logcdf, logsf, ppf, isf. `pdf` comes
+            with logpdf; None for a logarithm is that of cdf or sf.
+        support: where the density is not zero.
+        valid: `(*shapes)`, which ones make sense; by default positive ones.
+        safe: a point of the support, which stands for points outside while derivatives are taken.
+        arguments: the name of the first argument of a function, where that is not `x` (of quantiles `q`).
+    """
+    count = len(shapes.split())
+
+    def checked(out: Any, scale: Any, params: list[Any]) -> Any:
+        good = scale > 0
+        if valid is not None:
+            good = good & valid(*params)
+        else:
+            for p in params:
+                good = good & (p > 0)
+        return jnp.where(good, out, math.nan)
+
+    def make(key: str, body: Function) -> Function:
+        def of_point(*args: Any) -> Any:
+            x, *params, loc, scale = together(f"{name}.{key}", *args)
+            y = (x - loc) / scale
+            below, above = y < support[0], y > support[1]
+            out = body(jnp.where(below | above, safe, y) if support != (-math.inf, math.inf) else y, *params)
+            low, high = _OUTSIDE[key]
+            out = jnp.where(below, low, jnp.where(above, high, out))
+            return checked(out - jnp.log(scale) if key == "logpdf" else out, scale, params)
+
+        def of_probability(*args: Any) -> Any:
+            q, *params, loc, scale = together(f"{name}.{key}", *args)
+            inside = (q >= 0) & (q <= 1)
+            out = loc + scale * body(jnp.where(inside, q, 0.5), *params)
+            return checked(jnp.where(inside, out, math.nan), scale, params)
+
+        quantile = key in ("ppf", "isf")
+        first = (arguments or {}).get(key, "q" if quantile else "x")
+        chosen = of_probability if quantile else of_point
+        return named(_of(3 + count, chosen), f"{first} {shapes} loc scale", (0, 1))
+
+    return Distribution(name, doc, {key: make(key, f) for key, f in _completed(functions).items()} | _densities(
+        name, {key: make("logpdf", functions[key]) for key in ("logpdf",) if key in functions}
+    ))  # fmt: skip
+
+
+_OUTSIDE = {
+    "logpdf": (-math.inf, -math.inf), "cdf": (0.0, 1.0), "sf": (1.0, 0.0),
+    "logcdf": (-math.inf, 0.0), "logsf": (0.0, -math.inf),
+}  # fmt: skip
+
+
+def _completed(functions: Mapping[str, Function]) -> dict[str, Function]:
+    """With `None` for a logarithm of cdf or sf replaced by what follows from both."""
+    out = dict(functions)
+    for key, base, other in (("logcdf", "cdf", "sf"), ("logsf", "sf", "cdf")):
+        if key in functions and functions[key] is None:
+            out[key] = _logarithm(functions[base], functions[other])
+    return out
+
+
+def _logarithm(part: Function, rest: Function) -> Function:
+    """`log(part)`, as `log1p(-rest)` where that is small."""
+
+    def f(y: Any, *shapes: Any) -> Any:
+        inner, outer = part(y, *shapes), rest(y, *shapes)
+        small = inner < 0.5
+        return jnp.where(small, jnp.log(jnp.where(small, inner, 0.5)), jnp.log1p(-jnp.where(small, 0.5, outer)))
+
+    return f
+
+
+def _densities(name: str, logarithms: Mapping[str, Function]) -> dict[str, Function]:
+    """`pdf` of `logpdf`, `pmf` of `logpmf`, with the same arguments."""
+    out = {}
+    for key, f in logarithms.items():
+        short = key[3:]
+        body = _of(f.__code__.co_argcount, lambda *args, f=f: jnp.exp(f(*args)))
+        out[short] = named(body, " ".join(f.__code__.co_varnames[: f.__code__.co_argcount]), f.__defaults__)
+    return out
+
+
+def counting(
+    name: str, doc: str, shapes: str, logpmf: Function, *, support: Function, valid: Function, safe: Function
+) -> Distribution:
+    """A distribution of whole numbers with a location; the others have probability 0.
+
+    Args:
+        name, doc, shapes: as of `located`.
+        logpmf: `f(y, *shapes)`.
+        support: `(y, *shapes)`, which whole numbers can be.
+        valid: `(*shapes)`, which shapes make sense; results are NaN for others.
+        safe: `(*shapes)`, a number that can be, which stands for others while derivatives are taken.
+    """
+
+    def of_number(*args: Any) -> Any:
+        k, *params, loc = together(f"{name}.logpmf", *args)
+        y = k - loc
+        inside = support(y, *params) & (jnp.floor(y) == y)
+        out = jnp.where(inside, logpmf(jnp.where(inside, y, safe(*params)), *params), -math.inf)
+        return jnp.where(valid(*params) & (y == y), out, math.nan)
+
+    f = named(_of(2 + len(shapes.split()), of_number), f"k {shapes} loc", (0,))
+    return Distribution(name, doc, {"logpmf": f, **_densities(name, {"logpmf": f})})
+
+
+def plain(name: str, doc: str, arguments: str, functions: Mapping[str, Function]) -> Distribution:
+    """A distribution without location: functions of arguments in one dtype and shape."""
+
+    def make(key: str, body: Function) -> Function:
+        return named(_of(len(arguments.split()), lambda *args: body(*together(f"{name}.{key}", *args))), arguments)
+
+    made = {key: make(key, f) for key, f in functions.items()}
+    return Distribution(name, doc, {**made, **_densities(name, {"logpdf": made["logpdf"]})})
+
+
+def add(distribution: Distribution, key: str, function: Function) -> None:
+    """Give a distribution one function more, written out."""
+    setattr(distribution, key, _public(f"{distribution.name}.{key}", function))

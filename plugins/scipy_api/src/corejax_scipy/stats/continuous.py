@@ -1,0 +1,263 @@
+"""Continuous distributions: beta cauchy chi2 expon gamma gennorm gumbel_l gumbel_r laplace logistic norm pareto t ...
+
+Values are SciPy's: densities are 0 and their logarithms minus infinity outside of the support, results NaN where
+a scale or a shape is not positive, quantiles NaN outside of [0, 1]. Source: `scipy.stats`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import corejax.numpy as jnp
+import corejax.scipy.special as special
+from corejax_scipy.stats._families import located, plain
+
+_LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
+_POSITIVE = (0.0, math.inf)
+
+
+def log1mexp(y: Any) -> Any:
+    """`log(1 - exp(-y))` for `y >= 0` (Maechler 2012)."""
+    small = y < math.log(2)
+    inner, outer = jnp.where(small, y, 1.0), jnp.where(small, 1.0, y)
+    return jnp.where(small, jnp.log(-jnp.expm1(-inner)), jnp.log1p(-jnp.exp(-outer)))
+
+
+norm = located(
+    "norm", "The normal distribution.", "",
+    {
+        "logpdf": lambda y: -0.5 * y * y - _LOG_ROOT_2PI,
+        "cdf": special.ndtr,
+        "logcdf": special.log_ndtr,
+        "sf": lambda y: special.ndtr(-y),
+        "logsf": lambda y: special.log_ndtr(-y),
+        "ppf": special.ndtri,
+        "isf": lambda q: -special.ndtri(q),
+    },
+)  # fmt: skip
+
+
+def _cotangent(q: Any) -> Any:
+    """`1 / tan(pi q)`, infinite at both ends."""
+    near = q <= 0.5
+    size = jnp.where(q == 0.5, 0.0, 1.0 / jnp.tan(math.pi * jnp.where(near, q, 1.0 - q)))
+    return jnp.where(near, size, -size)
+
+
+cauchy = located(
+    "cauchy", "The Cauchy distribution.", "",
+    {
+        "logpdf": lambda y: -math.log(math.pi) - jnp.log1p(y * y),
+        "cdf": lambda y: jnp.arctan2(1.0, -y) / math.pi,
+        "logcdf": None,
+        "sf": lambda y: jnp.arctan2(1.0, y) / math.pi,
+        "logsf": None,
+        "ppf": lambda q: -_cotangent(q),
+        "isf": _cotangent,
+    },
+)  # fmt: skip
+
+expon = located(
+    "expon", "The exponential distribution.", "",
+    {
+        "logpdf": lambda y: -y,
+        "cdf": lambda y: -jnp.expm1(-y),
+        "logcdf": log1mexp,
+        "sf": lambda y: jnp.exp(-y),
+        "logsf": lambda y: -y,
+        "ppf": lambda q: -jnp.log1p(-q),
+    },
+    support=_POSITIVE,
+)  # fmt: skip
+
+gamma = located(
+    "gamma", "The gamma distribution with shape `a`.", "a",
+    {
+        "logpdf": lambda y, a: special.xlogy(a - 1.0, y) - y - special.gammaln(a),
+        "cdf": lambda y, a: special.gammainc(a, y),
+        "logcdf": None,
+        "sf": lambda y, a: special.gammaincc(a, y),
+        "logsf": None,
+    },
+    support=_POSITIVE,
+)  # fmt: skip
+
+chi2 = located(
+    "chi2", "The chi-squared distribution with `df` degrees of freedom.", "df",
+    {
+        "logpdf": lambda y, df: (
+            special.xlogy(0.5 * df - 1.0, 0.5 * y) - 0.5 * y - special.gammaln(0.5 * df) - math.log(2)
+        ),
+        "cdf": lambda y, df: special.gammainc(0.5 * df, 0.5 * y),
+        "logcdf": None,
+        "sf": lambda y, df: special.gammaincc(0.5 * df, 0.5 * y),
+        "logsf": None,
+    },
+    support=_POSITIVE,
+)  # fmt: skip
+
+beta = located(
+    "beta", "The beta distribution with shapes `a` and `b`.", "a b",
+    {
+        "logpdf": lambda y, a, b: (
+            special.xlog1py(b - 1.0, -y) + special.xlogy(a - 1.0, y) - special.betaln(a, b)
+        ),
+        "cdf": lambda y, a, b: special.betainc(a, b, y),
+        "logcdf": None,
+        "sf": lambda y, a, b: special.betainc(b, a, 1.0 - y),
+        "logsf": None,
+    },
+    support=(0.0, 1.0),
+)  # fmt: skip
+
+t = located(
+    "t", "Student's distribution with `df` degrees of freedom.", "df",
+    {
+        "logpdf": lambda y, df: (
+            -0.5 * ((df + 1.0) * jnp.log1p(y * y / df) + jnp.log(df)) - special.betaln(jnp.full_like(df, 0.5), 0.5 * df)
+        ),
+    },
+)  # fmt: skip
+
+laplace = located(
+    "laplace", "The Laplace distribution.", "",
+    {
+        "logpdf": lambda y: -jnp.abs(y) - math.log(2),
+        "cdf": lambda y: jnp.where(y < 0, 0.5 * jnp.exp(-jnp.abs(y)), 1.0 - 0.5 * jnp.exp(-jnp.abs(y))),
+    },
+)  # fmt: skip
+
+logistic = located(
+    "logistic", "The logistic distribution.", "",
+    {
+        "logpdf": lambda y: -jnp.abs(y) - 2.0 * jnp.log1p(jnp.exp(-jnp.abs(y))),
+        "cdf": special.expit,
+        "sf": lambda y: special.expit(-y),
+        "ppf": special.logit,
+        "isf": lambda q: -special.logit(q),
+    },
+    arguments={"ppf": "x", "isf": "x"},
+)  # fmt: skip
+
+gumbel_r = located(
+    "gumbel_r", "The right-skewed Gumbel distribution, of maxima.", "",
+    {
+        "logpdf": lambda y: -(y + jnp.exp(-y)),
+        "cdf": lambda y: jnp.exp(-jnp.exp(-y)),
+        "logcdf": lambda y: -jnp.exp(-y),
+        "sf": lambda y: -jnp.expm1(-jnp.exp(-y)),
+        "logsf": lambda y: log1mexp(jnp.exp(-y)),
+        "ppf": lambda q: -jnp.log(-jnp.log(q)),
+    },
+    arguments={"ppf": "p"},
+)  # fmt: skip
+
+gumbel_l = located(
+    "gumbel_l", "The left-skewed Gumbel distribution, of minima.", "",
+    {
+        "logpdf": lambda y: y - jnp.exp(y),
+        "cdf": lambda y: -jnp.expm1(-jnp.exp(y)),
+        "logcdf": lambda y: log1mexp(jnp.exp(y)),
+        "sf": lambda y: jnp.exp(-jnp.exp(y)),
+        "logsf": lambda y: -jnp.exp(y),
+        "ppf": lambda q: jnp.log(-jnp.log1p(-q)),
+    },
+    arguments={"ppf": "p"},
+)  # fmt: skip
+
+pareto = located(
+    "pareto", "The Pareto distribution with shape `b`.", "b",
+    {
+        "logpdf": lambda y, b: jnp.log(b) - (b + 1.0) * jnp.log(y),
+        "cdf": lambda y, b: -jnp.expm1(-b * jnp.log(y)),
+        "logcdf": lambda y, b: log1mexp(b * jnp.log(y)),
+        "sf": lambda y, b: jnp.exp(-b * jnp.log(y)),
+        "logsf": lambda y, b: -b * jnp.log(y),
+        "ppf": lambda q, b: jnp.exp(-jnp.log1p(-q) / b),
+    },
+    support=(1.0, math.inf), safe=2.0,
+)  # fmt: skip
+
+uniform = located(
+    "uniform", "The uniform distribution from `loc` to `loc + scale`.", "",
+    {
+        "logpdf": jnp.zeros_like,
+        "cdf": lambda y: y,
+        "ppf": lambda q: q,
+    },
+    support=(0.0, 1.0),
+)  # fmt: skip
+
+# -- truncated ---------------------------------------------------------------------------------------------------
+
+
+def _log_difference(x: Any, y: Any) -> Any:
+    """`log(exp(x) - exp(y))` for `x >= y`."""
+    gap = x - y
+    sane = jnp.where(gap > 0, gap, 1.0)
+    return jnp.where(gap > 0, x + log1mexp(sane), -math.inf)
+
+
+def _log_mass(a: Any, b: Any) -> Any:
+    """Logarithm of the normal distribution's mass between `a` and `b`, computed in the left tail."""
+    right = a > 0
+    low, high = jnp.where(right, -b, a), jnp.where(right, -a, b)
+    tail = _log_difference(special.log_ndtr(high), special.log_ndtr(low))
+    central = (a <= 0) & (b > 0)
+    # Where most of it is inside, what is outside is small.
+    inner = jnp.log1p(-special.ndtr(jnp.where(central, a, -1.0)) - special.ndtr(-jnp.where(central, b, 1.0)))
+    return jnp.where(central, inner, tail)
+
+
+def _log_part(y: Any, a: Any, b: Any) -> Any:
+    """Logarithm of the mass between `a` and `y` over that between `a` and `b`."""
+    y = jnp.clip(y, a, b)
+    whole = _log_mass(a, b)
+    below = _log_mass(a, y) - whole
+    above = _log_mass(y, b) - whole
+    near_one = below > -0.1
+    return jnp.where(near_one, jnp.log1p(-jnp.exp(jnp.where(near_one, above, -1.0))), below)
+
+
+truncnorm = located(
+    "truncnorm", "The normal distribution truncated to standardised points from `a` to `b`.", "a b",
+    {
+        "logpdf": lambda y, a, b: jnp.where(
+            (y < a) | (y > b), -math.inf, -0.5 * y * y - _LOG_ROOT_2PI - _log_mass(a, b)
+        ),
+        "cdf": lambda y, a, b: jnp.exp(_log_part(y, a, b)),
+        "logcdf": _log_part,
+        "sf": lambda y, a, b: jnp.exp(_log_part(-y, -b, -a)),
+        "logsf": lambda y, a, b: _log_part(-y, -b, -a),
+    },
+    valid=lambda a, b: a < b,
+)  # fmt: skip
+
+# -- without location --------------------------------------------------------------------------------------------
+
+
+def _vonmises(x: Any, kappa: Any) -> Any:
+    out = kappa * (jnp.cos(x) - 1.0) - math.log(2 * math.pi) - jnp.log(special.i0e(kappa))
+    return jnp.where(kappa > 0, out, math.nan)
+
+
+def _wrapcauchy(x: Any, c: Any) -> Any:
+    out = jnp.log1p(-c * c) - math.log(2 * math.pi) - jnp.log(1.0 + c * c - 2.0 * c * jnp.cos(x))
+    out = jnp.where((x < 0) | (x > 2 * math.pi), -math.inf, out)
+    return jnp.where((c > 0) & (c < 1), out, math.nan)
+
+
+def _gennorm(x: Any, beta: Any) -> Any:
+    out = jnp.log(0.5 * beta) - special.gammaln(1.0 / beta) - jnp.abs(x) ** beta
+    return jnp.where(beta > 0, out, math.nan)
+
+
+def _gennorm_cdf(x: Any, beta: Any) -> Any:
+    tail = 0.5 * special.gammaincc(1.0 / beta, jnp.abs(x) ** beta)
+    return jnp.where(beta > 0, jnp.where(x > 0, 1.0 - tail, tail), math.nan)
+
+
+vonmises = plain("vonmises", "Von Mises' distribution on a circle.", "x kappa", {"logpdf": _vonmises})
+wrapcauchy = plain("wrapcauchy", "The Cauchy distribution wound around a circle.", "x c", {"logpdf": _wrapcauchy})
+gennorm = plain("gennorm", "The generalised normal distribution.", "x beta", {"logpdf": _gennorm, "cdf": _gennorm_cdf})

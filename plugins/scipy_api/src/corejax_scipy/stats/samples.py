@@ -1,0 +1,151 @@
+"""Functions of samples: mode rankdata sem. Source: `scipy.stats`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import corejax.numpy as jnp
+from corejax.extend import dtypes
+from corejax_lax_basic import lax
+from corejax_scipy._arguments import array, axis_of, flag, one_of, reals, static_int
+
+
+class ModeResult(NamedTuple):
+    """The commonest elements and how often they stand."""
+
+    mode: Any
+    count: Any
+
+
+def _policy(name: str, nan_policy: str) -> None:
+    one_of(name, nan_policy, "nan_policy", ("propagate", "omit", "raise"))
+    if nan_policy != "propagate":
+        raise NotImplementedError(f"{name}: nan_policy {nan_policy!r} needs values; 'propagate' is what there is")
+
+
+def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
+    """The commonest element along an axis, the least of several.
+
+    Args:
+        a: an array.
+        axis: None for all elements.
+        nan_policy: "propagate".
+        keepdims: whether the axis stays, of length 1.
+
+    Returns:
+        `(mode, count)`; of no elements NaN and 0.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: there is no such axis, or `nan_policy` is another word.
+        NotImplementedError: `nan_policy` is "omit" or "raise".
+    """
+    _policy("mode", nan_policy)
+    keepdims = flag("mode", keepdims, "keepdims")
+    x = jnp.atleast_1d(array("mode", a))
+    shape = x.shape
+    if axis is None:
+        kept = (1,) * len(shape) if keepdims else ()
+        rows = x.reshape(-1)[None]
+    else:
+        axis = axis_of("mode", axis, x.ndim)
+        kept = tuple(1 if i == axis else n for i, n in enumerate(shape) if keepdims or i != axis)
+        rows = jnp.moveaxis(x, axis, -1)
+        rows = rows.reshape(math.prod(rows.shape[:-1]), rows.shape[-1])
+    if not rows.shape[1]:
+        dtype = dtypes.default_float_dtype()
+        return ModeResult(jnp.full(kept, math.nan, dtype), jnp.zeros(kept, dtype))
+    ordered = jnp.sort(rows, axis=-1)
+    # Equal elements stand together: how many of them up to each place.
+    index = jnp.arange(ordered.shape[1])
+    new = jnp.concatenate([jnp.ones_like(ordered[:, :1], bool), ordered[:, 1:] != ordered[:, :-1]], axis=1)
+    start = lax.cummax(jnp.where(new, index, 0), axis=1)
+    run = index - start + 1
+    best = jnp.argmax(run, axis=1)[:, None]
+    found = jnp.take_along_axis(ordered, best, axis=1), jnp.take_along_axis(run, best, axis=1)
+    return ModeResult(found[0].reshape(kept), found[1].reshape(kept))
+
+
+_METHODS = ("average", "min", "max", "dense", "ordinal")
+
+
+def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Any:
+    """The ranks of elements, from 1, in the default float.
+
+    Args:
+        a: an array.
+        method: the rank of equal elements: "average" of theirs, the "min", the "max", "dense" (the next element has the
+            next number) or "ordinal" (in their order).
+        axis: None for the flattened array.
+        nan_policy: "propagate": ranks are NaN where there is a NaN.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: there is no such axis, or a word is another one.
+        NotImplementedError: `nan_policy` is "omit" or "raise".
+    """
+    _policy("rankdata", nan_policy)
+    one_of("rankdata", method, "method", _METHODS)
+    x = array("rankdata", a)
+    if axis is None:
+        return _ranks(x.reshape(-1), method)
+    axis = axis_of("rankdata", axis, x.ndim)
+    return jnp.moveaxis(_ranks(jnp.moveaxis(x, axis, -1), method), -1, axis)
+
+
+def _ranks(x: Any, method: str) -> Any:
+    """Along the last axis."""
+    size, dtype = x.shape[-1], dtypes.default_float_dtype()
+    if not x.size:
+        return jnp.zeros(x.shape, dtype)
+    order = jnp.argsort(x, axis=-1)
+    place = jnp.argsort(order, axis=-1)
+    if method == "ordinal":
+        ranks = (place + 1).astype(dtype)
+    else:
+        ordered = jnp.take_along_axis(x, order, axis=-1)
+        edge = jnp.ones_like(ordered[..., :1], bool)
+        changes = ordered[..., 1:] != ordered[..., :-1]
+        new = jnp.concatenate([edge, changes], axis=-1)
+        ends = jnp.concatenate([changes, edge], axis=-1)
+        index = jnp.arange(size)
+        first = lax.cummax(jnp.where(new, index, 0), axis=x.ndim - 1) + 1
+        last = lax.cummin(jnp.where(ends, index, size), axis=x.ndim - 1, reverse=True) + 1
+        chosen = {
+            "dense": lambda: jnp.cumsum(new, axis=-1),
+            "min": lambda: first,
+            "max": lambda: last,
+            "average": lambda: 0.5 * (first.astype(dtype) + last.astype(dtype)),
+        }[method]()
+        ranks = jnp.take_along_axis(chosen, place, axis=-1).astype(dtype)
+    if not dtypes.is_inexact(x.dtype):
+        return ranks
+    return jnp.where(jnp.any(jnp.isnan(x), axis=-1, keepdims=True), math.nan, ranks)
+
+
+def sem(a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False) -> Any:
+    """The standard error of the mean: the standard deviation over the root of the number of elements.
+
+    Args:
+        a: an array.
+        axis: None for all elements.
+        ddof: what the number of elements is reduced by in the variance.
+        nan_policy: "propagate" or "omit".
+        keepdims: whether the axis stays, of length 1.
+
+    Raises:
+        TypeError: `a` is no array, or `axis` no integer.
+        ValueError: there is no such axis, or `nan_policy` is another word.
+    """
+    (x,) = reals("sem", a)
+    one_of("sem", nan_policy, "nan_policy", ("propagate", "omit"))
+    if axis is not None:
+        axis = axis_of("sem", axis, x.ndim)
+    static_int("sem", ddof, "ddof")
+    keepdims = flag("sem", keepdims, "keepdims")
+    if nan_policy == "omit":
+        count = jnp.sum(~jnp.isnan(x), axis=axis, keepdims=keepdims).astype(x.dtype)
+        return jnp.nanstd(x, axis, ddof=ddof, keepdims=keepdims) / jnp.sqrt(count)
+    size = x.size if axis is None else x.shape[axis]
+    return jnp.std(x, axis, ddof=ddof, keepdims=keepdims) / math.sqrt(size)

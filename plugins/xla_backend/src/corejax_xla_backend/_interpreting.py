@@ -1,0 +1,41 @@
+"""Programs evaluated by the eager rules where they would be compiled otherwise: the first tier of `jit`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+
+from corejax.extend import Array, ClosedJaxpr, Restoring, eval_jaxpr_on_host, run_within
+
+
+class _State(threading.local):
+    interpreting = False
+
+
+_state = _State()
+
+
+def interpreting() -> bool:
+    """Whether this thread evaluates a program by the eager rules: programs inside of it are not compiled either."""
+    return _state.interpreting
+
+
+class _Interpreting(Restoring):
+    __slots__ = ("earlier",)
+
+    def __enter__(self) -> None:
+        self.earlier = _state.interpreting
+        _state.interpreting = True
+
+    def restore(self) -> None:
+        """As it was before."""
+        _state.interpreting = getattr(self, "earlier", False)
+
+
+def interpret(closed: ClosedJaxpr, arrays: Sequence[Array]) -> list[Array]:
+    """The results of a program by the eager rules."""
+    values = [np.asarray(x) for x in arrays]
+    outs = run_within([_Interpreting()], eval_jaxpr_on_host, closed, values)
+    return [Array(np.array(out, aval.dtype), aval) for out, aval in zip(outs, closed.out_avals, strict=True)]

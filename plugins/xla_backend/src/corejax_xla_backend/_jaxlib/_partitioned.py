@@ -1,0 +1,333 @@
+"""Arrays and programs over several devices.
+
+A `Placement` is jaxlib's sharding of a buffer over several devices. One is made for each sharding and rank, and kept:
+C++ compares its identity, and what it was made of comes back with the buffer. Positions in it number the devices as the
+program does. jaxlib checks nothing: a part of the wrong shape ends the process, so parts are made and counted here.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from corejax.extend import ShapedArray, get_aval
+
+from ._buffers import _ALIAS, Aval, Buffer, is_immutable, is_out_of_memory
+from ._client import Device, device_sharding
+from ._executable import Executable
+from ._probe import FEATURES, core, xla_client
+from ._readback import to_numpy
+
+HloSharding = xla_client.HloSharding
+
+
+class ShardingLike(Protocol):
+    """What is read of a sharding: its devices, and which of them holds which tile."""
+
+    device_tuple: tuple[Device, ...]
+
+    def tiles(self, ndim: int) -> np.ndarray[Any, Any]:
+        """Positions of devices: an axis for each dimension, and a last one for copies."""
+
+
+class Placement(xla_client.GSPMDSharding):
+    """Where the parts of buffers of one rank lie.
+
+    Attributes:
+        sharding: what it was made of.
+        tiles: positions of the devices that hold them.
+    """
+
+    __slots__ = ("sharding", "tiles")
+
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+    sharding: Any
+    tiles: np.ndarray[Any, Any]
+
+    num_devices = property(lambda self: len(self._internal_device_list))
+    memory_kind = property(lambda self: self._memory_kind)
+    device_set = property(lambda self: set(self._internal_device_list))
+
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
+        return self._hlo_sharding
+
+    def place(self, value: Any) -> Buffer:
+        """A buffer, or a host value, with its parts here."""
+        return place_parts(value, self)
+
+
+@lru_cache(maxsize=4096)
+def placement(sharding: ShardingLike, ndim: int) -> Placement:
+    """The one placement of buffers of `ndim` dimensions that a sharding says."""
+    tiles = sharding.tiles(ndim)
+    made = Placement(sharding.device_tuple, _hlo_of_tiles(tiles))
+    made.sharding, made.tiles = sharding, tiles
+    return made
+
+
+def _hlo_of_tiles(tiles: np.ndarray[Any, Any]) -> Any:
+    if tiles.shape[-1] == tiles.size:
+        return HloSharding.replicate()
+    shape, copies = (tiles.shape[:-1], "") if tiles.shape[-1] == 1 else (tiles.shape, " last_tile_dim_replicate")
+    sizes, ids = ",".join(map(str, shape)), ",".join(map(str, tiles.reshape(-1).tolist()))
+    return HloSharding.from_string(f"{{devices=[{sizes}]{ids}{copies}}}")
+
+
+def tiles_of_hlo(hlo: Any, ndim: int, count: int) -> np.ndarray[Any, Any]:
+    """The same as `tiles` of a sharding, of XLA's own one for a program over `count` devices."""
+    if hlo is None or not hlo.is_tiled():
+        return np.arange(count).reshape((1,) * ndim + (count,))
+    shape = tuple(hlo.tile_assignment_dimensions())
+    ids = np.array(hlo.tile_assignment_devices(), np.int64)
+    return ids.reshape(*shape[:ndim], -1)
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+
+
+class _Layout(NamedTuple):
+    """The parts of an array that this process has.
+
+    Attributes:
+        shape: of a part.
+        indices: which parts of the array they are, each once.
+        devices: the devices, in order.
+        numbers: for each device which of `indices` it holds.
+        complete: whether they are the whole array.
+    """
+
+    shape: tuple[int, ...]
+    indices: tuple[tuple[slice, ...], ...]
+    devices: tuple[Device, ...]
+    numbers: tuple[int, ...]
+    complete: bool
+
+
+@lru_cache(maxsize=4096)
+def _layout(place: Placement, shape: tuple[int, ...]) -> _Layout:
+    counts, devices = place.tiles.shape[:-1], place.sharding.device_tuple
+    part = tuple(size // count for size, count in zip(shape, counts, strict=True))
+    tile_of = {int(i): where for where in np.ndindex(counts) for i in place.tiles[where]}
+    own = [i for i, d in enumerate(devices) if d.process_index == d.client.process_index()]
+    tiles: dict[Any, int] = {}
+    for i in own:
+        tiles.setdefault(tile_of[i], len(tiles))
+    return _Layout(
+        part,
+        tuple(tuple(slice(i * n, (i + 1) * n) for i, n in zip(where, part, strict=True)) for where in tiles),
+        tuple(devices[i] for i in own),
+        tuple(tiles[tile_of[i]] for i in own),
+        len(tiles) * place.tiles.shape[-1] == place.tiles.size,
+    )
+
+
+def put_parts(value: np.ndarray, aval: Aval, place: Placement, *, alias: bool = True) -> Buffer:
+    """A buffer over several devices with the value of a NumPy array, committed to them.
+
+    Args:
+        value: the whole.
+        aval: shape, dtype and weak type of the buffer.
+        place: where to; its counts divide the shape.
+        alias: whether nobody writes to the array any more, so that memory may be shared.
+    """
+    if not value.dtype.isnative:
+        value = value.astype(value.dtype.newbyteorder("="))
+    layout = _layout(place, value.shape)
+    made = []
+    for index in layout.indices:
+        part = value[index]
+        made.append(np.ascontiguousarray(part).reshape(part.shape) if alias else np.array(part))
+    return put_each([made[i] for i in layout.numbers], aval, place)
+
+
+def put_each(parts: Sequence[np.ndarray], aval: Aval, place: Placement) -> Buffer:
+    """A buffer of one part for each of this process's devices; nobody writes to the parts any more.
+
+    Raises:
+        ValueError: a part has another shape.
+    """
+    layout = _layout(place, aval.shape)
+    for part in parts:
+        if part.shape != layout.shape or part.dtype != aval.dtype:
+            raise ValueError(
+                f"parts have shape {layout.shape} and dtype {aval.dtype}, got {part.shape} and {part.dtype}"
+            )
+    devices = list(layout.devices)
+    try:
+        return core.batched_device_put(aval, place, list(parts), devices, True, False, _ALIAS, True)
+    except RuntimeError as error:
+        if is_out_of_memory(error):
+            what = f"an array of shape {aval.shape} and dtype {aval.dtype}"
+            raise MemoryError(f"{what} cannot be put on {len(devices)} devices: {error}") from None
+        raise
+
+
+def join_parts(parts: Sequence[Buffer], aval: Aval, place: Placement) -> Buffer:
+    """A buffer over several devices of one buffer on each of this process's; their memory becomes its own."""
+    return Buffer(aval, place, list(parts), True, _skip_checks=True)
+
+
+def parts_of(buffer: Buffer) -> list[Buffer]:
+    """Buffers of the parts, on this process's devices in order.
+
+    On 0.10 this imports jax where that is installed: C++ looks there for a type of the parts, and remembers for jax
+    that there was none if it does not find it.
+
+    Raises:
+        RuntimeError: the buffer was deleted.
+    """
+    if buffer.is_deleted():
+        raise RuntimeError("this device buffer was deleted, or donated to a computation.")
+    place, aval = buffer._sharding, buffer.aval
+    layout = _layout(place, aval.shape)
+    part = ShapedArray(layout.shape, aval.dtype, aval.weak_type)
+    return [
+        Buffer(part, device_sharding(device), [each], True, _skip_checks=True)
+        for device, each in zip(layout.devices, buffer._arrays, strict=True)
+    ]
+
+
+def whole(buffer: Buffer) -> np.ndarray:
+    """The value of a buffer over several devices as a read-only NumPy array, kept with the buffer.
+
+    Raises:
+        RuntimeError: the buffer was deleted, or other processes hold parts of it.
+    """
+    kept = buffer._npy_value
+    if kept is not None and not buffer.is_deleted():
+        return kept
+    parts = parts_of(buffer)
+    layout = _layout(buffer._sharding, buffer.aval.shape)
+    if len(layout.indices) == 1 and layout.complete:
+        value = np.array(to_numpy(parts[0]))
+    elif not layout.complete:
+        raise RuntimeError(
+            f"an array of shape {buffer.aval.shape} has parts on devices of other processes, so its value is not here; "
+            "x.addressable_shards are the parts that are"
+        )
+    else:
+        value = np.empty(buffer.aval.shape, buffer.aval.dtype)
+        for number, index in enumerate(layout.indices):
+            value[index] = to_numpy(parts[layout.numbers.index(number)])
+    value.flags.writeable = False
+    buffer._npy_value = value
+    return value
+
+
+def place_parts(value: Any, place: Placement) -> Buffer:
+    """A buffer, wherever it is, or a host value, with its parts at a placement."""
+    if isinstance(value, Buffer):
+        if value._sharding is place:
+            return value
+        aval: Any = value.aval
+        host = whole(value) if isinstance(value._sharding, Placement) else to_numpy(value)
+        return put_parts(host, aval, place)
+    aval = get_aval(value)
+    host = np.asarray(value, aval.dtype)
+    return put_parts(host, aval, place, alias=is_immutable(host))
+
+
+# -- programs ----------------------------------------------------------------------------------------------------------
+
+
+class Partitions(NamedTuple):
+    """How a program is shared out over devices.
+
+    Attributes:
+        devices: these, in the order in which its shardings number them.
+        inputs: a sharding for each input, None where the compiler chooses.
+        outputs: the same of its outputs.
+        ranks: how many dimensions each input has.
+        like: gives the sharding for tiles that the compiler chose.
+    """
+
+    devices: tuple[Device, ...]
+    inputs: tuple[Any, ...]
+    outputs: tuple[Any, ...]
+    ranks: tuple[int, ...]
+    like: Callable[[np.ndarray[Any, Any]], Any]
+
+    def complete(self, options: Any) -> Any:
+        """Compile options with what the partitioner is told."""
+        build = options.executable_build_options
+        build.num_replicas, build.num_partitions = 1, len(self.devices)
+        build.use_spmd_partitioning = True
+        build.use_shardy_partitioner = True
+        build.allow_spmd_sharding_propagation_to_parameters = [x is None for x in self.inputs] or [False]
+        build.allow_spmd_sharding_propagation_to_output = [x is None for x in self.outputs] or [False]
+        return options
+
+    def executable(self, loaded: Any, out_avals: Sequence[Aval], name: str) -> Executable:
+        """What runs the program that jaxlib has loaded."""
+        return PartitionedExecutable(loaded, out_avals, self, name=name)
+
+
+class PartitionedExecutable(Executable):
+    """A program compiled for several devices and loaded there.
+
+    Attributes:
+        in_places, out_places: where its inputs have to be, and its outputs are.
+    """
+
+    def __init__(self, loaded: Any, out_avals: Sequence[Aval], partitions: Partitions, *, name: str = "main") -> None:
+        count = len(partitions.devices)
+
+        def places(given: Sequence[Any], found: Any, ranks: Sequence[int]) -> list[Placement]:
+            chosen = [HloSharding.from_proto(x) for x in found[: len(given)]] if found else [None] * len(given)
+            shardings = [
+                partitions.like(tiles_of_hlo(hlo, ndim, count)) if sharding is None else sharding
+                for sharding, hlo, ndim in zip(given, chosen, ranks, strict=True)
+            ]
+            return [placement(sharding, ndim) for sharding, ndim in zip(shardings, ranks, strict=True)]
+
+        self.in_places = places(partitions.inputs, loaded.get_parameter_shardings(), partitions.ranks)
+        ranks = [len(aval.shape) for aval in out_avals]
+        self.out_places = places(partitions.outputs, loaded.get_output_shardings(), ranks)
+        super().__init__(loaded, out_avals, partitions.devices[0], name=name, committed=True)
+
+    def fastpath_data(
+        self, out_tree: Any, kept: Sequence[bool], consts: Sequence[Buffer], committed: bool = False
+    ) -> Any:
+        """As of one device; arguments that are elsewhere are put in place, one by one."""
+        data = super().fastpath_data(out_tree, kept, consts, True)
+        return data._replace(in_shardings=list(self.in_places), out_shardings=list(self.out_places))
+
+    def placed(self, consts: Sequence[Buffer], kept: Sequence[bool]) -> list[Buffer]:
+        """The leading operands where the program wants them, so that no call has to move them."""
+        places = iter(self.in_places)
+        return [place_parts(c, next(places)) if keep else c for c, keep in zip(consts, kept, strict=False)]
+
+    def _here(self, buffers: Sequence[Buffer]) -> list[Buffer]:
+        return [place_parts(b, place) for b, place in zip(buffers, self.in_places, strict=True)]
+
+    def _outputs(self, results: Any) -> list[Buffer]:
+        pairs = list(zip(self.out_avals, self.out_places, strict=True))
+        if FEATURES.handler_skips_checks:
+            return results.consume_with_handlers(
+                [core.array_result_handler(aval, place, True, _skip_checks=True) for aval, place in pairs]
+            )
+        return [
+            Buffer(aval, place, parts, True, _skip_checks=True)
+            for (aval, place), parts in zip(pairs, results.disassemble_into_single_device_arrays(), strict=True)
+        ]
+
+
+# -- what the partitioner tells ----------------------------------------------------------------------------------------
+
+_inspecting: deque[Any] = deque(maxlen=1024)  # C++ holds bare pointers to these while it compiles
+
+
+def inspecting(function: Callable[[np.ndarray[Any, Any]], None], ndim: int, count: int) -> bytes:
+    """The `backend_config` of a call of `InspectSharding`: the partitioner calls a function with a value's tiles."""
+
+    def called(hlo: Any) -> None:
+        function(tiles_of_hlo(hlo, ndim, count))
+
+    _inspecting.append(called)
+    return xla_client.encode_inspect_sharding_callback(called)

@@ -1,0 +1,27 @@
+"""jaxlib's guards of transfers, which its C++ consults in each thread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._probe import core
+
+_guards = core.guard_lib if hasattr(core, "guard_lib") else core.transfer_guard_lib
+_DIRECTIONS = ("host_to_device", "device_to_device", "device_to_host")
+
+
+def transfer_guards() -> dict[str, Any]:
+    """This thread's: direction -> level, ``None`` where none is set; and whether what is put was asked for."""
+    state = _guards.thread_local_state()
+    levels = {name: getattr(state, name) for name in _DIRECTIONS}
+    return {name: None if level is None else level.name.lower() for name, level in levels.items()} | {
+        "explicit_device_put": state.explicit_device_put
+    }
+
+
+def set_transfer_guards(values: dict[str, Any]) -> None:
+    """Set some of them in this thread, as :func:`transfer_guards` gives them."""
+    state = _guards.thread_local_state()
+    for name, value in values.items():
+        level = value if name == "explicit_device_put" else value and _guards.TransferGuardLevel[value.upper()]
+        setattr(state, name, level)

@@ -1,0 +1,168 @@
+"""The keyword arguments of `jit`: as they were given, and what they mean for the compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from corejax.extend import CompileOptions, backends, fun_name, tree
+from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding
+from corejax_xla_backend.sharding_constraint import is_spec, shardings_of
+
+
+class Unspecified:
+    """The default of `in_shardings` and `out_shardings`: it says nothing."""
+
+    def __repr__(self) -> str:
+        return "Unspecified"
+
+    def __reduce__(self) -> str:
+        return "UNSPECIFIED"  # the one that there is
+
+
+UNSPECIFIED = Unspecified()
+
+
+class JitOptions(NamedTuple):
+    """The keyword arguments of `jit`, as they were given."""
+
+    in_shardings: Any = UNSPECIFIED
+    out_shardings: Any = UNSPECIFIED
+    static_argnums: Any = None
+    static_argnames: Any = None
+    donate_argnums: Any = None
+    donate_argnames: Any = None
+    keep_unused: bool = False
+    device: Any = None
+    backend: str | None = None
+    inline: bool = False
+    compiler_options: Mapping[str, Any] | None = None
+    tier: str | None = None
+
+    def compile_options(self, fun: Callable[..., Any]) -> CompileOptions:
+        """What they ask of the compiler, donations apart.
+
+        Raises:
+            TypeError: a device, sharding or compiler option is none.
+            ValueError: they ask for several devices, or for a device and a backend.
+        """
+        if self.device is not None and self.backend is not None:
+            raise ValueError(f"jit of {fun_name(fun)}: give a device or a backend, not both: a device has its backend")
+        if self.tier not in (None, "auto"):
+            raise ValueError(f"jit of {fun_name(fun)}: tier is None or 'auto', got {self.tier!r}")
+        device = _one_device(fun, self.device, self.in_shardings, self.out_shardings)
+        return CompileOptions(
+            device,
+            binds=device is not None,
+            keep_unused=bool(self.keep_unused),
+            flags=compiler_flags(fun_name(fun), self.compiler_options),
+        )
+
+    def shardings(self, fun: Callable[..., Any], in_tree: Any, out_tree: Any) -> tuple[list[Any], list[Any]] | None:
+        """Shardings of the leaves of arguments and results, None of those that are the compiler's choice.
+
+        Args:
+            fun: the function.
+            in_tree: structure of `(args, kwargs)` without static arguments; keyword arguments have no shardings.
+            out_tree: structure of the result.
+
+        Returns:
+            Both; None where no sharding over a mesh is given.
+        """
+        if not any(is_over_mesh(x) for given in self[:2] for x in leaves_of(given)):
+            return None
+        name = f"jit of {fun_name(fun)}: "
+        args, kwargs = in_tree.children()
+        given = tuple(self.in_shardings) if type(self.in_shardings) is list else self.in_shardings
+        ins = shardings_of(name + "in_shardings", args, _unspecified_to_none(given))
+        outs = shardings_of(name + "out_shardings", out_tree, _unspecified_to_none(self.out_shardings))
+        return [*ins, *[None] * kwargs.num_leaves], outs
+
+
+def _unspecified_to_none(given: Any) -> Any:
+    def plain(x: Any) -> Any:
+        return None if x is UNSPECIFIED else x
+
+    return tree.tree_map(plain, given, is_leaf=lambda x: x is None or _is_sharding(x))
+
+
+def compiler_flags(name: str, options: Mapping[str, Any] | None) -> tuple[tuple[str, Any], ...]:
+    """Compiler options in order of their names.
+
+    Raises:
+        TypeError: they are no mapping from names to strings, numbers or booleans.
+    """
+    if options is None:
+        return ()
+    if not isinstance(options, Mapping):
+        raise TypeError(f"{name}: compiler_options is a dict of XLA's options by name, got {options!r}")
+    for key, value in options.items():
+        if not isinstance(key, str) or not isinstance(value, str | int | float | bool):
+            raise TypeError(
+                f"{name}: compiler_options are strings, numbers and booleans by name, such as "
+                f"{{'xla_cpu_enable_fast_math': True}}, got {key!r}: {value!r}"
+            )
+    return tuple(sorted(options.items()))
+
+
+def _one_device(fun: Callable[..., Any], device: Any, in_shardings: Any, out_shardings: Any) -> Any:
+    """The device that all of them name; None where none does, or where they are about several.
+
+    Raises:
+        ValueError: they name several single devices.
+    """
+    if device is not None:
+        sharding_device(f"jit of {fun_name(fun)}: device", device)
+    found = {} if device is None else {id(device): device}
+    for keyword, given in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
+        for leaf in leaves_of(given):
+            if is_over_mesh(leaf):
+                if device is not None:
+                    raise ValueError(f"jit of {fun_name(fun)}: give {keyword} or a device, not both")
+                return None
+            one = sharding_device(f"jit of {fun_name(fun)}: {keyword}", leaf)
+            found[id(one)] = one
+    if len(found) > 1:
+        named = ", ".join(map(str, found.values()))
+        raise ValueError(
+            f"jit of {fun_name(fun)}: the program runs on one device, in_shardings and others name {named}"
+        )
+    return next(iter(found.values()), None)
+
+
+def is_over_mesh(given: Any) -> bool:
+    """Whether it is about several devices: a sharding over a mesh, or a spec of one."""
+    return is_spec(given) or (isinstance(given, Sharding) and not isinstance(given, SingleDeviceSharding))
+
+
+def leaves_of(given: Any) -> list[Any]:
+    """What of `in_shardings` or `out_shardings` says something."""
+    if given is UNSPECIFIED or given is None:
+        return []
+    return [x for x in tree.tree_leaves(given, is_leaf=_is_sharding) if x is not UNSPECIFIED and x is not None]
+
+
+def _is_sharding(x: Any) -> bool:
+    return hasattr(x, "device_set") or x is UNSPECIFIED or is_spec(x)
+
+
+def sharding_device(what: str, given: Any) -> Any:
+    """The device of a sharding over one, or the device itself.
+
+    Raises:
+        TypeError: it is neither.
+        ValueError: the sharding has several devices.
+    """
+    devices = getattr(given, "device_set", None)
+    if devices is None:
+        try:
+            backends.of_device(given)
+        except TypeError:
+            kind = type(given).__name__
+            raise TypeError(
+                f"{what}: expected one of corejax.devices(), or a sharding over one, got {given!r} of type {kind}"
+            ) from None
+        return given
+    if len(devices) != 1:
+        raise ValueError(f"{what}: expected one device, and {given!r} has {len(devices)}")
+    return next(iter(devices))

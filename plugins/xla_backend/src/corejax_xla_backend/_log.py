@@ -1,0 +1,45 @@
+"""What `jit` tells of traces and compilations: observers in this thread, and the log where settings ask for it.
+
+The logger is `corejax`; `log_compiles` has every trace and compilation logged, `explain_cache_misses` what was
+different where a function is traced a second time.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from corejax.extend import config, observe
+
+logger = logging.getLogger("corejax")
+
+
+def watched_by_anybody() -> bool:
+    """Whether somebody wants to know: asked before a report is prepared."""
+    return observe.observed() or config.log_compiles or config.explain_cache_misses
+
+
+def tell(event: observe.Event, *, first: bool = True) -> None:
+    """Tell observers of an event, and log it.
+
+    Args:
+        event: a trace or a compilation.
+        first: whether it is the function's first.
+    """
+    observe.notify(event)
+    took = f"in {event.ms:.3g} ms" if event.ms is not None else ""
+    reasons = "; ".join(event.reasons)
+    if event.kind == "trace" and config.explain_cache_misses and not first:
+        logger.warning("jit of %s is traced again: %s", event.name, reasons)
+    if config.log_compiles:
+        if event.kind == "trace":
+            logger.warning("traced %s%s %s (%s)", event.name, event.facts["signature"], took, reasons)
+        else:
+            facts = event.facts
+            logger.warning(
+                "compiled %s, %s equations, for %s %s (%s)",
+                event.name,
+                facts["equations"],
+                facts["platform"],
+                took,
+                reasons,
+            )

@@ -1,0 +1,190 @@
+"""Programs over several devices: which devices a program names, and what its arguments and options add to that.
+
+An equation's parameter names devices if it has an attribute `device_tuple`, as meshes and shardings have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import (
+    Array,
+    Backend,
+    ClosedJaxpr,
+    CompileOptions,
+    Jaxpr,
+    ShapedArray,
+    bound_device,
+    exported,
+    subjaxprs,
+)
+from corejax_xla_backend.sharding import Sharding, TiledSharding, check_fits
+
+Tiles = np.ndarray[Any, Any]
+
+
+def meshes_of(program: ClosedJaxpr | Jaxpr) -> tuple[Any, ...]:
+    """What names devices in a program and those inside of it, each once: meshes, and shardings over them."""
+    found = program.memo.get("meshes")
+    if found is None:
+        jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
+        named = dict.fromkeys(x for eqn in jaxpr.eqns for x in _in_parameters(eqn.params))
+        found = program.memo["meshes"] = tuple(named)
+    return found  # type: ignore[no-any-return]
+
+
+def _in_parameters(params: dict[str, Any]) -> Iterator[Any]:
+    for value in params.values():
+        yield from _naming(value)
+    for inner in subjaxprs(params):
+        yield from meshes_of(inner)
+
+
+def _naming(value: Any) -> Iterator[Any]:
+    if hasattr(value, "device_tuple"):
+        yield value
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from _naming(item)
+
+
+def program_devices(program: ClosedJaxpr) -> tuple[Any, ...]:
+    """The devices that a program names, in the order of the first that does; empty where it names none."""
+    return next((tuple(x.device_tuple) for x in meshes_of(program) if x.device_tuple), ())
+
+
+def names_meshes(program: ClosedJaxpr) -> bool:
+    """Whether a program has parts that are written for a mesh, be it of any devices."""
+    return bool(meshes_of(program))
+
+
+def concrete(sharding: Any, ndim: int) -> Any:
+    """A sharding; None where it leaves something to the compiler."""
+    return None if sharding is None or None in sharding.dimension_axes(ndim) else sharding
+
+
+def like_of(closed: ClosedJaxpr, options: CompileOptions) -> Callable[[Tiles], Sharding]:
+    """What makes shardings of tiles that the compiler chose: by the axes of a mesh that the program is about."""
+    named = [x for x in (*options.in_shardings, *options.out_shardings, *meshes_of(closed)) if x is not None]
+    over = [_whole(x) for x in named if x.device_tuple == options.devices]
+
+    def like(tiles: Tiles) -> Sharding:
+        for sharding in over:
+            made = sharding.like(tiles)
+            if not isinstance(made, TiledSharding):
+                return made
+        return TiledSharding(options.devices, tiles)
+
+    return like
+
+
+def _whole(named: Any) -> Sharding:
+    """A sharding over a mesh; itself if it is one."""
+    if isinstance(named, Sharding):
+        return named
+    whole: Sharding = exported("sharding.NamedSharding")(named, exported("sharding.PartitionSpec")())
+    return whole
+
+
+def place_program(
+    closed: ClosedJaxpr, name: str, backend: Backend, options: CompileOptions, arrays: Sequence[Array]
+) -> tuple[CompileOptions, Any]:
+    """Options completed by where arguments are, and the one device that they are bound to, if they are to one.
+
+    Args:
+        closed: the program.
+        name: the function's, for messages.
+        backend: that will compile it.
+        options: what is known.
+        arrays: the arguments.
+
+    Raises:
+        ValueError: arguments are bound to other devices than each other, or than the program runs on; or they are not
+            where the options want them.
+    """
+    return place_at(closed, name, options, [bound_device(x, backend) for x in arrays], [x.aval for x in arrays])
+
+
+def place_at(
+    closed: ClosedJaxpr, name: str, options: CompileOptions, places: Sequence[Any], avals: Sequence[ShapedArray]
+) -> tuple[CompileOptions, Any]:
+    """As `place_program`, of arguments that are bound to devices or shardings; None to none."""
+    several = bool(options.devices) or names_meshes(closed) or any(isinstance(p, Sharding) for p in places)
+    if not several:
+        if options.device is not None:
+            return options, None
+        _check_one_device(name, places, avals)
+        return options, next((p for p in places if p is not None), None)
+    devices = options.devices or program_devices(closed) or _devices_of(places)
+    if not devices:
+        raise ValueError(
+            f"jit of {name}: it is written for a mesh without devices, and no argument says which they are; put one on "
+            "a mesh: corejax.device_put(x, corejax.NamedSharding(mesh, spec))"
+        )
+    if options.device is not None and (options.device,) != devices:
+        raise ValueError(f"jit of {name}: it is to run on {options.device}, and its arguments are on {_ids(devices)}")
+    for sharding in (*options.in_shardings, *options.out_shardings):
+        if sharding is not None and sharding.device_tuple != devices:
+            raise ValueError(
+                f"jit of {name}: {sharding} is over devices {_ids(sharding.device_tuple)}, and the program runs on "
+                f"{_ids(devices)}, in this order"
+            )
+    wanted = options.in_shardings or (None,) * len(places)
+    given = tuple(
+        _agreed(name, sharding, place, aval, devices)
+        for sharding, place, aval in zip(wanted, places, avals, strict=True)
+    )
+    for sharding, aval in zip(options.out_shardings, closed.out_avals, strict=False):
+        if sharding is not None:
+            check_fits(f"jit of {name}: out_shardings", sharding, aval.shape)
+    return options._replace(devices=devices, device=None, in_shardings=given), None
+
+
+def _devices_of(places: Sequence[Any]) -> tuple[Any, ...]:
+    found = [p for p in places if isinstance(p, Sharding)]
+    found.sort(key=lambda p: -len(p.device_tuple))
+    if found:
+        return tuple(found[0].device_tuple)
+    return next(((p,) for p in places if p is not None), ())
+
+
+def _agreed(name: str, sharding: Any, place: Any, aval: ShapedArray, devices: tuple[Any, ...]) -> Any:
+    """The sharding of an argument: what options say, or where it is; None where neither says anything."""
+    if sharding is not None:
+        check_fits(f"jit of {name}: in_shardings", sharding, aval.shape)
+    if place is None:
+        return sharding
+    own = place.device_tuple if isinstance(place, Sharding) else (place,)
+    if own != devices:
+        raise ValueError(
+            f"jit of {name}: an argument, {aval.str_short(short_dtypes=False)}, is on devices {_ids(own)}, and the "
+            f"program runs on {_ids(devices)}, in this order. Put it there: corejax.device_put(x, sharding)"
+        )
+    if not isinstance(place, Sharding):
+        return sharding
+    if sharding is not None and not sharding.is_equivalent_to(place, aval.ndim):
+        raise ValueError(
+            f"jit of {name}: in_shardings says {sharding} of an argument, {aval.str_short(short_dtypes=False)}, that "
+            f"is committed to {place}. Put it there before (corejax.device_put), or leave the argument's sharding out"
+        )
+    return place
+
+
+def _check_one_device(name: str, places: Sequence[Any], avals: Sequence[ShapedArray]) -> None:
+    found: dict[Any, ShapedArray] = {}
+    for place, aval in zip(places, avals, strict=True):
+        if place is not None:
+            found.setdefault(place, aval)
+    if len(found) > 1:
+        where = ", ".join(f"{aval.str_short(short_dtypes=False)} on {device}" for device, aval in found.items())
+        raise ValueError(
+            f"jit of {name}: its arguments are bound to different devices: {where}. Put them on one "
+            "(corejax.device_put(x, device)); arrays that were put on none go where the others are"
+        )
+
+
+def _ids(devices: Sequence[Any]) -> list[Any]:
+    return [getattr(d, "id", d) for d in devices]

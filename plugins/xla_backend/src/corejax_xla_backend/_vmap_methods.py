@@ -1,0 +1,67 @@
+"""How a function that nobody can look into takes a batch: the values of `vmap_method`, for kernels and callbacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from corejax.extend import ShapedArray, for_each_element, move_batch_axis, structural, unmapped_aval
+
+Dims = Sequence[int | None]
+
+
+def one_by_one(
+    bind: Callable[..., Sequence[Any]],
+    axis_size: int,
+    vals: Sequence[Any],
+    dims: Dims,
+    out_types: Sequence[ShapedArray],
+    *,
+    unrolled: bool = False,
+) -> tuple[list[Any], list[int]]:
+    """`sequential`, `sequential_unrolled`: an application for each element, in their order.
+
+    Args:
+        bind: applies the primitive to operands of one element; gives a list.
+        axis_size: number of elements.
+        vals: operands.
+        dims: their batching dimensions.
+        out_types: types of the results of one element.
+        unrolled: without a loop in programs.
+    """
+    if axis_size == 0:
+        outs = [structural.zeros(unmapped_aval(0, 0, aval)) for aval in out_types]
+    else:
+        outs = for_each_element(bind, axis_size, vals, dims, unrolled=unrolled)
+    return outs, [0] * len(outs)
+
+
+def all_at_once(
+    bind: Callable[..., Sequence[Any]],
+    axis_size: int,
+    vals: Sequence[Any],
+    dims: Dims,
+    out_types: Sequence[ShapedArray],
+    method: str,
+) -> tuple[list[Any], list[int]]:
+    """`expand_dims`, `broadcast_all`, `legacy_vectorized`: one application to operands with a leading batch axis.
+
+    Args:
+        bind: applies the primitive: `bind(*operands, out_types=...)` gives a list.
+        axis_size: number of elements.
+        vals: operands.
+        dims: their batching dimensions.
+        out_types: types of the results of one element.
+        method: what an operand without a batch becomes: with an axis of size 1, with copies, or as it is.
+    """
+
+    def leading(x: Any, d: int | None) -> Any:
+        if d is not None:
+            return move_batch_axis(axis_size, d, 0, x)
+        if method == "legacy_vectorized":
+            return x
+        return structural.broadcast_axis(x, 1 if method == "expand_dims" else axis_size, 0)
+
+    batched = tuple(unmapped_aval(axis_size, 0, aval) for aval in out_types)
+    outs = list(bind(*map(leading, vals, dims), out_types=batched))
+    return outs, [0] * len(outs)

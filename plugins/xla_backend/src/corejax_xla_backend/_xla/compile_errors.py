@@ -1,0 +1,61 @@
+"""What XLA and MLIR say against a program, in terms of its primitives and the user's lines."""
+
+from __future__ import annotations
+
+import re
+
+from corejax.extend import BackendError
+
+# MLIR's `error: "jit(f)/acme.cube"("f"("file.py":12:16)): what is wrong`, of which a place is not always there.
+_LOCATED = re.compile(r'error: (?P<place>"(?:[^"\\]|\\.)*"(?:\([^\n]*?\))?): (?P<what>[^\n]*)')
+_PLACE = re.compile(r'"(?P<path>(?:[^"\\]|\\.)*)"(?:\("(?P<function>[^"]*)"\("(?P<file>[^"]*)":(?P<line>\d+):)?')
+_UNREGISTERED = re.compile(
+    r"No (?:FFI handler|registered implementation|custom call)[^\n]*?\b(?:for|to) (?P<target>\S+)"
+)
+
+
+def compile_failure(name: str, text: str, error: Exception) -> BackendError:
+    """The error for a program that cannot be compiled.
+
+    Args:
+        name: the function's.
+        text: its StableHLO, with locations.
+        error: MLIR's or XLA's.
+    """
+    said = str(error)
+    located = _LOCATED.search(said)
+    if located is not None:
+        where, primitive = _in_words(located["place"])
+        what = located["what"].rstrip(".")
+        return BackendError(
+            f"jit of {name}: the StableHLO of {where} is not valid: {what}. To check the translation rule: "
+            f"corejax verify {primitive}"
+        )
+    missing = _UNREGISTERED.search(said)
+    if missing is not None:
+        place = _place_of_target(text, missing["target"])
+        where = f", which {_in_words(place)[0]} calls" if place else ""
+        return BackendError(
+            f"jit of {name}: no kernel is registered as {missing['target']!r} on this platform{where}; "
+            f"corejax.ffi.register_ffi_target registers one ({said})"
+        )
+    return BackendError(f"jit of {name}: XLA could not compile it: {said}")
+
+
+def _in_words(place: str) -> tuple[str, str]:
+    """`primitive 'acme.cube' at file.py:12 (f)`, and the primitive's name."""
+    found = _PLACE.search(place)
+    if found is None:
+        return place, ""
+    primitive = found["path"].rpartition("/")[2]
+    line = f" at {found['file']}:{found['line']} ({found['function']})" if found["file"] else ""
+    return f"primitive {primitive!r}{line}", primitive
+
+
+def _place_of_target(text: str, target: str) -> str | None:
+    """The location of the call of a kernel."""
+    call = re.search(rf'call_target_name = "{re.escape(target)}".* loc\((#corejax\d+)\)', text)
+    if call is None:
+        return None
+    place = re.search(rf"^{call[1]} = loc\((.*)\)$", text, re.MULTILINE)
+    return None if place is None else place[1]

@@ -1,0 +1,136 @@
+"""Compiled programs that outlive the process: the setting `compilation_cache_dir`."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from corejax.extend import config, warn_user
+from corejax_xla_backend import _jaxlib
+from corejax_xla_backend._lowering.locations import without_locations
+from corejax_xla_backend._xla.program_files import ProgramFiles
+
+ORIGIN = "read from the cache on disk"
+
+
+class Counts:
+    """What this process found in the cache."""
+
+    hits = 0
+    misses = 0
+
+
+_warned: set[str] = set()  # directories
+
+
+class Compiled(NamedTuple):
+    """An executable, and where it is from if it was not compiled now."""
+
+    executable: _jaxlib.Executable
+    origin: str
+
+
+def compile_text(
+    text: str,
+    out_avals: Sequence[Any],
+    device: Any,
+    *,
+    callbacks: Sequence[Callable[..., Any]] = (),
+    overrides: Sequence[tuple[str, Any]] = (),
+    committed: bool = False,
+    partitions: Any = None,
+) -> Compiled:
+    """As `_jaxlib.compile_module` of a module's text, or read from the disk where the same was compiled before.
+
+    Programs that call Python are compiled always: what they call is of one process. The cache is a help and never a
+    hindrance: what goes wrong with its files is a warning.
+    """
+    options = {"overrides": overrides, "committed": committed, "partitions": partitions}
+    files = None if callbacks else current_files()
+    if files is None:
+        module = _jaxlib.parse_module(text)
+        return Compiled(_jaxlib.compile_module(module, out_avals, device, callbacks=callbacks, **options), "")
+    name = entry_name(text, device, overrides, partitions)
+    found = _read(files, name, text, out_avals, device, options)
+    if found is not None:
+        Counts.hits += 1
+        return Compiled(found, ORIGIN)
+    Counts.misses += 1
+    started = time.perf_counter()
+    executable = _jaxlib.compile_module(_jaxlib.parse_module(text), out_avals, device, **options)
+    if time.perf_counter() - started >= config.persistent_cache_min_compile_time_secs:
+        _write(files, name, executable)
+    return Compiled(executable, "")
+
+
+def current_files() -> ProgramFiles | None:
+    """The directory that the settings name, None where they name none."""
+    if not config.compilation_cache_dir or not config.enable_compilation_cache or not config.compilation_cache_max_size:
+        return None
+    return ProgramFiles(config.compilation_cache_dir, config.compilation_cache_max_size)
+
+
+def entry_name(text: str, device: Any, overrides: Sequence[tuple[str, Any]] = (), partitions: Any = None) -> str:
+    """The program's name, and a digest of all that its executable depends on: lines of the user's are no part of it."""
+    digest = hashlib.sha256()
+    for part in (_jaxlib.compilation_fingerprint(device, overrides, partitions), without_locations(text).encode()):
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return f"{_module_name(text)[:60]}-{digest.hexdigest()}"
+
+
+def forget_warnings() -> None:
+    """Warn again of what goes wrong."""
+    _warned.clear()
+
+
+def _module_name(text: str) -> str:
+    found = re.match(r"module @(\w+)", text)
+    return found[1] if found else "main"
+
+
+def _read(
+    files: ProgramFiles, name: str, text: str, out_avals: Sequence[Any], device: Any, options: dict[str, Any]
+) -> _jaxlib.Executable | None:
+    try:
+        data = files.read(name)
+    except OSError as error:
+        _warn(files, "read", error, "Programs are compiled instead.")
+        return None
+    if data is None:
+        return None
+    try:
+        return _jaxlib.load(data, out_avals, device, name=_module_name(text), **options)
+    except (RuntimeError, ValueError):  # jaxlib cannot make anything of it; it may lack a kernel, too
+        files.discard(name)
+        return None
+
+
+def _write(files: ProgramFiles, name: str, executable: _jaxlib.Executable) -> None:
+    try:
+        data = executable.serialize()
+    except RuntimeError:  # XLA's: a platform or program that cannot be serialised
+        return
+    if len(data) < config.persistent_cache_min_entry_size_bytes:
+        return
+    try:
+        files.write(name, data)
+    except OSError as error:
+        _warn(files, "written", error, "The program is compiled and runs; the next process compiles it again.")
+
+
+def _warn(files: ProgramFiles, verb: str, error: OSError, consequence: str) -> None:
+    """Once for each directory."""
+    directory = str(files.directory)
+    if directory in _warned:
+        return
+    _warned.add(directory)
+    warn_user(
+        f"the cache of compiled programs in {directory!r} cannot be {verb}: {error}. {consequence} Make "
+        "room or mend its permissions, or name another directory (the setting compilation_cache_dir, "
+        "COREJAX_COMPILATION_CACHE_DIR); an empty name turns the cache off.",
+        RuntimeWarning,
+    )

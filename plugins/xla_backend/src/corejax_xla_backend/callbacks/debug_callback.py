@@ -1,0 +1,148 @@
+"""`debug.callback`: Python functions that look at values and change none, and the primitives behind them.
+
+They are called with primal values, once for each element of a batch, and once where a checkpoint computes again.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from corejax.extend import (
+    Array,
+    Primitive,
+    ShapedArray,
+    abstract_eval_rules,
+    get_aval,
+    impl_rules,
+    is_array_like,
+    jvp_rules,
+    physical_rules,
+    transpose_rules,
+    tree,
+    vmap_rules,
+    xla_translations,
+)
+from corejax_xla_backend._vmap_methods import one_by_one
+from corejax_xla_backend.callbacks.host_function import HostFunction, check_callable, of_numbers
+
+debug_callback_p = Primitive(
+    "debug_callback",
+    multiple_results=True,
+    effects=("debug",),
+    doc="Call a Python function that gives nothing back, in no order. Params: callback.",
+)
+ordered_debug_callback_p = Primitive(
+    "ordered_debug_callback",
+    multiple_results=True,
+    effects=("ordered:debug",),
+    doc="Call a Python function that gives nothing back, after those before it. Params: callback.",
+)
+
+
+def callback(
+    callback: Callable[..., Any] | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Call a Python function with values, eagerly and from compiled programs; what it gives is not looked at.
+
+    `vmap` calls it for each element, in their order. Under `grad` it gets the primal values, and is called once.
+
+    Args:
+        callback: function of arrays, and of whatever else the arguments are. Without it, the result is a function
+            `(callback, *args, **kwargs)` with these options, for callbacks whose keyword arguments have their names.
+        args: its arguments; what is no array is handed over as it is.
+        ordered: whether it is called after the ordered callbacks before it, in loops and branches too.
+        partitioned: without meaning on one device.
+        kwargs: its keyword arguments.
+
+    Raises:
+        TypeError: the callback is no function.
+    """
+    if callback is not None:
+        return call("debug.callback", callback, args, kwargs, ordered)
+    if args or kwargs:
+        raise TypeError(f"debug.callback: without a callback there are no arguments for it, got {args} and {kwargs}")
+    return lambda callback, /, *args, **kwargs: call("debug.callback", callback, args, kwargs, ordered)
+
+
+def is_array(x: Any) -> bool:
+    """Whether a value can be an operand; numbers that no dtype holds cannot."""
+    try:
+        return is_array_like(x) and get_aval(x) is not None
+    except (TypeError, OverflowError):
+        return False
+
+
+def call(
+    api: str,
+    fun: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    ordered: bool,
+    is_operand: Callable[[Any], bool] = is_array,
+) -> None:
+    """Bind one of the primitives, of the leaves that are operands, arrays; the others are part of the callback."""
+    check_callable(api, fun)
+    leaves, in_tree = tree.tree_flatten((args, kwargs))
+    arrays = [is_operand(x) for x in leaves]
+    fixed = [(i, x) for i, (x, known) in enumerate(zip(leaves, arrays, strict=True)) if not known]
+    primitive = ordered_debug_callback_p if ordered else debug_callback_p
+    operands = [x for x, known in zip(leaves, arrays, strict=True) if known]
+    primitive.bind(*operands, callback=HostFunction(api, fun, in_tree, fixed))
+
+
+# -- rules -------------------------------------------------------------------------------------------------------------
+
+
+def _impl(*arrays: Array, callback: HostFunction, primitive: Primitive) -> list[Any]:
+    return callback.run(primitive, arrays)
+
+
+def _type(*avals: ShapedArray, callback: HostFunction) -> Sequence[ShapedArray]:
+    return ()
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, callback: HostFunction, primitive: Primitive) -> Any:
+    """Called with the primal values."""
+    return primitive.bind(*primals, callback=callback), []
+
+
+def _transpose(cts: Sequence[Any], *operands: Any, callback: HostFunction) -> list[None]:
+    """It gives nothing, so nothing comes back."""
+    return [None] * len(operands)
+
+
+def _vmap(
+    axis_size: int,
+    vals: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    callback: HostFunction,
+    primitive: Primitive,
+) -> tuple[list[Any], list[int]]:
+    """One call for each element, in their order."""
+    return one_by_one(functools.partial(primitive.bind, callback=callback), axis_size, vals, dims, ())
+
+
+def _physical(avals: Any, *numbers: Any, callback: HostFunction, primitive: Primitive) -> Any:
+    """The callback makes keys of their words."""
+    return primitive.bind(*numbers, callback=of_numbers(callback, avals))
+
+
+def _give_rules(primitive: Primitive) -> None:
+    impl_rules.register(primitive, functools.partial(_impl, primitive=primitive), device=True)
+    abstract_eval_rules.register(primitive, _type)
+    jvp_rules.register(primitive, functools.partial(_jvp, primitive=primitive), symbolic_zeros=True)
+    vmap_rules.register(primitive, functools.partial(_vmap, primitive=primitive))
+    transpose_rules.register(primitive, _transpose, symbolic_zeros=True)
+    physical_rules.register(primitive, functools.partial(_physical, primitive=primitive))
+    xla_translations.register(primitive, by="host callback")
+
+
+for _primitive in (debug_callback_p, ordered_debug_callback_p):
+    _give_rules(_primitive)

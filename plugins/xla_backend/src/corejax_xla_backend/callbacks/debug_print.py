@@ -1,0 +1,157 @@
+"""`debug.print`: values in format strings, from eager and compiled programs; `debug.log`."""
+
+from __future__ import annotations
+
+import logging
+import string
+import sys
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import user_frames
+from corejax_xla_backend.callbacks.debug_callback import call, is_array
+
+_logger = logging.getLogger("corejax.debug")
+
+
+def print(
+    fmt: str | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Print values, eagerly and from compiled programs; see `debug.callback`.
+
+    Args:
+        fmt: a format string as for `str.format`: `"x is {x}, y is {:.3f}"`. One without placeholders is printed before
+            the arguments only with `skip_format_check`. Without it, the result is a function `(fmt, *args, **kwargs)`
+            with these options.
+        args: what it formats.
+        ordered: whether it is printed after what ordered calls before it print, in loops and branches too.
+        partitioned: without meaning on one device.
+        skip_format_check: whether to find out only when it prints that the format string does not fit the arguments.
+        kwargs: what it formats by name.
+
+    Raises:
+        TypeError: `fmt` is not a string.
+        ValueError: an argument is not in the format string: it may be an f-string, which is formatted already.
+        IndexError, KeyError: a placeholder has no argument.
+    """
+    return _print("debug.print", None, fmt, args, kwargs, ordered, skip_format_check)
+
+
+def log(
+    fmt: str | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """As `debug.print`, to the logger `corejax.debug`, at level INFO and with the user's line."""
+    frames = user_frames()
+    place = (frames[0].f_code.co_filename, frames[0].f_lineno) if frames else ("", 0)
+    return _print("debug.log", place, fmt, args, kwargs, ordered, skip_format_check)
+
+
+def _print(
+    api: str,
+    place: tuple[str, int] | None,
+    fmt: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    ordered: bool,
+    skip_format_check: bool,
+) -> Any:
+    if fmt is None:
+        if args or kwargs:
+            raise TypeError(f"{api}: without a format string there is nothing to format, got {args} and {kwargs}")
+        return lambda fmt, /, *args, **kwargs: _print(api, place, fmt, args, kwargs, ordered, skip_format_check)
+    if not isinstance(fmt, str):
+        raise TypeError(f"{api}: the format is a string, got {fmt!r} of type {type(fmt).__name__}")
+    if not skip_format_check:
+        _Checker(api).vformat(fmt, args, kwargs)
+    options = {name: value for name, value in np.get_printoptions().items() if name != "override_repr"}
+    return call(api, _Printer(fmt, tuple(options.items()), place), args, kwargs, ordered, _has_type)
+
+
+def _has_type(x: Any) -> bool:
+    """Whether a value is an operand: Python's numbers are printed as they are, in shapes say."""
+    return type(x) not in (bool, int, float, complex) and is_array(x)
+
+
+class _Printer:
+    """What is called back: formats, with NumPy's print options of the time when it was asked to.
+
+    Args:
+        fmt: the format string.
+        options: NumPy's, by name.
+        place: file and line to log with; None to print.
+    """
+
+    __slots__ = ("fmt", "options", "place")
+
+    def __init__(self, fmt: str, options: tuple[tuple[str, Any], ...], place: tuple[str, int] | None) -> None:
+        self.fmt = fmt
+        self.options = options
+        self.place = place
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Printer) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def __repr__(self) -> str:
+        return f"print {self.fmt!r}, {self.options}, {self.place}"
+
+    @property
+    def __name__(self) -> str:
+        return self.fmt
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        with np.printoptions(**dict(self.options)):
+            fields = any(name is not None for _, name, _, _ in string.Formatter().parse(self.fmt))
+            formatted = fields or not (args or kwargs)
+            text = self.fmt.format(*args, **kwargs) if formatted else " ".join([self.fmt, *map(str, args)])
+        if self.place is None:
+            sys.stdout.write(text + "\n")
+        elif _logger.isEnabledFor(logging.INFO):
+            _logger.handle(_logger.makeRecord(_logger.name, logging.INFO, *self.place, text, (), None))
+
+
+class _Checker(string.Formatter):
+    """Finds out whether a format string fits arguments, without formatting any."""
+
+    def __init__(self, api: str) -> None:
+        self.api = api
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """Nothing: the values may be traced."""
+        return ""
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        """Nothing."""
+        return value
+
+    def get_value(self, key: int | str, args: Any, kwargs: Any) -> Any:
+        """An argument, or an error that says which placeholder has none."""
+        try:
+            return super().get_value(key, args, kwargs)
+        except (IndexError, KeyError) as error:
+            message = f"{self.api}: the format string has a placeholder for {key!r}, and there is no such argument"
+            raise type(error)(message) from None
+
+    def check_unused_args(self, used_args: Any, args: Any, kwargs: Any) -> None:
+        """Refuse arguments without placeholders."""
+        unused = [i for i in range(len(args)) if i not in used_args] + [
+            name for name in kwargs if name not in used_args
+        ]
+        if unused:
+            raise ValueError(
+                f"{self.api}: the format string has no placeholder for {', '.join(map(repr, unused))}. Is it an "
+                'f-string? Values are formatted when they are known: debug.print("x is {x}", x=x)'
+            )

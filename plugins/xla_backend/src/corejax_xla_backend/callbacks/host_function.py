@@ -1,0 +1,284 @@
+"""The user's function that a callback primitive holds: arrays to its arguments, and its result to checked arrays."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from corejax.extend import (
+    Array,
+    Primitive,
+    ShapedArray,
+    as_array,
+    check_arguments,
+    config,
+    dtypes,
+    from_numbers,
+    fun_name,
+    host_value,
+    is_array_like,
+    leaf_names,
+    note_origin,
+    replayed_source,
+    replaying,
+    run_within,
+    tree,
+)
+
+# What NumPy makes of Python's numbers, and of sums: narrowed where the width was nobody's choice.
+_NARROWED = {"float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32"}
+_PYTHON_NUMBERS = {bool: "b", int: "iufc", float: "fc", complex: "c"}  # type -> kinds of dtypes that take it
+
+
+class HostFunction:
+    """A Python function of pytrees, as a static parameter: equal where the function and its arguments' structure are.
+
+    Attributes:
+        fun: the user's.
+        in_tree: structure of its `(args, kwargs)`.
+        fixed: (position, value) of those leaves of the arguments that are not arrays.
+        result: what it has to give; None where that is not looked at.
+        api: the function that it was given to, for messages.
+        name: how messages call it.
+        in_types: types of the arrays, where some come as the numbers that they are held as: keys of compiled programs.
+    """
+
+    __slots__ = ("api", "fixed", "fun", "in_tree", "in_types", "name", "result")
+
+    def __init__(
+        self,
+        api: str,
+        fun: Callable[..., Any],
+        in_tree: Any,
+        fixed: Sequence[tuple[int, Any]] = (),
+        result: Structure | None = None,
+        in_types: tuple[ShapedArray, ...] = (),
+    ) -> None:
+        self.api = api
+        self.fun = fun
+        self.in_tree = in_tree
+        self.fixed = tuple(fixed)
+        self.result = result
+        self.in_types = in_types
+        self.name = fun_name(fun)
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        fixed = tuple((i, _Hashable(x)) for i, x in self.fixed)
+        return (self.api, _Hashable(self.fun), self.in_tree, fixed, self.result, self.in_types)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HostFunction) and (self is other or self._key == other._key)
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def __name__(self) -> str:  # what programs are printed with
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<callback {self.name}>"
+
+    def run(self, primitive: Primitive, arrays: Sequence[Array], avals: Sequence[ShapedArray] = ()) -> list[Any]:
+        """Call it with arrays as leaves of its arguments.
+
+        Args:
+            primitive: whose callback it is.
+            arrays: the operands.
+            avals: types of the leaves of its result.
+
+        Returns:
+            NumPy arrays of these types.
+
+        Raises:
+            TypeError: the result has another structure, shape or dtype.
+            BaseException: what it raises, with its name and the user's line in a note.
+        """
+        source = replayed_source()
+
+        def checked() -> list[Any]:
+            out = self(*arrays)
+            return [] if self.result is None else checked_results(self, self.result, avals, out)
+
+        try:
+            return run_within([replaying(None)], checked)  # its own operations are at its own lines
+        except BaseException as error:
+            note_origin(error, primitive, self.description(), source)
+            raise
+
+    def description(self) -> str:
+        """For messages."""
+        return f"the callback {self.name!r} of {self.api}"
+
+    def __call__(self, *arrays: Array) -> Any:
+        """The user's result."""
+        leaves: list[Any] = list(map(_logical, arrays, self.in_types)) if self.in_types else list(arrays)
+        for i, value in self.fixed:  # in ascending order
+            leaves.insert(i, value)
+        args, kwargs = tree.tree_unflatten(self.in_tree, leaves)
+        return self.fun(*args, **kwargs)
+
+
+def of_numbers(callback: HostFunction, avals: Sequence[ShapedArray]) -> HostFunction:
+    """The callback for operands of these types that come as the numbers that they are held as."""
+    return HostFunction(
+        callback.api, callback.fun, callback.in_tree, callback.fixed, callback.result, in_types=tuple(avals)
+    )
+
+
+def _logical(x: Array, aval: ShapedArray) -> Array:
+    return as_array(from_numbers(host_value(x), aval.dtype)) if dtypes.is_extended(aval.dtype) else x
+
+
+class _Hashable:
+    """A value that is compared by `==` if it is hashable, else by identity."""
+
+    __slots__ = ("hash", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        try:
+            self.hash = hash(value)
+        except Exception:
+            self.hash = 0
+
+    def __eq__(self, other: Any) -> bool:
+        if self.value is other.value:
+            return True
+        return bool(self.hash and self.hash == other.hash and _equal(self.value, other.value))
+
+    def __hash__(self) -> int:
+        return self.hash
+
+
+def _equal(a: Any, b: Any) -> bool:
+    try:
+        return type(a) is type(b) and bool(a == b)
+    except Exception:
+        return False
+
+
+def host_function(
+    api: str, fun: Any, result_shape_dtypes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[HostFunction, list[Any], tuple[ShapedArray, ...]]:
+    """A function with arguments that are arrays, in pytrees.
+
+    Returns:
+        The parameter, the operands and the types of the results of a primitive.
+
+    Raises:
+        TypeError: it is no function, an argument is not an array, or a result has no type; names it.
+    """
+    check_callable(api, fun)
+    leaves, in_tree = tree.tree_flatten((args, kwargs))
+    check_arguments(api, fun, leaves, functools.partial(_argument_names, in_tree))
+    avals, result = _promised(api, result_shape_dtypes)
+    return HostFunction(api, fun, in_tree, result=result), leaves, avals
+
+
+def check_callable(api: str, fun: Any) -> None:
+    """Refuse what is no function."""
+    if not callable(fun):
+        raise TypeError(f"{api}: the callback is a function, got {fun!r} of type {type(fun).__name__}")
+
+
+def _argument_names(in_tree: Any) -> list[str]:
+    """`args[0]['w']`: of arguments that nobody but the callback names."""
+    return [("args" if name.startswith("[0]") else "kwargs") + name[3:] for name in leaf_names(in_tree)]
+
+
+# -- results -----------------------------------------------------------------------------------------------------------
+
+
+class Structure(NamedTuple):
+    """The structure of a result.
+
+    Attributes:
+        out_tree: as it was promised.
+        alike: where lists count as tuples.
+    """
+
+    out_tree: Any
+    alike: Any
+
+
+def _promised(api: str, result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], Structure]:
+    leaves, out_tree = tree.tree_flatten(result_shape_dtypes)
+    for leaf in leaves:
+        if isinstance(leaf, type) or not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
+            raise TypeError(
+                f"{api}: result_shape_dtypes is a pytree of things with shape and dtype, such as "
+                f"ShapeDtypeStruct((3,), 'float32'), or None where there is no result; got {leaf!r} of type "
+                f"{type(leaf).__name__}"
+            )
+    avals = tuple(ShapedArray(tuple(x.shape), dtypes.canonicalize_dtype(x.dtype)) for x in leaves)
+    return avals, Structure(out_tree, tree.tree_structure(_with_tuples(result_shape_dtypes)))
+
+
+def _with_tuples(value: Any) -> Any:
+    if type(value) in (list, tuple):
+        return tuple(map(_with_tuples, value))
+    return {key: _with_tuples(x) for key, x in value.items()} if type(value) is dict else value
+
+
+def checked_results(callback: HostFunction, promised: Structure, avals: Sequence[ShapedArray], out: Any) -> list[Any]:
+    """NumPy arrays of the types `avals`, from what a callback gave.
+
+    Python's numbers take the dtype that they are promised as. Of results that are promised to be 32 bits wide NumPy's
+    64-bit ones are narrowed, unless 64 bits are the default (`config.default_dtype_bits`).
+
+    Raises:
+        TypeError: the result has another structure, shape or dtype.
+    """
+    leaves, structure = tree.tree_flatten(out)
+    if structure != promised.out_tree and (leaves or avals):
+        leaves, structure = tree.tree_flatten(_with_tuples(out))
+        if structure != promised.alike:
+            raise TypeError(
+                f"{callback.api}: the callback {callback.name!r} gives a result of the structure "
+                f"{tree.tree_structure(out)}, where result_shape_dtypes has {promised.out_tree}"
+            )
+    results = [_as_type(leaf, aval) for leaf, aval in zip(leaves, avals, strict=True)]
+    for i, (leaf, array, aval) in enumerate(zip(leaves, results, avals, strict=True)):
+        if array is None:
+            name = leaf_names(promised.out_tree, "result")[i]
+            raise TypeError(
+                f"{callback.api}: the callback {callback.name!r} gives {_shown(leaf)} as {name}, where "
+                f"result_shape_dtypes promises {aval.str_short(short_dtypes=False)}"
+            )
+    return results
+
+
+def _as_type(leaf: Any, aval: ShapedArray) -> Any:
+    """A leaf as an array of a type, None where it is of another one."""
+    kinds = _PYTHON_NUMBERS.get(type(leaf))
+    if kinds is not None:
+        if aval.shape or _kind(aval.dtype) not in kinds:
+            return None
+        try:
+            return np.asarray(leaf, aval.dtype)
+        except OverflowError:
+            return None
+    array = np.asarray(host_value(leaf) if is_array_like(leaf) else leaf)
+    if array.dtype != aval.dtype and config.default_dtype_bits == 32 and _NARROWED.get(array.dtype.name) == aval.dtype:
+        array = array.astype(aval.dtype)
+    return array if (array.shape, array.dtype) == (aval.shape, aval.dtype) else None
+
+
+def _kind(dtype: np.dtype[Any]) -> str:
+    if dtypes.is_bool(dtype):
+        return "b"
+    if dtypes.is_integer(dtype):
+        return "u" if dtypes.is_unsigned(dtype) else "i"
+    return "c" if dtypes.is_complex(dtype) else "f"
+
+
+def _shown(leaf: Any) -> str:
+    array = np.asarray(leaf)
+    if type(leaf) in _PYTHON_NUMBERS or array.dtype.kind not in "biufcV":
+        return f"{leaf!r} of type {type(leaf).__name__}"
+    return f"{array.dtype.name}[{','.join(map(str, array.shape))}]"

@@ -1,0 +1,139 @@
+"""`pure_callback`: a Python function of arrays, without side effects, in the middle of programs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from corejax.extend import (
+    Array,
+    Primitive,
+    ShapedArray,
+    abstract_eval_rules,
+    impl_rules,
+    jvp_rules,
+    nondifferentiable,
+    note_origin,
+    physical_rules,
+    replayed_source,
+    transpose_rules,
+    tree,
+    vmap_rules,
+    xla_translations,
+)
+from corejax_xla_backend._vmap_methods import all_at_once, one_by_one
+from corejax_xla_backend.callbacks.host_function import HostFunction, host_function, of_numbers
+from corejax_xla_backend.callbacks.placement import check_placement
+
+VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
+
+pure_callback_p = Primitive(
+    "pure_callback",
+    multiple_results=True,
+    doc="Call a Python function without side effects. Params: callback, out_types (of its results), vmap_method.",
+)
+
+
+def pure_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    vmap_method: str | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Call a Python function that has no side effects, eagerly and from compiled programs.
+
+    It may be called more often than it looks, or not at all, and in any order. What it raises reaches the caller as it
+    is. It has no derivative: give one with `custom_jvp` or `custom_vjp`.
+
+    Args:
+        callback: function of arrays (`Array`s on the host, in pytrees).
+        result_shape_dtypes: its result's type: a pytree of things with `shape` and `dtype`.
+        args: its arguments.
+        sharding: where it is called; of one device.
+        vmap_method: what `vmap` does. None: it refuses. "sequential": one call for each element, in a loop;
+            "sequential_unrolled": without the loop. "expand_dims": one call, where batches are leading axes, of size
+            1 where an argument is not batched; "broadcast_all": of full size everywhere. "legacy_vectorized": arguments
+            that are not batched stay as they are. The result of one call has the batch as its leading axis.
+        kwargs: its keyword arguments.
+
+    Returns:
+        Arrays of the types promised, in their structure.
+
+    Raises:
+        TypeError: the callback is no function, an argument is not an array, or the result has another structure, shape
+            or dtype than it was promised to have.
+        ValueError: there is no such `vmap_method`.
+        NotDifferentiableError: it was differentiated.
+        NotImplementedError: it was mapped without `vmap_method`.
+    """
+    if vmap_method is not None and vmap_method not in VMAP_METHODS:
+        raise ValueError(f"pure_callback: vmap_method is one of {VMAP_METHODS} or None, got {vmap_method!r}")
+    check_placement("pure_callback", sharding)
+    function, operands, types = host_function("pure_callback", callback, result_shape_dtypes, args, kwargs)
+    outs = pure_callback_p.bind(*operands, callback=function, out_types=types, vmap_method=vmap_method)
+    return tree.tree_unflatten(tree.tree_structure(result_shape_dtypes), outs)
+
+
+@impl_rules.register(pure_callback_p, device=True)
+def pure_callback_impl(
+    *arrays: Array,
+    callback: HostFunction,
+    out_types: tuple[ShapedArray, ...],
+    vmap_method: str | None,
+) -> list[Any]:
+    """Call it."""
+    return callback.run(pure_callback_p, arrays, out_types)
+
+
+@abstract_eval_rules.register(pure_callback_p)
+def pure_callback_type(
+    *avals: ShapedArray,
+    callback: HostFunction,
+    out_types: tuple[ShapedArray, ...],
+    vmap_method: str | None,
+) -> Sequence[ShapedArray]:
+    """As promised."""
+    return out_types
+
+
+@vmap_rules.register(pure_callback_p)
+def pure_callback_vmap(
+    axis_size: int,
+    vals: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    callback: HostFunction,
+    out_types: tuple[ShapedArray, ...],
+    vmap_method: str | None,
+) -> tuple[list[Any], list[int]]:
+    """By the method."""
+    bind = functools.partial(pure_callback_p.bind, callback=callback, vmap_method=vmap_method)
+    if vmap_method is None:
+        error = NotImplementedError(
+            f"vmap of pure_callback: say how the callback {callback.name!r} takes a batch, by vmap_method, one of "
+            f"{VMAP_METHODS}"
+        )
+        note_origin(error, pure_callback_p, callback.description(), replayed_source())
+        raise error
+    if vmap_method in ("sequential", "sequential_unrolled"):
+        one = functools.partial(bind, out_types=out_types)
+        unrolled = vmap_method == "sequential_unrolled"
+        return one_by_one(one, axis_size, vals, dims, out_types, unrolled=unrolled)
+    return all_at_once(bind, axis_size, vals, dims, out_types, vmap_method)
+
+
+@physical_rules.register(pure_callback_p)
+def pure_callback_numbers(avals: Any, *numbers: Any, callback: HostFunction, **params: Any) -> Any:
+    """The callback makes keys of their words."""
+    return pure_callback_p.bind(*numbers, callback=of_numbers(callback, avals), **params)
+
+
+_NO_DERIVATIVE = (
+    "nobody knows the derivative of a callback. Give one with custom_jvp or custom_vjp around pure_callback"
+)
+jvp_rules.register(pure_callback_p, nondifferentiable(_NO_DERIVATIVE))
+transpose_rules.register(pure_callback_p, nondifferentiable(_NO_DERIVATIVE))
+xla_translations.register(pure_callback_p, by="host callback")

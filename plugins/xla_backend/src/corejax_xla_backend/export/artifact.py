@@ -1,0 +1,142 @@
+"""The bytes of artifacts.
+
+    magic (8) | format (4) | length of the header (4) | header, JSON | blocks | SHA-256 of all of it (32)
+
+Integers are little-endian. The header describes functions, each the vjp of the one before; a function's modules are
+blocks of StableHLO's portable bytes, by number. Nothing in it is code of Python's. A reader takes formats up to its own
+and ignores what it does not know in a header.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import ShapedArray
+from corejax_xla_backend.export.dims import SymbolicScope, parse
+from corejax_xla_backend.export.trees import UnknownNodeError, tree_from_json, tree_to_json
+
+MAGIC = b"\x89CJX\r\n\x1a\n"  # as PNG's: what changes line ends changes it
+FORMAT = 1
+_FIXED = struct.Struct("<8sII")
+_DIGEST = hashlib.sha256().digest_size
+_EXPORT_AGAIN = "export the function again, or ask for an undamaged copy"
+
+
+def encode(functions: Sequence[dict[str, Any]], producer: dict[str, str]) -> bytes:
+    """An artifact.
+
+    Args:
+        functions: fields of `Exported`, by name, with `modules`: platform -> bytes.
+        producer: versions that made it.
+
+    Raises:
+        ValueError: a structure cannot be written.
+    """
+    blocks: list[bytes] = []
+    described = [_described(fields, blocks) for fields in functions]
+    content = {"functions": described, "blocks": [len(block) for block in blocks], "producer": producer}
+    header = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+    data = b"".join([_FIXED.pack(MAGIC, FORMAT, len(header)), header, *blocks])
+    return data + hashlib.sha256(data).digest()
+
+
+def decode(data: bytes) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """What `encode` was given.
+
+    Raises:
+        ValueError: the bytes are no artifact, of a newer format, truncated or damaged; says which.
+    """
+    _check_magic(data)
+    if len(data) < _FIXED.size + _DIGEST:
+        raise ValueError(f"the artifact is truncated: {len(data)} bytes are less than any has; {_EXPORT_AGAIN}")
+    _, version, length = _FIXED.unpack_from(data)
+    if version > FORMAT:
+        raise ValueError(
+            f"the artifact has format {version}; this corejax-xla-backend reads up to {FORMAT}: a newer one made it. "
+            "Upgrade corejax-xla-backend, or export with the older one"
+        )
+    if hashlib.sha256(data[:-_DIGEST]).digest() != data[-_DIGEST:]:
+        raise ValueError(f"the artifact is damaged or truncated: its checksum does not fit; {_EXPORT_AGAIN}")
+    try:
+        start = _FIXED.size + length
+        header = json.loads(data[_FIXED.size : start])
+        blocks = []
+        for size in header["blocks"]:
+            blocks.append(data[start : start + size])
+            start += size
+        return [_function(described, blocks) for described in header["functions"]], dict(header["producer"])
+    except UnknownNodeError:
+        raise
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
+        raise ValueError(f"the artifact's header cannot be read ({type(error).__name__}: {error})") from error
+
+
+def _check_magic(data: bytes) -> None:
+    if data.startswith(MAGIC):
+        return
+    if MAGIC.startswith(data):
+        what = f"{len(data)} bytes" if data else "empty"
+    elif data.startswith(b"ML\xefR"):
+        what = "a bare StableHLO module in MLIR's bytecode, without types and structures of arguments"
+    elif data.startswith(MAGIC[:4]):
+        what = "an artifact whose bytes were changed as if it were text (open files in binary mode)"
+    elif b"StableHLO_v" in data:
+        what = "what jax.export serializes, it seems; export the function with corejax.export"
+    else:
+        what = f"something that begins with {bytes(data[:16])!r}"
+    raise ValueError(f"this is no artifact of corejax.export: {what}")
+
+
+# -- functions -----------------------------------------------------------------------------------------------------
+
+
+def _described(fields: dict[str, Any], blocks: list[bytes]) -> dict[str, Any]:
+    modules = {}
+    for platform, module in fields["modules"].items():
+        if module not in blocks:
+            blocks.append(module)
+        modules[platform] = blocks.index(module)
+    return {
+        "fun_name": fields["fun_name"],
+        "in_tree": tree_to_json(fields["in_tree"]),
+        "constraints": None if fields["scope"] is None else list(fields["scope"].constraints),
+        "in_avals": [_type(aval) for aval in fields["in_avals"]],
+        "out_tree": tree_to_json(fields["out_tree"]),
+        "out_avals": [_type(aval) for aval in fields["out_avals"]],
+        "platforms": list(fields["platforms"]),
+        "modules": modules,
+        "unordered_effects": list(fields["unordered_effects"]),
+        "disabled_safety_checks": [str(check) for check in fields["disabled_safety_checks"]],
+        "calling_convention_version": fields["calling_convention_version"],
+        "module_kept_var_idx": list(fields["module_kept_var_idx"]),
+    }
+
+
+def _function(described: dict[str, Any], blocks: Sequence[bytes]) -> dict[str, Any]:
+    names = ("platforms", "unordered_effects", "disabled_safety_checks", "module_kept_var_idx")
+    fields: dict[str, Any] = {name: tuple(described[name]) for name in names}
+    fields["in_tree"], fields["out_tree"] = map(tree_from_json, (described["in_tree"], described["out_tree"]))
+    constraints = described.get("constraints")
+    scope = fields["scope"] = None if constraints is None else SymbolicScope(constraints)
+    for name in ("in_avals", "out_avals"):
+        fields[name] = tuple(_aval(written, scope) for written in described[name])
+    fields["modules"] = {platform: blocks[number] for platform, number in described["modules"].items()}
+    fields["fun_name"] = str(described["fun_name"])
+    fields["calling_convention_version"] = int(described["calling_convention_version"])
+    return fields
+
+
+def _type(aval: ShapedArray) -> list[Any]:
+    return [aval.dtype.name, [d if isinstance(d, int) else repr(d) for d in aval.shape], aval.weak_type]
+
+
+def _aval(written: Sequence[Any], scope: SymbolicScope | None) -> ShapedArray:
+    name, shape, weak_type = written
+    sizes = (int(d) if scope is None or not isinstance(d, str) else parse(d, scope) for d in shape)
+    return ShapedArray(tuple(sizes), np.dtype(name), bool(weak_type))

@@ -1,0 +1,363 @@
+"""Sizes that are symbols while a function is exported: polynomials with integer coefficients in positive integers."""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Primitive, ShapedArray, SymbolicDim, dtypes, xla_translations
+
+LARGEST = 2**31 - 1  # size that a symbol stands for
+
+Term = tuple[tuple[str, ...], int]  # a product of variables, in order, and its coefficient
+
+
+class InconclusiveDimensionOperation(Exception):
+    """What is asked of a symbolic size has not one answer for all sizes that it stands for."""
+
+
+class SymbolicScope:
+    """What symbols of the same names in several shapes share; expressions of two scopes do not mix.
+
+    Args:
+        constraints_str: what is known of the sizes besides that they are positive: `"b >= 4"`, `"2*b <= n"`.
+
+    Raises:
+        ValueError: a constraint is not of this form.
+    """
+
+    def __init__(self, constraints_str: Sequence[str] = ()) -> None:
+        texts = (constraints_str,) if isinstance(constraints_str, str) else tuple(constraints_str)
+        self.constraints = texts
+        self.memo: dict[Any, Any] = {}
+        self._least: dict[str, int] = {}
+        self._most: dict[str, int] = {}
+        self._known: list[tuple[str, DimExpr]] = []  # constraints, and what they say is not negative
+        for text in texts:
+            self._add(text)
+
+    def _add(self, text: str) -> None:
+        for sign, word in ((1, ">="), (-1, "<=")):
+            if word in text:
+                left, _, right = text.partition(word)
+                known = sign * (parse(left, self) - parse(right, self))
+                if isinstance(known, DimExpr):
+                    self._learn(text, known)
+                elif known < 0:
+                    raise ValueError(f"the constraint {text!r} never holds")
+                return
+        raise ValueError(f"a constraint compares two expressions by '>=' or '<=', got {text!r}")
+
+    def _learn(self, text: str, known: DimExpr) -> None:
+        terms = dict(known.terms)
+        constant = terms.pop((), 0)
+        ((names, factor),) = terms.items() if len(terms) == 1 else (((), 0),)
+        if len(names) == 1 and factor > 0:  # factor * name + constant >= 0
+            self._least[names[0]] = max(self._least.get(names[0], 1), -(constant // factor))
+        elif len(names) == 1:
+            most = constant // -factor
+            self._most[names[0]] = min(self._most.get(names[0], most), most)
+        self._known.append((text, known))
+
+    def range_of(self, names: tuple[str, ...]) -> tuple[float, float]:
+        """Bounds of a product of variables."""
+        least = math.prod(self._least.get(name, 1) for name in names)
+        return least, math.prod(self._most.get(name, LARGEST) for name in names)
+
+    def broken(self, sizes: Mapping[str, int]) -> str | None:
+        """The first constraint that sizes do not fulfil."""
+        return next((text for text, known in self._known if known.at(sizes) < 0), None)
+
+    def __repr__(self) -> str:
+        return f"SymbolicScope({list(self.constraints)!r})"
+
+
+class DimExpr(SymbolicDim):
+    """A polynomial that is no integer. Arithmetic gives integers where symbols cancel."""
+
+    __slots__ = ("_hash", "scope", "terms")
+
+    def __init__(self, terms: tuple[Term, ...], scope: SymbolicScope) -> None:
+        self.terms = terms
+        self.scope = scope
+        self._hash = hash((terms, id(scope)))
+
+    @property
+    def memo(self) -> dict[Any, Any]:  # type: ignore[override]
+        """The scope's."""
+        return self.scope.memo
+
+    # -- arithmetic --------------------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> Any:
+        if not _is_size(other):
+            return self._as_value(other, operator.add)
+        terms = dict(self.terms)
+        for names, factor in self._terms_of(other):
+            terms[names] = terms.get(names, 0) + factor
+        return made(terms, self.scope)
+
+    def __mul__(self, other: Any) -> Any:
+        if not _is_size(other):
+            return self._as_value(other, operator.mul)
+        terms: dict[tuple[str, ...], int] = {}
+        for names, factor in self.terms:
+            for more, other_factor in self._terms_of(other):
+                product = tuple(sorted(names + more))
+                terms[product] = terms.get(product, 0) + factor * other_factor
+        return made(terms, self.scope)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __neg__(self) -> Any:
+        return self * -1
+
+    def __sub__(self, other: Any) -> Any:
+        return self + other * -1 if _is_size(other) else self._as_value(other, operator.sub)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self * -1 + other if _is_size(other) else self._as_value(other, lambda a, b: b - a)
+
+    def __pow__(self, power: Any) -> Any:
+        whole = type(power) is int and power >= 0
+        return math.prod([self] * power) if whole else self._as_value(power, operator.pow)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return divmod(self, other)[0]
+
+    def __mod__(self, other: Any) -> Any:
+        return divmod(self, other)[1]
+
+    def __divmod__(self, other: Any) -> Any:
+        if self == other:
+            return 1, 0
+        divisor = self._terms_of(other)
+        if len(divisor) == 1:
+            quotient: dict[tuple[str, ...], int] = {}
+            for names, factor in self.terms:
+                left = list(names)
+                if factor % divisor[0][1] or any(name not in left or left.remove(name) for name in divisor[0][0]):
+                    break
+                quotient[tuple(left)] = factor // divisor[0][1]
+            else:
+                return made(quotient, self.scope), 0
+        return _divided(self, other)
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return _divided(other, self)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return divmod(other, self)[0]
+
+    def __rmod__(self, other: Any) -> Any:
+        return divmod(other, self)[1]
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._as_value(other, operator.truediv)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._as_value(other, lambda a, b: b / a)
+
+    def _as_value(self, other: Any, operation: Callable[[Any, Any], Any]) -> Any:
+        """With arrays and fractions it is the value that it will have."""
+        return operation(self.__corejax_array__(), other)
+
+    def __corejax_array__(self) -> Any:
+        return dim_as_value_p.bind(dim=self, dtype=dtypes.default_int_dtype())
+
+    # -- comparisons -------------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DimExpr) and self.scope is other.scope and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __ge__(self, other: Any) -> bool:
+        least, most = _range_of(self - other)
+        if least >= 0 or most < 0:
+            return least >= 0
+        raise InconclusiveDimensionOperation(
+            f"whether {self!r} >= {other!r} is not the same for all sizes: export the function for integer sizes, or "
+            f'say more of them, as in symbolic_shape("...", constraints=["{self!r} >= {other!r}"])'
+        )
+
+    def __lt__(self, other: Any) -> bool:
+        return not self >= other
+
+    def __gt__(self, other: Any) -> bool:
+        return self >= other + 1
+
+    def __le__(self, other: Any) -> bool:
+        return not self >= other + 1
+
+    def __bool__(self) -> bool:
+        return self >= 1
+
+    def __index__(self) -> int:
+        raise InconclusiveDimensionOperation(
+            f"the size {self!r} is needed as an integer, and is not known while the function is exported: export the "
+            "function for integer sizes, or write what needs it with shapes and arrays"
+        )
+
+    __int__ = __index__
+
+    # -- others ------------------------------------------------------------------------------------
+
+    def at(self, sizes: Mapping[str, Any]) -> Any:
+        """The size for sizes of its variables."""
+        return sum(factor * math.prod(sizes[name] for name in names) for names, factor in self.terms)
+
+    def variables(self) -> set[str]:
+        """Names of its variables."""
+        return {name for names, _ in self.terms for name in names}
+
+    def _terms_of(self, other: Any) -> tuple[Term, ...]:
+        if not isinstance(other, DimExpr):
+            return (((), operator.index(other)),)
+        if other.scope is not self.scope:
+            raise ValueError(
+                f"the sizes {self!r} and {other!r} are of two scopes: give symbolic_shape the same scope= for both"
+            )
+        return other.terms
+
+    def __str__(self) -> str:
+        return f"⟨{self!r}⟩"
+
+    def __repr__(self) -> str:
+        texts = []
+        for names, factor in sorted(self.terms, key=lambda term: (-len(term[0]), term[0])):
+            parts = [str(abs(factor))] if abs(factor) != 1 or not names else []
+            texts.append((" - " if factor < 0 else " + ") + "*".join([*parts, *names]))
+        text = "".join(texts)
+        return text[3:] if text.startswith(" + ") else text.strip().replace("- ", "-", 1)
+
+
+def _is_size(x: Any) -> bool:
+    if isinstance(x, DimExpr):
+        return True
+    return hasattr(x, "__index__") and not hasattr(x, "aval") and not getattr(x, "ndim", 0)
+
+
+def _divided(x: Any, y: Any) -> tuple[int, Any]:
+    """Quotient and remainder where the quotient is 0 or -1 for all sizes."""
+    least, most = _range_of(x)
+    if least >= 0 and _range_of(y - x)[0] >= 1:
+        return 0, x
+    if most < 0 and _range_of(x + y)[0] >= 0:
+        return -1, x + y
+    raise InconclusiveDimensionOperation(
+        f"{x!r} divided by {y!r} is no polynomial: export the function for integer sizes, or for shapes in which it "
+        "is, such as 2*b"
+    )
+
+
+def _range_of(x: Any) -> tuple[float, float]:
+    """Bounds of a size."""
+    least, most = _sum_of_ranges(x)
+    if isinstance(x, DimExpr):
+        for _, known in x.scope._known:
+            least, most = max(least, _sum_of_ranges(x - known)[0]), min(most, _sum_of_ranges(x + known)[1])
+    return least, most
+
+
+def _sum_of_ranges(x: Any) -> tuple[float, float]:
+    if not isinstance(x, DimExpr):
+        return x, x
+    least = most = 0.0
+    for names, factor in x.terms:
+        a, b = x.scope.range_of(names)
+        low, high = (factor * a, factor * b) if factor > 0 else (factor * b, factor * a)
+        least, most = least + low, most + high
+    return least, most
+
+
+def made(terms: Mapping[tuple[str, ...], int], scope: SymbolicScope) -> Any:
+    """A polynomial, or the integer that it is."""
+    kept = tuple(sorted((names, factor) for names, factor in terms.items() if factor))
+    if not kept:
+        return 0
+    return kept[0][1] if len(kept) == 1 and not kept[0][0] else DimExpr(kept, scope)
+
+
+# -- text ----------------------------------------------------------------------------------------------------------
+
+_OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Pow: operator.pow,
+}
+
+
+def parse(text: str, scope: SymbolicScope) -> Any:
+    """An expression such as `2*b + 1`.
+
+    Raises:
+        ValueError: it is none.
+    """
+    return _value(_syntax(text), text, lambda name: DimExpr((((name,), 1),), scope))
+
+
+def size_at(text: str, sizes: Mapping[str, int]) -> int:
+    """An expression for sizes of its variables."""
+    return _value(_syntax(text), text, sizes.__getitem__)  # type: ignore[no-any-return]
+
+
+@cache
+def _syntax(text: str) -> ast.expr:
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except SyntaxError:
+        raise _no_expression(text) from None
+
+
+def _value(node: ast.expr, text: str, variable: Callable[[str], Any]) -> Any:
+    if isinstance(node, ast.Name):
+        return variable(node.id)
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return node.value
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -1 * _value(node.operand, text, variable)
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
+        left, right = (_value(side, text, variable) for side in (node.left, node.right))
+        if not isinstance(node.op, ast.Pow) or (type(right) is int and 0 <= right <= 64):
+            return _OPERATIONS[type(node.op)](left, right)
+    raise _no_expression(text)
+
+
+def _no_expression(text: str) -> ValueError:
+    return ValueError(
+        f"a symbolic size is made of names, integers, '+', '-', '*' and powers, such as 2*b + 1; got {text!r}"
+    )
+
+
+# -- sizes as values -----------------------------------------------------------------------------------------------
+
+
+def _type_of_value(*, dim: DimExpr, dtype: np.dtype[Any]) -> ShapedArray:
+    return ShapedArray((), dtype, True)
+
+
+def _no_value(*, dim: DimExpr, dtype: np.dtype[Any]) -> Any:
+    return operator.index(dim)
+
+
+dim_as_value_p = Primitive(
+    "dim_as_value", impl=_no_value, abstract_eval=_type_of_value, doc="A symbolic size as a number. Params: dim, dtype."
+)
+
+
+def _translation(
+    ctx: Any, in_avals: Sequence[ShapedArray], in_vals: Sequence[Any], *, dim: DimExpr, dtype: np.dtype[Any]
+) -> Any:
+    return ctx.op("constant", out=ShapedArray((), dtype), attrs=f"value = dense<{dim}> : tensor<i{8 * dtype.itemsize}>")
+
+
+xla_translations.register(dim_as_value_p, _translation)

@@ -1,0 +1,307 @@
+"""`Exported`: a function as StableHLO, with the types and structures of its arguments and results."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from typing import Any
+
+from corejax.extend import ShapedArray
+from corejax_xla_backend.export import artifact, calling
+from corejax_xla_backend.export.dims import SymbolicScope
+from corejax_xla_backend.export.shapes import aval_at, solve
+
+minimum_supported_calling_convention_version = 1
+maximum_supported_calling_convention_version = 1
+
+_MOST_SIZES = 64  # for which a function with symbols keeps programs
+
+
+class DisabledSafetyCheck:
+    """A check that `export` or a call leaves out; made by its class methods."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @classmethod
+    def platform(cls) -> DisabledSafetyCheck:
+        """The function may be called on platforms that it was not exported for: its first platform's program runs."""
+        return cls("platform")
+
+    @classmethod
+    def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
+        """The function may call this kernel, which the process that loads it has to register."""
+        return cls(f"custom_call:{target_name}")
+
+    def is_custom_call(self) -> str | None:
+        """The kernel, if it is one that is allowed."""
+        kind, _, target = self._text.partition(":")
+        return target if kind == "custom_call" else None
+
+    def __str__(self) -> str:
+        return self._text
+
+    __repr__ = __str__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DisabledSafetyCheck) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+
+class Exported:
+    """A function that was lowered to StableHLO for good. Made by `export` and `deserialize`; not to be changed.
+
+    Attributes:
+        fun_name: the function's name.
+        in_tree: structure of `(args, kwargs)`, without static arguments.
+        in_avals: types of its leaves.
+        out_tree: structure of the result.
+        out_avals: types of its leaves.
+        platforms: that it can run on.
+        nr_devices: 1.
+        ordered_effects, unordered_effects: names of what it does beyond its results; of the first there are none.
+        disabled_safety_checks: the checks that were left out.
+        calling_convention_version: 1: `main` takes the leaves that are used, in order, and gives all results.
+        module_kept_var_idx: numbers of the leaves that `main` takes.
+        uses_global_constants: whether shapes have symbols, so that programs are made for each call's sizes.
+    """
+
+    nr_devices = 1
+    ordered_effects: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        *,
+        fun_name: str,
+        in_tree: Any,
+        in_avals: tuple[ShapedArray, ...],
+        out_tree: Any,
+        out_avals: tuple[ShapedArray, ...],
+        platforms: tuple[str, ...],
+        modules: dict[str, bytes],
+        unordered_effects: tuple[str, ...],
+        disabled_safety_checks: tuple[DisabledSafetyCheck, ...],
+        calling_convention_version: int,
+        module_kept_var_idx: tuple[int, ...],
+        get_vjp: Callable[[], Exported] | None,
+        scope: SymbolicScope | None = None,
+    ) -> None:
+        self.fun_name = fun_name
+        self.in_tree = in_tree
+        self.in_avals = in_avals
+        self.out_tree = out_tree
+        self.out_avals = out_avals
+        self.platforms = platforms
+        self.unordered_effects = unordered_effects
+        self.disabled_safety_checks = disabled_safety_checks
+        self.calling_convention_version = calling_convention_version
+        self.module_kept_var_idx = module_kept_var_idx
+        self.uses_global_constants = scope is not None
+        self._scope = scope
+        self._at: dict[tuple[tuple[str, int], ...], Exported] = {}
+        self._modules = modules
+        self._get_vjp = get_vjp
+        self._vjp: Exported | None = None
+        self._lock = threading.RLock()
+
+    def __repr__(self) -> str:
+        return f"Exported(fun_name={self.fun_name}, ...)"
+
+    def __copy__(self) -> Exported:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Exported:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"the exported function {self.fun_name} is not pickled: pickle exported.serialize(vjp_order=...), which "
+            "says how many derivatives go with it, and deserialize that in the other process"
+        )
+
+    # -- programs ----------------------------------------------------------------------------------
+
+    @property
+    def mlir_module_serialized(self) -> bytes:
+        """The StableHLO module of the first platform, in StableHLO's portable form; its text, where it has symbols."""
+        return self._modules[self.platforms[0]]
+
+    def mlir_module(self, serialized: bool = True) -> Any:
+        """The module of the first platform: as text, or MLIR's object where `serialized` is false.
+
+        Raises:
+            ValueError: MLIR's object is asked for, and the module has symbols.
+        """
+        from corejax_xla_backend import _jaxlib
+
+        if self._scope is not None:
+            if not serialized:
+                raise ValueError(f"the module of {self.fun_name} has symbols: there is one for each call's sizes only")
+            return self.mlir_module_serialized.decode()
+        module = _jaxlib.from_portable(self.mlir_module_serialized)
+        return _jaxlib.module_text(module) if serialized else module
+
+    def module_for(self, platform: str) -> bytes:
+        """The module to run on a platform, in portable form.
+
+        Raises:
+            ValueError: it was not exported for that one.
+        """
+        if platform in self._modules:
+            return self._modules[platform]
+        if DisabledSafetyCheck.platform() in self.disabled_safety_checks:
+            return self.mlir_module_serialized
+        raise ValueError(
+            f"the exported function {self.fun_name} is for {', '.join(map(repr, self.platforms))} and is called on "
+            f"{platform!r}: export it with platforms={[*self.platforms, platform]!r}"
+        )
+
+    # -- calls -------------------------------------------------------------------------------------
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """The function's result, eager or under transformations: jit, vmap (one element after the other), grad.
+
+        Raises:
+            ValueError: the arguments have another structure, shape or dtype, or the platform is another one.
+        """
+        return calling.call(self, args, kwargs)
+
+    def specialized(self, avals: Sequence[ShapedArray], names: Sequence[str]) -> Exported:
+        """Itself, or where it has symbols the function for arguments of these types.
+
+        Raises:
+            ValueError: the types do not fit; names the argument.
+        """
+        if self._scope is None:
+            return self
+        return self._for_sizes(solve(self.fun_name, self.in_avals, avals, names, self._scope))
+
+    def _for_sizes(self, sizes: dict[str, int]) -> Exported:
+        key = tuple(sorted(sizes.items()))
+        with self._lock:
+            found = self._at.pop(key, None)
+            if found is None:
+                found = Exported(**self._fields_at(sizes))
+            self._at[key] = found  # the last one is the one that was used last
+            while len(self._at) > _MOST_SIZES:
+                del self._at[next(iter(self._at))]
+            return found
+
+    def _fields_at(self, sizes: dict[str, int]) -> dict[str, Any]:
+        from corejax_xla_backend.export.templates import portable_at
+
+        fields = self._fields()
+        del fields["scope"]
+        for name in ("in_avals", "out_avals"):
+            fields[name] = tuple(aval_at(aval, sizes) for aval in fields[name])
+        fields["modules"] = {p: portable_at(self.fun_name, m, sizes) for p, m in self._modules.items()}
+        return fields | {"get_vjp": None if self._get_vjp is None else lambda: self.vjp()._for_sizes(sizes)}
+
+    def has_vjp(self) -> bool:
+        """Whether `vjp` has an answer."""
+        return self._get_vjp is not None
+
+    def vjp(self) -> Exported:
+        """The function `(leaves of the arguments, cotangents of the results) -> cotangents of the arguments`, exported.
+
+        All are flat; integers and booleans have None in place of a cotangent.
+
+        Raises:
+            ValueError: the function was loaded from an artifact without.
+        """
+        if self._get_vjp is None:
+            raise ValueError(f"the exported function {self.fun_name} has no vjp: it was serialized without")
+        with self._lock:
+            if self._vjp is None:
+                self._vjp = self._get_vjp()
+            return self._vjp
+
+    # -- bytes -------------------------------------------------------------------------------------
+
+    def serialize(self, vjp_order: int = 0) -> bytes:
+        """The artifact.
+
+        Args:
+            vjp_order: how often what is loaded can be differentiated.
+
+        Raises:
+            ValueError: a structure has nodes that are not registered for serialization, or there is no such vjp.
+        """
+        if isinstance(vjp_order, bool) or not isinstance(vjp_order, int) or vjp_order < 0:
+            raise ValueError(f"serialize: vjp_order is a number of derivatives, 0 or more, got {vjp_order!r}")
+        functions = [self]
+        for _ in range(vjp_order):
+            functions.append(functions[-1].vjp())
+        return artifact.encode([each._fields() for each in functions], _producer())
+
+    def _fields(self) -> dict[str, Any]:
+        names = (
+            "fun_name in_tree in_avals out_tree out_avals platforms unordered_effects disabled_safety_checks "
+            "calling_convention_version module_kept_var_idx"
+        )
+        return {"modules": self._modules, "scope": self._scope} | {name: getattr(self, name) for name in names.split()}
+
+
+def deserialize(blob: bytes | bytearray | memoryview) -> Exported:
+    """The function of an artifact. Nothing of it runs until it is called.
+
+    Args:
+        blob: what `Exported.serialize` gave, in whichever process.
+
+    Raises:
+        TypeError: it is not bytes.
+        ValueError: it is no artifact, damaged, or of a version that this one does not read; says which.
+    """
+    if not isinstance(blob, bytes | bytearray | memoryview):
+        raise TypeError(f"deserialize takes the bytes of an artifact, got {blob!r} of type {type(blob).__name__}")
+    functions, producer = artifact.decode(bytes(blob))
+    if not functions:
+        raise ValueError("the artifact has no functions")
+    for fields in functions:
+        _check_versions(fields, producer)
+        fields["disabled_safety_checks"] = tuple(map(DisabledSafetyCheck, fields["disabled_safety_checks"]))
+    exported: Exported | None = None
+    for fields in reversed(functions):
+        exported = Exported(**fields, get_vjp=_giving(exported))
+    assert exported is not None
+    return exported
+
+
+def _giving(exported: Exported | None) -> Callable[[], Exported] | None:
+    return None if exported is None else lambda: exported
+
+
+def _producer() -> dict[str, str]:
+    from corejax_xla_backend import _jaxlib
+
+    return {
+        "corejax": version("corejax"),
+        "corejax-xla-backend": version("corejax-xla-backend"),
+        "jaxlib": version("jaxlib"),
+        "stablehlo": _jaxlib.portable_version(),
+    }
+
+
+def _check_versions(fields: dict[str, Any], producer: dict[str, str]) -> None:
+    from corejax_xla_backend import _jaxlib
+
+    least, most = minimum_supported_calling_convention_version, maximum_supported_calling_convention_version
+    found = fields["calling_convention_version"]
+    if not least <= found <= most:
+        raise ValueError(
+            f"the artifact of {fields['fun_name']} has calling convention {found}; this corejax-xla-backend knows "
+            f"{least} to {most}: upgrade it"
+        )
+    written, (oldest, newest) = producer.get("stablehlo", ""), _jaxlib.stablehlo_versions()
+    if not _numbers(oldest) <= _numbers(written) <= _numbers(newest):
+        raise ValueError(
+            f"the artifact of {fields['fun_name']} is written in StableHLO {written} (by jaxlib "
+            f"{producer.get('jaxlib')}); the jaxlib that is installed here reads {oldest} to {newest}: upgrade it"
+        )
+
+
+def _numbers(text: str) -> Sequence[int]:
+    return [int(part) for part in text.split(".")]

@@ -1,0 +1,216 @@
+"""`export`: from a jitted function to StableHLO that outlives it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from corejax.extend import (
+    ClosedJaxpr,
+    DebugInfo,
+    Tracer,
+    Var,
+    api_boundary,
+    as_array,
+    bind_consts,
+    close_over_consts,
+    inline_closed,
+    jaxpr_as_fun,
+    linearize_flat,
+    select_list,
+    split_list,
+    stage_closed,
+    structural,
+    tangent_aval,
+    transpose_jaxpr,
+    tree,
+)
+from corejax_xla_backend import _jaxlib
+from corejax_xla_backend._jit.stages import Lowered
+from corejax_xla_backend._lowering.locations import without_locations
+from corejax_xla_backend._lowering.module import ModuleBuilder
+from corejax_xla_backend._several_devices import names_meshes
+from corejax_xla_backend.export import checks
+from corejax_xla_backend.export.calling import ArgumentNames, is_differentiable
+from corejax_xla_backend.export.dims import DimExpr, SymbolicScope
+from corejax_xla_backend.export.exported import (
+    DisabledSafetyCheck,
+    Exported,
+    maximum_supported_calling_convention_version,
+)
+from corejax_xla_backend.export.shapes import aval_at, scope_of_avals
+
+_PLATFORMS = ("cpu", "cuda")
+_ALIASES = {"gpu": "cuda", "host": "cpu"}
+
+
+def default_export_platform() -> str:
+    """The platform that is exported for where none is named: the default one."""
+    return _jaxlib.default_backend()
+
+
+def export(
+    fun_jit: Callable[..., Any],
+    *,
+    platforms: Sequence[str] | None = None,
+    disabled_checks: Sequence[DisabledSafetyCheck] = (),
+) -> Callable[..., Exported]:
+    """Export a jitted function: as `jax.export.export`.
+
+    Args:
+        fun_jit: what `corejax.jit` gave.
+        platforms: that it is to run on, of `"cpu"` and `"cuda"`; by default `default_export_platform()`. None of them
+            has to be there.
+        disabled_checks: checks to leave out.
+
+    Returns:
+        `(*args, **kwargs) -> Exported`, of arguments or `ShapeDtypeStruct`s; their values do not matter.
+
+    Raises:
+        ValueError: the function is not jitted, or a platform is unknown. Of the function that is returned, too: the
+            program calls a kernel that another process may not have.
+        NotImplementedError: of the function that is returned: the program calls Python, or has ordered effects.
+    """
+    lower = getattr(fun_jit, "lower", None)
+    if not callable(fun_jit) or not callable(lower):
+        raise ValueError(f"export takes what corejax.jit gives, export(jit(f))(*args), got {fun_jit!r}")
+    targets = _checked_platforms(platforms)
+    allowed = tuple(disabled_checks)
+    for check in allowed:
+        if not isinstance(check, DisabledSafetyCheck):
+            raise TypeError(f"export: disabled_checks are made by DisabledSafetyCheck, got {check!r}")
+
+    @api_boundary
+    def exporter(*args: Any, **kwargs: Any) -> Exported:
+        lowered = lower(*args, **kwargs)
+        if not isinstance(lowered, Lowered):
+            raise ValueError(f"export takes what corejax.jit gives, export(jit(f))(*args), got {fun_jit!r}")
+        if any(isinstance(c, Tracer) for c in lowered.consts):
+            raise ValueError(
+                f"export of {lowered.name}: it closes over a value that a transformation around it traces, which has "
+                "no value to put into an artifact. Make it an argument"
+            )
+        closed = bind_consts(lowered.jaxpr, [as_array(c) for c in lowered.consts])
+        return _exported(lowered.name, closed, lowered.in_tree, lowered.out_tree, targets, allowed)
+
+    return exporter
+
+
+def _checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...]:
+    if platforms is None:
+        return (default_export_platform(),)
+    if isinstance(platforms, str) or not platforms:
+        raise ValueError(f"export: platforms is a sequence of names such as ['cpu', 'cuda'], got {platforms!r}")
+    for name in platforms:
+        if name not in _PLATFORMS and name not in _ALIASES:
+            raise ValueError(f"export: platforms are {', '.join(map(repr, _PLATFORMS))}, got {name!r}")
+    return tuple(dict.fromkeys(_ALIASES.get(name, name) for name in platforms))
+
+
+def _exported(
+    name: str,
+    closed: ClosedJaxpr,
+    in_tree: Any,
+    out_tree: Any,
+    platforms: tuple[str, ...],
+    disabled_checks: tuple[DisabledSafetyCheck, ...],
+) -> Exported:
+    checks.check_effects(name, closed)
+    used = {x for eqn in closed.jaxpr.eqns for x in eqn.invars if type(x) is Var} | set(closed.jaxpr.outvars)
+    kept = tuple(v in used for v in closed.jaxpr.invars)
+    allowed = [target for check in disabled_checks if (target := check.is_custom_call()) is not None]
+    scope = scope_of_avals(name, closed.in_avals)
+    made = _portable if scope is None else _template
+    modules = {platform: made(name, closed, kept, platform, allowed) for platform in platforms}
+
+    def vjp() -> Exported:
+        return _exported(f"vjp({name})", *_pullback(name, closed), platforms, disabled_checks)
+
+    exported = Exported(
+        fun_name=name,
+        in_tree=in_tree,
+        in_avals=tuple(closed.in_avals),
+        out_tree=out_tree,
+        out_avals=tuple(closed.out_avals),
+        platforms=platforms,
+        modules=modules,
+        unordered_effects=checks.unordered_effects(closed),
+        disabled_safety_checks=disabled_checks,
+        calling_convention_version=maximum_supported_calling_convention_version,
+        module_kept_var_idx=tuple(i for i, keep in enumerate(kept) if keep),
+        get_vjp=vjp,
+        scope=scope,
+    )
+    if scope is not None:
+        _try_sizes(exported, scope)
+    return exported
+
+
+def _try_sizes(exported: Exported, scope: SymbolicScope) -> None:
+    """Make the program for some sizes, so that what cannot be is told now.
+
+    Raises:
+        ValueError: the sizes cannot be told from the arguments' shapes.
+        NotImplementedError: there is no program.
+    """
+    names = sorted({n for a in exported.in_avals for d in a.shape if isinstance(d, DimExpr) for n in d.variables()})
+    for start in (2, 3, 5, 8, 16, 64, 1):
+        sizes = {n: max(start + i, int(scope.range_of((n,))[0])) for i, n in enumerate(names)}
+        if scope.broken(sizes) is None:
+            avals = [aval_at(aval, sizes) for aval in exported.in_avals]
+            if all(d > 0 for aval in avals for d in aval.shape):
+                exported.specialized(avals, ArgumentNames(exported)())
+                return
+
+
+def _template(name: str, closed: ClosedJaxpr, kept: Sequence[bool], platform: str, allowed: Sequence[str]) -> bytes:
+    """As `_portable`, with expressions in place of sizes, as text."""
+    return without_locations(_text(name, closed, kept, platform, allowed)).encode()
+
+
+def _text(name: str, closed: ClosedJaxpr, kept: Sequence[bool], platform: str, allowed: Sequence[str]) -> str:
+    if names_meshes(closed):
+        raise NotImplementedError(
+            f"export of {name}: it has parts for several devices, shardings or meshes, and artifacts are of programs "
+            "on one; export the function without them, and lay out arguments where it is called"
+        )
+    builder = ModuleBuilder(platform, name)
+    builder.add_main(closed, kept, embedded=True)
+    text = builder.text(f"jit_{name}", locations=True)
+    checks.check_custom_calls(name, text, allowed)
+    return text
+
+
+def _portable(name: str, closed: ClosedJaxpr, kept: Sequence[bool], platform: str, allowed: Sequence[str]) -> bytes:
+    """The program with its constants, without the user's lines, for one platform."""
+    module = _jaxlib.parse_module(_text(name, closed, kept, platform, allowed))
+    return _jaxlib.to_portable(module, _jaxlib.portable_version())  # type: ignore[no-any-return]
+
+
+# -- derivatives ---------------------------------------------------------------------------------------------------
+
+
+def _pullback(name: str, closed: ClosedJaxpr) -> tuple[ClosedJaxpr, Any, Any]:
+    """The program `(arguments, cotangents) -> cotangents`, and structures of its arguments and results."""
+    active = [is_differentiable(aval) for aval in closed.in_avals]
+    smooth = [is_differentiable(aval) for aval in closed.out_avals]
+    ct_avals = [tangent_aval(aval) for aval in select_list(smooth, closed.out_avals)]
+    fun = jaxpr_as_fun(closed)
+
+    def flat(*args: Any) -> list[Any]:
+        primals, cts = split_list(args, [len(active)])
+        _, tape = linearize_flat(fun, primals, active, DebugInfo(fun, f"export: vjp of {name}"))
+        linear, residuals = tape.to_jaxpr()
+        flags = [False] * len(residuals) + [True] * len(linear.invars)
+        given = [ct for ct, out in zip(cts, select_list(smooth, tape.outs), strict=True) if out is not None]
+        pulled, nonzero = transpose_jaxpr(close_over_consts(linear), flags, [True] * len(given))
+        cts_in = iter(inline_closed(pulled, [*residuals, *given]))
+        return [
+            next(cts_in) if flag else structural.zeros(tangent_aval(aval))
+            for flag, aval in zip(nonzero, select_list(active, closed.in_avals), strict=True)
+        ]
+
+    program = stage_closed(flat, [*closed.in_avals, *ct_avals])
+    args = [*(0 for _ in active), *(0 if flag else None for flag in smooth)]
+    in_tree = tree.tree_structure((tuple(args), {}))
+    return program, in_tree, tree.tree_structure(tuple(0 if flag else None for flag in active))

@@ -1,0 +1,113 @@
+"""The settings of this plugin, and context managers that change one for a while, under JAX's names."""
+
+from __future__ import annotations
+
+import operator
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from corejax.extend import backends, config
+
+
+def _flag(name: str) -> Callable[[Any], bool]:
+    def parse(value: Any) -> bool:
+        words = {
+            "1": True,
+            "true": True,
+            "on": True,
+            "yes": True,
+            "0": False,
+            "false": False,
+            "off": False,
+            "no": False,
+        }
+        found = words.get(str(value).strip().lower())
+        if found is None:
+            raise ValueError(f"{name} is on or off, got {value!r}")
+        return found
+
+    return parse
+
+
+def _device(value: Any) -> Any:
+    """A device, or the first one of a platform that is named; None for the first device of all."""
+    if value is None or value == "":
+        return None
+    if isinstance(value, str):
+        backend, platform = backends.find(value)
+        return backend.default_device(platform)
+    try:
+        backends.of_device(value)
+    except TypeError:
+        backends.find()  # imported when first asked for
+        backends.of_device(value)
+    return value
+
+
+def _num_cpu_devices(value: Any) -> int | None:
+    """How many devices the CPU is to pass for, None for XLA's own choice; fixed from its first use on."""
+    count = None if value in (None, "", "None") else operator.index(int(value) if isinstance(value, str) else value)
+    if count is not None and count < 1:
+        raise ValueError(f"num_cpu_devices is at least 1, got {value!r}")
+    adapter = sys.modules.get("corejax_xla_backend._jaxlib")
+    if adapter is not None:
+        adapter.configure(num_cpu_devices=count)
+    return count
+
+
+def _directory(value: Any) -> str:
+    """A directory as text; empty for None."""
+    if value is None:
+        return ""
+    if not isinstance(value, str | os.PathLike):
+        raise ValueError(f"compilation_cache_dir is a path, empty for none; got {value!r}")
+    return os.fspath(value).strip()  # type: ignore[return-value]
+
+
+def _number(name: str, least: float, kind: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def parse(value: Any) -> Any:
+        try:
+            number = kind(value)
+        except (TypeError, ValueError):
+            number = None
+        if isinstance(value, bool) or number is None or not number >= least:
+            raise ValueError(f"{name} is a number not below {least}, got {value!r}")
+        return number
+
+    return parse
+
+
+# name -> (default, what makes a value of what is given)
+SETTINGS: Mapping[str, tuple[Any, Callable[[Any], Any]]] = {
+    "compilation_cache_dir": ("", _directory),
+    "compilation_cache_max_size": (1 << 30, _number("compilation_cache_max_size", -1, int)),
+    "cpu_enable_async_dispatch": (False, _flag("cpu_enable_async_dispatch")),
+    "default_device": (None, _device),
+    "enable_compilation_cache": (True, _flag("enable_compilation_cache")),
+    "explain_cache_misses": (False, _flag("explain_cache_misses")),
+    "log_compiles": (False, _flag("log_compiles")),
+    "num_cpu_devices": (None, _num_cpu_devices),
+    "persistent_cache_min_compile_time_secs": (0.0, _number("persistent_cache_min_compile_time_secs", 0, float)),
+    "persistent_cache_min_entry_size_bytes": (0, _number("persistent_cache_min_entry_size_bytes", -1, int)),
+}
+
+
+def default_device(device: Any) -> Any:
+    """Where arrays go, and programs run, that are bound to no device: a context manager and decorator.
+
+    Args:
+        device: one of `corejax.devices()`, the name of a platform, or None: the first device.
+    """
+    return config.override(default_device=device)
+
+
+def explain_cache_misses(new_val: bool = True) -> Any:
+    """Log why jitted functions are traced again (logger `corejax`): a context manager and decorator."""
+    return config.override(explain_cache_misses=new_val)
+
+
+def log_compiles(new_val: bool = True) -> Any:
+    """Log what is traced and compiled, and how long it takes (logger `corejax`): a context manager and decorator."""
+    return config.override(log_compiles=new_val)

@@ -1,0 +1,70 @@
+"""`debug_nans` and `debug_infs` on primitives without any plugin; compiled programs are in tests/integration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import corejax
+from corejax import debug_infs, debug_nans
+from corejax.extend import Primitive, check_values, checks_values, defcall, inlining, stage_closed
+from corejax.interpreters import evaluation, host_programs
+
+log_p = Primitive("value_checks.log", impl=np.log, abstract_eval=lambda x: x)
+two_p = Primitive("value_checks.two", multiple_results=True, impl=lambda x: [x, x / 0], abstract_eval=lambda x: [x, x])
+note_p = Primitive(
+    "value_checks.note", multiple_results=True, effects=("note",), impl=lambda x: NOTES.append(float(x)) or [],
+    abstract_eval=lambda x: [],
+)  # fmt: skip
+call_p = Primitive("value_checks.call", multiple_results=True, tags=("higher_order",), decomposition=inlining("jaxpr"))
+defcall(call_p, "jaxpr")
+NOTES: list[float] = []
+ONE = np.float32(1)
+
+
+def noted_log(x: Any) -> list[Any]:
+    note_p.bind(x)
+    return [log_p.bind(x)]
+
+
+def test_on_and_off() -> None:
+    plain = evaluation.EvalTrace.process_primitive, host_programs._run_program
+    assert not checks_values() and np.isnan(log_p.bind(-ONE))
+    with debug_nans():
+        assert checks_values()
+        assert log_p.bind(ONE) == 0
+        with pytest.raises(
+            FloatingPointError, match=r"invalid value \(nan\) encountered in value_checks.log, at .*test_"
+        ):
+            log_p.bind(-ONE)
+        assert two_p.bind(ONE)[1] == np.inf
+    with debug_infs(), pytest.raises(FloatingPointError, match=r"\(inf\) encountered in value_checks.two"):
+        two_p.bind(ONE)
+    assert (evaluation.EvalTrace.process_primitive, host_programs._run_program) == plain
+
+
+def test_of_a_program_the_equation_is_named_and_effects_happen_once() -> None:
+    NOTES.clear()
+    program = stage_closed(noted_log, [corejax.extend.get_aval(ONE)])
+    with debug_nans(), pytest.raises(FloatingPointError, match=r"encountered in value_checks.log, at .*\(noted_log\)"):
+        call_p.bind(-ONE, jaxpr=program)
+    assert NOTES == [-1.0]
+    with debug_nans():
+        assert call_p.bind(ONE, jaxpr=program) == [0.0]
+    assert NOTES == [-1.0, 1.0]
+
+
+def test_results_that_somebody_else_computed() -> None:
+    program = stage_closed(noted_log, [corejax.extend.get_aval(ONE)])
+    nan, params = corejax.extend.as_array(np.float32(np.nan)), {"jaxpr": program}
+    check_values(call_p, [-ONE], params, [nan])
+    with debug_nans():
+        check_values(call_p, [ONE], params, [corejax.extend.as_array(ONE)])
+        with pytest.raises(FloatingPointError, match=r"in value_checks.log"):
+            check_values(call_p, [-ONE], params, [nan])
+        with pytest.raises(FloatingPointError, match=r"value_checks.call.*one by one, make none"):
+            check_values(call_p, [ONE], params, [nan])
+        with pytest.raises(FloatingPointError, match=r"evaluated again, and failed"):
+            check_values(call_p, [], params, [nan])

@@ -1,0 +1,72 @@
+"""`checking_leaks`: a traced value that somebody keeps is found where its transformation ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import corejax
+from corejax import grad, hessian, jit, jvp, lax, make_jaxpr, vmap
+from corejax.errors import UnexpectedTracerError
+
+SAVED: list[Any] = []
+X = np.float32([1, 2, 3])
+
+
+def leaky(x: Any) -> Any:
+    SAVED.append(lax.mul(x, x))
+    return x
+
+
+class Holder:
+    value: Any = None
+
+
+TRANSFORMED = {
+    "jit": lambda f: jit(f)(1.0),
+    "grad": lambda f: grad(f)(1.0),
+    "vmap": lambda f: vmap(f)(X),
+    "jvp": lambda f: jvp(f, (1.0,), (1.0,)),
+    "make_jaxpr": lambda f: make_jaxpr(f)(1.0),
+    "grad of jit": lambda f: grad(jit(f))(1.0),
+    "scan": lambda f: lax.scan(lambda c, x: (f(c), x), 1.0, X),
+}
+
+
+@pytest.mark.parametrize("run", TRANSFORMED.values(), ids=TRANSFORMED)
+def test_leaks_are_found(run: Any) -> None:
+    holder = Holder()
+
+    def into_an_object(x: Any) -> Any:
+        holder.value = lax.sin(x)
+        return x
+
+    try:
+        with corejax.checking_leaks():
+            with pytest.raises(
+                UnexpectedTracerError, match=r"A tracer leaked.*leaky.*held by the module .*, as 'SAVED'"
+            ):
+                run(leaky)
+            SAVED.clear()
+            with pytest.raises(UnexpectedTracerError, match=r"A tracer leaked.*held by an object of type Holder"):
+                run(into_an_object)
+        run(leaky)  # nobody asks now
+    finally:
+        SAVED.clear()
+
+
+def test_nothing_else_is_one() -> None:
+    def f(x: Any) -> Any:
+        kept = [lax.sin(x), {"a": (x,)}]
+        return lax.mul(kept[0], kept[1]["a"][0])
+
+    def total(x: Any) -> Any:
+        return lax.reduce_sum(f(x), (0,))
+
+    with corejax.checking_leaks():
+        for g in (jit(vmap(jit(f))), jit(grad(jit(total))), hessian(total)):
+            g(X)
+        lax.scan(lambda c, x: (f(c), f(x)), 1.0, X)
+        lax.cond(True, f, lambda x: x, 1.0)

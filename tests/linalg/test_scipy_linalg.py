@@ -1,0 +1,155 @@
+"""`corejax.scipy.linalg`: names and signatures are jax's, values SciPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.scipy.linalg as theirs
+import numpy as np
+import pytest
+import scipy.linalg
+
+import corejax
+import corejax.numpy as jnp
+import corejax.scipy.linalg as linalg
+from corejax.lax import linalg as lax_linalg
+from tests.linalg.matrices import adjoint, close, definite, flat, random
+from tests.signatures import difference, public
+
+A, C, P, V = random(4, 4), random(4, 4, dtype="complex128"), definite(4, 4), random(4)
+H, TALL, WIDE = definite(4, 4, dtype="complex128"), random(5, 3), random(3, 5)
+D, E = random(5), random(4)
+
+ROWS: dict[str, list[tuple[Any, ...]]] = {
+    "block_diag": [(A, random(2, 3), V, 2.0)],
+    "cholesky": [(P,), (H,), (H, {"lower": True})],
+    "cho_solve": [((np.linalg.cholesky(P), True), V), ((adjoint(np.linalg.cholesky(H)), False), C)],
+    "circulant": [(V,)],
+    "companion": [(V,)],
+    "convolution_matrix": [(V, 3), (V, 6, "same"), (V, 3, "valid")],
+    "det": [(A,)],
+    "eigh_tridiagonal": [(D, E, {"eigvals_only": True, "select": "i", "select_range": (1, 3)})],
+    "expm": [(A,), (A * 9,), (C,), (np.triu(A),), (A * 1e-3,), (random(2, 3, 3) * np.array([1, 20])[:, None, None],)],
+    "expm_frechet": [(A, P)],
+    "fiedler": [(V,)],
+    "fiedler_companion": [(random(6),), (random(2),), (random(7),)],
+    "hankel": [(V,), (V, random(3))],
+    "hessenberg": [(A,)],
+    "inv": [(A,)],
+    "leslie": [(V, random(3))],
+    "lu": [(A,), (TALL,), (WIDE, {"permute_l": True})],
+    "lu_factor": [(A,)],
+    "polar": [(TALL,), (WIDE, {"side": "left"}), (C,)],
+    "qr": [(TALL,), (TALL, {"mode": "economic"}), (WIDE, {"mode": "economic", "pivoting": True})],
+    "qr_multiply": [(TALL, random(2, 5)), (TALL, random(3, 2), "left"), (C, C), (TALL, random(5), "right", True)],
+    "schur": [(A,), (C,)],
+    "solve": [(A, V), (P, A, {"assume_a": "pos"}), (H, V, {"assume_a": "pos", "lower": True})],
+    "solve_sylvester": [(A, random(3, 3), random(4, 3)), (C, P + 0j, C)],
+    "solve_triangular": [(A, V), (C, C, {"trans": "C", "lower": True}), (A, P, {"unit_diagonal": True, "trans": 1})],
+    "svd": [(TALL,), (TALL, {"compute_uv": False})],
+    "toeplitz": [(V,), (C[0],), (V, random(3))],
+}
+
+
+def test_names_and_signatures_are_jaxs() -> None:
+    names = public(theirs)
+    assert set(names) == set(linalg.__all__)
+    found = {n: difference(getattr(linalg, n), getattr(theirs, n)) for n in names}
+    assert not {name: text for name, text in found.items() if text}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_results_are_scipys(name: str) -> None:
+    for row in ROWS[name]:
+        args, kwargs = (row[:-1], row[-1]) if isinstance(row[-1], dict) else (row, {})
+        wanted = flat(getattr(scipy.linalg, name)(*args, **kwargs))
+        for _ in range(2):  # the second time from a remembered program
+            for got, expected in zip(flat(getattr(linalg, name)(*args, **kwargs)), wanted, strict=True):
+                np.testing.assert_allclose(np.asarray(got), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_compiled_in_one_program() -> None:
+    table = [(name, rows[0]) for name, rows in ROWS.items() if not isinstance(rows[0][-1], dict)]
+    table = [(name, args) for name, args in table if name not in ("convolution_matrix", "cho_solve")]
+    everything = lambda operands: [getattr(linalg, n)(*x) for (n, _), x in zip(table, operands, strict=True)]
+    operands = [args for _, args in table]
+    eager, compiled = everything(operands), corejax.jit(everything)(operands)
+    for got, wanted in zip(corejax.tree.leaves(compiled), corejax.tree.leaves(eager), strict=True):
+        close(got, wanted)
+
+
+def test_matrices_of_a_size() -> None:
+    for name, n in (("hilbert", 4), ("invhilbert", 4), ("pascal", 5), ("invpascal", 4), ("helmert", 4)):
+        got = getattr(linalg, name)(n)
+        assert got.dtype == "float32"
+        np.testing.assert_allclose(np.asarray(got), getattr(scipy.linalg, name)(n), rtol=1e-6)
+    assert linalg.hadamard(4).dtype == "int32"
+    np.testing.assert_array_equal(np.asarray(linalg.hadamard(4, "float32")), scipy.linalg.hadamard(4))
+    np.testing.assert_allclose(np.asarray(linalg.dft(4, "n", dtype="complex128")), scipy.linalg.dft(4, "n"), atol=1e-12)
+
+
+def test_functions_of_matrices() -> None:
+    func = lambda x: jnp.sin(x) + x * x
+    got, error = linalg.funm(A, func, disp=False)
+    np.testing.assert_allclose(np.asarray(got), scipy.linalg.funm(A, lambda x: np.sin(x) + x * x), atol=1e-9)
+    assert 0 < float(error) < 1e-10
+    for x in (P, A, C, np.stack([P, A])):
+        root = np.asarray(linalg.sqrtm(x))
+        np.testing.assert_allclose(root @ root, x, atol=1e-9)
+    assert not np.isfinite(np.asarray(linalg.expm(A * 100, max_squarings=2))).any()
+
+
+def test_exponentials_have_derivatives() -> None:
+    for x in (A, A * 20, np.zeros((4, 4))):
+        wanted = scipy.linalg.expm_frechet(x, P, compute_expm=False)
+        tangent = np.asarray(corejax.jvp(linalg.expm, (jnp.asarray(x),), (jnp.asarray(P),))[1])
+        np.testing.assert_allclose(tangent, wanted, rtol=1e-8, atol=1e-8 * np.abs(wanted).max())
+        gradient = corejax.grad(lambda x: jnp.sum(linalg.expm(x) * A))(jnp.asarray(x))
+        dot = float(jnp.sum(gradient * P))
+        np.testing.assert_allclose(dot, np.sum(wanted * A), rtol=1e-8, atol=1e-8 * np.abs(wanted).max())
+    batch = corejax.vmap(linalg.expm)(np.stack([A, A * 20]))
+    for got, x in zip(batch, (A, A * 20), strict=True):
+        np.testing.assert_allclose(np.asarray(got), scipy.linalg.expm(x), rtol=1e-8)
+
+
+def test_definite_equations_have_derivatives() -> None:
+    solve = lambda a, b: linalg.solve(a, b, assume_a="pos")
+    a, b = jnp.asarray(H), jnp.asarray(C[0])
+    tangents = jnp.asarray(definite(4, 4, dtype="complex128", seed=3)), jnp.asarray(C[1])
+    _, got = corejax.jvp(solve, (a, b), tangents)
+    _, wanted = corejax.jvp(jnp.linalg.solve, (a, b), tangents)
+    close(got, wanted)
+    gradients = [corejax.grad(lambda b: jnp.sum(f(a, b).imag))(b) for f in (solve, jnp.linalg.solve)]  # noqa: B023
+    close(*gradients)
+
+
+def test_factors_serve_for_transposes() -> None:
+    factors = linalg.lu_factor(C)
+    for trans, x in enumerate((C, C.T, C.conj().T)):
+        close(linalg.lu_solve(factors, V, trans=trans), np.linalg.solve(x, V))
+    close(linalg.cho_solve(linalg.cho_factor(H), C), np.linalg.solve(H, C))
+
+
+def test_a_real_schur_form_made_complex() -> None:
+    t, z = (np.asarray(x) for x in linalg.rsf2csf(*scipy.linalg.schur(A)))
+    np.testing.assert_allclose(z @ t @ adjoint(z), A, atol=1e-9)
+    np.testing.assert_allclose(np.tril(t, -1), 0, atol=1e-12)
+
+
+def test_eigenvectors_of_tridiagonal_matrices() -> None:
+    w, v = (np.asarray(x) for x in linalg.eigh_tridiagonal(D, E))
+    matrix = np.diag(D) + np.diag(E, 1) + np.diag(E, -1)
+    np.testing.assert_allclose(matrix @ v, v * w, atol=1e-9)
+
+
+def test_halleys_iteration() -> None:
+    ours = corejax.jit(lambda x: lax_linalg.qdwh(x))
+    for x in (TALL, C, TALL.astype("float32"), np.diag([1.0, 1e-9, 3.0])):
+        u, h, steps, converged = (np.asarray(y) for y in ours(x))
+        assert converged
+        assert steps <= 7
+        tolerance = 1e-5 if x.dtype == np.float32 else 1e-12
+        np.testing.assert_allclose(u @ h, x, atol=tolerance)
+        np.testing.assert_allclose(adjoint(u) @ u, np.eye(x.shape[1]), atol=tolerance)
+    part = np.pad(TALL, ((0, 1), (0, 1)), constant_values=7.0)
+    close(np.asarray(lax_linalg.qdwh(part, dynamic_shape=(5, 3))[1])[:3, :3], lax_linalg.qdwh(TALL)[1])

@@ -1,0 +1,220 @@
+"""Collectives over axes that `vmap` names: values and derivatives beside jax's, where it has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jjnp
+import numpy as np
+import pytest
+
+import corejax
+import corejax.numpy as cjnp
+from corejax import lax
+
+X = np.random.default_rng(0).standard_normal((4, 8, 4)).astype(np.float32)
+GROUPS = [[0, 2], [3, 1]]
+FULL = [(i, (i + 1) % 4) for i in range(4)]
+
+CASES: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "psum": lambda m, jnp, a: m.lax.psum(a, "i"),
+    "of a number": lambda m, jnp, a: m.lax.psum(1, "i") * a,
+    "of what is the same": lambda m, jnp, a: m.lax.psum(jnp.ones(3), "i") + a.sum(),
+    "of booleans": lambda m, jnp, a: m.lax.psum(a > 0, "i"),
+    "pmean of a pytree": lambda m, jnp, a: m.lax.pmean({"a": a, "b": a[0]}, "i"),
+    "pmax": lambda m, jnp, a: m.lax.pmax(m.lax.stop_gradient(jnp.sin(a)), "i") * a,
+    "all_gather": lambda m, jnp, a: m.lax.all_gather(a, "i", axis=1),
+    "all_gather, tiled": lambda m, jnp, a: m.lax.all_gather(a, "i", axis=-1, tiled=True),
+    "psum_scatter": lambda m, jnp, a: m.lax.psum_scatter(a, "i", scatter_dimension=1),
+    "psum_scatter, tiled": lambda m, jnp, a: m.lax.psum_scatter(a, "i", scatter_dimension=0, tiled=True),
+    "all_to_all": lambda m, jnp, a: m.lax.all_to_all(a, "i", 1, 0),
+    "all_to_all, tiled": lambda m, jnp, a: m.lax.all_to_all(a, "i", 0, 1, tiled=True),
+    "ppermute": lambda m, jnp, a: m.lax.ppermute(a, "i", FULL),
+    "pshuffle": lambda m, jnp, a: m.lax.pshuffle(a, "i", [2, 0, 1, 3]),
+    "pswapaxes": lambda m, jnp, a: m.lax.pswapaxes(a, "i", 1),
+    "axis_index": lambda m, jnp, a: m.lax.axis_index("i") * a,
+    "axis_size": lambda m, jnp, a: a * m.lax.axis_size("i"),
+    "in scan": lambda m, jnp, a: m.lax.scan(
+        lambda c, y: (c + m.lax.psum(y * c, "i"), m.lax.psum(c, "i") * y), jnp.ones(4), a
+    ),
+    "in scan, of what is the same": lambda m, jnp, a: m.lax.scan(
+        lambda c, _: (c * 0.1 + m.lax.psum(c, "i"), m.lax.axis_index("i") * c), a[0], None, length=3
+    ),
+    "in cond": lambda m, jnp, a: m.lax.cond(
+        jnp.sum(m.lax.psum(a, "i")) > 0, lambda b: m.lax.psum(b, "i"), lambda b: b * 2 + m.lax.axis_index("i"), a
+    ),
+    "in checkpoint": lambda m, jnp, a: m.checkpoint(lambda b: m.lax.psum(jnp.sin(b), "i"))(a),
+    "in jit in jit": lambda m, jnp, a: m.jit(lambda b: m.jit(lambda c: m.lax.psum(c * b, "i"))(b))(a),
+    "two axes": lambda m, jnp, a: m.vmap(
+        lambda b: m.lax.psum(b, ("i", "j")) + m.lax.axis_index(("i", "j")) + m.lax.psum(b, "j"), axis_name="j"
+    )(a),
+    "inner axis of the same name": lambda m, jnp, a: m.vmap(lambda b: m.lax.psum(b, "i"), axis_name="i")(a),
+    "inner axis without a name": lambda m, jnp, a: m.vmap(lambda b: m.lax.psum(a[0, 0], "i") * b)(a),
+    "grad inside": lambda m, jnp, a: m.grad(lambda b: jnp.sum(m.lax.psum(jnp.sin(b), "i") ** 2))(a),
+    "linearize inside": lambda m, jnp, a: m.linearize(lambda b: m.lax.psum(b * b, "i"), a)[1](a),
+    "in map": lambda m, jnp, a: m.lax.map(lambda r: m.lax.psum(r, "i"), a),
+}
+
+
+def same(got: Any, wanted: Any) -> None:
+    for a, b in zip(corejax.tree.leaves(got), jax.tree.leaves(wanted), strict=True):
+        assert np.asarray(a).dtype == np.asarray(b).dtype
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-3, atol=2e-4)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_gradients_are_jaxs(name: str) -> None:
+    case = CASES[name]
+
+    def mapped(m: Any, jnp: Any) -> Any:
+        return m.vmap(lambda a: case(m, jnp, a), axis_name="i")
+
+    def loss(m: Any, jnp: Any) -> Any:
+        def of(x: Any) -> Any:
+            outs = m.tree.leaves(mapped(m, jnp)(x))
+            return sum(jnp.sum(jnp.sin(o) * jnp.arange(o.size, dtype=jnp.float32).reshape(o.shape)) for o in outs)
+
+        return of
+
+    want = jax.jit(mapped(jax, jjnp))(X)
+    same(mapped(corejax, cjnp)(cjnp.asarray(X)), want)
+    same(corejax.jit(mapped(corejax, cjnp))(X), want)
+    want = jax.jit(jax.grad(loss(jax, jjnp)))(X)
+    same(corejax.jit(corejax.grad(loss(corejax, cjnp)))(X), want)
+    twice = np.stack([X, X * 2])
+    same(corejax.vmap(mapped(corejax, cjnp))(twice), jax.jit(jax.vmap(mapped(jax, jjnp)))(twice))
+
+
+def over(fun: Callable[[Any], Any], x: Any = X) -> np.ndarray:
+    """`fun` of each element of the axis `i`."""
+    return np.asarray(corejax.vmap(fun, axis_name="i")(cjnp.asarray(x)))
+
+
+# -- what jax's vmap has not ---------------------------------------------------------------------------------------
+
+
+def test_groups() -> None:
+    sums = over(lambda a: lax.psum(a, "i", axis_index_groups=GROUPS))
+    np.testing.assert_allclose(sums, np.stack([X[0] + X[2], X[3] + X[1], X[0] + X[2], X[3] + X[1]]), rtol=1e-6)
+    gathered = over(lambda a: lax.all_gather(a, "i", axis_index_groups=GROUPS))
+    np.testing.assert_array_equal(gathered[1], X[[3, 1]])
+    parts = over(lambda a: lax.psum_scatter(a, "i", axis_index_groups=GROUPS, tiled=True))
+    np.testing.assert_allclose(parts[2], (X[0] + X[2])[4:], rtol=1e-6)
+    moved = over(lambda a: lax.all_to_all(a, "i", 0, 0, axis_index_groups=GROUPS, tiled=True))
+    np.testing.assert_array_equal(moved[3], np.concatenate([X[3][:4], X[1][:4]]))
+
+
+def test_targets_that_nobody_sends_to_get_zeros() -> None:
+    got = over(lambda a: lax.ppermute(a, "i", [(0, 1), (2, 3)]))
+    np.testing.assert_array_equal(got, np.stack([0 * X[0], X[0], 0 * X[0], X[2]]))
+
+
+@pytest.mark.parametrize("names", [("i", "j"), ("j", "i")])
+def test_permutations_and_gathers_of_two_axes(names: tuple[str, str]) -> None:
+    perm = [(k, (5 * k + 3) % 32) for k in range(30)]
+
+    def both(fun: Callable[[Any], Any]) -> np.ndarray:
+        return over(lambda a: corejax.vmap(fun, axis_name="j")(a))
+
+    flat = X if names == ("i", "j") else X.swapaxes(0, 1)
+    want = np.zeros_like(X).reshape(32, 4)
+    for source, target in perm:
+        want[target] = flat.reshape(32, 4)[source]
+    want = want.reshape(flat.shape)
+    got = both(lambda b: lax.ppermute(b, names, perm))
+    np.testing.assert_array_equal(got, want if names == ("i", "j") else want.swapaxes(0, 1))
+    gathered = both(lambda b: lax.all_gather(b, names))
+    np.testing.assert_array_equal(gathered[2, 3], flat.reshape(32, 4))
+    parts = both(lambda b: lax.psum_scatter(cjnp.tile(b, 8), names, tiled=True))
+    total = np.tile(X.sum((0, 1)), 8)
+    np.testing.assert_allclose(
+        parts if names == ("i", "j") else parts.swapaxes(0, 1),
+        total.reshape((*flat.shape[:2], 1)),
+        rtol=1e-4,
+        atol=1e-5,
+    )
+    index = both(lambda b: lax.axis_index(names))
+    np.testing.assert_array_equal(index[2, 3], 2 * 8 + 3 if names == ("i", "j") else 3 * 4 + 2)
+
+
+def test_broadcasts() -> None:
+    np.testing.assert_array_equal(over(lambda a: lax.pbroadcast(a, "i", 2)), np.broadcast_to(X[2], X.shape))
+    np.testing.assert_array_equal(over(lambda a: lax.pbroadcast(a > 0, "i", 2)), np.broadcast_to(X[2] > 0, X.shape))
+
+
+def test_extremes_have_derivatives() -> None:
+    x = np.array([1.0, 3.0, 3.0, 2.0], np.float32)
+    pulled = corejax.grad(lambda a: corejax.vmap(lambda b: lax.pmax(b, "i"), axis_name="i")(a)[0])(cjnp.asarray(x))
+    np.testing.assert_array_equal(np.asarray(pulled), [0, 0.5, 0.5, 0])
+
+
+def test_ragged_exchange() -> None:
+    rng = np.random.default_rng(1)
+    sizes = rng.integers(0, 3, (4, 4)).astype(np.int32)  # from, to
+    starts = np.concatenate([np.zeros((4, 1), np.int32), np.cumsum(sizes, 1)[:, :-1]], 1).astype(np.int32)
+    places = np.concatenate([np.zeros((1, 4), np.int32), np.cumsum(sizes, 0)[:-1]], 0).astype(np.int32)
+    rows = rng.standard_normal((4, 8, 2)).astype(np.float32)
+    output = np.full((4, 8, 2), 7, np.float32)
+    want = output.copy()
+    for i in range(4):
+        for j in range(4):
+            want[j, places[i, j] : places[i, j] + sizes[i, j]] = rows[i, starts[i, j] : starts[i, j] + sizes[i, j]]
+
+    def one(*args: Any) -> Any:
+        return lax.ragged_all_to_all(*args, axis_name="i")
+
+    got = corejax.vmap(one, axis_name="i")(rows, output, starts, sizes, places, sizes.T.copy())
+    np.testing.assert_array_equal(np.asarray(got), want)
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------
+
+
+def test_names_that_are_not_bound() -> None:
+    with pytest.raises(NameError, match=r"psum: no axis is named 'j'; axes in force here: 'i'.*axis_name='j'"):
+        over(lambda a: lax.psum(a, "j"))
+    with pytest.raises(NameError, match="no axis has a name here"):
+        lax.axis_index("i")
+    with pytest.raises(NameError, match="psum: no axis is named 'i'"):
+        corejax.jit(lambda a: corejax.make_jaxpr(lambda b: lax.psum(b, "i"))(a))(1.0)
+    program = corejax.make_jaxpr(lambda b: lax.psum(b, "i"), axis_env=[("i", 3)])(1.0)
+    with pytest.raises(NameError, match="psum: no axis is named 'i'"):
+        corejax.extend.jaxpr_as_fun(program)(np.float32(1))
+    assert corejax.extend.axes_in_scope() == ()
+
+
+@pytest.mark.parametrize(
+    ("fun", "error", "words"),
+    [
+        (lambda a: lax.psum(a, "i", axis_index_groups=[[0, 1], [2]]), ValueError, "each index of the axis 'i', 0 to 3"),
+        (lambda a: lax.psum(a, "i", axis_index_groups=[[0, 1, 2], [3]]), ValueError, "one size, got sizes"),
+        (lambda a: lax.psum(a, "i", axis_index_groups=3), TypeError, "sequence of sequences"),
+        (lambda a: lax.psum(a, ("i", "i")), ValueError, "given once"),
+        (lambda a: lax.psum("a", "i"), TypeError, "psum: x is a pytree of arrays"),
+        (lambda a: lax.pmax(1j * a, "i"), TypeError, "complex numbers have no order"),
+        (lambda a: lax.psum_scatter(a, "i"), ValueError, r"scatter_dimension=0 has to be as long.*4.*float32\[8,4\]"),
+        (lambda a: lax.all_to_all(a, "i", 0, 5), ValueError, "concat_axis=5 is no axis"),
+        (lambda a: lax.ppermute(a, "i", [(0, 4)]), ValueError, "target 4 is no index"),
+        (lambda a: lax.ppermute(a, "i", [(0, 1), (0, 2)]), ValueError, "source 0 is there 2 times"),
+        (lambda a: lax.ppermute(a, "i", 3), TypeError, "sequence of pairs"),
+        (lambda a: lax.pshuffle(a, "i", [0, 1, 1, 2]), ValueError, "each index of the axes"),
+        (lambda a: lax.pbroadcast(a, "i", 4), ValueError, "source=4"),
+        (lambda a: lax.all_gather(a, "i", to="else"), ValueError, "to is"),
+    ],
+)
+def test_what_is_refused(fun: Callable[[Any], Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        over(fun)
+    assert corejax.extend.axes_in_scope() == ()
+
+
+def test_a_parameter_may_be_called_as_a_rule_calls_its_argument() -> None:
+    """Derived rules take theirs by position only."""
+    from corejax.extend import Primitive
+
+    p = Primitive("mine.scaled", decomposition=lambda x, *, axis_size, vals, primals: x * axis_size)
+    params = {"axis_size": 3, "vals": 1, "primals": 2}
+    np.testing.assert_array_equal(corejax.vmap(lambda x: p.bind(x, **params))(cjnp.arange(3.0)), [0, 3, 6])
+    assert corejax.grad(lambda x: p.bind(x, **params))(1.0) == 3

@@ -1,0 +1,172 @@
+"""Several processes on this machine: they train to the numbers of one, and say what is missing."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import corejax
+from corejax import distributed
+from corejax.errors import BackendError
+
+COUNT = 4
+PROGRAM = """
+import sys
+
+import numpy as np
+
+import corejax
+import corejax.numpy as jnp
+from corejax import NamedSharding, P, lax
+from corejax.experimental import multihost_utils
+
+number, count, port = map(int, sys.argv[1:])
+corejax.distributed.initialize(f"127.0.0.1:{port}", count, number, initialization_timeout=120)
+assert corejax.process_index() == number and corejax.process_count() == count and corejax.distributed.is_initialized()
+assert corejax.device_count() == count and [d.process_index for d in corejax.local_devices()] == [number]
+np.testing.assert_allclose(corejax.jit(jnp.sin)(0.5), np.sin(0.5), rtol=1e-6)  # on a device of its own
+
+rng = np.random.default_rng(0)
+xs, ys = rng.normal(size=(16, 3)).astype(np.float32), rng.normal(size=16).astype(np.float32)
+mesh = corejax.make_mesh((count,), ("data",))
+rows = slice(4 * number, 4 * number + 4)
+x, y = (corejax.make_array_from_process_local_data(NamedSharding(mesh, P("data")), v[rows]) for v in (xs, ys))
+assert x.shape == (16, 3) and not x.is_fully_addressable and repr(x) == "Array(shape=(16, 3), dtype=float32)"
+w = corejax.device_put(np.zeros(3, np.float32), NamedSharding(mesh, P()))
+
+
+def loss(w, x, y):
+    return jnp.mean((x @ w - y) ** 2)
+
+
+step = corejax.jit(lambda w, x, y: w - 0.1 * corejax.grad(loss)(w, x, y))
+alone = np.zeros(3, np.float32)
+for _ in range(4):
+    w = step(w, x, y)
+    alone = alone - 0.1 * (2 / 16 * xs.T @ (xs @ alone - ys))
+np.testing.assert_allclose(np.asarray(w), alone, rtol=1e-5)
+
+total = corejax.shard_map(lambda a: lax.psum(a.sum(), "data"), mesh=mesh, in_specs=P("data"), out_specs=P())
+np.testing.assert_allclose(corejax.jit(total)(x), xs.sum(), rtol=1e-5)
+try:
+    np.asarray(x)
+except RuntimeError as error:
+    assert "parts on devices of other processes" in str(error)
+
+gathered = multihost_utils.process_allgather({"a": np.arange(2) + 10 * number})["a"]
+np.testing.assert_array_equal(gathered, np.arange(2) + 10 * np.arange(count)[:, None])
+sent = multihost_utils.broadcast_one_to_all(np.array([1.5, np.nan]) * (number + 1), is_source=number == 1)
+np.testing.assert_array_equal(sent, [3.0, np.nan])
+multihost_utils.assert_equal(alone)
+multihost_utils.sync_global_devices("end")
+print("done", number)
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def start(program: Path, *args: object) -> subprocess.Popen[str]:
+    environment = {**os.environ, "COREJAX_NUM_CPU_DEVICES": "1"}
+    command = [sys.executable, str(program), *map(str, args)]
+    return subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=program.parent
+    )
+
+
+def test_processes_train_to_the_numbers_of_one(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    port = free_port()
+    running = [start(program, number, COUNT, port) for number in range(COUNT)]
+    try:
+        printed = [process.communicate(timeout=240)[0] for process in running]
+    finally:
+        for process in running:
+            process.kill()
+    for number, (process, text) in enumerate(zip(running, printed, strict=True)):
+        assert process.returncode == 0, text
+        assert f"done {number}" in text
+
+
+@pytest.mark.slow
+def test_the_others_end_when_one_dies(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        """
+import os, sys
+import numpy as np
+import corejax
+from corejax.experimental import multihost_utils
+
+number, count, port = map(int, sys.argv[1:])
+corejax.distributed.initialize(f"127.0.0.1:{port}", count, number, heartbeat_timeout_seconds=5)
+multihost_utils.sync_global_devices("start")
+if number == 2:
+    os._exit(3)
+multihost_utils.process_allgather(np.float32(number))
+"""
+    )
+    port = free_port()
+    running = [start(program, number, 3, port) for number in range(3)]
+    printed = [process.communicate(timeout=120)[0] for process in running]
+    assert running[2].returncode == 3
+    for process, text in zip(running[:2], printed[:2], strict=True):
+        assert process.returncode != 0
+        assert "stopped sending heartbeats" in text and "\n2\n" in text, "it says who"
+
+
+def test_a_process_alone() -> None:
+    from corejax.experimental import multihost_utils
+
+    assert not distributed.is_initialized()
+    distributed.shutdown()
+    distributed.wait_at_barrier("here")
+    multihost_utils.sync_global_devices("here")
+    np.testing.assert_array_equal(multihost_utils.process_allgather(np.arange(2)), [[0, 1]])
+    np.testing.assert_array_equal(multihost_utils.process_allgather(np.arange(2), tiled=True), [0, 1])
+    assert multihost_utils.broadcast_one_to_all({"a": 3})["a"] == 3
+
+
+@pytest.mark.parametrize(
+    ("args", "error", "words"),
+    [
+        ((), ValueError, "coordinator_address is not given, and COREJAX_COORDINATOR_ADDRESS is not set"),
+        (("host",), ValueError, "num_processes is not given"),
+        (("host:1", "two", 0), TypeError, "num_processes is an integer, got 'two'"),
+        (("host", 2, 0), ValueError, "coordinator_address is host:port, got 'host'"),
+        (("host:1", 2, 2), ValueError, "got 2 of 2"),
+        (("host:1", 0, 0), ValueError, "got 0 of 0"),
+        (("host:1", 2, 1), BackendError, "before the first use of a device; cpu is in use"),
+    ],
+)
+def test_what_is_refused(
+    args: tuple[object, ...], error: type[Exception], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("COREJAX_COORDINATOR_ADDRESS", "COREJAX_NUM_PROCESSES", "COREJAX_PROCESS_ID", "SLURM_NTASKS"):
+        monkeypatch.delenv(name, raising=False)
+    corejax.devices()
+    with pytest.raises(error, match=words):
+        distributed.initialize(*args)  # type: ignore[arg-type]
+
+
+def test_a_coordinator_that_is_not_there(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import corejax, sys\n"
+        "try:\n"
+        "    corejax.distributed.initialize(f'127.0.0.1:{sys.argv[1]}', 2, 1, initialization_timeout=1)\n"
+        "except corejax.errors.BackendError as error:\n"
+        "    print(error)\n"
+    )
+    text, _ = start(program, free_port()).communicate(timeout=60)
+    assert "process 1 of 2 waited 1 s for the coordinator, process 0, at 127.0.0.1:" in text

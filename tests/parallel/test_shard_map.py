@@ -1,0 +1,212 @@
+"""`shard_map` beside jax's: run, compiled, differentiated, batched, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jjnp
+import numpy as np
+import pytest
+from jax.sharding import PartitionSpec as JaxP
+
+import corejax
+import corejax.numpy as cjnp
+from corejax import P, lax
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((8, 16)).astype(np.float32)
+W = rng.standard_normal((16, 8)).astype(np.float32)
+RING = [(i, (i + 1) % 4) for i in range(4)]
+ANY = [(i, (3 * i + 1) % 8) for i in range(8)]
+
+# name -> function of blocks, specs of arguments, of the result, arguments, options
+CASES: dict[str, tuple[Callable[..., Any], list[Any], Any, tuple[Any, ...], dict[str, Any]]] = {
+    "matmul": (lambda m, jnp, a, b: m.lax.psum(a @ b, "y"), [("x", "y"), ("y",)], ("x",), (X, W), {}),
+    "two axes of one dimension": (lambda m, jnp, a: jnp.sin(a), [(None, ("y", "x"))], (("x", "y"),), (X,), {}),
+    "indices": (
+        lambda m, jnp, a: a * (m.lax.axis_index("x") * 10 + m.lax.axis_index(("y", "x"))),
+        [("x", "y")],
+        ("x", "y"),
+        (X,),
+        {},
+    ),
+    "gather": (
+        lambda m, jnp, a: m.lax.all_gather(a, "y", axis=1, tiled=True),
+        [("x", "y")],
+        ("x",),
+        (X,),
+        {"check_vma": False},
+    ),
+    "scatter": (
+        lambda m, jnp, a: m.lax.psum_scatter(a, "x", scatter_dimension=1, tiled=True),
+        [("x",)],
+        (None, "x"),
+        (X,),
+        {},
+    ),
+    "exchange": (lambda m, jnp, a: m.lax.all_to_all(a, "x", 1, 0, tiled=True), [("x",)], (None, "x"), (X,), {}),
+    "ring": (lambda m, jnp, a: m.lax.ppermute(a, "x", RING), [("x", "y")], ("x", "y"), (X,), {}),
+    "permutation": (lambda m, jnp, a: m.lax.ppermute(a, ("x", "y"), ANY), [("x", "y")], ("x", "y"), (X,), {}),
+    "mean": (lambda m, jnp, a, b: m.lax.pmean(jnp.sum(jnp.tanh(a @ b) ** 2), "x"), [("x",), ()], (), (X, W), {}),
+    "scan": (
+        lambda m, jnp, a: m.lax.scan(
+            lambda c, r: (m.lax.pmean(jnp.tanh(c + r), "x"), c * r), jnp.ones(16, jnp.float32), a
+        )[1],
+        [("x",)],
+        ("x",),
+        (X,),
+        {},
+    ),
+    "jit and checkpoint inside": (
+        lambda m, jnp, a: m.checkpoint(m.jit(lambda b: m.lax.psum(jnp.sin(b), "x") * b))(a),
+        [("x", "y")],
+        ("x", "y"),
+        (X,),
+        {},
+    ),
+    "one axis the compiler's": (
+        lambda m, jnp, a, b: m.lax.psum(jnp.sin(a) @ b, "y") + m.lax.axis_size("y"),
+        [(None, "y"), ("y",)],
+        (),
+        (X, W),
+        {"axis_names": {"y"}},
+    ),
+    "index, one axis the compiler's": (
+        lambda m, jnp, a: a * m.lax.axis_index("y"),
+        [(None, "y")],
+        (None, "y"),
+        (X,),
+        {"axis_names": {"y"}},
+    ),
+}
+
+
+def mesh(m: Any) -> Any:
+    types = {} if m is corejax else {"axis_types": (jax.sharding.AxisType.Auto,) * 2}
+    return m.make_mesh((4, 2), ("x", "y"), **types)
+
+
+def mapped(m: Any, jnp: Any, name: str) -> Any:
+    fun, ins, out, _, options = CASES[name]
+    spec = P if m is corejax else JaxP
+    return m.shard_map(
+        lambda *blocks: fun(m, jnp, *blocks),
+        mesh=mesh(m),
+        in_specs=tuple(spec(*s) for s in ins),
+        out_specs=spec(*out),
+        **options,
+    )
+
+
+def same(got: Any, wanted: Any) -> None:
+    for a, b in zip(corejax.tree.leaves(got), jax.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_derivatives_are_jaxs(name: str) -> None:
+    args = CASES[name][3]
+    ours, theirs = mapped(corejax, cjnp, name), mapped(jax, jjnp, name)
+    everything = tuple(range(len(args)))
+
+    def loss(jnp: Any, fun: Any) -> Any:
+        return lambda *xs: jnp.sum(jnp.sin(fun(*xs)))
+
+    want = jax.jit(theirs)(*args)
+    same(ours(*args), want)
+    same(corejax.jit(ours)(*args), want)
+    want = jax.jit(jax.grad(loss(jjnp, theirs), argnums=everything))(*args)
+    same(corejax.jit(corejax.grad(loss(cjnp, ours), argnums=everything))(*args), want)
+    same(corejax.grad(loss(cjnp, corejax.jit(ours)), argnums=everything)(*args), want)
+    several = [np.stack([x, x * 2]) for x in args]
+    same(corejax.jit(corejax.vmap(ours))(*several), jax.jit(jax.vmap(theirs))(*several))
+
+
+def test_results_lie_where_the_specs_say() -> None:
+    for call in (mapped(corejax, cjnp, "matmul"), corejax.jit(mapped(corejax, cjnp, "matmul"))):
+        out = call(X, W)
+        assert out.sharding.is_equivalent_to(corejax.NamedSharding(mesh(corejax), P("x")), 2)
+        assert len(out.addressable_shards) == 8 and out.addressable_shards[0].data.shape == (2, 8)
+
+
+def test_one_collective_for_each_that_is_written() -> None:
+    text = corejax.jit(mapped(corejax, cjnp, "matmul")).lower(X, W).compile().as_text()
+    assert text.count(" all-reduce(") == 1 and "all-gather" not in text
+
+
+def test_nested_over_other_axes() -> None:
+    over = mesh(corejax)
+
+    def inner(b: Any) -> Any:
+        return lax.psum(b, "y") * b + lax.axis_index("x")
+
+    def outer(a: Any) -> Any:
+        return corejax.shard_map(inner, mesh=over, in_specs=(P(None, "y"),), out_specs=P(None, "y"), axis_names={"y"})(
+            a
+        )
+
+    nested = corejax.shard_map(outer, mesh=over, in_specs=(P("x"),), out_specs=P("x"), axis_names={"x"})
+    halves = X.reshape(8, 2, 8).sum(1)
+    want = np.tile(halves, (1, 2)) * X + np.repeat(np.arange(4), 2)[:, None]
+    np.testing.assert_allclose(np.asarray(nested(X)), want, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(np.asarray(corejax.jit(nested)(X)), want, rtol=1e-5, atol=1e-5)
+
+
+def test_in_loops_and_with_closed_over_arrays() -> None:
+    weights = cjnp.asarray(W)
+
+    def block(a: Any) -> Any:
+        return lax.pmean(cjnp.tanh(a @ weights[:, :4]).sum(), ("x", "y")) * a
+
+    step = corejax.shard_map(block, mesh=mesh(corejax), in_specs=P(("x", "y")), out_specs=P(("x", "y")))
+    run = corejax.jit(lambda x: lax.scan(lambda c, _: (step(c), None), x, None, length=3)[0])
+    want = X
+    for _ in range(3):
+        want = want * np.mean([np.tanh(row @ W[:, :4]).sum() for row in want])
+    np.testing.assert_allclose(np.asarray(run(X)), want, rtol=1e-3)
+
+
+def test_the_mesh_of_the_context_and_decorators() -> None:
+    with corejax.set_mesh(mesh(corejax)):
+        doubled = corejax.shard_map(in_specs=P("x"), out_specs=P("x"))(lambda a: a * 2)
+        np.testing.assert_array_equal(np.asarray(doubled(X)), X * 2)
+        swapped = corejax.smap(lambda a: lax.psum(a, "y"), in_axes=1, out_axes=None, axis_name="y")
+        np.testing.assert_allclose(np.asarray(swapped(X)), X[:, :8] + X[:, 8:], rtol=1e-6)
+
+
+def test_programs_are_text_that_parses_back() -> None:
+    program = corejax.make_jaxpr(mapped(corejax, cjnp, "matmul"))(X, W)
+    assert "shard_map[" in str(program) and "psum[" in str(program)
+    corejax.ir.check_jaxpr(program)
+
+
+@pytest.mark.parametrize(
+    ("options", "args", "error", "words"),
+    [
+        (
+            {"in_specs": P("x"), "out_specs": P("x")},
+            (X[:6],),
+            ValueError,
+            r"dimension 0 of argument 0.*4 blocks.*6 is no",
+        ),
+        ({"in_specs": P("z"), "out_specs": P("x")}, (X,), ValueError, "names 'z'"),
+        ({"in_specs": P("x", None, "y"), "out_specs": P()}, (X,), ValueError, "3 entries"),
+        ({"in_specs": (P("x"), P()), "out_specs": P("x")}, (X,), ValueError, "in_specs is no prefix"),
+        ({"in_specs": P("x"), "out_specs": P()}, (X,), ValueError, r"result 0 may differ along axis 'x'.*psum"),
+        ({"in_specs": "x", "out_specs": P()}, (X,), TypeError, "PartitionSpecs"),
+        ({"in_specs": P("x"), "out_specs": P("x")}, ("text",), TypeError, "arguments are arrays"),
+        ({"in_specs": P("x"), "out_specs": P("x"), "axis_names": {"z"}}, (X,), ValueError, "axis_names has 'z'"),
+        ({"in_specs": P("x"), "out_specs": P("x"), "mesh": 3}, (X,), TypeError, "mesh is a Mesh"),
+        ({"in_specs": P("x"), "out_specs": P("x"), "mesh": None}, (X,), ValueError, "it needs a mesh"),
+    ],
+)
+def test_what_is_refused(options: dict[str, Any], args: Any, error: type[Exception], words: str) -> None:
+    def f(a: Any) -> Any:
+        return a * 2
+
+    options = {"mesh": mesh(corejax), **options}
+    with pytest.raises(error, match=words):
+        corejax.shard_map(f, **options)(*args)
+    assert corejax.extend.axes_in_scope() == ()

@@ -1,0 +1,250 @@
+"""Functions exported for sizes that are symbols: what they give is what the function gives at each size."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import sys
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import corejax
+import corejax.numpy as jnp
+from corejax import export, lax, nn
+from corejax.export import InconclusiveDimensionOperation, SymbolicScope, symbolic_shape
+
+SIZES = ({"b": 1, "n": 3}, {"b": 5, "n": 2})
+
+
+def specs(*shapes: str, constraints: Any = ()) -> list[Any]:
+    """Types of arguments in one scope."""
+    scope = SymbolicScope(constraints)
+    return [corejax.ShapeDtypeStruct(symbolic_shape(s, scope=scope), np.float32) for s in shapes]
+
+
+def loaded(fun: Callable[..., Any], *shapes: str, constraints: Any = (), vjp_order: int = 0) -> Any:
+    exported = export.export(corejax.jit(fun))(*specs(*shapes, constraints=constraints))
+    return export.deserialize(exported.serialize(vjp_order))
+
+
+def arguments(shapes: tuple[str, ...], sizes: dict[str, int]) -> list[Any]:
+    rng = np.random.default_rng(0)
+    made = [rng.normal(size=eval(f"({s},)", {}, dict(sizes))) for s in shapes]
+    return [jnp.asarray(x.astype(np.float32)) for x in made]
+
+
+def total(fun: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args: sum(jnp.sum(jnp.sin(y)) for y in corejax.tree_util.tree_leaves(fun(*args)))
+
+
+FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
+    "elementwise and scalars": (lambda x, y: (jnp.tanh(x) * 2 + y, jnp.where(x > 0, x, 0)), ("b, 3", "3")),
+    "products": (lambda x, y: (x.T @ x, x @ jnp.swapaxes(y, 0, 1), jnp.einsum("bi,ni->bn", x, y)), ("b, 3", "n, 3")),
+    "reductions": (lambda x: (x.sum(0), x.mean(), x.std(-1), x.max(0), nn.logsumexp(x, -1)), ("b, n",)),
+    "reshapes": (lambda x: (x.reshape(-1), x.reshape(x.shape[0] * 3), x.reshape(2, -1)), ("2*b, 3",)),
+    "joining": (lambda x, y: (jnp.concatenate([x, y, x]), jnp.stack([x, x]), jnp.tile(x, (2, 1))), ("b, 3", "n, 3")),
+    "slices": (lambda x: (x[1:] - x[:-1], x[:, 1:], x[0] + x[-1], x[::-1]), ("b + 1, 3",)),
+    "broadcasts": (lambda x, y: (x[:, None] + y, jnp.zeros(x.shape), jnp.broadcast_to(y, (*x.shape, 3))), ("b", "3")),
+    "indices": (lambda x: (x[:, jnp.array([2, 0])], x.at[0].add(1.0), jnp.take(x, 1, axis=1)), ("b, 3",)),
+    "sizes as values": (lambda x: (x * x.shape[0], x / x.size, x * x.shape[1] ** 0.5, 1 - x.shape[0] * x), ("b, n",)),
+    "sorting": (lambda x: (jnp.sort(x, 0), lax.top_k(x, 2)[0], jnp.cumsum(x, 0)), ("b, 3",)),
+    "attention": (lambda q, k: nn.softmax(q @ jnp.swapaxes(k, -1, -2) / 2.0) @ k, ("b, n, 4", "b, n, 4")),
+    "convolution": (lambda x, w: lax.conv(x, w, (1, 1), "SAME"), ("b, 2, 4, 4", "3, 2, 3, 3")),
+    "control flow": (
+        lambda x: (lax.cond(x.sum() > 0, jnp.sin, jnp.cos, x), lax.fori_loop(0, 2, lambda i, c: c * x, x)),
+        ("b, 3",),
+    ),
+    "transformations": (lambda x: (corejax.vmap(lambda r: r / (9 + r.sum()))(x), corejax.jit(jnp.sin)(x)), ("b, 3",)),
+    "a gradient": (lambda x, w: corejax.grad(lambda w: jnp.sum(jnp.tanh(x @ w) ** 2))(w), ("b, 3", "3, n")),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_results_and_derivatives_are_those_of_the_function(name: str) -> None:
+    fun, shapes = FUNCTIONS[name]
+    found = loaded(fun, *shapes, vjp_order=1)
+    assert found.uses_global_constants
+    for sizes in SIZES:
+        args = arguments(shapes, sizes)
+        got, wanted = found.call(*args), fun(*args)
+        got_grad, wanted_grad = (corejax.grad(total(f))(*args) for f in (found.call, fun))
+        leaves = [corejax.tree_util.tree_leaves(x) for x in ((got, got_grad), (wanted, wanted_grad))]
+        for a, b in zip(*leaves, strict=True):
+            assert (a.shape, a.dtype, a.weak_type) == (b.shape, b.dtype, b.weak_type)
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_types_are_polynomials() -> None:
+    found = loaded(lambda x, y: jnp.outer(x, y).reshape(-1), "b + 1", "2*b")
+    assert [a.str_short() for a in (*found.in_avals, *found.out_avals)] == [
+        "f32[b + 1]",
+        "f32[2*b]",
+        "f32[2*b*b + 2*b]",
+    ]
+    assert "tensor<⟨b + 1⟩xf32>" in found.mlir_module()
+    with pytest.raises(ValueError, match="has symbols"):
+        found.mlir_module(serialized=False)
+
+
+def test_transformations_of_calls() -> None:
+    found = loaded(lambda x: jnp.sin(x).sum(), "b", vjp_order=3)
+    xs = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_allclose(corejax.vmap(found.call)(xs), np.sin(xs).sum(1), rtol=1e-6)
+    np.testing.assert_allclose(corejax.jit(corejax.hessian(found.call))(xs[0]), np.diag(-np.sin(xs[0])), atol=1e-6)
+    outer = export.export(corejax.jit(found.call))(xs[1])
+    np.testing.assert_allclose(outer.call(xs[1]), np.sin(xs[1]).sum(), rtol=1e-6)
+    assert found.vjp().in_avals[0].str_short() == "f32[b]"
+
+
+def test_symbols_are_forgotten_with_what_was_exported() -> None:
+    scope = SymbolicScope()
+    types = [corejax.ShapeDtypeStruct(symbolic_shape("b, 3", scope=scope), np.float32)]
+    export.export(corejax.jit(lambda x: jnp.tanh(x).sum()))(*types).call(np.ones((2, 3), np.float32))
+    alive = weakref.ref(scope)
+    del scope, types
+    corejax.clear_caches()
+    for _ in range(10):  # a collection that another thread is in makes this one do nothing
+        gc.collect()
+        if alive() is None:
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"the symbols' scope is still alive, held by\n{holders(alive())}")
+
+
+def holders(thing: object, depth: int = 8) -> str:
+    """What refers to a thing, and what to that."""
+    lines, level, seen = [], [thing], {id(sys._getframe())}
+    for _ in range(depth):
+        level = [x for y in level for x in gc.get_referrers(y) if id(x) not in seen and not inspect.isframe(x)][:20]
+        seen |= {id(x) for x in level} | {id(level)}
+        lines.append("; ".join(f"{type(x).__name__} {str(x)[:80]!r}" for x in level))
+    return "\n".join(lines)
+
+
+# -- what arguments have to be -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shapes", "given", "said"),
+    [
+        (("b", "2*b"), ((3,), (5,)), r"takes f32\[2\*b\] as argument args\[1\] with b = 3, got f32\[5\]"),
+        (("2*b",), ((5,),), r"takes f32\[2\*b\] as argument args\[0\], got f32\[5\]"),
+        (("b + 2",), ((2,),), r"takes f32\[b \+ 2\] as argument args\[0\], got f32\[2\]"),
+        (("b, 3",), ((2, 4),), r"takes f32\[b,3\] as argument args\[0\] with b = 2, got f32\[2,4\]"),
+        (("b",), ((2, 4),), r"takes f32\[b\] as argument args\[0\], got f32\[2,4\]"),
+        (("b",), ((0,),), r"takes f32\[b\] as argument args\[0\], got f32\[0\]"),
+    ],
+)
+def test_arguments_that_do_not_fit(shapes: Any, given: Any, said: str) -> None:
+    found = loaded(lambda *xs: xs[0], *shapes)
+    with pytest.raises(ValueError, match=said):
+        found.call(*(np.zeros(s, np.float32) for s in given))
+
+
+def test_constraints_decide_and_are_held() -> None:
+    def f(x: Any) -> Any:
+        return x[:3] if x.shape[0] >= 3 else x
+
+    with pytest.raises(InconclusiveDimensionOperation, match=r"b >= 3 is not the same for all sizes.*constraints="):
+        loaded(f, "b")
+    found = loaded(f, "b", constraints=["b >= 3", "2*b <= 16"])
+    np.testing.assert_array_equal(found.call(np.arange(5, dtype=np.float32)), [0, 1, 2])
+    for size, broken in ((2, "b >= 3"), (9, r"2\*b <= 16")):
+        with pytest.raises(ValueError, match=f"the constraint '{broken}' does not hold for {{'b': {size}}}"):
+            found.call(np.zeros(size, np.float32))
+    between = loaded(lambda x, y: x[: y.shape[0]] + y, "b", "n", constraints=["b >= n"])
+    assert between.call(np.ones(5, np.float32), np.ones(3, np.float32)).shape == (3,)
+
+
+# -- what is refused -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fun", "said"),
+    [
+        (lambda x: x if x.shape[0] > 4 else 2 * x, "whether b >= 5 is not the same"),
+        (lambda x: x * np.zeros(x.shape[0]), "b is needed as an integer"),
+        (lambda x: lax.scan(lambda c, r: (c + r, c), 0.0, x)[0], "b is needed as an integer"),
+        (lambda x: x.reshape(2, -1), "b divided by 2 is no polynomial"),
+    ],
+)
+def test_what_depends_on_the_size_is_refused(fun: Any, said: str) -> None:
+    for _ in range(2):  # nothing is left behind
+        with pytest.raises(InconclusiveDimensionOperation, match=said):
+            export.export(corejax.jit(fun))(*specs("b"))
+
+
+def test_symbols_are_not_compiled() -> None:
+    with pytest.raises(ValueError, match=r"sin is compiled for integer sizes, and an argument is f32\[b\]"):
+        corejax.jit(jnp.sin).lower(*specs("b")).compile()
+
+
+def test_symbols_in_calls_of_functions_with_symbols() -> None:
+    inner = loaded(jnp.sin, "b")
+    with pytest.raises(NotImplementedError, match=r"of the call are too: \(f32\[n\]\)"):
+        loaded(inner.call, "n")
+
+
+def test_shapes_of_several_scopes_and_sizes_that_nothing_tells() -> None:
+    two = [corejax.ShapeDtypeStruct(symbolic_shape("b"), np.float32) for _ in range(2)]
+    with pytest.raises(ValueError, match="several scopes"):
+        export.export(corejax.jit(lambda x, y: (x, y)))(*two)
+    with pytest.raises(ValueError, match="of two scopes"):
+        export.export(corejax.jit(lambda x, y: jnp.concatenate([x, y])))(*two)
+    with pytest.raises(ValueError, match=r"no argument's shape tells the sizes in b\*n"):
+        export.export(corejax.jit(lambda x: x))(*specs("b*n"))
+
+
+# -- shapes as text ------------------------------------------------------------------------------------------------
+
+
+def test_shapes_from_text() -> None:
+    b, twice, last = symbolic_shape("b, 2*b + 1 - b, (b + 1)**2 - 2*b")
+    assert (repr(b), repr(twice), repr(last)) == ("b", "b + 1", "b*b + 1")
+    assert symbolic_shape("_, b, ...", like=(4, 9, 2, 3))[0::2] == (4, 2)
+    assert [repr(d) for d in symbolic_shape("(a,)")] == ["a"] and symbolic_shape("") == symbolic_shape("()") == ()
+    assert export.is_symbolic_dim(b) and not export.is_symbolic_dim(3)
+    same = symbolic_shape("b", scope=b.scope)[0]
+    assert same == b and hash(same) == hash(b) and symbolic_shape("b")[0] != b and b - same == 0 and b != 3
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        ("b,,c", {}, "expressions with commas"),
+        ("b/2", {}, "such as 2"),
+        ("b**c", {}, "such as 2"),
+        ("_", {}, "'_', which needs"),
+        ("..., b", {"like": (1, 2)}, "last entry"),
+        ("b", {"like": (1, 2)}, "has 1 entries"),
+        ("b", {"constraints": ["b > 3"]}, "'>=' or '<='"),
+        ("b", {"constraints": ["3 >= 4"]}, "never holds"),
+        ("b", {"constraints": ["b >= 3"], "scope": SymbolicScope()}, "not both"),
+    ],
+)
+def test_texts_that_are_no_shapes(text: str, options: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        symbolic_shape(text, **options)
+
+
+def test_arithmetic_and_comparisons() -> None:
+    b, n = symbolic_shape("b, n", constraints=["n <= 8"])
+    assert (b + 1) * (b - 1) - b * b == -1 and 2 * b // 2 == b and (b * n) % n == 0 and divmod(4 * b, b) == (4, 0)
+    assert b >= 1 and b > 0 and n <= 8 and not n > 8 and b + 9 > n and -b <= -1 and bool(b) and max(b, 0) == b
+    assert -1 % b == b - 1 and 0 // b == 0 and b // (b + 1) == 0 and b**2 == b * b
+    for undecided in (lambda: b > 1, lambda: b > n, lambda: b // 2, lambda: 7 % b, lambda: bool(b - 1), lambda: int(b)):
+        with pytest.raises(InconclusiveDimensionOperation):
+            undecided()
+
+
+def test_specs_of_trees() -> None:
+    args = ({"w": np.zeros((3, 4), np.float32)}, np.zeros((2, 3), np.int8))
+    params, x = export.symbolic_args_specs(args, (None, "b, ..."), constraints=["b >= 2"])
+    assert params["w"].shape == (3, 4) and repr(x.shape) == "(b, 3)" and x.dtype == np.int8
+    both = export.symbolic_args_specs((np.zeros((2, 2)), np.zeros((2, 5))), "b, _")
+    assert repr([s.shape for s in both]) == "[(b, 2), (b, 5)]" and both[0].shape[0] == both[1].shape[0]

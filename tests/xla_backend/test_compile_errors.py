@@ -1,0 +1,99 @@
+"""Errors of MLIR and XLA about a program name the primitive whose translation it was, and the user's line."""
+
+from __future__ import annotations
+
+import re
+import signal
+from typing import Any
+
+import numpy as np
+import pytest
+
+import corejax
+from corejax.errors import BackendError
+from corejax.extend import Primitive, abstract_eval_rules, xla_translations
+from corejax_xla_backend import _jaxlib
+from corejax_xla_backend._xla import compile_errors, executable
+
+pytest.importorskip("jaxlib")
+
+X = np.float32([1, 2, 3])
+
+
+def program(name: str, translation: Any) -> Any:
+    """A jitted function with a primitive of such a translation rule."""
+    primitive = Primitive(name)
+    abstract_eval_rules.register(primitive)(lambda x: x)
+    xla_translations.register(primitive)(translation)
+
+    def user(x: Any) -> Any:
+        return corejax.lax.mul(primitive.bind(corejax.lax.sin(x)), 2.0)  # the line
+
+    return corejax.jit(user)
+
+
+@pytest.mark.parametrize(
+    ("operation", "what"),
+    [("stablehlo.nonsense", "unregistered operation 'stablehlo.nonsense'"), ("cholesky", "rank >= 2, got shape 3")],
+)
+def test_operations_that_are_not_valid(operation: str, what: str) -> None:
+    f = program(f"wrong_{operation[:3]}", lambda ctx, avals, vals: ctx.op(operation, *vals, out=avals[0]))
+    with pytest.raises(BackendError) as caught:
+        f(X)
+    message = str(caught.value)
+    assert re.search(
+        rf"jit of user: the StableHLO of primitive 'wrong_\w+' at {re.escape(__file__)}:\d+ \(user\)", message
+    )
+    assert what in message and message.endswith("corejax verify wrong_" + operation[:3])
+    assert float(corejax.jit(lambda x: x + 1)(1.0)) == 2.0
+
+
+def test_kernels_that_nobody_registered() -> None:
+    f = program("kernel", lambda ctx, avals, vals: ctx.custom_call("acme.missing", *vals, out=avals[0]))
+    with pytest.raises(
+        BackendError, match=r"'acme.missing' .*, which primitive 'kernel' at .*test_compile_errors.py:\d+"
+    ):
+        f(X)
+
+
+def test_what_xla_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refusing(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(said)
+
+    monkeypatch.setattr(_jaxlib, "compile_module", refusing)
+    said = "UNIMPLEMENTED: something"
+    with pytest.raises(BackendError, match="jit of <lambda>: XLA could not compile it: UNIMPLEMENTED: something"):
+        corejax.jit(lambda x: x + 1)(X)
+    said = "RESOURCE_EXHAUSTED: memory"
+    with pytest.raises(MemoryError, match="no memory to compile it"):
+        corejax.jit(lambda x: x + 1)(X)
+
+
+def test_locations_that_say_little() -> None:
+    error = compile_errors.compile_failure("f", "", ValueError('error: "only/a/path": bad'))
+    assert "the StableHLO of primitive 'path' is not valid: bad" in str(error)
+    error = compile_errors.compile_failure("f", "", ValueError("error: unknown: bad"))
+    assert "could not compile it" in str(error)
+
+
+def test_an_interrupt_while_xla_compiles_is_raised_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inside of C++ that calls Python back it would end the process."""
+    ended: list[bool] = []
+    own = executable.compile_text
+
+    def interrupted(*args: Any, **kwargs: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        found = own(*args, **kwargs)
+        ended.append(True)
+        return found
+
+    f = corejax.jit(lambda x: x + 1)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a test process may ignore interrupts
+    try:
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(executable, "compile_text", interrupted)
+            f(X)
+        assert ended == [True] and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    np.testing.assert_array_equal(f(X), X + 1)

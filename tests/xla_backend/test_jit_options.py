@@ -1,0 +1,137 @@
+"""Options of `jit` and settings around it: what is kept, compiled how, logged, and not compiled at all."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+
+import corejax
+from corejax import grad, jit, lax, vmap
+from corejax_xla_backend import _jaxlib
+
+pytest.importorskip("jaxlib")
+
+X = np.float32([1, 2, 3])
+
+
+def test_keep_unused() -> None:
+    def f(x: Any, y: Any) -> Any:
+        return x * 2
+
+    text = jit(f, keep_unused=True).lower(X, X).as_text()
+    assert text.count("%arg1: tensor<3xf32>") == 1 and "%arg1" not in jit(f).lower(X, X).as_text()
+    kept = jit(f, keep_unused=True)
+    for _ in range(2):
+        np.testing.assert_array_equal(kept(X, X), 2 * X)
+
+
+def test_compiler_options() -> None:
+    options = {"xla_cpu_enable_fast_math": True, "xla_llvm_disable_expensive_passes": True}
+    f = jit(lambda x: lax.sin(x), compiler_options=options)
+    np.testing.assert_allclose(f(X), np.sin(X), rtol=1e-5)
+    np.testing.assert_allclose(grad(lambda x: lax.reduce_sum(f(x), (0,)))(X), np.cos(X), rtol=1e-5)
+    np.testing.assert_allclose(vmap(f)(X), np.sin(X), rtol=1e-5)
+    lowered = jit(lambda x: x + 1).lower(X)
+    np.testing.assert_array_equal(lowered.compile(compiler_options=options)(X), X + 1)
+    with pytest.raises(ValueError, match=r"jit of <lambda>: XLA refuses compiler_options \(nope=1\).*No such compile"):
+        lowered.compile(compiler_options={"nope": 1})
+    for wrong in ([1], {1: 2}, {"a": object()}):
+        with pytest.raises(TypeError, match="compiler_options"):
+            jit(lambda x: x, compiler_options=wrong)
+
+
+def test_devices_that_are_none() -> None:
+    device = corejax.devices()[0]
+    with pytest.raises(
+        TypeError, match=r"jit of <lambda>: device: expected one of corejax.devices\(\), or a sharding over one, got 3"
+    ):
+        jit(lambda x: x, device=3)
+    with pytest.raises(ValueError, match="a device or a backend, not both"):
+        jit(lambda x: x, device=device, backend="cpu")
+    assert jit(lambda x: x + 1, device=device)(X).committed
+
+
+def test_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    @jit
+    def step(x: Any) -> Any:
+        return x + 1
+
+    with caplog.at_level(logging.WARNING, "corejax"):
+        step(np.float32(1))
+        assert not caplog.messages
+        with corejax.log_compiles():
+            step(X)
+        assert [m.split(" in ")[0] for m in caplog.messages] == [
+            "traced step(f32[3])",
+            "compiled step, 1 equations, for cpu",
+        ]
+        caplog.clear()
+        with corejax.explain_cache_misses():
+            step(X)
+            step(X[:2])
+            jit(lambda x: x)(X)
+        assert caplog.messages == ["jit of step is traced again: shape of x: (2,), was (3,)"]
+
+
+def test_disable_jit() -> None:
+    seen = []
+
+    @jit
+    def f(x: Any) -> Any:
+        seen.append(float(x.sum()) if not isinstance(x, corejax.Tracer) else "traced")
+        return x * 2
+
+    np.testing.assert_array_equal(f(X), 2 * X)
+    with corejax.disable_jit():
+        np.testing.assert_array_equal(f(corejax.lax.mul(X, 1.0)), 2 * X)
+        np.testing.assert_array_equal(vmap(f)(X), 2 * X)
+    np.testing.assert_array_equal(f(X), 2 * X)
+    assert seen == ["traced", 6.0, "traced"]
+
+
+def test_live_arrays() -> None:
+    mine = jit(lambda x: x * 1)(X)
+    other = lax.sin(X)
+    found = {id(x) for x in corejax.live_arrays()}
+    assert {id(mine), id(other)} <= found
+    on_cpu = {id(x) for x in corejax.live_arrays("cpu")}
+    assert id(mine) in on_cpu and id(other) not in on_cpu
+    mine.delete()
+    assert id(mine) not in {id(x) for x in corejax.live_arrays()}
+
+
+def test_transfer_guard() -> None:
+    f = jit(lambda x: x + 1)
+    there = corejax.device_put(X)
+    with corejax.transfer_guard("disallow"):
+        for x in (X, 2.0, lax.sin(X)):
+            with pytest.raises(corejax.errors.BackendError, match=r"transfer_guard refuses .*corejax.device_put"):
+                f(x)
+        np.testing.assert_array_equal(f(there), X + 1)
+        np.testing.assert_array_equal(f(corejax.device_put(X)), X + 1)
+        with corejax.transfer_guard_host_to_device("disallow_explicit"), pytest.raises(corejax.errors.BackendError):
+            corejax.device_put(X + 1)
+        corejax.device_put(X + 1)
+    f(X)
+    assert _jaxlib.transfer_guards() == {
+        "host_to_device": None,
+        "device_to_device": None,
+        "device_to_host": None,
+        "explicit_device_put": False,
+    }
+    with pytest.raises(ValueError, match="the levels are allow, log,"):
+        corejax.transfer_guard("never")
+
+
+def test_attributes_of_place() -> None:
+    x = corejax.device_put(X, corejax.devices()[0])
+    (shard,) = x.addressable_shards
+    assert shard.data is x is x.addressable_data(0) and shard.device == x.device and shard.index == (slice(None),)
+    assert x.sharding == corejax.sharding.SingleDeviceSharding(x.device) and x.sharding.device_set == x.devices()
+    assert x.platform() == "cpu" and x.is_fully_addressable and x.is_fully_replicated and x.is_ready()
+    x.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        x.is_ready()

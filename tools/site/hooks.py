@@ -1,0 +1,40 @@
+"""What `mkdocs build` calls: it adds the pages of the API reference, and mends links to what is not on the site."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from mkdocs.structure.files import File
+
+from tools.site import reference
+
+OUTSIDE = re.compile(r"\[([^\]]+)\]\(\.\./((?!docs/)[^)]+)\)")
+SECTION = "API reference"
+_pages: dict[str, str] = {}
+
+
+def on_config(config: Any) -> None:
+    """Writes the reference and puts its pages where the navigation has its title."""
+    _pages.update(reference.pages())
+    for entry in config.nav:
+        if SECTION in entry:
+            entry[SECTION] = [{_title(path): path} for path in _pages]
+
+
+def _title(path: str) -> str:
+    name = path.removeprefix("reference/").removesuffix(".md")
+    return "Overview" if name == "index" else name if name == "corejax" else f"corejax.{name}"
+
+
+def on_files(files: Any, config: Any) -> None:
+    """Adds the pages, which are no files."""
+    for path, text in _pages.items():
+        files.append(File.generated(config, path, content=text))
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Links to directories beside docs/ become their names: the site has no copy of them."""
+    if page.file.src_uri.count("/"):
+        return markdown
+    return OUTSIDE.sub(lambda found: f"{found[1]} (`{found[2]}`)" if found[2] not in found[1] else found[1], markdown)
