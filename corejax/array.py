@@ -151,6 +151,13 @@ class Array(ArrayMethods, metaclass=_ArrayType):
         """The same value with another weak type."""
         return Array(self._buf if self._host is None else self._host, aval)
 
+    def _is_here(self) -> bool:
+        """Whether this process can read all of the value: others may have parts of it."""
+        buffer = device_buffer(self)
+        if buffer is None or type(buffer) is Deleted:
+            return True
+        return bool(getattr(_backend(buffer).device_of(buffer), "is_fully_addressable", True))
+
     # -- places ------------------------------------------------------------------------------------------------
 
     def devices(self) -> set[Any]:
@@ -354,7 +361,7 @@ class Array(ArrayMethods, metaclass=_ArrayType):
             return (
                 f"Array({self.shape}, dtype={dtypes.short_name(self.dtype)}) overlaying:\n{numbers_of(self._fetch())}"
             )
-        if not getattr(self, "is_fully_addressable", True):  # other processes have parts of it
+        if not self._is_here():
             return f"Array(shape={self.aval.shape}, dtype={self.aval.dtype.name})"
         text = np.array2string(self._fetch(), separator=", ", prefix="Array(")
         weak = ", weak_type=True" if self.aval.weak_type else ""
@@ -368,7 +375,7 @@ class Array(ArrayMethods, metaclass=_ArrayType):
         return f"{head}<table>{_html_rows(np.atleast_2d(self._fetch()))}</table>"
 
     def __str__(self) -> str:
-        plain = self.aval.dtype.names is None and getattr(self, "is_fully_addressable", True)
+        plain = self.aval.dtype.names is None and self._is_here()
         return str(self._fetch()) if plain else repr(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
