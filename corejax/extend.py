@@ -198,6 +198,7 @@ from corejax.texts import shown as shown
 from corejax.trace import Trace as Trace
 from corejax.trace import Tracer as Tracer
 from corejax.trace import axes_in_scope as axes_in_scope
+from corejax.trace import axis_of_rule as axis_of_rule
 from corejax.trace import axis_size_of as axis_size_of
 from corejax.trace import bottom_trace as bottom_trace
 from corejax.trace import current_trace as current_trace
@@ -341,6 +342,7 @@ __all__ = [  # noqa: RUF022  by section
     "recompute_rules",
     "select_list",
     "split_list",
+    "axis_of_rule",
     "spread_list",
     "transpose_jaxpr",
     # transformations of flat functions, and of one's own

@@ -12,7 +12,7 @@ import math
 import operator
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from corejax import observe, source_info
 from corejax.array_methods import ArrayMethods
@@ -90,6 +90,18 @@ def _reporting(process: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
     return process_primitive
 
 
+class MappedAxis(NamedTuple):
+    """What a mapped axis is called.
+
+    Attributes:
+        name: its name for collectives, or None.
+        spmd: names of the axes of a mesh over which it is split.
+    """
+
+    name: Any = None
+    spmd: tuple[Any, ...] = ()
+
+
 class _State(threading.local):
     """The thread's interpreter state. Class attributes are what a new thread starts with."""
 
@@ -97,7 +109,7 @@ class _State(threading.local):
     source: Any = None  # source of the equation that eval_jaxpr replays, else None
     scope: tuple[Any, ...] = ()  # names and transformations that equations are recorded under (source_info.Scope)
     axis_env: tuple[tuple[Any, int], ...] = ()
-    rule_axis: Any = None  # name of the mapped axis that a vmap rule is running for
+    rule_axis: MappedAxis | None = None  # names of the mapped axis that a vmap rule is running for
     contexts: int = 0  # staging traces and named axes in force
     told: bool | None = False  # whether the context hooks have last been told that there are any
 
@@ -194,6 +206,11 @@ def axis_size_of(name: Any, what: str = "a collective") -> int:
             f"{type(name).__name__}"
         ) from None
     raise unbound_axis(name, what, [bound for bound, _ in state.axis_env])
+
+
+def axis_of_rule() -> MappedAxis:
+    """Names of the mapped axis that a vmap rule is running for; outside of rules it has none."""
+    return state.rule_axis or MappedAxis()
 
 
 def unbound_axis(name: Any, what: str, bound: Sequence[Any]) -> NameError:

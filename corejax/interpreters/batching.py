@@ -25,7 +25,7 @@ from corejax.restoring import Restoring, run_within
 from corejax.rules import Derivation, collective_rules, vmap_rules
 from corejax.run_rule import check_result, each_result, refuse_batch, run_rule
 from corejax.structural import structural
-from corejax.trace import Trace, Tracer, named_axes, run_with_trace, state
+from corejax.trace import MappedAxis, Trace, Tracer, named_axes, run_with_trace, state
 
 not_mapped = None
 
@@ -62,17 +62,23 @@ class BatchTrace(Trace, reports=True):
 
     Attributes:
         axis_size: length of the mapped axis.
-        axis_name: its name for collectives, or None.
+        axis: its names, or None.
+        axis_name: that for collectives, or None.
     """
 
-    __slots__ = ("axis_name", "axis_size")
+    __slots__ = ("axis", "axis_size")
 
     interpreter = "vmap"
 
     def __init__(self, parent: Trace, axis_size: int, axis_name: Any = None, debug: Any = None) -> None:
         super().__init__(parent, debug)
         self.axis_size = axis_size
-        self.axis_name = axis_name
+        self.axis = mapped_axis(axis_name)
+
+    @property
+    def axis_name(self) -> Any:
+        """The axis's name for collectives, or None."""
+        return None if self.axis is None else self.axis.name
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Run the vmap rule one level down; without a mapped operand, just the primitive."""
@@ -90,7 +96,8 @@ class BatchTrace(Trace, reports=True):
                 vals.append(x)
                 dims.append(None)  # type: ignore[arg-type]
         parent = self.parent
-        named = self.axis_name is not None and self.axis_name in used_axes(primitive, params)
+        axis = self.axis
+        named = axis is not None and axis.name is not None and axis.name in used_axes(primitive, params)
         if not mapped and not named:
             return parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
         try:
@@ -100,17 +107,17 @@ class BatchTrace(Trace, reports=True):
             avals = avals_of(args)
         collective = collective_rules.get(primitive) if named else None
         if collective is not None:
-            rule: Any = functools.partial(collective, self.axis_name)
+            rule: Any = functools.partial(collective, axis.name)  # type: ignore[union-attr]
         else:
             rule = vmap_rules.table.get(primitive) or vmap_rules.lookup(primitive)
         operands = (self.axis_size, vals, dims)
-        if self.axis_name is None and state.rule_axis is None:
+        if axis is None and state.rule_axis is None:
             out, dim = run_rule(vmap_rules, primitive, rule, parent, operands, params, True)
         else:
             if named and collective is None:
-                _refuse_loop(primitive, self.axis_name)
+                _refuse_loop(primitive, axis.name)  # type: ignore[union-attr]
             run = (vmap_rules, primitive, rule, parent, operands, params, True)
-            out, dim = run_within((_RuleAxis(self.axis_name),), run_rule, *run)
+            out, dim = run_within((_RuleAxis(axis),), run_rule, *run)
         types = promised(primitive, avals, params)
         if not primitive.multiple_results:
             return [self._boxed(primitive, out, dim, None if types is None else types[0])]
@@ -144,17 +151,17 @@ class BatchTrace(Trace, reports=True):
 
 
 class _RuleAxis(Restoring):
-    """Vmap rules run for the axis of a name, for a `with` block."""
+    """Vmap rules run for an axis, for a `with` block."""
 
-    __slots__ = ("earlier", "name")
+    __slots__ = ("axis", "earlier")
 
-    def __init__(self, name: Any) -> None:
-        self.name = name
+    def __init__(self, axis: MappedAxis | None) -> None:
+        self.axis = axis
         self.earlier = state.rule_axis
 
     def __enter__(self) -> None:
         self.earlier = state.rule_axis
-        state.rule_axis = self.name
+        state.rule_axis = self.axis
 
     def restore(self) -> None:
         """As it was before."""
@@ -179,6 +186,13 @@ def _refuse_loop(primitive: Primitive, axis_name: Any) -> None:
 INHERITED: Any = object()
 
 
+def mapped_axis(name: Any) -> MappedAxis | None:
+    """The names of an axis, of what is given as `axis_name`."""
+    if name is INHERITED:
+        return state.rule_axis
+    return name if name is None or type(name) is MappedAxis else MappedAxis(name)
+
+
 def batch_flat(
     fun: Callable[..., Sequence[Any]],
     axis_size: int,
@@ -194,20 +208,20 @@ def batch_flat(
         axis_size: size n of the batch.
         vals: arrays; `vals[i]` has an axis of size n at `dims[i]`, unless that is None.
         dims: batching dimensions.
-        axis_name: a name that collectives in `fun` may use. By default none; in a vmap rule that of its axis.
+        axis_name: a name that collectives in `fun` may use, or a `MappedAxis`. By default none; in a vmap rule that of
+            its axis, which is split as that is.
         debug: the user's function, for messages.
 
     Returns:
         Results and their batching dimensions (None: the result is the same for every element).
     """
-    if axis_name is INHERITED:
-        axis_name = state.rule_axis
-    trace = BatchTrace(state.trace, axis_size, axis_name, debug)
+    axis = mapped_axis(axis_name)
+    trace = BatchTrace(state.trace, axis_size, axis, debug)
     boxed = [x if d is None else BatchTracer(trace, as_array(x), d) for x, d in zip(vals, dims, strict=True)]
-    if axis_name is None and state.rule_axis is None:
+    if axis is None and state.rule_axis is None:
         outs = run_with_trace(trace, fun, boxed)
     else:
-        axes = ((axis_name, axis_size),) if axis_name is not None else ()
+        axes = ((axis.name, axis_size),) if axis is not None and axis.name is not None else ()
         outs = run_within((named_axes(axes), _RuleAxis(None)), run_with_trace, trace, fun, boxed)
     pairs = [trace.unbox(x) for x in outs]
     if config.check_tracer_leaks:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from corejax.config import config
 from corejax.errors import NotLinearError
-from corejax.interpreters.batching import INHERITED, batch_flat, move_batch_axis, unmapped_aval
+from corejax.interpreters.batching import INHERITED, batch_flat, mapped_axis, move_batch_axis, unmapped_aval
 from corejax.interpreters.jvp import instantiate as instantiate_zero
 from corejax.interpreters.jvp import jvp_flat, tangent_aval
 from corejax.interpreters.lists import merge_lists, partition_list, select_list, split_list, spread_list
@@ -128,7 +128,8 @@ def batch_jaxpr(
         dims_in: batching dimension of each argument, None for those that are not batched.
         instantiate: outputs that are batched even if they do not depend on a batched argument, one flag each or
             one for all.
-        axis_name: the batch's name for collectives. By default none; in a vmap rule that of its axis.
+        axis_name: the batch's name for collectives. By default none; in a vmap rule that of its axis, which is split as
+            that is.
 
     Returns:
         The program of arguments with an axis of `axis_size` at their batching dimension, and the batching dimension
@@ -136,13 +137,13 @@ def batch_jaxpr(
     """
     dims_in = one_for_each("batch_jaxpr: dims_in", dims_in, closed.in_avals)
     make_real = flag_each(instantiate, len(closed.out_avals))
-    name = state.rule_axis if axis_name is INHERITED else axis_name
+    axis = mapped_axis(axis_name)
 
     def make() -> tuple[ClosedJaxpr, list[int | None]]:
         dims_out: list[int | None] = []
 
         def flat(*args: Any) -> list[Any]:
-            outs, dims = batch_flat(jaxpr_as_fun(closed), axis_size, args, dims_in, name, closed.jaxpr.debug_info)
+            outs, dims = batch_flat(jaxpr_as_fun(closed), axis_size, args, dims_in, axis, closed.jaxpr.debug_info)
             moved = []
             for x, d, real in zip(outs, dims, make_real, strict=True):
                 batched = d is not None or real
@@ -153,7 +154,7 @@ def batch_jaxpr(
         avals = [unmapped_aval(axis_size, d, a) for d, a in zip(dims_in, closed.in_avals, strict=True)]
         return stage_closed(flat, avals, closed.jaxpr.debug_info), dims_out
 
-    return memoised(closed, ("batch", axis_size, dims_in, make_real, name), make)
+    return memoised(closed, ("batch", axis_size, dims_in, make_real, axis), make)
 
 
 def transpose_jaxpr(closed: ClosedJaxpr, linear: Flags, nonzero_cts: Flags) -> tuple[ClosedJaxpr, list[bool]]:

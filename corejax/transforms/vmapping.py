@@ -15,7 +15,7 @@ from corejax.interpreters import looping as looping  # registers the vmap rule t
 from corejax.interpreters.batching import batch_flat, move_batch_axis
 from corejax.interpreters.debug_info import DebugInfo, fun_name
 from corejax.source_info import VMAP
-from corejax.trace import in_scope
+from corejax.trace import MappedAxis, in_scope
 from corejax.tracebacks import api_boundary
 from corejax.transforms.flattening import FlatFunction, arg_names, check_arguments, float0, leaf_names
 
@@ -111,6 +111,14 @@ def _batched_out(fun: Any, axis_size: int, x: Any, dim: int | None, axis: int | 
     return as_array(move_batch_axis(axis_size, dim, axis % ndim, x))
 
 
+def _axis_names(name: Any, spmd: Any) -> MappedAxis | None:
+    """Both names of an axis, or None where it has none."""
+    spmd = () if spmd is None else spmd if isinstance(spmd, tuple) else (spmd,)
+    if len(set(spmd)) != len(spmd):
+        raise ValueError(f"vmap: spmd_axis_name has an axis twice: {spmd}")
+    return MappedAxis(name, spmd) if spmd or name is not None else None
+
+
 def vmap(
     fun: Callable[..., Any],
     in_axes: Any = 0,
@@ -130,7 +138,8 @@ def vmap(
             outputs that are the same for all elements.
         axis_name: name of the mapped axis for collectives.
         axis_size: size of the batch, needed where no argument is mapped.
-        spmd_axis_name: accepted for compatibility; has no effect without a parallel plugin.
+        spmd_axis_name: name, or tuple of names, of axes of a mesh over which the mapped axis is split: in sharding
+            constraints and `shard_map`s of `fun`, which are of one element.
 
     Returns:
         The batched function.
@@ -143,6 +152,7 @@ def vmap(
         raise TypeError(f"vmap transforms a function, got {fun!r} of type {type(fun).__name__}")
     in_axes = _checked_in_axes(in_axes)
     _check_axes("out_axes", out_axes)
+    axis_names = _axis_names(axis_name, spmd_axis_name)
 
     @api_boundary
     @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"))
@@ -165,7 +175,8 @@ def vmap(
         axes = _normalised_axes(fun, leaves, axes, names)
         size = _axis_size(fun, leaves, axes, axis_size, names)
         flat = FlatFunction(fun, in_tree, with_kwargs=True)
-        outs, dims = batch_flat(in_scope(VMAP, flat), size, leaves, axes, axis_name, DebugInfo(fun, "vmap", in_tree))
+        debug = DebugInfo(fun, "vmap", in_tree)
+        outs, dims = batch_flat(in_scope(VMAP, flat), size, leaves, axes, axis_names, debug)
         return _batched_outs(fun, size, outs, dims, flat.out_tree, out_axes)
 
     batched.__doc__ = f"{fun_name(fun)} vectorised over in_axes={in_axes!r}.\n\n{fun.__doc__ or ''}"

@@ -77,12 +77,18 @@ class NamedSharding(Sharding):
         spec = spec_of_tiles(self.mesh, tiles)
         return super().like(tiles) if spec is None else NamedSharding(self.mesh, spec)
 
-    def batched(self, dim: int) -> Sharding:
-        """With an unconstrained dimension more."""
+    def batched(self, dim: int, names: tuple[str, ...] = ()) -> Sharding:
+        """With a dimension more: split over axes of the mesh, or unconstrained.
+
+        Raises:
+            ValueError: the mesh does not have the axes, or another dimension is split over one.
+        """
         entries = [*self.spec, *[None] * (dim - len(self.spec))]
-        return NamedSharding(
-            self.mesh, PartitionSpec(*entries[:dim], UNCONSTRAINED, *entries[dim:]), memory_kind=self.memory_kind
-        )
+        try:
+            spec = PartitionSpec(*entries[:dim], names or UNCONSTRAINED, *entries[dim:])
+            return NamedSharding(self.mesh, spec, memory_kind=self.memory_kind)
+        except ValueError as error:
+            raise ValueError(f"vmap with spmd_axis_name={names} of what is laid out as {self.spec}: {error}") from None
 
     def update(self, *, mesh: Any = None, spec: Any = None) -> NamedSharding:
         """With another mesh or spec."""

@@ -98,8 +98,13 @@ class Sharding:
         """The sharding over the same devices with these tiles; with the mesh's axes, where they say it."""
         return TiledSharding(self.device_tuple, tiles)
 
-    def batched(self, dim: int) -> Sharding:
-        """Of arrays with one more dimension at `dim`, which the compiler may split."""
+    def batched(self, dim: int, names: tuple[str, ...] = ()) -> Sharding:
+        """Of arrays with one more dimension at `dim`, which the compiler may split.
+
+        Args:
+            dim: where the dimension is.
+            names: axes of the mesh, where there is one, over which it is split instead.
+        """
         raise NotImplementedError(f"{type(self).__name__}.batched")
 
     @property
@@ -233,7 +238,7 @@ class TiledSharding(Sharding):
         """An axis for each."""
         return tuple((f"_{i}",) for i in range(ndim))
 
-    def batched(self, dim: int) -> Sharding:
+    def batched(self, dim: int, names: tuple[str, ...] = ()) -> Sharding:
         """With the new dimension whole."""
         return TiledSharding(self.device_tuple, np.expand_dims(self._tiles, dim))
 
@@ -300,7 +305,7 @@ class SingleDeviceSharding(Sharding):
         """None is split."""
         return ((),) * ndim
 
-    def batched(self, dim: int) -> Sharding:
+    def batched(self, dim: int, names: tuple[str, ...] = ()) -> Sharding:
         """Itself."""
         return self
 

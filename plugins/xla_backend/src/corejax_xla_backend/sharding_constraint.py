@@ -15,6 +15,7 @@ from corejax.extend import (
     Tracer,
     abstract_eval_rules,
     as_array,
+    axis_of_rule,
     backends,
     check_arguments,
     deflinear,
@@ -38,7 +39,8 @@ sharding_constraint_p = Primitive(
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     """`x` itself, laid out over devices as shardings say; in a compiled program from here on.
 
-    Derivatives are laid out the same. Under `vmap` the compiler may split the batch.
+    Derivatives are laid out the same. Under `vmap` the batch is split over its `spmd_axis_name`, or as the compiler
+    likes.
 
     Args:
         x: a pytree of arrays.
@@ -148,8 +150,10 @@ deflinear(sharding_constraint_p, _transpose)
 def sharding_constraint_vmap(
     axis_size: int, vals: Sequence[Any], dims: Sequence[int], *, sharding: Sharding
 ) -> tuple[Any, int]:
-    """The batch is the compiler's to split."""
-    return sharding_constraint_p.bind(vals[0], sharding=sharding.batched(dims[0])), dims[0]
+    """The batch is split over the axes that the `vmap` names; without any it is the compiler's to split."""
+    batched = sharding.batched(dims[0], axis_of_rule().spmd)
+    check_fits("vmap of with_sharding_constraint", batched, vals[0].shape)
+    return sharding_constraint_p.bind(vals[0], sharding=batched), dims[0]
 
 
 @xla_translations.register(sharding_constraint_p)

@@ -37,12 +37,12 @@ def whole_type(aval: ShapedArray, spec: PartitionSpec, sizes: dict[Any, int]) ->
     return aval.update(shape=tuple([n * k for n, k in zip(aval.shape, parts, strict=True)]))
 
 
-def with_dimension(spec: PartitionSpec, position: int | None) -> PartitionSpec:
-    """The spec with one more dimension, which is whole, at a position; None: as it is."""
+def with_dimension(spec: PartitionSpec, position: int | None, names: Names = ()) -> PartitionSpec:
+    """The spec with one more dimension at a position, split over the axes `names`; as it is for None."""
     if position is None:
         return spec
     entries = list(spec) + [None] * max(0, position - len(spec))
-    return PartitionSpec(*entries[:position], None, *entries[position:])
+    return PartitionSpec(*entries[:position], names or None, *entries[position:])
 
 
 def over_blocks(

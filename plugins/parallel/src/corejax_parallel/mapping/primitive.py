@@ -8,6 +8,7 @@ everywhere have blocks along a first axis of their own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from corejax.extend import (
     Var,
     abstract_eval_rules,
     as_array,
+    axis_of_rule,
     batch_jaxpr,
     dce_jaxpr,
     dce_rules,
@@ -130,15 +132,49 @@ def _vmap(
     out_specs: Specs,
     **params: Any,
 ) -> Any:
-    batched, dims_out = batch_jaxpr(jaxpr, axis_size, dims)
+    names, count = _split_over(axis_size, sizes_of(params["mesh"], params["axis_name"]), (*in_specs, *out_specs))
+    if names:  # the name of the batch would be that of a part
+        _refuse_name(jaxpr, names)
+        batched, dims_out = batch_jaxpr(jaxpr, axis_size // count, dims, axis_name=None)
+    else:
+        batched, dims_out = batch_jaxpr(jaxpr, axis_size, dims)
     outs = shard_map_p.bind(
         *vals,
         jaxpr=batched,
-        in_specs=tuple([with_dimension(s, d) for s, d in zip(in_specs, dims, strict=True)]),
-        out_specs=tuple([with_dimension(s, d) for s, d in zip(out_specs, dims_out, strict=True)]),
+        in_specs=tuple([with_dimension(s, d, names) for s, d in zip(in_specs, dims, strict=True)]),
+        out_specs=tuple([with_dimension(s, d, names) for s, d in zip(out_specs, dims_out, strict=True)]),
         **params,
     )
     return outs, dims_out
+
+
+def _refuse_name(jaxpr: ClosedJaxpr, names: tuple[Any, ...]) -> None:
+    name = axis_of_rule().name
+    if name in jaxpr.jaxpr.axis_names:
+        raise ValueError(
+            f"vmap of a shard_map: its function uses the mapped axis {name!r}, and spmd_axis_name splits that over "
+            f"{names}, so that no block has all of it; leave spmd_axis_name out, or use the axis outside of "
+            "the shard_map"
+        )
+
+
+def _split_over(axis_size: int, sizes: dict[Any, int], specs: Sequence[PartitionSpec]) -> tuple[tuple[Any, ...], int]:
+    """Axes that are mapped over and split the batch (`vmap(spmd_axis_name=)`), and into how many parts."""
+    names = tuple([name for name in axis_of_rule().spmd if name in sizes])
+    for spec in specs:
+        for name in names:
+            if name in names_in(spec):
+                raise ValueError(
+                    f"vmap of a shard_map: spmd_axis_name has the axis {name!r}, which {spec} names already, and an "
+                    "axis splits one dimension; leave it out of one of them"
+                )
+    count = math.prod([sizes[name] for name in names])
+    if axis_size % count:
+        raise ValueError(
+            f"vmap of a shard_map: spmd_axis_name splits the mapped axis over {names} into {count} parts, and its "
+            f"size {axis_size} is no multiple of {count}"
+        )
+    return names, count
 
 
 # -- partial evaluation ------------------------------------------------------------------------------------------
