@@ -58,7 +58,7 @@ class Primitive:
             A name that starts with `ordered:` is ordered.
         linear_in: positions of the operands in which the primitive is linear.
         tags: free words that transformations and tools consult ("elementwise", "linear", "higher_order"; "structural":
-            it moves elements, whatever their dtype is).
+            it moves elements, whatever their dtype is; "cheap": it takes less time than reading what it gave).
         decomposition: the primitive in terms of others, `f(*args, **params) -> out`; every rule is derived from it.
         impl, abstract_eval, jvp, vmap, transpose: rules, as if registered one by one.
         doc: what it computes; by default the docstring of the decomposition or impl.

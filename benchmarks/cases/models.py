@@ -39,8 +39,8 @@ def attention(lib: Any, q: Any, k: Any, v: Any) -> Any:
     return n.einsum("bhqk,bhkd->bhqd", lib.nn.softmax(n.where(mask, scores, -1e9), axis=-1), v)
 
 
-def transformer(lib: Any, factor: float) -> Callable[[Any, Any], Any]:
-    """The mean square of a transformer block's result; pre-norm, attention and a perceptron with gelu."""
+def transformer(lib: Any, factor: float, result: bool = False) -> Callable[[Any, Any], Any]:
+    """The mean square of a transformer block's result, or that; pre-norm, attention and a perceptron with gelu."""
     n = lib.numpy
 
     def heads(x: Any) -> Any:
@@ -52,7 +52,7 @@ def transformer(lib: Any, factor: float) -> Callable[[Any, Any], Any]:
         x = x + n.reshape(n.transpose(out, (0, 2, 1, 3)), x.shape) @ p[3]
         h = _normalised(n, x, p[4], p[5])
         x = x + lib.nn.gelu(h @ p[6] + p[7]) @ p[8] + p[9] * factor
-        return n.mean(n.square(x))
+        return x if result else n.mean(n.square(x))
 
     return loss
 
@@ -138,6 +138,30 @@ def compiled_convolution() -> Sides:
 @case("compiled attention", 1.02)
 def compiled_attention() -> Sides:
     return _compiled(attention, *_random(*3 * [(2, 8, 128, 64)]))
+
+
+@case("compiled gradient of a transformer block", 1.02)
+def compiled_gradient() -> Sides:
+    def f(lib: Any, p: Any, x: Any) -> Any:
+        return lib.grad(transformer(lib, 1.0))(p, x)
+
+    return _compiled(f, *transformer_operands())
+
+
+@case("compiled gradient of four of them in a scan, batch 32", 1.02)
+def compiled_scan() -> Sides:
+    def f(lib: Any, p: Any, x: Any) -> Any:
+        block = transformer(lib, 1.0, result=True)
+
+        def loss(p: Any) -> Any:
+            lax = importlib.import_module(f"{lib.__name__}.lax")
+            layers = lib.vmap(lambda x: lax.scan(lambda x, layer: (block(layer, x), None), x, p)[0])
+            return lib.numpy.mean(layers(x) ** 2)
+
+        return lib.grad(loss)(p)
+
+    params, x = transformer_operands()
+    return _compiled(f, [np.stack([p] * 4) for p in params], np.stack([x] * (32 // BATCH)))
 
 
 @case("compiled sort of 100,000", 1.02)

@@ -12,6 +12,7 @@ from corejax.config import config
 from corejax.interpreters.jaxpr_transforms import Flags, flag_each, memoised, one_for_each, with_used_consts
 from corejax.interpreters.lists import partition_list
 from corejax.interpreters.rematerialization import Policy, recompute
+from corejax.interpreters.residuals import cheap_again
 from corejax.interpreters.splitting import split_equations
 from corejax.ir.check import check_partial_eval
 from corejax.ir.dce import dce_jaxpr as dce_open_jaxpr
@@ -29,7 +30,8 @@ def partial_eval_jaxpr(
         instantiate: outputs that are treated as unknown even if they are known, one flag each or one for all.
         policy: which values of the known half may be residuals, `policy(primitive, *avals, **params) -> bool`
             asked of the equation that makes them; the unknown half computes the others again from known
-            arguments, which may always be residuals. Without it all may.
+            arguments, which may always be residuals. Without it all may, and what is cheap to compute from others
+            is (see `cheap_again`).
 
     Returns:
         `known : a1 -> (b1, res)`, `unknown : (res, a2) -> b2`, which outputs are unknown, and the number of
@@ -59,8 +61,11 @@ def _unzip(
     eqns2 = dce_open_jaxpr(Jaxpr((), ins2, eqns2, outs2), [True] * len(outs2), True)[0].eqns
     bound = {*ins2, *jaxpr.constvars}  # both halves have the constants
     residuals = _free(eqns2, outs2, bound)
-    if policy is not None:
+    if policy is None:
+        again = cheap_again(eqns1, residuals, jaxpr.constvars)
+    else:
         eqns1, again, _ = recompute(eqns1, residuals, policy)
+    if again:
         eqns2 = [*again, *eqns2]
         residuals = _free(eqns2, outs2, bound)
     first = Jaxpr((), ins1, eqns1, [*outs1, *residuals], jaxpr.debug_info)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import jax
 import numpy as np
 import pytest
 
 import corejax
 import corejax.numpy as jnp
 from corejax import lax
+
+jax = pytest.importorskip("jax")
 
 KINDS = ("FFT", "IFFT", "RFFT", "IRFFT")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import numpy as np
+import pytest
 
 import corejax
 
@@ -52,6 +52,7 @@ def check(
     ours: Callable[..., Any], theirs: Callable[..., Any], *args: Any, compiled: bool = True, **kwargs: Any
 ) -> None:
     """Results are jax's: eager ones, twice (the second time from a remembered program), and compiled ones."""
+    jax = pytest.importorskip("jax")
     with jax.enable_x64(True):
         wanted = [np.asarray(x) for x in flat(theirs(*args, **kwargs))]
     calls: dict[str, Callable[..., Any]] = {"eager": lambda *a: ours(*a, **kwargs)}

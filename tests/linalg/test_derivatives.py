@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import jax
-import jax.numpy as jax_numpy
 import numpy as np
 import pytest
 
@@ -17,6 +15,9 @@ import corejax
 import corejax.lax as lax
 import corejax.numpy as jnp
 from tests.linalg.matrices import close, definite, random
+
+jax = pytest.importorskip("jax")
+jax_numpy = pytest.importorskip("jax.numpy")
 
 WEIGHTS = random(8, 8, seed=5)
 

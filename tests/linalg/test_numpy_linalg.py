@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax.numpy as theirs
 import numpy as np
 import pytest
 
@@ -12,6 +11,8 @@ import corejax
 import corejax.numpy as jnp
 from tests.linalg.matrices import check, close, definite, random
 from tests.signatures import difference, public
+
+theirs = pytest.importorskip("jax.numpy")
 
 A, STACK, TALL, WIDE = random(4, 4), random(2, 4, 4), random(5, 3), random(3, 5)
 C, P, V = random(4, 4, dtype="complex128"), definite(4, 4), random(4)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax.scipy.linalg as theirs
 import numpy as np
 import pytest
 import scipy.linalg
@@ -15,6 +14,8 @@ import corejax.scipy.linalg as linalg
 from corejax.lax import linalg as lax_linalg
 from tests.linalg.matrices import adjoint, close, definite, flat, random
 from tests.signatures import difference, public
+
+theirs = pytest.importorskip("jax.scipy.linalg")
 
 A, C, P, V = random(4, 4), random(4, 4, dtype="complex128"), definite(4, 4), random(4)
 H, TALL, WIDE = definite(4, 4, dtype="complex128"), random(5, 3), random(3, 5)

@@ -66,7 +66,14 @@ def _reports_of(item: pytest.Item) -> list[pytest.TestReport]:
     if found is None:
         said = _reports[item.path][""][0]
         return [pytest.TestReport(item.nodeid, item.location, {}, "failed", f"it did not run:\n{said}", "call")]
-    return [pytest.TestReport._from_json(each) for each in found]
+    return [_report(each) for each in found]
+
+
+def _report(written: dict[str, Any]) -> pytest.TestReport:
+    report = pytest.TestReport._from_json(written)
+    if isinstance(report.longrepr, list):  # of a skipped test: where and why, a tuple before it was JSON
+        report.longrepr = tuple(report.longrepr)
+    return report
 
 
 def _run(config: pytest.Config, path: Path, chosen: list[str]) -> dict[str, list[Any]]:

@@ -1,12 +1,13 @@
 """`corejax.nn.initializers` that draw give what jax's give."""
 
-import jax
 import numpy as np
 import pytest
 
 import corejax
 import corejax.random as random
 from corejax.nn import initializers
+
+jax = pytest.importorskip("jax")
 
 KEY, JAX_KEY = random.key(3), jax.random.key(3)
 CASES = [

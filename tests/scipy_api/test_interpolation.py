@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import jax
-import jax.scipy.ndimage
 import numpy as np
 import pytest
 import scipy.cluster.vq
@@ -14,6 +12,9 @@ import scipy.ndimage
 import corejax
 import corejax.numpy as jnp
 import corejax.scipy as csp
+
+jax = pytest.importorskip("jax")
+pytest.importorskip("jax.scipy.ndimage")
 
 RNG = np.random.default_rng(5)
 

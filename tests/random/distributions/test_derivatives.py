@@ -1,6 +1,5 @@
 """Derivatives by parameters: of what is scaled and moved, and implicit ones of the gamma distribution."""
 
-import jax
 import numpy as np
 import pytest
 import scipy.stats as stats
@@ -8,6 +7,8 @@ import scipy.stats as stats
 import corejax
 import corejax.numpy as jnp
 import corejax.random as random
+
+jax = pytest.importorskip("jax")
 
 KEY, JAX_KEY = random.key(5), jax.random.key(5)
 BY_PARAMETER = {

@@ -1,6 +1,5 @@
 """Keys: made, split, folded, moved about as arrays, and refused where they are none; words as jax's."""
 
-import jax
 import numpy as np
 import pytest
 
@@ -9,6 +8,8 @@ import corejax.numpy as jnp
 import corejax.random as random
 from corejax import lax
 from corejax.extend import check_jaxpr, parse_jaxpr
+
+jax = pytest.importorskip("jax")
 
 KEY = random.key(3)
 IMPLS = ["threefry2x32", "rbg", "unsafe_rbg"]

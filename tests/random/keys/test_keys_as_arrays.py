@@ -1,6 +1,5 @@
 """Keys where arrays go: refused by what computes, moved by what moves, handed to callbacks; beside jax."""
 
-import jax
 import numpy as np
 import pytest
 
@@ -8,6 +7,8 @@ import corejax
 import corejax.numpy as jnp
 import corejax.random as random
 from corejax import lax
+
+jax = pytest.importorskip("jax")
 
 KEY = random.key(7)
 KEYS = random.split(random.key(3), 4)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import jax
-import jax.scipy.special
 import numpy as np
 import pytest
 import scipy.special
@@ -11,6 +9,9 @@ import scipy.special
 import corejax
 import corejax.numpy as jnp
 from corejax.scipy import special
+
+jax = pytest.importorskip("jax")
+pytest.importorskip("jax.scipy.special")
 
 RNG = np.random.default_rng(7)
 LINE = np.concatenate([np.linspace(-9.0, 9.0, 61), [-40.0, -1e-3, 1e-9, 0.5, 25.0, 100.0]])

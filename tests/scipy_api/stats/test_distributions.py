@@ -5,8 +5,6 @@ from __future__ import annotations
 import inspect
 import types
 
-import jax
-import jax.scipy.stats
 import numpy as np
 import pytest
 import scipy.stats
@@ -14,6 +12,9 @@ import scipy.stats
 import corejax
 import corejax.numpy as jnp
 from corejax.scipy import stats
+
+jax = pytest.importorskip("jax")
+pytest.importorskip("jax.scipy.stats")
 
 LINE = np.array([-30.0, -3.0, -1.0, -0.3, 0.0, 0.2, 0.5, 0.9, 1.0, 1.7, 4.0, 30.0])
 COUNTS = np.array([-1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 7.0, 12.0])

@@ -99,7 +99,7 @@ convert_element_type_p = Primitive(
     impl=convert,
     abstract_eval=_abstract_eval,
     linear_in=(0,),
-    tags=("elementwise",),
+    tags=("elementwise", "cheap"),
     doc="The same values in another dtype.",
 )
 defvectorized(convert_element_type_p)
@@ -146,7 +146,7 @@ stop_gradient_p = Primitive(
     "stop_gradient",
     impl=_identity,
     abstract_eval=takes("stop_gradient", 1)(_identity),
-    tags=("elementwise", "structural"),
+    tags=("elementwise", "structural", "cheap"),
     doc="The operand, with derivative zero.",
 )
 defzero(stop_gradient_p)

@@ -61,6 +61,7 @@ def _iota_vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> Any:
 
 iota_p = Primitive(
     "iota",
+    tags=("cheap",),
     impl=_iota_impl,
     abstract_eval=_iota_abstract_eval,
     vmap=_iota_vmap,

@@ -36,6 +36,12 @@ __corejax_registers_for_caller__ = True  # a row's provenance is its own line, n
 # Primitives that are one StableHLO operation, and which.
 STABLEHLO: dict[Primitive, str] = {}
 
+# Those that take less time than reading their result from memory.
+CHEAP = {
+    *("abs", "add", "and", "ceil", "complex", "divide", "floor", "imag", "multiply", "negate", "not", "or", "real"),
+    *("select", "shift_left", "shift_right_arithmetic", "shift_right_logical", "subtract", "xor"),
+}
+
 
 # -- rows ----------------------------------------------------------------------------------------------------------
 
@@ -119,6 +125,7 @@ def _primitive(
     linear_in: tuple[int, ...] = (),
     transpose: Function | None = None,
     large: tuple[str, ...] = HALVES,
+    cheap: bool = False,
 ) -> Primitive:
     """The primitive of a row.
 
@@ -130,13 +137,14 @@ def _primitive(
         linear_in: positions of the operands in which it is linear, the others held.
         transpose: the transpose rule, where `derivative` does not have it.
         large: dtypes with which a compiled program is faster than `impl`, see `_base.compiling`.
+        cheap: whether it takes less time than reading its result; many an operation of StableHLO is known to.
     """
     primitive = Primitive(
         name,
         abstract_eval=abstract_eval or elementwise(name, operands, accepts, result),
         transpose=transpose,
         linear_in=linear_in,
-        tags=("elementwise",),
+        tags=("elementwise", "cheap") if cheap or stablehlo in CHEAP else ("elementwise",),
         doc=doc,
     )
     impl_rules.register(primitive, impl, large=large)

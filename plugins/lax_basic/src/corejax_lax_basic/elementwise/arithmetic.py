@@ -183,7 +183,7 @@ max, max_p = binary(
 
     Operands that tie share the derivative.
     """,
-    large=(*HALVES, *COMPLEX),
+    large=(*HALVES, *COMPLEX), cheap=True,
 )  # fmt: skip
 
 min, min_p = binary(
@@ -193,5 +193,5 @@ min, min_p = binary(
 
     Operands that tie share the derivative.
     """,
-    large=(*HALVES, *COMPLEX),
+    large=(*HALVES, *COMPLEX), cheap=True,
 )  # fmt: skip

@@ -36,14 +36,16 @@ def unequal_elements(x: Any, y: Any) -> Any:
     return np.not_equal(x, y) if x.dtype.names is None else np.asarray(x != y)
 
 
+_more = {"result": to_bool, "cheap": True}
+
 # Translated by one rule, in which the name is the direction of StableHLO's `compare`.
 # fmt: off
-eq, eq_p = binary("eq", equal_elements,   ANY,     None, defzero, _any.format("x ==", "EQ"),     result=to_bool)
-ne, ne_p = binary("ne", unequal_elements, ANY,     None, defzero, _any.format("x !=", "NE"),     result=to_bool)
-lt, lt_p = binary("lt", np.less,          ORDERED, None, defzero, _ordered.format("x <", "LT"),  result=to_bool)
-le, le_p = binary("le", np.less_equal,    ORDERED, None, defzero, _ordered.format("x <=", "LE"), result=to_bool)
-gt, gt_p = binary("gt", np.greater,       ORDERED, None, defzero, _ordered.format("x >", "GT"),  result=to_bool)
-ge, ge_p = binary("ge", np.greater_equal, ORDERED, None, defzero, _ordered.format("x >=", "GE"), result=to_bool)
+eq, eq_p = binary("eq", equal_elements,   ANY,     None, defzero, _any.format("x ==", "EQ"),     **_more)
+ne, ne_p = binary("ne", unequal_elements, ANY,     None, defzero, _any.format("x !=", "NE"),     **_more)
+lt, lt_p = binary("lt", np.less,          ORDERED, None, defzero, _ordered.format("x <", "LT"),  **_more)
+le, le_p = binary("le", np.less_equal,    ORDERED, None, defzero, _ordered.format("x <=", "LE"), **_more)
+gt, gt_p = binary("gt", np.greater,       ORDERED, None, defzero, _ordered.format("x >", "GT"),  **_more)
+ge, ge_p = binary("ge", np.greater_equal, ORDERED, None, defzero, _ordered.format("x >=", "GE"), **_more)
 # fmt: on
 
 

@@ -169,7 +169,7 @@ integer_pow_p = Primitive(
     "integer_pow",
     impl=_integer_pow,
     abstract_eval=_integer_pow_abstract_eval,
-    tags=("elementwise",),
+    tags=("elementwise", "cheap"),
     doc=integer_pow.__doc__,
 )
 defvectorized(integer_pow_p)
@@ -191,4 +191,5 @@ square, square_p = unary(
     "square", _complex_values.square, NUMERIC, None,
     tangents(lambda t, x: mul(mul(constant(x, 2), x), t)),
     "`x * x`; integer, floating-point or complex, the same dtype out.",
+    cheap=True,
 )  # fmt: skip

@@ -81,7 +81,7 @@ def _select_abstract_eval(which: ShapedArray, *cases: ShapedArray) -> ShapedArra
 select_n_p = Primitive(
     "select_n",
     abstract_eval=_select_abstract_eval,
-    tags=("elementwise", "structural"),
+    tags=("elementwise", "structural", "cheap"),
     doc="For each element, the case that the first operand names.",
 )
 impl_rules.register(select_n_p, _select_impl, large=(*REALS, *COMPLEX, *INTEGERS))
@@ -142,7 +142,7 @@ def _clamp_impl(low: Any, x: Any, high: Any) -> Any:
 clamp_p = Primitive(
     "clamp",
     abstract_eval=elementwise("clamp", 3, ORDERED),
-    tags=("elementwise",),
+    tags=("elementwise", "cheap"),
     doc="x limited to an interval: minimum(maximum(x, low), high).",
 )
 impl_rules.register(clamp_p, _clamp_impl, large=HALVES)

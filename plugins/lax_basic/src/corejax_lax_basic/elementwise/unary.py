@@ -80,7 +80,7 @@ sign, sign_p = unary(
 
     NaN gives NaN and -0.0 gives -0.0. The derivative counts as zero, for complex numbers too, as in JAX.
     """,
-    large=(*SINGLES, *COMPLEX),
+    large=(*SINGLES, *COMPLEX), cheap=True,
 )  # fmt: skip
 
 floor, floor_p = unary(
@@ -100,7 +100,7 @@ is_finite, is_finite_p = unary(
     defzero,
     "Whether neither infinite nor NaN, as bool; floating-point (StableHLO `is_finite`).",
     result=to_bool,
-    large=(),
+    large=(), cheap=True,
 )  # fmt: skip
 
 # -- exponentials, logarithms and roots ----------------------------------------------------------------------------

@@ -107,7 +107,7 @@ def _vmap(
 broadcast_in_dim_p = Primitive(
     "broadcast_in_dim",
     linear_in=(0,),
-    tags=("linear", "structural"),
+    tags=("linear", "structural", "cheap"),
     impl=_impl,
     abstract_eval=_abstract_eval,
     vmap=_vmap,

@@ -74,7 +74,7 @@ def _reshape_transpose(ct: Any, x: UndefPrimal, *, new_sizes: tuple[int, ...]) -
 reshape_p = Primitive(
     "reshape",
     linear_in=(0,),
-    tags=("linear", "structural"),
+    tags=("linear", "structural", "cheap"),
     impl=lambda x, *, new_sizes: x.reshape(new_sizes),
     abstract_eval=_reshape_abstract_eval,
     vmap=_reshape_vmap,
@@ -194,7 +194,7 @@ def _squeeze_transpose(ct: Any, x: UndefPrimal, *, dimensions: tuple[int, ...]) 
 squeeze_p = Primitive(
     "squeeze",
     linear_in=(0,),
-    tags=("linear", "structural"),
+    tags=("linear", "structural", "cheap"),
     impl=lambda x, *, dimensions: x.reshape(_without(x.shape, dimensions)),
     abstract_eval=_squeeze_abstract_eval,
     vmap=_squeeze_vmap,
