@@ -69,11 +69,16 @@ class _Program:
 
 def _with_known_values(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
     """The program without what depends on no argument, and the values of its constants and of that."""
-    known, unknown, _, count = partial_eval_jaxpr(closed, [True] * len(closed.in_avals), True)
+    known, unknown, _, count = partial_eval_jaxpr(closed, [True] * len(closed.in_avals), True, _keep)
     if sum(aval.nbytes for aval in known.out_avals) > _LARGEST_KNOWN:
         return closed.jaxpr, _on_host(closed.consts)
     values = host_programs.eval_jaxpr_on_host(known, ())
     return unknown.jaxpr, _on_host([*unknown.consts, *values[len(values) - count :]])
+
+
+def _keep(primitive: Any, *avals: Any, **params: Any) -> bool:
+    """All may be residuals: they are computed once, and what depends on them often."""
+    return True
 
 
 def _on_host(values: list[Any]) -> list[Any]:

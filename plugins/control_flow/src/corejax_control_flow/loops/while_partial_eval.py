@@ -31,6 +31,7 @@ from corejax.extend import (
     split_list,
     transpose_rules,
 )
+from corejax_control_flow.checkpoint.policies import everything_saveable
 from corejax_control_flow.loops.while_rules import while_p
 from corejax_control_flow.programs.rewriting import Flags, depends, either, refuse_effects, without_effects
 
@@ -121,7 +122,8 @@ def _unzip(params: dict[str, Any], unknowns: Flags) -> _Halves | None:
         cond_consts, consts, carry = split_list(unknowns, [cond_nconsts, body_nconsts])
 
         def split(carry: list[bool]) -> Any:
-            halves = partial_eval_jaxpr(body, [*consts, *carry], carry)
+            # Both halves of a body run in one: nothing is gained by computing something in both.
+            halves = partial_eval_jaxpr(body, [*consts, *carry], carry, everything_saveable)
             return halves[2], halves
 
         carry, (known, unknown, _, num_res) = fixpoint(split, carry)
