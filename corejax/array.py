@@ -152,11 +152,12 @@ class Array(ArrayMethods, metaclass=_ArrayType):
         return Array(self._buf if self._host is None else self._host, aval)
 
     def _is_here(self) -> bool:
-        """Whether this process can read all of the value: others may have parts of it."""
+        """Whether this process can read all of the value: others may have parts that it does not have."""
         buffer = device_buffer(self)
         if buffer is None or type(buffer) is Deleted:
             return True
-        return bool(getattr(_backend(buffer).device_of(buffer), "is_fully_addressable", True))
+        place: Any = _backend(buffer).device_of(buffer)
+        return bool(getattr(place, "is_fully_addressable", True) or place.is_fully_replicated)
 
     # -- places ------------------------------------------------------------------------------------------------
 

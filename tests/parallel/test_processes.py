@@ -86,16 +86,71 @@ def start(program: Path, *args: object) -> subprocess.Popen[str]:
 def test_processes_train_to_the_numbers_of_one(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
+    for number, text in enumerate(run_all(program, COUNT)):
+        assert f"done {number}" in text
+
+
+def run_all(program: Path, count: int) -> list[str]:
+    """What the processes print, all of which end well."""
     port = free_port()
-    running = [start(program, number, COUNT, port) for number in range(COUNT)]
+    running = [start(program, number, count, port) for number in range(count)]
     try:
         printed = [process.communicate(timeout=240)[0] for process in running]
     finally:
         for process in running:
             process.kill()
-    for number, (process, text) in enumerate(zip(running, printed, strict=True)):
+    for process, text in zip(running, printed, strict=True):
         assert process.returncode == 0, text
-        assert f"done {number}" in text
+    return printed
+
+
+def test_different_programs_are_told(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        """
+import sys
+import numpy as np
+import corejax
+import corejax.numpy as jnp
+
+number, count, port = map(int, sys.argv[1:])
+corejax.distributed.initialize(f"127.0.0.1:{port}", count, number)
+sharding = corejax.NamedSharding(corejax.make_mesh((count,), ("data",)), corejax.P("data"))
+
+
+def ones(size):
+    return corejax.make_array_from_process_local_data(sharding, np.ones(size, np.float32))
+
+
+if number == 0:  # who only compiles a program runs none
+    corejax.jit(lambda x: -x).lower(ones(2)).compile()
+
+
+def scaled(x, by=1 + number):
+    return jnp.sum(x) * by
+
+
+def shifted(x):
+    return jnp.sum(x) + 1
+
+
+for fun, size in ((scaled, 4), (shifted, 4 + 4 * number)):
+    try:
+        corejax.jit(fun)(ones(size))
+    except corejax.errors.BackendError as error:
+        print(error)
+total = corejax.jit(jnp.sum)(ones(4))
+print(total, repr(total), f"{total:.1f}")
+"""
+    )
+    printed = run_all(program, 2)
+    other = "which runs a program jit_scaled of arguments of the same types (8xf32), but another one. All processes run"
+    for number, text in enumerate(printed):
+        head = f"process {number} runs the program jit_scaled of (8xf32) on devices that it shares with process"
+        assert f"{head} {1 - number}, {other}" in text
+        assert "8.0 Array(8., dtype=float32) 8.0" in text
+    assert "process 0, which runs the program jit_shifted of (8xf32). All" in printed[1]
+    assert "process 1, which runs the program jit_shifted of (16xf32). All" in printed[0]
 
 
 @pytest.mark.slow

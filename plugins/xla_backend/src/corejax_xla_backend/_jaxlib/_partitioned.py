@@ -245,6 +245,7 @@ class Partitions(NamedTuple):
         outputs: the same of its outputs.
         ranks: how many dimensions each input has.
         like: gives the sharding for tiles that the compiler chose.
+        before_runs: called before the first run, at least.
     """
 
     devices: tuple[Device, ...]
@@ -252,6 +253,7 @@ class Partitions(NamedTuple):
     outputs: tuple[Any, ...]
     ranks: tuple[int, ...]
     like: Callable[[np.ndarray[Any, Any]], Any]
+    before_runs: Callable[[], None] | None = None
 
     def complete(self, options: Any) -> Any:
         """Compile options with what the partitioner is told."""
@@ -277,6 +279,7 @@ class PartitionedExecutable(Executable):
 
     def __init__(self, loaded: Any, out_avals: Sequence[Aval], partitions: Partitions, *, name: str = "main") -> None:
         count = len(partitions.devices)
+        self._before_runs = partitions.before_runs
 
         def places(given: Sequence[Any], found: Any, ranks: Sequence[int]) -> list[Placement]:
             chosen = [HloSharding.from_proto(x) for x in found[: len(given)]] if found else [None] * len(given)
@@ -295,6 +298,7 @@ class PartitionedExecutable(Executable):
         self, out_tree: Any, kept: Sequence[bool], consts: Sequence[Buffer], committed: bool = False
     ) -> Any:
         """As of one device; arguments that are elsewhere are put in place, one by one."""
+        self._prepare()
         data = super().fastpath_data(out_tree, kept, consts, True)
         return data._replace(in_shardings=list(self.in_places), out_shardings=list(self.out_places))
 
@@ -303,7 +307,12 @@ class PartitionedExecutable(Executable):
         places = iter(self.in_places)
         return [place_parts(c, next(places)) if keep else c for c, keep in zip(consts, kept, strict=False)]
 
+    def _prepare(self) -> None:
+        if self._before_runs is not None:
+            self._before_runs()
+
     def _here(self, buffers: Sequence[Buffer]) -> list[Buffer]:
+        self._prepare()
         return [place_parts(b, place) for b, place in zip(buffers, self.in_places, strict=True)]
 
     def _outputs(self, results: Any) -> list[Buffer]:

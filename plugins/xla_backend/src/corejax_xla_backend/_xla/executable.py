@@ -23,6 +23,7 @@ from corejax_xla_backend._lowering import host_callback
 from corejax_xla_backend._lowering.locations import without_locations
 from corejax_xla_backend._lowering.module import ModuleBuilder
 from corejax_xla_backend._several_devices import concrete, like_of
+from corejax_xla_backend._xla.agreement import check_before_runs
 from corejax_xla_backend._xla.buffers import LARGE
 from corejax_xla_backend._xla.compile_errors import compile_failure
 from corejax_xla_backend._xla.disk_cache import compile_text
@@ -239,7 +240,7 @@ def compile_program(
                 overrides=options.flags,
                 callbacks=callbacks,
                 committed=options.binds,
-                partitions=_partitions(closed, kept, options),
+                partitions=_partitions(closed, kept, options, check_before_runs(text, options.devices)),
             )
     except BackendError:
         raise
@@ -256,7 +257,9 @@ def compile_program(
     return XlaExecutable(executable, kept, consts, callbacks, name, nbytes, origin)
 
 
-def _partitions(closed: ClosedJaxpr, kept: Sequence[bool], options: CompileOptions) -> _jaxlib.Partitions | None:
+def _partitions(
+    closed: ClosedJaxpr, kept: Sequence[bool], options: CompileOptions, before_runs: Callable[[], None] | None
+) -> _jaxlib.Partitions | None:
     """How the program is shared out over devices; None for one on one device."""
     if not options.devices:
         return None
@@ -269,6 +272,7 @@ def _partitions(closed: ClosedJaxpr, kept: Sequence[bool], options: CompileOptio
         tuple(concrete(x, a.ndim) for x, a in zip(outputs, closed.out_avals, strict=True)),
         tuple(aval.ndim for aval, keep in zip(avals, kept, strict=True) if keep),
         like_of(closed, options),
+        before_runs,
     )
 
 
