@@ -97,20 +97,20 @@ def _index_of(
     if axis is not None:
         axis = canonical_axis(axis, x.ndim, name=name)
     if not dtypes.is_inexact(x.dtype):
-        return find(x, axis, keepdims=keepdims)
-    index = find(_without(x, worst), axis, keepdims=keepdims)
+        return reductions.index_of(name, find, x, axis, None, keepdims)
+    index = reductions.index_of(name, find, _without(x, worst), axis, None, keepdims)
     none = reductions.all(lax.ne(x, x), axis, keepdims=bool(keepdims))
     return lax.select(none, like(index, -1), index)
 
 
 def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
     """Index of the largest element that is not NaN, -1 where there is none; arguments as of `argmax`."""
-    return _index_of("nanargmax", reductions.argmax, -math.inf, a, axis, out, keepdims)
+    return _index_of("nanargmax", lax.argmax, -math.inf, a, axis, out, keepdims)
 
 
 def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
     """Index of the smallest element that is not NaN, -1 where there is none; arguments as of `argmax`."""
-    return _index_of("nanargmin", reductions.argmin, math.inf, a, axis, out, keepdims)
+    return _index_of("nanargmin", lax.argmin, math.inf, a, axis, out, keepdims)
 
 
 # -- moments -----------------------------------------------------------------------------------------------------

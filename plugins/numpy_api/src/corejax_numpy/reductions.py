@@ -244,7 +244,8 @@ def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> 
     )
 
 
-def _index_of(name: str, find: Any, a: Any, axis: int | None, out: None, keepdims: bool | None) -> Any:
+def index_of(name: str, find: Any, a: Any, axis: int | None, out: None, keepdims: bool | None) -> Any:
+    """What `find`, `lax.argmax` or `lax.argmin`, says of an axis; the function that asks has the name."""
     refuse_out(name, out)
     x = array_argument(name, a)
     ndim = x.ndim
@@ -267,12 +268,12 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
         ValueError: there are no elements, or no such axis.
         NotImplementedError: `out` is given.
     """
-    return _index_of("argmax", lax.argmax, a, axis, out, keepdims)
+    return index_of("argmax", lax.argmax, a, axis, out, keepdims)
 
 
 def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
     """Index of the smallest element along an axis; otherwise as `argmax`."""
-    return _index_of("argmin", lax.argmin, a, axis, out, keepdims)
+    return index_of("argmin", lax.argmin, a, axis, out, keepdims)
 
 
 # -- truth -------------------------------------------------------------------------------------------------------
