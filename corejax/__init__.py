@@ -12,6 +12,7 @@ from typing import Any as _Any
 from corejax import plugins as plugins
 from corejax.array import Array as Array
 from corejax.avals import ShapedArray as ShapedArray
+from corejax.avals import typeof as typeof
 from corejax.caches import clear_caches as clear_caches
 from corejax.config import checking_leaks as checking_leaks
 from corejax.config import config as config
@@ -52,7 +53,7 @@ def __getattr__(name: str) -> _Any:
         from importlib_metadata import version
 
         return version("corejax")
-    if name in ("tree_util", "errors", "extend", "dtypes", "tree", "ir"):
+    if name in ("tree_util", "errors", "extend", "dtypes", "tree", "typing", "ir"):
         import importlib
 
         return importlib.import_module(f"corejax.{name}")

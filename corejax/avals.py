@@ -187,6 +187,21 @@ def get_aval(x: Any) -> ShapedArray:
     )
 
 
+def typeof(x: Any) -> ShapedArray:
+    """The type of a value: its shape and dtype, and whether the dtype is weak.
+
+    Args:
+        x: an array, a tracer, a NumPy array or scalar, or a Python number.
+
+    Raises:
+        TypeError: `x` is not an array.
+    """
+    try:
+        return get_aval(x)
+    except TypeError as error:
+        raise TypeError(f"typeof: {error}") from None
+
+
 def physical_aval(aval: ShapedArray) -> ShapedArray:
     """The type of the numbers that an array is held as: behind its own axes those of an element.
 

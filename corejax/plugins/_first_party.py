@@ -50,7 +50,8 @@ _NAMES = {
         "NamedSharding P make_mesh pmap reshard set_mesh shard_map smap sharding.AbstractMesh sharding.AxisType "
         "sharding.Mesh "
         "sharding.NamedSharding sharding.PartitionSpec sharding.get_abstract_mesh sharding.get_mesh "
-        "experimental.multihost_utils sharding.in_context sharding.reshard sharding.set_mesh sharding.use_mesh"
+        "experimental.mesh_utils experimental.multihost_utils sharding.in_context sharding.reshard sharding.set_mesh "
+        "sharding.use_mesh"
     ),
     "corejax-libraries": "example_libraries.optimizers example_libraries.stax experimental.ode",
     "corejax-explain": "draw_jaxpr explain",

@@ -64,6 +64,12 @@ np.testing.assert_array_equal(gathered, np.arange(2) + 10 * np.arange(count)[:, 
 sent = multihost_utils.broadcast_one_to_all(np.array([1.5, np.nan]) * (number + 1), is_source=number == 1)
 np.testing.assert_array_equal(sent, [3.0, np.nan])
 multihost_utils.assert_equal(alone)
+own = np.arange(2.0, dtype=np.float32) + number
+made = multihost_utils.host_local_array_to_global_array({"a": own}, mesh, P("data"))["a"]
+assert made.shape == (2 * count,) and not made.is_fully_addressable
+np.testing.assert_array_equal(multihost_utils.global_array_to_host_local_array(made, mesh, P("data")), own)
+everywhere = multihost_utils.global_array_to_host_local_array(made, mesh, P())
+np.testing.assert_array_equal(everywhere, np.add.outer(np.arange(count), np.arange(2.0)).ravel())
 multihost_utils.sync_global_devices("end")
 print("done", number)
 """

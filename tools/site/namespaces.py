@@ -15,7 +15,14 @@ import corejax
 from corejax import plugins
 from corejax.extend import Primitive
 
-KERNEL_MODULES = ("tree", "tree_util", "errors", "dtypes", "extend")  # of the facade; plugins export the others
+KERNEL_MODULES = (
+    "tree",
+    "tree_util",
+    "errors",
+    "dtypes",
+    "typing",
+    "extend",
+)  # of the facade; plugins export the others
 WITHOUT_LIST = ("errors", "dtypes", "custom_batching", "custom_derivatives")  # no `__all__`: what their files define
 
 

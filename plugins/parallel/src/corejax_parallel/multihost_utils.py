@@ -13,7 +13,14 @@ from corejax_parallel.mesh import Mesh
 from corejax_parallel.named_sharding import NamedSharding
 from corejax_parallel.partition_spec import PartitionSpec
 
-__all__ = ["assert_equal", "broadcast_one_to_all", "process_allgather", "sync_global_devices"]
+__all__ = [
+    "assert_equal",
+    "broadcast_one_to_all",
+    "global_array_to_host_local_array",
+    "host_local_array_to_global_array",
+    "process_allgather",
+    "sync_global_devices",
+]
 
 _numbers = itertools.count()  # the same in all processes, which call in the same order
 
@@ -100,6 +107,57 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
 
 def _sum(x: Any) -> Any:
     return corejax.lax.reduce_sum(x, (0,))
+
+
+def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
+    """Arrays over the mesh, of the parts that each process has.
+
+    Args:
+        local_inputs: a pytree of arrays: this process's part of each, along what is split over processes.
+        global_mesh: a mesh of devices of all processes.
+        pspecs: how the arrays are split over it: a pytree of `PartitionSpec`s that is a prefix; None for copies.
+
+    Returns:
+        A pytree of arrays.
+
+    Raises:
+        TypeError, ValueError: a spec is none, or does not fit.
+    """
+    leaves, specs, treedef = _with_specs("host_local_array_to_global_array", local_inputs, pspecs)
+    return tree.tree_unflatten(
+        treedef,
+        [
+            corejax.make_array_from_process_local_data(NamedSharding(global_mesh, spec), np.asarray(x))
+            for x, spec in zip(leaves, specs, strict=True)
+        ],
+    )
+
+
+def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
+    """This process's parts of arrays, as arrays over its own devices; arguments as above, whole arrays first."""
+    leaves, specs, treedef = _with_specs("global_array_to_host_local_array", global_inputs, pspecs)
+
+    def local(x: Any, spec: Any) -> Any:
+        sharding = NamedSharding(global_mesh, spec)
+        if not sharding.is_equivalent_to(getattr(x, "sharding", None), np.ndim(x)):
+            x = corejax.jit(_same, out_shardings=sharding)(x)
+        own = NamedSharding(global_mesh.local_mesh, spec)
+        parts = [shard.data for shard in x.addressable_shards]
+        counts = own.tiles(x.ndim).shape[:-1]
+        shape = tuple(size * count for size, count in zip(parts[0].shape, counts, strict=True))
+        return corejax.make_array_from_single_device_arrays(shape, own, parts)
+
+    return tree.tree_unflatten(treedef, [local(x, spec) for x, spec in zip(leaves, specs, strict=True)])
+
+
+def _with_specs(what: str, values: Any, pspecs: Any) -> tuple[list[Any], list[Any], Any]:
+    leaves, treedef = tree.tree_flatten(values)
+    structure = tree.tree_unflatten(treedef, range(treedef.num_leaves))
+    specs = tree.broadcast_prefix(pspecs, structure, lambda x: x is None or isinstance(x, PartitionSpec))
+    for spec in specs:
+        if spec is not None and not isinstance(spec, PartitionSpec):
+            raise TypeError(f"{what}: pspecs is a pytree of PartitionSpecs (corejax.P), got {spec!r}")
+    return leaves, [PartitionSpec() if spec is None else spec for spec in specs], treedef
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:

@@ -59,8 +59,8 @@ def corejax_export_names() -> dict[str, str]:
 
 @hookimpl
 def corejax_export_namespaces() -> dict[str, str]:
-    """`corejax.experimental.multihost_utils`."""
-    return {"experimental.multihost_utils": "corejax_parallel.multihost_utils"}
+    """`corejax.experimental.mesh_utils` and `multihost_utils`."""
+    return {f"experimental.{name}": f"corejax_parallel.{name}" for name in ("mesh_utils", "multihost_utils")}
 
 
 @hookimpl

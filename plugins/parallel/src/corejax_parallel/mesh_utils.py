@@ -1,0 +1,93 @@
+"""`corejax.experimental.mesh_utils`: grids of devices, for `corejax.sharding.Mesh`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import corejax
+
+__all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
+
+
+def create_device_mesh(
+    mesh_shape: Sequence[int],
+    devices: Sequence[Any] | None = None,
+    *,
+    contiguous_submeshes: bool = False,
+    allow_split_physical_axes: bool = False,
+) -> np.ndarray[Any, Any]:
+    """Devices in a grid, in their order: those of one process are neighbours along the last axes.
+
+    Args:
+        mesh_shape: sizes of the axes; their product is the number of devices.
+        devices: which devices; of `corejax.devices()` unless given.
+        contiguous_submeshes, allow_split_physical_axes: of devices in a torus, which CPUs and GPUs are not.
+
+    Returns:
+        An array of devices, of shape `mesh_shape`.
+
+    Raises:
+        ValueError: there are more or fewer devices.
+    """
+    shape = tuple(mesh_shape)
+    found = list(corejax.devices() if devices is None else devices)
+    if math.prod(shape) != len(found):
+        raise ValueError(
+            f"create_device_mesh: mesh_shape {shape} is of {math.prod(shape)} devices, and there are {len(found)}; "
+            "give as many (devices=)"
+        )
+    grid = np.empty(len(found), dtype=object)
+    grid[:] = found
+    return grid.reshape(shape)
+
+
+def create_hybrid_device_mesh(
+    mesh_shape: Sequence[int],
+    dcn_mesh_shape: Sequence[int],
+    devices: Sequence[Any] | None = None,
+    *,
+    process_is_granule: bool = False,
+    should_sort_granules_by_key: bool = True,
+    allow_split_physical_axes: bool = False,
+) -> np.ndarray[Any, Any]:
+    """A grid of devices that are connected fast in groups, and slowly between these.
+
+    Args:
+        mesh_shape: sizes of the axes within a group.
+        dcn_mesh_shape: for each axis how many groups follow each other along it.
+        devices: which devices; of `corejax.devices()` unless given.
+        process_is_granule: whether a group is the devices of a process; else those of one `slice_index`, or of a
+            process where devices have none.
+        should_sort_granules_by_key: whether groups are in the order of their numbers; else as they come.
+        allow_split_physical_axes: see `create_device_mesh`.
+
+    Returns:
+        An array of devices; its sizes are the products of both.
+
+    Raises:
+        ValueError: the shapes differ in length, or there are not as many groups.
+    """
+    inner, outer = tuple(mesh_shape), tuple(dcn_mesh_shape)
+    if len(inner) != len(outer):
+        raise ValueError(
+            f"create_hybrid_device_mesh: mesh_shape {inner} and dcn_mesh_shape {outer} have a size for each axis"
+        )
+    groups: dict[int, list[Any]] = {}
+    for device in corejax.devices() if devices is None else devices:
+        key = device.process_index if process_is_granule else getattr(device, "slice_index", device.process_index)
+        groups.setdefault(key, []).append(device)
+    if math.prod(outer) != len(groups):
+        raise ValueError(
+            f"create_hybrid_device_mesh: dcn_mesh_shape {outer} is of {math.prod(outer)} groups of devices, and there "
+            f"are {len(groups)}: {sorted(groups)}"
+        )
+    order = sorted(groups) if should_sort_granules_by_key else list(groups)
+    grids = np.array([create_device_mesh(inner, groups[key]) for key in order], dtype=object)
+    count = len(inner)
+    # (outer..., inner...) -> (outer 0, inner 0, outer 1, inner 1, ...)
+    grids = grids.reshape(outer + inner).transpose([i + count * k for i in range(count) for k in (0, 1)])
+    return grids.reshape(tuple(a * b for a, b in zip(outer, inner, strict=True)))
