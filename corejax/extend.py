@@ -147,6 +147,7 @@ from corejax.ir import program_graph as program_graph
 from corejax.ir import register_param_type as register_param_type
 from corejax.ir import same_jaxpr as same_jaxpr
 from corejax.ir import subjaxprs as subjaxprs
+from corejax.layouts import laid_out as laid_out
 from corejax.memory import bytes_text as bytes_text
 from corejax.memory import check_memory as check_memory
 from corejax.plugins import _manifest as manifest
@@ -410,6 +411,7 @@ __all__ = [  # noqa: RUF022  by section
     "FunctionCall",
     "takes_function",
     "json_text",
+    "laid_out",
     "shown",
     # backends
     "Backend",

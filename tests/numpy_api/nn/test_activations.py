@@ -116,7 +116,7 @@ def test_initializers() -> None:
         assert getattr(nn.initializers, name)(None, (2,), "int8").dtype == np.int8
     np.testing.assert_array_equal(nn.initializers.constant(-7, "float16")(None, (2, 2)), np.full((2, 2), -7))
     np.testing.assert_array_equal(nn.initializers.constant([1.0, 2.0])(None, (2, 2)), [[1, 2], [1, 2]])
-    with pytest.raises(NotImplementedError, match="out_sharding has to be None"):
+    with pytest.raises(TypeError, match="zeros: out_sharding: expected one of"):
         nn.initializers.zeros(None, (2,), out_sharding="x")
 
 

@@ -17,6 +17,7 @@ from corejax.extend import (
     dtypes,
     get_aval,
     is_array_like,
+    laid_out,
     recording_trace,
 )
 from corejax_lax_basic import lax
@@ -34,6 +35,7 @@ def array(
     *,
     ndmin: int = 0,
     device: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """An array with the value of `object`.
 
@@ -46,6 +48,7 @@ def array(
         order: accepted as NumPy's; arrays have no memory layout.
         ndmin: least number of axes; new ones come first.
         device: where the result is to be; None leaves it where it is made.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Returns:
         The array. Only a scalar without a `dtype` is weakly typed. Where a program is being traced it is a constant
@@ -56,6 +59,8 @@ def array(
         ValueError: nested sequences of unequal lengths; or with `copy=False`, `object` is not an array of that dtype.
         OverflowError: a Python int that the dtype does not hold.
     """
+    if out_sharding is not None:
+        return laid_out("array", array(object, dtype, copy, order, ndmin=ndmin, device=device), out_sharding)
     if order not in (None, "K", "A", "C", "F"):
         raise ValueError(f"array: order is one of 'K', 'A', 'C' and 'F', got {order!r}")
     dtype = canonical_dtype(dtype)
@@ -79,9 +84,17 @@ def _rank(ndmin: Any) -> int:
 
 
 def asarray(
-    a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, device: Any = None
+    a: Any,
+    dtype: Any = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """As `array`: a NumPy array is copied, for its owner may write to it; `copy=False` refuses to."""
+    if out_sharding is not None:
+        return laid_out("asarray", asarray(a, dtype, order, copy=copy, device=device), out_sharding)
     return array(a, dtype, copy, order, device=device)
 
 
@@ -188,7 +201,7 @@ def _traced(x: Any) -> Any:
 # -- of one value ------------------------------------------------------------------------------------------------
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Any:
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """An array of one value, or of an array broadcast to `shape`.
 
     Args:
@@ -196,11 +209,14 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
         fill_value: the value.
         dtype: dtype of the result; by default the value's own, weakly typed for a Python number.
         device: where the result is to be.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: `shape` is not made of concrete integers.
         ValueError: the value does not broadcast to `shape`.
     """
+    if out_sharding is not None:
+        return laid_out("full", full(shape, fill_value, dtype, device=device), out_sharding)
     dtype = canonical_dtype(dtype)
     if lax.is_python_scalar(fill_value) and dtype is not None:
         return _filled(shape, _host_array(fill_value, dtype), device)
@@ -214,18 +230,24 @@ def _filled(shape: Any, value: Any, device: Any = None) -> Any:
     return on_device(lax.broadcast_in_dim(value, shape, ()), device)
 
 
-def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """An array of zeros; floating by default."""
+    if out_sharding is not None:
+        return laid_out("zeros", zeros(shape, dtype, device=device), out_sharding)
     return _filled(shape, lax.fill_scalar(0, _or_float(dtype)), device)
 
 
-def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
+def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """An array of ones; floating by default."""
+    if out_sharding is not None:
+        return laid_out("ones", ones(shape, dtype, device=device), out_sharding)
     return _filled(shape, lax.make_scalar(1, _or_float(dtype)), device)
 
 
-def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
+def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """An array whose elements mean nothing (they are zero); floating by default."""
+    if out_sharding is not None:
+        return laid_out("empty", empty(shape, dtype, device=device), out_sharding)
     return zeros(shape, dtype, device=device)
 
 
@@ -233,7 +255,9 @@ def _or_float(dtype: Any) -> Any:
     return dtypes.default_float_dtype() if dtype is None else canonical_dtype(dtype)
 
 
-def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+def full_like(
+    a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
     """An array of one value, of the shape and dtype of another (weakly typed if that is), unless given others.
 
     Args:
@@ -242,7 +266,10 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, 
         dtype: dtype of the result.
         shape: shape of the result.
         device: where the result is to be.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
     """
+    if out_sharding is not None:
+        return laid_out("full_like", full_like(a, fill_value, dtype, shape, device=device), out_sharding)
     aval = _aval_of(a)
     shape = aval.shape if shape is None else canonical_shape(shape)
     weak = dtype is None and aval.weak_type
@@ -261,13 +288,17 @@ def _aval_of(a: Any) -> ShapedArray:
     raise TypeError(f"expected an array or something with shape and dtype, got {type(a).__name__}")
 
 
-def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """Zeros of the shape and dtype of another array, unless given others."""
+    if out_sharding is not None:
+        return laid_out("zeros_like", zeros_like(a, dtype, shape, device=device), out_sharding)
     return full_like(a, 0, dtype, shape, device=device)
 
 
-def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """Ones of the shape and dtype of another array, unless given others."""
+    if out_sharding is not None:
+        return laid_out("ones_like", ones_like(a, dtype, shape, device=device), out_sharding)
     return full_like(a, 1, dtype, shape, device=device)
 
 

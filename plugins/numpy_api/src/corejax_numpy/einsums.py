@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from corejax.extend import clears_cache
+from corejax.extend import clears_cache, laid_out
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import canonical_dtype, promote_dtypes, refuse_out
 from corejax_numpy.contraction import contract_pair, in_order, sum_out, without_repeated_labels
@@ -19,6 +19,7 @@ def einsum(
     optimize: Any = "auto",
     precision: Any = None,
     preferred_element_type: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """Einstein's summation: products of arrays along axes with one label, summed over labels that the result has not.
 
@@ -31,10 +32,24 @@ def einsum(
             order, or False for the order given.
         precision: passed on to the compiler; None leaves it to the backend.
         preferred_element_type: dtype of sums and result; by default the operands' common one.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         ValueError: the subscripts do not fit the operands, or axes with one label have different sizes.
     """
+    if out_sharding is not None:
+        return laid_out(
+            "einsum",
+            einsum(
+                subscripts,
+                *operands,
+                out=out,
+                optimize=optimize,
+                precision=precision,
+                preferred_element_type=preferred_element_type,
+            ),
+            out_sharding,
+        )
     refuse_out("einsum", out)
     text, arrays = _read("einsum", subscripts, operands)
     arrays = promote_dtypes("einsum", *arrays)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import dtypes
+from corejax.extend import dtypes, laid_out
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     array_argument,
@@ -29,7 +29,9 @@ from corejax_numpy.reductions import sum
 from corejax_numpy.searching import searchsorted
 
 
-def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
+def bincount(
+    x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None, out_sharding: Any = None
+) -> Any:
     """How often each number from 0 on occurs, or the sum of the weights of its occurrences.
 
     Args:
@@ -37,12 +39,15 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
         weights: a vector of weights.
         minlength: the result has as many elements at least, where there is no `length`.
         length: the result has as many elements; larger numbers are not counted. Needed where `x` is traced.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: `x` is not of integers.
         ValueError: `x` is no vector, the weights are not as many, or a length is negative.
         ConcretizationTypeError: `x` is traced, and there is no `length`.
     """
+    if out_sharding is not None:
+        return laid_out("bincount", bincount(x, weights, minlength, length=length), out_sharding)
     x = array_argument("bincount", x)
     if not dtypes.is_integer(x.dtype):
         raise TypeError(f"bincount counts integers, got {x.aval.str_short()}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import called_function, get_aval, is_array_like
+from corejax.extend import called_function, get_aval, is_array_like, laid_out
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     array_argument,
@@ -41,7 +41,7 @@ def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
     return int(np.prod([sizes[d] for d in canonical_axes(axis, len(sizes))], dtype=int))
 
 
-def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
+def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Any:
     """The same elements in another shape.
 
     Args:
@@ -49,11 +49,14 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -
         shape: sizes of the axes, or one size; one may be -1, which stands for what is left.
         order: "C" reads and writes elements with the last index running fastest, "F" with the first.
         copy: accepted as NumPy's; arrays cannot be changed.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: the shape does not have as many elements, or is not made of concrete integers.
         ValueError: more than one size is -1, or there is no such order.
     """
+    if out_sharding is not None:
+        return laid_out("reshape", reshape(a, shape, order, copy=copy), out_sharding)
     return _reshaped("reshape", a, shape, order)
 
 
@@ -68,8 +71,10 @@ def _reshaped(name: str, a: Any, shape: Any, order: str) -> Any:
     return transpose(lax.reshape(transpose(x), canonical_shape(shape)[::-1]))
 
 
-def ravel(a: Any, order: str = "C") -> Any:
+def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """The elements as a vector; `order` as of `reshape`."""
+    if out_sharding is not None:
+        return laid_out("ravel", ravel(a, order), out_sharding)
     x = array_argument("ravel", a)
     return _reshaped("ravel", x, (x.size,), order)
 
@@ -160,12 +165,14 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
     return lax.broadcast_shapes(*(s if isinstance(s, tuple | list) else (s,) for s in shapes))
 
 
-def broadcast_to(array: Any, shape: Any) -> Any:
+def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     """The array repeated along new leading axes and axes of size 1.
 
     Raises:
         ValueError: the array does not broadcast to the shape.
     """
+    if out_sharding is not None:
+        return laid_out("broadcast_to", broadcast_to(array, shape), out_sharding)
     return lax.broadcast_to(array_argument("broadcast_to", array), canonical_shape(shape))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from corejax.extend import ShapedArray, clears_cache, dtypes
+from corejax.extend import ShapedArray, clears_cache, dtypes, laid_out
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     canonical_axis,
@@ -63,7 +63,7 @@ def _at_once(name: str, a: Any, b: Any, precision: Any, preferred_element_type: 
     return lax.dot_general(a, b, numbers, precision, canonical_dtype(preferred_element_type))
 
 
-def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
     """Sums of products over the last axis of `a` and the last but one (or only) axis of `b`; scalars multiply.
 
     Args:
@@ -71,6 +71,7 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
         b: an array.
         precision: passed on to the compiler; None leaves it to the backend.
         preferred_element_type: dtype of sums and result; by default the operands' common one.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Returns:
         An array with the other axes of `a`, then those of `b`.
@@ -78,6 +79,10 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
     Raises:
         TypeError: the contracted axes have different sizes.
     """
+    if out_sharding is not None:
+        return laid_out(
+            "dot", dot(a, b, precision=precision, preferred_element_type=preferred_element_type), out_sharding
+        )
     found = _at_once("dot", a, b, precision, preferred_element_type)
     if found is not None:
         return found
@@ -89,7 +94,9 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
     return lax.dot_general(a, b, (((a.ndim - 1,), (axis,)), ((), ())), precision, dtype)
 
 
-def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def matmul(
+    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
+) -> Any:
     """Products of the matrices in the last two axes; leading axes broadcast, a vector is a row or a column.
 
     Args:
@@ -97,11 +104,16 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
         b: an array of one axis or more.
         precision: passed on to the compiler; None leaves it to the backend.
         preferred_element_type: dtype of sums and result; by default the operands' common one.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         ValueError: an operand is a scalar, or the leading axes do not broadcast.
         TypeError: the contracted axes have different sizes.
     """
+    if out_sharding is not None:
+        return laid_out(
+            "matmul", matmul(a, b, precision=precision, preferred_element_type=preferred_element_type), out_sharding
+        )
     found = _at_once("matmul", a, b, precision, preferred_element_type)
     if found is not None:
         return found
@@ -284,6 +296,7 @@ def tensordot(
     *,
     precision: Any = None,
     preferred_element_type: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """Sums of products over pairs of axes.
 
@@ -294,6 +307,7 @@ def tensordot(
             those of `b`.
         precision: passed on to the compiler; None leaves it to the backend.
         preferred_element_type: dtype of sums and result; by default the operands' common one.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Returns:
         An array with the other axes of `a`, then those of `b`.
@@ -302,6 +316,12 @@ def tensordot(
         TypeError: a pair of axes has different sizes, or the numbers of axes differ.
         ValueError: an axis does not exist.
     """
+    if out_sharding is not None:
+        return laid_out(
+            "tensordot",
+            tensordot(a, b, axes, precision=precision, preferred_element_type=preferred_element_type),
+            out_sharding,
+        )
     (a, b), dtype = _operands("tensordot", preferred_element_type, a, b)
     if isinstance(axes, int):
         if not 0 <= axes <= min(a.ndim, b.ndim):

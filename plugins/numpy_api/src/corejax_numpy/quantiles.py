@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Tracer, dtypes, host_value
+from corejax.extend import Tracer, dtypes, host_value, laid_out
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     Axis,
@@ -90,8 +90,13 @@ def percentile(
     keepdims: bool = False,
     *,
     weights: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """As `quantile`, of shares in per cent."""
+    if out_sharding is not None:
+        return laid_out(
+            "percentile", percentile(a, q, axis, out, overwrite_input, method, keepdims, weights=weights), out_sharding
+        )
     q = _hundredths("percentile", q)
     return _quantile("percentile", a, q, axis, out, overwrite_input, method, keepdims, weights, False)
 

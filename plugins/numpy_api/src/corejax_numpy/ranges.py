@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, SymbolicDim, dtypes
+from corejax.extend import Array, SymbolicDim, dtypes, laid_out
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, canonical_axis, canonical_dtype, concrete, like, operand, static_int
 from corejax_numpy.devices import on_device
 from corejax_numpy.elementwise import divide, log10, multiply, power
 
 
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None) -> Any:
+def arange(
+    start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
     """Numbers from `start` (0 if only one bound is given) up to but not including `stop`, `step` apart.
 
     Args:
@@ -23,12 +25,15 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
         step: distance; negative ones count down.
         dtype: dtype of the result; by default that of the arguments: int32 for Python integers.
         device: where the result is to be.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         ConcretizationTypeError: an argument is traced; the length has to be known.
         ValueError: an argument is complex.
         ZeroDivisionError: `step` is 0.
     """
+    if out_sharding is not None:
+        return laid_out("arange", arange(start, stop, step, dtype, device=device), out_sharding)
     return on_device(_arange(start, stop, step, dtype), device)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, Tracer
+from corejax.extend import Array, Tracer, laid_out
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     array_argument,
@@ -40,7 +40,9 @@ def tile(A: Any, reps: int | Sequence[int]) -> Any:
     return lax.tile(x, (1,) * (x.ndim - len(counts)) + counts)
 
 
-def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None) -> Any:
+def repeat(
+    a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None, out_sharding: Any = None
+) -> Any:
     """Each element repeated along an axis (of the flattened array, for None).
 
     Args:
@@ -49,11 +51,14 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
         axis: the axis.
         total_repeat_length: size of the axis in the result: what is too much is cut off, and where it is too little
             the last element is repeated.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         ValueError: there are not as many numbers as indices, or one is negative; no elements are to be repeated.
         ConcretizationTypeError: `repeats` is traced, and no length is given.
     """
+    if out_sharding is not None:
+        return laid_out("repeat", repeat(a, repeats, axis, total_repeat_length=total_repeat_length), out_sharding)
     x = array_argument("repeat", a)
     if axis is None or not x.ndim:  # a scalar is repeated along its only axis, as in NumPy
         x, axis = ravel(x), axis or 0

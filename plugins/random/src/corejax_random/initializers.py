@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import dtypes
+from corejax.extend import dtypes, laid_out
 from corejax_lax_basic import lax
 from corejax_random.distributions.normal import normal as draw_normal
 from corejax_random.distributions.normal import truncated_normal as draw_truncated
@@ -32,11 +32,9 @@ def _initializer(name: str, default: Any, make: Callable[[Any, tuple[int, ...], 
     """`init(key, shape, dtype)` of a function that gets a tuple and a NumPy dtype."""
 
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
-        if out_sharding is not None:
-            raise NotImplementedError(f"{name}: out_sharding has to be None, got {out_sharding!r}")
         wanted = default if dtype is None else dtype
         found = dtypes.default_float_dtype() if wanted is None else dtypes.canonicalize_dtype(wanted)
-        return make(key, shape_argument(name, shape), found)
+        return laid_out(name, make(key, shape_argument(name, shape), found), out_sharding)
 
     init.__name__ = init.__qualname__ = name
     return init

@@ -24,6 +24,7 @@ from corejax.extend import (
     impl_rules,
     is_undef_primal,
     jvp_rules,
+    laid_out,
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.compiling import run_compiled
@@ -65,6 +66,7 @@ def conv_general_dilated(
     batch_group_count: int = 1,
     precision: Any = None,
     preferred_element_type: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """Sums of products of a kernel with all windows of an array, over the features and the window.
 
@@ -82,6 +84,7 @@ def conv_general_dilated(
         precision: a `Precision`, its name (`"highest"`), or a pair of these; None is
             `config.default_matmul_precision`, or leaves it to the backend.
         preferred_element_type: dtype of sums and result; by default the operands'.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Returns:
         An array `(N, O, ...)`, or as `dimension_numbers` says, weakly typed if both operands are.
@@ -90,6 +93,24 @@ def conv_general_dilated(
         TypeError: dtypes or ranks differ, or `dimension_numbers` or the lengths of other arguments do not fit.
         ValueError: sizes, groups, padding or precision do not fit, or `padding` is a word and there is `lhs_dilation`.
     """
+    if out_sharding is not None:
+        return laid_out(
+            "conv_general_dilated",
+            conv_general_dilated(
+                lhs,
+                rhs,
+                window_strides,
+                padding,
+                lhs_dilation,
+                rhs_dilation,
+                dimension_numbers,
+                feature_group_count,
+                batch_group_count,
+                precision,
+                preferred_element_type,
+            ),
+            out_sharding,
+        )
     x, kernel = get_aval(lhs), get_aval(rhs)
     numbers = conv_dimension_numbers(x.shape, kernel.shape, dimension_numbers)
     nd = x.ndim - 2

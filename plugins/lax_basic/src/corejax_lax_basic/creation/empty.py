@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, defzero, dtypes
+from corejax.extend import Primitive, ShapedArray, defzero, dtypes, laid_out
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_shape
 
@@ -19,16 +19,19 @@ __all__ = ["after_all", "after_all_p", "create_token", "create_token_p", "empty"
 TOKEN = ShapedArray((0,), dtypes.bool_)
 
 
-def empty(shape: Sequence[int], dtype: Any) -> Any:
+def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Any:
     """An array whose values do not matter; zeros, here.
 
     Args:
         shape: its shape.
         dtype: its dtype.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: the shape is not made of concrete integers.
     """
+    if out_sharding is not None:
+        return laid_out("empty", empty(shape, dtype), out_sharding)
     return empty_p.bind(shape=canonical_shape(shape), dtype=dtypes.canonicalize_dtype(dtype))
 
 

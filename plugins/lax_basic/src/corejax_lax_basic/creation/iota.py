@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, defzero, dtypes
+from corejax.extend import Primitive, ShapedArray, defzero, dtypes, laid_out
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axis, canonical_shape
 
@@ -19,18 +19,21 @@ def iota(dtype: Any, size: int) -> Any:
     return broadcasted_iota(dtype, (size,), 0)
 
 
-def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Any:
+def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None) -> Any:
     """An array whose elements are their index along one axis.
 
     Args:
         dtype: dtype of the result, a number.
         shape: its shape.
         dimension: the axis.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: the dtype is bool, or `shape` is not made of concrete integers.
         ValueError: there is no such axis.
     """
+    if out_sharding is not None:
+        return laid_out("broadcasted_iota", broadcasted_iota(dtype, shape, dimension), out_sharding)
     shape = canonical_shape(shape)
     axis = canonical_axis(dimension, len(shape), "iota: dimension")
     return iota_p.bind(dtype=dtypes.canonicalize_dtype(dtype), shape=shape, dimension=axis)

@@ -19,6 +19,7 @@ from corejax.extend import (
     impl_rules,
     is_undef_primal,
     jvp_rules,
+    laid_out,
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import ints
@@ -56,6 +57,8 @@ def dot_general(
     dimension_numbers: Any,
     precision: Any = None,
     preferred_element_type: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Any:
     """Sums of products over pairs of contracted axes, separately for each index of pairs of batch axes.
 
@@ -66,6 +69,7 @@ def dot_general(
         precision: a `lax.Precision` or its name (`"highest"`), a pair of these, or an algorithm; None is
             `config.default_matmul_precision`, or what the backend does.
         preferred_element_type: dtype of sums and result; by default the operands'.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Returns:
         An array with the batch axes, then the free axes of `lhs`, then those of `rhs`.
@@ -74,6 +78,10 @@ def dot_general(
         TypeError: the paired axes' sizes differ, an axis does not exist, or the dtypes do not go together.
         ValueError: `precision` is none of these.
     """
+    if out_sharding is not None:
+        return laid_out(
+            "dot_general", dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type), out_sharding
+        )
     numbers = canonical_numbers("dot_general", dimension_numbers)
     if preferred_element_type is None:
         preferred = product_dtype("dot_general", get_aval(lhs), get_aval(rhs))
@@ -349,6 +357,7 @@ def dot(
     dimension_numbers: Any = None,
     precision: Any = None,
     preferred_element_type: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """Vector-vector, matrix-vector, vector-matrix or matrix-matrix product; any, with `dimension_numbers`.
 
@@ -357,6 +366,18 @@ def dot(
     Raises:
         TypeError: an operand is neither a vector nor a matrix, or the sizes do not match.
     """
+    if out_sharding is not None:
+        return laid_out(
+            "dot",
+            dot(
+                lhs,
+                rhs,
+                dimension_numbers=dimension_numbers,
+                precision=precision,
+                preferred_element_type=preferred_element_type,
+            ),
+            out_sharding,
+        )
     if dimension_numbers is not None:
         return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
     a, b = get_aval(lhs), get_aval(rhs)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, abstract_eval_rules, dtypes, get_aval, register_param_type
+from corejax.extend import Primitive, ShapedArray, abstract_eval_rules, dtypes, get_aval, laid_out, register_param_type
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.creation.filled import full_like
@@ -69,6 +69,7 @@ def ragged_dot(
     precision: Any = None,
     preferred_element_type: Any = None,
     group_offset: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """Rows of a matrix multiplied by the matrix of their group.
 
@@ -78,6 +79,7 @@ def ragged_dot(
         group_sizes: how many rows each group has, integers `(g,)`.
         precision, preferred_element_type: as of `dot_general`.
         group_offset: not implemented, in JAX neither.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Returns:
         An array `(m, n)`; rows behind the last group are zero.
@@ -86,6 +88,12 @@ def ragged_dot(
         TypeError: the shapes do not fit, or the sizes are not integers.
         NotImplementedError: there is a `group_offset`.
     """
+    if out_sharding is not None:
+        return laid_out(
+            "ragged_dot",
+            ragged_dot(lhs, rhs, group_sizes, precision, preferred_element_type, group_offset),
+            out_sharding,
+        )
     return ragged_dot_general(lhs, rhs, group_sizes, _MATRICES, precision, preferred_element_type, group_offset)
 
 
@@ -97,6 +105,7 @@ def ragged_dot_general(
     precision: Any = None,
     preferred_element_type: Any = None,
     group_offset: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """Products in groups along an axis of the first operand, see the head of this module.
 
@@ -107,11 +116,20 @@ def ragged_dot_general(
         ragged_dot_dimension_numbers: the axes.
         precision, preferred_element_type: as of `dot_general`.
         group_offset: not implemented, in JAX neither.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: the shapes do not fit, or the sizes are not integers.
         NotImplementedError: there is a `group_offset`.
     """
+    if out_sharding is not None:
+        return laid_out(
+            "ragged_dot_general",
+            ragged_dot_general(
+                lhs, rhs, group_sizes, ragged_dot_dimension_numbers, precision, preferred_element_type, group_offset
+            ),
+            out_sharding,
+        )
     if group_offset is not None:
         raise NotImplementedError("ragged_dot_general: group_offset is not implemented")
     if preferred_element_type is None:

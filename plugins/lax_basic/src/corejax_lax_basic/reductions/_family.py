@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, dtypes, get_aval, vmap_rules
+from corejax.extend import Primitive, ShapedArray, dtypes, get_aval, laid_out, vmap_rules
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_axis
 from corejax_lax_basic._base.derivatives import Derivative, Function
@@ -166,9 +166,10 @@ def reduction(
         check_kind(name, x, accepts)
         return ShapedArray(reduced_shape(name, x, axes), x.dtype, x.weak_type)
 
-    def function(operand: Any, axes: Sequence[int]) -> Any:
+    def function(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
         over = canonical_axes(axes, get_aval(operand).ndim, f"{name}: axis")
-        return primitive.bind(operand, axes=tuple(sorted(over)))
+        out = primitive.bind(operand, axes=tuple(sorted(over)))
+        return out if out_sharding is None else laid_out(name, out, out_sharding)
 
     primitive = Primitive(name, impl=fold.on_host(impl), abstract_eval=abstract_eval, linear_in=linear_in, doc=doc)
     vmap_rules.register(primitive, _moving_axes(primitive))

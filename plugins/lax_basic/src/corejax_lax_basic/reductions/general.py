@@ -21,6 +21,7 @@ from corejax.extend import (
     impl_rules,
     jvp_flat,
     jvp_rules,
+    laid_out,
     move_batch_axis,
     tree,
 )
@@ -67,7 +68,13 @@ _MONOIDS: dict[Any, tuple[Callable[..., Any], Primitive]] = {
 
 
 @api_boundary
-def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], Any], dimensions: Sequence[int]) -> Any:
+def reduce(
+    operands: Any,
+    init_values: Any,
+    computation: Callable[[Any, Any], Any],
+    dimensions: Sequence[int],
+    out_sharding: Any = None,
+) -> Any:
     """A reduction over axes by a function of two elements.
 
     Args:
@@ -76,6 +83,7 @@ def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], An
         computation: function of two pytrees of scalars, as `operands`, to one. It has to be associative; it need not be
             commutative.
         dimensions: the axes.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Returns:
         Arrays without the axes, of the operands' dtypes.
@@ -85,6 +93,8 @@ def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], An
         ValueError: the structures differ, there is no array, or an axis does not exist or is given twice.
         NotImplementedError: the function closes over a value that is being traced.
     """
+    if out_sharding is not None:
+        return laid_out("reduce", reduce(operands, init_values, computation, dimensions), out_sharding)
     xs, initial, treedef = operands_and_initial("reduce", operands, init_values)
     axes = tuple(
         sorted(canonical_axes(sequence(dimensions, "reduce: dimensions"), get_aval(xs[0]).ndim, "reduce: axis"))

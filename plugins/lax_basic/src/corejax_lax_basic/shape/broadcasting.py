@@ -19,6 +19,7 @@ from corejax.extend import (
     clears_cache,
     deflinear,
     get_aval,
+    laid_out,
 )
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
@@ -30,13 +31,16 @@ __all__ = ["broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_sha
 _SMALL = 4096  # elements
 
 
-def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int]) -> Any:
+def broadcast_in_dim(
+    operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int], *, out_sharding: Any = None
+) -> Any:
     """An array repeated along new axes and axes of size 1.
 
     Args:
         operand: the array.
         shape: shape of the result.
         broadcast_dimensions: for each axis of the operand, the axis of the result that it becomes; increasing.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Returns:
         An array of that shape, of the operand's dtype and weak type.
@@ -45,6 +49,8 @@ def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: S
         TypeError: `broadcast_dimensions` does not fit the operand or `shape`.
         ValueError: an axis of the operand has neither size 1 nor the size in `shape`.
     """
+    if out_sharding is not None:
+        return laid_out("broadcast_in_dim", broadcast_in_dim(operand, shape, broadcast_dimensions), out_sharding)
     shape = canonical_shape(shape)
     dims = ints(broadcast_dimensions, "broadcast_dimensions")
     if get_aval(operand).shape == shape and dims == tuple(range(len(shape))):
@@ -119,8 +125,10 @@ deflinear(broadcast_in_dim_p, _transpose)
 # -- in terms of it ----------------------------------------------------------------------------------------------
 
 
-def broadcast(operand: Any, sizes: Sequence[int]) -> Any:
+def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
     """An array with new leading axes of the given sizes: shape `(*sizes, *operand.shape)`."""
+    if out_sharding is not None:
+        return laid_out("broadcast", broadcast(operand, sizes), out_sharding)
     sizes = canonical_shape(sizes)
     shape = get_aval(operand).shape
     dims = range(len(sizes), len(sizes) + len(shape))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import Primitive, ShapedArray, UndefPrimal, as_array, deflinear, get_aval
+from corejax.extend import Primitive, ShapedArray, UndefPrimal, as_array, deflinear, get_aval, laid_out
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_axis, canonical_shape, integer, ints
 
@@ -15,18 +15,23 @@ __all__ = ["collapse", "reshape", "reshape_p", "rev", "rev_p", "squeeze", "squee
 # -- reshape -----------------------------------------------------------------------------------------------------
 
 
-def reshape(operand: Any, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None) -> Any:
+def reshape(
+    operand: Any, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, *, out_sharding: Any = None
+) -> Any:
     """The same elements, in row-major order, in another shape.
 
     Args:
         operand: the array.
         new_sizes: the shape; one size may be -1, which stands for what is left.
         dimensions: the order in which the operand's axes are read, if not the natural one.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: the shape has a different number of elements, or is not made of concrete integers.
         ValueError: more than one size is -1.
     """
+    if out_sharding is not None:
+        return laid_out("reshape", reshape(operand, new_sizes, dimensions), out_sharding)
     aval = get_aval(operand)
     if dimensions is not None and ints(dimensions, "reshape: dimensions") != tuple(range(aval.ndim)):
         operand = transpose(operand, dimensions)

@@ -36,20 +36,18 @@ class Initializer(Protocol):
         """The array."""
 
 
-def _checked(name: str, dtype: Any, out_sharding: Any) -> Any:
-    if out_sharding is not None:
-        raise NotImplementedError(f"{name}: out_sharding has to be None, got {out_sharding!r}")
+def _floating(dtype: Any) -> Any:
     return dtypes.default_float_dtype() if dtype is None else dtype
 
 
 def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
     """Zeros, whatever the key; floating by default."""
-    return _creation.zeros(shape, _checked("zeros", dtype, out_sharding))
+    return _creation.zeros(shape, _floating(dtype), out_sharding=out_sharding)
 
 
 def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
     """Ones, whatever the key; floating by default."""
-    return _creation.ones(shape, _checked("ones", dtype, out_sharding))
+    return _creation.ones(shape, _floating(dtype), out_sharding=out_sharding)
 
 
 def constant(value: Any, dtype: Any = None) -> Initializer:
@@ -62,6 +60,6 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     default = dtype
 
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
-        return _creation.full(shape, value, _checked("constant", default if dtype is None else dtype, out_sharding))
+        return _creation.full(shape, value, _floating(default if dtype is None else dtype), out_sharding=out_sharding)
 
     return init

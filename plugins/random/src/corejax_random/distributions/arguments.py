@@ -17,7 +17,7 @@ from corejax_random.reuse.marks import use
 
 __all__ = [
     "array_or_number", "common_shape", "converted", "dtype_argument", "float_dtype", "integer_dtype", "joint_shape",
-    "key_argument", "known_flag", "known_integer", "no_sharding", "number", "one_of", "parameter", "positive",
+    "key_argument", "known_flag", "known_integer", "number", "one_of", "parameter", "positive",
     "shape_argument", "single_key", "spread",
 ]  # fmt: skip
 
@@ -32,16 +32,6 @@ def single_key(name: str, key: Any) -> Any:
     key = key_argument(name, key)[0]
     use(name, key)
     return key
-
-
-def no_sharding(name: str, out_sharding: Any) -> None:
-    """Refuse shardings.
-
-    Raises:
-        NotImplementedError: one is given.
-    """
-    if out_sharding is not None:
-        raise NotImplementedError(f"{name}: out_sharding has to be None, got {out_sharding!r}")
 
 
 def dtype_argument(name: str, dtype: Any, default: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import api_boundary, dtypes
+from corejax.extend import api_boundary, dtypes, laid_out
 from corejax_lax_basic import lax
 from corejax_random.distributions.arguments import (
     common_shape,
@@ -15,7 +15,6 @@ from corejax_random.distributions.arguments import (
     float_dtype,
     integer_dtype,
     known_integer,
-    no_sharding,
     number,
     parameter,
     shape_argument,
@@ -38,7 +37,7 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sha
         p: the probability of success. Outside of (0, 1] the numbers mean nothing.
         shape: of the result, to which `p` broadcasts; by default its own.
         dtype: one of integers.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key, or `p` is no number.
@@ -48,8 +47,7 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sha
     dtype = integer_dtype("geometric", dtype)
     (p,) = lax.promote_dtypes(number("geometric", "p", p), inexact=True)
     shape = common_shape("geometric", shape, p=p)
-    no_sharding("geometric", out_sharding)
-    return draw(_geometric, size_of(shape), key, p, shape=shape, dtype=dtype)
+    return laid_out("geometric", draw(_geometric, size_of(shape), key, p, shape=shape, dtype=dtype), out_sharding)
 
 
 def _geometric(key: Any, p: Any, *, shape: Any, dtype: Any) -> Any:
@@ -71,7 +69,7 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sha
         lam: the mean, not negative; computed with in float32.
         shape: of the result, to which `lam` broadcasts; by default its own.
         dtype: one of integers.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key, or `lam` is no number.
@@ -81,8 +79,7 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sha
     dtype = integer_dtype("poisson", dtype)
     lam = converted(parameter("poisson", "lam", lam), _FLOAT32)
     shape = common_shape("poisson", shape, lam=lam)
-    no_sharding("poisson", out_sharding)
-    return draw(_poisson, size_of(shape), key, lam, shape=shape, dtype=dtype)
+    return laid_out("poisson", draw(_poisson, size_of(shape), key, lam, shape=shape, dtype=dtype), out_sharding)
 
 
 def _poisson(key: Any, lam: Any, *, shape: Any, dtype: Any) -> Any:

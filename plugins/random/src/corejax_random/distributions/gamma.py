@@ -6,7 +6,7 @@ from typing import Any
 
 import corejax.nn as nn
 import corejax.numpy as jnp
-from corejax.extend import api_boundary
+from corejax.extend import api_boundary, laid_out
 from corejax_lax_basic import lax
 from corejax_random.distributions.arguments import (
     common_shape,
@@ -14,7 +14,6 @@ from corejax_random.distributions.arguments import (
     float_dtype,
     joint_shape,
     known_integer,
-    no_sharding,
     parameter,
     positive,
     shape_argument,
@@ -39,7 +38,7 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_shardin
         a: the shape parameter, not negative.
         shape: of the result, to which `a` broadcasts; by default its own.
         dtype: a floating-point dtype.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key, or `a` is no number.
@@ -62,8 +61,9 @@ def _gamma(name: str, key: Any, a: Any, shape: Any, dtype: Any, out_sharding: An
     dtype = float_dtype(name, dtype)
     a = converted(parameter(name, "a", a), dtype)
     shape = common_shape(name, shape, a=a)
-    no_sharding(name, out_sharding)
-    return draw(_of_shape, size_of(shape), key, a, shape=shape, dtype=dtype, log_space=log_space)
+    return laid_out(
+        name, draw(_of_shape, size_of(shape), key, a, shape=shape, dtype=dtype, log_space=log_space), out_sharding
+    )
 
 
 def _of_shape(key: Any, a: Any, *, shape: Any, dtype: Any, log_space: bool) -> Any:
@@ -77,8 +77,7 @@ def _draw(name: str, body: Any, key: Any, shape: Any, dtype: Any, out_sharding: 
     dtype = float_dtype(name, dtype)
     found = {argument: parameter(name, argument, x, dtype) for argument, x in given.items()}
     shape = common_shape(name, shape, **found)
-    no_sharding(name, out_sharding)
-    return draw(body, size_of(shape), key, *found.values(), shape=shape, dtype=dtype)
+    return laid_out(name, draw(body, size_of(shape), key, *found.values(), shape=shape, dtype=dtype), out_sharding)
 
 
 @api_boundary
@@ -90,7 +89,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_
         a, b: not negative.
         shape: of the result, to which the parameters broadcast; by default what they broadcast to.
         dtype: a floating-point dtype.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key, or a parameter is no number.
@@ -118,7 +117,7 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sh
         df: degrees of freedom, not negative.
         shape: of the result, to which `df` broadcasts; by default its own.
         dtype: a floating-point dtype.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key, or `df` is no number.
@@ -141,7 +140,7 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *,
         dfnum, dfden: degrees of freedom of numerator and denominator, not negative.
         shape: of the result, to which the parameters broadcast; by default what they broadcast to.
         dtype: a floating-point dtype.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key, or a parameter is no number.
@@ -166,7 +165,7 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: 
         df: degrees of freedom, not negative.
         shape: of the result, to which `df` broadcasts; by default its own.
         dtype: a floating-point dtype.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key, or `df` is no number.
@@ -192,7 +191,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out
         alpha: of shape (..., n), not negative.
         shape: of the batch, to which the leading axes of `alpha` broadcast; by default these.
         dtype: a floating-point dtype.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Returns:
         Of shape (*shape, n).
@@ -207,8 +206,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out
     if alpha.ndim < 1:
         raise ValueError(f"dirichlet: alpha has an axis at least, got shape {alpha.shape}")
     shape = joint_shape("dirichlet", shape, {"alpha": alpha.shape[:-1]}) + alpha.shape[-1:]
-    no_sharding("dirichlet", out_sharding)
-    return draw(_dirichlet, size_of(shape), key, alpha, shape=shape, dtype=dtype)
+    return laid_out("dirichlet", draw(_dirichlet, size_of(shape), key, alpha, shape=shape, dtype=dtype), out_sharding)
 
 
 def _dirichlet(key: Any, alpha: Any, *, shape: Any, dtype: Any) -> Any:
@@ -224,7 +222,7 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, 
         p: a positive number.
         shape: of the result.
         dtype: a floating-point dtype.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key, or `p` is no number.
@@ -235,8 +233,7 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, 
     dtype = float_dtype(name, dtype)
     p = positive(name, "p", p)
     shape = shape_argument(name, shape)
-    no_sharding(name, out_sharding)
-    return draw(_generalized_normal, size_of(shape), key, p, shape=shape, dtype=dtype)
+    return laid_out(name, draw(_generalized_normal, size_of(shape), key, p, shape=shape, dtype=dtype), out_sharding)
 
 
 def _generalized_normal(key: Any, p: Any, *, shape: Any, dtype: Any) -> Any:
@@ -255,7 +252,7 @@ def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, ou
         p: of the norm, a positive number.
         shape: of the batch.
         dtype: a floating-point dtype.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Returns:
         Of shape (*shape, d).
@@ -268,8 +265,7 @@ def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, ou
     dtype, p = float_dtype("ball", dtype), positive("ball", "p", p)
     (d,) = shape_argument("ball", (known_integer("ball", "d", d),), "d")
     shape = shape_argument("ball", shape)
-    no_sharding("ball", out_sharding)
-    return draw(_ball, size_of((*shape, d)), key, p, d=d, shape=shape, dtype=dtype)
+    return laid_out("ball", draw(_ball, size_of((*shape, d)), key, p, d=d, shape=shape, dtype=dtype), out_sharding)
 
 
 def _ball(key: Any, p: Any, *, d: int, shape: Any, dtype: Any) -> Any:

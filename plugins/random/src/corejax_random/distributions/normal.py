@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import api_boundary, as_array, dtypes
+from corejax.extend import api_boundary, as_array, dtypes, laid_out
 from corejax_lax_basic import lax
 from corejax_random.distributions import on_host
 from corejax_random.distributions.arguments import (
@@ -19,7 +19,6 @@ from corejax_random.distributions.arguments import (
     converted,
     float_dtype,
     joint_shape,
-    no_sharding,
     number,
     one_of,
     parameter,
@@ -38,7 +37,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
         key: a key.
         shape: of the result.
         dtype: a floating-point or complex dtype. Real and imaginary parts of complex numbers have variance 1/2.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key.
@@ -47,9 +46,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     key = single_key("normal", key)
     shape = shape_argument("normal", shape)
     dtype = float_dtype("normal", dtype, or_complex=True)
-    if out_sharding is not None:
-        no_sharding("normal", out_sharding)
-    return draw(standard_normal, size_of(shape), key, shape=shape, dtype=dtype)
+    return laid_out("normal", draw(standard_normal, size_of(shape), key, shape=shape, dtype=dtype), out_sharding)
 
 
 def standard_normal(key: Any, *, shape: Any, dtype: Any) -> Any:
@@ -76,7 +73,7 @@ def truncated_normal(
         lower, upper: the bounds; neither is drawn.
         shape: of the result, to which the bounds broadcast; by default what they broadcast to.
         dtype: a floating-point dtype.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key, or a bound is no number.
@@ -86,9 +83,12 @@ def truncated_normal(
     dtype = float_dtype("truncated_normal", dtype)
     lower, upper = number("truncated_normal", "lower", lower), number("truncated_normal", "upper", upper)
     shape = common_shape("truncated_normal", shape, lower=lower, upper=upper)
-    no_sharding("truncated_normal", out_sharding)
     lower, upper = converted(lower, dtype), converted(upper, dtype)
-    return draw(_truncated_normal, size_of(shape), key, lower, upper, shape=shape, dtype=dtype)
+    return laid_out(
+        "truncated_normal",
+        draw(_truncated_normal, size_of(shape), key, lower, upper, shape=shape, dtype=dtype),
+        out_sharding,
+    )
 
 
 def _truncated_normal(key: Any, lower: Any, upper: Any, *, shape: Any, dtype: Any) -> Any:
@@ -110,7 +110,7 @@ def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, 
         sigma: not negative.
         shape: of the result, to which `sigma` broadcasts; by default its own.
         dtype: a floating-point or complex dtype.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key, or `sigma` is no number.
@@ -121,8 +121,7 @@ def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, 
     dtype = float_dtype("lognormal", dtype, or_complex=True)
     sigma = parameter("lognormal", "sigma", sigma, dtype)
     shape = common_shape("lognormal", shape, sigma=sigma)
-    no_sharding("lognormal", out_sharding)
-    return draw(_lognormal, size_of(shape), key, sigma, shape=shape, dtype=dtype)
+    return laid_out("lognormal", draw(_lognormal, size_of(shape), key, sigma, shape=shape, dtype=dtype), out_sharding)
 
 
 def _lognormal(key: Any, sigma: Any, *, shape: Any, dtype: Any) -> Any:
@@ -137,7 +136,7 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
         key: a key.
         shape: of the result.
         dtype: a floating-point dtype.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key.
@@ -146,8 +145,7 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
     key = single_key("maxwell", key)
     dtype = float_dtype("maxwell", dtype)
     shape = shape_argument("maxwell", shape)
-    no_sharding("maxwell", out_sharding)
-    return draw(_maxwell, size_of(shape), key, shape=shape, dtype=dtype)
+    return laid_out("maxwell", draw(_maxwell, size_of(shape), key, shape=shape, dtype=dtype), out_sharding)
 
 
 def _maxwell(key: Any, *, shape: Any, dtype: Any) -> Any:
@@ -206,7 +204,7 @@ def multivariate_normal(
         shape: of the batch, to which the leading axes of both broadcast; by default what these broadcast to.
         dtype: a floating-point dtype; by default that of `mean` and `cov`.
         method: how `cov` is factored: "cholesky", or "eigh" or "svd", which take singular ones.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Returns:
         Of shape (*shape, n).
@@ -223,9 +221,10 @@ def multivariate_normal(
     if mean.ndim < 1 or cov.ndim < 2 or cov.shape[-2:] != (mean.shape[-1],) * 2:
         raise ValueError(f"{name}: mean is of shape (..., n) and cov (..., n, n), got {mean.shape} and {cov.shape}")
     shape = joint_shape(name, shape, {"mean": mean.shape[:-1], "cov": cov.shape[:-2]})
-    no_sharding(name, out_sharding)
     static = {"shape": shape, "dtype": dtype, "method": method}
-    return draw(_multivariate_normal, size_of(shape) * mean.shape[-1], key, mean, cov, **static)
+    return laid_out(
+        name, draw(_multivariate_normal, size_of(shape) * mean.shape[-1], key, mean, cov, **static), out_sharding
+    )
 
 
 def _multivariate_normal(key: Any, mean: Any, cov: Any, *, shape: Any, dtype: Any, method: str) -> Any:

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import api_boundary, as_array, config, dtypes
+from corejax.extend import api_boundary, as_array, config, dtypes, laid_out
 from corejax_lax_basic import lax
 from corejax_random.distributions.arguments import (
     common_shape,
     float_dtype,
     joint_shape,
-    no_sharding,
     one_of,
     parameter,
     shape_argument,
@@ -39,8 +38,7 @@ def _plain(name: str, body: Any, key: Any, shape: Any, dtype: Any, out_sharding:
     key = single_key(name, key)
     dtype = float_dtype(name, dtype)
     shape = shape_argument(name, shape)
-    no_sharding(name, out_sharding)
-    return draw(body, size_of(shape), key, shape=shape, dtype=dtype, **static)
+    return laid_out(name, draw(body, size_of(shape), key, shape=shape, dtype=dtype, **static), out_sharding)
 
 
 def _with(name: str, body: Any, key: Any, shape: Any, dtype: Any, out_sharding: Any, bounds: Any, **given: Any) -> Any:
@@ -55,8 +53,7 @@ def _with(name: str, body: Any, key: Any, shape: Any, dtype: Any, out_sharding: 
     dtype = float_dtype(name, dtype)
     found = {argument: parameter(name, argument, x, dtype, least=bounds) for argument, x in given.items()}
     shape = common_shape(name, shape, **found)
-    no_sharding(name, out_sharding)
-    return draw(body, size_of(shape), key, *found.values(), shape=shape, dtype=dtype)
+    return laid_out(name, draw(body, size_of(shape), key, *found.values(), shape=shape, dtype=dtype), out_sharding)
 
 
 # -- without parameters --------------------------------------------------------------------------------------------
@@ -70,7 +67,7 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
         key: a key.
         shape: of the result.
         dtype: a floating-point dtype.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key.
@@ -92,7 +89,7 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: A
         key: a key.
         shape: of the result.
         dtype: a floating-point dtype.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key.
@@ -114,7 +111,7 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
         key: a key.
         shape: of the result.
         dtype: a floating-point dtype.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key.
@@ -137,7 +134,7 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any 
         key: a key.
         shape: of the result.
         dtype: a floating-point dtype.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key.
@@ -161,7 +158,7 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
         dtype: a floating-point dtype.
         mode: "low", or "high" for twice as many bits, whose greatest numbers are about 32 in float32, and not 16; by
             default as the setting `use_high_dynamic_range_gumbel` says. "highest" draws float32 of 64 bits.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key.
@@ -227,7 +224,7 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_shardi
         b: not negative.
         shape: of the result, to which `b` broadcasts; by default its own.
         dtype: a floating-point dtype.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key, or `b` is no number.
@@ -250,7 +247,7 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_
         scale: not negative.
         shape: of the result, to which `scale` broadcasts; by default its own.
         dtype: a floating-point dtype.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key, or `scale` is no number.
@@ -276,7 +273,7 @@ def triangular(
         left, mode, right: in this order.
         shape: of the result, to which the parameters broadcast; by default what they broadcast to.
         dtype: a floating-point dtype.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key, or a parameter is no number.
@@ -303,7 +300,7 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_shard
         mean: not negative.
         shape: of the result, to which `mean` broadcasts; by default its own.
         dtype: a floating-point dtype.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key, or `mean` is no number.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import api_boundary, dtypes
+from corejax.extend import api_boundary, dtypes, laid_out
 from corejax_lax_basic import lax
 from corejax_random.distributions import on_host
 from corejax_random.distributions.arguments import (
@@ -17,7 +17,6 @@ from corejax_random.distributions.arguments import (
     joint_shape,
     known_flag,
     known_integer,
-    no_sharding,
     number,
     shape_argument,
     single_key,
@@ -51,7 +50,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, o
         x: an array, or an integer.
         axis: along which is shuffled.
         independent: whether each vector along the axis has an order of its own.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key, or `x` neither an array nor an integer.
@@ -59,16 +58,15 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, o
     """
     key = single_key("permutation", key)
     x = array_or_number("permutation", "x", x)
-    no_sharding("permutation", out_sharding)
     independent = known_flag("permutation", "independent", independent)
     if not np.ndim(x):
         _axis("permutation", axis, 1)
         count = _count("permutation", "x", x)
-        return draw(_shuffled_range, count, key, size=max(count, 0))
+        return laid_out("permutation", draw(_shuffled_range, count, key, size=max(count, 0)), out_sharding)
     axis = _axis("permutation", axis, x.ndim)
     if independent and is_key(x):
         raise TypeError(f"permutation: x is of numbers where independent is true, got {x.aval.str_short()}")
-    return draw(_permuted, x.size, key, x, axis=axis, independent=independent)
+    return laid_out("permutation", draw(_permuted, x.size, key, x, axis=axis, independent=independent), out_sharding)
 
 
 def _shuffled_range(key: Any, *, size: int) -> Any:
@@ -190,7 +188,7 @@ def categorical(
         replace: whether a category may be drawn more than once for one set of probabilities. If not, the leading axes
             of `shape`, those before the shape of `logits`, count the draws.
         mode: of the Gumbel numbers: "low" or "high" (`gumbel`).
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key, or `logits` is no array.
@@ -204,16 +202,21 @@ def categorical(
     axis = _axis(name, axis, logits.ndim)
     batch = logits.shape[:axis] + logits.shape[axis + 1 :]
     shape = joint_shape(name, shape, {"logits without the axis": batch})
-    no_sharding(name, out_sharding)
     mode, replace = gumbel_mode(name, mode), known_flag(name, "replace", replace)
     before = shape[: len(shape) - len(batch)]
     if replace:
-        return draw(_categories, size_of(shape) * logits.shape[axis], key, logits, axis=axis, shape=shape, mode=mode)
+        return laid_out(
+            name,
+            draw(_categories, size_of(shape) * logits.shape[axis], key, logits, axis=axis, shape=shape, mode=mode),
+            out_sharding,
+        )
     if math.prod(before) > logits.shape[axis]:
         raise ValueError(
             f"{name}: {math.prod(before)} draws without replacement, and there are {logits.shape[axis]} categories"
         )
-    return draw(_different_categories, logits.size, key, logits, axis=axis, before=before, mode=mode)
+    return laid_out(
+        name, draw(_different_categories, logits.size, key, logits, axis=axis, before=before, mode=mode), out_sharding
+    )
 
 
 def _categories(key: Any, logits: Any, *, axis: int, shape: Any, mode: str) -> Any:
@@ -249,7 +252,7 @@ def orthogonal(
         dtype: a floating-point or complex dtype.
         m: how many columns; by default as many as rows. Of other numbers the rows are orthonormal, or the columns,
             whichever are fewer.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Returns:
         Of shape (*shape, n, m).
@@ -263,8 +266,11 @@ def orthogonal(
     shape = shape_argument("orthogonal", shape)
     sizes = (known_integer("orthogonal", "n", n), known_integer("orthogonal", "m", n if m is None else m))
     shape_argument("orthogonal", sizes, "n, m")
-    no_sharding("orthogonal", out_sharding)
-    return draw(_orthogonal, size_of(shape + sizes), key, shape=shape, sizes=sizes, dtype=dtype)
+    return laid_out(
+        "orthogonal",
+        draw(_orthogonal, size_of(shape + sizes), key, shape=shape, sizes=sizes, dtype=dtype),
+        out_sharding,
+    )
 
 
 def _orthogonal(key: Any, *, shape: Any, sizes: tuple[int, int], dtype: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import api_boundary, as_array, clears_cache, dtypes
+from corejax.extend import api_boundary, as_array, clears_cache, dtypes, laid_out
 from corejax_lax_basic import lax
 from corejax_random.distributions import on_host
 from corejax_random.distributions.arguments import (
@@ -17,7 +17,6 @@ from corejax_random.distributions.arguments import (
     dtype_argument,
     float_dtype,
     integer_dtype,
-    no_sharding,
     number,
     one_of,
     shape_argument,
@@ -38,7 +37,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
         key: a key.
         shape: of the result.
         dtype: an unsigned dtype; uint32 by default, uint64 where 64 bits are.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key.
@@ -49,8 +48,9 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
     if not dtypes.is_unsigned(found) or found not in UINTS.values():
         raise ValueError(f"bits: dtype is uint8, uint16, uint32 or uint64, got {dtypes.short_name(found)}")
     shape = shape_argument("bits", shape)
-    no_sharding("bits", out_sharding)
-    return draw(draw_bits, size_of(shape), key, bit_width=8 * found.itemsize, shape=shape)
+    return laid_out(
+        "bits", draw(draw_bits, size_of(shape), key, bit_width=8 * found.itemsize, shape=shape), out_sharding
+    )
 
 
 @api_boundary
@@ -64,7 +64,7 @@ def uniform(
         shape: of the result, to which the bounds broadcast.
         dtype: a floating-point dtype.
         minval, maxval: the bounds.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key, or a bound is no number.
@@ -74,13 +74,11 @@ def uniform(
     dtype = float_dtype("uniform", dtype)
     if type(minval) is float and type(maxval) is float and minval == 0.0 and maxval == 1.0:
         shape = shape_argument("uniform", shape)
-        no_sharding("uniform", out_sharding)
-        return draw(between_0_and_1, size_of(shape), key, shape=shape, dtype=dtype)
+        return laid_out("uniform", draw(between_0_and_1, size_of(shape), key, shape=shape, dtype=dtype), out_sharding)
     minval, maxval = number("uniform", "minval", minval), number("uniform", "maxval", maxval)
     shape = common_shape("uniform", shape_argument("uniform", shape), minval=minval, maxval=maxval)
-    no_sharding("uniform", out_sharding)
     bounds = converted(minval, dtype), converted(maxval, dtype)
-    return draw(between, size_of(shape), key, *bounds, shape=shape, dtype=dtype)
+    return laid_out("uniform", draw(between, size_of(shape), key, *bounds, shape=shape, dtype=dtype), out_sharding)
 
 
 def between_0_and_1(key: Any, *, shape: Any, dtype: Any) -> Any:
@@ -121,7 +119,7 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
         shape: of the result, to which the bounds broadcast.
         minval, maxval: the bounds, integers; what is beyond the dtype counts as its end.
         dtype: a dtype of integers.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key, a bound no number, or the dtype none of integers.
@@ -130,12 +128,12 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
     key = single_key("randint", key)
     dtype = integer_dtype("randint", dtype, TypeError)
     if type(minval) is int and type(maxval) is int:
-        no_sharding("randint", out_sharding)
-        return integers_between(key, minval, maxval, shape_argument("randint", shape), dtype)
+        return laid_out(
+            "randint", integers_between(key, minval, maxval, shape_argument("randint", shape), dtype), out_sharding
+        )
     low, high = _bound("minval", minval), _bound("maxval", maxval)
     shape = common_shape("randint", shape_argument("randint", shape), minval=low, maxval=high)
-    no_sharding("randint", out_sharding)
-    return draw(integers, size_of(shape), key, low, high, shape=shape, dtype=dtype)
+    return laid_out("randint", draw(integers, size_of(shape), key, low, high, shape=shape, dtype=dtype), out_sharding)
 
 
 def integers_between(key: Any, minval: int, maxval: int, shape: Any, dtype: Any) -> Any:
@@ -222,7 +220,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, o
         p: the probability, floating-point; 1 or more is always true, 0 or less, and NaN, always false.
         shape: of the result, to which `p` broadcasts; by default its own.
         mode: "high" for twice as many bits: in float32, probabilities below 1e-7 are right too.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key, or `p` not floating-point.
@@ -234,8 +232,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, o
     if not dtypes.is_float(p.dtype):
         raise TypeError(f"bernoulli: p is floating-point, got {p.aval.str_short()}")
     shape = common_shape("bernoulli", shape, p=p)
-    no_sharding("bernoulli", out_sharding)
-    return draw(_bernoulli, size_of(shape), key, p, shape=shape, mode=mode)
+    return laid_out("bernoulli", draw(_bernoulli, size_of(shape), key, p, shape=shape, mode=mode), out_sharding)
 
 
 def _bernoulli(key: Any, p: Any, *, shape: Any, mode: str) -> Any:
@@ -254,7 +251,7 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
         key: a key.
         shape: of the result.
         dtype: of the result; the default one of integers for None.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key.
@@ -262,8 +259,7 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
     key = single_key("rademacher", key)
     dtype = dtype_argument("rademacher", dtype, dtypes.default_int_dtype)
     shape = shape_argument("rademacher", shape)
-    no_sharding("rademacher", out_sharding)
-    return draw(signs, size_of(shape), key, shape=shape, dtype=dtype)
+    return laid_out("rademacher", draw(signs, size_of(shape), key, shape=shape, dtype=dtype), out_sharding)
 
 
 def signs(key: Any, *, shape: Any, dtype: Any) -> Any:

@@ -18,6 +18,7 @@ from corejax.extend import (
     as_dim,
     defjvp,
     dtypes,
+    laid_out,
     move_batch_axis,
     nondifferentiable,
     register_param_type,
@@ -71,21 +72,19 @@ def rng_bit_generator(
         shape: of the result.
         dtype: of the result, an integer dtype.
         algorithm: what makes the bits.
-        out_sharding: None; there are no shardings.
+        out_sharding: where the bits are to be, a sharding or a `PartitionSpec`.
 
     Returns:
         The next state, and the bits.
 
     Raises:
         TypeError: the key is no state, or the dtype is not an integer one.
-        NotImplementedError: `out_sharding` is given.
     """
-    if out_sharding is not None:
-        raise NotImplementedError(f"rng_bit_generator: out_sharding has to be None, got {out_sharding!r}")
     shape = tuple(as_dim(n) for n in shape)
-    return rng_bit_generator_p.bind(
+    state, bits = rng_bit_generator_p.bind(
         key, shape=shape, dtype=dtypes.canonicalize_dtype(dtype), algorithm=RandomAlgorithm(algorithm)
     )
+    return [state, laid_out("rng_bit_generator", bits, out_sharding)]
 
 
 @abstract_eval_rules.register(rng_bit_generator_p)
