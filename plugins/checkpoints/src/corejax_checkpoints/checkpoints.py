@@ -223,7 +223,7 @@ def _targets(
             + (
                 ""
                 if partial
-                else ". partial=True leaves out what like has not" * any("like has none" in d for d in differences)
+                else ". partial=True leaves out what like has not" * any(d.endswith((" none", " None")) for d in differences)
             )
         )
     treedef = tree.tree_structure(like)

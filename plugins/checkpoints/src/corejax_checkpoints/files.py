@@ -178,7 +178,7 @@ class Files:
         try:
             header = json.loads(bytes(mapped[8 : 8 + length]))
             ident = header.pop("__metadata__", {}).get("checkpoint")
-        except (ValueError, AttributeError):
+        except (ValueError, AttributeError, TypeError):
             raise self._damaged(leaf, part, "it does not begin with the header of a safetensors file") from None
         if ident != self.ident:
             raise self._damaged(leaf, part, f"the file is of checkpoint {ident}, and the index of {self.ident}")
