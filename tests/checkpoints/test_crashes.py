@@ -147,10 +147,15 @@ def test_two_saves_of_one_path(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError, match=r"c.saving is being written by another save; wait until that has ended"):
         checkpoints.save(tmp_path / "c", {"a": 1})
     assert (tmp_path / "c.saving").exists(), "it is the other's"
+    (tmp_path / "c.saving" / "id").touch()
+    checkpoints.save(tmp_path / "d", {"a": 1})
+    assert (tmp_path / "c.saving").exists(), "it is running"
     process.kill()
     process.communicate()
+    (tmp_path / "mine.saving").mkdir()
+    checkpoints.save(tmp_path / "e", {"a": 1})
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["d", "e", "mine.saving"], "what crashed beside it is removed"
     checkpoints.save(tmp_path / "c", {"a": 1})
-    assert [p.name for p in tmp_path.iterdir()] == ["c"]
 
 
 def test_what_is_left_inside_of_a_checkpoint(tmp_path: Path) -> None:

@@ -110,6 +110,12 @@ words = np.asarray(random.key_data(random.split(random.key(0), 4)))
 for shard in got["keys"].addressable_shards:
     np.testing.assert_array_equal(random.key_data(shard.data), words[shard.index])
 assert np.asarray(got["host"]).tolist() == [0, 1, 2] and got["mine"] == 0
+try:
+    checkpoints.restore(path, shardings=corejax.devices()[2 - 2 * number])
+except ValueError as error:
+    assert "['copies'] float32[16,8] cannot be put on" in str(error) and "which is another process's" in str(error)
+else:
+    raise AssertionError("it was restored")
 checkpoints.save(path + "2", got)
 print("done", number)
 """

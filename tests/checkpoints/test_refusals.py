@@ -68,6 +68,12 @@ def test_metadata(tmp_path: Path, metadata: Any) -> None:
         checkpoints.save(tmp_path / "c", {}, metadata=metadata)
 
 
+@pytest.mark.parametrize("seconds", [0, -1.0, "1", True])
+def test_timeouts(tmp_path: Path, seconds: Any) -> None:
+    with pytest.raises(ValueError, match="save: timeout_seconds is a positive number, got"):
+        checkpoints.save(tmp_path / "c", {}, timeout_seconds=seconds)
+
+
 def test_places(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="save: path is a path, got 3 of type int"):
         checkpoints.save(3, {})  # type: ignore[arg-type]

@@ -240,7 +240,7 @@ def test_description(tmp_path: Path) -> None:
     assert found.nbytes == 24 + 6 + 8 and len(found.leaves) == 4
     assert found.leaves[3] == ("['step']", "int", 120, 0, 0)
     assert str(found) == (
-        "step_120: 4 leaves, 38 bytes (0.0 KiB), by 1 process\n"
+        "step_120: 4 leaves, 38 bytes, by 1 process\n"
         '  metadata: {"loss": 0.5, "of": ["a", null]}\n'
         "  ['key']          key<fry>[]\n"
         "  ['params']['b']  bfloat16[3]\n"

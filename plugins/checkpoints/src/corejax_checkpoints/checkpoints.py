@@ -156,6 +156,8 @@ def _job(path: Any, value: Any, metadata: Any, overwrite: bool, timeout: float, 
         metadata = json.loads(json.dumps(metadata, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise TypeError(f"save: metadata is what JSON can hold, got {metadata!r}: {error}") from None
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or timeout <= 0:
+        raise ValueError(f"save: timeout_seconds is a positive number, got {timeout!r}")
     skeleton, leaves = structure.encode(value)
     here = saving.this_place(timeout)
     taken = tuple(take(where, leaf, here.process, copy) for where, leaf in leaves)
@@ -223,7 +225,8 @@ def _targets(
             + (
                 ""
                 if partial
-                else ". partial=True leaves out what like has not" * any(d.endswith((" none", " None")) for d in differences)
+                else ". partial=True leaves out what like has not"
+                * any(d.endswith((" none", " None")) for d in differences)
             )
         )
     treedef = tree.tree_structure(like)
@@ -289,7 +292,8 @@ class Description(NamedTuple):
             for where, kind, parts in rows
         ]
         by = f"{self.num_processes} process" + "es" * (self.num_processes > 1)
-        head = f"{self.path.name}: {len(self.leaves)} leaves, {bytes_text(self.nbytes)}, by {by}"
+        size = bytes_text(self.nbytes) if self.nbytes >= 1024 else f"{self.nbytes} bytes"
+        head = f"{self.path.name}: {len(self.leaves)} leaves, {size}, by {by}"
         about = [f"  metadata: {json.dumps(self.metadata)}"] if self.metadata is not None else []
         return "\n".join([head, *about, *lines])
 

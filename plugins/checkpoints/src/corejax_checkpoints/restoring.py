@@ -75,6 +75,11 @@ def wanted(leaf: Leaf, like: Any, sharding: Any, place: Path) -> Wanted:
         ]
     except ValueError as error:
         raise ValueError(f"restore: {leaf.name} {leaf.type_text}: {error}") from None
+    if not boxes and len(sharding.device_tuple) == 1:
+        raise ValueError(
+            f"restore: {leaf.name} {leaf.type_text} cannot be put on {sharding.device_tuple[0]}, which is another "
+            "process's; the devices of this one are corejax.local_devices()"
+        )
     return Wanted(leaf, "array", dtype, sharding, tuple(dict.fromkeys(boxes)))
 
 

@@ -5,7 +5,7 @@
     PATH.saving/             the same, while it is written; with a lock that is gone when its process is
 
 A new checkpoint appears by the rename of PATH.saving. One that is replaced gets the new files beside the old ones,
-which its index does not name, and then the new index. Whatever a crash leaves, the next save of this path removes.
+which its index does not name, and then the new index. Whatever a crash leaves, the next save beside it removes.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ from corejax_checkpoints.leaves import Taken
 
 try:
     import fcntl
-except ImportError:  # Windows: leftovers are told from running saves by nothing
+except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 FILE_BYTES = 1 << 30  # a file is closed when it has so many: an interrupt is heard between files
 SEEN_WITHIN = (
     60.0  # seconds until files of another process are seen: shared file systems keep lists of names for a while
 )
+SUFFIX = ".saving"
 # Files that are there while it is written: the lock, the identity, what went wrong, what each process has written.
 LOCK, ID, FAILED, REPORT = "lock", "id", "failed", "report-{}"
 
@@ -68,7 +69,7 @@ def this_place(timeout: float) -> Place:
 
 def saving_directory(path: Path) -> Path:
     """Where a checkpoint is while it is written."""
-    return path.with_name(path.name + ".saving")
+    return path.with_name(path.name + SUFFIX)
 
 
 # -- before ------------------------------------------------------------------------------------------------------------
@@ -101,6 +102,10 @@ def prepared(path: Path) -> Iterator[Path]:
     """
     saving = saving_directory(path)
     remove_leftover(saving)
+    for other in path.parent.glob(f"*{SUFFIX}"):
+        if (other / ID).exists():  # whoever made it had the lock
+            with contextlib.suppress(OSError):
+                remove_leftover(other, surely=True)
     saving.mkdir()
     try:
         with (saving / LOCK).open("w") as lock:
@@ -110,31 +115,38 @@ def prepared(path: Path) -> Iterator[Path]:
         shutil.rmtree(saving, ignore_errors=True)
 
 
-def remove_leftover(saving: Path) -> None:
+def remove_leftover(saving: Path, surely: bool = False) -> None:
     """Remove what a save left that did not end.
+
+    Args:
+        saving: the directory.
+        surely: whether one is left alone on a file system that has no locks.
 
     Raises:
         FileExistsError: it is still running.
     """
     try:
         with (saving / LOCK).open("r+") as lock:
-            if not _locked(lock):
+            locked = _locked(lock)
+            if locked is False:
                 raise FileExistsError(f"save: {saving} is being written by another save; wait until that has ended")
-            shutil.rmtree(saving)
+            if locked or not surely:
+                shutil.rmtree(saving)
     except (FileNotFoundError, NotADirectoryError):
         if saving.is_dir():  # it was killed before it had a lock
             shutil.rmtree(saving)
 
 
-def _locked(file: IO[str]) -> bool:
+def _locked(file: IO[str]) -> bool | None:
+    """Whether a lock could be had; None where there are none."""
     if fcntl is None:
-        return True
+        return None
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # a file system without locks
-        pass
+    except OSError:
+        return None
     return True
 
 

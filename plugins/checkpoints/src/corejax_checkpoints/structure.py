@@ -15,6 +15,7 @@ from typing import Any
 from corejax.extend import tree
 
 _PLAIN = (str, int, float, bool, type(None))
+_KEYS = (tree.DictKey, tree.SequenceKey, tree.GetAttrKey, tree.FlattenedIndexKey)
 _SEQUENCES: dict[Any, str] = {list: "list", tuple: "tuple"}
 
 
@@ -52,8 +53,7 @@ def path_text(path: Sequence[Any]) -> str:
 
 def encoded_key(key: Any) -> Any:
     """What a key of a path holds, as JSON."""
-    holds = getattr(key, key.__match_args__[0]) if type(key).__module__ == tree.DictKey.__module__ else key
-    return _encoded(holds)
+    return _encoded(key.content if isinstance(key, _KEYS) else key)
 
 
 def _encoded(value: Any) -> Any:
