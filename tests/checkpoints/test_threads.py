@@ -6,6 +6,7 @@ import gc
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ def test_one_after_the_other(tmp_path: Path, gate: threading.Event) -> None:
     first = checkpoints.save_async(tmp_path / "c", {"a": np.arange(1)})
     second = checkpoints.save_async(tmp_path / "d", {"a": np.arange(2)})
     while not (tmp_path / "c.saving").exists():
-        pass
+        time.sleep(0.001)
     clash = checkpoints.save_async(tmp_path / "c", {"a": np.arange(3)})
     with pytest.raises(FileExistsError, match=r"c.saving is being written by another save"):
         clash.wait()
@@ -61,6 +62,38 @@ def test_one_after_the_other(tmp_path: Path, gate: threading.Event) -> None:
     first.wait()
     second.wait()
     assert len(checkpoints.restore(tmp_path / "c")["a"]) == 1 and len(checkpoints.restore(tmp_path / "d")["a"]) == 2
+
+
+def test_a_checkpoint_that_is_replaced_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from corejax_checkpoints import files
+
+    checkpoints.save(tmp_path / "c", {"a": np.arange(3), "number": 1})
+    opened = files.Files._open
+
+    def replaced(*args: Any) -> Any:
+        if checkpoints.describe(tmp_path / "c").leaves[1].value == 1:
+            checkpoints.save(tmp_path / "c", {"a": np.arange(4), "number": 2}, overwrite=True)
+        return opened(*args)
+
+    monkeypatch.setattr(files.Files, "_open", replaced)
+    got = checkpoints.restore(tmp_path / "c")
+    assert got["number"] == 2 and got["a"].tolist() == [0, 1, 2, 3]
+
+
+def test_many_threads_save_one_path(tmp_path: Path) -> None:
+    """Some are refused, and none destroys what another writes."""
+    checkpoints.save(tmp_path / "c", {"a": np.arange(1)})
+    running = [checkpoints.save_async(tmp_path / "c", {"a": np.arange(n)}, overwrite=True) for n in range(1, 40)]
+    saved = []
+    for n, saving in enumerate(running, 1):
+        try:
+            saving.wait()
+            saved.append(n)
+        except FileExistsError as error:
+            assert "is being written by another save" in str(error)
+    assert saved and len(checkpoints.restore(tmp_path / "c")["a"]) in saved
+    checkpoints.verify(tmp_path / "c")
+    assert [p.name for p in tmp_path.iterdir()] == ["c"] and len(list((tmp_path / "c").iterdir())) == 2
 
 
 def test_errors(tmp_path: Path) -> None:
@@ -82,7 +115,7 @@ def test_a_failure_that_nobody_waits_for(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(files, "save_file", full)
     saving = checkpoints.save_async(tmp_path / "c", {"a": np.arange(3)})
     while not saving.done():
-        pass
+        time.sleep(0.001)
     with pytest.warns(UserWarning, match=r"c was not saved, and nobody waited to hear: OSError\(28"):
         del saving
         gc.collect()

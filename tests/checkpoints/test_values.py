@@ -216,6 +216,7 @@ def test_other_programs_read_the_files(tmp_path: Path) -> None:
 
 def test_names_that_would_be_the_same(tmp_path: Path) -> None:
     saved = {"a.b": np.int32(1), "a": {"b": np.int32(2)}, "a[0]": np.int32(3), "a]": [np.int32(4)], "": np.int32(5)}
+    saved |= {"__metadata__": np.int32(6), "it's": np.int32(7), 'a "name"': np.int32(8), "\ud800\n": np.int32(9)}
     assert round_trip(tmp_path, saved) == saved
 
 

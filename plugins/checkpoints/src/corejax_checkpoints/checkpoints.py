@@ -197,7 +197,16 @@ def restore(
         ValueError, TypeError: `like` has another structure, shape or dtype, says where; or a sharding does not fit.
     """
     place = _path("restore", path)
-    index = index_file.load(place)
+    while True:
+        index = index_file.load(place)
+        try:
+            return _restored(place, index, like, shardings, partial, check)
+        except CheckpointError:
+            if index_file.load(place).ident == index.ident:  # else it was replaced meanwhile
+                raise
+
+
+def _restored(place: Path, index: index_file.Index, like: Any, shardings: Any, partial: bool, check: bool) -> Any:
     numbers, likes, rebuild = _targets(place, index, like, partial)
     leaves = [index.leaves[n] for n in numbers]
     for leaf in leaves:

@@ -17,6 +17,7 @@ import os
 import re
 import secrets
 import shutil
+import threading
 import time
 import zlib
 from collections.abc import Iterator, Sequence
@@ -43,6 +44,7 @@ SUFFIX = ".saving"
 # Files that are there while it is written: the lock, the identity, what went wrong, what each process has written.
 LOCK, ID, FAILED, REPORT = "lock", "id", "failed", "report-{}"
 
+_preparing = threading.Lock()  # between a directory and its lock
 _numbers = itertools.count()  # of savings, the same in all processes, which save in the same order
 
 
@@ -101,18 +103,31 @@ def prepared(path: Path) -> Iterator[Path]:
         FileExistsError: another save of this path is running.
     """
     saving = saving_directory(path)
-    remove_leftover(saving)
-    for other in path.parent.glob(f"*{SUFFIX}"):
-        if (other / ID).exists():  # whoever made it had the lock
+    with contextlib.ExitStack() as stack:
+        with _preparing:
+            made = _made(saving, stack)
+        try:  # the lock is held until all is removed
+            yield saving
+        finally:
             with contextlib.suppress(OSError):
+                if saving.stat().st_ino == made:  # not the next save's, after this one was renamed
+                    shutil.rmtree(saving)
+
+
+def _made(saving: Path, stack: contextlib.ExitStack) -> int:
+    """Make the directory, with the lock, which a stack releases; its number in the file system."""
+    remove_leftover(saving)
+    for other in saving.parent.glob(f"*{SUFFIX}"):
+        with contextlib.suppress(OSError):
+            if (other / ID).exists():  # whoever made it had the lock
                 remove_leftover(other, surely=True)
     saving.mkdir()
     try:
-        with (saving / LOCK).open("w") as lock:
-            _locked(lock)
-            yield saving
-    finally:
+        _locked(stack.enter_context((saving / LOCK).open("w")))
+        return saving.stat().st_ino
+    except BaseException:
         shutil.rmtree(saving, ignore_errors=True)
+        raise
 
 
 def remove_leftover(saving: Path, surely: bool = False) -> None:
@@ -133,7 +148,7 @@ def remove_leftover(saving: Path, surely: bool = False) -> None:
             if locked or not surely:
                 shutil.rmtree(saving)
     except (FileNotFoundError, NotADirectoryError):
-        if saving.is_dir():  # it was killed before it had a lock
+        if saving.is_dir() and not surely:  # it was killed before it had a lock
             shutil.rmtree(saving)
 
 
@@ -164,7 +179,7 @@ class _File(NamedTuple):
 def files_of(taken: Sequence[Taken], ident: str, place: Place) -> list[_File]:
     """This process's parts, shared out over files."""
     files: list[_File] = []
-    keys: set[str] = set()
+    keys = {"__metadata__"}  # the format's own
     size = FILE_BYTES
     for number, (leaf, own) in enumerate(taken):
         for start, host in own:
