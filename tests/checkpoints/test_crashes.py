@@ -131,9 +131,9 @@ def test_a_file_system_that_says_it_is_full(tmp_path: Path, monkeypatch: pytest.
 HOLDING = """
 import sys
 from pathlib import Path
-from corejax_checkpoints import saving
+from corejax_checkpoints import preparing
 
-with saving.prepared(Path(sys.argv[1])):
+with preparing.prepared(Path(sys.argv[1])):
     print("writing", flush=True)
     sys.stdin.read()
 """

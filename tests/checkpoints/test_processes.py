@@ -15,6 +15,7 @@ from corejax import checkpoints, random
 
 WHOLE = np.arange(16 * 8, dtype=np.float32).reshape(16, 8)
 SAVE = """
+import contextlib
 import sys
 from pathlib import Path
 
@@ -24,7 +25,7 @@ import corejax
 import corejax.numpy as jnp
 from corejax import NamedSharding, P, checkpoints, random
 from corejax.checkpoints import CheckpointError
-from corejax_checkpoints import files
+from corejax_checkpoints import files, preparing
 
 number, count, port, path = *map(int, sys.argv[1:4]), Path(sys.argv[4])
 corejax.distributed.initialize(f"127.0.0.1:{port}", count, number, initialization_timeout=120)
@@ -72,6 +73,13 @@ def refused(error, words, tree, **options):
 
 
 refused(FileExistsError, "overwrite=True replaces it", tree)
+if number == 0:
+    held = contextlib.ExitStack()
+    held.enter_context(preparing.prepared(path))
+refused(FileExistsError, "is being written by another save", tree, overwrite=True)
+if number == 0:
+    assert (path.with_name("c.saving") / "lock").exists(), "it is the other's"
+    held.close()
 save_file = files.save_file
 if number == 2:
     def full(*args, **options):

@@ -71,8 +71,9 @@ def save(
         BackendError: a process did not come in time.
     """
     job = _job(path, tree, metadata, overwrite, timeout_seconds, copy=False)
-    with ThreadPoolExecutor(_THREADS, "corejax-checkpoints") as pool:
-        saving.run(job, pool)
+    begun = saving.begin(job)
+    with begun.stack, ThreadPoolExecutor(_THREADS, "corejax-checkpoints") as pool:
+        saving.finish(begun, pool)
 
 
 @api_boundary
@@ -92,23 +93,28 @@ def save_async(
     Returns:
         A `Saving`, whose `wait()` returns when the checkpoint is there.
     """
-    return Saving(_job(path, tree, metadata, overwrite, timeout_seconds, copy=True))
+    begun = saving.begin(_job(path, tree, metadata, overwrite, timeout_seconds, copy=True))
+    try:
+        return Saving(begun)
+    except BaseException:
+        begun.stack.close()
+        raise
 
 
 class Saving:
     """A checkpoint that a thread is writing: what `save_async` returns."""
 
-    def __init__(self, job: saving.Job) -> None:
-        self._path = job.path
-        self._outcome = outcome = _Outcome(job.path)
+    def __init__(self, begun: saving.Begun) -> None:
+        self._path = begun.job.path
+        self._outcome = outcome = _Outcome(self._path)
 
         def write() -> None:
             try:
-                saving.run(job, None)  # a thread that outlives the main one can start no others
+                saving.finish(begun, None)  # a thread that outlives the main one can start no others
             except BaseException as error:
                 outcome.error = error
 
-        self._thread = threading.Thread(target=write, name=f"corejax.checkpoints {job.path.name}")
+        self._thread = threading.Thread(target=write, name=f"corejax.checkpoints {self._path.name}")
         self._thread.start()
 
     def done(self) -> bool:
@@ -151,7 +157,6 @@ class _Outcome:
 
 def _job(path: Any, value: Any, metadata: Any, overwrite: bool, timeout: float, *, copy: bool) -> saving.Job:
     place = _path("save", path)
-    saving.check_target(place, overwrite)
     try:
         metadata = json.loads(json.dumps(metadata, allow_nan=False))
     except (TypeError, ValueError) as error:

@@ -10,6 +10,7 @@ which its index does not name, and then the new index. Whatever a crash leaves, 
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import itertools
 import json
@@ -17,34 +18,28 @@ import os
 import re
 import secrets
 import shutil
-import threading
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor, Future
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 import corejax
 from corejax_checkpoints import index as index_file
 from corejax_checkpoints.files import Host, checksums, of_format, sync, write
 from corejax_checkpoints.index import CheckpointError, Index, Leaf, Part
 from corejax_checkpoints.leaves import Taken
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+from corejax_checkpoints.preparing import ID, LOCK, check_target, prepared, saving_directory
 
 FILE_BYTES = 1 << 30  # a file is closed when it has so many: an interrupt is heard between files
 SEEN_WITHIN = (
     60.0  # seconds until files of another process are seen: shared file systems keep lists of names for a while
 )
-SUFFIX = ".saving"
-# Files that are there while it is written: the lock, the identity, what went wrong, what each process has written.
-LOCK, ID, FAILED, REPORT = "lock", "id", "failed", "report-{}"
-
-_preparing = threading.Lock()  # between a directory and its lock
+FAILED, REPORT = "failed", "report-{}"  # files beside the numbers: what went wrong, what each process has written
+_SAID = 1024  # bytes that process 0 says to the others
 _numbers = itertools.count()  # of savings, the same in all processes, which save in the same order
 
 
@@ -61,108 +56,20 @@ class Place(NamedTuple):
         if self.count > 1:
             corejax.distributed.wait_at_barrier(f"corejax.checkpoints {self.number} {step}", self.timeout)
 
+    def hear(self, said: str = "") -> str:
+        """What process 0 says, in all processes."""
+        if self.count == 1:
+            return said
+        text = np.frombuffer(said.encode()[:_SAID].ljust(_SAID, b"\0"), np.uint8)
+        heard: Host = corejax.experimental.multihost_utils.broadcast_one_to_all(text)
+        return heard.tobytes().rstrip(b"\0").decode("utf-8", "replace")
+
 
 def this_place(timeout: float) -> Place:
     """Where this process is, with the number of the saving that begins."""
     if not corejax.distributed.is_initialized():
         return Place(0, 1, next(_numbers), timeout)
     return Place(corejax.process_index(), corejax.process_count(), next(_numbers), timeout)
-
-
-def saving_directory(path: Path) -> Path:
-    """Where a checkpoint is while it is written."""
-    return path.with_name(path.name + SUFFIX)
-
-
-# -- before ------------------------------------------------------------------------------------------------------------
-
-
-def check_target(path: Path, overwrite: bool) -> None:
-    """Refuse a place where a checkpoint cannot go.
-
-    Raises:
-        FileExistsError: a checkpoint is there and is not to be replaced, or something else.
-        FileNotFoundError: the directory to put it in is not there.
-    """
-    if not path.parent.is_dir():
-        raise FileNotFoundError(
-            f"save: there is no directory {path.parent} to put the checkpoint {path.name} in; make it"
-        )
-    if (path / index_file.NAME).exists():
-        if not overwrite:
-            raise FileExistsError(f"save: there is a checkpoint {path}; overwrite=True replaces it")
-    elif path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise FileExistsError(f"save: {path} is there and is no checkpoint, so it is not replaced; take another name")
-
-
-@contextlib.contextmanager
-def prepared(path: Path) -> Iterator[Path]:
-    """An empty directory to write to, locked while it is used, and removed unless it was renamed.
-
-    Raises:
-        FileExistsError: another save of this path is running.
-    """
-    saving = saving_directory(path)
-    with contextlib.ExitStack() as stack:
-        with _preparing:
-            made = _made(saving, stack)
-        try:  # the lock is held until all is removed
-            yield saving
-        finally:
-            with contextlib.suppress(OSError):
-                if saving.stat().st_ino == made:  # not the next save's, after this one was renamed
-                    shutil.rmtree(saving)
-
-
-def _made(saving: Path, stack: contextlib.ExitStack) -> int:
-    """Make the directory, with the lock, which a stack releases; its number in the file system."""
-    remove_leftover(saving)
-    for other in saving.parent.glob(f"*{SUFFIX}"):
-        with contextlib.suppress(OSError):
-            if (other / ID).exists():  # whoever made it had the lock
-                remove_leftover(other, surely=True)
-    saving.mkdir()
-    try:
-        _locked(stack.enter_context((saving / LOCK).open("w")))
-        return saving.stat().st_ino
-    except BaseException:
-        shutil.rmtree(saving, ignore_errors=True)
-        raise
-
-
-def remove_leftover(saving: Path, surely: bool = False) -> None:
-    """Remove what a save left that did not end.
-
-    Args:
-        saving: the directory.
-        surely: whether one is left alone on a file system that has no locks.
-
-    Raises:
-        FileExistsError: it is still running.
-    """
-    try:
-        with (saving / LOCK).open("r+") as lock:
-            locked = _locked(lock)
-            if locked is False:
-                raise FileExistsError(f"save: {saving} is being written by another save; wait until that has ended")
-            if locked or not surely:
-                shutil.rmtree(saving)
-    except (FileNotFoundError, NotADirectoryError):
-        if saving.is_dir() and not surely:  # it was killed before it had a lock
-            shutil.rmtree(saving)
-
-
-def _locked(file: IO[str]) -> bool | None:
-    """Whether a lock could be had; None where there are none."""
-    if fcntl is None:
-        return None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return None
-    return True
 
 
 # -- the parts of a process --------------------------------------------------------------------------------------------
@@ -243,62 +150,89 @@ class Job(NamedTuple):
     place: Place
 
 
-def run(job: Job, pool: Executor | None) -> None:
+class Begun(NamedTuple):
+    """A save for which all is prepared; whoever leaves `stack` removes what was not committed."""
+
+    job: Job
+    saving: Path
+    ident: str
+    stack: contextlib.ExitStack
+
+
+def begin(job: Job) -> Begun:
+    """Prepare a save, in each of the processes that save together: process 0 does, and tells the others.
+
+    Raises:
+        FileExistsError, FileNotFoundError: as `check_target` and `prepared`, in all processes.
+        OSError: nothing can be written there.
+    """
+    stack, saving, place = contextlib.ExitStack(), saving_directory(job.path), job.place
+    if place.process:
+        ident, _, failure = place.hear().partition(" ")
+        if failure:
+            kind = getattr(builtins, ident, None)  # where the name of the class is, then
+            known = isinstance(kind, type) and issubclass(kind, OSError)
+            raise (kind if known else CheckpointError)(f"process 0 says: {failure}")
+        return Begun(job, saving, ident, stack)
+    try:
+        check_target(job.path, job.overwrite)
+        stack.enter_context(prepared(job.path))
+        ident = secrets.token_hex(8)
+        (saving / ident).mkdir()
+        index_file.write_durably(saving / ID, ident)
+    except Exception as error:
+        stack.close()
+        place.hear(f"{type(error).__name__} {error}")
+        raise
+    place.hear(ident)
+    return Begun(job, saving, ident, stack)
+
+
+def finish(begun: Begun, pool: Executor | None) -> None:
     """Write a checkpoint, in each of the processes that save together.
 
     Raises:
-        FileExistsError, FileNotFoundError: as `check_target`.
         CheckpointError: another process could not write its parts; says which, and why.
         OSError: this one could not.
         BackendError: a process did not come in time.
     """
-    try:
-        if job.place.process == 0:
-            _lead(job, pool)
-        else:
-            _follow(job, pool)
-    except OSError as error:
-        error.add_note(f"corejax.checkpoints: {job.path} was not saved" + (", what was there is whole" * job.overwrite))
-        raise
-
-
-def _lead(job: Job, pool: Executor | None) -> None:
-    """Process 0: prepares, writes its parts, and commits what all have written."""
-    with contextlib.ExitStack() as stack:
+    with begun.stack:
+        job = begun.job
         try:
-            saving = stack.enter_context(prepared(job.path))
-            ident = secrets.token_hex(8)
-            (saving / ident).mkdir()
-            index_file.write_durably(saving / ID, ident)
-        finally:
-            job.place.wait("prepared")
-        error: Exception | None = None
-        try:
-            own = write_parts(files_of(job.taken, ident, job.place), saving, ident, pool)
-        except Exception as failed:
-            error = failed
-        job.place.wait("written")
-        try:
-            if error is not None:
-                raise error
-            _commit(job, saving, ident, [own, *(_report(saving, n, job) for n in range(1, job.place.count))])
-        except Exception as failed:
-            if job.place.count > 1:
-                with contextlib.suppress(OSError):
-                    index_file.write_durably(saving / FAILED, f"{type(failed).__name__}: {failed}")
-            job.place.wait("committed")
-            job.place.wait("told")
+            (_follow if job.place.process else _lead)(job, begun.saving, begun.ident, pool)
+        except OSError as error:
+            whole = ", what was there is whole" if job.overwrite else ""
+            error.add_note(f"corejax.checkpoints: {job.path} was not saved{whole}")
             raise
-        job.place.wait("committed")
 
 
-def _follow(job: Job, pool: Executor | None) -> None:
-    """Any other process: writes its parts, tells of them in a file, and sees what became of it."""
-    saving = saving_directory(job.path)
-    job.place.wait("prepared")
-    ident = _seen(saving / ID, job)
+def _lead(job: Job, saving: Path, ident: str, pool: Executor | None) -> None:
+    """Process 0: writes its parts, and commits what all have written."""
     error: Exception | None = None
     try:
+        own = write_parts(files_of(job.taken, ident, job.place), saving, ident, pool)
+    except Exception as failed:
+        error = failed
+    job.place.wait("written")
+    try:
+        if error is not None:
+            raise error
+        _commit(job, saving, ident, [own, *(_report(saving, n, job) for n in range(1, job.place.count))])
+    except Exception as failed:
+        if job.place.count > 1:
+            with contextlib.suppress(OSError):
+                index_file.write_durably(saving / FAILED, f"{type(failed).__name__}: {failed}")
+        job.place.wait("committed")
+        job.place.wait("told")
+        raise
+    job.place.wait("committed")
+
+
+def _follow(job: Job, saving: Path, ident: str, pool: Executor | None) -> None:
+    """Any other process: writes its parts, tells of them in a file, and sees what became of it."""
+    error: Exception | None = None
+    try:
+        _seen(saving / ID, job)
         parts = write_parts(files_of(job.taken, ident, job.place), saving, ident, pool)
         told = json.dumps([_signature(job), [[n, part._asdict()] for n, part in parts]])
     except Exception as failed:
@@ -322,8 +256,8 @@ def _seen(path: Path, job: Job) -> str:
                 return text
         if time.monotonic() > until:
             raise CheckpointError(
-                f"{job.path} was not saved: process {job.place.process} does not see {path}. Process 0 did not begin, "
-                "or the directory is not on a file system that all processes share"
+                f"{job.path} was not saved: process {job.place.process} does not see {path}. The directory has to "
+                "be on a file system that all processes share"
             )
         time.sleep(0.02)
 
