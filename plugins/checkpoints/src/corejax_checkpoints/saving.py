@@ -35,9 +35,7 @@ from corejax_checkpoints.leaves import Taken
 from corejax_checkpoints.preparing import ID, LOCK, check_target, prepared, saving_directory
 
 FILE_BYTES = 1 << 30  # a file is closed when it has so many: an interrupt is heard between files
-SEEN_WITHIN = (
-    60.0  # seconds until files of another process are seen: shared file systems keep lists of names for a while
-)
+SEEN_WITHIN = 60.0  # seconds until a file of another process is seen: shared file systems remember what was not there
 FAILED, REPORT = "failed", "report-{}"  # files beside the numbers: what went wrong, what each process has written
 _SAID = 1024  # bytes that process 0 says to the others
 _numbers = itertools.count()  # of savings, the same in all processes, which save in the same order
