@@ -41,6 +41,7 @@ _NAMES = {
     ),
     "corejax-testing": "",
     "corejax-checkify": "checkify experimental.checkify",
+    "corejax-checkpoints": "checkpoints",
     "corejax-jet": "experimental.jet",
     "corejax-parallel": (
         "lax.all_gather lax.all_gather_p lax.all_to_all lax.all_to_all_p lax.axis_index lax.axis_index_p "

@@ -3,6 +3,7 @@
 python examples/digits/train.py
 python examples/digits/train.py --devices 4      # each minibatch is shared out over four devices
 python examples/digits/train.py --processes 2    # and over two processes
+python examples/digits/train.py --checkpoint run # saved after each epoch; goes on where it was ended
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--devices", type=int, default=1, help="devices of a process that share the work (default 1)")
     parser.add_argument("--processes", type=int, default=1, help="processes that share the work (default 1)")
     parser.add_argument(
+        "--checkpoint", type=Path, help="directory to save the training in after each epoch, and to go on from"
+    )
+    parser.add_argument(
         "--picture", type=Path, default=Path(__file__).with_name("predictions.png"), help="PNG to write"
     )
     return parser.parse_args(argv)
@@ -56,6 +60,11 @@ def learn(options: argparse.Namespace, train: data.Split, test: data.Split, cons
     if corejax.device_count() > 1:
         mesh = corejax.make_mesh((corejax.device_count(),), ("data",))
         params, state = corejax.device_put((params, state), corejax.NamedSharding(mesh, corejax.P()))
+    learnt = {"params": params, "adam": state, "epochs": 0, "order": rng.bit_generator.state}
+    if options.checkpoint and options.checkpoint.exists():
+        learnt = corejax.checkpoints.restore(options.checkpoint, like=learnt)
+        params, state, rng.bit_generator.state = learnt["params"], learnt["adam"], learnt["order"]
+        console.print(f"goes on after epoch {learnt['epochs']}")
     columns = (
         TextColumn("learning"),
         BarColumn(20),
@@ -66,8 +75,9 @@ def learn(options: argparse.Namespace, train: data.Split, test: data.Split, cons
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console) as progress:
-        task = progress.add_task("learning", total=options.epochs, loss=np.nan, clipped=0.0, accuracy=0.0)
-        for i in range(options.epochs):
+        fields = {"loss": np.nan, "clipped": 0.0, "accuracy": 0.0}
+        task = progress.add_task("learning", total=options.epochs, completed=learnt["epochs"], **fields)
+        for i in range(learnt["epochs"], options.epochs):
             rate = options.rate * 0.5 * (1 + np.cos(np.pi * i / options.epochs))  # from full speed to rest
             batches = data.minibatches(train, options.batch, rng)
             if corejax.device_count() > 1:
@@ -77,6 +87,9 @@ def learn(options: argparse.Namespace, train: data.Split, test: data.Split, cons
             )
             fields = {"loss": float(report.loss), "clipped": float(report.clipped), "accuracy": accuracy(params, test)}
             progress.update(task, advance=1, **fields)
+            if options.checkpoint:
+                learnt = {"params": params, "adam": state, "epochs": i + 1, "order": rng.bit_generator.state}
+                corejax.checkpoints.save(options.checkpoint, learnt, overwrite=True)
     return params
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,21 @@ def learnt(path: Path, *options: str) -> list[float]:
 def test_devices(tmp_path: Path) -> None:
     assert learnt(tmp_path, "--devices", "4") == pytest.approx(learnt(tmp_path), rel=1e-2)
     assert (tmp_path / "p.png").exists()
+
+
+def test_going_on(tmp_path: Path) -> None:
+    """A training that is killed after an epoch ends as one that is not, on other devices."""
+    save = ["--checkpoint", str(tmp_path / "c")]
+    command = [sys.executable, "examples/digits/train.py", "--epochs", "2", "--picture", str(tmp_path / "p.png"), *save]
+    running = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+    while not (tmp_path / "c").exists() and running.poll() is None:
+        time.sleep(0.001)
+    running.kill()
+    running.wait()
+    done = subprocess.run([*command, "--devices", "4"], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert re.search("goes on after epoch [12]", done.stdout), done.stderr
+    (accuracy,) = re.findall(r"test accuracy ([\d.]+)%", done.stdout)
+    assert float(accuracy) == pytest.approx(learnt(tmp_path)[1], abs=1)
 
 
 @pytest.mark.slow

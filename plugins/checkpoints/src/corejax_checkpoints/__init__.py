@@ -1,0 +1,1 @@
+"""Pytrees of arrays on disk: `corejax.checkpoints`."""
