@@ -66,6 +66,7 @@ def is_absent(device: Any) -> bool:
 def absent(what: str, device: CompileOnlyDevice) -> BackendError:
     """The error for what needs a device that is there."""
     return BackendError(
-        f"{what}: {device!r} is not there; programs are compiled for the devices of a topology, and looked at (as_text, "
-        "cost_analysis, memory_analysis, input_shardings, output_shardings). To run one, use a mesh of corejax.devices()"
+        f"{what}: {device!r} is not there; programs are compiled for the devices of a topology, and looked at "
+        "(as_text, cost_analysis, memory_analysis, input_shardings, output_shardings). To run one, use a mesh of "
+        "corejax.devices()"
     )

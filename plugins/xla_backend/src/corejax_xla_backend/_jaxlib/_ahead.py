@@ -67,7 +67,9 @@ def compile_ahead(
     """
     there = [d for d in partitions.devices if not is_absent(d)]
     if there:
-        raise BackendError(f"a mesh is of devices that are there, or of a topology's; this one has both: {there} and others")
+        raise BackendError(
+            f"a mesh is of devices that are there, or of a topology's; this one has both: {there} and others"
+        )
     count = len(partitions.devices)
     client = ahead_client(min(count, DEVICES_OF_A_PROCESS), others=count > DEVICES_OF_A_PROCESS)
     options = core.CompileOptions()
