@@ -204,14 +204,14 @@ def assigned(name: str, closed: ClosedJaxpr, options: CompileOptions, devices: S
             return options
         raise ValueError(
             f"compile of {name}: it is lowered for a mesh without devices. Say which they are: "
-            "lowered.compile(device_assignment=mesh.device_tuple), of a mesh with the same axes; for devices that need not "
-            "be there, corejax.experimental.topologies.get_topology_desc('8x8', 'cpu').devices"
+            "lowered.compile(device_assignment=mesh.device_tuple), of a mesh with the same axes; for devices that need "
+            "not be there, corejax.experimental.topologies.get_topology_desc('8x8', 'cpu').devices"
         )
     known = options.devices or (() if options.device is None else (options.device,))
     if known and known != tuple(devices):
         raise ValueError(
-            f"compile of {name}: device_assignment is {_ids(devices)}, and it is lowered for {_ids(known)}; lower it for "
-            "shardings over a corejax.sharding.AbstractMesh to leave the devices open"
+            f"compile of {name}: device_assignment is {_ids(devices)}, and it is lowered for {_ids(known)}; lower it "
+            "for shardings over a corejax.sharding.AbstractMesh to leave the devices open"
         )
     wanted = options._replace(devices=tuple(devices), device=None)
     return place_at(closed, name, wanted, (None,) * len(closed.in_avals), closed.in_avals)[0]

@@ -91,13 +91,12 @@ class Collectives(tuple[Collective, ...]):
         widths = [max(len(row[i]) for row in rows) for i in range(7)]
         total = "an unknown number" if self.times is None or self.nbytes is None else f"{self.times}"
         size = "" if self.nbytes is None else f", {self.nbytes:,} bytes on each device"
-        lines = [
-            "  ".join(
-                x.rjust(w) if i in (2, 3) else x.ljust(w) for i, (x, w) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in rows
-        ]
-        return "\n".join([*(line.rstrip() for line in lines), f"{total} in a run{size}"])
+
+        def line(row: Sequence[str]) -> str:
+            cells = enumerate(zip(row, widths, strict=True))
+            return "  ".join(x.rjust(w) if i in (2, 3) else x.ljust(w) for i, (x, w) in cells).rstrip()
+
+        return "\n".join([*map(line, rows), f"{total} in a run{size}"])
 
     def __repr__(self) -> str:
         return f"Collectives({list(self)!r})"
@@ -140,8 +139,8 @@ def collectives(program: Any, mesh: Any = None) -> Collectives:
         text, found = program, mesh
     else:
         raise TypeError(
-            f"debug.collectives: program is what jit(f).lower(...).compile() gives, or its as_text(), got {program!r} of "
-            f"type {type(program).__name__}"
+            f"debug.collectives: program is what jit(f).lower(...).compile() gives, or its as_text(), got {program!r} "
+            f"of type {type(program).__name__}"
         )
     return read_collectives(text, () if found is None else tuple(found.shape_tuple))
 

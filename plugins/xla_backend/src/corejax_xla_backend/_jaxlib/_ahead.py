@@ -1,8 +1,8 @@
 """Programs for devices that this process does not have: compiled and looked at, never run.
 
-XLA partitions a program for as many devices as it is told; it asks only whether those of this process are there. A client
-numbers its devices below 2,048, and all greater numbers are other processes': so a client of at most that many devices
-compiles for any number of them. It wants to have collectives then, which nobody calls.
+XLA partitions a program for as many devices as it is told; it asks only whether those of this process are there. A
+client numbers its devices below 2,048, and all greater numbers are other processes': so a client of at most that many
+devices compiles for any number of them. It wants to have collectives then, which nobody calls.
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from corejax.extend import BackendError
-
-from ._absent import absent, is_absent
+from ._absent import absent
 from ._client import DEVICES_OF_A_PROCESS, ahead_client
 from ._executable import Program, name_of
 from ._exit import inside
@@ -62,14 +60,9 @@ def compile_ahead(
     """Compile a module for the devices of a topology.
 
     Raises:
-        BackendError: some of the devices are there, and some are not; or this jaxlib cannot compile for so many.
+        BackendError: this jaxlib cannot compile for so many.
         RuntimeError: XLA refuses the program.
     """
-    there = [d for d in partitions.devices if not is_absent(d)]
-    if there:
-        raise BackendError(
-            f"a mesh is of devices that are there, or of a topology's; this one has both: {there} and others"
-        )
     count = len(partitions.devices)
     client = ahead_client(min(count, DEVICES_OF_A_PROCESS), others=count > DEVICES_OF_A_PROCESS)
     options = core.CompileOptions()
