@@ -116,7 +116,8 @@ def _row(x: Collective) -> tuple[str, ...]:
     along = f"groups of {x.devices}" if x.axes is None else ", ".join(x.axes)
     listed = ", ".join(x.types[:3]) + (f" and {len(x.types) - 3} more" if len(x.types) > 3 else "")
     times = "?" if x.times is None else str(x.times)
-    return kind, along, times, f"{x.nbytes:,}", listed, x.line, x.op_name
+    name = x.op_name if len(x.op_name) <= 48 else f"{x.op_name[:47]}…"
+    return kind, along, times, f"{x.nbytes:,}", listed, x.line, name
 
 
 def collectives(program: Any, mesh: Any = None) -> Collectives:
