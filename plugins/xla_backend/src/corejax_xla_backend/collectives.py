@@ -5,6 +5,7 @@ See https://openxla.org/xla/operation_semantics for the operations, and `_hlo_te
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -184,15 +185,14 @@ def _collective(
 def _axes_of_groups(groups: np.ndarray[Any, Any], axes: Sequence[tuple[str, int]]) -> tuple[str, ...] | None:
     """The axes that vary within each group, if the groups are all devices that differ in these alone."""
     sizes = [size for _, size in axes]
-    if not axes or groups.size != np.prod(sizes):
+    if not axes or groups.size != math.prod(sizes):
         return None
     first = np.stack(np.unravel_index(groups[0], sizes))
     varying = [i for i, where in enumerate(first) if len(set(where.tolist())) > 1]
-    numbers = np.arange(groups.size).reshape(sizes)
-    rest = [i for i in range(len(sizes)) if i not in varying]
-    wanted = numbers.transpose(rest + varying).reshape(-1, groups.shape[1])
-    if wanted.shape != groups.shape:
+    if math.prod(sizes[i] for i in varying) != groups.shape[1]:
         return None
+    rest = [i for i in range(len(sizes)) if i not in varying]
+    wanted = np.arange(groups.size).reshape(sizes).transpose(rest + varying).reshape(groups.shape)
     found = np.sort(groups, axis=1)
     same = np.array_equal(found[np.argsort(found[:, 0])], wanted[np.argsort(wanted[:, 0])])
     return tuple(axes[i][0] for i in varying) if same else None
@@ -201,7 +201,7 @@ def _axes_of_groups(groups: np.ndarray[Any, Any], axes: Sequence[tuple[str, int]
 def _axes_of_pairs(pairs: np.ndarray[Any, Any], axes: Sequence[tuple[str, int]]) -> tuple[str, ...] | None:
     """The axes in which a sender and a receiver differ."""
     sizes = [size for _, size in axes]
-    if not axes or (pairs.size and pairs.max() >= np.prod(sizes)):
+    if not axes or (pairs.size and pairs.max() >= math.prod(sizes)):
         return None
     where = np.stack(np.unravel_index(pairs, sizes))
     return tuple(name for (name, _), x in zip(axes, where, strict=True) if np.any(x[:, 0] != x[:, 1]))
