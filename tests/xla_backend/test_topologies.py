@@ -179,7 +179,7 @@ def test_errors_of_meshes_without_devices() -> None:
     mesh = AbstractMesh((2, 4), ("data", "model"))
     lowered = corejax.jit(layer).lower(*arguments(mesh, 8))
     with pytest.raises(
-        ValueError, match=r"compile of layer: it is lowered for a mesh without devices.*device_assignment"
+        RuntimeError, match=r"compile of layer: it is lowered for a mesh without devices.*device_assignment"
     ):
         lowered.compile()
     with pytest.raises(ValueError, match="over a mesh of 8 devices, and the program runs on 6"):

@@ -197,12 +197,13 @@ def assigned(name: str, closed: ClosedJaxpr, options: CompileOptions, devices: S
         devices: as many as its meshes have; None: it has to name them itself.
 
     Raises:
-        ValueError: it is lowered for a mesh without devices, and none are given, or others than it names.
+        RuntimeError: it is lowered for a mesh without devices, and none are given.
+        ValueError: others are given than it is lowered for, or more, or fewer.
     """
     if devices is None:
         if options.devices or options.device is not None or not (names_meshes(closed) or names_shardings(options)):
             return options
-        raise ValueError(
+        raise RuntimeError(
             f"compile of {name}: it is lowered for a mesh without devices. Say which they are: "
             "lowered.compile(device_assignment=mesh.device_tuple), of a mesh with the same axes; for devices that need "
             "not be there, corejax.experimental.topologies.get_topology_desc('8x8', 'cpu').devices"

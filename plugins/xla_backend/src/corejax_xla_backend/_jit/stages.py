@@ -256,7 +256,8 @@ class Lowered(Stage):
                 (`AbstractMesh`). They may be a topology's (`experimental.topologies`), which need not be there.
 
         Raises:
-            ValueError: it is lowered for a mesh without devices and none are given, or for others than are given.
+            RuntimeError: it is lowered for a mesh without devices, and none are given.
+            ValueError: others are given than it is lowered for, or more, or fewer.
         """
         given = dict(self._options.flags) | dict(compiler_flags(self.name, compiler_options))
         options = assigned(self.name, self.jaxpr, self._options, device_assignment)
