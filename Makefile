@@ -28,7 +28,7 @@ SOURCES := corejax plugins tests $(wildcard examples benchmarks docs tools)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo examples test test-newest test-slow lint format docs freeze bench bench-plugins manifests clean distclean
+.PHONY: help install demo examples test test-newest test-slow lint format docs freeze bench bench-plugins scale manifests clean distclean
 
 help:  ## This list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,6 +86,9 @@ bench: $(VENV)/.stamp-test  ## Time corejax beside jax
 
 bench-plugins: $(VENV)/.stamp-test  ## Time what plugins cost: calls, loading, the command, verify
 	$(BIN)/python benchmarks/plugins.py $(ARGS)
+
+scale: $(VENV)/.stamp-test  ## Weak and strong scaling on the cores there are; steps compiled for up to 4,096 devices
+	$(BIN)/python benchmarks/scale.py $(ARGS)
 
 manifests: $(VENV)/.stamp-test  ## Write the manifests of this repository's plugins
 	$(BIN)/corejax write-manifest $(PLUGIN_NAMES)

@@ -31,9 +31,10 @@ _NAMES = {
     ),
     "corejax-xla-backend": (
         "block_until_ready compilation_cache copy_to_host_async debug default_backend default_device device_count "
-        "device_get device_put devices distributed effects_barrier experimental.io_callback explain_cache_misses "
-        "export ffi io_callback jit lax.platform_dependent lax.platform_index_p lax.sharding_constraint_p "
-        "lax.with_sharding_constraint live_arrays local_device_count local_devices log_compiles "
+        "device_get device_put devices distributed effects_barrier experimental.io_callback experimental.topologies "
+        "explain_cache_misses export ffi io_callback jit lax.platform_dependent lax.platform_index_p "
+        "lax.sharding_constraint_p lax.with_sharding_constraint live_arrays local_device_count local_devices "
+        "log_compiles "
         "make_array_from_callback make_array_from_process_local_data make_array_from_single_device_arrays "
         "process_count process_index process_indices profiler pure_callback sharding stages "
         "transfer_guard transfer_guard_device_to_device transfer_guard_device_to_host transfer_guard_host_to_device "

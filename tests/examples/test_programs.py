@@ -19,12 +19,13 @@ SMALL = {
     "gaussian_process": (["--starts", "1", "--steps", "3"], "inside the band of 95 %"),
     "hierarchical_model": (["--chains", "2", "--steps", "30"], "greatest R-hat"),
     "neural_ode": (["--steps", "1", "--paths", "2"], "from a new start"),
+    "sharded_transformer": (["--steps", "1", "--devices", "1"], "bits per character after 1 steps on 1 x 1 devices"),
     "principal_components": (["--count", "9"], "nearest to their own digit's 9 components"),
     "transformer": (["--steps", "2", "--batch", "2", "--length", "16"], "bits per character after 2 steps"),
 }
 
 
-LONG_TO_COMPILE = {"batch_norm", "hierarchical_model", "neural_ode", "transformer"}
+LONG_TO_COMPILE = {"batch_norm", "hierarchical_model", "neural_ode", "sharded_transformer", "transformer"}
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,8 @@ class Mesh(_Axes):
         devices: the devices, a NumPy array of objects that nobody writes to.
 
     Raises:
-        ValueError: names are not as many as axes, or one is there twice; or a device is.
+        ValueError: names are not as many as axes, or one is there twice; or a device is, or devices are of several
+            topologies.
         TypeError: what is given are no devices.
     """
 
@@ -178,6 +179,9 @@ class Mesh(_Axes):
                 raise TypeError(
                     f"Mesh: devices are some of corejax.devices(), got {device!r} of type {type(device).__name__}"
                 )
+        topologies = {getattr(device, "topology", None) for device in self.device_tuple}
+        if len(topologies) > 1:
+            raise ValueError(f"Mesh: devices are all there, or all of one topology; got some of {topologies}")
         if len(set(self.device_tuple)) != len(self.device_tuple):
             raise ValueError(f"Mesh: a device is there twice: {list(self.device_tuple)}")
         self._hash = hash((self.device_tuple, self.axis_sizes, self.axis_names, self.axis_types))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,13 @@ class NamedSharding(Sharding):
         """A spec over the same mesh, where one says it."""
         spec = spec_of_tiles(self.mesh, tiles)
         return super().like(tiles) if spec is None else NamedSharding(self.mesh, spec)
+
+    def over(self, devices: Sequence[Any]) -> NamedSharding:
+        """The same spec over a mesh of these devices, row by row."""
+        grid = np.empty(len(devices), dtype=object)
+        grid[:] = devices
+        mesh = Mesh(grid.reshape(self.mesh.axis_sizes), self.mesh.axis_names, self.mesh.axis_types)
+        return NamedSharding(mesh, self.spec, memory_kind=self.memory_kind)
 
     def batched(self, dim: int, names: tuple[str, ...] = ()) -> Sharding:
         """With a dimension more: split over axes of the mesh, or unconstrained.

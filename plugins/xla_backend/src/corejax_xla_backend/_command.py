@@ -16,6 +16,7 @@ from corejax.extend import FunctionCall, bytes_text, shown, takes_function
 @click.option("--optimized", is_flag=True, help="Compile it, and show the HLO that XLA runs.")
 @click.option("--cost", "costs", is_flag=True, help="XLA's estimates for one run; with --optimized, of what is run.")
 @click.option("--memory", is_flag=True, help="Compile it, and show the bytes that it takes.")
+@click.option("--collectives", is_flag=True, help="Compile it, and list what devices send each other in a run.")
 @click.option("--platform", type=click.Choice(["cpu", "cuda"]), help="Lower for a platform, which need not be here.")
 def hlo(
     call: FunctionCall,
@@ -24,6 +25,7 @@ def hlo(
     optimized: bool,
     costs: bool,
     memory: bool,
+    collectives: bool,
     platform: str | None,
 ) -> None:
     """Print the StableHLO of a function.
@@ -37,6 +39,7 @@ def hlo(
       corejax hlo corejax.numpy:dot --args "f32[3,4]" "f32[4]"
       corejax hlo model.py:loss --args '{"w": f32[3,3]}, f32[8,3]' --transform grad --optimized
       corejax hlo model.py:step --args '{"w": f32[3,3]}, f32[8,3]' --memory
+      corejax hlo model.py:sharded_step --args '{"w": f32[8,8]}, f32[8,8]' --collectives
 
     \b
     Exit codes
@@ -49,14 +52,18 @@ def hlo(
     traced = call.run(lambda: _traced(call))
     platforms = None if platform is None else (platform,)
     lowered = call.run(lambda: traced.lower(lowering_platforms=platforms), "while it was lowered")
-    if optimized or memory:
+    if optimized or memory or collectives:
         compiled = call.run(lowered.compile, "while it was compiled")
     if costs:
         source = compiled if optimized else lowered
         _print_numbers(call.run(source.cost_analysis, "while its costs were estimated"), lambda n: f"{n:,.0f}")
     if memory:
         _print_numbers(compiled.memory_analysis(), bytes_text)
-    if costs or memory:
+    if collectives:
+        from corejax_xla_backend.collectives import collectives as collectives_of
+
+        click.echo(shown(str(collectives_of(compiled))))
+    if costs or memory or collectives:
         return
     text = compiled.as_text() if optimized else call.run(lambda: lowered.as_text(dialect, debug_info=debug_info))
     click.echo(shown(text.rstrip("\n")))

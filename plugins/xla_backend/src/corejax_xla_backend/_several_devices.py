@@ -13,6 +13,7 @@ import numpy as np
 from corejax.extend import (
     Array,
     Backend,
+    BackendError,
     ClosedJaxpr,
     CompileOptions,
     Jaxpr,
@@ -103,27 +104,45 @@ def place_program(
 
     Raises:
         ValueError: arguments are bound to other devices than each other, or than the program runs on; or they are not
-            where the options want them.
+            where the options want them; or nobody says which devices a mesh is of.
+        BackendError: the devices are a topology's.
     """
-    return place_at(closed, name, options, [bound_device(x, backend) for x in arrays], [x.aval for x in arrays])
+    places = [bound_device(x, backend) for x in arrays]
+    options, device = place_at(closed, name, options, places, [x.aval for x in arrays])
+    if not options.devices and names_shardings(options):
+        raise ValueError(
+            f"jit of {name}: it is written for a mesh without devices, and no argument says which they are; put one on "
+            "a mesh: corejax.device_put(x, corejax.NamedSharding(mesh, spec))"
+        )
+    first = next(iter(options.devices), options.device)
+    if getattr(first, "topology", None) is not None:
+        raise BackendError(
+            f"jit of {name}: a call needs devices that are there, and it is to run on {first!r} and the others of that "
+            "topology. jit(f).lower(types).compile() compiles for them"
+        )
+    return options, device
+
+
+def names_shardings(options: CompileOptions) -> bool:
+    """Whether options say where an argument or a result is."""
+    return any(x is not None for x in (*options.in_shardings, *options.out_shardings))
 
 
 def place_at(
     closed: ClosedJaxpr, name: str, options: CompileOptions, places: Sequence[Any], avals: Sequence[ShapedArray]
 ) -> tuple[CompileOptions, Any]:
-    """As `place_program`, of arguments that are bound to devices or shardings; None to none."""
-    several = bool(options.devices) or names_meshes(closed) or any(isinstance(p, Sharding) for p in places)
-    if not several:
+    """As `place_program`, of arguments that are bound to devices or shardings; None to none.
+
+    Where all of this is about meshes without devices, the options have shardings and no devices.
+    """
+    several = bool(options.devices) or names_meshes(closed) or names_shardings(options)
+    if not several and not any(isinstance(p, Sharding) for p in places):
         if options.device is not None:
             return options, None
         _check_one_device(name, places, avals)
         return options, next((p for p in places if p is not None), None)
     devices = options.devices or program_devices(closed) or _devices_of(places)
-    if not devices:
-        raise ValueError(
-            f"jit of {name}: it is written for a mesh without devices, and no argument says which they are; put one on "
-            "a mesh: corejax.device_put(x, corejax.NamedSharding(mesh, spec))"
-        )
+    options, places = _over_devices(name, options, places, devices)
     if options.device is not None and (options.device,) != devices:
         raise ValueError(f"jit of {name}: it is to run on {options.device}, and its arguments are on {_ids(devices)}")
     for sharding in (*options.in_shardings, *options.out_shardings):
@@ -141,6 +160,62 @@ def place_at(
         if sharding is not None:
             check_fits(f"jit of {name}: out_shardings", sharding, aval.shape)
     return options._replace(devices=devices, device=None, in_shardings=given), None
+
+
+def _over_devices(
+    name: str, options: CompileOptions, places: Sequence[Any], devices: tuple[Any, ...]
+) -> tuple[CompileOptions, list[Any]]:
+    """Shardings over meshes without devices, over the program's where those are known."""
+
+    def over(x: Any) -> Any:
+        if not isinstance(x, Sharding) or x.device_tuple or not devices:
+            return x
+        if x.mesh.size != len(devices):
+            raise ValueError(
+                f"jit of {name}: {x} is over a mesh of {x.mesh.size} devices, and the program runs on {len(devices)}: "
+                f"{_ids(devices)}"
+            )
+        return x.over(devices)
+
+    if not devices:
+        named = [*options.in_shardings, *options.out_shardings, *places]
+        sizes = {x.mesh.size: x for x in named if isinstance(x, Sharding)}
+        if len(sizes) > 1:
+            listed = ", ".join(map(str, sizes.values()))
+            raise ValueError(f"jit of {name}: its shardings are over different numbers of devices: {listed}")
+    ins, outs = (tuple(map(over, given)) for given in (options.in_shardings, options.out_shardings))
+    return options._replace(in_shardings=ins, out_shardings=outs), list(map(over, places))
+
+
+def assigned(name: str, closed: ClosedJaxpr, options: CompileOptions, devices: Sequence[Any] | None) -> CompileOptions:
+    """Options of a lowered program, completed by the devices to compile it for.
+
+    Args:
+        name: the function's, for messages.
+        closed: the program.
+        options: what is known.
+        devices: as many as its meshes have; None: it has to name them itself.
+
+    Raises:
+        RuntimeError: it is lowered for a mesh without devices, and none are given.
+        ValueError: others are given than it is lowered for, or more, or fewer.
+    """
+    if devices is None:
+        if options.devices or options.device is not None or not (names_meshes(closed) or names_shardings(options)):
+            return options
+        raise RuntimeError(
+            f"compile of {name}: it is lowered for a mesh without devices. Say which they are: "
+            "lowered.compile(device_assignment=mesh.device_tuple), of a mesh with the same axes; for devices that need "
+            "not be there, corejax.experimental.topologies.get_topology_desc('8x8', 'cpu').devices"
+        )
+    known = options.devices or (() if options.device is None else (options.device,))
+    if known and known != tuple(devices):
+        raise ValueError(
+            f"compile of {name}: device_assignment is {_ids(devices)}, and it is lowered for {_ids(known)}; lower it "
+            "for shardings over a corejax.sharding.AbstractMesh to leave the devices open"
+        )
+    wanted = options._replace(devices=tuple(devices), device=None)
+    return place_at(closed, name, wanted, (None,) * len(closed.in_avals), closed.in_avals)[0]
 
 
 def _devices_of(places: Sequence[Any]) -> tuple[Any, ...]:

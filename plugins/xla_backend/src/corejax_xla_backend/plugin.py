@@ -83,6 +83,7 @@ def corejax_export_namespaces() -> dict[str, str]:
         "compilation_cache": "corejax_xla_backend.compilation_cache",
         "debug": "corejax_xla_backend.callbacks.debug",
         "distributed": "corejax_xla_backend.distributed",
+        "experimental.topologies": "corejax_xla_backend.topologies",
         "export": "corejax_xla_backend.export.api",
         "ffi": "corejax_xla_backend.ffi",
         "profiler": "corejax_xla_backend.profiler",

@@ -12,7 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import Array, Device, backends, exported, exported_names, missing_name, register_param_type
+from corejax.extend import (
+    Array,
+    BackendError,
+    Device,
+    backends,
+    exported,
+    exported_names,
+    missing_name,
+    register_param_type,
+)
 
 __all__ = ["Shard", "Sharding", "SingleDeviceSharding"]
 
@@ -20,7 +29,7 @@ Index = tuple[slice, ...]
 
 
 def devices_text(devices: Sequence[Any]) -> str:
-    """Devices of one platform as text, as they are in printed programs: `cpu:0-3,7`."""
+    """Devices of one platform as text, as they are in printed programs: `cpu:0-3,7`, of a topology `cpu@8x8:0-63`."""
     parts: list[list[int]] = []
     for device in devices:
         if parts and parts[-1][1] + 1 == device.id:
@@ -28,7 +37,10 @@ def devices_text(devices: Sequence[Any]) -> str:
         else:
             parts.append([device.id, device.id])
     listed = ",".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)
-    return f"{devices[0].platform}:{listed}" if devices else ""
+    if not devices:
+        return ""
+    topology = getattr(devices[0], "topology", None)
+    return f"{devices[0].platform}{'' if topology is None else f'@{topology.name}'}:{listed}"
 
 
 def devices_of_text(text: str) -> tuple[Any, ...]:
@@ -40,8 +52,11 @@ def devices_of_text(text: str) -> tuple[Any, ...]:
     platform, _, listed = text.partition(":")
     if not platform:
         return ()
-    backend, name = backends.find(platform)
-    known = {device.id: device for device in backend.devices(name)}
+    if "@" in platform:
+        known = {device.id: device for device in devices_of_topology(platform)}
+    else:
+        backend, name = backends.find(platform)
+        known = {device.id: device for device in backend.devices(name)}
     ids: list[int] = []
     for part in listed.split(","):
         first, _, last = part.partition("-")
@@ -50,6 +65,19 @@ def devices_of_text(text: str) -> tuple[Any, ...]:
     if missing:
         raise ValueError(f"{text!r}: there are no devices {missing} of platform {platform}")
     return tuple(known[i] for i in ids)
+
+
+def devices_of_topology(text: str) -> list[Any]:
+    """The devices of a topology, which need not be there, `cpu@8x8`: of the backend's that has the platform.
+
+    Raises:
+        BackendError: it compiles for no devices but its own.
+    """
+    platform, _, name = text.partition("@")
+    backend, _ = backends.find(platform)
+    if not hasattr(backend, "topology"):
+        raise BackendError(f"backend {backend.name!r} compiles for its own devices alone, not for a topology {name!r}")
+    return list(backend.topology(name, platform))
 
 
 class Grid(NamedTuple):
@@ -97,6 +125,10 @@ class Sharding:
     def like(self, tiles: np.ndarray[Any, Any]) -> Sharding:
         """The sharding over the same devices with these tiles; with the mesh's axes, where they say it."""
         return TiledSharding(self.device_tuple, tiles)
+
+    def over(self, devices: Sequence[Device]) -> Sharding:
+        """Of one over a mesh without devices the same over these, row by row."""
+        raise NotImplementedError(f"{type(self).__name__}.over")
 
     def batched(self, dim: int, names: tuple[str, ...] = ()) -> Sharding:
         """Of arrays with one more dimension at `dim`, which the compiler may split.
@@ -203,6 +235,8 @@ def check_fits(what: str, sharding: Sharding, shape: tuple[int, ...]) -> None:
 
 def is_addressable(device: Any) -> bool:
     """Whether a device is this process's."""
+    if getattr(device, "topology", None) is not None:
+        return False
     client = getattr(device, "client", None)
     return client is None or device.process_index == client.process_index()
 

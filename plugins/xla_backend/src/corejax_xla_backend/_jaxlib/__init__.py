@@ -8,6 +8,12 @@ no backend.
 
 from __future__ import annotations
 
+from ._absent import CompileOnlyDevice as CompileOnlyDevice
+from ._absent import Topology as Topology
+from ._absent import absent as absent
+from ._absent import is_absent as is_absent
+from ._ahead import AheadProgram as AheadProgram
+from ._ahead import compile_ahead as compile_ahead
 from ._buffers import Aval as Aval
 from ._buffers import Buffer as Buffer
 from ._buffers import block_until_ready as block_until_ready

@@ -20,6 +20,7 @@ import numpy as np
 
 from corejax.extend import BackendError, config
 
+from ._absent import absent, is_absent
 from ._dispatch_state import clear_dispatchers
 from ._distributed import connection
 from ._exit import busy, watch_exit
@@ -33,6 +34,8 @@ CUDA_LIBRARY = "xla_cuda_plugin.so"
 
 _lock = threading.RLock()
 _clients: dict[str, Client] = {}
+_ahead: dict[int, Client] = {}  # the last one that compiled for devices that are not there, by their number
+DEVICES_OF_A_PROCESS = 2048  # at most; greater numbers are other processes'
 _settings: dict[str, Any] = {"num_cpu_devices": None, "platform": None}
 
 
@@ -63,12 +66,12 @@ def check_not_forked() -> None:
 def _after_fork() -> None:
     global _forked, _lock
     _lock = threading.RLock()  # another thread of the parent's may have held it
-    _forked = _forked or bool(_clients)
+    _forked = _forked or bool(_clients or _ahead)
     busy.clear()  # those are the parent's threads
     if _forked:
         _first_device.cache_clear()
         clear_dispatchers()  # they would go on to run programs; what they call instead asks here
-        for client in _clients.values():  # its end would wait for its threads, or crash
+        for client in (*_clients.values(), *_ahead.values()):  # its end would wait for its threads, or crash
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))
 
 
@@ -101,7 +104,13 @@ _complete_sharding_class()
 
 @cache
 def device_sharding(device: Device) -> Any:
-    """The one sharding object of arrays that live on ``device`` whole."""
+    """The one sharding object of arrays that live on ``device`` whole.
+
+    Raises:
+        BackendError: it is a device of a topology, on which no array can be.
+    """
+    if is_absent(device):
+        raise absent("arrays are put on devices", device)
     return Sharding(device)
 
 
@@ -206,6 +215,31 @@ def client(platform: str | None = None) -> Client:
             except Exception as error:
                 raise BackendError(f"the {name} backend failed to start: {error}") from error
         return _clients[name]
+
+
+def ahead_client(count: int, *, others: bool) -> Client:
+    """A CPU client that compiles for devices that are not there; it is of no other use, and kept until the next one.
+
+    Args:
+        count: how many devices it numbers.
+        others: whether programs have devices of other processes, too.
+
+    Raises:
+        BackendError: this jaxlib compiles for no other processes' devices.
+    """
+    check_not_forked()
+    with _lock:
+        found = _ahead.get(count)
+        if found is None:
+            more = {}
+            if others:
+                if not hasattr(core, "make_mpi_collectives"):
+                    raise BackendError(f"this jaxlib compiles for {DEVICES_OF_A_PROCESS} devices at most")
+                more["collectives"] = core.make_mpi_collectives()  # loads nothing before it is begun, which it is not
+            _ahead.clear()
+            found = _ahead[count] = xla_client.make_cpu_client(num_devices=count, **more)
+            watch_exit()
+        return found
 
 
 def started_clients() -> list[Client]:

@@ -37,13 +37,52 @@ class FastpathData(NamedTuple):
     const_args: Sequence[Buffer]
 
 
-class Executable:
+class Program:
+    """A compiled program, as far as one can look at it.
+
+    Attributes:
+        loaded: jaxlib's ``LoadedExecutable``.
+        out_avals: one per output.
+        name: the module's.
+    """
+
+    loaded: Any
+    out_avals: tuple[Aval, ...]
+    name: str
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimates for one run by name: ``flops``, ``bytes accessed`` and others."""
+        return dict(self.loaded.cost_analysis())
+
+    def memory_analysis(self) -> dict[str, int]:
+        """Bytes of arguments, outputs, temporaries, generated code and the peak of them all."""
+        stats = self.loaded.get_compiled_memory_stats()
+        names = ("argument", "output", "temp", "alias", "generated_code")
+        sizes = {name: int(getattr(stats, f"{name}_size_in_bytes")) for name in names}
+        total = sizes["argument"] + sizes["output"] - sizes["alias"] + sizes["temp"]
+        sizes["peak"] = max(int(stats.peak_memory_in_bytes), total)  # jaxlib's leaves temporaries out
+        return sizes
+
+    def nbytes(self) -> int:
+        """Bytes that results and temporaries take together."""
+        stats = self.loaded.get_compiled_memory_stats()
+        return int(stats.output_size_in_bytes) + int(stats.temp_size_in_bytes)
+
+    def optimized_hlo(self) -> str:
+        """The program as XLA runs it, in HLO text."""
+        return self.loaded.get_hlo_text()
+
+    def serialize(self) -> bytes:
+        """The compiled program as bytes, for :func:`load` by the same jaxlib on the same kind of device."""
+        return self.loaded.serialize()
+
+
+class Executable(Program):
     """A program compiled for one device and loaded there.
 
     Calling it with buffers starts it and returns buffers at once (about 3 us); they are waited for when read.
 
     Attributes:
-        loaded: jaxlib's ``LoadedExecutable``.
         out_avals: one per output; the output buffers carry these very objects as ``.aval``.
         device: where it runs; arguments that are elsewhere are copied there.
         committed: whether its outputs are bound to the device.
@@ -156,32 +195,6 @@ class Executable:
             for aval, shards in zip(self.out_avals, results.disassemble_into_single_device_arrays(), strict=True)
         ]
 
-    def cost_analysis(self) -> dict[str, float]:
-        """XLA's estimates for one run by name: ``flops``, ``bytes accessed`` and others."""
-        return dict(self.loaded.cost_analysis())
-
-    def memory_analysis(self) -> dict[str, int]:
-        """Bytes of arguments, outputs, temporaries, generated code and the peak of them all."""
-        stats = self.loaded.get_compiled_memory_stats()
-        names = ("argument", "output", "temp", "alias", "generated_code")
-        sizes = {name: int(getattr(stats, f"{name}_size_in_bytes")) for name in names}
-        total = sizes["argument"] + sizes["output"] - sizes["alias"] + sizes["temp"]
-        sizes["peak"] = max(int(stats.peak_memory_in_bytes), total)  # jaxlib's leaves temporaries out
-        return sizes
-
-    def nbytes(self) -> int:
-        """Bytes that results and temporaries take together."""
-        stats = self.loaded.get_compiled_memory_stats()
-        return int(stats.output_size_in_bytes) + int(stats.temp_size_in_bytes)
-
-    def optimized_hlo(self) -> str:
-        """The program as XLA runs it, in HLO text."""
-        return self.loaded.get_hlo_text()
-
-    def serialize(self) -> bytes:
-        """The compiled program as bytes, for :func:`load` by the same jaxlib on the same kind of device."""
-        return self.loaded.serialize()
-
 
 def compile_module(
     module: ir.Module,
@@ -214,9 +227,9 @@ def compile_module(
         loaded = load_program(
             target.client, module, devices, num_replicas=1, overrides=overrides, callbacks=callbacks, complete=complete
         )
-        return partitions.executable(loaded, out_avals, _name(module))
+        return partitions.executable(loaded, out_avals, name_of(module))
     loaded = load_program(target.client, module, [target], overrides=overrides, callbacks=callbacks)
-    return Executable(loaded, out_avals, target, name=_name(module), committed=committed)
+    return Executable(loaded, out_avals, target, name=name_of(module), committed=committed)
 
 
 def load_program(
@@ -269,6 +282,7 @@ def hlo_cost_analysis(computation: Any) -> dict[str, float]:
     return dict(core.hlo_module_cost_analysis(default_device().client, computation.as_hlo_module()))
 
 
-def _name(module: ir.Module) -> str:
+def name_of(module: ir.Module) -> str:
+    """A module's name."""
     attributes = module.operation.attributes
     return ir.StringAttr(attributes["sym_name"]).value if "sym_name" in attributes else "main"

@@ -45,7 +45,8 @@ def inside() -> Iterator[None]:
 
 
 def watch_exit() -> None:
-    """Have the exit wait; called when there is a first client."""
+    """Have the exit wait; called when there is a new client."""
+    atexit.unregister(_before_exit)
     atexit.register(_before_exit)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from corejax.extend import ShapedArray, get_aval
 
+from ._absent import absent, is_absent
 from ._buffers import _ALIAS, Aval, Buffer, is_immutable, is_out_of_memory
 from ._client import Device, device_sharding
 from ._executable import Executable
@@ -64,7 +65,13 @@ class Placement(xla_client.GSPMDSharding):
 
 @lru_cache(maxsize=4096)
 def placement(sharding: ShardingLike, ndim: int) -> Placement:
-    """The one placement of buffers of `ndim` dimensions that a sharding says."""
+    """The one placement of buffers of `ndim` dimensions that a sharding says.
+
+    Raises:
+        BackendError: it is over devices of a topology, on which no array can be.
+    """
+    if is_absent(sharding.device_tuple[0]):
+        raise absent("arrays are put on devices", sharding.device_tuple[0])
     tiles = sharding.tiles(ndim)
     made = Placement(sharding.device_tuple, _hlo_of_tiles(tiles))
     made.sharding, made.tiles = sharding, tiles
@@ -265,6 +272,21 @@ class Partitions(NamedTuple):
         build.allow_spmd_sharding_propagation_to_output = [x is None for x in self.outputs] or [False]
         return options
 
+    def shardings(self, loaded: Any, out_avals: Sequence[Aval]) -> tuple[list[Any], list[Any]]:
+        """Where the inputs and outputs of a compiled program are: as was said, or as the compiler chose."""
+        ranks = [len(aval.shape) for aval in out_avals]
+        return (
+            self._with_chosen(self.inputs, loaded.get_parameter_shardings(), self.ranks),
+            self._with_chosen(self.outputs, loaded.get_output_shardings(), ranks),
+        )
+
+    def _with_chosen(self, given: Sequence[Any], found: Any, ranks: Sequence[int]) -> list[Any]:
+        chosen = [HloSharding.from_proto(x) for x in found[: len(given)]] if found else [None] * len(given)
+        return [
+            self.like(tiles_of_hlo(hlo, ndim, len(self.devices))) if sharding is None else sharding
+            for sharding, hlo, ndim in zip(given, chosen, ranks, strict=True)
+        ]
+
     def executable(self, loaded: Any, out_avals: Sequence[Aval], name: str) -> Executable:
         """What runs the program that jaxlib has loaded."""
         return PartitionedExecutable(loaded, out_avals, self, name=name)
@@ -274,24 +296,15 @@ class PartitionedExecutable(Executable):
     """A program compiled for several devices and loaded there.
 
     Attributes:
-        in_places, out_places: where its inputs have to be, and its outputs are.
+        in_shardings, out_shardings: where its inputs have to be, and its outputs are.
+        in_places, out_places: the same as jaxlib wants it.
     """
 
     def __init__(self, loaded: Any, out_avals: Sequence[Aval], partitions: Partitions, *, name: str = "main") -> None:
-        count = len(partitions.devices)
         self._before_runs = partitions.before_runs
-
-        def places(given: Sequence[Any], found: Any, ranks: Sequence[int]) -> list[Placement]:
-            chosen = [HloSharding.from_proto(x) for x in found[: len(given)]] if found else [None] * len(given)
-            shardings = [
-                partitions.like(tiles_of_hlo(hlo, ndim, count)) if sharding is None else sharding
-                for sharding, hlo, ndim in zip(given, chosen, ranks, strict=True)
-            ]
-            return [placement(sharding, ndim) for sharding, ndim in zip(shardings, ranks, strict=True)]
-
-        self.in_places = places(partitions.inputs, loaded.get_parameter_shardings(), partitions.ranks)
-        ranks = [len(aval.shape) for aval in out_avals]
-        self.out_places = places(partitions.outputs, loaded.get_output_shardings(), ranks)
+        self.in_shardings, self.out_shardings = partitions.shardings(loaded, out_avals)
+        self.in_places = [placement(x, ndim) for x, ndim in zip(self.in_shardings, partitions.ranks, strict=True)]
+        self.out_places = [placement(x, len(a.shape)) for x, a in zip(self.out_shardings, out_avals, strict=True)]
         super().__init__(loaded, out_avals, partitions.devices[0], name=name, committed=True)
 
     def fastpath_data(

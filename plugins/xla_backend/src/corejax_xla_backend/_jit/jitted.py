@@ -48,7 +48,7 @@ from corejax_xla_backend._live import LiveSet
 from corejax_xla_backend._log import watched_by_anybody
 from corejax_xla_backend._programs import compiled, run
 from corejax_xla_backend._several_devices import names_meshes, place_at, place_program
-from corejax_xla_backend.sharding import SingleDeviceSharding
+from corejax_xla_backend.sharding import SingleDeviceSharding, check_fits
 from corejax_xla_backend.sharding_constraint import as_sharding, constrain
 from corejax_xla_backend.xla_call import xla_call_p
 
@@ -111,7 +111,7 @@ class Jitted:
         if given is None:
             return options
         ins, outs = given
-        devices = next((x.device_tuple for x in (*ins, *outs) if x is not None), ())
+        devices = next((x.device_tuple for x in (*ins, *outs) if x is not None and x.device_tuple), ())
         return options._replace(
             devices=devices, in_shardings=(*[None] * consts, *ins), out_shardings=tuple(outs), binds=True
         )
@@ -281,6 +281,7 @@ class Jitted:
             if named is None:
                 return None
             sharding = as_sharding(f"jit of {self.name}: sharding", named)
+            check_fits(f"jit of {self.name}: sharding of an argument", sharding, x.shape)
             return sharding.device_tuple[0] if isinstance(sharding, SingleDeviceSharding) else sharding
 
         traced_args, traced_kwargs, _ = self.static.split(*arguments)

@@ -30,7 +30,7 @@ from corejax.extend import (
 from corejax_xla_backend._jit.donation import run_donating
 from corejax_xla_backend._jit.options import compiler_flags
 from corejax_xla_backend._programs import compiled, known_options, run
-from corejax_xla_backend._several_devices import place_program
+from corejax_xla_backend._several_devices import assigned, place_program
 from corejax_xla_backend.xla_call import xla_call_p
 
 
@@ -242,14 +242,26 @@ class Lowered(Stage):
         return self.lowering
 
     @api_boundary
-    def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
+    def compile(
+        self,
+        compiler_options: Mapping[str, Any] | None = None,
+        *,
+        device_assignment: Sequence[Any] | None = None,
+    ) -> Compiled:
         """Compile it.
 
         Args:
             compiler_options: more of the backend's own options by name, as in `jit`.
+            device_assignment: the devices, row by row, of a program that is lowered for a mesh without devices
+                (`AbstractMesh`). They may be a topology's (`experimental.topologies`), which need not be there.
+
+        Raises:
+            RuntimeError: it is lowered for a mesh without devices, and none are given.
+            ValueError: others are given than it is lowered for, or more, or fewer.
         """
         given = dict(self._options.flags) | dict(compiler_flags(self.name, compiler_options))
-        return Compiled(self, self._options._replace(flags=tuple(sorted(given.items()))))
+        options = assigned(self.name, self.jaxpr, self._options, device_assignment)
+        return Compiled(self, options._replace(flags=tuple(sorted(given.items()))))
 
 
 def _is_hlo(name: str, dialect: str | None) -> bool:

@@ -39,7 +39,7 @@ class XlaBackend(Backend):
         options=frozenset(CompileOptions._fields),
     )
     buffer_type = _jaxlib.Buffer
-    device_type = _jaxlib.Device
+    device_type = _jaxlib.Device | _jaxlib.CompileOnlyDevice
 
     def platform(self) -> str:
         """CUDA where it starts, else the CPU."""
@@ -48,6 +48,10 @@ class XlaBackend(Backend):
     def devices(self, platform: str | None = None) -> list[Any]:
         """jaxlib's."""
         return _jaxlib.devices(platform)
+
+    def topology(self, name: str, platform: str) -> list[Any]:
+        """Devices that need not be there, to compile for: as many as the product of the sizes in a name, `8x8`."""
+        return _jaxlib.Topology(name, platform).devices
 
     def default_device(self, platform: str | None = None) -> Any:
         """What the setting `default_device` says, else the first device."""

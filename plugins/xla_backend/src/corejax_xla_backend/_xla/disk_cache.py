@@ -29,7 +29,7 @@ _warned: set[str] = set()  # directories
 class Compiled(NamedTuple):
     """An executable, and where it is from if it was not compiled now."""
 
-    executable: _jaxlib.Executable
+    executable: _jaxlib.Executable | _jaxlib.AheadProgram
     origin: str
 
 
@@ -49,6 +49,11 @@ def compile_text(
     hindrance: what goes wrong with its files is a warning.
     """
     options = {"overrides": overrides, "committed": committed, "partitions": partitions}
+    if _jaxlib.is_absent(device):
+        made = _jaxlib.compile_ahead(
+            _jaxlib.parse_module(text), out_avals, partitions, overrides=overrides, callbacks=callbacks
+        )
+        return Compiled(made, "")
     files = None if callbacks else current_files()
     if files is None:
         module = _jaxlib.parse_module(text)

@@ -22,12 +22,14 @@ from corejax_xla_backend._callbacks import under_way
 from corejax_xla_backend._lowering import host_callback
 from corejax_xla_backend._lowering.locations import without_locations
 from corejax_xla_backend._lowering.module import ModuleBuilder
-from corejax_xla_backend._several_devices import concrete, like_of
+from corejax_xla_backend._several_devices import concrete, like_of, names_shardings
 from corejax_xla_backend._xla.agreement import check_before_runs
 from corejax_xla_backend._xla.buffers import LARGE
 from corejax_xla_backend._xla.compile_errors import compile_failure
 from corejax_xla_backend._xla.disk_cache import compile_text
 from corejax_xla_backend.sharding import SingleDeviceSharding
+
+_OVER_SEVERAL = _jaxlib.PartitionedExecutable | _jaxlib.AheadProgram
 
 
 class XlaExecutable(NamedTuple):
@@ -77,17 +79,17 @@ class XlaExecutable(NamedTuple):
     @property
     def input_shardings(self) -> list[Any]:
         """Where (constants, arguments) have to be; None of those that it does not take."""
-        if isinstance(self.executable, _jaxlib.PartitionedExecutable):
-            places = iter(self.executable.in_places)
-            return [next(places).sharding if keep else None for keep in self.kept]
+        if isinstance(self.executable, _OVER_SEVERAL):
+            shardings = iter(self.executable.in_shardings)
+            return [next(shardings) if keep else None for keep in self.kept]
         here = SingleDeviceSharding(self.executable.device)
         return [here if keep else None for keep in self.kept]
 
     @property
     def output_shardings(self) -> list[Any]:
         """Where the results are."""
-        if isinstance(self.executable, _jaxlib.PartitionedExecutable):
-            return [place.sharding for place in self.executable.out_places]
+        if isinstance(self.executable, _OVER_SEVERAL):
+            return list(self.executable.out_shardings)
         return [SingleDeviceSharding(self.executable.device)] * len(self.executable.out_avals)
 
     def as_text(self) -> str:
@@ -171,7 +173,8 @@ def lower(closed: ClosedJaxpr, name: str, platform: str, options: CompileOptions
     builder = ModuleBuilder(platform, name, options.devices)
     if options.devices:
         builder.meshes.like = like_of(closed, options)
-    word = "tf.aliasing_output = {} : i32" if not options.devices else "jax.buffer_donor = true"
+    several = options.devices or names_shardings(options)
+    word = "jax.buffer_donor = true" if several else "tf.aliasing_output = {} : i32"
     said = {i: [word.format(k)] for i, k in aliases.items()}
     for i, sharding in enumerate(options.in_shardings):
         if sharding is not None:
@@ -224,6 +227,10 @@ def compile_program(
         BackendError: it cannot be compiled; names the primitive, where that is known.
     """
     _check_sizes(closed, name)
+    if _jaxlib.is_absent(device) and not options.devices:
+        there = SingleDeviceSharding(device)
+        ins, outs = (there,) * (len(closed.consts) + len(closed.in_avals)), (there,) * len(closed.out_avals)
+        options = options._replace(device=None, devices=(device,), in_shardings=ins, out_shardings=outs)
     text, kept, callbacks, unusable = lower(closed, name, device.platform, options)
     if unusable:
         types = ", ".join(aval.str_short(short_dtypes=False) for aval in unusable)

@@ -10,10 +10,12 @@ from corejax_xla_backend.callbacks.inspect_sharding import inspect_array_shardin
 from corejax_xla_backend.callbacks.sharding_pictures import draw_array_sharding as draw_array_sharding
 from corejax_xla_backend.callbacks.sharding_pictures import visualize_array_sharding as visualize_array_sharding
 from corejax_xla_backend.callbacks.sharding_pictures import visualize_sharding as visualize_sharding
+from corejax_xla_backend.collectives import collectives as collectives
 
 __all__ = [
     "breakpoint",
     "callback",
+    "collectives",
     "draw_array_sharding",
     "inspect_array_sharding",
     "log",
