@@ -74,7 +74,8 @@ def lapack_call(
     _register_lapack()
     avals = [v.aval for v in operands]
     ndim = max(a.ndim for a in (*avals, *out))
-    attrs = attributes_of(target, avals, out, attributes or {}, False, ndim, in_place)
+    batch_dims = ndim - 2 if ctx.module.meshes.count > 1 else 0
+    attrs = attributes_of(target, avals, out, attributes or {}, False, ndim, in_place, batch_dims)
     return ctx.op("custom_call", *operands, out=list(out), attrs=attrs)  # type: ignore[no-any-return]
 
 

@@ -132,12 +132,14 @@ class Lowering(NamedTuple):
         kept: which of (constants, arguments) it takes.
         callbacks: Python functions that it calls, by index.
         unusable: types of donated arguments whose memory no result can take.
+        partitioners: what partitions some of its operations.
     """
 
     text: str
     kept: tuple[bool, ...]
     callbacks: list[Callable[..., Any]]
     unusable: tuple[ShapedArray, ...] = ()
+    partitioners: tuple[Any, ...] = ()
 
     def as_text(self, *, pretty: bool = True, debug_info: bool = False) -> str:
         """As `Lowered.as_text`."""
@@ -180,7 +182,8 @@ def lower(closed: ClosedJaxpr, name: str, platform: str, options: CompileOptions
         for sharding, aval in zip(options.out_shardings, closed.out_avals, strict=False)
     ]
     builder.add_main(closed, kept, {i: ", ".join(texts) for i, texts in said.items()}, results)
-    return Lowering(builder.text(f"jit_{name}", locations=True), kept, builder.callbacks, unusable)
+    text = builder.text(f"jit_{name}", locations=True)
+    return Lowering(text, kept, builder.callbacks, unusable, tuple(builder.partitioners))
 
 
 def _aliases(
@@ -223,7 +226,7 @@ def compile_program(
         BackendError: it cannot be compiled; names the primitive, where that is known.
     """
     _check_sizes(closed, name)
-    text, kept, callbacks, unusable = lower(closed, name, device.platform, options)
+    text, kept, callbacks, unusable, partitioners = lower(closed, name, device.platform, options)
     if unusable:
         types = ", ".join(aval.str_short(short_dtypes=False) for aval in unusable)
         warn_user(
@@ -240,10 +243,14 @@ def compile_program(
                 callbacks=callbacks,
                 committed=options.binds,
                 partitions=_partitions(closed, kept, options),
+                cached=not partitioners,
             )
     except BackendError:
         raise
     except _jaxlib.COMPILE_ERRORS as error:
+        failure = next((p.failure for p in partitioners if p.failure is not None), None)
+        if failure is not None:
+            raise failure from None
         if options.flags and "option" in str(error):
             flags = ", ".join(f"{key}={value!r}" for key, value in options.flags)
             raise ValueError(f"jit of {name}: XLA refuses compiler_options ({flags}): {error}") from None
