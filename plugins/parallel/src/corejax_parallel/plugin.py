@@ -59,8 +59,11 @@ def corejax_export_names() -> dict[str, str]:
 
 @hookimpl
 def corejax_export_namespaces() -> dict[str, str]:
-    """`corejax.experimental.multihost_utils`."""
-    return {"experimental.multihost_utils": "corejax_parallel.multihost_utils"}
+    """`corejax.experimental.multihost_utils` and `custom_partitioning`."""
+    return {
+        "experimental.custom_partitioning": "corejax_parallel.partitioning.custom_partitioning",
+        "experimental.multihost_utils": "corejax_parallel.multihost_utils",
+    }
 
 
 @hookimpl
@@ -71,7 +74,8 @@ def corejax_register_primitives() -> None:
     import corejax_parallel.collectives.reductions
     import corejax_parallel.mapping.pmap
     import corejax_parallel.mapping.primitive
-    import corejax_parallel.named_sharding  # noqa: F401
+    import corejax_parallel.named_sharding
+    import corejax_parallel.partitioning.custom_partitioning  # noqa: F401
 
 
 @hookimpl
@@ -79,4 +83,5 @@ def corejax_register_rules(kind: str) -> None:
     """Translations are imported when something is lowered first."""
     if kind == "xla_translation":
         import corejax_parallel.collectives.translations
-        import corejax_parallel.mapping.translation  # noqa: F401
+        import corejax_parallel.mapping.translation
+        import corejax_parallel.partitioning.translation  # noqa: F401

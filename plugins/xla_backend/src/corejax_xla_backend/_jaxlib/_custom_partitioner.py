@@ -1,4 +1,4 @@
-"""Operations that Python partitions: a call of the target `TARGET`, for which XLA's partitioner asks what a device does.
+"""Operations that Python partitions: calls of the target `TARGET`; XLA's partitioner asks what a device does for them.
 
 XLA gives the tiles of operands and results that propagation has come to; Python answers with a program of one device's
 parts, and with the tiles that this program is for, which XLA brings the operands into.

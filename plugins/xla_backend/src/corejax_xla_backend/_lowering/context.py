@@ -29,7 +29,7 @@ from corejax.extend import (
     set_current_trace,
     xla_translations,
 )
-from corejax_xla_backend._lowering.custom_calls import attributes_of, is_partitioned, quoted
+from corejax_xla_backend._lowering.custom_calls import attributes_of, check_batch, is_partitioned, quoted
 from corejax_xla_backend._lowering.partitioned_calls import equation_in_parts, is_split
 from corejax_xla_backend._lowering.regions import TOKEN, Region
 from corejax_xla_backend._lowering.results import results_of_rule
@@ -174,12 +174,15 @@ class TranslationContext:
 
         Returns:
             The result, or a list of results where `out` is a list.
+
+        Raises:
+            ValueError: operands and results do not have so many leading axes in common.
         """
         results = [out] if isinstance(out, ShapedArray) else out
+        avals = [v.aval for v in operands]
+        check_batch(target, [*avals, *results], batch_dims)
         batch_dims = batch_dims if self.module.meshes.count > 1 else 0
-        attrs = attributes_of(
-            target, [v.aval for v in operands], results, attributes or {}, has_side_effect, batch_dims=batch_dims
-        )
+        attrs = attributes_of(target, avals, results, attributes or {}, has_side_effect, batch_dims=batch_dims)
         if calls_python and (place := self.module.meshes.of_call_back(len(results))):
             attrs += ", " + place
         return self.op("custom_call", *operands, out=out, attrs=attrs)
@@ -444,7 +447,6 @@ class TranslationContext:
             env.update(zip(eqn.outvars, outs, strict=True))
         self.mark, self.scope, self.source = around
         return [read(v) for v in jaxpr.outvars]
-
 
     def _in_parts(
         self,

@@ -59,6 +59,20 @@ def is_partitioned(attributes: str) -> bool:
     return BATCHED in attributes or PARTITIONED in attributes
 
 
+def check_batch(target: str, avals: Sequence[ShapedArray], batch_dims: int) -> None:
+    """Refuse leading axes that are not the same of all operands and results.
+
+    Raises:
+        ValueError: with their types.
+    """
+    if batch_dims and len({(aval.shape[:batch_dims], aval.ndim < batch_dims) for aval in avals}) != 1:
+        shown = ", ".join(aval.str_short() for aval in avals)
+        raise ValueError(
+            f"custom_call of {target!r}: batch_dims={batch_dims} are leading axes that all operands and results have, "
+            f"and these are {shown}"
+        )
+
+
 def batch_rule(operands: Sequence[ShapedArray], results: Sequence[ShapedArray], batch_dims: int) -> str:
     """Shardy's rule of an operation whose leading axes are a batch, and whose other axes are kept whole."""
     first = (operands or results)[0].shape[:batch_dims]
@@ -67,7 +81,7 @@ def batch_rule(operands: Sequence[ShapedArray], results: Sequence[ShapedArray], 
     def dimensions(aval: ShapedArray) -> str:
         own = range(len(sizes), len(sizes) + aval.ndim - batch_dims)
         sizes.extend(aval.shape[batch_dims:])
-        return "[" + ", ".join(factor(i) for i in (*range(batch_dims), *own)) + "]"
+        return dimension_factors([(i,) for i in (*range(batch_dims), *own)])
 
     sides = [", ".join(map(dimensions, side)) for side in (operands, results)]
     return sharding_rule(sides, sizes, range(batch_dims, len(sizes)))
@@ -87,6 +101,11 @@ def sharding_rule(
         f" {name}={{{', '.join(factor(i) for i in sorted(kind))}}}" for name, kind in kinds.items() if len(kind)
     )
     return f"#sdy.op_sharding_rule<({sides[0]})->({sides[1]}) {{{listed}}}{said}, custom>"
+
+
+def dimension_factors(dimensions: Sequence[Sequence[int]]) -> str:
+    """Text of the factors of each dimension of an operand or result: `[i, jk]`."""
+    return "[" + ", ".join("".join(map(factor, factors)) for factors in dimensions) + "]"
 
 
 def factor(number: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from corejax.extend import ClosedJaxpr
+from corejax.extend import ClosedJaxpr, ShapedArray
 from corejax_xla_backend._lowering.context import TranslationContext
 from corejax_xla_backend._lowering.locations import Locations, without_locations
 from corejax_xla_backend._lowering.meshes import SYMBOL, Meshes
@@ -30,6 +30,7 @@ class ModuleBuilder:
         callbacks: Python functions that the program calls, by index.
         meshes: the meshes that it names.
         partitioners: what partitions its calls of `partitioned_calls`, to be kept until it is compiled.
+        spread: whether arguments are split over devices.
         opaque: how many operations were written that XLA cannot partition.
         manual: the mesh, and the axes of it, that what is written now is written for one element of; None outside.
     """
@@ -43,6 +44,7 @@ class ModuleBuilder:
         self.functions: list[str] = []
         self.callbacks: list[Callable[..., Any]] = []
         self.partitioners: list[Any] = []
+        self.spread = False
         self.opaque = 0
         self._callback_indices: dict[Any, int] = {}
         self._private: dict[Any, tuple[str, bool, ClosedJaxpr]] = {}

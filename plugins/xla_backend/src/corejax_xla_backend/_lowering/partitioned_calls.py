@@ -11,8 +11,19 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from corejax.extend import DerivedRuleWarning, JaxprEqn, ShapedArray, describe_source, exported, warn_user, xla_translations
-from corejax_xla_backend._lowering.custom_calls import PARTITIONED, factor, quoted, sharding_rule
+import numpy as np
+
+from corejax.extend import (
+    DerivedRuleWarning,
+    JaxprEqn,
+    ShapedArray,
+    clears_cache,
+    describe_source,
+    exported,
+    warn_user,
+    xla_translations,
+)
+from corejax_xla_backend._lowering.custom_calls import PARTITIONED, dimension_factors, quoted, sharding_rule
 from corejax_xla_backend._lowering.sharding_rules import Factors, factors_of
 from corejax_xla_backend._lowering.types import Value
 from corejax_xla_backend.sharding import Sharding
@@ -21,6 +32,8 @@ if TYPE_CHECKING:
     from corejax_xla_backend._lowering.context import TranslationContext
     from corejax_xla_backend._lowering.module import ModuleBuilder
 
+_warned: set[Any] = set()  # primitives and lines
+clears_cache(_warned.clear)
 _BY_STRING = 2  # StableHLO's API version of calls whose `backend_config` is a string
 
 
@@ -37,6 +50,17 @@ class Split(NamedTuple):
     write: Callable[..., Sequence[Value]]
     operands: Sequence[Sharding]
     results: Sequence[Sharding]
+
+
+def is_over_devices(module: ModuleBuilder) -> bool:
+    """Whether what is written now is partitioned by XLA: over several devices, and not each one's own."""
+    return module.meshes.like is not None and module.meshes.count > 1 and module.manual is None
+
+
+def mesh_of(module: ModuleBuilder) -> Any:
+    """The mesh of a program over several devices, the first that it or its arguments are about."""
+    assert module.meshes.like is not None
+    return module.meshes.like(np.arange(module.meshes.count)).mesh
 
 
 def part_type(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
@@ -114,7 +138,9 @@ def program_of_part(
     got, wanted = ([(a.shape, a.dtype) for a in each] for each in (outs, out_avals))
     if got != wanted:
         shown = [", ".join(a.str_short() for a in each) for each in (outs, out_avals)]
-        raise TypeError(f"the program of a device's part gives ({shown[0]}), and its part of the results is ({shown[1]})")
+        raise TypeError(
+            f"the program of a device's part gives ({shown[0]}), and its part of the results is ({shown[1]})"
+        )
     return inner.text("part", locations=True)
 
 
@@ -124,15 +150,19 @@ def program_of_part(
 def is_split(module: ModuleBuilder, eqn: JaxprEqn) -> bool:
     """Whether an equation of operations that XLA cannot partition is to be partitioned here.
 
-    It is not on one device, in parts of a program that are each device's own, with effects, which happen once, and where
-    one device calls Python for all because nothing says how it could be done in parts.
+    It is not on one device; in a part of the program that is each device's own; with effects, which happen once; and
+    where one device calls Python for all, because nothing says how it could be done in parts.
     """
-    if module.meshes.like is None or module.meshes.count == 1 or module.manual is not None or eqn.effects:
+    if not is_over_devices(module) or eqn.effects:
         return False
     if _factors(eqn) is not None:
         return True
     entry = xla_translations.rule_of(eqn.primitive, module.platform) or xla_translations.rule_of(eqn.primitive)
-    return entry is not None and entry.derived is None and "by" not in entry.flags
+    if entry is not None and entry.derived is None:
+        return "by" not in entry.flags
+    if module.spread and any(v.aval.ndim for v in eqn.invars):
+        _warn(eqn, "what is spread of its operands is gathered onto the first device, which calls impl for all")
+    return False
 
 
 def equation_in_parts(
@@ -156,6 +186,20 @@ def _factors(eqn: JaxprEqn) -> Factors | None:
     return factors_of(eqn.primitive, tuple([v.aval for v in eqn.invars]), eqn.params)
 
 
+def _warn(eqn: JaxprEqn, what: str) -> None:
+    """Once for each primitive and line of the program."""
+    where = describe_source(eqn.source_info)
+    if (eqn.primitive, where) in _warned:
+        return
+    warn_user(
+        f"primitive {eqn.primitive.name!r}, at {where}: {what}, as nothing says that parts are computed alone. "
+        "What does: a vmap rule that applies the primitive itself to the batch; ctx.custom_call(..., batch_dims=...) "
+        "in its translation; corejax.experimental.custom_partitioning around it. Or translate it to StableHLO",
+        DerivedRuleWarning,
+    )
+    _warned.add((eqn.primitive, where))
+
+
 def _gathered(
     eqn: JaxprEqn, write: Callable[..., Any], operands: Sequence[Sharding], results: Sequence[Sharding]
 ) -> Split:
@@ -164,14 +208,8 @@ def _gathered(
     spread = [i for i, s in enumerate(operands) if not s.is_fully_replicated]
     if spread:
         i = spread[0]
-        warn_user(
-            f"primitive {eqn.primitive.name!r}, at {describe_source(eqn.source_info)}: operand {i}, "
-            f"{eqn.invars[i].aval.str_short()}, is gathered onto each device, as its translation calls a kernel and nothing "
-            "says that parts can be computed by themselves. A vmap rule that applies the primitive itself to the batch "
-            "does, and so do ctx.custom_call(..., batch_dims=...), a translation of StableHLO operations, or "
-            "corejax.experimental.custom_partitioning around it",
-            DerivedRuleWarning,
-        )
+        what = f"operand {i}, {eqn.invars[i].aval.str_short()}, is gathered onto each device, which calls its kernel"
+        _warn(eqn, what)
     whole = [_over(mesh, [()] * v.aval.ndim) for v in (*eqn.invars, *eqn.outvars)]
     return Split(mesh, write, whole[: len(operands)], whole[len(operands) :])
 
@@ -181,17 +219,14 @@ def rule_text(factors: Factors, avals: Sequence[ShapedArray], out_avals: Sequenc
     sizes = list(factors.sizes)
 
     def dimensions(aval: ShapedArray, numbers: Sequence[int | None]) -> str:
-        names = []
+        found = []
         for size, number in zip(aval.shape, numbers, strict=True):
+            found.append((len(sizes) if number is None else number,))
             if number is None:
-                number = len(sizes)
                 sizes.append(size)
-            names.append(factor(number))
-        return f"[{', '.join(names)}]"
+        return dimension_factors(found)
 
-    sides = [
-        ", ".join(map(dimensions, *side)) for side in ((avals, factors.operands), (out_avals, factors.results))
-    ]
+    sides = [", ".join(map(dimensions, *side)) for side in ((avals, factors.operands), (out_avals, factors.results))]
     return sharding_rule(sides, sizes, range(len(factors.sizes), len(sizes)))
 
 

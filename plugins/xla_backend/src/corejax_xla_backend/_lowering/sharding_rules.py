@@ -1,7 +1,7 @@
 """Which dimensions of a primitive's operands and results may be split together, found out from its vmap rule.
 
-Where the rule makes of an application to a batch the application of the same primitive, with the same parameters, to the
-operands as they are, each element of the batch is computed by itself, and so may be each part of the batch.
+Where the rule makes of an application to a batch an application of the same primitive, with the same parameters, to the
+operands as they are, each element of the batch is computed by itself, and so may be each part of it.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _derived(primitive: Primitive, avals: tuple[ShapedArray, ...], params: Mappi
 def _choices(
     operands: Sequence[Sequence[int | None]], avals: Sequence[ShapedArray], first: int, dim: int
 ) -> Iterator[Dims]:
-    """Dimensions of all operands that may be one batch with a dimension of the first that has it: likelier ones first."""
+    """Dimensions of all operands that may be one batch with that of the first that has it, likelier ones first."""
     size, left = avals[first].shape[dim], dim - avals[first].ndim
 
     def of(k: int) -> list[int | None]:
@@ -134,7 +134,7 @@ def _without(aval: ShapedArray, dim: int | None) -> ShapedArray:
 
 
 def _parameters(params: Mapping[str, Any], dim: int) -> Iterator[Mapping[str, Any]]:
-    """Parameters that one element of a batch might have: the same, or with axes after the batch's counted without it."""
+    """Parameters that an element of a batch might have: the same, or with axes after the batch's counted without it."""
     yield params
     moved = {name: _moved(value, dim) for name, value in params.items()}
     if moved != dict(params):

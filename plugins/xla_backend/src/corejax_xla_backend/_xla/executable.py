@@ -172,6 +172,7 @@ def lower(closed: ClosedJaxpr, name: str, platform: str, options: CompileOptions
     builder = ModuleBuilder(platform, name, options.devices)
     if options.devices:
         builder.meshes.like = like_of(closed, options)
+        builder.spread = any(s is not None and not s.is_fully_replicated for s in options.in_shardings)
     word = "tf.aliasing_output = {} : i32" if not options.devices else "jax.buffer_donor = true"
     said = {i: [word.format(k)] for i, k in aliases.items()}
     for i, sharding in enumerate(options.in_shardings):
