@@ -102,11 +102,11 @@ def both(fun: Callable[[Any], tuple[Any, set[str]]]) -> tuple[Any, set[str]]:
     return got, ours
 
 
-@pytest.mark.parametrize("shape, names", MESHES)
-@pytest.mark.parametrize("spec", [("x",), (None, "x"), (), ("x", "y")])
+@pytest.mark.parametrize(
+    "shape, names, spec",
+    [*[(*mesh, spec) for mesh in MESHES for spec in (("x",), (None, "x"), ())], (*MESHES[1], ("x", "y"))],
+)
 def test_leading_dimensions_stay_split(shape: Any, names: Any, spec: Any) -> None:
-    if not set(spec) <= {None, *names}:
-        pytest.skip("no such axis")
     got, used = both(lambda m: compiled(m, fft_of(m), put(m, mesh_of(m, shape, names), X, *spec)))
     np.testing.assert_allclose(got, np.fft.fft(X), rtol=1e-4, atol=1e-4)
     assert spec[:1] != ("x",) or len(spec) > 1 or not used
@@ -203,8 +203,8 @@ def test_rules_in_every_form(name: str) -> None:
         f.def_partition(partition, **RULES[name](module))
         return compiled(m, f, put(m, mesh_of(m), X, "x"))
 
-    got, used = both(run)
-    assert used == ({"all-gather"} if name in ("function with kinds", "none") else set())
+    _got, used = both(run)
+    assert used == ({"all-gather"} if name == "none" else set())
 
 
 def test_a_derivative_of_its_own_and_its_cotangent() -> None:
@@ -265,7 +265,7 @@ def test_in_loops_and_branches() -> None:
 
         return corejax.lax.scan(step, x, None, length=2)[0]
 
-    got, used = compiled(corejax, fun, put(corejax, mesh, X, "x"))
+    got, _used = compiled(corejax, fun, put(corejax, mesh, X, "x"))
     wanted = np.abs(np.fft.fft(np.abs(np.fft.fft(X)) / 8)) / 8
     np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
     assert got.sharding.spec == P("x")

@@ -64,25 +64,70 @@ def _derived(primitive: Primitive, avals: tuple[ShapedArray, ...], params: Mappi
     if not vmap_rules.is_written(primitive) or any(isinstance(size, SymbolicDim) for size in sizes):
         return None
     out_avals = primitive.abstract(avals, dict(params))
-    operands: list[list[int | None]] = [[None] * a.ndim for a in avals]
-    results: list[list[int | None]] = [[None] * a.ndim for a in out_avals]
-    found: list[int] = []
+    found = _Found(avals, out_avals)
     for i, aval in enumerate(avals):
         for dim, size in enumerate(aval.shape):
-            if size < 2 or operands[i][dim] is not None:
+            if size < 2 or found.operands[i][dim] is not None:
                 continue
-            for dims in _choices(operands, avals, i, dim):
-                dims_out = _batched(primitive, avals, out_avals, params, dims, size)
-                if dims_out is None or any(r[d] is not None for r, d in zip(results, dims_out, strict=True)):
-                    continue
-                for own, d in zip((*operands, *results), (*dims, *dims_out), strict=True):
-                    if d is not None:
-                        own[d] = len(found)
-                found.append(size)
-                break
-    if not found:
-        return None
-    return Factors(tuple(map(tuple, operands)), tuple(map(tuple, results)), tuple(found))
+            for dims in _choices(found.operands, avals, i, dim):
+                batch = _batched(primitive, avals, out_avals, params, dims, size)
+                if batch is not None and found.add(dims, batch.dims_out, size):
+                    if len(found.sizes) == 1:
+                        found.add_those_of(batch, dims, factors_of(primitive, batch.elements, batch.params))
+                    break
+    return found.factors()
+
+
+class _Batch(NamedTuple):
+    """An application that is a batch of others.
+
+    Attributes:
+        dims_out: where results have the batch.
+        elements, params: types of operands and parameters of one application.
+    """
+
+    dims_out: tuple[int, ...]
+    elements: tuple[ShapedArray, ...]
+    params: Mapping[str, Any]
+
+
+class _Found:
+    """The factors that were found, so far."""
+
+    def __init__(self, avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]) -> None:
+        self.operands: list[list[int | None]] = [[None] * a.ndim for a in avals]
+        self.results: list[list[int | None]] = [[None] * a.ndim for a in out_avals]
+        self.sizes: list[int] = []
+
+    def add(self, dims: Dims, dims_out: Dims, size: int) -> bool:
+        """A factor of dimensions that are of no other yet; whether they are."""
+        places = [*zip((*self.operands, *self.results), (*dims, *dims_out), strict=True)]
+        if any(d is not None and own[d] is not None for own, d in places):
+            return False
+        for own, d in places:
+            if d is not None:
+                own[d] = len(self.sizes)
+        self.sizes.append(size)
+        return True
+
+    def add_those_of(self, batch: _Batch, dims: Dims, inner: Factors | None) -> None:
+        """The factors of each element of a batch, too."""
+        for number, size in enumerate(inner.sizes if inner is not None else ()):
+            assert inner is not None
+            sides = zip((*inner.operands, *inner.results), (*dims, *batch.dims_out), strict=True)
+            places = [_around(own.index(number) if number in own else None, d) for own, d in sides]
+            self.add(tuple(places[: len(dims)]), tuple(places[len(dims) :]), size)
+
+    def factors(self) -> Factors | None:
+        """All of them."""
+        if not self.sizes:
+            return None
+        return Factors(tuple(map(tuple, self.operands)), tuple(map(tuple, self.results)), tuple(self.sizes))
+
+
+def _around(dim: int | None, batch: int | None) -> int | None:
+    """A dimension of an element, counted with the batch's."""
+    return dim if dim is None or batch is None or dim < batch else dim + 1
 
 
 def _choices(
@@ -108,9 +153,9 @@ def _batched(
     params: Mapping[str, Any],
     dims: Dims,
     size: int,
-) -> tuple[int, ...] | None:
-    """Where results have the batch that operands have at some dimensions; None if it is none, as far as rules tell."""
-    elements = [_without(a, d) for a, d in zip(avals, dims, strict=True)]
+) -> _Batch | None:
+    """What an application is a batch of, which operands have at some dimensions; None if it is none that rules tell."""
+    elements = tuple([_without(a, d) for a, d in zip(avals, dims, strict=True)])
     for given in _parameters(params, min(d for d in dims if d is not None)):
         try:
             first = _applied(primitive, elements, given, params, dims, size)
@@ -118,12 +163,12 @@ def _batched(
                 continue
             shapes = [_without(a, d) for a, d in zip(out_avals, first, strict=True)]
             if [(a.shape, a.dtype) for a in shapes] != [
-                (a.shape, a.dtype) for a in primitive.abstract(tuple(elements), dict(given))
+                (a.shape, a.dtype) for a in primitive.abstract(elements, dict(given))
             ]:
                 continue
             # Parts have other sizes: what holds for this one only is no batch.
             if all(_applied(primitive, elements, given, params, dims, n) == first for n in (1, size + 1)):
-                return first  # type: ignore[return-value]
+                return _Batch(first, elements, given)  # type: ignore[arg-type]
         except Exception:  # rules need not take what is only guessed
             continue
     return None
