@@ -67,6 +67,14 @@ def corejax_export_namespaces() -> dict[str, str]:
 
 
 @hookimpl
+def corejax_provide_examples(primitive: str) -> list[Any]:
+    """Applications of the plugin's primitives."""
+    from corejax_parallel._examples import examples_of
+
+    return examples_of(primitive)
+
+
+@hookimpl
 def corejax_register_primitives() -> None:
     """Collectives and mapped functions, with their rules, and the types of their parameters."""
     import corejax_parallel.collectives.exchanges
