@@ -95,14 +95,7 @@ def show(x: Any) -> str:
 
 
 def compare(
-    got: Any,
-    wanted: Any,
-    what: str,
-    rule: str | None,
-    *,
-    scale: float = 1.0,
-    allowed: float | None = None,
-    hint: str = "",
+    got: Any, wanted: Any, what: str, rule: str | None, *, scale: float = 1.0, allowed: float | None = None
 ) -> None:
     """Require the same shape, dtype and numbers.
 
@@ -112,7 +105,6 @@ def compare(
         rule: kind of the rule at fault.
         scale: multiplies the dtype's tolerance.
         allowed: relative error to allow in place of the dtype's.
-        hint: what is probably wrong, where the numbers do not tell.
 
     Raises:
         CheckFailure: they differ; with the element that is farthest off.
@@ -130,7 +122,7 @@ def compare(
         off = (a != b) if bound == 0 else ~(np.abs(a - b) <= bound * size)
         off &= ~((a == b) | (np.isnan(a) & np.isnan(b)))
     if off.any():
-        _complain(a, b, off, what, rule, hint)
+        _complain(a, b, off, what, rule)
 
 
 def require_close(a: float, b: float, size: float, dtype: Any, what: str, rule: str) -> None:
@@ -159,11 +151,11 @@ def require_zeros(got: Array, right: Array, what: str, rule: str | None) -> None
         raise CheckFailure(f"{what} is a zero of the wrong sign, {sign} is right", rule, hint)
 
 
-def _complain(a: Array, b: Array, off: Array, what: str, rule: str | None, hint: str) -> None:
+def _complain(a: Array, b: Array, off: Array, what: str, rule: str | None) -> None:
     with np.errstate(all="ignore"):
         distance = np.where(off, np.nan_to_num(np.abs(wide(a) - wide(b)) if a.dtype != bool else 1.0, nan=np.inf), -1.0)
     worst = np.unravel_index(int(np.argmax(distance)), a.shape)
     where = f"[{', '.join(map(str, worst))}]" if worst else ""
     count = f"; {int(off.sum())} of {off.size} elements differ" if off.size > 1 else ""
     raise CheckFailure(f"{what} is {a[worst].item()!r}{f' at {where}' if where else ''}, "
-                       f"but {b[worst].item()!r} is right{count}", rule, hint or diagnose(a, b))  # fmt: skip
+                       f"but {b[worst].item()!r} is right{count}", rule, diagnose(a, b))  # fmt: skip

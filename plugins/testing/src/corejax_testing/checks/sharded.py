@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import vmap_rules, xla_translations
+from corejax.extend import ClosedJaxpr, Jaxpr, subjaxprs, vmap_rules, xla_translations
 from corejax_testing.arrays import Array, compare
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.batching import batch
 from corejax_testing.checks.compiled import has_backend
 from corejax_testing.checks.registry import at_fault, check
-from corejax_testing.outcomes import NotApplicable
+from corejax_testing.outcomes import CheckFailure, NotApplicable
 
 _AXIS = "devices"
 _MOST = 8  # devices, of more than that
@@ -34,9 +34,20 @@ def _needs_devices(call: Call) -> None:
         raise NotApplicable("corejax-parallel is not installed")
     if not call.values or any(x.dtype.names is not None for x in call.values):
         raise NotApplicable("no operands of numbers, which are what is spread")
-    if call.closed().jaxpr.effects:
+    program = call.closed()
+    if program.jaxpr.effects:
         raise NotApplicable("its effects happen once, and not on each device")
+    if _names_devices(program):
+        raise NotApplicable("it is over devices of its own")
     xla_translations.lookup(call.primitive, corejax.default_backend())
+
+
+def _names_devices(program: ClosedJaxpr | Jaxpr) -> bool:
+    """Whether a program is about a mesh, or a sharding."""
+    eqns = getattr(program, "jaxpr", program).eqns
+    every = [value for eqn in eqns for value in eqn.params.values()]
+    inner = [closed for eqn in eqns for closed in subjaxprs(eqn.params)]
+    return any(hasattr(value, "device_tuple") for value in every) or any(map(_names_devices, inner))
 
 
 def devices_note() -> str:
@@ -78,17 +89,23 @@ def _rule_of(program: Callable[..., Any], args: Sequence[Any]) -> str:
     return "vmap" if "corejax.partitioned" in text else "xla_translation"
 
 
-def _agree(program: Callable[..., Any], args: Sequence[Any], wanted: Sequence[Array], what: str, scale: float) -> None:
-    with at_fault("xla_translation"):
+def _agree(
+    program: Callable[..., Any],
+    args: Sequence[Any],
+    wanted: Sequence[Array],
+    what: str,
+    scale: float,
+    rule: str | None = None,
+) -> None:
+    """Require the results; without a rule it is found out which one split the operands."""
+    with at_fault(rule or "xla_translation"):
         got = host(corejax.jit(program)(*args))
-    rule = "xla_translation"
-    if any(
-        a.shape != b.shape or not np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
-        for a, b in zip(got, wanted, strict=True)
-    ):
-        rule = _rule_of(program, args)
     for i, (a, b) in enumerate(zip(got, wanted, strict=True)):
-        compare(a, b, f"result {i} {what}", rule, scale=scale, hint=_HINT[rule])
+        try:
+            compare(a, b, f"result {i} {what}", rule, scale=scale)
+        except CheckFailure as failure:
+            found = rule or _rule_of(program, args)
+            raise CheckFailure(str(failure), found, _HINT[found]) from None
 
 
 @check("sharded", "xla_translation", limit=2, quick=1, note=devices_note)
@@ -115,7 +132,7 @@ def _check_batches(call: Call, rng: np.random.Generator, most: int, scale: float
     wanted = [np.stack(each) for each in zip(*results, strict=True)]
     batched = corejax.vmap(call.__call__)
     args = [_put(x, mesh, 0) for x in values]
-    _agree(batched, args, wanted, f"of vmap, compiled over {most} devices, the batch split,", scale)
+    _agree(batched, args, wanted, f"of vmap, compiled over {most} devices, the batch split,", scale, "vmap")
     blocks = corejax.shard_map(batched, mesh=mesh, in_specs=corejax.P(_AXIS), out_specs=corejax.P(_AXIS))
     with at_fault("vmap"):
         mapped = host(corejax.jit(lambda *values: blocks(*values))(*values))
