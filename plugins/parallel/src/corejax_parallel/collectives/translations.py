@@ -151,6 +151,8 @@ def _reduce_scatter(
     rows = device_groups(ctx, "psum_scatter", (axis_name,), axis_index_groups)
     shape = list(aval.shape)
     shape[axis] //= size
+    if 0 in shape:  # which XLA refuses
+        return ctx.full(aval.update(shape=tuple(shape if tiled else [*shape[:axis], *shape[axis + 1 :]])), 0)
     attrs = f"scatter_dimension = {axis} : i64, {_together(ctx, rows)}"
     out = ctx.op(
         "reduce_scatter", x, out=aval.update(shape=tuple(shape)), attrs=attrs, regions=[_combiner(ctx, "add", aval)]
