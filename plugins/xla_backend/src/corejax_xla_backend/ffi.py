@@ -23,6 +23,7 @@ from corejax.extend import (
     vmap_rules,
     xla_translations,
 )
+from corejax_xla_backend._lowering.custom_calls import check_batch
 from corejax_xla_backend._vmap_methods import all_at_once, one_by_one
 
 _DOC = (
@@ -145,11 +146,13 @@ def _abstract_eval(
     target: str,
     in_types: tuple[ShapedArray, ...],
     out_types: tuple[ShapedArray, ...],
+    batch_dims: int,
     **params: Any,
 ) -> Sequence[ShapedArray]:
     if tuple(aval.strip_weak_type() for aval in avals) != in_types:
         shown = [", ".join(a.str_short() for a in each) for each in (in_types, avals)]
         raise TypeError(f"ffi_call of {target!r}: the kernel takes ({shown[0]}), got ({shown[1]})")
+    check_batch(target, [*avals, *out_types], batch_dims)
     return out_types
 
 

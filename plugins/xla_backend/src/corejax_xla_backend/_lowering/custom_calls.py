@@ -65,7 +65,8 @@ def check_batch(target: str, avals: Sequence[ShapedArray], batch_dims: int) -> N
     Raises:
         ValueError: with their types.
     """
-    if batch_dims and len({(aval.shape[:batch_dims], aval.ndim < batch_dims) for aval in avals}) != 1:
+    shared = len({aval.shape[:batch_dims] for aval in avals}) == 1 and all(a.ndim >= batch_dims for a in avals)
+    if batch_dims < 0 or (batch_dims and not shared):
         shown = ", ".join(aval.str_short() for aval in avals)
         raise ValueError(
             f"custom_call of {target!r}: batch_dims={batch_dims} are leading axes that all operands and results have, "
