@@ -12,7 +12,9 @@ corejax.plugins.load_everything()
 OWNERS = ("lax_basic", "control_flow", "xla_backend")
 NAMES = sorted(name for name, p in primitives.items() if p.provenance.plugin in OWNERS)
 SLICE = ("sin", "sub", "select_n", "reduce_prod", "pad", "dynamic_slice", "dot_general", "convert_element_type")
-FAST = [name for name in corejax_testing.CHECKS if name not in ("xla", "pairs", "triples", "special", "extremes", "sharded")]
+FAST = [
+    name for name in corejax_testing.CHECKS if name not in ("xla", "pairs", "triples", "special", "extremes", "sharded")
+]
 
 test_slice_of_lax_basic = corejax_testing.tests_for(*SLICE, checks=FAST, quick=True)
 test_pairs = corejax_testing.tests_for(
