@@ -21,6 +21,9 @@ class Example:
             away from points where the function has no derivative.
         prepare: `f(*drawn, **params)` gives the operands to use, of the same shapes, from what was drawn: sorts a
             table, adds to a matrix's diagonal. It may be applied to what it gave.
+        within: `f(apply)` gives the function that is checked in place of `apply`, `(*operands) -> list of results`: for
+            what can be applied only inside of something, as a collective where a named axis is bound. Operands are that
+            function's.
         requires: `f(*arrays, **params)` says whether operands go together: an index pointer that fits the data.
             Whatever varies operands keeps to it.
         reference: the same function in NumPy, `f(*arrays, **params)`, written independently of the impl rule.
@@ -39,6 +42,7 @@ class Example:
     fails: Mapping[str, str] = field(default_factory=dict)
     prepare: Callable[..., Sequence[Any]] | None = None
     requires: Callable[..., bool] | None = None
+    within: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None
 
     def range_of(self, operand: int) -> tuple[float, float]:
         """The range of one operand's numbers."""

@@ -52,8 +52,8 @@ _NAMES = {
         "NamedSharding P make_mesh pmap reshard set_mesh shard_map smap sharding.AbstractMesh sharding.AxisType "
         "sharding.Mesh "
         "sharding.NamedSharding sharding.PartitionSpec sharding.get_abstract_mesh sharding.get_mesh "
-        "experimental.mesh_utils experimental.multihost_utils sharding.in_context sharding.reshard sharding.set_mesh "
-        "sharding.use_mesh"
+        "experimental.custom_partitioning experimental.mesh_utils experimental.multihost_utils sharding.in_context "
+        "sharding.reshard sharding.set_mesh sharding.use_mesh"
     ),
     "corejax-libraries": "example_libraries.optimizers example_libraries.stax experimental.ode",
     "corejax-explain": "draw_jaxpr explain",
@@ -102,7 +102,9 @@ _PRIMITIVES = {
         "pure_callback sharding_constraint xla_call"
     ),
     "corejax-checkify": "check debug_check",
-    "corejax-parallel": ("all_gather all_to_all axis_index pmax pmin ppermute psum reduce_scatter shard_map xla_pmap"),
+    "corejax-parallel": (
+        "all_gather all_to_all axis_index custom_partitioning pmax pmin ppermute psum reduce_scatter shard_map xla_pmap"
+    ),
 }
 
 # Primitives, likewise: name -> distribution.

@@ -10,7 +10,8 @@ import pytest
 
 import corejax
 import corejax.numpy as cjnp
-from corejax import lax
+from corejax import P, lax
+from corejax.extend import ShapedArray, primitives
 
 X = np.random.default_rng(0).standard_normal((4, 8, 4)).astype(np.float32)
 GROUPS = [[0, 2], [3, 1]]
@@ -217,3 +218,46 @@ def test_a_parameter_may_be_called_as_a_rule_calls_its_argument() -> None:
     params = {"axis_size": 3, "vals": 1, "primals": 2}
     np.testing.assert_array_equal(corejax.vmap(lambda x: p.bind(x, **params))(cjnp.arange(3.0)), [0, 3, 6])
     assert corejax.grad(lambda x: p.bind(x, **params))(1.0) == 3
+
+
+@pytest.mark.parametrize("dtype", ["int4", "uint2", "float8_e4m3b11fnuz", "float8_e5m2", "bool"])
+def test_dtypes_that_xla_does_not_send(dtype: str) -> None:
+    """Compiled and on the host alike: integers of few bits, floats of eight, booleans where they mean something."""
+    mesh = corejax.make_mesh((8,), ("i",))
+    x = cjnp.asarray(np.arange(64).reshape(64) % 3).astype(dtype)
+    functions: list[Callable[[Any], Any]] = [
+        lambda x: lax.pmax(x, "i"),
+        lambda x: lax.all_gather(x, "i"),
+        lambda x: lax.all_to_all(x, "i", 0, 0, tiled=True),
+    ]
+    if dtype != "bool":
+        functions += [lambda x: lax.psum(x, "i"), lambda x: lax.psum_scatter(x, "i", tiled=True)]
+    for fun in functions:
+        mapped = corejax.shard_map(fun, mesh=mesh, in_specs=P("i"), out_specs=P("i"), check_vma=False)
+        got, right = corejax.jit(mapped)(x), mapped(x)
+        assert got.dtype == right.dtype
+        np.testing.assert_array_equal(np.asarray(got, np.float32), np.asarray(right, np.float32))
+
+
+def test_types_that_collectives_do_not_take() -> None:
+    flags, phases, row = (ShapedArray((8,), np.dtype(d)) for d in ("bool", "complex64", "float32"))
+    over: dict[str, Any] = {"axis_name": ("i",), "axis_index_groups": None}
+    with pytest.raises(TypeError, match=r"psum does not take bool\[8\]"):
+        primitives["psum"].abstract((flags,), over)
+    with pytest.raises(TypeError, match=r"pmax does not take complex64\[8\]"):
+        primitives["pmax"].abstract((phases,), over)
+    params = {"axis_name": "i", "axis_index_groups": None, "axis": 0, "size": 3, "tiled": True}
+    with pytest.raises(ValueError, match="size a multiple of 3"):
+        primitives["reduce_scatter"].abstract((row,), params)
+    with pytest.raises(ValueError, match="axis=1 is not in 0 to 0"):
+        primitives["reduce_scatter"].abstract((row,), {**params, "axis": 1})
+    with pytest.raises(ValueError, match="axis=-1 is not in 0 to 1"):
+        primitives["all_gather"].abstract((row,), {**params, "axis": -1, "tiled": False})
+
+
+def test_a_scatter_of_nothing() -> None:
+    mesh = corejax.make_mesh((8,), ("i",))
+    fun = corejax.shard_map(
+        lambda x: lax.psum_scatter(x, "i", tiled=True), mesh=mesh, in_specs=P(), out_specs=P("i"), check_vma=False
+    )
+    assert corejax.jit(fun)(np.zeros((0, 3), np.float32)).shape == (0, 3)

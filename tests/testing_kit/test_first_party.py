@@ -12,13 +12,15 @@ corejax.plugins.load_everything()
 OWNERS = ("lax_basic", "control_flow", "xla_backend")
 NAMES = sorted(name for name, p in primitives.items() if p.provenance.plugin in OWNERS)
 SLICE = ("sin", "sub", "select_n", "reduce_prod", "pad", "dynamic_slice", "dot_general", "convert_element_type")
-FAST = [name for name in corejax_testing.CHECKS if name not in ("xla", "pairs", "triples", "special", "extremes")]
+FAST = [
+    name for name in corejax_testing.CHECKS if name not in ("xla", "pairs", "triples", "special", "extremes", "sharded")
+]
 
 test_slice_of_lax_basic = corejax_testing.tests_for(*SLICE, checks=FAST, quick=True)
 test_pairs = corejax_testing.tests_for(
-    "mul", "reduce_max", checks=["pairs", "triples", "xla", "special", "extremes"], quick=True
+    "mul", "reduce_max", checks=["pairs", "triples", "xla", "special", "extremes", "sharded"], quick=True
 )
-LONG = ("triples", "cost")
+LONG = ("triples", "cost", "sharded")
 HIGHER_ORDER = [name for name in corejax_testing.CHECKS if name not in LONG]
 
 test_higher_order = corejax_testing.tests_for("control_flow", "xla_backend", checks=HIGHER_ORDER, quick=True)

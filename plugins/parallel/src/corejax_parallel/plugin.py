@@ -59,8 +59,20 @@ def corejax_export_names() -> dict[str, str]:
 
 @hookimpl
 def corejax_export_namespaces() -> dict[str, str]:
-    """`corejax.experimental.mesh_utils` and `multihost_utils`."""
-    return {f"experimental.{name}": f"corejax_parallel.{name}" for name in ("mesh_utils", "multihost_utils")}
+    """`corejax.experimental.custom_partitioning`, `mesh_utils` and `multihost_utils`."""
+    return {
+        "experimental.custom_partitioning": "corejax_parallel.partitioning.custom_partitioning",
+        "experimental.mesh_utils": "corejax_parallel.mesh_utils",
+        "experimental.multihost_utils": "corejax_parallel.multihost_utils",
+    }
+
+
+@hookimpl
+def corejax_provide_examples(primitive: str) -> list[Any]:
+    """Applications of the plugin's primitives."""
+    from corejax_parallel._examples import examples_of
+
+    return examples_of(primitive)
 
 
 @hookimpl
@@ -71,7 +83,8 @@ def corejax_register_primitives() -> None:
     import corejax_parallel.collectives.reductions
     import corejax_parallel.mapping.pmap
     import corejax_parallel.mapping.primitive
-    import corejax_parallel.named_sharding  # noqa: F401
+    import corejax_parallel.named_sharding
+    import corejax_parallel.partitioning.custom_partitioning  # noqa: F401
 
 
 @hookimpl
@@ -79,4 +92,5 @@ def corejax_register_rules(kind: str) -> None:
     """Translations are imported when something is lowered first."""
     if kind == "xla_translation":
         import corejax_parallel.collectives.translations
-        import corejax_parallel.mapping.translation  # noqa: F401
+        import corejax_parallel.mapping.translation
+        import corejax_parallel.partitioning.translation  # noqa: F401

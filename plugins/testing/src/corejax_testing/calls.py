@@ -55,7 +55,13 @@ class Call:
     @property
     def avals_out(self) -> tuple[ShapedArray, ...]:
         """Types of the results, as abstract eval says."""
-        return self.primitive.abstract(self.avals, self.params)
+        return self.types(self.avals)
+
+    def types(self, avals: tuple[ShapedArray, ...]) -> tuple[ShapedArray, ...]:
+        """Types of the results for operands of these types."""
+        if self.example.within is None:
+            return self.primitive.abstract(avals, self.params)
+        return tuple(stage_closed(self._apply, avals).out_avals)
 
     @property
     def inexact(self) -> tuple[int, ...]:
@@ -84,8 +90,25 @@ class Call:
         """
         if not admits(self.example, values):
             raise NotApplicable("the example excludes the operands that the check needs")
+        return self._apply(*values)
+
+    def _apply(self, *values: Any) -> list[Any]:
+        within = self.example.within
+        applied = self._bind if within is None else within(self._bind)
+        return list(applied(*values))
+
+    def _bind(self, *values: Any) -> list[Any]:
         out = self.primitive.bind(*values, **self.params)
         return list(out) if self.primitive.multiple_results else [out]
+
+    def require_alone(self) -> None:
+        """For checks that call rules themselves.
+
+        Raises:
+            NotApplicable: the primitive is applied inside of something, as the example says.
+        """
+        if self.example.within is not None:
+            raise NotApplicable("it is applied inside of something else")
 
     def closed(self) -> ClosedJaxpr:
         """The program that consists of this application."""

@@ -21,6 +21,7 @@ JSON_VERSION = 1
 @click.option("--check", "checks", multiple=True, metavar="CHECK", help="Only this check; may be repeated.")
 @click.option("--list-checks", is_flag=True, help="Say what the checks check, and exit.")
 @click.option("--allow-missing-examples", is_flag=True, help="Primitives without examples are no failure.")
+@click.option("--devices", type=click.IntRange(1), help="Have the CPU pass for so many devices (check `sharded`).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def verify(
     names: Sequence[str],
@@ -28,6 +29,7 @@ def verify(
     checks: Sequence[str],
     list_checks: bool,
     allow_missing_examples: bool,
+    devices: int | None,
     as_json: bool,
 ) -> None:
     """Check the rules of primitives, one by one and together, on the examples that their plugins give.
@@ -53,6 +55,8 @@ def verify(
     from corejax_testing.report import printable
     from corejax_testing.selection import faults, notes, planned
 
+    if devices is not None:
+        _set_devices(devices)
     load_everything()
     known = all_checks()
     if list_checks:
@@ -83,6 +87,17 @@ def verify(
             click.echo(printable("".join(f"{note}\n" for note in notes(names))), nl=False)
         manifests.print_results(of_plugins)
     click.get_current_context().exit(status)
+
+
+def _set_devices(count: int) -> None:
+    from corejax.extend import config
+
+    try:
+        config.update("num_cpu_devices", count)
+    except AttributeError:
+        raise click.UsageError(
+            "--devices: corejax-xla-backend, whose devices they would be, is not installed"
+        ) from None
 
 
 def _no_check(name: str, known: list[str]) -> str:

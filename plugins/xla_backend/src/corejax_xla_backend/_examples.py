@@ -65,6 +65,7 @@ def _kernels() -> list[Example]:
         "out_types": types,
         "attributes": (("uplo", np.uint8(ord("L"))),),
         "vmap_method": "sequential",
+        "batch_dims": 0,
     }
     return [Example((matrix,), params)]
 

@@ -23,11 +23,13 @@ from corejax.extend import (
     vmap_rules,
     xla_translations,
 )
+from corejax_xla_backend._lowering.custom_calls import check_batch
 from corejax_xla_backend._vmap_methods import all_at_once, one_by_one
 
 _DOC = (
     "Call a kernel that is registered with XLA's foreign function interface. "
-    "Params: target, in_types and out_types (types of operands and results), attributes, vmap_method."
+    "Params: target, in_types and out_types (types of operands and results), attributes, vmap_method, batch_dims "
+    "(leading axes of all of them that vmap made)."
 )
 
 ffi_call_p = Primitive("ffi_call", multiple_results=True, doc=_DOC)
@@ -81,7 +83,8 @@ def ffi_call(
         target: name given to `register_ffi_target`.
         result_types: type of the result (anything with `shape` and `dtype`), or a sequence of them.
         has_side_effect: whether calls whose results nobody uses are kept.
-        vmap_method: how the kernel takes a batch. None: it does not. `"sequential"`: one call for each element.
+        vmap_method: how the kernel takes a batch, of which each of several devices calls it with a part. None: it does
+            not. `"sequential"`: one call for each element.
             `"expand_dims"`: one call with a leading batch axis on every operand, of size 1 where it is not batched.
             `"broadcast_all"`: the same with every operand broadcast to the batch.
 
@@ -111,7 +114,7 @@ def ffi_call(
     def called(*operands: Any, **attributes: Any) -> Any:
         given = tuple((name, _static(target, name, value)) for name, value in sorted(attributes.items()))
         values = [x if hasattr(x, "aval") else as_array(x) for x in operands]
-        params = {"target": target, "attributes": given, "vmap_method": vmap_method}
+        params = {"target": target, "attributes": given, "vmap_method": vmap_method, "batch_dims": 0}
         outs = primitive.bind(*values, in_types=_types(values), out_types=out_types, **params)
         return outs if several else outs[0]
 
@@ -143,11 +146,13 @@ def _abstract_eval(
     target: str,
     in_types: tuple[ShapedArray, ...],
     out_types: tuple[ShapedArray, ...],
+    batch_dims: int,
     **params: Any,
 ) -> Sequence[ShapedArray]:
     if tuple(aval.strip_weak_type() for aval in avals) != in_types:
         shown = [", ".join(a.str_short() for a in each) for each in (in_types, avals)]
         raise TypeError(f"ffi_call of {target!r}: the kernel takes ({shown[0]}), got ({shown[1]})")
+    check_batch(target, [*avals, *out_types], batch_dims)
     return out_types
 
 
@@ -161,6 +166,7 @@ def _vmap(
     out_types: tuple[ShapedArray, ...],
     attributes: Any,
     vmap_method: str | None,
+    batch_dims: int,
     primitive: Primitive,
 ) -> tuple[list[Any], list[int]]:
     params = {"target": target, "attributes": attributes, "vmap_method": vmap_method}
@@ -170,8 +176,11 @@ def _vmap(
             f"give it vmap_method, one of {VMAP_METHODS[1:]}"
         )
     if vmap_method == "sequential":
-        one = functools.partial(primitive.bind, in_types=in_types, out_types=out_types, **params)
+        one = functools.partial(primitive.bind, in_types=in_types, out_types=out_types, batch_dims=batch_dims, **params)
         return one_by_one(one, axis_size, vals, dims, out_types)
+
+    shared = vmap_method == "broadcast_all" or None not in dims
+    params["batch_dims"] = batch_dims + 1 if shared else 0
 
     def bind(*operands: Any, out_types: tuple[ShapedArray, ...]) -> list[Any]:
         return list(primitive.bind(*operands, in_types=_types(operands), out_types=out_types, **params))
@@ -189,10 +198,18 @@ def _translation(
     out_types: tuple[ShapedArray, ...],
     attributes: Any,
     vmap_method: str | None,
+    batch_dims: int,
     effect: bool,
 ) -> Any:
     given = {name: _attribute(value) for name, value in attributes}
-    return ctx.custom_call(target, *in_vals, out=list(out_types), attributes=given, has_side_effect=effect)
+    return ctx.custom_call(
+        target,
+        *in_vals,
+        out=list(out_types),
+        attributes=given,
+        has_side_effect=effect,
+        batch_dims=0 if effect else batch_dims,
+    )
 
 
 def _give_rules(primitive: Primitive) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -11,7 +11,8 @@ import numpy as np
 from corejax.extend import ShapedArray, TranslationContext, TranslationValue, tree
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._jit.stages import Lowered
-from corejax_xla_backend._lowering.custom_calls import attributes_of
+from corejax_xla_backend._lowering import partitioned_calls as calls
+from corejax_xla_backend._lowering.custom_calls import attributes_of, dimension_factors, sharding_rule
 
 
 def reference_eval(lowered: Lowered, *args: Any) -> list[np.ndarray[Any, Any]]:
@@ -74,8 +75,48 @@ def lapack_call(
     _register_lapack()
     avals = [v.aval for v in operands]
     ndim = max(a.ndim for a in (*avals, *out))
-    attrs = attributes_of(target, avals, out, attributes or {}, False, ndim, in_place)
+    batch_dims = ndim - 2 if ctx.module.meshes.count > 1 else 0
+    attrs = attributes_of(target, avals, out, attributes or {}, False, ndim, in_place, batch_dims)
     return ctx.op("custom_call", *operands, out=list(out), attrs=attrs)  # type: ignore[no-any-return]
+
+
+def partitioned_call(
+    ctx: TranslationContext,
+    vals: Sequence[TranslationValue],
+    out_avals: Sequence[ShapedArray],
+    rule: Any,
+    split: Callable[[Sequence[Any], Sequence[Any]], tuple[Any, ...]],
+) -> list[Any]:
+    """Append a call that is done in parts, one on each device, as `split` says.
+
+    Args:
+        ctx: the builder of a translation rule, where `is_over_devices(ctx)`.
+        vals: the operands.
+        out_avals: types of the results.
+        rule: how shardings of operands and results depend on each other; None: they do not. Has `operands` and
+            `results`, for each the numbers of the factors of each dimension, `sizes` of the factors, and which of them
+            are `reduction`, `need_replication` and `permutation`.
+        split: `(shardings of operands, of results) -> (mesh, write, shardings of operands, of results)`: from what
+            propagation has come to, to what is done: `write(ctx, *parts)` gives the parts of the results.
+
+    Returns:
+        The results.
+    """
+    text = ""
+    if rule is not None:
+        sides = [", ".join(map(dimension_factors, side)) for side in (rule.operands, rule.results)]
+        text = sharding_rule(sides, rule.sizes, rule.need_replication, rule.reduction, rule.permutation)
+    return calls.partitioned_call(ctx, vals, out_avals, text, lambda *given: calls.Split(*split(*given)))
+
+
+def is_over_devices(ctx: TranslationContext) -> bool:
+    """Whether what is written now is partitioned by the compiler: over several devices, and not each one's own."""
+    return calls.is_over_devices(ctx.module)
+
+
+def mesh_of(ctx: TranslationContext) -> Any:
+    """The mesh of a program over several devices, the first that it or its arguments are about."""
+    return calls.mesh_of(ctx.module)
 
 
 @cache

@@ -18,6 +18,7 @@ from corejax.extend import (
     axis_size_of,
     collective_rules,
     deflinear,
+    dtypes,
     impl_rules,
     unbound_axis,
     vmap_rules,
@@ -220,6 +221,7 @@ def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = Non
 def _gathered_type(
     x: ShapedArray, *, axis_name: Any, axis_index_groups: Groups, axis: int, size: int, tiled: bool
 ) -> ShapedArray:
+    _check_axis("all_gather", x, axis, x.ndim if tiled else x.ndim + 1)
     shape = list(x.shape)
     shape[axis : axis + 1 if tiled else axis] = [shape[axis] * size if tiled else size]
     return x.update(shape=tuple(shape))
@@ -228,11 +230,23 @@ def _gathered_type(
 def _scattered_type(
     x: ShapedArray, *, axis_name: Any, axis_index_groups: Groups, axis: int, size: int, tiled: bool
 ) -> ShapedArray:
+    _check_axis("reduce_scatter", x, axis, x.ndim)
+    if dtypes.is_bool(x.dtype):
+        raise TypeError(f"reduce_scatter does not take {x.str_short(short_dtypes=False)}")
+    if x.shape[axis] % size if tiled else x.shape[axis] != size:
+        wanted = f"a multiple of {size}" if tiled else str(size)
+        raise ValueError(f"reduce_scatter: axis {axis} of {x.str_short(short_dtypes=False)} has size {wanted}")
     return shape_with(x, axis, x.shape[axis] // size if tiled else None)
 
 
 def _exchanged_type(x: ShapedArray, *, axis_name: Any, axis_index_groups: Groups, axis: int) -> ShapedArray:
+    _check_axis("all_to_all", x, axis, x.ndim)
     return x
+
+
+def _check_axis(what: str, x: ShapedArray, axis: int, count: int) -> None:
+    if not 0 <= axis < count:
+        raise ValueError(f"{what}: axis={axis} is not in 0 to {count - 1}, of {x.str_short(short_dtypes=False)}")
 
 
 def _define(name: str, type_rule: Any) -> Primitive:

@@ -133,13 +133,17 @@ def _extreme(what: str, primitive: Primitive, x: Any, axis_name: Any, axis_index
 # -- primitives and rules ----------------------------------------------------------------------------------------
 
 
-def _same_type(x: ShapedArray, *, axis_name: Any, axis_index_groups: Groups) -> ShapedArray:
-    return x
-
-
-def _reduction(name: str, reduce: Callable[..., Any], unmapped: Callable[[Any, int], Any]) -> Primitive:
+def _reduction(
+    name: str, reduce: Callable[..., Any], unmapped: Callable[[Any, int], Any], refuses: Callable[[Any], bool]
+) -> Primitive:
     """A primitive that reduces along named axes; `unmapped` is its result for elements that are all the same."""
-    primitive = Primitive(name, abstract_eval=_same_type, tags=("collective",))
+
+    def same_type(x: ShapedArray, *, axis_name: Any, axis_index_groups: Groups) -> ShapedArray:
+        if refuses(x.dtype):
+            raise TypeError(f"{name} does not take {x.str_short(short_dtypes=False)}")
+        return x
+
+    primitive = Primitive(name, abstract_eval=same_type, tags=("collective",))
 
     @impl_rules.register(primitive)
     def _unbound(x: Any, *, axis_name: tuple[Any, ...], axis_index_groups: Groups) -> Any:
@@ -175,10 +179,10 @@ def _times(x: Any, count: int) -> Any:
     return lax.mul(x, lax.full_like(x, count))
 
 
-psum_p = _reduction("psum", lax.reduce_sum, _times)
+psum_p = _reduction("psum", lax.reduce_sum, _times, dtypes.is_bool)
 deflinear(psum_p, lambda ct, x, **params: [psum_p.bind(ct, **params)])
-pmax_p = _reduction("pmax", lax.reduce_max, lambda x, count: x)
-pmin_p = _reduction("pmin", lax.reduce_min, lambda x, count: x)
+pmax_p = _reduction("pmax", lax.reduce_max, lambda x, count: x, dtypes.is_complex)
+pmin_p = _reduction("pmin", lax.reduce_min, lambda x, count: x, dtypes.is_complex)
 
 
 def _extreme_jvp(primitive: Primitive) -> None:

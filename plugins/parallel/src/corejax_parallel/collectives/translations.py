@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,38 @@ def _scalar(aval: ShapedArray) -> list[ShapedArray]:
     return [ShapedArray((), aval.dtype)] * 2
 
 
+_BITS = {"int2": np.int8, "int4": np.int8, "uint2": np.uint8, "uint4": np.uint8}
+
+
+def _sent(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype in which elements go from one device to another: bytes for integers of fewer bits, of which the lowest
+    count; XLA has no collectives of these."""
+    return np.dtype(_BITS.get(dtype.name, dtype))
+
+
+def _reduced(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The same where they are combined: XLA loses the NaN of some floats of eight bits."""
+    return np.dtype(np.float32) if dtype.name.startswith(("float8_", "float6_", "float4_")) else _sent(dtype)
+
+
+def _in_dtype(choose: Callable[[Any], Any], rule: Callable[..., Any]) -> Callable[..., Any]:
+    """The rule, of elements in a dtype that is chosen for theirs."""
+
+    @functools.wraps(rule)
+    def wide(ctx: Any, in_avals: Any, in_vals: Any, **params: Any) -> Any:
+        narrow = in_avals[0].dtype
+        dtype = choose(narrow)
+        if dtype == narrow:
+            return rule(ctx, in_avals, in_vals, **params)
+        out = rule(ctx, [in_avals[0].update(dtype=dtype)], [ctx.convert(in_vals[0], dtype)], **params)
+        return ctx.convert(out, narrow)
+
+    return wide
+
+
 def _combining(primitive: Primitive, operation: str) -> None:
     @xla_translations.register(primitive)
+    @functools.partial(_in_dtype, _reduced)
     def _all_reduce(
         ctx: Any, in_avals: Any, in_vals: Any, *, axis_name: tuple[Any, ...], axis_index_groups: Groups
     ) -> Any:
@@ -80,6 +111,7 @@ _combining(pmin_p, "minimum")
 
 
 @xla_translations.register(all_gather_p)
+@functools.partial(_in_dtype, _sent)
 def _all_gather(
     ctx: Any,
     in_avals: Any,
@@ -103,6 +135,7 @@ def _all_gather(
 
 
 @xla_translations.register(reduce_scatter_p)
+@functools.partial(_in_dtype, _reduced)
 def _reduce_scatter(
     ctx: Any,
     in_avals: Any,
@@ -118,6 +151,8 @@ def _reduce_scatter(
     rows = device_groups(ctx, "psum_scatter", (axis_name,), axis_index_groups)
     shape = list(aval.shape)
     shape[axis] //= size
+    if 0 in shape:  # which XLA refuses
+        return ctx.full(aval.update(shape=tuple(shape if tiled else [*shape[:axis], *shape[axis + 1 :]])), 0)
     attrs = f"scatter_dimension = {axis} : i64, {_together(ctx, rows)}"
     out = ctx.op(
         "reduce_scatter", x, out=aval.update(shape=tuple(shape)), attrs=attrs, regions=[_combiner(ctx, "add", aval)]
@@ -126,6 +161,7 @@ def _reduce_scatter(
 
 
 @xla_translations.register(all_to_all_p)
+@functools.partial(_in_dtype, _sent)
 def _all_to_all(ctx: Any, in_avals: Any, in_vals: Any, *, axis_name: Any, axis_index_groups: Groups, axis: int) -> Any:
     rows = device_groups(ctx, "all_to_all", (axis_name,), axis_index_groups)
     attrs = (

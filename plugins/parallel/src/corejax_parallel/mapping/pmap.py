@@ -35,6 +35,7 @@ from corejax.extend import (
     stage,
     stage_closed,
     tree,
+    unmapped_aval,
 )
 from corejax_lax_basic import lax
 from corejax_parallel.mapping.primitive import shard_map_p
@@ -317,8 +318,12 @@ def _impl(*args: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> Any:
 
 @abstract_eval_rules.register(xla_pmap_p)
 def _type(
-    *avals: ShapedArray, axis_size: int, call_jaxpr: ClosedJaxpr, out_axes: Axes, **params: Any
+    *avals: ShapedArray, axis_size: int, call_jaxpr: ClosedJaxpr, in_axes: Axes, out_axes: Axes, **params: Any
 ) -> list[ShapedArray]:
+    for i, (aval, wanted, d) in enumerate(zip(avals, call_jaxpr.in_avals, in_axes, strict=True)):
+        whole = unmapped_aval(axis_size, d, wanted)
+        if (aval.shape, aval.dtype) != (whole.shape, whole.dtype):
+            raise TypeError(f"xla_pmap: operand {i} is {aval.str_short()}, its program is of {whole.str_short()}")
     return [
         a if d is None else a.update(shape=(*a.shape[:d], axis_size, *a.shape[d:]))
         for a, d in zip(call_jaxpr.out_avals, out_axes, strict=True)

@@ -234,10 +234,11 @@ def _partial_eval(trace: Any, args: Sequence[Any], **params: Any) -> list[Any]:
     unknowns = [trace.is_unknown(x) for x in args]
     halves = _Halves(unknowns, params)
     now, later = partition_list(unknowns, args)
-    outs = shard_map_p.bind(*now, **halves.known) if halves.known["out_specs"] else []
+    kept = halves.known["out_specs"] or halves.known["jaxpr"].jaxpr.effects
+    outs = shard_map_p.bind(*now, **halves.known) if kept else []
     first = len(outs) - halves.num_res
     recorded = []
-    if halves.unknown["out_specs"]:
+    if halves.unknown["out_specs"] or halves.unknown["jaxpr"].jaxpr.effects:
         recorded = trace.record(shard_map_p, [*outs[first:], *later], halves.unknown)
     return merge_lists(halves.unknowns_out, outs[:first], recorded)
 
@@ -253,8 +254,8 @@ def _partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
     known = eqn.replace(invars=known_in, outvars=[*known_out, *residuals], params=halves.known)
     unknown = eqn.replace(invars=[*residuals, *unknown_in], outvars=unknown_out, params=halves.unknown)
     return (
-        known if known.outvars else None,
-        unknown if unknown.outvars else None,
+        known if known.outvars or known.effects else None,
+        unknown if unknown.outvars or unknown.effects else None,
         halves.unknowns_out,
         residuals,
     )

@@ -73,6 +73,7 @@ def check_repeatable(call: Call, rng: np.random.Generator) -> None:
 @check("untouched", "jvp", limit=3)
 def check_untouched(call: Call, rng: np.random.Generator) -> None:
     """Rules change neither the lists that they are given nor the arrays in them."""
+    call.require_alone()
     tried = False
     values = [as_array(x.copy()) for x in call.values]
     if call.inexact and _is_own(jvp_rules, call):

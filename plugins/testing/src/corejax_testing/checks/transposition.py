@@ -90,6 +90,7 @@ def _is_additive(call: Call, chosen: Sequence[int], s: Sequence[Array], t: Seque
 
 def _check_transposed(call: Call, rule: Any, chosen: tuple[int, ...], rng: np.random.Generator) -> bool:
     """Check one set of operands; False where the rule cannot be asked."""
+    call.require_alone()
     ts = [direction(rng, call.values[i]) for i in chosen]
     moved = _linear_part(call, chosen, ts)
     cts = [direction(rng, y) for y in moved]

@@ -56,7 +56,7 @@ class Table:
 
 def _takes_arrays(primitive: Primitive, example: Example) -> bool:
     """Whether the operands are arrays of numbers, and it has values, the same for a batch as for each element."""
-    if {"values", "vmap"} & set(example.skip):
+    if {"values", "vmap"} & set(example.skip) or example.within is not None:
         return False
     try:
         call = Call.of(primitive, example, np.random.default_rng(0))

@@ -45,6 +45,8 @@ def register_ffi_target(name: str, capsule: Any, platform: str) -> None:
                 "package's ('acme.scale')."
             )
         xla_client.register_custom_call_target(name, capsule, platform=platform, api_version=_TYPED)
+        if platform == "cpu":  # of the axes that a call says; other platforms' plugins are told by themselves
+            xla_client.register_custom_call_as_batch_partitionable(name)
 
 
 def include_dir() -> str:

@@ -29,7 +29,8 @@ from corejax.extend import (
     set_current_trace,
     xla_translations,
 )
-from corejax_xla_backend._lowering.custom_calls import attributes_of, quoted
+from corejax_xla_backend._lowering.custom_calls import attributes_of, check_batch, is_partitioned, quoted
+from corejax_xla_backend._lowering.partitioned_calls import equation_in_parts, is_split
 from corejax_xla_backend._lowering.regions import TOKEN, Region
 from corejax_xla_backend._lowering.results import results_of_rule
 from corejax_xla_backend._lowering.types import KnownValue, Value, element_text, tensor_type
@@ -111,6 +112,8 @@ class TranslationContext:
                 _require_no_calls(name, regions, self.module.functions)
             if any(type(region) is Region and region.token_out is not None for region in regions):
                 return self._ordered_op(name, operands, out, attrs, regions)
+        if name == "custom_call" and not is_partitioned(attrs):
+            self.module.opaque += 1
         number = self._counter[0] = self._counter[0] + 1
         if "." not in name:
             name = "stablehlo." + name
@@ -154,6 +157,7 @@ class TranslationContext:
         attributes: Mapping[str, Any] | None = None,
         has_side_effect: bool = False,
         calls_python: bool = False,
+        batch_dims: int = 0,
     ) -> Any:
         """Append a call of a kernel that is registered with XLA's typed FFI (`corejax.ffi.register_ffi_target`).
 
@@ -165,12 +169,20 @@ class TranslationContext:
                 and one-dimensional arrays with their own dtype; strings and booleans.
             has_side_effect: whether the compiler keeps a call whose results are not used.
             calls_python: whether one device calls it in a program over several, with whole operands.
+            batch_dims: how many leading axes all operands and results have in common whose elements the kernel computes
+                each by itself: over several devices each calls it on its part of them.
 
         Returns:
             The result, or a list of results where `out` is a list.
+
+        Raises:
+            ValueError: operands and results do not have so many leading axes in common.
         """
         results = [out] if isinstance(out, ShapedArray) else out
-        attrs = attributes_of(target, [v.aval for v in operands], results, attributes or {}, has_side_effect)
+        avals = [v.aval for v in operands]
+        check_batch(target, [*avals, *results], batch_dims)
+        batch_dims = batch_dims if self.module.meshes.count > 1 else 0
+        attrs = attributes_of(target, avals, results, attributes or {}, has_side_effect, batch_dims=batch_dims)
         if calls_python and (place := self.module.meshes.of_call_back(len(results))):
             attrs += ", " + place
         return self.op("custom_call", *operands, out=out, attrs=attrs)
@@ -398,7 +410,7 @@ class TranslationContext:
     def inline_jaxpr(self, jaxpr: Jaxpr, vals: Sequence[Value]) -> list[Value]:
         """Write an open program's operations here; `vals` are its constants and arguments."""
         env: dict[Any, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), vals, strict=True))
-        platform = self.platform
+        module, platform = self.module, self.platform
         around = self.mark, self.scope, self.source
         scope = self.scope
         ready: dict[Any, Any] = {}
@@ -421,17 +433,38 @@ class TranslationContext:
             self.source = source
             invars = eqn.invars
             operands = [read(v) for v in invars]
+            written = module.opaque, len(self.lines), len(self._constants)
             try:
                 out = rule(self, [v.aval for v in invars], operands, **eqn.params)
             except Exception as error:
                 attribute_to_rule(error, primitive, eqn.source_info, "xla_translation")
                 raise
             outs = results_of_rule(primitive, out, eqn.outvars)
+            if module.opaque > written[0]:
+                outs = self._in_parts(eqn, rule, operands, outs, written)
             if KnownValue in map(type, operands):
                 outs = _known_results(eqn, operands, outs)
             env.update(zip(eqn.outvars, outs, strict=True))
         self.mark, self.scope, self.source = around
         return [read(v) for v in jaxpr.outvars]
+
+    def _in_parts(
+        self,
+        eqn: JaxprEqn,
+        rule: Callable[..., Any],
+        operands: Sequence[Value],
+        outs: Sequence[Value],
+        written: tuple[int, int, int],
+    ) -> Sequence[Value]:
+        """The results of an equation of which operations were written that XLA cannot partition: written anew, so that
+        it can, as far as rules tell how."""
+        self.module.opaque, lines, constants = written
+        if not is_split(self.module, eqn):
+            return outs
+        del self.lines[lines:]
+        for key in list(self._constants)[constants:]:
+            del self._constants[key]
+        return equation_in_parts(self, eqn, rule, operands)
 
 
 def _known_results(eqn: JaxprEqn, operands: Sequence[Value], outs: Sequence[Value]) -> Sequence[Value]:

@@ -10,6 +10,8 @@ import numpy as np
 from corejax.extend import ShapedArray
 
 _TYPED = 4  # StableHLO's API version of typed handlers
+PARTITIONED = '"corejax.partitioned"'  # the target of `partitioned_calls`
+BATCHED = "mhlo.frontend_attributes"  # where XLA's partitioner looks for the number of batch axes
 
 
 def attributes_of(
@@ -20,6 +22,7 @@ def attributes_of(
     has_side_effect: bool,
     column_major: int | None = None,
     in_place: Sequence[tuple[int, int]] = (),
+    batch_dims: int = 0,
 ) -> str:
     """The body of the operation's attribute dictionary.
 
@@ -32,6 +35,8 @@ def attributes_of(
         column_major: how many axes an operand or result has whose last two are laid out as in Fortran; everything else
             is in row-major order.
         in_place: pairs of an operand and the result that has its memory.
+        batch_dims: how many leading axes all operands and results have that the kernel computes element by element;
+            the target is registered as `batch_partitionable`.
     """
     written = {
         "call_target_name": quoted(target),
@@ -43,7 +48,70 @@ def attributes_of(
     }
     if in_place:
         written["output_operand_aliases"] = f"[{', '.join(_alias(*pair, len(results)) for pair in in_place)}]"
+    if batch_dims:
+        written["sdy.sharding_rule"] = batch_rule(operands, results, batch_dims)
+        written[BATCHED] = f'{{num_batch_dims = "{batch_dims}"}}'
     return ", ".join(f"{name} = {value}" for name, value in written.items())
+
+
+def is_partitioned(attributes: str) -> bool:
+    """Whether XLA's partitioner knows how to partition the call with these attributes."""
+    return BATCHED in attributes or PARTITIONED in attributes
+
+
+def check_batch(target: str, avals: Sequence[ShapedArray], batch_dims: int) -> None:
+    """Refuse leading axes that are not the same of all operands and results.
+
+    Raises:
+        ValueError: with their types.
+    """
+    shared = len({aval.shape[:batch_dims] for aval in avals}) == 1 and all(a.ndim >= batch_dims for a in avals)
+    if batch_dims < 0 or (batch_dims and not shared):
+        shown = ", ".join(aval.str_short() for aval in avals)
+        raise ValueError(
+            f"custom_call of {target!r}: batch_dims={batch_dims} are leading axes that all operands and results have, "
+            f"and these are {shown}"
+        )
+
+
+def batch_rule(operands: Sequence[ShapedArray], results: Sequence[ShapedArray], batch_dims: int) -> str:
+    """Shardy's rule of an operation whose leading axes are a batch, and whose other axes are kept whole."""
+    first = (operands or results)[0].shape[:batch_dims]
+    sizes = list(first)
+
+    def dimensions(aval: ShapedArray) -> str:
+        own = range(len(sizes), len(sizes) + aval.ndim - batch_dims)
+        sizes.extend(aval.shape[batch_dims:])
+        return dimension_factors([(i,) for i in (*range(batch_dims), *own)])
+
+    sides = [", ".join(map(dimensions, side)) for side in (operands, results)]
+    return sharding_rule(sides, sizes, range(batch_dims, len(sizes)))
+
+
+def sharding_rule(
+    sides: Sequence[str],
+    sizes: Sequence[int],
+    need_replication: Sequence[int] = (),
+    reduction: Sequence[int] = (),
+    permutation: Sequence[int] = (),
+) -> str:
+    """The attribute of Shardy: the factors of operands and results as text, the factors' sizes, and their kinds."""
+    listed = ", ".join(f"{factor(i)}={size}" for i, size in enumerate(sizes))
+    kinds = {"reduction": reduction, "need_replication": need_replication, "permutation": permutation}
+    said = "".join(
+        f" {name}={{{', '.join(factor(i) for i in sorted(kind))}}}" for name, kind in kinds.items() if len(kind)
+    )
+    return f"#sdy.op_sharding_rule<({sides[0]})->({sides[1]}) {{{listed}}}{said}, custom>"
+
+
+def dimension_factors(dimensions: Sequence[Sequence[int]]) -> str:
+    """Text of the factors of each dimension of an operand or result: `[i, jk]`."""
+    return "[" + ", ".join("".join(map(factor, factors)) for factors in dimensions) + "]"
+
+
+def factor(number: int) -> str:
+    """Shardy's name of a factor: `i` to `z`, then `z_1`, `z_2`."""
+    return chr(ord("i") + number) if number < 18 else f"z_{number - 17}"
 
 
 def quoted(text: str) -> str:

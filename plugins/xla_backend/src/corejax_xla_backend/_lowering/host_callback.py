@@ -58,8 +58,10 @@ def from_impl(primitive: Primitive) -> Any:
         avals = tuple(in_avals)
         avals_out = primitive.abstract(avals, params)
         source = ctx.source
-        key = (primitive, avals, tuple(params.items()), source and source[:2])
-        index = ctx.module.callback(key, lambda: _callback(primitive, avals, avals_out, params, source))
+        # Not by shapes: each device may call it with its part.
+        types = tuple([(aval.dtype, aval.weak_type) for aval in avals])
+        key = (primitive, types, tuple(params.items()), source and source[:2])
+        index = ctx.module.callback(key, lambda: _callback(primitive, avals, params, source))
         outs = ctx.custom_call(
             _TARGETS[ctx.platform],
             *in_vals,
@@ -79,7 +81,6 @@ def from_impl(primitive: Primitive) -> Any:
 def _callback(
     primitive: Primitive,
     avals: tuple[ShapedArray, ...],
-    avals_out: tuple[ShapedArray, ...],
     params: dict[str, Any],
     source: Any,
 ) -> Callable[..., tuple[Any, ...]]:
@@ -95,7 +96,10 @@ def _callback(
             callbacks.running = True
             # Copies: the program's memory is not the impl's to keep.
             values, tokens = operands[: len(avals)], operands[len(avals) :]
-            arrays = [Array(np.array(x, aval.dtype), aval) for x, aval in zip(values, avals, strict=True)]
+            arrays = [
+                Array(np.array(x, aval.dtype), aval.update(shape=x.shape))
+                for x, aval in zip(values, avals, strict=True)
+            ]
             with replaying(source), set_current_trace(evaluation):
                 outs = evaluation.process_primitive(primitive, arrays, params)
             return (*(np.asarray(out) for out in outs), *tokens)

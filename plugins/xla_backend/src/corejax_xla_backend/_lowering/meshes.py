@@ -25,6 +25,7 @@ class Meshes:
 
     Attributes:
         lines: their declarations.
+        devices: of the program; empty: any.
         count: how many devices the program is for.
         like: gives the sharding for tiles that the compiler chose, of a program over several devices.
         manual: whether operations that are written now are each device's own: in a part that is manual over all axes.
@@ -36,7 +37,7 @@ class Meshes:
     def __init__(self, devices: tuple[Any, ...]) -> None:
         self.lines: list[str] = []
         self.count = max(len(devices), 1)
-        self._devices = devices
+        self.devices = devices
         self._symbols: dict[tuple[Any, ...], str] = {}
 
     def symbol(self, mesh: Any) -> str:
@@ -58,14 +59,14 @@ class Meshes:
     def _positions(self, mesh: Any) -> tuple[int, ...] | None:
         """Which devices of the program it is of, row by row; None for all, in their order."""
         size, given = math.prod(n for _, n in mesh.shape_tuple), tuple(mesh.device_tuple)
-        if not self._devices:
+        if not self.devices:
             self.count = max(self.count, size)
             return None
-        if not given and size == len(self._devices):
+        if not given and size == len(self.devices):
             return None
-        place = {device: i for i, device in enumerate(self._devices)}
+        place = {device: i for i, device in enumerate(self.devices)}
         if len(given) != len(place) or any(d not in place for d in given):
-            ids = [d.id for d in self._devices]
+            ids = [d.id for d in self.devices]
             raise ValueError(
                 f"a program runs on the devices of all meshes in it: {mesh} is of {[d.id for d in given] or size}, and "
                 f"arguments or other meshes are of {ids}"

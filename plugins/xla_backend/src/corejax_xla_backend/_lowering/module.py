@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from corejax.extend import ClosedJaxpr
+from corejax.extend import ClosedJaxpr, ShapedArray
 from corejax_xla_backend._lowering.context import TranslationContext
 from corejax_xla_backend._lowering.locations import Locations, without_locations
 from corejax_xla_backend._lowering.meshes import SYMBOL, Meshes
@@ -29,6 +29,9 @@ class ModuleBuilder:
     Attributes:
         callbacks: Python functions that the program calls, by index.
         meshes: the meshes that it names.
+        partitioners: what partitions its calls of `partitioned_calls`, to be kept until it is compiled.
+        spread: whether arguments are split over devices.
+        opaque: how many operations were written that XLA cannot partition.
         manual: the mesh, and the axes of it, that what is written now is written for one element of; None outside.
     """
 
@@ -40,6 +43,9 @@ class ModuleBuilder:
         self.locations = Locations()
         self.functions: list[str] = []
         self.callbacks: list[Callable[..., Any]] = []
+        self.partitioners: list[Any] = []
+        self.spread = False
+        self.opaque = 0
         self._callback_indices: dict[Any, int] = {}
         self._private: dict[Any, tuple[str, bool, ClosedJaxpr]] = {}
         self._spliced: dict[int, tuple[str, Any]] = {}
@@ -76,6 +82,23 @@ class ModuleBuilder:
             index = self._callback_indices[key] = len(self.callbacks)
             self.callbacks.append(make())
         return index
+
+    def of_part(self) -> ModuleBuilder:
+        """A builder of the program that one device runs in the place of an operation; of the same Python functions."""
+        inner = ModuleBuilder(self.platform, self.name, self.meshes.devices)
+        inner.callbacks, inner._callback_indices = self.callbacks, self._callback_indices
+        return inner
+
+    def add_part(
+        self, avals: Sequence[ShapedArray], source: Any, write: Callable[..., Sequence[Value]]
+    ) -> list[ShapedArray]:
+        """Write the entry point of such a program, `write(ctx, *parts)`; gives the types of its results."""
+        ctx = TranslationContext(self)
+        ctx.source = source
+        args = [Value(f"%arg{i}", aval) for i, aval in enumerate(avals)]
+        outs = write(ctx, *args)
+        self._write("public", _MAIN, args, ctx, outs)
+        return [x.aval for x in outs]
 
     def private_function(self, closed: ClosedJaxpr, name: str, scope: tuple[str, ...] = ()) -> tuple[str, bool]:
         """The function for a program; written once for each program, with the first call's scope.

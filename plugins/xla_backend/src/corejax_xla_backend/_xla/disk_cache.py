@@ -42,11 +42,12 @@ def compile_text(
     overrides: Sequence[tuple[str, Any]] = (),
     committed: bool = False,
     partitions: Any = None,
+    cached: bool = True,
 ) -> Compiled:
     """As `_jaxlib.compile_module` of a module's text, or read from the disk where the same was compiled before.
 
-    Programs that call Python are compiled always: what they call is of one process. The cache is a help and never a
-    hindrance: what goes wrong with its files is a warning.
+    Programs that call Python are compiled always: what they call is of one process; and so are those that are not to be
+    `cached`. The cache is a help and never a hindrance: what goes wrong with its files is a warning.
     """
     options = {"overrides": overrides, "committed": committed, "partitions": partitions}
     if _jaxlib.is_absent(device):
@@ -54,7 +55,7 @@ def compile_text(
             _jaxlib.parse_module(text), out_avals, partitions, overrides=overrides, callbacks=callbacks
         )
         return Compiled(made, "")
-    files = None if callbacks else current_files()
+    files = None if callbacks or not cached else current_files()
     if files is None:
         module = _jaxlib.parse_module(text)
         return Compiled(_jaxlib.compile_module(module, out_avals, device, callbacks=callbacks, **options), "")

@@ -135,12 +135,14 @@ class Lowering(NamedTuple):
         kept: which of (constants, arguments) it takes.
         callbacks: Python functions that it calls, by index.
         unusable: types of donated arguments whose memory no result can take.
+        partitioners: what partitions some of its operations.
     """
 
     text: str
     kept: tuple[bool, ...]
     callbacks: list[Callable[..., Any]]
     unusable: tuple[ShapedArray, ...] = ()
+    partitioners: tuple[Any, ...] = ()
 
     def as_text(self, *, pretty: bool = True, debug_info: bool = False) -> str:
         """As `Lowered.as_text`."""
@@ -173,6 +175,7 @@ def lower(closed: ClosedJaxpr, name: str, platform: str, options: CompileOptions
     builder = ModuleBuilder(platform, name, options.devices)
     if options.devices:
         builder.meshes.like = like_of(closed, options)
+        builder.spread = any(s is not None and not s.is_fully_replicated for s in options.in_shardings)
     several = options.devices or names_shardings(options)
     word = "jax.buffer_donor = true" if several else "tf.aliasing_output = {} : i32"
     said = {i: [word.format(k)] for i, k in aliases.items()}
@@ -184,7 +187,8 @@ def lower(closed: ClosedJaxpr, name: str, platform: str, options: CompileOptions
         for sharding, aval in zip(options.out_shardings, closed.out_avals, strict=False)
     ]
     builder.add_main(closed, kept, {i: ", ".join(texts) for i, texts in said.items()}, results)
-    return Lowering(builder.text(f"jit_{name}", locations=True), kept, builder.callbacks, unusable)
+    text = builder.text(f"jit_{name}", locations=True)
+    return Lowering(text, kept, builder.callbacks, unusable, tuple(builder.partitioners))
 
 
 def _aliases(
@@ -231,7 +235,8 @@ def compile_program(
         there = SingleDeviceSharding(device)
         ins, outs = (there,) * (len(closed.consts) + len(closed.in_avals)), (there,) * len(closed.out_avals)
         options = options._replace(device=None, devices=(device,), in_shardings=ins, out_shardings=outs)
-    text, kept, callbacks, unusable = lower(closed, name, device.platform, options)
+    text, kept, callbacks, unusable, partitioners = lower(closed, name, device.platform, options)
+    before_runs = None if partitioners else check_before_runs(text, options.devices)
     if unusable:
         types = ", ".join(aval.str_short(short_dtypes=False) for aval in unusable)
         warn_user(
@@ -247,11 +252,15 @@ def compile_program(
                 overrides=options.flags,
                 callbacks=callbacks,
                 committed=options.binds,
-                partitions=_partitions(closed, kept, options, check_before_runs(text, options.devices)),
+                partitions=_partitions(closed, kept, options, before_runs),
+                cached=not partitioners,
             )
     except BackendError:
         raise
     except _jaxlib.COMPILE_ERRORS as error:
+        failure = next((p.failure for p in partitioners if p.failure is not None), None)
+        if failure is not None:
+            raise failure from None
         if options.flags and "option" in str(error):
             flags = ", ".join(f"{key}={value!r}" for key, value in options.flags)
             raise ValueError(f"jit of {name}: XLA refuses compiler_options ({flags}): {error}") from None

@@ -1,0 +1,164 @@
+"""Applications of the plugin's primitives, for whoever checks its rules (`corejax verify parallel`).
+
+A collective is applied inside of `shard_map`, along an axis of as many devices as there are, up to four.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Example, Primitive, ShapedArray, backends, find_primitive, get_aval, stage_closed
+from corejax_parallel.mesh import Mesh
+from corejax_parallel.partition_spec import PartitionSpec
+
+AXIS = "i"
+F32 = np.dtype(np.float32)
+
+
+def examples_of(primitive: str) -> list[Example]:
+    """Applications of one primitive; none for a name that is not of this plugin."""
+    return _MAKERS[primitive]() if primitive in _MAKERS else []
+
+
+def _mesh() -> Mesh:
+    devices = backends.find("xla").backend.devices()
+    count = max(n for n in (1, 2, 4) if n <= len(devices))
+    return Mesh(np.array(devices[:count], dtype=object), (AXIS,))
+
+
+def _mapped(apply: Callable[..., Any]) -> Callable[..., Any]:
+    """`apply` of blocks, each of which is one element along the first axis of its operand."""
+    from corejax_parallel.mapping.shard_map import shard_map
+
+    spec = PartitionSpec(AXIS)
+    return shard_map(apply, mesh=_mesh(), in_specs=spec, out_specs=spec, check_vma=False)  # type: ignore[no-any-return]
+
+
+def _collective(*shapes: tuple[int, ...], dtype: Any = F32, **params: Any) -> list[Example]:
+    """Of blocks of these shapes."""
+    size = _mesh().size
+    return [
+        Example((ShapedArray((size * shape[0], *shape[1:]), np.dtype(dtype)),), params, within=_mapped)
+        for shape in shapes
+    ]
+
+
+def _reductions(**more: Any) -> list[Example]:
+    together = _collective((3,), (2, 3), axis_name=(AXIS,), axis_index_groups=None, **more)
+    alone = tuple((k,) for k in range(_mesh().size))
+    return [*together, *_collective((2,), axis_name=(AXIS,), axis_index_groups=alone, **more)]
+
+
+def _gathers() -> list[Example]:
+    given: dict[str, Any] = {"axis_name": AXIS, "axis_index_groups": None, "size": _mesh().size}
+    return [
+        *_collective((2, 3), axis=1, tiled=False, **given),
+        *_collective((2, 3), axis=0, tiled=True, **given),
+    ]
+
+
+def _scatters() -> list[Example]:
+    size = _mesh().size
+    given: dict[str, Any] = {"axis_name": AXIS, "axis_index_groups": None, "size": size}
+    return [
+        *_collective((3, size), axis=1, tiled=False, **given),
+        *_collective((2 * size,), axis=0, tiled=True, **given),
+    ]
+
+
+def _exchanges() -> list[Example]:
+    size = _mesh().size  # numbers, as only an axis of this size can be exchanged
+    x = np.random.default_rng(0).uniform(-2, 2, (size * size, 3)).astype(F32)
+    params = {"axis_name": AXIS, "axis_index_groups": None, "axis": 0}
+    return [Example((x,), params, within=_mapped)]
+
+
+def _permutations() -> list[Example]:
+    size = _mesh().size
+    ring, some = tuple((k, (k + 1) % size) for k in range(size)), ((0, size - 1),)
+    return [example for perm in (ring, some) for example in _collective((3,), axis_name=(AXIS,), perm=perm)]
+
+
+def _indices() -> list[Example]:
+    from corejax_lax_basic import lax
+
+    def within(apply: Callable[..., Any]) -> Callable[..., Any]:
+        return _mapped(lambda x: [lax.broadcast(index, x.shape) for index in apply()])
+
+    return [Example((np.arange(1, _mesh().size + 1, dtype=np.int32),), {"axis_name": AXIS}, within=within)]
+
+
+def _of_program(primitive: Primitive, fun: Callable[..., Any], *operands: Any) -> Example:
+    """The application of a primitive that a function makes."""
+    eqn = next(
+        eqn
+        for eqn in stage_closed(lambda *args: [fun(*args)], [get_aval(x) for x in operands]).jaxpr.eqns
+        if eqn.primitive is primitive
+    )
+    return Example(tuple(atom.aval for atom in eqn.invars), eqn.params)
+
+
+def _maps() -> list[Example]:
+    from corejax_lax_basic import lax
+    from corejax_parallel.collectives.reductions import psum
+    from corejax_parallel.mapping.shard_map import shard_map
+
+    mesh, spec, whole = _mesh(), PartitionSpec(AXIS), PartitionSpec()
+    x, w = np.ones((2 * mesh.size, 3), F32), np.ones((2 * mesh.size, 2), F32)
+    summed = shard_map(
+        lambda x, w: psum(lax.dot_general(lax.sin(x), w, (((0,), (0,)), ((), ()))), AXIS),
+        mesh=mesh,
+        in_specs=spec,
+        out_specs=whole,
+    )
+    blocks = shard_map(lambda x, y: x * y, mesh=mesh, in_specs=(spec, whole), out_specs=spec)
+    p = find_primitive("shard_map")
+    return [_of_program(p, summed, x, w), _of_program(p, blocks, x, np.ones((2, 3), F32))]
+
+
+def _pmaps() -> list[Example]:
+    from corejax_lax_basic import lax
+    from corejax_parallel.collectives.reductions import psum
+    from corejax_parallel.mapping.pmap import pmap
+
+    mesh = _mesh()
+    mapped = pmap(lambda x, y: lax.sin(x) * psum(x * y, AXIS), AXIS, in_axes=(1, None), devices=list(mesh.device_tuple))
+    x = np.ones((2, mesh.size), F32)
+    call = stage_closed(lambda *args: [mapped(*args)], [get_aval(x), get_aval(np.ones(2, F32))])
+    eqns = [eqn for eqn in call.jaxpr.eqns if eqn.primitive.name == "xla_pmap"]
+    return [Example(tuple(atom.aval for atom in eqn.invars), eqn.params) for eqn in eqns]
+
+
+def _partitioned() -> list[Example]:
+    from corejax_lax_basic import lax
+    from corejax_parallel.partitioning.custom_partitioning import custom_partitioning, custom_partitioning_p
+
+    def sines(x: Any) -> Any:
+        return lax.sin(x)
+
+    def partition(mesh: Any, args: Any, result: Any) -> Any:
+        return mesh, sines, result.sharding, (result.sharding,)
+
+    fun = custom_partitioning(sines)
+    fun.def_partition(partition, sharding_rule="i j -> i j")
+    example = _of_program(custom_partitioning_p, fun, np.ones((4, 2), F32))
+    return [replace(example, skip={"text": "what says how it is partitioned is a Python function"})]
+
+
+_MAKERS: dict[str, Callable[[], list[Example]]] = {
+    "all_gather": _gathers,
+    "all_to_all": _exchanges,
+    "axis_index": _indices,
+    "custom_partitioning": _partitioned,
+    "pmax": _reductions,
+    "pmin": _reductions,
+    "ppermute": _permutations,
+    "psum": _reductions,
+    "reduce_scatter": _scatters,
+    "shard_map": _maps,
+    "xla_pmap": _pmaps,
+}

@@ -1,0 +1,1 @@
+"""Functions whose authors say how they are done in parts: `corejax.experimental.custom_partitioning`."""

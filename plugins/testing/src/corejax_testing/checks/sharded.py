@@ -1,0 +1,144 @@
+"""Over several devices, as many as there are: by pmap, by shard_map, and compiled for arguments that are spread."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+import corejax
+from corejax.extend import ClosedJaxpr, Jaxpr, subjaxprs, vmap_rules, xla_translations
+from corejax_testing.arrays import Array, compare
+from corejax_testing.calls import Call, host
+from corejax_testing.checks.batching import batch
+from corejax_testing.checks.compiled import has_backend
+from corejax_testing.checks.registry import at_fault, check
+from corejax_testing.outcomes import CheckFailure, NotApplicable
+
+_AXIS = "devices"
+_MOST = 8  # devices, of more than that
+_MOST_PLACES = 4  # where single operands are split
+_HINT = {
+    "vmap": "each device does its part of what the vmap rule makes of the primitive itself, with the same parameters: "
+    "is that a batch, also of what abstract eval takes of fewer dimensions?",
+    "xla_translation": "are the leading axes that batch_dims= of its custom_call says a batch of the kernel's?",
+}
+
+
+def _needs_devices(call: Call) -> None:
+    if not has_backend():
+        raise NotApplicable("corejax-xla-backend is not installed")
+    if importlib.util.find_spec("corejax_parallel") is None or not hasattr(corejax, "make_mesh"):
+        raise NotApplicable("corejax-parallel is not installed")
+    if not call.values or any(x.dtype.names is not None for x in call.values):
+        raise NotApplicable("no operands of numbers, which are what is spread")
+    program = call.closed()
+    if program.jaxpr.effects:
+        raise NotApplicable("its effects happen once, and not on each device")
+    if _names_devices(program):
+        raise NotApplicable("it is over devices of its own")
+    xla_translations.lookup(call.primitive, corejax.default_backend())
+
+
+def _names_devices(program: ClosedJaxpr | Jaxpr) -> bool:
+    """Whether a program is about a mesh, or a sharding."""
+    eqns = getattr(program, "jaxpr", program).eqns
+    every = [value for eqn in eqns for value in eqn.params.values()]
+    inner = [closed for eqn in eqns for closed in subjaxprs(eqn.params)]
+    return any(hasattr(value, "device_tuple") for value in every) or any(map(_names_devices, inner))
+
+
+def devices_note() -> str:
+    """How many devices the checks had; a note for the report."""
+    if not has_backend():
+        return ""
+    count = min(corejax.device_count(), _MOST)
+    return (
+        "on one device: corejax verify --devices 8 has the CPU pass for eight" if count == 1 else f"on {count} devices"
+    )
+
+
+def _mesh(count: int) -> Any:
+    return corejax.make_mesh((count,), (_AXIS,), devices=corejax.devices()[:count])
+
+
+def _put(x: Array, mesh: Any, dim: int | None) -> Any:
+    spec = corejax.P() if dim is None else corejax.P(*[None] * dim, _AXIS)
+    return corejax.device_put(x, corejax.NamedSharding(mesh, spec))
+
+
+def _places(call: Call, most: int) -> Iterator[tuple[int, tuple[int | None, ...]]]:
+    """Numbers of devices, and the dimension of each operand that is split over them: of all that have one of a size,
+    then of one operand alone."""
+    found: dict[Any, None] = {}
+    for i, x in enumerate(call.values):
+        for dim, size in enumerate(x.shape):
+            count = max((n for n in range(1, most + 1) if size and size % n == 0), default=0)
+            if count and (count > 1 or most == 1):
+                alike = [dim if y.ndim > dim and y.shape[dim] == size else None for y in call.values]
+                alone = [dim if k == i else None for k in range(len(call.values))]
+                found[count, tuple(alike)] = found[count, tuple(alone)] = None
+    yield from list(found)[: _MOST_PLACES if most > 1 else 1]
+
+
+def _rule_of(program: Callable[..., Any], args: Sequence[Any]) -> str:
+    """The rule that says how it was split, in a program over several devices."""
+    text = corejax.jit(program).lower(*args).as_text()
+    return "vmap" if "corejax.partitioned" in text else "xla_translation"
+
+
+def _agree(
+    program: Callable[..., Any],
+    args: Sequence[Any],
+    wanted: Sequence[Array],
+    what: str,
+    scale: float,
+    rule: str | None = None,
+) -> None:
+    """Require the results; without a rule it is found out which one split the operands."""
+    with at_fault(rule or "xla_translation"):
+        got = host(corejax.jit(program)(*args))
+    for i, (a, b) in enumerate(zip(got, wanted, strict=True)):
+        try:
+            compare(a, b, f"result {i} {what}", rule, scale=scale)
+        except CheckFailure as failure:
+            found = rule or _rule_of(program, args)
+            raise CheckFailure(str(failure), found, _HINT[found]) from None
+
+
+@check("sharded", "xla_translation", limit=2, quick=1, note=devices_note)
+def check_sharded(call: Call, rng: np.random.Generator) -> None:
+    """Spread over the devices that there are, by jit, shard_map and pmap, it gives what it gives on one."""
+    _needs_devices(call)
+    most = min(corejax.device_count(), _MOST)
+    scale = 4 * call.example.tolerance
+    wanted = host(call(*call.values))
+    program = lambda *values: call(*values)  # noqa: E731 - jit gives it this name
+    for count, dims in _places(call, most):
+        args = [_put(x, _mesh(count), d) for x, d in zip(call.values, dims, strict=True)]
+        _agree(program, args, wanted, f"compiled over {count} devices, operands split along {dims},", scale)
+    if vmap_rules.find(call.primitive) is not None:
+        _check_batches(call, rng, most, scale)
+
+
+def _check_batches(call: Call, rng: np.random.Generator, most: int, scale: float) -> None:
+    """A batch of which each device has a part: compiled for it, in shard_map, and by pmap."""
+    axes = (0,) * len(call.values)
+    mesh, size = _mesh(most), most if most > 1 else 2
+    values, elements = batch(call, axes, rng, size)
+    results = [host(call(*each)) for each in elements]
+    wanted = [np.stack(each) for each in zip(*results, strict=True)]
+    batched = corejax.vmap(call.__call__)
+    args = [_put(x, mesh, 0) for x in values]
+    _agree(batched, args, wanted, f"of vmap, compiled over {most} devices, the batch split,", scale, "vmap")
+    blocks = corejax.shard_map(batched, mesh=mesh, in_specs=corejax.P(_AXIS), out_specs=corejax.P(_AXIS))
+    with at_fault("vmap"):
+        mapped = host(corejax.jit(lambda *values: blocks(*values))(*values))
+        each = host(
+            corejax.pmap(call.__call__, axis_name=_AXIS, devices=corejax.devices()[:most])(*[x[:most] for x in values])
+        )
+    for i, (a, b, right) in enumerate(zip(mapped, each, wanted, strict=True)):
+        compare(a, right, f"result {i} of vmap in shard_map over {most} devices", "vmap", scale=scale)
+        compare(b, right[:most], f"result {i} of pmap over {most} devices", "xla_translation", scale=scale)
