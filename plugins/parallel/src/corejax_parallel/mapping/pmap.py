@@ -23,6 +23,7 @@ from corejax.extend import (
     as_dim,
     batch_jaxpr,
     close_over_consts,
+    config,
     exported,
     find_primitive,
     fun_name,
@@ -304,7 +305,9 @@ xla_pmap_p = Primitive(
 
 @impl_rules.register(xla_pmap_p, device=True)
 def _impl(*args: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> Any:
-    """Compiled, once for each program."""
+    """Compiled, once for each program; under `disable_jit` operation by operation."""
+    if config.disable_jit:
+        return as_shard_map(*args, call_jaxpr=call_jaxpr, **params)
     avals = [get_aval(x) for x in args]
 
     def flat(*operands: Any) -> Any:

@@ -21,9 +21,11 @@ from corejax.extend import (
     abstract_eval_rules,
     as_array,
     batch_jaxpr,
+    config,
     dce_jaxpr,
     dce_rules,
     exported,
+    find_primitive,
     host_value,
     impl_rules,
     inline_closed,
@@ -83,10 +85,29 @@ def _type(
 
 
 @impl_rules.register(shard_map_p, device=True)
-def _impl(
-    *args: Array, jaxpr: ClosedJaxpr, mesh: Any, in_specs: Specs, out_specs: Specs, axis_name: tuple[Any, ...]
+def _impl(*args: Array, jaxpr: ClosedJaxpr, **params: Any) -> list[Array]:
+    """Compiled, once for each program; under `disable_jit` operation by operation."""
+    if config.disable_jit or not (params["mesh"].device_tuple or any(len(x.devices()) > 1 for x in args)):
+        return _on_host(args, jaxpr, **params)
+    avals = [x.aval for x in args]
+
+    def flat(*operands: Any) -> Any:
+        return shard_map_p.bind(*operands, jaxpr=jaxpr, **params)
+
+    key = ("shard_map", *(params[k] for k in sorted(params)), tuple(avals))
+    whole = memoised(jaxpr, key, lambda: stage_closed(flat, avals, jaxpr.jaxpr.debug_info))
+    return find_primitive("xla_call").bind(*args, call_jaxpr=whole, name="shard_map", backend=None)  # type: ignore[no-any-return]
+
+
+def _on_host(
+    args: Sequence[Array],
+    jaxpr: ClosedJaxpr,
+    mesh: Any,
+    in_specs: Specs,
+    out_specs: Specs,
+    axis_name: tuple[Any, ...],
 ) -> list[Array]:
-    """All blocks at once, on the host; the results go where the specs say. A compiled one runs on the devices."""
+    """All blocks at once; the results go where the specs say."""
     whole = [as_array(host_value(x)) for x in args]
     outs = over_blocks(jaxpr_as_fun(jaxpr), sizes_of(mesh, axis_name), in_specs, out_specs, whole)
     if not mesh.device_tuple:

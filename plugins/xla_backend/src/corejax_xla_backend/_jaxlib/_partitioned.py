@@ -16,7 +16,7 @@ import numpy as np
 
 from corejax.extend import ShapedArray, get_aval
 
-from ._buffers import _ALIAS, Aval, Buffer, is_immutable, is_out_of_memory
+from ._buffers import _ALIAS, Aval, Buffer, is_immutable, is_out_of_memory, put
 from ._client import Device, device_sharding
 from ._executable import Executable
 from ._probe import FEATURES, core, xla_client
@@ -139,11 +139,9 @@ def put_parts(value: np.ndarray, aval: Aval, place: Placement, *, alias: bool = 
     if not value.dtype.isnative:
         value = value.astype(value.dtype.newbyteorder("="))
     layout = _layout(place, value.shape)
-    made = []
-    for index in layout.indices:
-        part = value[index]
-        made.append(np.ascontiguousarray(part).reshape(part.shape) if alias else np.array(part))
-    return put_each([made[i] for i in layout.numbers], aval, place)
+    views = [value[(*index, ...)] for index in layout.indices]  # dots: no scalars of NumPy's
+    parts = views if alias else [np.array(view) for view in views]
+    return put_each([parts[i] for i in layout.numbers], aval, place)
 
 
 def put_each(parts: Sequence[np.ndarray], aval: Aval, place: Placement) -> Buffer:
@@ -173,6 +171,12 @@ def join_parts(parts: Sequence[Buffer], aval: Aval, place: Placement) -> Buffer:
     return Buffer(aval, place, list(parts), True, _skip_checks=True)
 
 
+def renumbered(buffer: Buffer, place: Placement) -> Buffer:
+    """The buffer at a placement that numbers its devices in another order, and has the same part on each."""
+    parts = dict(zip(_layout(buffer._sharding, buffer.aval.shape).devices, parts_of(buffer), strict=True))
+    return join_parts([parts[d] for d in _layout(place, buffer.aval.shape).devices], buffer.aval, place)
+
+
 def parts_of(buffer: Buffer) -> list[Buffer]:
     """Buffers of the parts, on this process's devices in order.
 
@@ -187,6 +191,8 @@ def parts_of(buffer: Buffer) -> list[Buffer]:
     place, aval = buffer._sharding, buffer.aval
     layout = _layout(place, aval.shape)
     part = ShapedArray(layout.shape, aval.dtype, aval.weak_type)
+    if 0 in aval.shape:  # those that XLA makes may be of the whole array's shape
+        return [put(np.empty(part.shape, part.dtype), part, d, committed=True) for d in layout.devices]
     return [
         Buffer(part, device_sharding(device), [each], True, _skip_checks=True)
         for device, each in zip(layout.devices, buffer._arrays, strict=True)
@@ -220,11 +226,65 @@ def whole(buffer: Buffer) -> np.ndarray:
     return value
 
 
+def move_parts(buffer: Buffer, place: Placement) -> Buffer | None:
+    """The buffer with its parts at another placement, where no program has to move them.
+
+    Parts that stay as they are go from device to device. Others are cut anew on CPUs alone, whose memory is the host's:
+    views of it are taken, and a program would take longer.
+
+    Returns:
+        None where neither can be.
+    """
+    source, shape = buffer._sharding, buffer.aval.shape
+    if source is place:
+        return buffer
+    if not isinstance(source, Placement) or buffer.is_deleted():
+        return None
+    before, after = _layout(source, shape), _layout(place, shape)
+    if 0 in shape:
+        return put_parts(np.empty(shape, buffer.aval.dtype), buffer.aval, place)
+    if not _is_ours(source, before) or not _is_ours(place, after):
+        return None
+    if before.devices[0].platform == after.devices[0].platform == "cpu":
+        return _cut_anew(buffer, place, before, after)
+    one_client = before.devices[0].client is after.devices[0].client
+    return _copied(buffer, place) if one_client and np.array_equal(source.tiles, place.tiles) else None
+
+
+def _is_ours(place: Placement, layout: _Layout) -> bool:
+    """Whether all devices are this process's."""
+    return len(layout.devices) == place.tiles.size
+
+
+def _cut_anew(buffer: Buffer, place: Placement, before: _Layout, after: _Layout) -> Buffer:
+    """Of views of the parts' memory where each is of one part; of the whole value else."""
+    known = {_bounds(index): number for number, index in enumerate(before.indices)}
+    numbers = [known.get(_bounds(index)) for index in after.indices]
+    if len(before.indices) > 1 and None in numbers:
+        return put_parts(whole(buffer), buffer.aval, place)
+    held = parts_of(buffer)
+    views = [to_numpy(held[before.numbers.index(number)]) for number in range(len(before.indices))]
+    if len(views) == 1:
+        return put_parts(views[0], buffer.aval, place)
+    return put_each([views[numbers[i]] for i in after.numbers], buffer.aval, place)  # type: ignore[index]
+
+
+def _bounds(index: tuple[slice, ...]) -> tuple[tuple[int, int], ...]:
+    return tuple((part.start, part.stop) for part in index)
+
+
+def _copied(buffer: Buffer, place: Placement) -> Buffer:
+    return core.batched_copy_array_to_devices_with_sharding(
+        [buffer], [place._internal_device_list], [place], [core.ArrayCopySemantics.REUSE_INPUT]
+    )[0]
+
+
 def place_parts(value: Any, place: Placement) -> Buffer:
     """A buffer, wherever it is, or a host value, with its parts at a placement."""
     if isinstance(value, Buffer):
-        if value._sharding is place:
-            return value
+        moved = move_parts(value, place)
+        if moved is not None:
+            return moved
         aval: Any = value.aval
         host = whole(value) if isinstance(value._sharding, Placement) else to_numpy(value)
         return put_parts(host, aval, place)
