@@ -11,8 +11,7 @@ import ctypes
 import importlib.util
 import os
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -173,32 +172,14 @@ def _make_cuda_client() -> Client:
     return xla_client.make_c_api_client("cuda", xla_client.generate_pjrt_gpu_plugin_options())
 
 
-@contextmanager
-def _threads(devices: int | None) -> Iterator[None]:
-    """Have XLA make threads enough for several CPU devices, by a variable that it reads with its clients.
-
-    It makes as many as devices. Calls beyond the 32 that a device queues up wait in those, and the devices that others
-    wait for in a collective then find none: programs that nobody waits for, in a loop, would end the process.
-    """
-    if not devices or devices == 1 or "NPROC" in os.environ:
-        yield
-        return
-    os.environ["NPROC"] = str(max(os.cpu_count() or 1, 2 * devices + 16))
-    try:
-        yield
-    finally:
-        del os.environ["NPROC"]
-
-
 def _make_client(platform: str) -> Client:
     if platform == "cpu":
-        joined, count = connection(), _settings["num_cpu_devices"] or config.num_cpu_devices
-        with _threads(count):
-            return xla_client.make_cpu_client(
-                asynchronous=config.cpu_enable_async_dispatch,
-                num_devices=count,
-                **({} if joined is None else joined.cpu_options()),
-            )
+        joined = connection()
+        return xla_client.make_cpu_client(
+            asynchronous=config.cpu_enable_async_dispatch,
+            num_devices=_settings["num_cpu_devices"] or config.num_cpu_devices,
+            **({} if joined is None else joined.cpu_options()),
+        )
     if platform == "cuda":
         return _make_cuda_client()
     raise BackendError(f"unknown platform {platform!r}; there are 'cpu' and 'cuda'.")

@@ -7,6 +7,7 @@ program does. jaxlib checks nothing: a part of the wrong shape ends the process,
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -16,7 +17,7 @@ import numpy as np
 
 from corejax.extend import ShapedArray, get_aval
 
-from ._buffers import _ALIAS, Aval, Buffer, is_immutable, is_out_of_memory, put
+from ._buffers import _ALIAS, Aval, Buffer, block_until_ready, is_immutable, is_out_of_memory, put
 from ._client import Device, device_sharding
 from ._executable import Executable
 from ._probe import FEATURES, core, xla_client
@@ -328,11 +329,18 @@ class Partitions(NamedTuple):
         return PartitionedExecutable(loaded, out_avals, self, name=name)
 
 
+_COLLECTIVES = re.compile(
+    r" (all-gather|all-reduce|reduce-scatter|all-to-all|ragged-all-to-all|collective-\w+)(-start)?\("
+)
+
+
 class PartitionedExecutable(Executable):
     """A program compiled for several devices and loaded there.
 
     Attributes:
         in_places, out_places: where its inputs have to be, and its outputs are.
+        waits: whether a call ends when it has run. CPU devices that wait for each other in it take all of XLA's
+            threads; with 32 calls more in the queue there is none left for the last device, which ends the process.
     """
 
     def __init__(self, loaded: Any, out_avals: Sequence[Aval], partitions: Partitions, *, name: str = "main") -> None:
@@ -349,7 +357,16 @@ class PartitionedExecutable(Executable):
         self.in_places = places(partitions.inputs, loaded.get_parameter_shardings(), partitions.ranks)
         ranks = [len(aval.shape) for aval in out_avals]
         self.out_places = places(partitions.outputs, loaded.get_output_shardings(), ranks)
+        on_cpus = count > 1 and partitions.devices[0].platform == "cpu"
+        self.waits = on_cpus and _COLLECTIVES.search(loaded.get_hlo_text()) is not None
         super().__init__(loaded, out_avals, partitions.devices[0], name=name, committed=True)
+
+    def __call__(self, *buffers: Buffer) -> list[Buffer]:
+        """As of one device; where devices wait for each other, it waits for them."""
+        outputs = super().__call__(*buffers)
+        if self.waits:
+            block_until_ready(outputs[:1])
+        return outputs
 
     def fastpath_data(
         self, out_tree: Any, kept: Sequence[bool], consts: Sequence[Buffer], committed: bool = False

@@ -119,27 +119,53 @@ def dispatcher(
     """jaxlib's C++ dispatcher; see `corejax.extend.Backend.dispatcher`."""
     options = {"static_argnums": static_argnums, "static_argnames": static_argnames, "boundary": api_boundary}
 
-    def missed_copying(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        result, call = miss(*args, **kwargs)
-        return result, None if call is None else _fastpath(call, copying_registry)
-
-    def copying() -> Any:
-        """The dispatcher for calls with large NumPy arrays, which the other one has as an attribute."""
+    def second(registry: _jaxlib.DispatchRegistry, attribute: str) -> Any:
+        """Another dispatcher, for calls that this one does not repeat; this one has it as an attribute."""
         own = this()
-        if not hasattr(own, "_copying"):
-            second = own._copying = _jaxlib.fast_dispatch(name, missed_copying, copying_registry, **options)
-            own._clear_cache = lambda: (type(second)._clear_cache(this()), second._clear_cache())
-        return own._copying
+        if not hasattr(own, attribute):
+
+            def missed_again(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+                result, call = miss(*args, **kwargs)
+                if call is not None and _waits(call):
+                    second(dispatch_registry, "_waiting")
+                return result, None if call is None else _fastpath(call, registry)
+
+            setattr(own, attribute, _jaxlib.fast_dispatch(name, missed_again, registry, **options))
+            kind = type(own)
+            own._clear_cache = lambda: (kind._clear_cache(this()), *[d._clear_cache() for d in _seconds(this())])
+        return getattr(own, attribute)
 
     def missed(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         if not dispatch_registry.makes_buffers and any(map(_is_large, tree.tree_leaves((args, kwargs)))):
-            return copying()(*args, **kwargs), None
+            result = second(copying_registry, "_copying")(*args, **kwargs)
+            return _waited_for(result) if hasattr(this(), "_waiting") else result, None
+        if hasattr(this(), "_waiting"):
+            return _waited_for(this()._waiting(*args, **kwargs)), None
         result, call = miss(*args, **kwargs)
+        if call is not None and _waits(call):
+            second(dispatch_registry, "_waiting")
+            return result, None
         return result, None if call is None else _fastpath(call, dispatch_registry)
 
     dispatch = _jaxlib.fast_dispatch(name, missed, dispatch_registry, **options)
     this = weakref.ref(dispatch)  # a dispatcher that held itself would not be freed
     return dispatch
+
+
+def _seconds(dispatch: Any) -> list[Any]:
+    return [getattr(dispatch, name) for name in ("_copying", "_waiting") if hasattr(dispatch, name)]
+
+
+def _waits(call: RepeatableCall) -> bool:
+    """Whether the program is waited for (see `PartitionedExecutable.waits`)."""
+    return getattr(getattr(call.executable, "executable", None), "waits", False)
+
+
+def _waited_for(result: Any) -> Any:
+    """The results of a program; all of them are there when the first one is."""
+    for x in tree.tree_leaves(result)[:1]:
+        x.block_until_ready()
+    return result
 
 
 def _fastpath(call: RepeatableCall, registry: _jaxlib.DispatchRegistry) -> Any:
