@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -119,33 +120,31 @@ def dispatcher(
     """jaxlib's C++ dispatcher; see `corejax.extend.Backend.dispatcher`."""
     options = {"static_argnums": static_argnums, "static_argnames": static_argnames, "boundary": api_boundary}
 
-    def second(registry: _jaxlib.DispatchRegistry, attribute: str) -> Any:
+    def asked(registry: _jaxlib.DispatchRegistry, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        result, call = miss(*args, **kwargs)
+        if call is not None and _waits(call):
+            this()._waits = True
+        return result, None if call is None else _fastpath(call, registry)
+
+    def second(attribute: str, registry: _jaxlib.DispatchRegistry) -> Any:
         """Another dispatcher, for calls that this one does not repeat; this one has it as an attribute."""
         own = this()
         if not hasattr(own, attribute):
-
-            def missed_again(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-                result, call = miss(*args, **kwargs)
-                if call is not None and _waits(call):
-                    second(dispatch_registry, "_waiting")
-                return result, None if call is None else _fastpath(call, registry)
-
+            missed_again = functools.partial(asked, registry)
             setattr(own, attribute, _jaxlib.fast_dispatch(name, missed_again, registry, **options))
             kind = type(own)
             own._clear_cache = lambda: (kind._clear_cache(this()), *[d._clear_cache() for d in _seconds(this())])
         return getattr(own, attribute)
 
     def missed(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        own = this()
         if not dispatch_registry.makes_buffers and any(map(_is_large, tree.tree_leaves((args, kwargs)))):
-            result = second(copying_registry, "_copying")(*args, **kwargs)
-            return _waited_for(result) if hasattr(this(), "_waiting") else result, None
-        if hasattr(this(), "_waiting"):
-            return _waited_for(this()._waiting(*args, **kwargs)), None
-        result, call = miss(*args, **kwargs)
-        if call is not None and _waits(call):
-            second(dispatch_registry, "_waiting")
-            return result, None
-        return result, None if call is None else _fastpath(call, dispatch_registry)
+            result = second("_copying", copying_registry)(*args, **kwargs)
+            return _waited_for(result) if hasattr(own, "_waits") else result, None
+        if hasattr(own, "_waits"):
+            return _waited_for(second("_waiting", dispatch_registry)(*args, **kwargs)), None
+        result, fastpath = asked(dispatch_registry, *args, **kwargs)
+        return result, None if hasattr(own, "_waits") else fastpath
 
     dispatch = _jaxlib.fast_dispatch(name, missed, dispatch_registry, **options)
     this = weakref.ref(dispatch)  # a dispatcher that held itself would not be freed
