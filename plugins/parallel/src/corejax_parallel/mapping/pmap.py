@@ -23,7 +23,6 @@ from corejax.extend import (
     as_dim,
     batch_jaxpr,
     close_over_consts,
-    config,
     exported,
     find_primitive,
     fun_name,
@@ -38,7 +37,7 @@ from corejax.extend import (
     tree,
 )
 from corejax_lax_basic import lax
-from corejax_parallel.mapping.primitive import shard_map_p
+from corejax_parallel.mapping.primitive import runs_piecewise, shard_map_p
 from corejax_parallel.mesh import Mesh
 from corejax_parallel.partition_spec import PartitionSpec
 
@@ -305,8 +304,8 @@ xla_pmap_p = Primitive(
 
 @impl_rules.register(xla_pmap_p, device=True)
 def _impl(*args: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> Any:
-    """Compiled, once for each program; under `disable_jit` operation by operation."""
-    if config.disable_jit:
+    """Compiled, once for each program; operation by operation where `runs_piecewise` says so."""
+    if runs_piecewise():
         return as_shard_map(*args, call_jaxpr=call_jaxpr, **params)
     avals = [get_aval(x) for x in args]
 

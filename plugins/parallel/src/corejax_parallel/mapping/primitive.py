@@ -21,6 +21,7 @@ from corejax.extend import (
     abstract_eval_rules,
     as_array,
     batch_jaxpr,
+    checks_values,
     config,
     dce_jaxpr,
     dce_rules,
@@ -84,10 +85,15 @@ def _type(
     return [whole_type(aval, spec, sizes) for aval, spec in zip(jaxpr.out_avals, out_specs, strict=True)]
 
 
+def runs_piecewise() -> bool:
+    """Whether the body is to be seen at work: under `disable_jit`, and where it is searched for a NaN."""
+    return bool(config.disable_jit) or checks_values()
+
+
 @impl_rules.register(shard_map_p, device=True)
 def _impl(*args: Array, jaxpr: ClosedJaxpr, **params: Any) -> list[Array]:
-    """Compiled, once for each program; under `disable_jit` operation by operation."""
-    if config.disable_jit or not (params["mesh"].device_tuple or any(len(x.devices()) > 1 for x in args)):
+    """Compiled, once for each program; operation by operation where `runs_piecewise` says so, or on no devices."""
+    if runs_piecewise() or not (params["mesh"].device_tuple or any(len(x.devices()) > 1 for x in args)):
         return _on_host(args, jaxpr, **params)
     avals = [x.aval for x in args]
 

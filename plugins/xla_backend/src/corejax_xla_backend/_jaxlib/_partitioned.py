@@ -17,11 +17,12 @@ import numpy as np
 
 from corejax.extend import ShapedArray, get_aval
 
-from ._buffers import _ALIAS, Aval, Buffer, block_until_ready, is_immutable, is_out_of_memory, put
+from ._buffers import _ALIAS, Aval, Buffer, block_until_ready, is_immutable, is_out_of_memory, put, refused_by_guard
 from ._client import Device, device_sharding
 from ._executable import Executable
 from ._probe import FEATURES, core, xla_client
 from ._readback import to_numpy
+from ._transfers import unguarded
 
 HloSharding = xla_client.HloSharding
 
@@ -161,6 +162,8 @@ def put_each(parts: Sequence[np.ndarray], aval: Aval, place: Placement) -> Buffe
     try:
         return core.batched_device_put(aval, place, list(parts), devices, True, False, _ALIAS, True)
     except RuntimeError as error:
+        if "Disallowed" in str(error):
+            raise refused_by_guard(aval, f"{len(devices)} devices") from None
         if is_out_of_memory(error):
             what = f"an array of shape {aval.shape} and dtype {aval.dtype}"
             raise MemoryError(f"{what} cannot be put on {len(devices)} devices: {error}") from None
@@ -247,7 +250,8 @@ def move_parts(buffer: Buffer, place: Placement) -> Buffer | None:
     if not _is_ours(source, before) or not _is_ours(place, after):
         return None
     if before.devices[0].platform == after.devices[0].platform == "cpu":
-        return _cut_anew(buffer, place, before, after)
+        with unguarded():
+            return _cut_anew(buffer, place, before, after)
     one_client = before.devices[0].client is after.devices[0].client
     return _copied(buffer, place) if one_client and np.array_equal(source.tiles, place.tiles) else None
 
