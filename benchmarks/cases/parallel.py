@@ -147,7 +147,7 @@ def _sharded(lib: Any) -> Callable[..., Any]:
 
 
 def _operands(lib: Any) -> tuple[Any, Any]:
-    return spread(lib, (16, 8)), spread(lib, (8, 8), None)
+    return spread(lib, (DEVICES, 8)), spread(lib, (8, 8), None)
 
 
 MAPPED = {"shard_map": _in_shard_map, "pmap": _in_pmap, "jit of sharded arrays": _sharded}
@@ -172,7 +172,7 @@ def _traced(make: Callable[..., Any], grad: bool) -> Side:
 
 def _first(make: Callable[..., Any], grad: bool) -> Side:
     def side(lib: Any) -> Callable[[], Any]:
-        args = spread(lib, (DEVICES, 8)), spread(lib, (8, 8), None)
+        args = _operands(lib)
 
         def call() -> Any:
             f = _summed(lib, make(lib))
@@ -209,17 +209,26 @@ def eager_vmap(lib: Any) -> Callable[[], Any]:
     return lambda: f(x)
 
 
+def _product(lib: Any) -> Callable[..., Any]:
+    p = lib.sharding.PartitionSpec
+
+    def f(a: Any, w: Any) -> Any:
+        return of(lib, "lax").psum(lib.numpy.sum(lib.numpy.tanh(a @ w)), "x")
+
+    return lib.shard_map(f, mesh=mesh(lib), in_specs=(p("x"), p()), out_specs=p())  # type: ignore[no-any-return]
+
+
 @case("eager call of shard_map", 1.1)
 def eager_shard_map(lib: Any) -> Callable[[], Any]:
     """One that is not inside of jit, again and again."""
-    args, f = _operands(lib), _in_shard_map(lib)
+    args, f = _operands(lib), _product(lib)
     return blocking(lib, lambda: f(*args))
 
 
 @case("eager grad of shard_map", 1.1)
 def eager_grad(lib: Any) -> Callable[[], Any]:
     """The same, differentiated."""
-    args, f = _operands(lib), lib.grad(_in_shard_map(lib))
+    args, f = _operands(lib), lib.grad(_product(lib))
     return blocking(lib, lambda: f(*args))
 
 
@@ -339,7 +348,7 @@ EAGER: dict[str, Callable[[Any, Any], Any]] = {
 def _eager(f: Callable[[Any, Any], Any]) -> Side:
     def side(lib: Any) -> Callable[[], Any]:
         x = spread(lib)
-        return lambda: f(lib.numpy, x)
+        return blocking(lib, lambda: f(lib.numpy, x))  # jax's process ends where many sums are not waited for
 
     return side
 

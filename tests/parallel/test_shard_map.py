@@ -305,3 +305,30 @@ def test_callbacks_and_errors_of_calls_by_themselves() -> None:
     alone = corejax.device_put(X, corejax.devices()[3])
     with pytest.raises(ValueError, match=r"jit of roots: an argument, float32\[8,16\], is on devices \[3\]"):
         bad(alone)
+
+
+def test_what_is_the_same_everywhere_is_known() -> None:
+    def scanned(a: Any) -> Any:
+        return lax.scan(lambda c, r: (lax.pmax(c + r.sum(), "x"), c * r), 0.0, a)
+
+    # function, whether each result is the same along "x"
+    cases: list[tuple[Callable[..., Any], list[bool]]] = [
+        (scanned, [True, False]),
+        (corejax.jit(lambda a: (lax.psum(a, "x"), a, 3.0)), [True, False, True]),
+        (lambda a: (lax.psum(1, "x"), lax.axis_index("x"), a[:0] * 0), [True, False, False]),
+        (lambda a: (lax.psum(lax.axis_index("x"), ("x", "y")), lax.psum(a, "y")), [True, False]),
+        (lambda a: lax.ppermute(a, "x", RING), [False]),
+        (lambda a: corejax.checkpoint(lambda b: (lax.pmean(b, "x"), cjnp.sin(b)))(a), [True, False]),
+    ]
+    for fun, same_along in cases:
+        for i, is_same in enumerate(same_along):
+
+            def one(a: Any, fun: Any = fun, i: int = i) -> Any:
+                return corejax.tree.leaves(fun(a))[i]
+
+            call = corejax.shard_map(one, mesh=mesh(corejax), in_specs=P("x"), out_specs=P())
+            if is_same:
+                corejax.make_jaxpr(call)(X)
+            else:
+                with pytest.raises(ValueError, match="may differ along axis 'x'"):
+                    corejax.make_jaxpr(call)(X)

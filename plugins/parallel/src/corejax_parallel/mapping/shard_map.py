@@ -15,7 +15,6 @@ from corejax.extend import (
     api_boundary,
     as_array,
     axes_in_scope,
-    batch_jaxpr,
     close_over_consts,
     config,
     exported,
@@ -30,6 +29,7 @@ from corejax.extend import (
 from corejax_parallel.contexts import get_mesh
 from corejax_parallel.mapping.blocks import block_type, counts, names_in
 from corejax_parallel.mapping.primitive import shard_map_p, sizes_of
+from corejax_parallel.mapping.sameness import differing
 from corejax_parallel.mesh import AbstractMesh, Mesh
 from corejax_parallel.partition_spec import PartitionSpec
 
@@ -273,14 +273,13 @@ def _check_results(what: str, closed: ClosedJaxpr, specs: Sequence[PartitionSpec
 def _check_same(
     what: str, closed: ClosedJaxpr, in_specs: Sequence[PartitionSpec], out_specs: Sequence[Any], sizes: dict[Any, int]
 ) -> None:
-    """What differs along an axis is what is mapped when the program is: vmap rules know."""
+    """What its spec says to be the same along an axis does not differ there."""
     for name, size in sizes.items():
         if all(name in names_in(spec) for spec in out_specs):
             continue
-        dims = [0 if name in names_in(spec) else None for spec in in_specs]
-        _, dims_out = batch_jaxpr(closed, size, dims, axis_name=name)
-        for i, (d, spec) in enumerate(zip(dims_out, out_specs, strict=True)):
-            if d is not None and name not in names_in(spec):
+        found = differing(closed, size, name, [name in names_in(spec) for spec in in_specs])
+        for i, (differs, spec) in enumerate(zip(found, out_specs, strict=True)):
+            if differs and name not in names_in(spec):
                 raise ValueError(
                     f"{what}: result {i} may differ along axis {name!r}, which its spec {spec} does not name. Name it, "
                     f"reduce over it (corejax.lax.psum(x, {name!r})), or pass check_vma=False if it is the same"
