@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from ._buffers import Aval as Aval
 from ._buffers import Buffer as Buffer
+from ._buffers import aligned_copy as aligned_copy
 from ._buffers import block_until_ready as block_until_ready
 from ._buffers import copy_to as copy_to
 from ._buffers import device_of as device_of

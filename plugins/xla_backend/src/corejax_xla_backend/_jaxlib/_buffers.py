@@ -46,6 +46,15 @@ def is_immutable(value: np.ndarray) -> bool:
     return base is None
 
 
+def aligned_copy(value: np.ndarray) -> np.ndarray:
+    """A copy in memory that buffers on CPUs can share: NumPy's own is seldom aligned to 64 bytes."""
+    memory = np.empty(value.nbytes + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    copied = memory[start : start + value.nbytes].view(value.dtype).reshape(value.shape)
+    copied[...] = value
+    return copied
+
+
 def put(
     value: np.ndarray,
     aval: Aval,
