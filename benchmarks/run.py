@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
+import os
 import pathlib
 import platform
+import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
@@ -14,7 +18,7 @@ import alone
 import growth
 import jax
 import timing
-from cases import CASES
+from cases import CASES, Case
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
@@ -30,7 +34,7 @@ def wanted(name: str, words: list[str]) -> bool:
 
 def measured(words: list[str], rounds: int, budget: float) -> list[timing.Result]:
     """Results of the cases whose name contains one of the words (all without words)."""
-    chosen = [c for c in CASES if wanted(c.name, words)]
+    chosen = [c for c in CASES if wanted(c.name, words) and c.devices == 1]
     results = []
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("measuring", total=len(chosen) + 2 + len(alone.CASES))
@@ -45,15 +49,43 @@ def measured(words: list[str], rounds: int, budget: float) -> list[timing.Result
             progress.advance(task)
         for c in chosen:
             progress.update(task, description=c.name)
-            ours, theirs, *numpy = timing.best_of_each(
-                c.make(), *((10 * rounds, 0.002) if c.short else (rounds, budget))
-            )
-            results.append(timing.Result(c.name, ours, theirs, c.wanted, *numpy))
+            results.append(result_of(c, rounds, budget))
             progress.advance(task)
         if wanted("tracing 20,000 against 2,000 equations", words):
             small, large = growth.lengths()
             results.append(timing.Result("tracing 20,000 against 2,000 equations", large, small, 11.0))
     return results
+
+
+def result_of(c: Case, rounds: int, budget: float) -> timing.Result:
+    """One case measured."""
+    ours, theirs, *numpy = timing.best_of_each(c.make(), *((10 * rounds, 0.002) if c.short else (rounds, budget)))
+    return timing.Result(c.name, ours, theirs, c.wanted, *numpy)
+
+
+def over_devices(words: list[str], rounds: int, budget: float) -> list[timing.Result]:
+    """Results of the cases that want several devices, from a process where both libraries have them."""
+    counts = sorted({c.devices for c in CASES if c.devices > 1 and wanted(c.name, words)})
+    results = []
+    for count in counts:
+        flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={count}"
+        environment = os.environ | {"COREJAX_NUM_CPU_DEVICES": str(count), "XLA_FLAGS": flags}
+        with tempfile.NamedTemporaryFile(suffix=".json") as file:
+            options = [*words, "--devices", str(count), "--rounds", str(rounds), "--budget", str(budget)]
+            subprocess.run([sys.executable, __file__, *options, "--json", file.name], check=True, env=environment)
+            rows = json.loads(pathlib.Path(file.name).read_text())
+        results += [timing.Result(**row) for row in rows]
+    return results
+
+
+def measure_here(words: list[str], rounds: int, budget: float, devices: int, file: pathlib.Path) -> None:
+    """Measure the cases that want so many devices, in this process, which has them; results as JSON."""
+    chosen = [c for c in CASES if c.devices == devices and wanted(c.name, words)]
+    results = []
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        for c in progress.track(chosen, description=f"measuring on {devices} devices"):
+            results.append(dataclasses.asdict(result_of(c, rounds, budget)))
+    file.write_text(json.dumps(results))
 
 
 def _amount(value: float, unit: str) -> str:
@@ -121,8 +153,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7, help="rounds of each side (default 7)")
     parser.add_argument("--budget", type=float, default=0.2, help="seconds of one round at most (default 0.2)")
     parser.add_argument("--json", type=pathlib.Path, help="write the results there too")
+    parser.add_argument("--devices", type=int, default=1, help=argparse.SUPPRESS)  # in the process that has them
     options = parser.parse_args()
-    results = measured(options.words, options.rounds, options.budget)
+    how = (options.words, options.rounds, options.budget)
+    if options.devices > 1:
+        measure_here(*how, options.devices, options.json)
+        return
+    results = measured(*how) + over_devices(*how)
     console = Console()
     if results:
         console.print(table(results))

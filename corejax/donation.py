@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from corejax import source_info
 from corejax.array import Array, Deleted, device_buffer
+from corejax.backends import backends
 from corejax.restoring import Restoring
 
 
 class _Donating(Restoring):
-    __slots__ = ("arrays", "name")
+    __slots__ = ("arrays", "held", "name")
 
     def __init__(self, arrays: Iterable[Array], name: str) -> None:
-        self.arrays = arrays
+        self.arrays = list(arrays)
         self.name = name
+        self.held: list[Any] = []  # the arrays' buffers
 
     def __enter__(self) -> None:
-        for x in self.arrays:
-            if device_buffer(x) is not None:
-                _ = x.aval
+        held = [device_buffer(x) for x in self.arrays]
+        for x, buffer in zip(self.arrays, held, strict=True):
+            if buffer is not None:
                 x._host = None  # a view is made again when it is asked for; memory with views would be copied
+        self.held = held
 
     def restore(self) -> None:
         """Mark those whose buffers were taken."""
-        taken = [x for x in self.arrays if type(device_buffer(x)) is not Deleted and x.is_deleted()]
+        taken = [x for x, buffer in zip(self.arrays, self.held, strict=False) if _is_taken(x, buffer)]
         if taken:
             deleted = Deleted(
                 f"it was donated to the jitted function {self.name}, whose result has its memory now; use the result, "
@@ -35,6 +39,14 @@ class _Donating(Restoring):
                 _ = x.aval
                 x._buf = deleted
                 x._host = None
+        self.held = []  # done: the second time there is nothing left
+
+
+def _is_taken(x: Array, buffer: Any) -> bool:
+    """Whether a program took an array's buffer: the one that it had, or one that was made of its value."""
+    found = device_buffer(x) if buffer is None else buffer
+    backend = backends.of_buffer(found)
+    return backend is not None and backend.is_deleted(found)
 
 
 def donating(arrays: Iterable[Array], name: str) -> Restoring:

@@ -21,12 +21,14 @@ class Case:
         make: gives the two sides, ready to be called over and over; a third one is NumPy's, and the ratio then to the
             better of the two.
         short: whether rounds are many and short, which are seldom interrupted: for calls of microseconds.
+        devices: how many CPU devices both libraries have to have.
     """
 
     name: str
     wanted: float | None
     make: Callable[[], Sides]
     short: bool = False
+    devices: int = 1
 
 
 CASES: list[Case] = []

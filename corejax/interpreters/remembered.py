@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from corejax import observe, tree
-from corejax.array import Array, as_array
+from corejax.array import Array, as_array, is_spread
 from corejax.caches import clears_cache
 from corejax.config import config
 from corejax.interpreters import evaluation, host_programs
@@ -119,7 +119,7 @@ def remembered(fun: F) -> F:
                 return fun(*args, **kwargs)
         exact = tuple(key)
         found = programs.get(exact, _unmet)
-        if type(found) is _Program:
+        if type(found) is _Program and not any(_is_elsewhere(x) for x in arrays):
             try:
                 return found.run(arrays)
             except Exception:  # the function's own error names the lines of this call
@@ -138,6 +138,11 @@ def remembered(fun: F) -> F:
 
 
 _unmet = object()
+
+
+def _is_elsewhere(x: Array) -> bool:
+    """Whether parts of it are on several devices, where the results are to be."""
+    return x._host is None and is_spread(x)
 
 
 def _describe(x: Any, key: list[Any], arrays: list[Array]) -> bool:

@@ -54,6 +54,12 @@ np.testing.assert_allclose(np.asarray(w), alone, rtol=1e-5)
 
 total = corejax.shard_map(lambda a: lax.psum(a.sum(), "data"), mesh=mesh, in_specs=P("data"), out_specs=P())
 np.testing.assert_allclose(corejax.jit(total)(x), xs.sum(), rtol=1e-5)
+np.testing.assert_allclose(total(x), xs.sum(), rtol=1e-5)
+everywhere = corejax.device_put(x, NamedSharding(mesh, P()))
+np.testing.assert_array_equal(np.asarray(everywhere), xs)
+turned = corejax.sharding.Mesh(np.array(corejax.devices())[::-1], ("data",))
+(part,) = corejax.device_put(everywhere, NamedSharding(turned, P("data"))).addressable_shards
+np.testing.assert_array_equal(np.asarray(part.data), xs[::-1][rows][::-1])
 try:
     np.asarray(x)
 except RuntimeError as error:

@@ -208,3 +208,125 @@ def test_what_is_refused(options: dict[str, Any], args: Any, error: type[Excepti
     with pytest.raises(error, match=words):
         corejax.shard_map(f, **options)(*args)
     assert corejax.extend.axes_in_scope() == ()
+
+
+def test_called_by_itself_it_is_traced_and_compiled_once() -> None:
+    traced: list[Any] = []
+
+    def block(a: Any, w: Any) -> Any:
+        traced.append(type(a).__name__)
+        return lax.psum(cjnp.tanh(a @ w), "x")
+
+    call = corejax.shard_map(block, mesh=mesh(corejax), in_specs=(P("x"), P()), out_specs=P())
+    gradient = corejax.grad(lambda x, w: call(x, w).sum(), argnums=(0, 1))
+    compiled: list[str] = []
+    with corejax.extend.observe.observing(
+        lambda event: compiled.append(event.name) if event.kind == "compile" else None
+    ):
+        for _ in range(3):
+            same(call(X, W), sum(np.tanh(X[i : i + 2] @ W) for i in range(0, 8, 2)))
+        assert compiled == ["block"]
+        for _ in range(3):
+            got = gradient(X, W)
+        first = len(compiled)
+        gradient(X, W), call(X, W)
+        assert len(compiled) == first
+    t = 1 - np.tanh(X @ W) ** 2
+    same(got, (t @ W.T, X.T @ t))
+    assert len(traced) == 1
+    call(X[:4], W)
+    assert len(traced) == 2, "another signature"
+    with corejax.config.override(context_mesh=mesh(corejax)):
+        call(X, W)
+    assert got[1].devices() == set(corejax.devices())
+
+
+def test_what_it_closes_over_may_be_traced() -> None:
+    def scaled(s: Any) -> Any:
+        call = corejax.shard_map(lambda a: a * s, mesh=mesh(corejax), in_specs=P("x"), out_specs=P("x"))
+        return (call(X) + call(X)).sum()
+
+    np.testing.assert_allclose(corejax.grad(scaled)(2.0), 2 * X.sum(), rtol=1e-4)
+    np.testing.assert_allclose(corejax.vmap(scaled)(cjnp.arange(2.0)), [0, 2 * X.sum()], rtol=1e-4)
+
+
+def test_without_jit_its_body_is_evaluated_piece_by_piece() -> None:
+    evaluated: list[str] = []
+
+    def block(a: Any) -> Any:
+        return lax.psum(cjnp.sin(a), "x")
+
+    call = corejax.shard_map(block, mesh=mesh(corejax), in_specs=P("x"), out_specs=P())
+    pmapped = corejax.pmap(lambda a: a / lax.psum(a, "i"), axis_name="i")
+    want, ratios = call(X), pmapped(X)
+    with (
+        corejax.config.override(disable_jit=True),
+        corejax.extend.observe.observing(
+            lambda event: evaluated.append(event.name) if event.kind == "compile" else None
+        ),
+    ):
+        out = call(X)
+        same(out, want)
+        same(pmapped(X), ratios)
+        assert out.sharding.is_equivalent_to(want.sharding, 2)
+        same(corejax.grad(lambda x: call(x).sum())(X), np.cos(X))
+    assert evaluated == ["reduce_sum"], "of the sharded array outside of the body"
+
+
+def test_callbacks_and_errors_of_calls_by_themselves() -> None:
+    seen: list[float] = []
+
+    def block(a: Any) -> Any:
+        corejax.debug.callback(lambda v: seen.append(float(v)), a.sum())
+        return corejax.pure_callback(lambda v: np.asarray(v) * 2, corejax.ShapeDtypeStruct(a.shape, a.dtype), a)
+
+    call = corejax.shard_map(block, mesh=mesh(corejax), in_specs=P("x", "y"), out_specs=P("x", "y"))
+    np.testing.assert_array_equal(call(X), X * 2)
+    corejax.effects_barrier()
+    np.testing.assert_allclose(sorted(seen), sorted(X.reshape(4, 2, 2, 8).sum((1, 3)).ravel()), rtol=1e-4, atol=1e-5)
+
+    def roots(a: Any) -> Any:
+        return cjnp.sqrt(a - 100)
+
+    bad = corejax.shard_map(roots, mesh=mesh(corejax), in_specs=P("x"), out_specs=P("x"))
+    with corejax.debug_nans(True), pytest.raises(FloatingPointError, match=r"sqrt, at .*test_shard_map.py.*roots"):
+        bad(X)
+    with corejax.debug_nans(True), pytest.raises(FloatingPointError, match=r"sqrt, at .*test_shard_map.py.*roots"):
+        corejax.jit(bad)(X)
+
+    def failing(a: Any) -> Any:
+        raise KeyError("the user's own")
+
+    with pytest.raises(KeyError, match="the user's own"):
+        corejax.shard_map(failing, mesh=mesh(corejax), in_specs=P(), out_specs=P())(X)
+    assert corejax.extend.axes_in_scope() == ()
+    alone = corejax.device_put(X, corejax.devices()[3])
+    with pytest.raises(ValueError, match=r"jit of roots: an argument, float32\[8,16\], is on devices \[3\]"):
+        bad(alone)
+
+
+def test_what_is_the_same_everywhere_is_known() -> None:
+    def scanned(a: Any) -> Any:
+        return lax.scan(lambda c, r: (lax.pmax(c + r.sum(), "x"), c * r), 0.0, a)
+
+    # function, whether each result is the same along "x"
+    cases: list[tuple[Callable[..., Any], list[bool]]] = [
+        (scanned, [True, False]),
+        (corejax.jit(lambda a: (lax.psum(a, "x"), a, 3.0)), [True, False, True]),
+        (lambda a: (lax.psum(1, "x"), lax.axis_index("x"), a[:0] * 0), [True, False, False]),
+        (lambda a: (lax.psum(lax.axis_index("x"), ("x", "y")), lax.psum(a, "y")), [True, False]),
+        (lambda a: lax.ppermute(a, "x", RING), [False]),
+        (lambda a: corejax.checkpoint(lambda b: (lax.pmean(b, "x"), cjnp.sin(b)))(a), [True, False]),
+    ]
+    for fun, same_along in cases:
+        for i, is_same in enumerate(same_along):
+
+            def one(a: Any, fun: Any = fun, i: int = i) -> Any:
+                return corejax.tree.leaves(fun(a))[i]
+
+            call = corejax.shard_map(one, mesh=mesh(corejax), in_specs=P("x"), out_specs=P())
+            if is_same:
+                corejax.make_jaxpr(call)(X)
+            else:
+                with pytest.raises(ValueError, match="may differ along axis 'x'"):
+                    corejax.make_jaxpr(call)(X)

@@ -119,6 +119,14 @@ def test_eager_operations_stay_where_arrays_are(mesh: Mesh, x: Any) -> None:
     np.testing.assert_array_equal(batched[:, 0], np.zeros(8))
 
 
+def test_functions_that_are_remembered_go_where_arrays_are(mesh: Mesh, x: Any) -> None:
+    for _ in range(4):  # recorded at the second call, run as a program on the host from the third on
+        for f in (jnp.sum, jnp.mean, jnp.exp2, lambda v: jnp.clip(v, 0, 1), lambda v: jnp.concatenate([v, v])):
+            out = f(x)
+            assert out.devices() == x.devices()
+            np.testing.assert_allclose(out, f(corejax.device_put(VALUE)), rtol=1e-6)
+
+
 def test_control_flow_runs_where_arrays_are(x: Any) -> None:
     carry, ys = corejax.lax.scan(lambda c, row: (c + row, c.sum()), jnp.zeros(4), x)
     np.testing.assert_allclose(carry, VALUE.sum(0))

@@ -14,7 +14,9 @@ from corejax.extend import (
     BackendError,
     ClosedJaxpr,
     Derivation,
+    Executable,
     Primitive,
+    RepeatableCall,
     Target,
     abstract_eval_rules,
     backends,
@@ -29,12 +31,13 @@ from corejax_xla_backend._several_devices import place_program
 
 _LIMIT = 1024  # programs of one primitive
 _programs: dict[Primitive, dict[Any, ClosedJaxpr]] = {}  # by type and parameters
+_dispatchers: dict[Primitive, dict[Any, Any]] = {}  # by parameters
 
 
 @clears_cache
 def _clear_programs() -> None:
-    for programs in list(_programs.values()):
-        programs.clear()
+    for kept in (*_programs.values(), *_dispatchers.values()):
+        kept.clear()
 
 
 def _from_translation(primitive: Primitive) -> Callable[..., Any] | None:
@@ -64,6 +67,36 @@ def evaluate(primitive: Primitive, arrays: Sequence[Array], params: Mapping[str,
     Raises:
         ValueError: they are on different devices.
     """
+    return _evaluate(primitive, arrays, params, target)[0]
+
+
+def dispatch(primitive: Primitive, arrays: Sequence[Array], params: Mapping[str, Any], target: Target) -> list[Array]:
+    """The same through a dispatcher, which repeats calls by types and places of the operands.
+
+    Raises:
+        ValueError: the operands are on different devices.
+    """
+    calls = _dispatchers.setdefault(primitive, {})
+    try:
+        key = tuple(params.items())
+        call = calls.get(key)
+    except TypeError:  # a parameter that is not hashable
+        return evaluate(primitive, arrays, params, target)
+    if call is None:
+        if len(calls) >= _LIMIT:
+            calls.clear()
+
+        def miss(*given: Array) -> tuple[list[Array], RepeatableCall]:
+            outs, executable = _evaluate(primitive, given, params, target)
+            return outs, RepeatableCall(executable, [], given, {}, outs)
+
+        call = calls[key] = target.backend.dispatcher(primitive.name, miss)
+    return call(*arrays)  # type: ignore[no-any-return]
+
+
+def _evaluate(
+    primitive: Primitive, arrays: Sequence[Array], params: Mapping[str, Any], target: Target
+) -> tuple[list[Array], Executable]:
     programs = _programs.setdefault(primitive, {})
     avals = tuple(x.aval for x in arrays)
     try:
@@ -79,7 +112,7 @@ def evaluate(primitive: Primitive, arrays: Sequence[Array], params: Mapping[str,
             programs[key] = program
     options, device = place_program(program, primitive.name, target.backend, DEFAULT_OPTIONS, arrays)
     executable = compiled(program, primitive.name, target, options, device)
-    return run(executable, target.backend, arrays, program.out_avals)
+    return run(executable, target.backend, arrays, program.out_avals), executable
 
 
 def _program(primitive: Primitive, avals: Any, params: dict[str, Any]) -> ClosedJaxpr:

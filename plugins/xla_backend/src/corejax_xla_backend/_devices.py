@@ -8,7 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, Device, Tracer, as_array, backends, device_buffer, dtypes, placed, tree
+from corejax.extend import (
+    Array,
+    Device,
+    Tracer,
+    as_array,
+    backends,
+    config,
+    device_buffer,
+    dtypes,
+    get_aval,
+    placed,
+    tree,
+)
 from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, check_fits, is_addressable
 from corejax_xla_backend.sharding_constraint import as_sharding, constrain, is_spec, settled
 
@@ -124,7 +136,7 @@ def _all_to(x: Any, place: Any, donate: bool, may_alias: bool | None) -> Any:
     def put(leaf: Any) -> Any:
         if isinstance(leaf, Tracer):
             return constrain(leaf, where, "device_put") if isinstance(where, Sharding) else leaf
-        array = as_array(leaf)
+        array = _own(leaf) if isinstance(where, Sharding) else as_array(leaf)
         if isinstance(where, Sharding):
             check_fits("device_put", where, array.shape)
         to = settled(where, array.ndim) if isinstance(where, Sharding) else where
@@ -136,6 +148,16 @@ def _all_to(x: Any, place: Any, donate: bool, may_alias: bool | None) -> Any:
 
     with explicit_put():
         return tree.tree_map(put, x)
+
+
+def _own(x: Any) -> Array:
+    """An array; of a NumPy array a copy whose memory several devices can share."""
+    if type(x) is not np.ndarray or config.x64_compat or not x.dtype.isnative or not x.size:
+        return as_array(x)  # type: ignore[no-any-return]
+    from corejax_xla_backend import _jaxlib
+
+    aval = get_aval(x)
+    return Array(_jaxlib.aligned_copy(x), aval)
 
 
 def device_get(x: Any) -> Any:

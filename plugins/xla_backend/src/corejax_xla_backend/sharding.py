@@ -7,7 +7,7 @@ else is made of that: which slice a device holds, XLA's text, and whether two sh
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -174,15 +174,7 @@ class Sharding:
         Raises:
             ValueError: a size does not divide.
         """
-        tiles, part = self._tiles_of(global_shape)
-        found: dict[int, Index] = {}
-        for place in np.ndindex(tiles.shape[:-1]):
-            index = tuple(
-                slice(i * size, (i + 1) * size) if count > 1 else slice(None)
-                for i, size, count in zip(place, part, tiles.shape[:-1], strict=True)
-            )
-            found.update((int(position), index) for position in tiles[place])
-        return {device: found[i] for i, device in enumerate(self.device_tuple)}
+        return dict(_indices(self, tuple(global_shape)))
 
     def addressable_devices_indices_map(self, global_shape: tuple[int, ...]) -> Mapping[Device, Index]:
         """The same of this process's devices."""
@@ -194,17 +186,7 @@ class Sharding:
         Raises:
             ValueError: a size does not divide.
         """
-        return self._tiles_of(global_shape)[1]
-
-    def _tiles_of(self, shape: tuple[int, ...]) -> tuple[np.ndarray[Any, Any], tuple[int, ...]]:
-        tiles = self.tiles(len(shape))
-        for axis, (size, count) in enumerate(zip(shape, tiles.shape[:-1], strict=True)):
-            if size % count:
-                raise ValueError(
-                    f"{self} splits axis {axis} into {count} parts, and an array of shape {tuple(shape)} has size "
-                    f"{size} there, which {count} does not divide. Pad the array, or leave the axis whole"
-                )
-        return tiles, tuple(size // count for size, count in zip(shape, tiles.shape[:-1], strict=True))
+        return _part_shape(self, tuple(global_shape))
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
         """Whether arrays of `ndim` dimensions are placed alike."""
@@ -219,6 +201,32 @@ class Sharding:
             place = {device: i for i, device in enumerate(self.device_tuple)}
             theirs = np.array([place[d] for d in other.device_tuple])[theirs]
         return bool(np.array_equal(np.sort(ours, -1), np.sort(theirs, -1)))
+
+
+@lru_cache(maxsize=4096)
+def _part_shape(sharding: Sharding, shape: tuple[int, ...]) -> tuple[int, ...]:
+    counts = sharding.tiles(len(shape)).shape[:-1]
+    for axis, (size, count) in enumerate(zip(shape, counts, strict=True)):
+        if size % count:
+            raise ValueError(
+                f"{sharding} splits axis {axis} into {count} parts, and an array of shape {shape} has size "
+                f"{size} there, which {count} does not divide. Pad the array, or leave the axis whole"
+            )
+    return tuple(size // count for size, count in zip(shape, counts, strict=True))
+
+
+@lru_cache(maxsize=4096)
+def _indices(sharding: Sharding, shape: tuple[int, ...]) -> dict[Device, Index]:
+    """Which part of an array of a shape each device holds."""
+    tiles, part = sharding.tiles(len(shape)), _part_shape(sharding, shape)
+    found: dict[int, Index] = {}
+    for place in np.ndindex(tiles.shape[:-1]):
+        index = tuple(
+            slice(i * size, (i + 1) * size) if count > 1 else slice(None)
+            for i, size, count in zip(place, part, tiles.shape[:-1], strict=True)
+        )
+        found.update((int(position), index) for position in tiles[place])
+    return {device: found[i] for i, device in enumerate(sharding.device_tuple)}
 
 
 def check_fits(what: str, sharding: Sharding, shape: tuple[int, ...]) -> None:
@@ -255,6 +263,7 @@ class TiledSharding(Sharding):
         self.device_tuple = device_tuple
         self._tiles = tiles
         self._key = (device_tuple, tiles.shape, tiles.tobytes())
+        self._hash = hash(self._key)
 
     @cached_property
     def mesh(self) -> Grid:  # type: ignore[override]
@@ -283,7 +292,7 @@ class TiledSharding(Sharding):
         return isinstance(other, TiledSharding) and self._key == other._key
 
     def __hash__(self) -> int:
-        return hash(self._key)
+        return self._hash
 
     def __param_text__(self) -> tuple[Any, ...]:
         return tiled_sharding, (

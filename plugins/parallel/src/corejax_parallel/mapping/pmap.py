@@ -21,7 +21,6 @@ from corejax.extend import (
     ShapedArray,
     abstract_eval_rules,
     as_dim,
-    batch_jaxpr,
     close_over_consts,
     exported,
     find_primitive,
@@ -38,7 +37,8 @@ from corejax.extend import (
     unmapped_aval,
 )
 from corejax_lax_basic import lax
-from corejax_parallel.mapping.primitive import shard_map_p
+from corejax_parallel.mapping.primitive import runs_piecewise, shard_map_p
+from corejax_parallel.mapping.sameness import differing
 from corejax_parallel.mesh import Mesh
 from corejax_parallel.partition_spec import PartitionSpec
 
@@ -228,9 +228,9 @@ def _check_same(what: str, closed: ClosedJaxpr, size: int, name: Any, axes: Axes
     """What has the out axis None does not differ."""
     if None not in out_axes:
         return
-    _, dims_out = batch_jaxpr(closed, size, [None if d is None else 0 for d in axes], axis_name=name)
-    for i, (d, axis) in enumerate(zip(dims_out, out_axes, strict=True)):
-        if d is not None and axis is None:
+    found = differing(closed, size, name, [d is not None for d in axes])
+    for i, (differs, axis) in enumerate(zip(found, out_axes, strict=True)):
+        if differs and axis is None:
             raise ValueError(f"{what}: out_axes is None for result {i}, which differs from element to element")
 
 
@@ -305,7 +305,9 @@ xla_pmap_p = Primitive(
 
 @impl_rules.register(xla_pmap_p, device=True)
 def _impl(*args: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> Any:
-    """Compiled, once for each program."""
+    """Compiled, once for each program; operation by operation where `runs_piecewise` says so."""
+    if runs_piecewise():
+        return as_shard_map(*args, call_jaxpr=call_jaxpr, **params)
     avals = [get_aval(x) for x in args]
 
     def flat(*operands: Any) -> Any:

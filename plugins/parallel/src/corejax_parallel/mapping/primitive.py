@@ -23,9 +23,12 @@ from corejax.extend import (
     as_array,
     axis_of_rule,
     batch_jaxpr,
+    checks_values,
+    config,
     dce_jaxpr,
     dce_rules,
     exported,
+    find_primitive,
     host_value,
     impl_rules,
     inline_closed,
@@ -84,11 +87,35 @@ def _type(
     return [whole_type(aval, spec, sizes) for aval, spec in zip(jaxpr.out_avals, out_specs, strict=True)]
 
 
+def runs_piecewise() -> bool:
+    """Whether the body is to be seen at work: under `disable_jit`, and where it is searched for a NaN."""
+    return bool(config.disable_jit) or checks_values()
+
+
 @impl_rules.register(shard_map_p, device=True)
-def _impl(
-    *args: Array, jaxpr: ClosedJaxpr, mesh: Any, in_specs: Specs, out_specs: Specs, axis_name: tuple[Any, ...]
+def _impl(*args: Array, jaxpr: ClosedJaxpr, **params: Any) -> list[Array]:
+    """Compiled, once for each program; operation by operation where `runs_piecewise` says so, or on no devices."""
+    if runs_piecewise() or not (params["mesh"].device_tuple or any(len(x.devices()) > 1 for x in args)):
+        return _on_host(args, jaxpr, **params)
+    avals = [x.aval for x in args]
+
+    def flat(*operands: Any) -> Any:
+        return shard_map_p.bind(*operands, jaxpr=jaxpr, **params)
+
+    key = ("shard_map", *(params[k] for k in sorted(params)), tuple(avals))
+    whole = memoised(jaxpr, key, lambda: stage_closed(flat, avals, jaxpr.jaxpr.debug_info))
+    return find_primitive("xla_call").bind(*args, call_jaxpr=whole, name="shard_map", backend=None)  # type: ignore[no-any-return]
+
+
+def _on_host(
+    args: Sequence[Array],
+    jaxpr: ClosedJaxpr,
+    mesh: Any,
+    in_specs: Specs,
+    out_specs: Specs,
+    axis_name: tuple[Any, ...],
 ) -> list[Array]:
-    """All blocks at once, on the host; the results go where the specs say. A compiled one runs on the devices."""
+    """All blocks at once; the results go where the specs say."""
     whole = [as_array(host_value(x)) for x in args]
     outs = over_blocks(jaxpr_as_fun(jaxpr), sizes_of(mesh, axis_name), in_specs, out_specs, whole)
     if not mesh.device_tuple:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from corejax.extend import (
+    Array,
     ClosedJaxpr,
     FlatFunction,
+    ShapedArray,
+    Tracer,
     api_boundary,
     as_array,
-    batch_jaxpr,
+    axes_in_scope,
     close_over_consts,
+    config,
+    exported,
     fun_name,
     get_aval,
+    in_context,
     named_axes,
     run_within,
     stage,
@@ -23,6 +29,7 @@ from corejax.extend import (
 from corejax_parallel.contexts import get_mesh
 from corejax_parallel.mapping.blocks import block_type, counts, names_in
 from corejax_parallel.mapping.primitive import shard_map_p, sizes_of
+from corejax_parallel.mapping.sameness import differing
 from corejax_parallel.mesh import AbstractMesh, Mesh
 from corejax_parallel.partition_spec import PartitionSpec
 
@@ -41,8 +48,9 @@ def shard_map(
 ) -> Any:
     """A function of whole arrays, of one of their blocks.
 
-    `f` sees one block of each argument, and runs for all of them: on the device that has it where the call is compiled,
-    all on the host where it is not. It may use collectives over the axes that it is mapped over.
+    `f` sees one block of each argument, and runs for all of them, each on the device that has it: a call is compiled,
+    and `f` traced once for each signature, as by `jit`. It may use collectives over the axes that it is mapped over.
+    With the setting `disable_jit` all blocks are computed on the host, operation by operation.
 
     Args:
         f: function of blocks, in pytrees; without it, a decorator.
@@ -66,40 +74,89 @@ def shard_map(
         )
     if not callable(f):
         raise TypeError(f"shard_map transforms a function, got {f!r} of type {type(f).__name__}")
-    fun = f
-    what = f"shard_map of {fun_name(fun)}"
+    mapped = _Mapped(f, mesh, in_specs, out_specs, axis_names, check_vma)
+    compiled: list[Any] = []  # made when it is called by itself
 
     @api_boundary
-    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
-    def mapped(*args: Any) -> Any:
-        found = _mesh(what, mesh)
-        manual = _axis_names(what, found, axis_names)
-        sizes = sizes_of(found, manual)
+    @functools.wraps(f, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    def call(*args: Any) -> Any:
+        if in_context() or any(_is_traced(mapped.what, x) for x in tree.tree_leaves(args)):
+            return mapped(*args)
+        if not compiled:
+            compiled.append(exported("jit")(functools.update_wrapper(lambda *xs: mapped(*xs), f, _NAMES)))
+        return compiled[0](*args)
+
+    return call
+
+
+_NAMES = ("__module__", "__name__", "__qualname__", "__doc__")
+_MAX_TRACES = 1024  # of one function
+
+
+class _Traced(NamedTuple):
+    """What a call needs of an earlier one of its signature."""
+
+    closed: ClosedJaxpr
+    consts: list[Any]
+    in_specs: tuple[PartitionSpec, ...]
+    out_specs: tuple[PartitionSpec, ...]
+    out_tree: Any
+
+
+class _Mapped:
+    """The mapped function: traced once for each signature, so that what is compiled of it is found again."""
+
+    def __init__(
+        self, fun: Callable[..., Any], mesh: Any, in_specs: Any, out_specs: Any, axis_names: Any, check_vma: bool
+    ) -> None:
+        self.fun = fun
+        self.what = f"shard_map of {fun_name(fun)}"
+        self.mesh = mesh
+        self.in_specs = in_specs
+        self.out_specs = out_specs
+        self.axis_names = axis_names
+        self.check_vma = check_vma
+        self.traces: dict[Any, _Traced] = {}
+
+    def __call__(self, *args: Any) -> Any:
+        mesh = _mesh(self.what, self.mesh)
+        manual = _axis_names(self.what, mesh, self.axis_names)
         leaves, in_tree = tree.tree_flatten(args)
-        values = [_value(what, x) for x in leaves]
-        specs = _specs(what, "in_specs", in_specs, in_tree)
-        avals = [_block(what, i, get_aval(x), s, sizes) for i, (x, s) in enumerate(zip(values, specs, strict=True))]
-        flat = FlatFunction(fun, in_tree)
+        values = [_value(self.what, x) for x in leaves]
+        avals = tuple([get_aval(x) for x in values])
+        key = (in_tree, avals, mesh, config.trace_key(), axes_in_scope())
+        traced = self.traces.get(key)
+        if traced is None:
+            traced = self._trace(mesh, manual, in_tree, avals)
+            if not any(isinstance(c, Tracer) for c in traced.consts):  # those belong to one trace of a function around
+                self.traces[key] = traced
+                while len(self.traces) > _MAX_TRACES:
+                    self.traces.pop(next(iter(self.traces)), None)
+        outs = shard_map_p.bind(
+            *traced.consts,
+            *values,
+            jaxpr=traced.closed,
+            mesh=mesh,
+            in_specs=traced.in_specs,
+            out_specs=traced.out_specs,
+            axis_name=tuple(sizes_of(mesh, manual)),
+        )
+        return tree.tree_unflatten(traced.out_tree, outs)
+
+    def _trace(self, mesh: Any, manual: tuple[Any, ...], in_tree: Any, avals: Sequence[ShapedArray]) -> _Traced:
+        what, sizes = self.what, sizes_of(mesh, manual)
+        specs = _specs(what, "in_specs", self.in_specs, in_tree)
+        blocks = [_block(what, i, aval, spec, sizes) for i, (aval, spec) in enumerate(zip(avals, specs, strict=True))]
+        flat = FlatFunction(self.fun, in_tree)
         axes = named_axes(tuple(sizes.items()))
-        jaxpr, consts = run_within((axes,), stage, flat, avals)
-        out = _specs(what, "out_specs", out_specs, flat.out_tree)
+        jaxpr, consts = run_within((axes,), stage, flat, blocks)
+        out = _specs(what, "out_specs", self.out_specs, flat.out_tree)
         closed = close_over_consts(jaxpr)
         specs = [*[PartitionSpec()] * len(consts), *specs]
         _check_results(what, closed, out, sizes)
-        if check_vma:
+        if self.check_vma:
             run_within((axes,), _check_same, what, closed, specs, out, sizes)
-        outs = shard_map_p.bind(
-            *consts,
-            *values,
-            jaxpr=closed,
-            mesh=found,
-            in_specs=tuple(specs),
-            out_specs=tuple(out),
-            axis_name=tuple(sizes),
-        )
-        return tree.tree_unflatten(flat.out_tree, outs)
-
-    return mapped
+        return _Traced(closed, consts, tuple(specs), tuple(out), flat.out_tree)
 
 
 def smap(f: Callable[..., Any], /, *, in_axes: Any, out_axes: Any, axis_name: Any) -> Any:
@@ -159,6 +216,10 @@ def _value(what: str, x: Any) -> Any:
     return x if hasattr(x, "aval") else as_array(x)
 
 
+def _is_traced(what: str, x: Any) -> bool:
+    return type(x) is not Array and isinstance(_value(what, x), Tracer)
+
+
 def _is_spec(x: Any) -> bool:
     return x is None or isinstance(x, PartitionSpec)
 
@@ -212,14 +273,13 @@ def _check_results(what: str, closed: ClosedJaxpr, specs: Sequence[PartitionSpec
 def _check_same(
     what: str, closed: ClosedJaxpr, in_specs: Sequence[PartitionSpec], out_specs: Sequence[Any], sizes: dict[Any, int]
 ) -> None:
-    """What differs along an axis is what is mapped when the program is: vmap rules know."""
+    """What its spec says to be the same along an axis does not differ there."""
     for name, size in sizes.items():
         if all(name in names_in(spec) for spec in out_specs):
             continue
-        dims = [0 if name in names_in(spec) else None for spec in in_specs]
-        _, dims_out = batch_jaxpr(closed, size, dims, axis_name=name)
-        for i, (d, spec) in enumerate(zip(dims_out, out_specs, strict=True)):
-            if d is not None and name not in names_in(spec):
+        found = differing(closed, size, name, [name in names_in(spec) for spec in in_specs])
+        for i, (differs, spec) in enumerate(zip(found, out_specs, strict=True)):
+            if differs and name not in names_in(spec):
                 raise ValueError(
                     f"{what}: result {i} may differ along axis {name!r}, which its spec {spec} does not name. Name it, "
                     f"reduce over it (corejax.lax.psum(x, {name!r})), or pass check_vma=False if it is the same"

@@ -16,6 +16,7 @@ from ._ahead import AheadProgram as AheadProgram
 from ._ahead import compile_ahead as compile_ahead
 from ._buffers import Aval as Aval
 from ._buffers import Buffer as Buffer
+from ._buffers import aligned_copy as aligned_copy
 from ._buffers import block_until_ready as block_until_ready
 from ._buffers import copy_to as copy_to
 from ._buffers import device_of as device_of
@@ -93,11 +94,13 @@ from ._partitioned import PartitionedExecutable as PartitionedExecutable
 from ._partitioned import Partitions as Partitions
 from ._partitioned import inspecting as inspecting
 from ._partitioned import join_parts as join_parts
+from ._partitioned import move_parts as move_parts
 from ._partitioned import parts_of as parts_of
 from ._partitioned import place_parts as place_parts
 from ._partitioned import placement as placement
 from ._partitioned import put_each as put_each
 from ._partitioned import put_parts as put_parts
+from ._partitioned import renumbered as renumbered
 from ._partitioned import whole as whole
 from ._probe import FEATURES as FEATURES
 from ._probe import Features as Features

@@ -46,6 +46,15 @@ def is_immutable(value: np.ndarray) -> bool:
     return base is None
 
 
+def aligned_copy(value: np.ndarray) -> np.ndarray:
+    """A copy in memory that buffers on CPUs can share: NumPy's own is seldom aligned to 64 bytes."""
+    memory = np.empty(value.nbytes + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    copied = memory[start : start + value.nbytes].view(value.dtype).reshape(value.shape)
+    copied[...] = value
+    return copied
+
+
 def put(
     value: np.ndarray,
     aval: Aval,
@@ -90,14 +99,19 @@ def put(
         if "NumPy dtype" in str(error):
             raise TypeError(f"values of dtype {value.dtype} cannot be put on a device.") from error
         if "Disallowed" in str(error):
-            raise BackendError(
-                f"a transfer_guard refuses to put an array of shape {value.shape} and dtype {value.dtype} on {target}; "
-                "put it there before, corejax.device_put(x), or outside of the guard"
-            ) from None
+            raise refused_by_guard(value, str(target)) from None
         if is_out_of_memory(error):
             what = f"an array of shape {value.shape} and dtype {value.dtype} ({value.nbytes} bytes)"
             raise MemoryError(f"{what} cannot be put on {target}: {error}") from None
         raise
+
+
+def refused_by_guard(value: Any, where: str) -> BackendError:
+    """What to say of an array that jaxlib's guard of transfers refuses to put somewhere."""
+    return BackendError(
+        f"a transfer_guard refuses to put an array of shape {value.shape} and dtype {value.dtype} on {where}; "
+        "put it there before, corejax.device_put(x), or outside of the guard"
+    )
 
 
 def is_out_of_memory(error: Exception) -> bool:

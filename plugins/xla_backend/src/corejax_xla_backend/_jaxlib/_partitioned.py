@@ -7,6 +7,7 @@ program does. jaxlib checks nothing: a part of the wrong shape ends the process,
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -17,11 +18,12 @@ import numpy as np
 from corejax.extend import ShapedArray, get_aval
 
 from ._absent import absent, is_absent
-from ._buffers import _ALIAS, Aval, Buffer, is_immutable, is_out_of_memory
+from ._buffers import _ALIAS, Aval, Buffer, block_until_ready, is_immutable, is_out_of_memory, put, refused_by_guard
 from ._client import Device, device_sharding
 from ._executable import Executable
 from ._probe import FEATURES, core, xla_client
 from ._readback import to_numpy
+from ._transfers import unguarded
 
 HloSharding = xla_client.HloSharding
 
@@ -146,11 +148,9 @@ def put_parts(value: np.ndarray, aval: Aval, place: Placement, *, alias: bool = 
     if not value.dtype.isnative:
         value = value.astype(value.dtype.newbyteorder("="))
     layout = _layout(place, value.shape)
-    made = []
-    for index in layout.indices:
-        part = value[index]
-        made.append(np.ascontiguousarray(part).reshape(part.shape) if alias else np.array(part))
-    return put_each([made[i] for i in layout.numbers], aval, place)
+    views = [value[(*index, ...)] for index in layout.indices]  # dots: no scalars of NumPy's
+    parts = views if alias else [np.array(view) for view in views]
+    return put_each([parts[i] for i in layout.numbers], aval, place)
 
 
 def put_each(parts: Sequence[np.ndarray], aval: Aval, place: Placement) -> Buffer:
@@ -169,6 +169,8 @@ def put_each(parts: Sequence[np.ndarray], aval: Aval, place: Placement) -> Buffe
     try:
         return core.batched_device_put(aval, place, list(parts), devices, True, False, _ALIAS, True)
     except RuntimeError as error:
+        if "Disallowed" in str(error):
+            raise refused_by_guard(aval, f"{len(devices)} devices") from None
         if is_out_of_memory(error):
             what = f"an array of shape {aval.shape} and dtype {aval.dtype}"
             raise MemoryError(f"{what} cannot be put on {len(devices)} devices: {error}") from None
@@ -178,6 +180,12 @@ def put_each(parts: Sequence[np.ndarray], aval: Aval, place: Placement) -> Buffe
 def join_parts(parts: Sequence[Buffer], aval: Aval, place: Placement) -> Buffer:
     """A buffer over several devices of one buffer on each of this process's; their memory becomes its own."""
     return Buffer(aval, place, list(parts), True, _skip_checks=True)
+
+
+def renumbered(buffer: Buffer, place: Placement) -> Buffer:
+    """The buffer at a placement that numbers its devices in another order, and has the same part on each."""
+    parts = dict(zip(_layout(buffer._sharding, buffer.aval.shape).devices, parts_of(buffer), strict=True))
+    return join_parts([parts[d] for d in _layout(place, buffer.aval.shape).devices], buffer.aval, place)
 
 
 def parts_of(buffer: Buffer) -> list[Buffer]:
@@ -194,6 +202,8 @@ def parts_of(buffer: Buffer) -> list[Buffer]:
     place, aval = buffer._sharding, buffer.aval
     layout = _layout(place, aval.shape)
     part = ShapedArray(layout.shape, aval.dtype, aval.weak_type)
+    if 0 in aval.shape:  # those that XLA makes may be of the whole array's shape
+        return [put(np.empty(part.shape, part.dtype), part, d, committed=True) for d in layout.devices]
     return [
         Buffer(part, device_sharding(device), [each], True, _skip_checks=True)
         for device, each in zip(layout.devices, buffer._arrays, strict=True)
@@ -227,11 +237,66 @@ def whole(buffer: Buffer) -> np.ndarray:
     return value
 
 
+def move_parts(buffer: Buffer, place: Placement) -> Buffer | None:
+    """The buffer with its parts at another placement, where no program has to move them.
+
+    Parts that stay as they are go from device to device. Others are cut anew on CPUs alone, whose memory is the host's:
+    views of it are taken, and a program would take longer.
+
+    Returns:
+        None where neither can be.
+    """
+    source, shape = buffer._sharding, buffer.aval.shape
+    if source is place:
+        return buffer
+    if not isinstance(source, Placement) or buffer.is_deleted():
+        return None
+    before, after = _layout(source, shape), _layout(place, shape)
+    if 0 in shape:
+        return put_parts(np.empty(shape, buffer.aval.dtype), buffer.aval, place)
+    if not _is_ours(source, before) or not _is_ours(place, after):
+        return None
+    if before.devices[0].platform == after.devices[0].platform == "cpu":
+        with unguarded():
+            return _cut_anew(buffer, place, before, after)
+    one_client = before.devices[0].client is after.devices[0].client
+    return _copied(buffer, place) if one_client and np.array_equal(source.tiles, place.tiles) else None
+
+
+def _is_ours(place: Placement, layout: _Layout) -> bool:
+    """Whether all devices are this process's."""
+    return len(layout.devices) == place.tiles.size
+
+
+def _cut_anew(buffer: Buffer, place: Placement, before: _Layout, after: _Layout) -> Buffer:
+    """Of views of the parts' memory where each is of one part; of the whole value else."""
+    known = {_bounds(index): number for number, index in enumerate(before.indices)}
+    numbers = [known.get(_bounds(index)) for index in after.indices]
+    if len(before.indices) > 1 and None in numbers:
+        return put_parts(whole(buffer), buffer.aval, place)
+    held = parts_of(buffer)
+    views = [to_numpy(held[before.numbers.index(number)]) for number in range(len(before.indices))]
+    if len(views) == 1:
+        return put_parts(views[0], buffer.aval, place)
+    return put_each([views[numbers[i]] for i in after.numbers], buffer.aval, place)  # type: ignore[index]
+
+
+def _bounds(index: tuple[slice, ...]) -> tuple[tuple[int, int], ...]:
+    return tuple((part.start, part.stop) for part in index)
+
+
+def _copied(buffer: Buffer, place: Placement) -> Buffer:
+    return core.batched_copy_array_to_devices_with_sharding(
+        [buffer], [place._internal_device_list], [place], [core.ArrayCopySemantics.REUSE_INPUT]
+    )[0]
+
+
 def place_parts(value: Any, place: Placement) -> Buffer:
     """A buffer, wherever it is, or a host value, with its parts at a placement."""
     if isinstance(value, Buffer):
-        if value._sharding is place:
-            return value
+        moved = move_parts(value, place)
+        if moved is not None:
+            return moved
         aval: Any = value.aval
         host = whole(value) if isinstance(value._sharding, Placement) else to_numpy(value)
         return put_parts(host, aval, place)
@@ -292,12 +357,19 @@ class Partitions(NamedTuple):
         return PartitionedExecutable(loaded, out_avals, self, name=name)
 
 
+_COLLECTIVES = re.compile(
+    r" (all-gather|all-reduce|reduce-scatter|all-to-all|ragged-all-to-all|collective-\w+)(-start)?\("
+)
+
+
 class PartitionedExecutable(Executable):
     """A program compiled for several devices and loaded there.
 
     Attributes:
         in_shardings, out_shardings: where its inputs have to be, and its outputs are.
         in_places, out_places: the same as jaxlib wants it.
+        waits: whether a call ends when it has run. CPU devices that wait for each other in it take all of XLA's
+            threads; with 32 calls more in the queue there is none left for the last device, which ends the process.
     """
 
     def __init__(self, loaded: Any, out_avals: Sequence[Aval], partitions: Partitions, *, name: str = "main") -> None:
@@ -305,7 +377,16 @@ class PartitionedExecutable(Executable):
         self.in_shardings, self.out_shardings = partitions.shardings(loaded, out_avals)
         self.in_places = [placement(x, ndim) for x, ndim in zip(self.in_shardings, partitions.ranks, strict=True)]
         self.out_places = [placement(x, len(a.shape)) for x, a in zip(self.out_shardings, out_avals, strict=True)]
+        on_cpus = len(partitions.devices) > 1 and partitions.devices[0].platform == "cpu"
+        self.waits = on_cpus and _COLLECTIVES.search(loaded.get_hlo_text()) is not None
         super().__init__(loaded, out_avals, partitions.devices[0], name=name, committed=True)
+
+    def __call__(self, *buffers: Buffer) -> list[Buffer]:
+        """As of one device; where devices wait for each other, it waits for them."""
+        outputs = super().__call__(*buffers)
+        if self.waits:
+            block_until_ready(outputs[:1])
+        return outputs
 
     def fastpath_data(
         self, out_tree: Any, kept: Sequence[bool], consts: Sequence[Buffer], committed: bool = False

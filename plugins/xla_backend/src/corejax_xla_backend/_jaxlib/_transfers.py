@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ._probe import core
@@ -25,3 +27,14 @@ def set_transfer_guards(values: dict[str, Any]) -> None:
     for name, value in values.items():
         level = value if name == "explicit_device_put" else value and _guards.TransferGuardLevel[value.upper()]
         setattr(state, name, level)
+
+
+@contextmanager
+def unguarded() -> Iterator[None]:
+    """For what is no transfer from the host, and looks like one to jaxlib: views of the memory of CPU devices."""
+    state = _guards.thread_local_state()
+    earlier, state.host_to_device = state.host_to_device, _guards.TransferGuardLevel.ALLOW
+    try:
+        yield
+    finally:
+        state.host_to_device = earlier

@@ -20,9 +20,10 @@ from corejax.extend import (
     config,
 )
 from corejax_xla_backend import _jaxlib
-from corejax_xla_backend._compiled_impl import evaluate
+from corejax_xla_backend._compiled_impl import dispatch as dispatched
 from corejax_xla_backend._xla import dispatch, executable
-from corejax_xla_backend._xla.buffers import put, put_sharded
+from corejax_xla_backend._xla.buffers import put
+from corejax_xla_backend._xla.resharding import put_sharded
 from corejax_xla_backend.sharding import Sharding
 
 clears_cache(_jaxlib.forget_readers)
@@ -63,7 +64,7 @@ class XlaBackend(Backend):
     def put(self, value: Any, aval: ShapedArray, device: Any = None) -> Any:
         """The buffer shares the array's memory where it can; `device` may be a sharding."""
         if isinstance(device, Sharding):
-            return put_sharded(value, aval, device)
+            return put_sharded(self, value, aval, device)
         if not isinstance(value, np.ndarray):
             if _jaxlib.is_spread(value):
                 return self.put(_jaxlib.whole(value), aval, device)
@@ -94,7 +95,7 @@ class XlaBackend(Backend):
 
     def evaluate(self, primitive: Any, arrays: Any, params: Any) -> list[Any]:
         """The operation compiled by itself, for the devices of its operands."""
-        return evaluate(primitive, arrays, params, Target(self, None))
+        return dispatched(primitive, arrays, params, Target(self, None))
 
     def is_ready(self, buffer: Any) -> bool:
         """Whether XLA has computed it."""

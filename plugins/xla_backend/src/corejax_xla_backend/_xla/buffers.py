@@ -8,7 +8,6 @@ import numpy as np
 
 from corejax.extend import ShapedArray, check_memory
 from corejax_xla_backend import _jaxlib
-from corejax_xla_backend.sharding import check_fits
 
 LARGE = 1 << 30  # bytes below which nothing is checked
 
@@ -31,21 +30,3 @@ def put(
     if value.nbytes > LARGE:
         check_memory(value.nbytes, f"a buffer for an array of shape {aval.shape} and dtype {aval.dtype.name}")
     return _jaxlib.put(value, aval, device, committed=committed, alias=alias)
-
-
-def put_sharded(value: Any, aval: ShapedArray, sharding: Any) -> Any:
-    """A buffer over the devices of a sharding.
-
-    Args:
-        value: a NumPy array that nobody writes to, or a buffer.
-        aval: its type.
-        sharding: where to.
-
-    Raises:
-        ValueError: the sharding says more than the array has dimensions, or a size does not divide.
-    """
-    check_fits("device", sharding, aval.shape)
-    place = _jaxlib.placement(sharding, aval.ndim)
-    if isinstance(value, np.ndarray):
-        return _jaxlib.put_parts(value, aval, place)
-    return _jaxlib.place_parts(value, place)

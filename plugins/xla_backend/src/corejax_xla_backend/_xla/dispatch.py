@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -119,27 +120,51 @@ def dispatcher(
     """jaxlib's C++ dispatcher; see `corejax.extend.Backend.dispatcher`."""
     options = {"static_argnums": static_argnums, "static_argnames": static_argnames, "boundary": api_boundary}
 
-    def missed_copying(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    def asked(registry: _jaxlib.DispatchRegistry, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
         result, call = miss(*args, **kwargs)
-        return result, None if call is None else _fastpath(call, copying_registry)
+        if call is not None and _waits(call):
+            this()._waits = True
+        return result, None if call is None else _fastpath(call, registry)
 
-    def copying() -> Any:
-        """The dispatcher for calls with large NumPy arrays, which the other one has as an attribute."""
+    def second(attribute: str, registry: _jaxlib.DispatchRegistry) -> Any:
+        """Another dispatcher, for calls that this one does not repeat; this one has it as an attribute."""
         own = this()
-        if not hasattr(own, "_copying"):
-            second = own._copying = _jaxlib.fast_dispatch(name, missed_copying, copying_registry, **options)
-            own._clear_cache = lambda: (type(second)._clear_cache(this()), second._clear_cache())
-        return own._copying
+        if not hasattr(own, attribute):
+            missed_again = functools.partial(asked, registry)
+            setattr(own, attribute, _jaxlib.fast_dispatch(name, missed_again, registry, **options))
+            kind = type(own)
+            own._clear_cache = lambda: (kind._clear_cache(this()), *[d._clear_cache() for d in _seconds(this())])
+        return getattr(own, attribute)
 
     def missed(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        own = this()
         if not dispatch_registry.makes_buffers and any(map(_is_large, tree.tree_leaves((args, kwargs)))):
-            return copying()(*args, **kwargs), None
-        result, call = miss(*args, **kwargs)
-        return result, None if call is None else _fastpath(call, dispatch_registry)
+            result = second("_copying", copying_registry)(*args, **kwargs)
+            return _waited_for(result) if hasattr(own, "_waits") else result, None
+        if hasattr(own, "_waits"):
+            return _waited_for(second("_waiting", dispatch_registry)(*args, **kwargs)), None
+        result, fastpath = asked(dispatch_registry, *args, **kwargs)
+        return result, None if hasattr(own, "_waits") else fastpath
 
     dispatch = _jaxlib.fast_dispatch(name, missed, dispatch_registry, **options)
     this = weakref.ref(dispatch)  # a dispatcher that held itself would not be freed
     return dispatch
+
+
+def _seconds(dispatch: Any) -> list[Any]:
+    return [getattr(dispatch, name) for name in ("_copying", "_waiting") if hasattr(dispatch, name)]
+
+
+def _waits(call: RepeatableCall) -> bool:
+    """Whether the program is waited for (see `PartitionedExecutable.waits`)."""
+    return getattr(getattr(call.executable, "executable", None), "waits", False)
+
+
+def _waited_for(result: Any) -> Any:
+    """The results of a program; all of them are there when the first one is."""
+    for x in tree.tree_leaves(result)[:1]:
+        x.block_until_ready()
+    return result
 
 
 def _fastpath(call: RepeatableCall, registry: _jaxlib.DispatchRegistry) -> Any:
