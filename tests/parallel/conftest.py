@@ -66,6 +66,9 @@ def _reports_of(item: pytest.Item) -> list[pytest.TestReport]:
     if found is None:
         said = _reports[item.path][""][0]
         return [pytest.TestReport(item.nodeid, item.location, {}, "failed", f"it did not run:\n{said}", "call")]
+    for each in found:
+        if isinstance(each["longrepr"], list):  # of a skipped test, a tuple before it was JSON
+            each["longrepr"] = tuple(each["longrepr"])
     return [pytest.TestReport._from_json(each) for each in found]
 
 
