@@ -171,12 +171,17 @@ def written(page: str, name: str, rows: Sequence[str]) -> str:
 
 @click.command()
 @click.option("--steps", default=40, type=click.IntRange(1), help="Timed for each, the best counts.", show_default=True)
+@click.option("--only", type=click.Choice(["measured", "ahead"]), help="One of the two tables.")
 @click.option("--write", "page", type=click.Path(exists=True, path_type=Path), help="A page to write the tables into.")
-def main(steps: int, page: Path | None) -> None:
-    """Print both tables."""
+def main(steps: int, only: str | None, page: Path | None) -> None:
+    """Print both tables, or one."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     corejax.config.update("num_cpu_devices", max(cores, 1))
-    tables = {"measured": measured_table(cores, steps), "ahead": ahead_table(list(LARGE))}
+    tables = {}
+    if only != "ahead":
+        tables["measured"] = measured_table(cores, steps)
+    if only != "measured":
+        tables["ahead"] = ahead_table(list(LARGE))
     for rows in tables.values():
         click.echo("\n".join(rows) + "\n")
     if page is not None:
