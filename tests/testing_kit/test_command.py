@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -211,3 +214,25 @@ def test_missing_rule_is_a_mark_and_no_failure() -> None:
     assert results["jvp"].status == "missing rule"
     assert results["types"].status == "passed"
     assert results["vmap"].derived == "loop"
+
+
+def test_over_as_many_devices_as_are_asked_for() -> None:
+    command = [sys.executable, "-m", "corejax", "verify", "sin", "--check", "sharded", "--quick", "--devices", "3"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "# sharded: on 3 devices" in done.stdout
+
+
+def test_on_one_device_a_note_says_how_to_have_more() -> None:
+    assert "# sharded: on one device: corejax verify --devices 8" in run("sin", "--check", "sharded", "--quick").output
+
+
+def test_without_the_plugin_of_meshes_it_is_not_applicable(monkeypatch: pytest.MonkeyPatch) -> None:
+    from corejax_testing.checks import sharded
+
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        sharded.importlib.util, "find_spec", lambda name: None if name == "corejax_parallel" else found(name)
+    )
+    (result,) = corejax_testing.verify(chosen(["sin"])[0], checks=["sharded"])
+    assert (result.status, result.message) == ("not applicable", "corejax-parallel is not installed")

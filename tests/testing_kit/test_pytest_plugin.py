@@ -173,3 +173,10 @@ def test_checks_that_are_none(isolated_plugins: Any, target: str, words: str) ->
     isolated_plugins.load_primitives()
     with pytest.raises(corejax.errors.PluginError, match=words):
         list(corejax_testing.verify(primitives["mine.twice"]))
+
+
+def test_the_cpu_passes_for_several_devices(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("import corejax\n\n\ndef test_count():\n    assert corejax.device_count('cpu') == 3\n")
+    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert pytester.run(*command, "--corejax-devices", "3").parseoutcomes() == {"passed": 1}
+    assert pytester.run(*command).parseoutcomes() == {"failed": 1}
