@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from corejax.extend import ClosedJaxpr, ShapedArray, jaxpr_as_fun, memoised, stage_closed, xla_translations
 from corejax_parallel.mapping.blocks import over_blocks, whole_type
 from corejax_parallel.mapping.pmap import as_shard_map, xla_pmap_p
 from corejax_parallel.mapping.primitive import Specs, shard_map_p, sizes_of
 from corejax_parallel.named_sharding import NamedSharding
+from corejax_parallel.partition_spec import PartitionSpec
 
 
 @xla_translations.register(shard_map_p)
@@ -34,9 +37,25 @@ def _translation(
         [ctx.sharding_text(NamedSharding(mesh, spec), aval.ndim) for spec, aval in zip(specs, avals, strict=True)]
         for specs, avals in ((in_specs, in_avals), (out_specs, out))
     ]
-    return ctx.manual_computation(  # type: ignore[no-any-return]
-        mesh, axis_name, in_vals, *texts, out, jaxpr.in_avals, functools.partial(_body, jaxpr)
-    )
+    body = functools.partial(_body, jaxpr)
+    if not out:  # XLA inlines what has no results, and what it does has no sharding then
+        texts[1], out, body = (
+            [ctx.sharding_text(NamedSharding(mesh, PartitionSpec()), 0)],
+            [_NOTHING],
+            _and_nothing(body),
+        )
+    results = ctx.manual_computation(mesh, axis_name, in_vals, *texts, out, jaxpr.in_avals, body)
+    return list(results)[: len(jaxpr.out_avals)]
+
+
+_NOTHING = ShapedArray((), np.dtype(np.bool_))
+
+
+def _and_nothing(body: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    def with_result(ctx: Any, *blocks: Any) -> list[Any]:
+        return [*body(ctx, *blocks), ctx.constant(np.False_)]
+
+    return with_result
 
 
 @xla_translations.register(xla_pmap_p)

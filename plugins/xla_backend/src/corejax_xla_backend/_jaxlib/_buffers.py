@@ -10,6 +10,7 @@ is reading buffers of other devices than the CPU.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from threading import get_ident
 from typing import Any, Protocol
@@ -46,11 +47,17 @@ def is_immutable(value: np.ndarray) -> bool:
     return base is None
 
 
-def aligned_copy(value: np.ndarray) -> np.ndarray:
-    """A copy in memory that buffers on CPUs can share: NumPy's own is seldom aligned to 64 bytes."""
-    memory = np.empty(value.nbytes + 64, np.uint8)
+def aligned_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An array whose memory buffers on CPUs can share: NumPy's own is seldom aligned to 64 bytes."""
+    nbytes = math.prod(shape) * dtype.itemsize
+    memory = np.empty(nbytes + 64, np.uint8)
     start = -memory.ctypes.data % 64
-    copied = memory[start : start + value.nbytes].view(value.dtype).reshape(value.shape)
+    return memory[start : start + nbytes].view(dtype).reshape(shape)
+
+
+def aligned_copy(value: np.ndarray) -> np.ndarray:
+    """A copy in such memory."""
+    copied = aligned_empty(value.shape, value.dtype)
     copied[...] = value
     return copied
 

@@ -18,7 +18,18 @@ import numpy as np
 from corejax.extend import ShapedArray, get_aval
 
 from ._absent import absent, is_absent
-from ._buffers import _ALIAS, Aval, Buffer, block_until_ready, is_immutable, is_out_of_memory, put, refused_by_guard
+from ._buffers import (
+    _ALIAS,
+    Aval,
+    Buffer,
+    aligned_copy,
+    aligned_empty,
+    block_until_ready,
+    is_immutable,
+    is_out_of_memory,
+    put,
+    refused_by_guard,
+)
 from ._client import Device, device_sharding
 from ._executable import Executable
 from ._probe import FEATURES, core, xla_client
@@ -149,7 +160,7 @@ def put_parts(value: np.ndarray, aval: Aval, place: Placement, *, alias: bool = 
         value = value.astype(value.dtype.newbyteorder("="))
     layout = _layout(place, value.shape)
     views = [value[(*index, ...)] for index in layout.indices]  # dots: no scalars of NumPy's
-    parts = views if alias else [np.array(view) for view in views]
+    parts = views if alias else [aligned_copy(view) for view in views]
     return put_each([parts[i] for i in layout.numbers], aval, place)
 
 
@@ -229,7 +240,7 @@ def whole(buffer: Buffer) -> np.ndarray:
             "x.addressable_shards are the parts that are"
         )
     else:
-        value = np.empty(buffer.aval.shape, buffer.aval.dtype)
+        value = aligned_empty(buffer.aval.shape, np.dtype(buffer.aval.dtype))
         for number, index in enumerate(layout.indices):
             value[index] = to_numpy(parts[layout.numbers.index(number)])
     value.flags.writeable = False
