@@ -166,6 +166,22 @@ def test_in_loops_and_with_closed_over_arrays() -> None:
     np.testing.assert_allclose(np.asarray(run(X)), want, rtol=1e-3)
 
 
+@pytest.mark.parametrize("operands", [(), (X,)])
+def test_effects_without_results(operands: tuple[Any, ...]) -> None:
+    seen = []
+
+    def block(*xs: Any) -> tuple[()]:
+        corejax.debug.callback(lambda: seen.append(1))
+        return ()
+
+    tell = corejax.shard_map(block, mesh=mesh(corejax), in_specs=(P("x"),) * len(operands), out_specs=())
+    for call in (tell, corejax.jit(tell)):
+        assert call(*operands) == ()
+        corejax.effects_barrier()
+        assert len(seen) == 8
+        seen.clear()
+
+
 def test_the_mesh_of_the_context_and_decorators() -> None:
     with corejax.set_mesh(mesh(corejax)):
         doubled = corejax.shard_map(in_specs=P("x"), out_specs=P("x"))(lambda a: a * 2)

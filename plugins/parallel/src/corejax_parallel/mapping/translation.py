@@ -39,11 +39,8 @@ def _translation(
     ]
     body = functools.partial(_body, jaxpr)
     if not out:  # XLA inlines what has no results, and what it does has no sharding then
-        texts[1], out, body = (
-            [ctx.sharding_text(NamedSharding(mesh, PartitionSpec()), 0)],
-            [_NOTHING],
-            _and_nothing(body),
-        )
+        texts[1] = [ctx.sharding_text(NamedSharding(mesh, PartitionSpec()), 0)]
+        out, body = [_NOTHING], _and_nothing(body)
     results = ctx.manual_computation(mesh, axis_name, in_vals, *texts, out, jaxpr.in_avals, body)
     return list(results)[: len(jaxpr.out_avals)]
 
