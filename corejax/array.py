@@ -23,6 +23,7 @@ from corejax.avals import (
 from corejax.backends import Backend, backends
 from corejax.config import config
 from corejax.errors import PluginMissingError
+from corejax.html_table import html_rows
 from corejax.trace import Tracer, bottom_trace, current_trace, escaped, in_context
 
 
@@ -373,7 +374,7 @@ class Array(ArrayMethods, metaclass=_ArrayType):
         head = f"<code>{self.aval.str_short(short_dtypes=False)}</code>"
         if not 1 <= self.aval.ndim <= 2 or self.aval.size == 0 or self.aval.dtype.names is not None:
             return f"{head}<pre>{html.escape(str(self))}</pre>"
-        return f"{head}<table>{_html_rows(np.atleast_2d(self._fetch()))}</table>"
+        return f"{head}<table>{html_rows(np.atleast_2d(self._fetch()))}</table>"
 
     def __str__(self) -> str:
         plain = self.aval.dtype.names is None and self._is_here()
@@ -387,27 +388,6 @@ class Array(ArrayMethods, metaclass=_ArrayType):
 
     def __deepcopy__(self, memo: Any) -> Array:
         return self
-
-
-def _html_rows(matrix: np.ndarray[Any, Any]) -> str:
-    """Rows of an HTML table; of more than eleven rows or columns the first and last five, the others as dots."""
-
-    def shortened(cells: list[str], dots: str) -> str:
-        return "".join(cells if len(cells) <= 11 else [*cells[:5], dots, *cells[-5:]])
-
-    def shown(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """What of an axis is shown, and one element more where there are dots."""
-        return values if len(values) <= 11 else np.concatenate([values[:6], values[-6:]])
-
-    digits = np.get_printoptions()["precision"]
-    part = shown(shown(matrix).T).T
-    if part.dtype.kind == "V":  # of ml_dtypes
-        part = part.astype(np.float32)
-    rows = []
-    for row in part.tolist():
-        cells = [f"<td>{x:.{digits}g}</td>" if isinstance(x, float) else f"<td>{x}</td>" for x in row]
-        rows.append(f"<tr>{shortened(cells, '<td>…</td>')}</tr>")
-    return shortened(rows, "<tr><td>⋮</td></tr>")
 
 
 def is_spread(array: Array) -> bool:

@@ -117,6 +117,7 @@ from corejax.interpreters.partial_eval import partial_eval_flat as partial_eval_
 from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr as partial_eval_jaxpr
 from corejax.interpreters.physical import physical_program as physical_program
 from corejax.interpreters.rematerialization import Policy as Policy
+from corejax.interpreters.rematerialization import keep_all as keep_all
 from corejax.interpreters.rematerialization import recompute_jaxpr as recompute_jaxpr
 from corejax.interpreters.rematerialization import recompute_rules as recompute_rules
 from corejax.interpreters.remembered import remembered as remembered
@@ -150,6 +151,11 @@ from corejax.ir import subjaxprs as subjaxprs
 from corejax.layouts import laid_out as laid_out
 from corejax.memory import bytes_text as bytes_text
 from corejax.memory import check_memory as check_memory
+from corejax.named_axes import axes_in_scope as axes_in_scope
+from corejax.named_axes import axis_of_rule as axis_of_rule
+from corejax.named_axes import axis_size_of as axis_size_of
+from corejax.named_axes import named_axes as named_axes
+from corejax.named_axes import unbound_axis as unbound_axis
 from corejax.plugins import _manifest as manifest
 from corejax.plugins import examples_of as examples_of
 from corejax.plugins import exported as exported
@@ -198,13 +204,9 @@ from corejax.texts import json_text as json_text
 from corejax.texts import shown as shown
 from corejax.trace import Trace as Trace
 from corejax.trace import Tracer as Tracer
-from corejax.trace import axes_in_scope as axes_in_scope
-from corejax.trace import axis_of_rule as axis_of_rule
-from corejax.trace import axis_size_of as axis_size_of
 from corejax.trace import bottom_trace as bottom_trace
 from corejax.trace import current_trace as current_trace
 from corejax.trace import in_context as in_context
-from corejax.trace import named_axes as named_axes
 from corejax.trace import new_main as new_main
 from corejax.trace import on_context as on_context
 from corejax.trace import recording_trace as recording_trace
@@ -214,7 +216,6 @@ from corejax.trace import run_with_trace as run_with_trace
 from corejax.trace import scope as scope
 from corejax.trace import set_current_trace as set_current_trace
 from corejax.trace import trace_stack as trace_stack
-from corejax.trace import unbound_axis as unbound_axis
 from corejax.tracebacks import api_boundary as api_boundary
 from corejax.tracebacks import frames_left_out as frames_left_out
 from corejax.transforms.flattening import FlatFunction as FlatFunction
@@ -411,6 +412,7 @@ __all__ = [  # noqa: RUF022  by section
     "FunctionCall",
     "takes_function",
     "json_text",
+    "keep_all",
     "laid_out",
     "shown",
     # backends

@@ -12,7 +12,7 @@ import math
 import operator
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from corejax import observe, source_info
 from corejax.array_methods import ArrayMethods
@@ -24,6 +24,9 @@ from corejax.errors import (
     UnexpectedTracerError,
 )
 from corejax.restoring import Restoring
+
+if TYPE_CHECKING:
+    from corejax.named_axes import MappedAxis
 
 R = TypeVar("R")
 
@@ -90,18 +93,6 @@ def _reporting(process: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
     return process_primitive
 
 
-class MappedAxis(NamedTuple):
-    """What a mapped axis is called.
-
-    Attributes:
-        name: its name for collectives, or None.
-        spmd: names of the axes of a mesh over which it is split.
-    """
-
-    name: Any = None
-    spmd: tuple[Any, ...] = ()
-
-
 class _State(threading.local):
     """The thread's interpreter state. Class attributes are what a new thread starts with."""
 
@@ -154,73 +145,6 @@ def set_contexts(count: int) -> None:
         for hook in _context_hooks:
             hook(inside)
         state.told = inside
-
-
-class _NamedAxes(Restoring):
-    __slots__ = ("axes", "earlier")
-
-    def __init__(self, axes: Sequence[tuple[Any, int]]) -> None:
-        self.axes = tuple(axes)
-        self.earlier = (state.axis_env, state.contexts)
-
-    def __enter__(self) -> None:
-        axis_env, contexts = self.earlier = (state.axis_env, state.contexts)
-        state.axis_env = (*axis_env, *self.axes)
-        set_contexts(contexts + 1)
-
-    def restore(self) -> None:
-        """As it was before."""
-        state.axis_env, contexts = self.earlier
-        set_contexts(contexts)
-
-
-def named_axes(axes: Sequence[tuple[Any, int]]) -> Restoring:
-    """Names and sizes of mapped axes that collectives may use, for a `with` block."""
-    return _NamedAxes(axes)
-
-
-def axes_in_scope() -> tuple[tuple[Any, int], ...]:
-    """Names and sizes of the named axes in force, outermost first: a program traced under them depends on them."""
-    return state.axis_env
-
-
-def axis_size_of(name: Any, what: str = "a collective") -> int:
-    """Size of the innermost named axis of a name.
-
-    Args:
-        name: the axis's.
-        what: the function that asks, for the message.
-
-    Raises:
-        NameError: no axis in force has that name; lists those that are.
-        TypeError: it cannot be the name of an axis.
-    """
-    for bound, size in reversed(state.axis_env):
-        if bound == name:
-            return int(size)
-    try:
-        hash(name)
-    except TypeError:
-        raise TypeError(
-            f"{what}: the name of an axis is a string or another hashable value, got {name!r} of type "
-            f"{type(name).__name__}"
-        ) from None
-    raise unbound_axis(name, what, [bound for bound, _ in state.axis_env])
-
-
-def axis_of_rule() -> MappedAxis:
-    """Names of the mapped axis that a vmap rule is running for; outside of rules it has none."""
-    return state.rule_axis or MappedAxis()
-
-
-def unbound_axis(name: Any, what: str, bound: Sequence[Any]) -> NameError:
-    """The error for an axis name that nothing binds, for rules to raise."""
-    known = ", ".join(repr(n) for n in dict.fromkeys(bound))
-    advice = f"axes in force here: {known}" if known else "no axis has a name here"
-    return NameError(
-        f"{what}: no axis is named {name!r}; {advice}. Names are bound by vmap(..., axis_name={name!r}), pmap and "
-        "shard_map"
-    )
 
 
 class _Scope(Restoring):

@@ -170,20 +170,22 @@ def costs(sizes: Sizes, data: int, model: int) -> Costs:
     Over "model" the results of attention and of the two-layer network are summed, going forward, and the gradients of
     what went into them, going back: for each block 4 times a vector for each place in the texts. Over "data" the
     gradient of each parameter is summed, and the loss. The state is three numbers for each parameter, and a count.
-    Temporary are the gradients, and what derivatives are made of: of each block, for each place 12 vectors, 24 of which
-    a device has its part, and 2 numbers; for each pair of places 4 numbers a head; and as much for what is at work.
+    Temporary are the gradients, and what derivatives are made of: of each block, for each place 3 vectors, 12 of which
+    a device has its part, 2 numbers and one a head; for each pair of places a number a head. For the block at work its
+    gradients, for each place 8 vectors and 16 of which a device has its part, and for each pair 2 numbers a head.
     """
     letters, width, blocks, heads, length, texts = sizes
     places = texts // data * length
     split = 12 * blocks * width * width // model
     whole = 2 * letters * width + (2 * blocks + 1) * width
-    kept = places * (12 * width + 24 * width // model + 2 + 4 * heads // model * length)
+    kept = places * (3 * width + 12 * width // model + 2 + heads // model * (length + 1))
+    at_work = 12 * width * width // model + places * (8 * width + 16 * width // model + 2 * heads // model * length)
     return Costs(
         4 * blocks if model > 1 else 0,
         4 * 4 * blocks * places * width if model > 1 else 0,
         4 * (split + whole + 1) if data > 1 else 0,
         4 * (3 * (split + whole) + 1),
-        4 * (split + whole + (blocks + 1) * kept),
+        4 * (split + whole + blocks * kept + at_work),
     )
 
 

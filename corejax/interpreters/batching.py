@@ -20,12 +20,13 @@ from corejax.config import config
 from corejax.errors import MissingRuleError
 from corejax.interpreters.leaks import refuse_leaks
 from corejax.ir.jaxpr import used_axes
+from corejax.named_axes import MappedAxis, named_axes
 from corejax.primitive import Primitive, flat_decomposition, promised
 from corejax.restoring import Restoring, run_within
 from corejax.rules import Derivation, collective_rules, vmap_rules
 from corejax.run_rule import check_result, each_result, refuse_batch, run_rule
 from corejax.structural import structural
-from corejax.trace import MappedAxis, Trace, Tracer, named_axes, run_with_trace, state
+from corejax.trace import Trace, Tracer, run_with_trace, state
 
 not_mapped = None
 

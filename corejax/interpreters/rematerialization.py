@@ -25,6 +25,11 @@ class Policy(Protocol):
         """True if they may; hashable policies that compare equal share what is made with them."""
 
 
+def keep_all(primitive: Any, /, *avals: Any, **params: Any) -> bool:
+    """The policy by which everything may be kept."""
+    return True
+
+
 # primitive -> rule(policy, eqn) -> (eqn, copy, saved) for higher-order primitives: the equation with more outputs,
 # the equation that computes the original ones again, and the variables that the first leaves for the second. None
 # where nothing inside is to be saved.
@@ -117,4 +122,4 @@ def recompute_jaxpr(closed: ClosedJaxpr, policy: Policy) -> tuple[ClosedJaxpr, C
     return found
 
 
-__all__ = ["Policy", "Recomputed", "recompute", "recompute_jaxpr", "recompute_rules"]
+__all__ = ["Policy", "Recomputed", "keep_all", "recompute", "recompute_jaxpr", "recompute_rules"]

@@ -22,6 +22,7 @@ from corejax.caches import clears_cache
 from corejax.config import config
 from corejax.interpreters import evaluation, host_programs
 from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr
+from corejax.interpreters.rematerialization import keep_all
 from corejax.interpreters.staging import stage_closed
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from corejax.trace import Tracer, state
@@ -69,16 +70,12 @@ class _Program:
 
 def _with_known_values(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
     """The program without what depends on no argument, and the values of its constants and of that."""
-    known, unknown, _, count = partial_eval_jaxpr(closed, [True] * len(closed.in_avals), True, _keep)
+    # What is known is computed once, and what depends on it often.
+    known, unknown, _, count = partial_eval_jaxpr(closed, [True] * len(closed.in_avals), True, keep_all)
     if sum(aval.nbytes for aval in known.out_avals) > _LARGEST_KNOWN:
         return closed.jaxpr, _on_host(closed.consts)
     values = host_programs.eval_jaxpr_on_host(known, ())
     return unknown.jaxpr, _on_host([*unknown.consts, *values[len(values) - count :]])
-
-
-def _keep(primitive: Any, *avals: Any, **params: Any) -> bool:
-    """All may be residuals: they are computed once, and what depends on them often."""
-    return True
 
 
 def _on_host(values: list[Any]) -> list[Any]:

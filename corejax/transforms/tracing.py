@@ -10,8 +10,8 @@ from corejax import tree
 from corejax.interpreters.debug_info import DebugInfo
 from corejax.interpreters.staging import stage
 from corejax.ir.jaxpr import ClosedJaxpr
+from corejax.named_axes import named_axes
 from corejax.restoring import run_within
-from corejax.trace import named_axes
 from corejax.tracebacks import api_boundary
 from corejax.transforms.flattening import FlatFunction, ShapeDtypeStruct, abstractified
 

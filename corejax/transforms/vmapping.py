@@ -14,8 +14,9 @@ from corejax.avals import get_aval
 from corejax.interpreters import looping as looping  # registers the vmap rule that is derived as a loop
 from corejax.interpreters.batching import batch_flat, move_batch_axis
 from corejax.interpreters.debug_info import DebugInfo, fun_name
+from corejax.named_axes import MappedAxis
 from corejax.source_info import VMAP
-from corejax.trace import MappedAxis, in_scope
+from corejax.trace import in_scope
 from corejax.tracebacks import api_boundary
 from corejax.transforms.flattening import FlatFunction, arg_names, check_arguments, float0, leaf_names
 

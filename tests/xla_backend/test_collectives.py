@@ -131,7 +131,7 @@ def test_bad_arguments(mesh: Any) -> None:
 ASYNC = """HloModule jit_f, is_scheduled=true, num_partitions=8
 
 FileNames
-1 "/home/me/models/step.py"
+1 "/models/step.py"
 
 FunctionNames
 1 "f"

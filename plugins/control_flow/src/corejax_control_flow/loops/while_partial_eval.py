@@ -20,6 +20,7 @@ from corejax.extend import (
     describe_source,
     fixpoint,
     fun_name,
+    keep_all,
     memoised,
     merge_lists,
     partial_eval_jaxpr,
@@ -31,7 +32,6 @@ from corejax.extend import (
     split_list,
     transpose_rules,
 )
-from corejax_control_flow.checkpoint.policies import everything_saveable
 from corejax_control_flow.loops.while_rules import while_p
 from corejax_control_flow.programs.rewriting import Flags, depends, either, refuse_effects, without_effects
 
@@ -123,7 +123,7 @@ def _unzip(params: dict[str, Any], unknowns: Flags) -> _Halves | None:
 
         def split(carry: list[bool]) -> Any:
             # Both halves of a body run in one: nothing is gained by computing something in both.
-            halves = partial_eval_jaxpr(body, [*consts, *carry], carry, everything_saveable)
+            halves = partial_eval_jaxpr(body, [*consts, *carry], carry, keep_all)
             return halves[2], halves
 
         carry, (known, unknown, _, num_res) = fixpoint(split, carry)

@@ -36,6 +36,7 @@ KINDS = {
 # corejax's own distributions, behind the `corejax-`.
 _OURS = (
     "checkify",
+    "checkpoints",
     "control-flow",
     "explain",
     "fft",

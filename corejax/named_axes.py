@@ -1,0 +1,91 @@
+"""Named axes: the mapped axes that are in force, by the names that collectives use.
+
+`vmap(axis_name=)`, `pmap` and `shard_map` bind names; they are in the thread's state beside the trace stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from corejax.restoring import Restoring
+from corejax.trace import set_contexts, state
+
+
+class MappedAxis(NamedTuple):
+    """What a mapped axis is called.
+
+    Attributes:
+        name: its name for collectives, or None.
+        spmd: names of the axes of a mesh over which it is split.
+    """
+
+    name: Any = None
+    spmd: tuple[Any, ...] = ()
+
+
+class _NamedAxes(Restoring):
+    __slots__ = ("axes", "earlier")
+
+    def __init__(self, axes: Sequence[tuple[Any, int]]) -> None:
+        self.axes = tuple(axes)
+        self.earlier = (state.axis_env, state.contexts)
+
+    def __enter__(self) -> None:
+        axis_env, contexts = self.earlier = (state.axis_env, state.contexts)
+        state.axis_env = (*axis_env, *self.axes)
+        set_contexts(contexts + 1)
+
+    def restore(self) -> None:
+        """As it was before."""
+        state.axis_env, contexts = self.earlier
+        set_contexts(contexts)
+
+
+def named_axes(axes: Sequence[tuple[Any, int]]) -> Restoring:
+    """Names and sizes of mapped axes that collectives may use, for a `with` block."""
+    return _NamedAxes(axes)
+
+
+def axes_in_scope() -> tuple[tuple[Any, int], ...]:
+    """Names and sizes of the named axes in force, outermost first: a program traced under them depends on them."""
+    return state.axis_env
+
+
+def axis_size_of(name: Any, what: str = "a collective") -> int:
+    """Size of the innermost named axis of a name.
+
+    Args:
+        name: the axis's.
+        what: the function that asks, for the message.
+
+    Raises:
+        NameError: no axis in force has that name; lists those that are.
+        TypeError: it cannot be the name of an axis.
+    """
+    for bound, size in reversed(state.axis_env):
+        if bound == name:
+            return int(size)
+    try:
+        hash(name)
+    except TypeError:
+        raise TypeError(
+            f"{what}: the name of an axis is a string or another hashable value, got {name!r} of type "
+            f"{type(name).__name__}"
+        ) from None
+    raise unbound_axis(name, what, [bound for bound, _ in state.axis_env])
+
+
+def axis_of_rule() -> MappedAxis:
+    """Names of the mapped axis that a vmap rule is running for; outside of rules it has none."""
+    return state.rule_axis or MappedAxis()
+
+
+def unbound_axis(name: Any, what: str, bound: Sequence[Any]) -> NameError:
+    """The error for an axis name that nothing binds, for rules to raise."""
+    known = ", ".join(repr(n) for n in dict.fromkeys(bound))
+    advice = f"axes in force here: {known}" if known else "no axis has a name here"
+    return NameError(
+        f"{what}: no axis is named {name!r}; {advice}. Names are bound by vmap(..., axis_name={name!r}), pmap and "
+        "shard_map"
+    )
