@@ -23,7 +23,6 @@ from corejax.avals import (
 from corejax.backends import Backend, backends
 from corejax.config import config
 from corejax.errors import PluginMissingError
-from corejax.html_table import html_rows
 from corejax.trace import Tracer, bottom_trace, current_trace, escaped, in_context
 
 
@@ -374,6 +373,8 @@ class Array(ArrayMethods, metaclass=_ArrayType):
         head = f"<code>{self.aval.str_short(short_dtypes=False)}</code>"
         if not 1 <= self.aval.ndim <= 2 or self.aval.size == 0 or self.aval.dtype.names is not None:
             return f"{head}<pre>{html.escape(str(self))}</pre>"
+        from corejax.html_table import html_rows  # needed in notebooks only
+
         return f"{head}<table>{html_rows(np.atleast_2d(self._fetch()))}</table>"
 
     def __str__(self) -> str:

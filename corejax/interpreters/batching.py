@@ -18,7 +18,6 @@ from corejax.avals import ShapedArray, avals_of, get_aval
 from corejax.caches import clears_cache
 from corejax.config import config
 from corejax.errors import MissingRuleError
-from corejax.interpreters.leaks import refuse_leaks
 from corejax.ir.jaxpr import used_axes
 from corejax.named_axes import MappedAxis, named_axes
 from corejax.primitive import Primitive, flat_decomposition, promised
@@ -226,6 +225,8 @@ def batch_flat(
         outs = run_within((named_axes(axes), _RuleAxis(None)), run_with_trace, trace, fun, boxed)
     pairs = [trace.unbox(x) for x in outs]
     if config.check_tracer_leaks:
+        from corejax.interpreters.leaks import refuse_leaks  # needed for this check only
+
         refuse_leaks(trace)
     return [x for x, _ in pairs], [d for _, d in pairs]
 

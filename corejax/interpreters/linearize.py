@@ -18,7 +18,6 @@ from corejax.avals import get_aval
 from corejax.config import config
 from corejax.interpreters.batching import BatchTracer
 from corejax.interpreters.jvp import JVPTrace, JVPTracer, tangent_aval
-from corejax.interpreters.leaks import refuse_leaks
 from corejax.interpreters.partial_eval import PartialEvalTrace, PartialEvalTracer
 from corejax.ir.interpret import eval_jaxpr
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
@@ -93,6 +92,8 @@ def linearize_flat(
         primals_out.append(primal)
         tangents_out.append(tangent)
     if config.check_tracer_leaks:
+        from corejax.interpreters.leaks import refuse_leaks  # needed for this check only
+
         refuse_leaks(trace)
     if observed():
         notify(_report(tape, tangents_out))

@@ -20,7 +20,6 @@ from corejax import observe, source_info, tree
 from corejax.array import Array, as_array
 from corejax.avals import ShapedArray, get_aval
 from corejax.config import config
-from corejax.interpreters.leaks import refuse_leaks
 from corejax.ir.check import check_jaxpr
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from corejax.primitive import Primitive, flat_decomposition
@@ -214,6 +213,8 @@ def stage(
     if config.check_jaxprs:
         check_jaxpr(jaxpr)
     if config.check_tracer_leaks:
+        from corejax.interpreters.leaks import refuse_leaks  # needed for this check only
+
         refuse_leaks(trace)
     return jaxpr, consts
 
