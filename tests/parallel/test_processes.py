@@ -147,10 +147,12 @@ def shifted(x):
 
 
 for fun, size in ((scaled, 4), (shifted, 4 + 4 * number)):
-    try:
-        corejax.jit(fun)(ones(size))
-    except corejax.errors.BackendError as error:
-        print(error)
+    jitted = corejax.jit(fun)
+    for attempt in range(2):  # nor does a second try wait for what never comes
+        try:
+            jitted(ones(size))
+        except corejax.errors.BackendError as error:
+            print(f"try {attempt}: {error}")
 total = corejax.jit(jnp.sum)(ones(4))
 print(total, repr(total), f"{total:.1f}")
 """
@@ -159,7 +161,8 @@ print(total, repr(total), f"{total:.1f}")
     other = "which runs a program jit_scaled of arguments of the same types (8xf32), but another one. All processes run"
     for number, text in enumerate(printed):
         head = f"process {number} runs the program jit_scaled of (8xf32) on devices that it shares with process"
-        assert f"{head} {1 - number}, {other}" in text
+        for attempt in range(2):
+            assert f"try {attempt}: {head} {1 - number}, {other}" in text
         assert "8.0 Array(8., dtype=float32) 8.0" in text
     assert "process 0, which runs the program jit_shifted of (8xf32). All" in printed[1]
     assert "process 1, which runs the program jit_shifted of (16xf32). All" in printed[0]

@@ -34,7 +34,7 @@ def check_before_runs(text: str, devices: Sequence[Any]) -> Callable[[], None] |
 
 
 class _Agreement:
-    """That the processes of a program's devices run the same one, checked once.
+    """That the processes of a program's devices run the same one, compared once.
 
     Args:
         text: its StableHLO.
@@ -50,6 +50,7 @@ class _Agreement:
         self.types = ", ".join(re.findall(r"tensor<([^>]*)>", found[1])) if found else ""
         self._digest = hashlib.sha256(text.encode()).hexdigest()
         self._checked = False
+        self._difference = ""  # what was found, for each further try
 
     def check(self) -> None:
         """Compare with what the others run.
@@ -57,6 +58,8 @@ class _Agreement:
         Raises:
             BackendError: one runs another program.
         """
+        if self._difference:
+            raise BackendError(self._difference)
         connection = _jaxlib.connection()
         with _lock:
             if self._checked or connection is None or self.processes == [connection.process_id]:
@@ -85,11 +88,12 @@ class _Agreement:
             what = f"a program {name} of arguments of the same types ({types}), but another one"
         else:
             what = f"the program {name} of ({types})"
-        raise BackendError(
+        self._difference = (
             f"process {own} runs the program {self.name} of ({self.types}) on devices that it shares with process "
             f"{process}, which runs {what}. All processes run the same programs in the same order: what a program "
             "is made of may not depend on the process, or on data that only one has"
         )
+        raise BackendError(self._difference)
 
 
 def _read(client: Any, folder: str, processes: Sequence[int]) -> list[tuple[str, str]]:
