@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
+import re
+import secrets
 import shutil
 import threading
 from collections.abc import Iterator
@@ -18,6 +22,7 @@ except ImportError:  # Windows
 
 SUFFIX = ".saving"
 LOCK, ID = "lock", "id"  # files in it; whoever has written the second one has the lock
+_UNIQUE = re.compile(rf"\.[0-9a-f]{{8}}{re.escape(SUFFIX)}$")
 _preparing = threading.Lock()  # between a directory and its lock
 
 
@@ -60,7 +65,7 @@ def prepared(path: Path) -> Iterator[Path]:
         finally:
             with contextlib.suppress(OSError):
                 if saving.stat().st_ino == made:  # not the next save's, after this one was renamed
-                    shutil.rmtree(saving)
+                    _discard(saving)
 
 
 def _made(saving: Path, stack: contextlib.ExitStack) -> int:
@@ -68,14 +73,26 @@ def _made(saving: Path, stack: contextlib.ExitStack) -> int:
     remove_leftover(saving)
     for other in saving.parent.glob(f"*{SUFFIX}"):
         with contextlib.suppress(OSError):
-            if (other / ID).exists():  # whoever made it had the lock
+            if (other / LOCK).exists() or (other / ID).exists():  # it is a save's
                 remove_leftover(other, surely=True)
-    saving.mkdir()
+            elif _UNIQUE.search(other.name):
+                other.rmdir()  # it was killed before it had a lock
+    making = _unique(saving)
+    making.mkdir()
     try:
-        _locked(stack.enter_context((saving / LOCK).open("w")))
+        try:
+            locked = _locked(stack.enter_context((making / LOCK).open("w")))
+            if locked is not False:
+                os.rename(making, saving)  # with its lock from the first moment on
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
+                raise
+            locked = False
+        if locked is False:  # another was there first, or takes this one for a leftover
+            raise _running(saving)
         return saving.stat().st_ino
     except BaseException:
-        shutil.rmtree(saving, ignore_errors=True)
+        shutil.rmtree(making, ignore_errors=True)
         raise
 
 
@@ -92,13 +109,29 @@ def remove_leftover(saving: Path, surely: bool = False) -> None:
     try:
         with (saving / LOCK).open("r+") as lock:
             locked = _locked(lock)
-            if locked is False:
-                raise FileExistsError(f"save: {saving} is being written by another save; wait until that has ended")
+            if locked is False or os.fstat(lock.fileno()).st_ino != (saving / LOCK).stat().st_ino:
+                raise _running(saving)  # or it has ended just now, and this lock is the next save's
             if locked or not surely:
-                shutil.rmtree(saving)
+                _discard(saving)
     except (FileNotFoundError, NotADirectoryError):
-        if saving.is_dir() and not surely:  # it was killed before it had a lock
-            shutil.rmtree(saving)
+        if saving.is_dir() and not (saving / LOCK).exists():  # somebody was removing it
+            _discard(saving)
+
+
+def _discard(saving: Path) -> None:
+    """Remove a directory, for who looks for it in one step: the next save's has its name at once."""
+    going = _unique(saving)
+    with contextlib.suppress(FileNotFoundError):  # another removes it
+        os.rename(saving, going)
+    shutil.rmtree(going, ignore_errors=True)
+
+
+def _unique(saving: Path) -> Path:
+    return saving.with_name(f"{saving.name.removesuffix(SUFFIX)}.{secrets.token_hex(4)}{SUFFIX}")
+
+
+def _running(saving: Path) -> FileExistsError:
+    return FileExistsError(f"save: {saving} is being written by another save; wait until that has ended")
 
 
 def _locked(file: IO[str]) -> bool | None:
