@@ -28,8 +28,15 @@ settings.register_profile("explore", deadline=None, max_examples=1000, print_blo
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+HERE = Path(__file__).parent
 # Where another jaxlib or Python shows first: run whole also with `--one-of-each`.
-_WHOLE = Path(__file__).parent / "xla_backend"
+_WHOLE = HERE / "xla_backend"
+# Where machine code matters, XLA optimises; elsewhere compiling would be half of all that tests do. All is optimised in
+# `make test-newest` and `make test-slow`.
+_OPTIMISED = {
+    HERE / name for name in ("integration/test_all_primitives.py", "lax_basic", "random", "scipy_api", "xla_backend")
+}
+_QUICK = "COREJAX_DISABLE_MOST_OPTIMIZATIONS"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,6 +44,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--one-of-each", action="store_true", help="run tests/xla_backend whole, and one test of each other file"
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before corejax is imported, also by processes that tests start."""
+    if not config.getoption("--one-of-each") and config.getoption("-m") == "not slow":
+        os.environ[_QUICK] = "1"
 
 
 @pytest.hookimpl(trylast=True)  # after `-m` and `-k` have chosen
@@ -76,6 +89,20 @@ def collections_of_one_file() -> None:
     """The garbage collector looks no more at what earlier files left: traces and programs by the million."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def optimised(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Whether XLA optimises what a file's tests compile."""
+    if _QUICK not in os.environ or _OPTIMISED.isdisjoint([request.path, *request.path.parents]):
+        yield
+        return
+    corejax = __import__("corejax")
+    corejax.config.update("disable_most_optimizations", False)
+    del os.environ[_QUICK]
+    yield
+    corejax.config.update("disable_most_optimizations", True)
+    os.environ[_QUICK] = "1"
 
 
 @pytest.fixture(autouse=True)

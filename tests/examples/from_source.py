@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+QUICK = "COREJAX_DISABLE_MOST_OPTIMIZATIONS"  # as tests/conftest.py says
 EXAMPLES = sorted(file.parent for file in (ROOT / "examples" / "plugins").glob("*/pyproject.toml"))
 
 
@@ -40,7 +41,7 @@ def environment(projects: Iterable[Path], site: Path) -> dict[str, str]:
         write_metadata(project, site)
     path = [str(site), *(str(project / "src") for project in projects)]
     inherited = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("COREJAX_")}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("COREJAX_") or name == QUICK}
     return {**kept, "PYTHONPATH": os.pathsep.join([*path, *inherited]), "PYTHONDONTWRITEBYTECODE": "1"}
 
 

@@ -43,7 +43,7 @@ def check(got, want, rtol=1e-5):
     assert corejax.tree_util.tree_structure(got) == corejax.tree_util.tree_structure(want)
     for a, b in zip(tree_leaves(got), tree_leaves(want), strict=True):
         assert np.asarray(a).dtype == np.asarray(b).dtype
-        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=rtol, atol=1e-6)
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=rtol, atol=2e-6)
 
 
 def sines(x, y):

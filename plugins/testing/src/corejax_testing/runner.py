@@ -7,18 +7,22 @@ import os
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from typing import Any
 
 from corejax.extend import (
     DerivedRuleWarning,
     Example,
     MissingRuleError,
     Primitive,
+    config,
     examples_of,
     register_internal,
     registries,
 )
 from corejax_testing.checks import Check, all_checks
+from corejax_testing.checks.compiled import has_backend
 from corejax_testing.checks.examples import require_sense
 from corejax_testing.checks.registry import place_of
 from corejax_testing.outcomes import CheckFailure
@@ -135,7 +139,7 @@ def run_check(
         example, failure = senseless[0]
         return Result(primitive.name, check.name, FAILED, str(failure), repr(example), hint=failure.hint)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _compiling(check):
             warnings.simplefilter("ignore", DerivedRuleWarning)  # slow, which is not wrong
             found = search(primitive, check, usable, tally, quick)
             if found is None:
@@ -154,6 +158,13 @@ def run_check(
         note=check.note() if status in (PASSED, FAILED) else "", applications=tally.tried,
         seconds=time.perf_counter() - start,
     )  # fmt: skip
+
+
+def _compiling(check: Check) -> AbstractContextManager[Any]:
+    """Programs of checks of rules are compiled with few optimisations, if what compiles them has that setting."""
+    if not has_backend():
+        return nullcontext()
+    return config.override(disable_most_optimizations=not check.optimised)
 
 
 def _after(earlier: Sequence[Result], result: Result, check: Check) -> Result:

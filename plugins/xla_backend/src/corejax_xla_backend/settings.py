@@ -85,6 +85,7 @@ SETTINGS: Mapping[str, tuple[Any, Callable[[Any], Any]]] = {
     "compilation_cache_max_size": (1 << 30, _number("compilation_cache_max_size", -1, int)),
     "cpu_enable_async_dispatch": (False, _flag("cpu_enable_async_dispatch")),
     "default_device": (None, _device),
+    "disable_most_optimizations": (False, _flag("disable_most_optimizations")),
     "enable_compilation_cache": (True, _flag("enable_compilation_cache")),
     "explain_cache_misses": (False, _flag("explain_cache_misses")),
     "log_compiles": (False, _flag("log_compiles")),

@@ -39,7 +39,7 @@ def _compiled(call: Call) -> list[Array]:
     return host(outs)
 
 
-@check("xla", RULE, dtypes=True, shapes=True, limit=24)
+@check("xla", RULE, dtypes=True, shapes=True, limit=24, optimised=True)
 def check_xla(call: Call, rng: np.random.Generator) -> None:
     """Compiled, it gives what impl gives."""
     _needs_backend(call)
@@ -61,7 +61,7 @@ def check_stablehlo(call: Call, rng: np.random.Generator) -> None:
         compare(got, right, f"result {i} by StableHLO's interpreter", RULE, scale=2 * call.example.tolerance)
 
 
-@check("special", RULE, dtypes=True)
+@check("special", RULE, dtypes=True, optimised=True)
 def check_special(call: Call, rng: np.random.Generator) -> None:
     """At NaN, infinities, zeros, the largest numbers: compiled, batched and in jvp it gives what impl gives."""
     if "elementwise" not in call.primitive.tags or not call.values:

@@ -24,7 +24,7 @@ _PARTS = (0.5, 1.5, 2.5, -0.5, -1.5, 0.0, -0.0, 100.25, -100.75, 1.0009765625, 0
 _HINT = "a detour through another dtype rounds, or does not wrap: compute in the operand's own"
 
 
-@check("conversions", RULE, shrinks=False)
+@check("conversions", RULE, shrinks=False, optimised=True)
 def check_conversions(call: Call, rng: np.random.Generator) -> None:
     """Compiled, it is impl's in each integer dtype over its whole range, and for each dtype that a parameter names."""
     if not has_backend():

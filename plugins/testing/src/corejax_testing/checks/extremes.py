@@ -19,7 +19,7 @@ from corejax_testing.outcomes import CheckFailure, NotApplicable
 _HINT = "one dtype, size or special number is treated differently: the StableHLO specification says what is right"
 
 
-@check("extremes", RULE, limit=2, quick=1, shrinks=False)
+@check("extremes", RULE, limit=2, quick=1, shrinks=False, optimised=True)
 def check_extremes(call: Call, rng: np.random.Generator) -> None:
     """In every dtype, at its largest, smallest and special numbers, and of empty operands: compiled it is impl's."""
     if not has_backend():

@@ -29,6 +29,8 @@ class Check:
         dtypes: whether it runs on the examples in other dtypes too.
         shapes: whether hypothesis makes further operands, of elementwise primitives.
         limit: at most so many applications of which it says something, the smallest first; 0 for all of them.
+        optimised: whether programs are compiled as users' are, because the machine code matters; others are compiled
+            with few optimisations, in less than half of the time.
         quick: as limit, where fewer variations are asked for; 0 for half of it, of a check that runs on other dtypes.
         note: says what the check leaves out here, if anything.
         shrinks: whether what fails is made small; not where the numbers do not matter.
@@ -43,6 +45,7 @@ class Check:
     note: Callable[[], str] = str
     shrinks: bool = True
     quick: int = 0
+    optimised: bool = False
 
     @property
     def doc(self) -> str:
@@ -60,11 +63,12 @@ def check(
     note: Callable[[], str] = str,
     shrinks: bool = True,
     quick: int = 0,
+    optimised: bool = False,
 ) -> Callable[[Run], Run]:
     """A decorator that makes a function a check."""
 
     def register(run: Run) -> Run:
-        CHECKS[name] = Check(name, run, rule, dtypes, shapes, limit, note, shrinks, quick)
+        CHECKS[name] = Check(name, run, rule, dtypes, shapes, limit, note, shrinks, quick, optimised)
         return run
 
     return register

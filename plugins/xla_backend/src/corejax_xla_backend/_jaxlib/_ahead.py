@@ -16,9 +16,7 @@ from ._executable import Program, name_of
 from ._exit import inside
 from ._mlir import ir
 from ._probe import core
-
-# Machine code that nobody runs need not be good; all that is told of a program is decided before it is made.
-_QUICK: dict[str, Any] = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+from ._quick import QUICK
 
 
 class AheadProgram(Program):
@@ -70,7 +68,8 @@ def compile_ahead(
     client = ahead_client(min(count, DEVICES_OF_A_PROCESS), others=count > DEVICES_OF_A_PROCESS)
     options = core.CompileOptions()
     options.num_replicas, options.num_partitions = 1, count
-    options.env_option_overrides = list((_QUICK | dict(overrides)).items())
+    # Machine code that nobody runs need not be good; all that is told of a program is decided before it is made.
+    options.env_option_overrides = list((QUICK | dict(overrides)).items())
     more = {"host_callbacks": list(callbacks)} if callbacks else {}
     own = client.devices()
     # The list is only counted: device numbers are those of the default assignment, 0 and on.

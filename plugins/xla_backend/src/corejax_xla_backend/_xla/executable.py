@@ -15,6 +15,7 @@ from corejax.extend import (
     Var,
     bytes_text,
     check_memory,
+    config,
     warn_user,
 )
 from corejax_xla_backend import _jaxlib
@@ -249,7 +250,7 @@ def compile_program(
                 text,
                 closed.out_avals,
                 device,
-                overrides=options.flags,
+                overrides=_flags(device, options),
                 callbacks=callbacks,
                 committed=options.binds,
                 partitions=_partitions(closed, kept, options, before_runs),
@@ -271,6 +272,13 @@ def compile_program(
         consts = executable.placed(consts, kept)
     nbytes = executable.nbytes() if device.platform == "cpu" else 0
     return XlaExecutable(executable, kept, consts, callbacks, name, nbytes, origin)
+
+
+def _flags(device: Any, options: CompileOptions) -> tuple[tuple[str, Any], ...]:
+    """The program's own, and before them the quick ones, where that is the setting."""
+    if not config.disable_most_optimizations or _jaxlib.is_absent(device):
+        return options.flags
+    return tuple((dict(_jaxlib.quick_flags(device.client)) | dict(options.flags)).items())
 
 
 def _partitions(
