@@ -140,6 +140,18 @@ def test_mistakes(call, error, message):
         call(stats)
 
 
+@pytest.mark.parametrize("wide", [False, True])
+def test_dtypes(wide, monkeypatch):
+    """Results are of their operands' dtype, and as strongly typed, whatever the default is."""
+    monkeypatch.setattr(corejax.config, "default_dtype_bits", 64 if wide else 32)
+    half = jnp.full(2, 0.5, "float16")
+    for name, shapes in SHAPES.items():
+        for function in _functions(name):
+            count = len(shapes) + (function != "entropy")
+            got = getattr(getattr(stats, name), function)(*[half] * count)
+            assert (got.dtype, got.weak_type) == (np.float16, False), (name, function)
+
+
 def test_samples():
     rng = np.random.default_rng(2)
     x = rng.integers(0, 4, (5, 7))
