@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 class _AliasLoader:
     """Gives an already importable module to the import system; it keeps its own name and spec.
 
+    Where the module has an `__all__` and no `__dir__`, `dir` lists that, and not what the module imports.
     A module with other plugins' namespaces inside (`lax.linalg` in `lax`) is a package to the import system.
     """
 
@@ -33,6 +34,8 @@ class _AliasLoader:
         module.__spec__ = self.spec
         if self.has_inside and not hasattr(module, "__path__"):
             module.__path__ = []
+        if not self.has_inside and hasattr(module, "__all__") and "__dir__" not in vars(module):
+            module.__dir__ = lambda: sorted({*module.__all__, *(n for n in vars(module) if n.startswith("__"))})  # type: ignore[method-assign]
 
 
 class _OuterLoader:

@@ -77,9 +77,15 @@ def test_a_single_time_is_the_start():
         (lambda: odeint(forced, Y0, TIMES[:0], 1.0, 1.0), ValueError, "t has one time at least"),
         (lambda: odeint(lambda y, t: (y, y), Y0, TIMES), TypeError, "dy/dt has the structure of y"),
         (lambda: odeint(lambda y, t: y[0], Y0, TIMES), TypeError, r"dy/dt has the shape of y, f32\[2\], got f32\[\]"),
+        (lambda: odeint(forced, Y0, TIMES[::-1], 1.0, 1.0), ValueError, "times increase, got"),
         (lambda: odeint(forced, Y0, TIMES, 1.0, 1.0, rtol=-1.0), TypeError, "rtol is a positive number, got -1.0"),
     ],
 )
 def test_bad_arguments(call, error, said):
     with pytest.raises(error, match=f"odeint of .*{said}"):
         call()
+
+
+def test_no_function():
+    with pytest.raises(TypeError, match="odeint: func is a function of y, t and args, got 3 of type int"):
+        odeint(3, Y0, TIMES)

@@ -68,6 +68,21 @@ def test_shapes_that_do_not_fit():
         init(corejax.random.key(0), (4, 3))
 
 
+@pytest.mark.parametrize("layers", [(stax.Dense,), ([stax.Dense(3), stax.Relu],), (stax.Relu, 3)])
+def test_no_layer(layers):
+    for combine in (stax.serial, stax.parallel):
+        with pytest.raises(TypeError, match=f"{combine.__name__}: layers are pairs .* at position"):
+            combine(*layers)
+
+
+def test_older_names():
+    key = corejax.random.key(0)
+    for name, args in (("randn", (0.1,)), ("glorot", ())):
+        got, wanted = (getattr(s, name)(*args)(k, (3, 2)) for s, k in ((stax, key), (jax_stax, jax.random.key(0))))
+        np.testing.assert_allclose(got, wanted, rtol=1e-6)
+    np.testing.assert_allclose(stax.logsoftmax(jnp.arange(3.0)), jax_stax.logsoftmax(np.arange(3.0)), rtol=1e-6)
+
+
 def test_a_network_learns():
     init, apply = stax.serial(stax.Dense(16), stax.Tanh, stax.Dense(1))
     _, params = init(corejax.random.key(0), (-1, 2))

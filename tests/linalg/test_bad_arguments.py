@@ -17,6 +17,8 @@ from tests.linalg.matrices import random
 A, TALL, V = random(3, 3), random(4, 3), random(3)
 
 BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    (lambda: jnp.linalg.solve(np.ones((2, 3, 3)), np.ones((4, 3, 1))), ValueError, r"solve: the batch .* f64\[2,3,3\]"),
+    (lambda: jnp.linalg.cond(A, p="z"), ValueError, "cond: p is 'fro', 'nuc', .* or None, got 'z'"),
     (lambda: lax.linalg.cholesky(TALL), ValueError, r"cholesky: x is a square matrix .* got f64\[4,3\]"),
     (lambda: lax.linalg.qr(V), TypeError, r"qr: x has shape \[..., m, n\], got f64\[3\]"),
     (lambda: lax.linalg.eigh(A.astype("float16")), TypeError, r"eigh: x is of dtype float32.* got f16\[3,3\]; convert"),

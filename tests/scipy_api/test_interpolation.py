@@ -85,6 +85,12 @@ def test_trapezoid_and_vq():
         (lambda x: csp.interpolate.RegularGridInterpolator((x[0],) * 3, x), ValueError, "points are of 3 axes"),
         (lambda x: csp.interpolate.RegularGridInterpolator((x[0, :2],), x), ValueError, r"points\[0\] is a vector"),
         (lambda x: csp.interpolate.RegularGridInterpolator((x[0],), x, "cubic"), ValueError, "got 'cubic'"),
+        (
+            lambda x: csp.ndimage.map_coordinates(x, 3, 1),
+            TypeError,
+            "map_coordinates: coordinates is a sequence.* got 3",
+        ),
+        (lambda x: csp.interpolate.RegularGridInterpolator((-x[0],), x), ValueError, r"points\[0\] increases .*\[-0"),
         (lambda x: csp.cluster.vq.vq(x, x[:, :2]), ValueError, "code_book has at least one row, of the length 3"),
         (lambda x: csp.cluster.vq.vq(x, x[0]), ValueError, "both have 1 or 2 axes"),
     ],

@@ -80,6 +80,11 @@ def test_args_vmap_and_derivative_forward():
         (lambda m: m(matyas, jnp.ones(2), method="newton"), ValueError, "minimize: method is 'BFGS' or .*'newton'"),
         (lambda m: m(matyas, jnp.ones((2, 2)), method="BFGS"), ValueError, "minimize: x0 is a vector of real"),
         (lambda m: m(lambda x: x, jnp.ones(2), method="BFGS"), ValueError, "fun gives a real floating-point scalar"),
+        (
+            lambda m: m(matyas, jnp.ones(2), method="BFGS", tol="a"),
+            TypeError,
+            "minimize takes arrays .* got 'a' .* tol",
+        ),
         (lambda m: m(matyas, jnp.ones(2), method="BFGS", options={"xtol": 1}), TypeError, "got 'xtol'"),
     ],
 )

@@ -98,6 +98,7 @@ def test_stft_and_back():
         (lambda x: signal.welch(x, nperseg=0), ValueError, "welch: nperseg is 1 or more, got 0"),
         (lambda x: signal.welch(x, nperseg=3, noverlap=3), ValueError, "welch: noverlap is less than nperseg 3"),
         (lambda x: signal.welch(x, nperseg=3, nfft=2), ValueError, "welch: nfft is nperseg 3 or more, got 2"),
+        (lambda x: signal.stft(x, nperseg=3, window="round"), ValueError, "stft: window 'round' is none of SciPy's"),
         (lambda x: signal.stft(x, nperseg=3, boundary="wrap"), ValueError, "stft: boundary is one of"),
         (lambda x: signal.csd(x, x, average="mode"), ValueError, "csd: average is one of"),
         (lambda x: signal.istft(x, time_axis=0, freq_axis=0), ValueError, "istft: freq_axis and time_axis are two"),

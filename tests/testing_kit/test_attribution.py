@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import corejax
 import corejax.lax as lax
 from corejax.cli import main
-from corejax.extend import NotLinearError, ShapedArray, stage_closed
+from corejax.extend import NotLinearError, ShapedArray, stage_closed, xla_translations
 from corejax_testing import verify
 from corejax_testing.report import print_report
 from tests.testing_kit.toys import EXAMPLES, RIGHT, mulsin_jvp, same, toy
@@ -79,6 +79,15 @@ def test_every_failure_names_the_rule_at_fault(mistake: str, capsys: pytest.Capt
     shown = capsys.readouterr().out
     assert failed[0].report() in shown
     assert sum(r.report() in shown for r in failed) == sum(not r.after for r in failed)
+
+
+def test_a_platforms_translation_is_named_with_its_line() -> None:
+    with toy("toy.mulsin") as primitive:
+        wrong = lambda ctx, avals, vals: ctx.op("add", *vals, out=avals[0])
+        xla_translations.register(primitive, wrong, platform=corejax.default_backend())
+        (result,) = verify(primitive, EXAMPLES["toy.mulsin"][:1], checks=["xla"], quick=True)
+    assert (result.failed, result.rule) == (True, "xla_translation")
+    assert "test_attribution.py" in result.where
 
 
 def test_programs_do_not_keep_operands_that_have_no_value() -> None:

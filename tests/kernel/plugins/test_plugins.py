@@ -354,3 +354,9 @@ def test_first_load_from_many_threads(site: Site) -> None:
         """
     )
     assert (done.stdout, done.stderr) == ("8 ['loaded'] 1\n", "")
+
+
+@pytest.mark.parametrize("name", ["numpy.linalg", "lax.linalg", "experimental.ode", "checkify"])
+def test_dir_of_a_namespace_lists_what_it_exports(name: str) -> None:
+    module = importlib.import_module(f"corejax.{name}")
+    assert [n for n in dir(module) if not n.startswith("_")] == sorted(module.__all__)

@@ -84,6 +84,9 @@ def test_restarts():
         (lambda: linalg.bicgstab(GENERAL, B, x0=(B,)), ValueError, r"bicgstab: x0 and b are pytrees of one structure"),
         (lambda: linalg.gmres(GENERAL, B, restart=0), ValueError, "gmres: restart is 1 or more, got 0"),
         (lambda: linalg.gmres(GENERAL, B, solve_method="qr"), ValueError, "gmres: solve_method is .* got 'qr'"),
+        (lambda: linalg.cg(GENERAL, B[:2]), ValueError, r"cg: A of shape .* is applied to an array .* of shape \(2,\)"),
+        (lambda: linalg.bicgstab(GENERAL, {"b": B}), ValueError, "bicgstab: A of shape .* b is a pytree"),
+        (lambda: linalg.cg(GENERAL, B, tol="small"), TypeError, "cg takes arrays and scalars, got 'small' .* as tol"),
         (lambda: linalg.gmres(GENERAL, "b"), TypeError, "gmres: b is an array or a pytree of arrays, got 'b'"),
     ],
 )

@@ -94,6 +94,8 @@ def test_derivatives_are_finite_at_nothing_and_compile():
         (lambda: Rotation.from_quat(QUATS).mean(np.ones(2)), ValueError, "weights is a vector of 9 numbers"),
         (lambda: Slerp.init(jnp.ones(3), QUATS), TypeError, "rotations is a Rotation, got ndarray"),
         (lambda: Slerp.init(jnp.ones(3), Rotation.from_quat(QUATS)), ValueError, "times is a vector of 9 numbers"),
+        (lambda: Slerp.init(-jnp.arange(9.0), Rotation.from_quat(QUATS)), ValueError, "times increase from each to"),
+        (lambda: Rotation.identity(-1), ValueError, "Rotation.identity: num is 0 or more, got -1"),
     ],
 )
 def test_mistakes(call, error, message):

@@ -140,6 +140,18 @@ def test_mistakes(call, error, message):
         call(stats)
 
 
+@pytest.mark.parametrize("wide", [False, True])
+def test_dtypes(wide, monkeypatch):
+    """Results are of their operands' dtype, and as strongly typed, whatever the default is."""
+    monkeypatch.setattr(corejax.config, "default_dtype_bits", 64 if wide else 32)
+    half = jnp.full(2, 0.5, "float16")
+    for name, shapes in SHAPES.items():
+        for function in _functions(name):
+            count = len(shapes) + (function != "entropy")
+            got = getattr(getattr(stats, name), function)(*[half] * count)
+            assert (got.dtype, got.weak_type) == (np.float16, False), (name, function)
+
+
 def test_samples():
     rng = np.random.default_rng(2)
     x = rng.integers(0, 4, (5, 7))
@@ -154,6 +166,12 @@ def test_samples():
         for method in ("average", "min", "max", "dense", "ordinal"):
             want = scipy.stats.rankdata(x, method, axis=axis)
             np.testing.assert_allclose(corejax.jit(lambda x, m=method, a=axis: stats.rankdata(x, m, axis=a))(x), want)
+    nan = np.nan
+    for row in ([nan, 1.0, nan], [nan, nan, 2.0, 2.0, 2.0], [1.0, nan], [nan, nan], [[nan, 1.0], [nan, 2.0]]):
+        for x, axis in ((np.array(row), 0), (np.array(row, complex), None)):
+            want = scipy.stats.mode(x.real, axis)
+            np.testing.assert_array_equal(np.real(stats.mode(x, axis).mode), want.mode)
+            np.testing.assert_array_equal(stats.mode(x, axis).count, want.count)
     holes = np.array([[1.0, np.nan, 3.0], [2.0, 5.0, 7.0]])
     np.testing.assert_allclose(stats.sem(holes, 1, nan_policy="omit"), scipy.stats.sem(holes, 1, nan_policy="omit"))
     np.testing.assert_array_equal(np.isnan(stats.rankdata(holes, axis=1)), [[True] * 3, [False] * 3])

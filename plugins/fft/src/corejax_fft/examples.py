@@ -39,11 +39,12 @@ def _by_matrix(x: np.ndarray, *, fft_type: FftType, fft_lengths: tuple[int, ...]
 
 
 def fft_examples() -> list[Example]:
-    """Of each transform: one axis and several, lengths even and odd."""
+    """Of each transform: one axis and several, also more than XLA's has; lengths even and odd."""
     rows = [
         (FftType.FFT, (3, 4), C64, (4,)),
         (FftType.FFT, (2, 3), C64, (2, 3)),
         (FftType.IFFT, (5,), C64, (5,)),
+        (FftType.IFFT, (2, 1, 3, 2), C64, (2, 1, 3, 2)),
         (FftType.RFFT, (2, 6), F32, (6,)),
         (FftType.RFFT, (3, 5), F32, (3, 5)),
         (FftType.IRFFT, (2, 4), C64, (6,)),

@@ -47,6 +47,8 @@ def jet(
         >>> float(y), float(y1), float(y2)
         (8.0, 12.0, 12.0)
     """
+    if not callable(fun):
+        raise TypeError(f"jet takes a function, got {fun!r} of type {type(fun).__name__}")
     name = fun_name(fun)
     order = _check_lengths(name, primals, series)
     leaves, in_tree = tree.tree_flatten((tuple(primals), {}))

@@ -17,7 +17,7 @@ import numpy as np
 import corejax
 import corejax.numpy as jnp
 from corejax import lax
-from corejax.extend import dtypes, fun_name, get_aval, tree
+from corejax.extend import Tracer, dtypes, fun_name, get_aval, tree
 
 __all__ = ["odeint"]
 
@@ -73,8 +73,8 @@ def odeint(
 
     Raises:
         TypeError: `t` is not a floating-point array of one axis; y0 has other than floating-point leaves; a tolerance
-            is no number; `func` gives another structure, shape or dtype than y.
-        ValueError: there are no times.
+            is no number; `func` is no function, or gives another structure, shape or dtype than y.
+        ValueError: there are no times, or, as far as they are known, one is less than that before it.
 
     Example:
         >>> import corejax.numpy as jnp
@@ -83,6 +83,8 @@ def odeint(
         >>> round(float(ys[1]), 5)
         0.36788
     """
+    if not callable(func):
+        raise TypeError(f"odeint: func is a function of y, t and args, got {func!r} of type {type(func).__name__}")
     name = fun_name(func)
     _check(name, y0, t, {"rtol": rtol, "atol": atol, "hmax": hmax, "mxstep": mxstep})
     y0 = tree.tree_map(jnp.asarray, y0)
@@ -111,6 +113,8 @@ def _check(name: str, y0: Any, t: Any, numbers: dict[str, Any]) -> None:
         raise TypeError(f"odeint of {name}: t is a floating-point array of one axis, got {aval.str_short()}")
     if not aval.shape[0]:
         raise ValueError(f"odeint of {name}: t has one time at least, got none")
+    if not isinstance(t, Tracer) and np.any(np.diff(np.asarray(t)) < 0):
+        raise ValueError(f"odeint of {name}: times increase, got {t}; to go back in time, solve for -t")
 
 
 def _check_slope(name: str, slope: Any, y: Any) -> None:

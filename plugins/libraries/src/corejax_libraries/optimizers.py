@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import corejax.numpy as jnp
-from corejax.extend import tree
+from corejax.extend import is_array_like, tree
 
 Schedule = Callable[[Any], Any]
 
@@ -162,7 +162,7 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
     """
     if callable(scalar_or_schedule):
         return scalar_or_schedule  # type: ignore[no-any-return]
-    if jnp.ndim(scalar_or_schedule) == 0:
+    if is_array_like(scalar_or_schedule) and jnp.ndim(scalar_or_schedule) == 0:
         return constant(scalar_or_schedule)
     raise TypeError(f"a step size is a number or a function of the step's number, got {scalar_or_schedule!r}")
 
@@ -373,9 +373,12 @@ def _one_axis(ndim: int, axis: int, size: int) -> tuple[int, ...]:
 # -- gradients ---------------------------------------------------------------------------------------------------
 
 
-def l2_norm(tree_: Any) -> Any:
+_leaves = tree.tree_leaves  # which `l2_norm`, whose argument is called `tree` as in JAX, cannot name otherwise
+
+
+def l2_norm(tree: Any) -> Any:
     """The root of the sum of squares of all numbers in a pytree."""
-    return jnp.sqrt(sum(jnp.sum(jnp.square(jnp.abs(x))) for x in tree.tree_leaves(tree_)))
+    return jnp.sqrt(sum(jnp.sum(jnp.square(jnp.abs(x))) for x in _leaves(tree)))
 
 
 def clip_grads(grad_tree: Any, max_norm: Any) -> Any:

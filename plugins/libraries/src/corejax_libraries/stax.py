@@ -57,10 +57,17 @@ __all__ = [
     "SumPool",
     "Tanh",
     "elementwise",
+    "glorot",
+    "logsoftmax",
     "parallel",
+    "randn",
     "serial",
     "shape_dependent",
 ]
+
+
+# Older names of initializers and of a function, which programs for JAX's module use.
+glorot, randn, logsoftmax = glorot_normal, normal, nn.log_softmax
 
 
 # -- layers with parameters --------------------------------------------------------------------------------------
@@ -337,9 +344,24 @@ def _keys(rng: Any, count: int) -> Sequence[Any]:
     return (None,) * count if rng is None else random.split(rng, count)
 
 
+def _parts(name: str, layers: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+    """What the layers begin with, and how they are applied.
+
+    Raises:
+        TypeError: one is no layer.
+    """
+    for i, layer in enumerate(layers):
+        if not isinstance(layer, tuple | list) or len(layer) != 2 or not all(map(callable, layer)):
+            raise TypeError(
+                f"{name}: layers are pairs (init_fun, apply_fun), one argument each, got {layer!r} of type "
+                f"{type(layer).__name__} at position {i}"
+            )
+    return [init for init, _ in layers], [apply for _, apply in layers]
+
+
 def serial(*layers: Layer) -> Layer:
     """A layer that applies layers one after the other; its parameters are the list of theirs."""
-    inits, applies = zip(*layers, strict=True) if layers else ((), ())
+    inits, applies = _parts("serial", layers)
 
     def init_fun(rng: Any, input_shape: Any) -> tuple[Any, Any]:
         params = []
@@ -360,7 +382,7 @@ def serial(*layers: Layer) -> Layer:
 
 def parallel(*layers: Layer) -> Layer:
     """A layer that applies each of several to its own one of as many inputs; its results are a list."""
-    inits, applies = zip(*layers, strict=True) if layers else ((), ())
+    inits, applies = _parts("parallel", layers)
 
     def init_fun(rng: Any, input_shape: Any) -> tuple[Any, Any]:
         rngs = random.split(rng, len(inits))

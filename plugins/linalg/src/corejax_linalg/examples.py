@@ -160,7 +160,9 @@ _NAMED: dict[str, Callable[[], list[Example]]] = {
     ],
     "schur": lambda: _matrices((3, 3), compute_schur_vectors=True),
     "svd": lambda: [
-        *_matrices((3, 3), (4, 3), phases=_PHASES, signs=_PHASES, full_matrices=False, compute_uv=True, algorithm=None),
+        *_matrices(
+            (3, 3), (4, 3), (2, 3), phases=_PHASES, signs=_PHASES, full_matrices=False, compute_uv=True, algorithm=None
+        ),
         *_matrices((3, 4), full_matrices=True, compute_uv=False, algorithm=None),
     ],
     "symmetric_product": lambda: [Example((_typed(3, 2), _typed(3, 3)), {"alpha": 2.0, "beta": -0.5})],

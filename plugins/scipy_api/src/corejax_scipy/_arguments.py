@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Tracer, as_array, called_function, dtypes
+from corejax.extend import Array, Tracer, as_array, called_function, dtypes
 from corejax_lax_basic import lax
 
 
@@ -115,6 +115,14 @@ def axis_of(name: str, axis: Any, ndim: int, what: str = "axis") -> int:
     if not -ndim <= index < ndim:
         raise ValueError(f"{name}: {what} {index} is out of bounds for array of dimension {ndim}")
     return index % ndim
+
+
+def increases(x: Any, *, strictly: bool = False) -> bool:
+    """Whether a vector's numbers increase, or at least do not decrease; what is traced is taken to."""
+    if not isinstance(x, Array):
+        return True
+    steps = np.diff(np.asarray(x))
+    return bool(np.all(steps > 0 if strictly else steps >= 0))
 
 
 def one_of(name: str, value: Any, what: str, choices: tuple[Any, ...]) -> None:

@@ -10,6 +10,7 @@ import corejax.numpy as _jnp
 from corejax.extend import dtypes as _dtypes
 from corejax.extend import tree as _tree
 from corejax_scipy._arguments import array as _array
+from corejax_scipy._arguments import increases as _increases
 from corejax_scipy._arguments import inexact as _inexact
 from corejax_scipy._arguments import one_of as _one_of
 
@@ -30,7 +31,8 @@ class RegularGridInterpolator:
 
     Raises:
         TypeError: an argument is no array.
-        ValueError: `method` is another, `points` do not fit `values`, or `fill_value` is no number for these.
+        ValueError: `method` is another, `points` do not fit `values` or, as far as they are known, do not increase, or
+            `fill_value` is no number for these.
         NotImplementedError: `bounds_error` is true.
     """
 
@@ -56,6 +58,8 @@ class RegularGridInterpolator:
                     f"{name}: points[{i}] is a vector of 2 numbers or more, as many as axis {i} of values has, "
                     f"{self.values.shape[i]}; got {p.aval.str_short()}"
                 )
+            if not _increases(p, strictly=True):
+                raise ValueError(f"{name}: points[{i}] increases from each number to the next, got {p}")
         self.fill_value = None if fill_value is None else _array(name, fill_value, "fill_value")
         if self.fill_value is not None and _dtypes.is_complex(self.fill_value.dtype) > _dtypes.is_complex(
             self.values.dtype

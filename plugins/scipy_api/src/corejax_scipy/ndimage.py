@@ -6,7 +6,10 @@ import functools as _functools
 import itertools as _itertools
 import operator as _operator
 from collections.abc import Callable as _Callable
+from collections.abc import Sequence as _Sequence
 from typing import Any as _Any
+
+import numpy as _np
 
 import corejax.numpy as _jnp
 from corejax.extend import dtypes as _dtypes
@@ -65,11 +68,16 @@ def map_coordinates(input: _Any, coordinates: _Any, order: int, mode: str = "con
         An array of the coordinates' shape and the dtype of `input`, rounded if that is of integers.
 
     Raises:
-        TypeError: an argument is no array.
+        TypeError: an argument is no array, or `coordinates` no sequence of them.
         ValueError: there are more or fewer coordinates than axes, or an axis without elements.
         NotImplementedError: `order` or `mode` is another.
     """
     x = _array("map_coordinates", input)
+    if not isinstance(coordinates, _Sequence) and not _np.ndim(coordinates):
+        raise TypeError(
+            "map_coordinates: coordinates is a sequence of arrays, one for each axis of input, got "
+            f"{coordinates!r} of type {type(coordinates).__name__}"
+        )
     if x.ndim != len(coordinates):
         raise ValueError(
             f"map_coordinates: coordinates has an array for each of the {x.ndim} axes of input, got {len(coordinates)}"

@@ -8,6 +8,7 @@ from typing import Any as _Any
 from typing import NamedTuple as _NamedTuple
 
 from corejax_scipy._arguments import inexact as _inexact
+from corejax_scipy._arguments import operand as _operand
 from corejax_scipy.optimization.quasi_newton import minimize_bfgs as _minimize_bfgs
 from corejax_scipy.optimization.quasi_newton import minimize_lbfgs as _minimize_lbfgs
 
@@ -68,7 +69,7 @@ def minimize(
             (10), for the other one `maxcor` (10), `ftol`, `maxfun`, `maxgrad`, `maxls` (20).
 
     Raises:
-        TypeError: `fun` is no function, `args` no tuple, `x0` no array, or there is no such option.
+        TypeError: `fun` is no function, `args` no tuple, `x0` no array, `tol` no number, or there is no such option.
         ValueError: there is no such method, `x0` is no real vector, or `fun` gives no real scalar.
     """
     if not callable(fun):
@@ -84,7 +85,7 @@ def minimize(
         if name not in known:
             raise TypeError(f"minimize: options of {method!r} are {', '.join(known)}; got {name!r}")
     if tol is not None:
-        chosen.setdefault("gtol", tol)
+        chosen.setdefault("gtol", _operand("minimize", tol, "tol"))
     (x0,) = _inexact("minimize", x0)
     if x0.ndim != 1 or x0.dtype.kind == "c":
         raise ValueError(f"minimize: x0 is a vector of real numbers, got {x0.aval.str_short()}")

@@ -57,7 +57,13 @@ def _solution(a: Any, b: Any) -> Any:
     if a.ndim == 2 and b.ndim > 2:  # one matrix: all right-hand sides beside each other
         beside = jnp.moveaxis(b, -2, 0)
         return jnp.moveaxis(solved_once(a, beside.reshape(n, -1)).reshape(beside.shape), 0, -2)
-    batch = lax.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    try:
+        batch = lax.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    except ValueError:
+        raise ValueError(
+            f"solve: the batch axes of a and b broadcast together, got a {a.aval.str_short()} and b "
+            f"{b.aval.str_short()}"
+        ) from None
     a = jnp.broadcast_to(a, (*batch, n, n))
     return solved_once(a, jnp.broadcast_to(b, (*batch, n, b.shape[-1])))
 

@@ -18,6 +18,8 @@ from corejax_linalg.numpy_linalg.decompositions import svd, svdvals
 from corejax_linalg.numpy_linalg.equations import inv
 from corejax_linalg.primitives.qr import geqrf
 
+_MATRIX_NORMS = (None, "f", "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf)
+
 
 class SlogdetResult(NamedTuple):
     """What `slogdet` gives."""
@@ -290,13 +292,16 @@ def cond(x: Any, p: Any = None) -> Any:
         The conditions, real; infinite where a matrix is singular.
 
     Raises:
-        ValueError: `x` has fewer than two axes or no elements, or is not square where it has to be.
+        ValueError: `x` has fewer than two axes or no elements, or is not square where it has to be, or `p` is none of
+            these.
     """
     (x,) = matrices("cond", x)
     if not x.shape[-1] or not x.shape[-2]:
         raise ValueError(f"cond takes matrices with elements, got {x.aval.str_short()}")
     if not isinstance(p, str | None) and np.ndim(p):
         raise ValueError(f"cond: p is one number or word, got {p!r}")
+    if p not in _MATRIX_NORMS:
+        raise ValueError(f"cond: p is 'fro', 'nuc', 1, -1, 2, -2, inf, -inf or None, got {p!r}")
     if p is None or p in (2, -2):
         s = svdvals(x)
         out = s[..., 0] / s[..., -1] if p != -2 else s[..., -1] / s[..., 0]

@@ -43,7 +43,10 @@ def _window(name: str, window: Any, nperseg: int | None, size: int, dtype: Any) 
         if window == "hann":
             values = np.sin(np.pi * np.arange(count) / count) ** 2 if count > 1 else np.ones(1)
         else:
-            values = importlib.import_module("scipy.signal").get_window(window, count)
+            try:
+                values = importlib.import_module("scipy.signal").get_window(window, count)
+            except ValueError as error:
+                raise ValueError(f"{name}: window {window!r} is none of SciPy's: {error}") from None
         return jnp.asarray(values, dtype=dtype), count
     found = array(name, window, "window")
     if found.ndim != 1 or not 0 < found.shape[0] <= size:

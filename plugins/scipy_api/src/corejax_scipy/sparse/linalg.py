@@ -15,6 +15,7 @@ from corejax.extend import is_array_like as _is_array_like
 from corejax.extend import tree as _tree
 from corejax.flatten_util import ravel_pytree as _ravel_pytree
 from corejax_lax_basic import lax as _lax
+from corejax_scipy._arguments import operand as _operand
 from corejax_scipy._arguments import static_int as _static_int
 from corejax_scipy.sparse._methods import bicgstab_vectors as _bicgstab_vectors
 from corejax_scipy.sparse._methods import cg_vectors as _cg_vectors
@@ -23,14 +24,20 @@ from corejax_scipy.sparse._methods import gmres_vectors as _gmres_vectors
 __all__ = ["bicgstab", "cg", "gmres"]
 
 
-def _operator(name: str, what: str, f: _Any) -> _Callable[[_Any], _Any]:
-    """A function, or the product with a square matrix."""
+def _operator(name: str, what: str, f: _Any, b: _Any) -> _Callable[[_Any], _Any]:
+    """A function, or the product with a square matrix, which has a row for each element of `b`."""
     if callable(f):
         return f  # type: ignore[no-any-return]
     if _is_array_like(f) or hasattr(type(f), "__matmul__"):
         shape = getattr(f, "shape", ())
         if len(shape) != 2 or shape[0] != shape[1]:
             raise ValueError(f"{name}: {what} is a function or a square matrix, got one of shape {tuple(shape)}")
+        given = getattr(b, "shape", None)
+        if not given or given[0] != shape[0]:
+            what_b = f"an array of shape {given}" if given is not None else f"a pytree {_tree.tree_structure(b)}"
+            raise ValueError(
+                f"{name}: {what} of shape {tuple(shape)} is applied to an array [{shape[0]}, ...], b is {what_b}"
+            )
         return lambda x: f @ x
     raise TypeError(f"{name}: {what} is a function or a square matrix, got {f!r} of type {type(f).__name__}")
 
@@ -52,7 +59,9 @@ def _solve(
 ) -> tuple[_Any, None]:
     """The solution by a method on vectors, differentiated through the equation."""
     b = _arrays(name, "b", b)
-    matvec, preconditioner = _operator(name, "A", A), None if M is None else _operator(name, "M", M)
+    for what, value in options.items():
+        _operand(name, value, what)
+    matvec, preconditioner = _operator(name, "A", A, b), None if M is None else _operator(name, "M", M, b)
     start = _tree.tree_map(_jnp.zeros_like, b) if x0 is None else _arrays(name, "x0", x0)
     if _tree.tree_structure(start) != _tree.tree_structure(b):
         raise ValueError(
@@ -106,7 +115,7 @@ def cg(
 
     Raises:
         TypeError: an argument is of another kind.
-        ValueError: a matrix is not square, or `x0` does not fit `b`.
+        ValueError: a matrix is not square or does not fit `b`, or `x0` does not.
     """
     return _solve("cg", _cg_vectors, A, b, x0, maxiter, M, True, tol=tol, atol=atol)
 

@@ -13,7 +13,9 @@ from typing import Any as _Any
 from typing import NamedTuple as _NamedTuple
 
 import corejax.numpy as _jnp
+from corejax_scipy._arguments import increases as _increases
 from corejax_scipy._arguments import reals as _reals
+from corejax_scipy._arguments import static_int as _static_int
 from corejax_scipy.spatial import _quaternions
 
 __all__ = ["Rotation", "Slerp"]
@@ -98,7 +100,13 @@ class Rotation(_NamedTuple):
 
     @classmethod
     def identity(cls, num: int | None = None, dtype: _Any = float) -> Rotation:
-        """The rotation by nothing, or `num` of them."""
+        """The rotation by nothing, or `num` of them.
+
+        Raises:
+            TypeError, ValueError: `num` is no integer, or less than 0.
+        """
+        if num is not None:
+            _static_int("Rotation.identity", num, "num", 0)
         quat = _jnp.asarray([0.0, 0.0, 0.0, 1.0], dtype=dtype)
         return cls(quat if num is None else _jnp.tile(quat, (num, 1)))
 
@@ -212,7 +220,8 @@ class Slerp(_NamedTuple):
 
         Raises:
             TypeError: `rotations` is no `Rotation`.
-            ValueError: there are not two or more, or not as many times.
+            ValueError: there are not two or more, not as many times, or times, as far as they are known, that do not
+                increase.
         """
         if not isinstance(rotations, Rotation):
             raise TypeError(f"Slerp.init: rotations is a Rotation, got {type(rotations).__name__}")
@@ -221,6 +230,8 @@ class Slerp(_NamedTuple):
         times = _jnp.asarray(times, dtype=rotations.quat.dtype)
         if times.shape != (len(rotations),):
             raise ValueError(f"Slerp.init: times is a vector of {len(rotations)} numbers, got shape {times.shape}")
+        if not _increases(times, strictly=True):
+            raise ValueError(f"Slerp.init: times increase from each to the next, got {times}")
         before, after = rotations[:-1], rotations[1:]
         return cls(times, _jnp.diff(times), before, (before.inv() * after).as_rotvec())
 

@@ -40,7 +40,7 @@ def _bernoulli_cdf(k: Any, p: Any) -> Any:
 
 def _bernoulli_ppf(q: Any, p: Any) -> Any:
     q, p = together("bernoulli.ppf", q, p)
-    out = jnp.where(q == 0, -1.0, jnp.where(q <= 1.0 - p, 0.0, 1.0))
+    out = jnp.where(q == 0, -1.0, jnp.where(q <= 1.0 - p, 0.0, jnp.ones_like(p)))
     return jnp.where(_unit(p) & _unit(q), out, math.nan)
 
 

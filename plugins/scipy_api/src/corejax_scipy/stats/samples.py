@@ -34,7 +34,7 @@ def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: 
         keepdims: whether the axis stays, of length 1.
 
     Returns:
-        `(mode, count)`; of no elements NaN and 0.
+        `(mode, count)`; of no elements NaN and 0. NaNs count as one element, the greatest.
 
     Raises:
         TypeError: `a` is no array.
@@ -57,9 +57,11 @@ def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: 
         dtype = dtypes.default_float_dtype()
         return ModeResult(jnp.full(kept, math.nan, dtype), jnp.zeros(kept, dtype))
     ordered = jnp.sort(rows, axis=-1)
-    # Equal elements stand together: how many of them up to each place.
+    # Equal elements stand together, and so do NaNs, which count as one: how many of them up to each place.
     index = jnp.arange(ordered.shape[1])
-    new = jnp.concatenate([jnp.ones_like(ordered[:, :1], bool), ordered[:, 1:] != ordered[:, :-1]], axis=1)
+    before, after = ordered[:, :-1], ordered[:, 1:]
+    changes = (after != before) & ((after == after) | (before == before))
+    new = jnp.concatenate([jnp.ones_like(ordered[:, :1], bool), changes], axis=1)
     start = lax.cummax(jnp.where(new, index, 0), axis=1)
     run = index - start + 1
     best = jnp.argmax(run, axis=1)[:, None]

@@ -6,9 +6,11 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+import corejax
 from corejax.extend import MissingRuleError, NotLinearError, Primitive, attributed_rule, registries
 from corejax_testing.calls import Call
 from corejax_testing.outcomes import CheckFailure, NotApplicable
@@ -115,9 +117,17 @@ def _derived(primitive: Primitive, kind: str) -> bool:
     return rule is None or rule.derived is not None
 
 
+def _in_force(primitive: Primitive, rule: str) -> Any:
+    """A primitive's rule; where platforms have rules of their own, that of the one that compiles here."""
+    registry = registries[rule]
+    platforms = registry.platforms_of(primitive)
+    platform = corejax.default_backend() if platforms and hasattr(corejax, "default_backend") else None
+    return registry.rule_of(primitive, platform if platform in platforms else None)
+
+
 def place_of(primitive: Primitive, rule: str | None) -> str:
     """Where a primitive's rule is written, and what it is derived from; empty where there is none."""
-    entry = registries[rule].rule_of(primitive) if rule in registries else None
+    entry = _in_force(primitive, rule) if rule in registries else None
     if entry is None:
         return ""
     where = entry.provenance
