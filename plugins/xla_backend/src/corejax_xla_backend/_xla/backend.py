@@ -101,10 +101,6 @@ class XlaBackend(Backend):
         """Whether XLA has computed it."""
         return _jaxlib.is_ready(buffer)
 
-    def is_deleted(self, buffer: Any) -> bool:
-        """Whether a program took its memory."""
-        return _jaxlib.is_deleted(buffer)
-
     def block_until_ready(self, buffers: Any) -> None:
         """Wait."""
         _jaxlib.block_until_ready(buffers)
@@ -138,6 +134,7 @@ class XlaBackend(Backend):
         return executable.lower(closed, name, platform or self.platform(), options)
 
     dispatcher = staticmethod(dispatch.dispatcher)
+    is_deleted = staticmethod(_jaxlib.is_deleted)  # asked of all donated arrays of each call
 
 
 XLA = XlaBackend()
