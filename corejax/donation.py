@@ -26,28 +26,36 @@ class _Donating(Restoring):
 
     def __enter__(self) -> None:
         held = held_buffers(self.arrays)
-        for x, buffer in zip(self.arrays, held, strict=True):
-            if buffer is not None:
-                x._host = None  # a view is made again when it is asked for; memory with views would be copied
+        there = self.arrays
+        if _some_on_host(held):
+            there = [x for x, buffer in zip(there, held, strict=True) if buffer is not None]
+        for x in there:
+            x._host = None  # a view is made again when it is asked for; memory with views would be copied
         self.held = held
 
     def restore(self) -> None:
         """Mark those whose buffers were taken."""
         arrays, held, self.held = self.arrays, self.held, []  # done: the second time there is nothing left
-        if None in held:  # a buffer was made of what was on the host only
+        if _some_on_host(held):  # a buffer was made of what was on the host only
             held = held_buffers(arrays)
         taken = _taken(held)
         if True not in taken:
             return
+        if False in taken:
+            arrays = [x for x, gone in zip(arrays, taken, strict=True) if gone]
+            held = [buffer for buffer, gone in zip(held, taken, strict=True) if gone]
         why = GivenUp(
             f"it was donated to the jitted function {self.name}, whose result has its memory now; use the result, "
             "donate a copy (x.copy()), or do not donate",
             source_info.capture(),
         )
-        for x, buffer, gone in zip(arrays, held, taken, strict=False):
-            if gone:
-                x._buf = _new(Deleted, (why, buffer.aval))
-                x._host = None
+        for x, buffer in zip(arrays, held, strict=False):
+            x._buf = _new(Deleted, (why, buffer.aval))
+            x._host = None
+
+
+def _some_on_host(held: Sequence[Any]) -> bool:
+    return type(None) in set(map(type, held))  # `in` alone asks buffers whether they are equal to None
 
 
 def _taken(held: Sequence[Any]) -> list[bool]:
