@@ -125,6 +125,7 @@ class Array(ArrayMethods, metaclass=_ArrayType):
         if name == "_host":
             buffer = self._buf
             if not isinstance(buffer, (np.generic, np.ndarray)):
+                self._host = None
                 return None
             del self._buf  # a NumPy scalar, or an instance of a subclass
             host = np.array(buffer)
