@@ -23,7 +23,7 @@ from corejax.extend import (
     register_param_type,
 )
 
-__all__ = ["Shard", "Sharding", "SingleDeviceSharding"]
+__all__ = ["Shard", "Sharding", "SingleDeviceSharding", "make_single_device_sharding"]
 
 Index = tuple[slice, ...]
 
@@ -371,6 +371,11 @@ class SingleDeviceSharding(Sharding):
     def __repr__(self) -> str:
         kind = f", memory_kind={self.memory_kind!r}" if self.memory_kind is not None else ""
         return f"SingleDeviceSharding(device={self._device!r}{kind})"
+
+
+def make_single_device_sharding(device: Device, *, memory_kind: str | None = None) -> SingleDeviceSharding:
+    """The whole array on one device: `SingleDeviceSharding(device, memory_kind=memory_kind)`."""
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
 @register_param_type

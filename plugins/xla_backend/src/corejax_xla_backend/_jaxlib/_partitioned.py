@@ -189,9 +189,7 @@ def put_each(parts: Sequence[np.ndarray], aval: Aval, place: Placement, *, alias
             )
     devices = list(layout.devices)
     try:
-        return core.batched_device_put(
-            aval, place, list(parts), devices, True, False, _ALIAS if alias else _COPY, True
-        )
+        return core.batched_device_put(aval, place, list(parts), devices, True, False, _ALIAS if alias else _COPY, True)
     except RuntimeError as error:
         if "Disallowed" in str(error):
             raise refused_by_guard(aval, f"{len(devices)} devices") from None
