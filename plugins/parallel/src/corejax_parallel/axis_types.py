@@ -1,7 +1,7 @@
 """`sharding.auto_axes`, `explicit_axes`: functions that see axes of the context's mesh as of another type.
 
-Types of axes decide nothing here (see `AxisType`), so what is left of these is where arguments and results are laid out,
-and the types that the function is told.
+Types of axes decide nothing here (see `AxisType`), so what is left of these is where arguments and results are laid
+out, and the types that the function is told.
 """
 
 from __future__ import annotations

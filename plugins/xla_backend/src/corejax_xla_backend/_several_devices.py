@@ -70,7 +70,7 @@ def concrete(sharding: Any, ndim: int) -> Any:
 def like_of(closed: ClosedJaxpr, options: CompileOptions) -> Callable[[Tiles], Sharding]:
     """What makes shardings of tiles that the compiler chose: by the axes of a mesh that the program is about."""
     named = [x for x in (*options.in_shardings, *options.out_shardings, *meshes_of(closed)) if x is not None]
-    over = [_whole(x) for x in named if x.device_tuple == options.devices]
+    over = [whole_over(x) for x in named if x.device_tuple == options.devices]
 
     def like(tiles: Tiles) -> Sharding:
         for sharding in over:
@@ -82,7 +82,7 @@ def like_of(closed: ClosedJaxpr, options: CompileOptions) -> Callable[[Tiles], S
     return like
 
 
-def _whole(named: Any) -> Sharding:
+def whole_over(named: Any) -> Sharding:
     """A sharding over a mesh; itself if it is one."""
     if isinstance(named, Sharding):
         return named
@@ -108,11 +108,14 @@ def place_program(
         BackendError: the devices are a topology's.
     """
     places = [bound_device(x, backend) for x in arrays]
+    if not options.devices and options.device is None and all(p is None for p in places):
+        options = options._replace(devices=_of_context(closed, options))
     options, device = place_at(closed, name, options, places, [x.aval for x in arrays])
-    if not options.devices and names_shardings(options):
+    if not options.devices and _count(closed, options) > 1:
         raise ValueError(
-            f"jit of {name}: it is written for a mesh without devices, and no argument says which they are; put one on "
-            "a mesh: corejax.device_put(x, corejax.NamedSharding(mesh, spec))"
+            f"jit of {name}: it is written for a mesh of {_count(closed, options)} devices that does not say which, "
+            "and no argument does; put one there, corejax.device_put(x, corejax.NamedSharding(mesh, spec)), or call it "
+            "in a context that has the mesh: with corejax.set_mesh(mesh)"
         )
     first = next(iter(options.devices), options.device)
     if getattr(first, "topology", None) is not None:
@@ -121,6 +124,20 @@ def place_program(
             "topology. jit(f).lower(types).compile() compiles for them"
         )
     return options, device
+
+
+def _count(closed: ClosedJaxpr, options: CompileOptions) -> int:
+    """How many devices a program that does not say which is for; 1 where it says nothing."""
+    named = [x for x in (*options.in_shardings, *options.out_shardings, *meshes_of(closed)) if x is not None]
+    return max((getattr(x, "mesh", x).size for x in named if not x.device_tuple), default=1)
+
+
+def _of_context(closed: ClosedJaxpr, options: CompileOptions) -> tuple[Any, ...]:
+    """The devices of the context's mesh, for a program that is for as many and does not say for which; none else."""
+    count = 1 if program_devices(closed) else _count(closed, options)
+    get_mesh = exported("sharding.get_mesh") if count > 1 else None
+    mesh = None if get_mesh is None else get_mesh()
+    return tuple(mesh.device_tuple) if mesh is not None and mesh.size == count else ()
 
 
 def names_shardings(options: CompileOptions) -> bool:

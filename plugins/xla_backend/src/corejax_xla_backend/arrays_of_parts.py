@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, ShapedArray, as_array, backends, buffer_of, device_buffer, dtypes, get_aval
+from corejax.extend import Array, ShapedArray, backends, buffer_of, device_buffer, dtypes, get_aval
 from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, is_addressable
 
 

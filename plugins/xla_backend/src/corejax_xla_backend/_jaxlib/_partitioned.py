@@ -87,12 +87,13 @@ def placement(sharding: ShardingLike, ndim: int) -> Placement:
     if is_absent(sharding.device_tuple[0]):
         raise absent("arrays are put on devices", sharding.device_tuple[0])
     tiles = sharding.tiles(ndim)
-    made = Placement(sharding.device_tuple, _hlo_of_tiles(tiles))
+    made = Placement(sharding.device_tuple, hlo_of_tiles(tiles))
     made.sharding, made.tiles = sharding, tiles
     return made
 
 
-def _hlo_of_tiles(tiles: np.ndarray[Any, Any]) -> Any:
+def hlo_of_tiles(tiles: np.ndarray[Any, Any]) -> Any:
+    """XLA's own sharding with the same tiles."""
     if tiles.shape[-1] == tiles.size:
         return HloSharding.replicate()
     shape, copies = (tiles.shape[:-1], "") if tiles.shape[-1] == 1 else (tiles.shape, " last_tile_dim_replicate")
