@@ -14,7 +14,6 @@ import numpy as np
 
 from corejax.extend import (
     Array,
-    BackendError,
     Device,
     backends,
     exported,
@@ -75,8 +74,6 @@ def devices_of_topology(text: str) -> list[Any]:
     """
     platform, _, name = text.partition("@")
     backend, _ = backends.find(platform)
-    if not hasattr(backend, "topology"):
-        raise BackendError(f"backend {backend.name!r} compiles for its own devices alone, not for a topology {name!r}")
     return list(backend.topology(name, platform))
 
 
