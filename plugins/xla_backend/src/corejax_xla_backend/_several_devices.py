@@ -170,8 +170,8 @@ def place_at(
             )
     wanted = options.in_shardings or (None,) * len(places)
     given = tuple(
-        _agreed(name, sharding, place, aval, devices)
-        for sharding, place, aval in zip(wanted, places, avals, strict=True)
+        _agreed(name, lambda i=i: _argument(closed, i), sharding, place, aval, devices)  # type: ignore[misc]
+        for i, (sharding, place, aval) in enumerate(zip(wanted, places, avals, strict=True))
     )
     for sharding, aval in zip(options.out_shardings, closed.out_avals, strict=False):
         if sharding is not None:
@@ -243,7 +243,17 @@ def _devices_of(places: Sequence[Any]) -> tuple[Any, ...]:
     return next(((p,) for p in places if p is not None), ())
 
 
-def _agreed(name: str, sharding: Any, place: Any, aval: ShapedArray, devices: tuple[Any, ...]) -> Any:
+def _argument(closed: ClosedJaxpr, number: int) -> str:
+    """An argument of a program for messages, by name where its function's parameters have any."""
+    info = closed.jaxpr.debug_info
+    names = [] if info is None else info.arg_names()
+    own = number - (len(closed.in_avals) - len(names))
+    return f"argument {names[own]}" if names and own >= 0 else "a value closed over" if names else "an argument"
+
+
+def _agreed(
+    name: str, which: Callable[[], str], sharding: Any, place: Any, aval: ShapedArray, devices: tuple[Any, ...]
+) -> Any:
     """The sharding of an argument: what options say, or where it is; None where neither says anything."""
     if sharding is not None:
         check_fits(f"jit of {name}: in_shardings", sharding, aval.shape)
@@ -252,14 +262,14 @@ def _agreed(name: str, sharding: Any, place: Any, aval: ShapedArray, devices: tu
     own = place.device_tuple if isinstance(place, Sharding) else (place,)
     if own != devices:
         raise ValueError(
-            f"jit of {name}: an argument, {aval.str_short(short_dtypes=False)}, is on devices {_ids(own)}, and the "
+            f"jit of {name}: {which()}, {aval.str_short(short_dtypes=False)}, is on devices {_ids(own)}, and the "
             f"program runs on {_ids(devices)}, in this order. Put it there: corejax.device_put(x, sharding)"
         )
     if not isinstance(place, Sharding):
         return sharding
     if sharding is not None and not sharding.is_equivalent_to(place, aval.ndim):
         raise ValueError(
-            f"jit of {name}: in_shardings says {sharding} of an argument, {aval.str_short(short_dtypes=False)}, that "
+            f"jit of {name}: in_shardings says {sharding} of {which()}, {aval.str_short(short_dtypes=False)}, that "
             f"is committed to {place}. Put it there before (corejax.device_put), or leave the argument's sharding out"
         )
     return place

@@ -65,7 +65,8 @@ def connect(
 ) -> Connection:
     """Join the other processes; the first one has the service.
 
-    Where a process is gone, what devices wait for would never be there: C++ ends the others, and says on stderr who it is.
+    Where a process is gone, what devices wait for would never be there: C++ ends the others, and says on stderr who it
+    is.
 
     Args:
         address: of the service, `host:port`.
@@ -118,7 +119,7 @@ _A_DAY = 86400
 
 
 def _join(client: Any, service: Any, who: str, address: str, seconds: int) -> None:
-    """Wait until all processes have come. C++ ends a process that waits in vain, so it waits in a thread, for longer."""
+    """Wait until all processes have come. C++ ends a process that waits in vain, so a thread does, for longer."""
     failures: list[Exception] = []
 
     def connect(service: Any) -> None:  # were the service gone, C++ would end the process, too
