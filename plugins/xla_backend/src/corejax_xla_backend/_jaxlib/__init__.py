@@ -93,6 +93,7 @@ from ._mlir import to_portable as to_portable
 from ._mlir import xla_computation as xla_computation
 from ._partitioned import PartitionedExecutable as PartitionedExecutable
 from ._partitioned import Partitions as Partitions
+from ._partitioned import forget_scalars as forget_scalars
 from ._partitioned import hlo_of_tiles as hlo_of_tiles
 from ._partitioned import inspecting as inspecting
 from ._partitioned import join_parts as join_parts

@@ -334,10 +334,30 @@ def place_parts(value: Any, place: Placement) -> Buffer:
             return moved
         aval: Any = value.aval
         host = whole(value) if isinstance(value._sharding, Placement) else to_numpy(value)
-        return put_parts(host, aval, place)
+        return put_parts(host, aval, place) if host.ndim else _scalar(host, aval, place)
     aval = get_aval(value)
     host = np.asarray(value, aval.dtype)
     return put_parts(host, aval, place, alias=is_immutable(host))
+
+
+_scalars: dict[Any, Buffer] = {}  # operands of eager operations with numbers, the same again and again
+_MAX_SCALARS = 1024
+
+
+def _scalar(host: np.ndarray, aval: Any, place: Placement) -> Buffer:
+    """A number on all devices; the one that was put there before, unless a program took it."""
+    key = (place, aval, host.tobytes())
+    found = _scalars.get(key)
+    if found is None or found.is_deleted():
+        while len(_scalars) >= _MAX_SCALARS:
+            _scalars.pop(next(iter(_scalars)), None)
+        found = _scalars[key] = put_parts(host, aval, place)
+    return found
+
+
+def forget_scalars() -> None:
+    """Drop the numbers that are kept on devices."""
+    _scalars.clear()
 
 
 # -- programs ----------------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from corejax_xla_backend._xla.resharding import put_sharded
 from corejax_xla_backend.sharding import Sharding
 
 clears_cache(_jaxlib.forget_readers)
+clears_cache(_jaxlib.forget_scalars)
 
 
 class XlaBackend(Backend):
