@@ -350,7 +350,7 @@ def _scalar(host: np.ndarray, aval: Any, place: Placement) -> Buffer:
     found = _scalars.get(key)
     if found is None or found.is_deleted():
         while len(_scalars) >= _MAX_SCALARS:
-            _scalars.pop(next(iter(_scalars)), None)
+            _scalars.pop(next(iter(_scalars), None), None)
         found = _scalars[key] = put_parts(host, aval, place)
     return found
 
