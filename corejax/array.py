@@ -26,11 +26,18 @@ from corejax.errors import PluginMissingError
 from corejax.trace import Tracer, bottom_trace, current_trace, escaped, in_context
 
 
-class Deleted(NamedTuple):
-    """In place of the buffer of an array whose value was given up: why, and by which line of the user's."""
+class GivenUp(NamedTuple):
+    """Why the values of arrays were given up, and by which line of the user's."""
 
     reason: str
     source: Any
+
+
+class Deleted(NamedTuple):
+    """In place of the buffer of an array whose value was given up; with its type, which the array may not have read."""
+
+    why: GivenUp
+    aval: ShapedArray
 
 
 class ElementBuffer:
@@ -56,8 +63,8 @@ class ElementBuffer:
 def _backend(buffer: Any = None) -> Backend:
     """Whose buffer it is; without one, who makes the buffer of an array that is on the host."""
     if type(buffer) is Deleted:
-        line = source_info.describe(buffer.source)
-        raise RuntimeError(f"the array has been deleted at {line}: {buffer.reason}")
+        line = source_info.describe(buffer.why.source)
+        raise RuntimeError(f"the array has been deleted at {line}: {buffer.why.reason}")
     found = backends.of_dispatcher if buffer is None else backends.of_buffer(buffer)
     if found is None:
         raise PluginMissingError("no backend is loaded, so there are no device buffers; install corejax-xla-backend")
@@ -118,6 +125,7 @@ class Array(ArrayMethods, metaclass=_ArrayType):
         if name == "_host":
             buffer = self._buf
             if not isinstance(buffer, (np.generic, np.ndarray)):
+                self._host = None
                 return None
             del self._buf  # a NumPy scalar, or an instance of a subclass
             host = np.array(buffer)
@@ -217,9 +225,8 @@ class Array(ArrayMethods, metaclass=_ArrayType):
 
     def delete(self) -> None:
         """Give up the value, and its memory once no view of it is left; using the array is an error from then on."""
-        _ = self.aval
         if not self.is_deleted():
-            self._buf = Deleted("x.delete() gave up its value", source_info.capture())
+            self._buf = Deleted(GivenUp("x.delete() gave up its value", source_info.capture()), self.aval)
             self._host = None
 
     def block_until_ready(self) -> Array:
@@ -410,12 +417,12 @@ def buffer_of(array: Array, backend: Backend) -> Any:
         buffer = _read_buffer(array)
     except AttributeError:
         buffer = None
-    buffer = _numbers(buffer)
+    buffer = numbers_held(buffer)
     if type(buffer) is backend.buffer_type:
         return buffer
     if buffer is None and backend is backends.of_dispatcher:
-        return _numbers(array._buf)
-    return _numbers(_put(backend, array))
+        return numbers_held(array._buf)
+    return numbers_held(_put(backend, array))
 
 
 def _put(backend: Backend, array: Array, device: Any = None) -> Any:
@@ -427,7 +434,7 @@ def _put(backend: Backend, array: Array, device: Any = None) -> Any:
     return backend.put(host, aval, *more)
 
 
-def _numbers(buffer: Any) -> Any:
+def numbers_held(buffer: Any) -> Any:
     """The device buffer itself, of what an array holds."""
     return buffer.buffer if type(buffer) is ElementBuffer else buffer
 
@@ -450,7 +457,7 @@ _read_buffer = vars(Array)["_buf"].__get__
 
 def device_buffer(array: Array) -> Any:
     """The array's buffer if it has one."""
-    return _numbers(_held(array))
+    return numbers_held(_held(array))
 
 
 def _held(array: Array) -> Any:
@@ -460,6 +467,16 @@ def _held(array: Array) -> Any:
     except AttributeError:
         return None
     return None if isinstance(buffer, (np.generic, np.ndarray)) else buffer
+
+
+def held_buffers(arrays: list[Array]) -> list[Any]:
+    """What arrays hold of a device, each as `_held` gives it; of many at once that all hold something it is quick."""
+    try:
+        held = [*map(_read_buffer, arrays)]
+    except AttributeError:
+        return [_held(x) for x in arrays]
+    on_host = any(issubclass(kind, (np.generic, np.ndarray)) for kind in set(map(type, held)))
+    return [_held(x) for x in arrays] if on_host else held
 
 
 def _sealed(host: Any) -> np.ndarray[Any, Any]:

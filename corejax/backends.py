@@ -158,6 +158,18 @@ class Backend:
         """Where programs run unless told otherwise: the first device."""
         return self.devices(platform)[0]
 
+    def topology(self, name: str, platform: str) -> Sequence[Device]:
+        """Devices that need not be there, to compile for; of a backend that can.
+
+        Args:
+            name: what they are like, in the backend's own terms (XLA's CPUs: `"8x8"`).
+            platform: their platform.
+
+        Raises:
+            BackendError: it compiles for its own devices alone.
+        """
+        raise BackendError(f"backend {self.name!r} compiles for its own devices alone, not for a topology {name!r}")
+
     def put(self, value: Any, aval: ShapedArray, device: Device | None = None) -> Any:
         """A buffer with a value.
 

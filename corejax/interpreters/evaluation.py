@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from corejax import observe
-from corejax.array import Array, as_array, device_buffer, host_value, is_spread
+from corejax.array import Array, as_array, device_buffer, host_value
 from corejax.attribution import attribute_to_rule
 from corejax.avals import ShapedArray, get_aval
 from corejax.backends import Backend, backends
@@ -121,8 +121,11 @@ def check_size(primitive: Primitive, aval: ShapedArray, place: Any = None) -> No
 def _backend_of_spread(args: Sequence[Any]) -> Backend | None:
     """The backend of the first operand whose parts are on several devices; None where there is none."""
     for x in args:
-        if type(x) is Array and x._host is None and is_spread(x):
-            return backends.of_buffer(device_buffer(x))
+        if type(x) is Array and x._host is None:
+            buffer = device_buffer(x)
+            backend = backends.of_buffer(buffer)
+            if backend is not None and backend.is_spread(buffer):
+                return backend
     return None
 
 

@@ -51,9 +51,11 @@ _NAMES = {
         "lax.reduce_scatter_p "
         "NamedSharding P make_mesh pmap reshard set_mesh shard_map smap sharding.AbstractMesh sharding.AxisType "
         "sharding.Mesh "
-        "sharding.NamedSharding sharding.PartitionSpec sharding.get_abstract_mesh sharding.get_mesh "
-        "experimental.custom_partitioning experimental.mesh_utils experimental.multihost_utils sharding.in_context "
-        "sharding.reshard sharding.set_mesh sharding.use_mesh"
+        "sharding.NamedSharding sharding.PartitionSpec sharding.auto_axes sharding.explicit_axes "
+        "sharding.get_abstract_mesh sharding.get_mesh "
+        "experimental.custom_partitioning experimental.mesh_utils experimental.multihost_utils experimental.pjit "
+        "experimental.shard_map sharding.in_context "
+        "sharding.reshard sharding.set_mesh sharding.use_abstract_mesh sharding.use_mesh"
     ),
     "corejax-libraries": "example_libraries.optimizers example_libraries.stax experimental.ode",
     "corejax-explain": "draw_jaxpr explain",

@@ -258,3 +258,31 @@ def test_shardings_that_do_not_fit(both: NamedSharding, call: Any, message: str)
     with pytest.raises((ValueError, TypeError, RuntimeError), match=message):
         call(both, other)
     np.testing.assert_array_equal(jit(lambda x: x + 1)(VALUE), VALUE + 1)
+
+
+def test_an_argument_elsewhere_is_named() -> None:
+    mesh, half = corejax.make_mesh((8,), ("x",)), corejax.make_mesh((4,), ("x",))
+    a, b = (corejax.device_put(np.ones((8, 2)), NamedSharding(m, P("x"))) for m in (mesh, half))
+    with pytest.raises(
+        ValueError, match=r"jit of add: argument tree\['b'\], float64\[8,2\], is on devices \[0, 1, 2, 3\]"
+    ):
+        corejax.jit(add)({"a": a, "b": b})
+
+
+def add(tree: Any) -> Any:
+    return tree["a"] + tree["b"]
+
+
+def test_a_mesh_without_devices_and_nobody_who_has_them() -> None:
+    over = corejax.sharding.AbstractMesh((8,), ("x",))
+    f = corejax.shard_map(lambda x: corejax.lax.psum(x, "x"), mesh=over, in_specs=P("x"), out_specs=P())
+    x = np.arange(8.0)
+    for call in (f, corejax.jit(f), lambda x: corejax.jit(corejax.grad(lambda x: f(x)[0]))(x)):
+        with pytest.raises(
+            ValueError, match=r"it is written for a mesh of 8 devices that does not say which.*set_mesh"
+        ):
+            call(x)
+        with corejax.set_mesh(corejax.make_mesh((2, 4), ("a", "b"))):
+            call(x)
+    with corejax.set_mesh(corejax.make_mesh((8,), ("z",))):
+        np.testing.assert_array_equal(f(x), [28.0])

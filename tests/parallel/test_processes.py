@@ -240,3 +240,25 @@ def test_a_coordinator_that_is_not_there(tmp_path: Path) -> None:
     )
     text, _ = start(program, free_port()).communicate(timeout=60)
     assert "process 1 of 2 waited 1 s for the coordinator, process 0, at 127.0.0.1:" in text
+
+
+def test_others_that_do_not_come(tmp_path: Path) -> None:
+    """They are told, as is who interrupts the wait, and go on alone."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        """
+import sys
+import corejax
+
+for _ in range(2):
+    try:
+        corejax.distributed.initialize(f"127.0.0.1:{sys.argv[1]}", 2, 0, initialization_timeout=1)
+    except corejax.errors.BackendError as error:
+        print(error)
+print(corejax.distributed.is_initialized(), corejax.jit(lambda x: x + 1)(1.0))
+"""
+    )
+    text, _ = start(program, free_port()).communicate(timeout=60)
+    assert "process 0 of 2 waited 1 s for the others to join at 127.0.0.1:" in text
+    assert "process 0 of 2 has waited for the others in vain, and cannot try again; start it anew" in text
+    assert "False 2.0" in text

@@ -317,7 +317,7 @@ def test_callbacks_and_errors_of_calls_by_themselves() -> None:
         corejax.shard_map(failing, mesh=mesh(corejax), in_specs=P(), out_specs=P())(X)
     assert corejax.extend.axes_in_scope() == ()
     alone = corejax.device_put(X, corejax.devices()[3])
-    with pytest.raises(ValueError, match=r"jit of roots: an argument, float32\[8,16\], is on devices \[3\]"):
+    with pytest.raises(ValueError, match=r"jit of roots: argument a, float32\[8,16\], is on devices \[3\]"):
         bad(alone)
 
 

@@ -266,3 +266,17 @@ def test_parts_that_do_not_fit(mesh: Mesh, make: Any, message: str) -> None:
     sharding, x = NamedSharding(mesh, P("a")), corejax.device_put(VALUE, corejax.devices()[0])
     with pytest.raises((ValueError, TypeError, RuntimeError, IndexError), match=message):
         make(sharding, x)
+
+
+def test_numbers_as_operands() -> None:
+    """They are kept where they were put, by value and type, unless a program takes their memory."""
+    x = corejax.device_put(np.arange(8.0), NamedSharding(corejax.make_mesh((8,), ("x",)), P("x")))
+    for _ in range(2):
+        for number in (0.0, -0.0, 2.0, np.float32(2), 3, True, np.nan):
+            np.testing.assert_array_equal(x * number, np.arange(8.0) * number)
+        assert np.signbit(np.asarray(x * -0.0)[1]) and not np.signbit(np.asarray(x * 0.0)[1])
+    taking = corejax.jit(lambda n, x: (n + 1, x * n), donate_argnums=0)
+    for _ in range(3):
+        n, y = taking(corejax.numpy.float32(2.0), x)
+        assert n == 3.0 and np.asarray(y)[1] == 2.0
+    np.testing.assert_array_equal(x * 2.0, np.arange(8.0) * 2)

@@ -185,7 +185,7 @@ def test_errors_of_meshes_without_devices() -> None:
     with pytest.raises(ValueError, match="over a mesh of 8 devices, and the program runs on 6"):
         lowered.compile(device_assignment=topologies.get_topology_desc("6").devices)
     x = np.ones((8, 8), np.float32)
-    with pytest.raises(ValueError, match="it is written for a mesh without devices, and no argument says which"):
+    with pytest.raises(ValueError, match="it is written for a mesh of 8 devices that does not say which"):
         corejax.jit(layer, in_shardings=NamedSharding(mesh, P()))(x, x, x)
     with pytest.raises(ValueError, match="has no devices"):
         corejax.device_put(x, NamedSharding(mesh, P("data")))

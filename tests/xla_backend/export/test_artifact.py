@@ -80,7 +80,7 @@ def test_what_is_no_artifact_is_named(blob: bytes, said: str) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda h: h["functions"][1].update(calling_convention_version=9), r"calling convention 9; .* knows 1 to 1"),
+        (lambda h: h["functions"][1].update(calling_convention_version=9), r"calling convention 9; .* knows 1 to 2"),
         (lambda h: h["producer"].update(stablehlo="99.1.0"), r"written in StableHLO 99\.1\.0 .* reads \d.*upgrade"),
         (lambda h: h.update(functions=[]), "no functions"),
         (lambda h: h.pop("blocks"), "header cannot be read.*blocks"),

@@ -47,14 +47,22 @@ class _SetMesh(Restoring):
         config.update("context_mesh", self.earlier)
 
 
+def within(mesh: Any) -> Restoring:
+    """A mesh, with devices or without, that is the context's for the length of a `with` block."""
+    return _SetMesh(mesh, now=False)
+
+
 def _checked(what: str, mesh: Any) -> Any:
     if not isinstance(mesh, Mesh):
         raise TypeError(f"{what}: expected a Mesh (corejax.make_mesh), got {mesh!r} of type {type(mesh).__name__}")
     return mesh
 
 
-def set_mesh(mesh: Mesh) -> Restoring:
+def set_mesh(mesh: Mesh | None) -> Restoring:
     """Make a mesh the context's, of the whole process: specs that are given without a mesh are of it.
+
+    Args:
+        mesh: the mesh; None for no mesh.
 
     Returns:
         A context manager, for a `with` block: after it the mesh is what it was before the call.
@@ -62,12 +70,32 @@ def set_mesh(mesh: Mesh) -> Restoring:
     Raises:
         TypeError: it is no `Mesh`.
     """
-    return _SetMesh(_checked("set_mesh", mesh), now=True)
+    return _SetMesh(None if mesh is None else _checked("set_mesh", mesh), now=True)
 
 
 def use_mesh(mesh: Mesh) -> Restoring:
     """As `set_mesh`, for the length of a `with` block only."""
-    return _SetMesh(_checked("use_mesh", mesh), now=False)
+    return within(_checked("use_mesh", mesh))
+
+
+def use_abstract_mesh(mesh: AbstractMesh) -> Restoring:
+    """Make axes those of the context, for the length of a `with` block: the mesh that is set, with other types of axes.
+
+    Where none with the same axes is set, specs are of a mesh without devices: programs find out by their arguments
+    which these are.
+
+    Raises:
+        TypeError: it is no `AbstractMesh`.
+        ValueError: the mesh that is set is of another number of devices.
+    """
+    if not isinstance(mesh, AbstractMesh):
+        raise TypeError(f"use_abstract_mesh: expected an AbstractMesh, got {mesh!r} of type {type(mesh).__name__}")
+    current = config.context_mesh
+    if current is not None and not mesh.empty and current.size != mesh.size:
+        raise ValueError(f"use_abstract_mesh: {mesh} is of {mesh.size} devices, and {current}, which is set, of others")
+    if isinstance(current, Mesh) and current.shape_tuple == mesh.shape_tuple:
+        return within(current.update_axis_types(dict(zip(mesh.axis_names, mesh.axis_types, strict=True))))
+    return within(None if mesh.empty else mesh)
 
 
 def get_mesh() -> Any:

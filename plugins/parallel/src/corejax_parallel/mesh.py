@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import Restoring, config, register_param_type
+from corejax.extend import Restoring, as_dim, config, register_param_type
 from corejax.sharding import devices_of_text, devices_text
 
 
@@ -302,7 +302,7 @@ def make_mesh(
 
 def _sizes(what: str, given: Any) -> tuple[int, ...]:
     try:
-        sizes = tuple(map(int, given))
+        sizes = tuple(map(as_dim, given))
     except TypeError:
         raise TypeError(f"{what}: sizes of axes are integers in a tuple, got {given!r}") from None
     if any(size < 0 for size in sizes) or sizes != tuple(given):

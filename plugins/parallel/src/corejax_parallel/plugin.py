@@ -8,6 +8,7 @@ from corejax.extend import hookimpl
 
 # Module -> what `corejax` has of it.
 _NAMES = {
+    "axis_types": "sharding.auto_axes sharding.explicit_axes",
     "collectives.exchanges": """
         lax.axis_index lax.axis_index_p lax.axis_size lax.pbroadcast lax.pcast lax.ppermute lax.ppermute_p lax.pshuffle
         lax.ragged_all_to_all
@@ -19,7 +20,7 @@ _NAMES = {
     "collectives.reductions": "lax.pmax lax.pmax_p lax.pmean lax.pmin lax.pmin_p lax.psum lax.psum_p",
     "contexts": """
         reshard set_mesh sharding.get_abstract_mesh sharding.get_mesh sharding.in_context sharding.reshard
-        sharding.set_mesh sharding.use_mesh
+        sharding.set_mesh sharding.use_abstract_mesh sharding.use_mesh
     """,
     "mapping.pmap": "pmap",
     "mapping.shard_map": "shard_map smap",
@@ -59,11 +60,13 @@ def corejax_export_names() -> dict[str, str]:
 
 @hookimpl
 def corejax_export_namespaces() -> dict[str, str]:
-    """`corejax.experimental.custom_partitioning`, `mesh_utils` and `multihost_utils`."""
+    """Those below `corejax.experimental`."""
     return {
         "experimental.custom_partitioning": "corejax_parallel.partitioning.custom_partitioning",
         "experimental.mesh_utils": "corejax_parallel.mesh_utils",
         "experimental.multihost_utils": "corejax_parallel.multihost_utils",
+        "experimental.pjit": "corejax_parallel.earlier_pjit",
+        "experimental.shard_map": "corejax_parallel.earlier_shard_map",
     }
 
 

@@ -76,7 +76,9 @@ def dispatch(primitive: Primitive, arrays: Sequence[Array], params: Mapping[str,
     Raises:
         ValueError: the operands are on different devices.
     """
-    calls = _dispatchers.setdefault(primitive, {})
+    calls = _dispatchers.get(primitive)
+    if calls is None:
+        calls = _dispatchers[primitive] = {}
     try:
         key = tuple(params.items())
         call = calls.get(key)

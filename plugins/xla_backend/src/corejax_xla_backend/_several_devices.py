@@ -70,7 +70,7 @@ def concrete(sharding: Any, ndim: int) -> Any:
 def like_of(closed: ClosedJaxpr, options: CompileOptions) -> Callable[[Tiles], Sharding]:
     """What makes shardings of tiles that the compiler chose: by the axes of a mesh that the program is about."""
     named = [x for x in (*options.in_shardings, *options.out_shardings, *meshes_of(closed)) if x is not None]
-    over = [_whole(x) for x in named if x.device_tuple == options.devices]
+    over = [whole_over(x) for x in named if x.device_tuple == options.devices]
 
     def like(tiles: Tiles) -> Sharding:
         for sharding in over:
@@ -82,7 +82,7 @@ def like_of(closed: ClosedJaxpr, options: CompileOptions) -> Callable[[Tiles], S
     return like
 
 
-def _whole(named: Any) -> Sharding:
+def whole_over(named: Any) -> Sharding:
     """A sharding over a mesh; itself if it is one."""
     if isinstance(named, Sharding):
         return named
@@ -108,11 +108,14 @@ def place_program(
         BackendError: the devices are a topology's.
     """
     places = [bound_device(x, backend) for x in arrays]
+    if not options.devices and options.device is None and all(p is None for p in places):
+        options = options._replace(devices=_of_context(closed, options))
     options, device = place_at(closed, name, options, places, [x.aval for x in arrays])
-    if not options.devices and names_shardings(options):
+    if not options.devices and _count(closed, options) > 1:
         raise ValueError(
-            f"jit of {name}: it is written for a mesh without devices, and no argument says which they are; put one on "
-            "a mesh: corejax.device_put(x, corejax.NamedSharding(mesh, spec))"
+            f"jit of {name}: it is written for a mesh of {_count(closed, options)} devices that does not say which, "
+            "and no argument does; put one there, corejax.device_put(x, corejax.NamedSharding(mesh, spec)), or call it "
+            "in a context that has the mesh: with corejax.set_mesh(mesh)"
         )
     first = next(iter(options.devices), options.device)
     if getattr(first, "topology", None) is not None:
@@ -121,6 +124,20 @@ def place_program(
             "topology. jit(f).lower(types).compile() compiles for them"
         )
     return options, device
+
+
+def _count(closed: ClosedJaxpr, options: CompileOptions) -> int:
+    """How many devices a program that does not say which is for; 1 where it says nothing."""
+    named = [x for x in (*options.in_shardings, *options.out_shardings, *meshes_of(closed)) if x is not None]
+    return max((getattr(x, "mesh", x).size for x in named if not x.device_tuple), default=1)
+
+
+def _of_context(closed: ClosedJaxpr, options: CompileOptions) -> tuple[Any, ...]:
+    """The devices of the context's mesh, for a program that is for as many and does not say for which; none else."""
+    count = 1 if program_devices(closed) else _count(closed, options)
+    get_mesh = exported("sharding.get_mesh") if count > 1 else None
+    mesh = None if get_mesh is None else get_mesh()
+    return tuple(mesh.device_tuple) if mesh is not None and mesh.size == count else ()
 
 
 def names_shardings(options: CompileOptions) -> bool:
@@ -153,8 +170,8 @@ def place_at(
             )
     wanted = options.in_shardings or (None,) * len(places)
     given = tuple(
-        _agreed(name, sharding, place, aval, devices)
-        for sharding, place, aval in zip(wanted, places, avals, strict=True)
+        _agreed(name, lambda i=i: _argument(closed, i), sharding, place, aval, devices)  # type: ignore[misc]
+        for i, (sharding, place, aval) in enumerate(zip(wanted, places, avals, strict=True))
     )
     for sharding, aval in zip(options.out_shardings, closed.out_avals, strict=False):
         if sharding is not None:
@@ -226,7 +243,17 @@ def _devices_of(places: Sequence[Any]) -> tuple[Any, ...]:
     return next(((p,) for p in places if p is not None), ())
 
 
-def _agreed(name: str, sharding: Any, place: Any, aval: ShapedArray, devices: tuple[Any, ...]) -> Any:
+def _argument(closed: ClosedJaxpr, number: int) -> str:
+    """An argument of a program for messages, by name where its function's parameters have any."""
+    info = closed.jaxpr.debug_info
+    names = [] if info is None else info.arg_names()
+    own = number - (len(closed.in_avals) - len(names))
+    return f"argument {names[own]}" if names and own >= 0 else "a value closed over" if names else "an argument"
+
+
+def _agreed(
+    name: str, which: Callable[[], str], sharding: Any, place: Any, aval: ShapedArray, devices: tuple[Any, ...]
+) -> Any:
     """The sharding of an argument: what options say, or where it is; None where neither says anything."""
     if sharding is not None:
         check_fits(f"jit of {name}: in_shardings", sharding, aval.shape)
@@ -235,14 +262,14 @@ def _agreed(name: str, sharding: Any, place: Any, aval: ShapedArray, devices: tu
     own = place.device_tuple if isinstance(place, Sharding) else (place,)
     if own != devices:
         raise ValueError(
-            f"jit of {name}: an argument, {aval.str_short(short_dtypes=False)}, is on devices {_ids(own)}, and the "
+            f"jit of {name}: {which()}, {aval.str_short(short_dtypes=False)}, is on devices {_ids(own)}, and the "
             f"program runs on {_ids(devices)}, in this order. Put it there: corejax.device_put(x, sharding)"
         )
     if not isinstance(place, Sharding):
         return sharding
     if sharding is not None and not sharding.is_equivalent_to(place, aval.ndim):
         raise ValueError(
-            f"jit of {name}: in_shardings says {sharding} of an argument, {aval.str_short(short_dtypes=False)}, that "
+            f"jit of {name}: in_shardings says {sharding} of {which()}, {aval.str_short(short_dtypes=False)}, that "
             f"is committed to {place}. Put it there before (corejax.device_put), or leave the argument's sharding out"
         )
     return place

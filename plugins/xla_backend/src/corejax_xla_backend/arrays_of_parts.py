@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, ShapedArray, as_array, backends, buffer_of, device_buffer, dtypes, get_aval
+from corejax.extend import Array, ShapedArray, backends, buffer_of, device_buffer, dtypes, get_aval
 from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, is_addressable
 
 
@@ -42,19 +43,27 @@ def make_array_from_callback(
     """
     name, shape = "make_array_from_callback", _shape("make_array_from_callback", shape)
     checked = _sharding(name, sharding)
-    wanted, made = checked.shard_shape(shape), {}
-    parts = []
-    for device, index in checked.devices_indices_map(shape).items():
-        if not is_addressable(device):
-            continue
-        key = tuple((part.start, part.stop) for part in index)
-        if key not in made:
-            made[key] = _part(name, data_callback(index), wanted, dtype, index)
-            dtype = made[key].dtype
-        parts.append(made[key])
+    wanted, indices, numbers = _own_parts(checked, shape)
+    parts: list[np.ndarray[Any, Any]] = []
+    for index in indices:
+        parts.append(_part(name, data_callback(index), wanted, dtype, index))
+        dtype = parts[0].dtype
     if dtype is None:
         raise ValueError(f"{name}: none of the devices of {checked} is this process's; give the dtype")
-    return _of_host_parts(parts, ShapedArray(shape, np.dtype(dtype)), checked)
+    return _of_host_parts(parts, numbers, ShapedArray(shape, np.dtype(dtype)), checked)
+
+
+@lru_cache(maxsize=4096)
+def _own_parts(
+    sharding: Sharding, shape: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[tuple[slice, ...], ...], tuple[int, ...]]:
+    """The shape of a part, which parts this process's devices hold, each once, and which of these each device holds."""
+    found: dict[Any, tuple[int, tuple[slice, ...]]] = {}
+    numbers = []
+    for index in sharding.addressable_devices_indices_map(shape).values():
+        key = tuple((part.start, part.stop) for part in index)
+        numbers.append(found.setdefault(key, (len(found), index))[0])
+    return sharding.shard_shape(shape), tuple(index for _, index in found.values()), tuple(numbers)
 
 
 def make_array_from_process_local_data(sharding: Any, local_data: Any, global_shape: Any = None) -> Any:
@@ -167,13 +176,19 @@ def _held(aval: ShapedArray) -> ShapedArray:
     return physical_aval(aval)
 
 
-def _of_host_parts(parts: Sequence[Any], aval: ShapedArray, sharding: Sharding) -> Array:
+def _of_host_parts(
+    parts: Sequence[np.ndarray[Any, Any]], numbers: Sequence[int], aval: ShapedArray, sharding: Sharding
+) -> Array:
+    """An array of parts that are the caller's, who may write to them; `numbers` says which one each device gets."""
     from corejax_xla_backend import _jaxlib
 
-    backend = backends.of_device(sharding.device_tuple[0])
     if isinstance(sharding, SingleDeviceSharding):
-        return Array(backend.put(parts[0], aval, sharding.device_tuple[0]), aval)
-    return Array(_jaxlib.put_each(parts, aval, _jaxlib.placement(sharding, aval.ndim)), aval)
+        backend = backends.of_device(sharding.device_tuple[0])
+        return Array(backend.put(np.array(parts[0]), aval, sharding.device_tuple[0]), aval)
+    alias = len(parts) < len(numbers)  # one copy for all of the devices that hold the same
+    own = [_jaxlib.aligned_copy(part) for part in parts] if alias else parts
+    place = _jaxlib.placement(sharding, aval.ndim)
+    return Array(_jaxlib.put_each([own[i] for i in numbers], aval, place, alias=alias), aval)
 
 
 def _shape(name: str, given: Any) -> tuple[int, ...]:
@@ -196,10 +211,11 @@ def _sharding(name: str, given: Any) -> Sharding:
 
 
 def _part(name: str, given: Any, shape: tuple[int, ...], dtype: Any, index: Any) -> np.ndarray[Any, Any]:
+    if type(given) is np.ndarray and given.dtype is dtype and given.shape == shape:
+        return given
     aval = get_aval(given)
-    value = np.array(as_array(given) if type(given) is Array else given, dtype=aval.dtype)
+    value = np.asarray(given, dtype=aval.dtype)
     if value.shape != shape or (dtype is not None and value.dtype != np.dtype(dtype)):
         expected = f"shape {shape}" + (f" and dtype {dtypes.short_name(np.dtype(dtype))}" if dtype is not None else "")
         raise ValueError(f"{name}: the part at {index} has {expected}, and the function gave {aval.str_short()}")
-    value.flags.writeable = False
     return value

@@ -14,7 +14,6 @@ import numpy as np
 
 from corejax.extend import (
     Array,
-    BackendError,
     Device,
     backends,
     exported,
@@ -23,7 +22,7 @@ from corejax.extend import (
     register_param_type,
 )
 
-__all__ = ["Shard", "Sharding", "SingleDeviceSharding"]
+__all__ = ["Shard", "Sharding", "SingleDeviceSharding", "make_single_device_sharding"]
 
 Index = tuple[slice, ...]
 
@@ -75,8 +74,6 @@ def devices_of_topology(text: str) -> list[Any]:
     """
     platform, _, name = text.partition("@")
     backend, _ = backends.find(platform)
-    if not hasattr(backend, "topology"):
-        raise BackendError(f"backend {backend.name!r} compiles for its own devices alone, not for a topology {name!r}")
     return list(backend.topology(name, platform))
 
 
@@ -371,6 +368,11 @@ class SingleDeviceSharding(Sharding):
     def __repr__(self) -> str:
         kind = f", memory_kind={self.memory_kind!r}" if self.memory_kind is not None else ""
         return f"SingleDeviceSharding(device={self._device!r}{kind})"
+
+
+def make_single_device_sharding(device: Device, *, memory_kind: str | None = None) -> SingleDeviceSharding:
+    """The whole array on one device: `SingleDeviceSharding(device, memory_kind=memory_kind)`."""
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
 @register_param_type

@@ -205,9 +205,22 @@ def _axis_index(ctx: Any, in_avals: Any, in_vals: Any, *, axis_name: Any) -> Any
     indices = np.empty(mesh.size, dtype=np.int32)  # along the axis, by the device's number in the program
     grid = np.indices(mesh.axis_sizes)[mesh.axis_names.index(axis_name)]
     indices[ctx.module.meshes.numbers(mesh)] = grid.reshape(-1)
+    count = mesh.axis_sizes[mesh.axis_names.index(axis_name)]
+    stride = int(np.argmax(indices != indices[0])) or 1  # how many devices follow each other with one index
+    if np.array_equal(indices, np.arange(mesh.size) // stride % count):
+        return ctx.convert(_digit(ctx, device, stride, count, mesh.size), np.int32)
     table = ctx.constant(indices)
     start = ctx.convert(device, np.int32)
     found = ctx.op(
         "dynamic_slice", table, start, out=ShapedArray((1,), np.dtype(np.int32)), attrs=f"slice_sizes = {ctx.i64([1])}"
     )
     return ctx.reshape(found, ())
+
+
+def _digit(ctx: Any, number: Any, stride: int, count: int, total: int) -> Any:
+    """`number // stride % count`, of numbers below `total`."""
+    if stride > 1:
+        number = ctx.op("divide", number, ctx.full(number.aval, stride), out=number.aval)
+    if stride * count < total:
+        number = ctx.op("remainder", number, ctx.full(number.aval, count), out=number.aval)
+    return number

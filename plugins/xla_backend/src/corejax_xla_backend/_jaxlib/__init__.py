@@ -80,6 +80,7 @@ from ._mlir import element_type as element_type
 from ._mlir import from_portable as from_portable
 from ._mlir import functions_text as functions_text
 from ._mlir import ir as ir
+from ._mlir import meshes_text as meshes_text
 from ._mlir import module_name as module_name
 from ._mlir import module_text as module_text
 from ._mlir import new_context as new_context
@@ -92,6 +93,8 @@ from ._mlir import to_portable as to_portable
 from ._mlir import xla_computation as xla_computation
 from ._partitioned import PartitionedExecutable as PartitionedExecutable
 from ._partitioned import Partitions as Partitions
+from ._partitioned import forget_scalars as forget_scalars
+from ._partitioned import hlo_of_tiles as hlo_of_tiles
 from ._partitioned import inspecting as inspecting
 from ._partitioned import join_parts as join_parts
 from ._partitioned import move_parts as move_parts

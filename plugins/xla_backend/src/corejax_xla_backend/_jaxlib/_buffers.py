@@ -190,9 +190,8 @@ def is_ready(buffer: Buffer) -> bool:
     return bool(buffer.is_ready())
 
 
-def is_deleted(buffer: Buffer) -> bool:
-    """Whether the memory was given up, to a program with donated arguments say."""
-    return bool(buffer.is_deleted())
+is_deleted = Buffer.is_deleted
+"""Whether a buffer's memory was given up, to a program with donated arguments say."""
 
 
 def place(buffer: Any, sharding: Any, layout: Any = None) -> Buffer:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ._partitioned import _hlo_of_tiles, tiles_of_hlo
+from ._partitioned import hlo_of_tiles, tiles_of_hlo
 from ._probe import xla_client
 
 TARGET = "corejax.partitioned"
@@ -63,7 +63,7 @@ class CustomPartitioner:
         except BaseException as error:
             self.failure = error
             raise
-        placed = [[_hlo_of_tiles(each) for each in side] for side in made]
+        placed = [[hlo_of_tiles(each) for each in side] for side in made]
         return text.encode(), placed[0], placed[1]
 
 

@@ -44,6 +44,7 @@ class Connection(NamedTuple):
 
 
 _connection: Connection | None = None
+_waiting = ""  # who waits for others to join, or has done so in vain
 _lock = threading.Lock()
 
 
@@ -64,8 +65,8 @@ def connect(
 ) -> Connection:
     """Join the other processes; the first one has the service.
 
-    Where a process is gone, or does not come, what devices wait for would never be there: C++ ends the others, and says
-    on stderr who it is.
+    Where a process is gone, what devices wait for would never be there: C++ ends the others, and says on stderr who it
+    is.
 
     Args:
         address: of the service, `host:port`.
@@ -77,15 +78,17 @@ def connect(
         shutdown_seconds: how long to wait for the others at the end.
 
     Raises:
-        BackendError: there is a connection; the service cannot listen, or does not answer.
+        BackendError: there is a connection; the service cannot listen, or does not answer; or others do not come.
     """
-    global _connection
+    global _connection, _waiting
     with _lock:
         if _connection is not None:
             raise BackendError("the processes are connected already; corejax.distributed.shutdown() ends that")
-        service = None
+        if _waiting:
+            raise BackendError(f"{_waiting} has waited for the others in vain, and cannot try again; start it anew")
+        service, who = None, f"process {process_id} of {num_processes}"
         if process_id:
-            _wait_for(address, f"process {process_id} of {num_processes}", start_seconds)
+            _wait_for(address, who, start_seconds)
         try:
             if process_id == 0:
                 service = core.get_distributed_runtime_service(
@@ -99,15 +102,42 @@ def connect(
         client = core.get_distributed_runtime_client(
             address,
             process_id,
-            init_timeout=start_seconds,
+            init_timeout=start_seconds + _A_DAY,
             shutdown_timeout=shutdown_seconds,
             heartbeat_timeout=heartbeat_seconds,
             shutdown_on_destruction=False,
             use_compression=True,
         )
-        client.connect()
+        _waiting = who
+        _join(client, service, who, address, start_seconds)
+        _waiting = ""
         _connection = Connection(client, service, process_id, num_processes, _host_of(address))
         return _connection
+
+
+_A_DAY = 86400
+
+
+def _join(client: Any, service: Any, who: str, address: str, seconds: int) -> None:
+    """Wait until all processes have come. C++ ends a process that waits in vain, so a thread does, for longer."""
+    failures: list[Exception] = []
+
+    def connect(service: Any) -> None:  # were the service gone, C++ would end the process, too
+        try:
+            client.connect()
+        except Exception as error:
+            failures.append(error)
+
+    waiting = threading.Thread(target=connect, args=(service,), name="corejax.distributed.initialize", daemon=True)
+    waiting.start()
+    waiting.join(seconds)
+    if waiting.is_alive():
+        raise BackendError(
+            f"{who} waited {seconds} s for the others to join at {address}, and not all of them came: each is started "
+            "with the same address and number of processes, and a number of its own"
+        )
+    if failures:
+        raise BackendError(f"{who} cannot join the others at {address}: {failures[0]}")
 
 
 def _wait_for(address: str, who: str, seconds: int) -> None:

@@ -281,17 +281,30 @@ def portable_version() -> str:
 def to_portable(module: ir.Module, version: str | None = None) -> bytes:
     """StableHLO's portable bytes of a module (a stable format), without locations; CHLO is lowered first, in a copy.
 
+    Operations of Shardy's, for which nobody promises stability, go as they are.
+
     Raises:
         ir.MLIRError or RuntimeError: the version has not all that the module is made of.
     """
     copy = clone(module)
     run_passes(copy, "builtin.module(func.func(chlo-legalize-to-stablehlo))")
-    return _stablehlo.serialize_portable_artifact(copy, version or stablehlo_versions()[1])
+    more = (True,) if "sdy." in copy.operation.get_asm() else ()
+    return _stablehlo.serialize_portable_artifact(copy, version or stablehlo_versions()[1], *more)
 
 
 def from_portable(data: bytes, context: ir.Context | None = None) -> ir.Module:
     """The module of :func:`to_portable`'s bytes."""
-    return _stablehlo.deserialize_portable_artifact(new_context() if context is None else context, data)
+    with new_context() if context is None else context as current:
+        if b"sdy" in data:
+            _register_sdy(current)
+            current.load_all_available_dialects()
+        return _stablehlo.deserialize_portable_artifact(current, data)
+
+
+def meshes_text(module: ir.Module) -> dict[str, str]:
+    """The meshes that a module declares: symbol (``@mesh``) -> text (``<["x"=8]>``)."""
+    lines = [op.operation.get_asm() for op in module.body.operations if op.operation.name == "sdy.mesh"]
+    return dict(line.removeprefix("sdy.mesh ").split(" = ", 1) for line in map(str.strip, lines))
 
 
 def functions_text(module: ir.Module, rename: Callable[[str], str]) -> list[str]:
@@ -301,7 +314,8 @@ def functions_text(module: ir.Module, rename: Callable[[str], str]) -> list[str]
         module: changed in the course of it.
         rename: gives the new name for each name; called for ``main`` first.
     """
-    functions = sorted(module.body.operations, key=lambda op: ir.StringAttr(op.attributes["sym_name"]).value != "main")
+    given = [op for op in module.body.operations if op.operation.name == "func.func"]
+    functions = sorted(given, key=lambda op: ir.StringAttr(op.attributes["sym_name"]).value != "main")
     with module.context:
         taken = [(op, rename(ir.StringAttr(op.attributes["sym_name"]).value)) for op in functions]
         for step in ("{}_being_renamed", "{}"):  # a new name may be another function's old one

@@ -20,6 +20,7 @@ from corejax.extend import ShapedArray, get_aval
 from ._absent import absent, is_absent
 from ._buffers import (
     _ALIAS,
+    _COPY,
     Aval,
     Buffer,
     aligned_copy,
@@ -86,12 +87,13 @@ def placement(sharding: ShardingLike, ndim: int) -> Placement:
     if is_absent(sharding.device_tuple[0]):
         raise absent("arrays are put on devices", sharding.device_tuple[0])
     tiles = sharding.tiles(ndim)
-    made = Placement(sharding.device_tuple, _hlo_of_tiles(tiles))
+    made = Placement(sharding.device_tuple, hlo_of_tiles(tiles))
     made.sharding, made.tiles = sharding, tiles
     return made
 
 
-def _hlo_of_tiles(tiles: np.ndarray[Any, Any]) -> Any:
+def hlo_of_tiles(tiles: np.ndarray[Any, Any]) -> Any:
+    """XLA's own sharding with the same tiles."""
     if tiles.shape[-1] == tiles.size:
         return HloSharding.replicate()
     shape, copies = (tiles.shape[:-1], "") if tiles.shape[-1] == 1 else (tiles.shape, " last_tile_dim_replicate")
@@ -119,6 +121,7 @@ class _Layout(NamedTuple):
         indices: which parts of the array they are, each once.
         devices: the devices, in order.
         numbers: for each device which of `indices` it holds.
+        first: for each of `indices` the first of `devices` that holds it, as a position.
         complete: whether they are the whole array.
     """
 
@@ -126,6 +129,7 @@ class _Layout(NamedTuple):
     indices: tuple[tuple[slice, ...], ...]
     devices: tuple[Device, ...]
     numbers: tuple[int, ...]
+    first: tuple[int, ...]
     complete: bool
 
 
@@ -138,11 +142,13 @@ def _layout(place: Placement, shape: tuple[int, ...]) -> _Layout:
     tiles: dict[Any, int] = {}
     for i in own:
         tiles.setdefault(tile_of[i], len(tiles))
+    numbers = tuple(tiles[tile_of[i]] for i in own)
     return _Layout(
         part,
         tuple(tuple(slice(i * n, (i + 1) * n) for i, n in zip(where, part, strict=True)) for where in tiles),
         tuple(devices[i] for i in own),
-        tuple(tiles[tile_of[i]] for i in own),
+        numbers,
+        tuple(map(numbers.index, range(len(tiles)))),
         len(tiles) * place.tiles.shape[-1] == place.tiles.size,
     )
 
@@ -164,8 +170,14 @@ def put_parts(value: np.ndarray, aval: Aval, place: Placement, *, alias: bool = 
     return put_each([parts[i] for i in layout.numbers], aval, place)
 
 
-def put_each(parts: Sequence[np.ndarray], aval: Aval, place: Placement) -> Buffer:
-    """A buffer of one part for each of this process's devices; nobody writes to the parts any more.
+def put_each(parts: Sequence[np.ndarray], aval: Aval, place: Placement, *, alias: bool = True) -> Buffer:
+    """A buffer of one part for each of this process's devices.
+
+    Args:
+        parts: in the order of the devices.
+        aval: shape, dtype and weak type of the buffer.
+        place: where to.
+        alias: whether nobody writes to the parts any more, so that memory may be shared.
 
     Raises:
         ValueError: a part has another shape.
@@ -178,7 +190,7 @@ def put_each(parts: Sequence[np.ndarray], aval: Aval, place: Placement) -> Buffe
             )
     devices = list(layout.devices)
     try:
-        return core.batched_device_put(aval, place, list(parts), devices, True, False, _ALIAS, True)
+        return core.batched_device_put(aval, place, list(parts), devices, True, False, _ALIAS if alias else _COPY, True)
     except RuntimeError as error:
         if "Disallowed" in str(error):
             raise refused_by_guard(aval, f"{len(devices)} devices") from None
@@ -230,22 +242,35 @@ def whole(buffer: Buffer) -> np.ndarray:
     kept = buffer._npy_value
     if kept is not None and not buffer.is_deleted():
         return kept
-    parts = parts_of(buffer)
     layout = _layout(buffer._sharding, buffer.aval.shape)
-    if len(layout.indices) == 1 and layout.complete:
-        value = np.array(to_numpy(parts[0]))
-    elif not layout.complete:
+    if not layout.complete:
         raise RuntimeError(
             f"an array of shape {buffer.aval.shape} has parts on devices of other processes, so its value is not here; "
             "x.addressable_shards are the parts that are"
         )
+    views = _views(buffer, layout)
+    if len(views) == 1:
+        value = np.array(views[0])
     else:
         value = aligned_empty(buffer.aval.shape, np.dtype(buffer.aval.dtype))
-        for number, index in enumerate(layout.indices):
-            value[index] = to_numpy(parts[layout.numbers.index(number)])
+        for index, view in zip(layout.indices, views, strict=True):
+            value[index] = view
     value.flags.writeable = False
     buffer._npy_value = value
     return value
+
+
+def _views(buffer: Buffer, layout: _Layout) -> list[np.ndarray]:
+    """The parts as NumPy arrays, of which each is taken once; of the memory itself where that can be read."""
+    if layout.devices[0].platform == "cpu" and 0 not in buffer.aval.shape and not buffer.is_deleted():
+        block_until_ready((buffer,))
+        held = buffer._arrays
+        try:
+            return [np.asarray(memoryview(held[i])) for i in layout.first]
+        except BufferError:  # Python's buffers lack the type
+            pass
+    parts = parts_of(buffer)
+    return [to_numpy(parts[i]) for i in layout.first]
 
 
 def move_parts(buffer: Buffer, place: Placement) -> Buffer | None:
@@ -285,8 +310,7 @@ def _cut_anew(buffer: Buffer, place: Placement, before: _Layout, after: _Layout)
     numbers = [known.get(_bounds(index)) for index in after.indices]
     if len(before.indices) > 1 and None in numbers:
         return put_parts(whole(buffer), buffer.aval, place)
-    held = parts_of(buffer)
-    views = [to_numpy(held[before.numbers.index(number)]) for number in range(len(before.indices))]
+    views = _views(buffer, before)
     if len(views) == 1:
         return put_parts(views[0], buffer.aval, place)
     return put_each([views[numbers[i]] for i in after.numbers], buffer.aval, place)  # type: ignore[index]
@@ -310,10 +334,30 @@ def place_parts(value: Any, place: Placement) -> Buffer:
             return moved
         aval: Any = value.aval
         host = whole(value) if isinstance(value._sharding, Placement) else to_numpy(value)
-        return put_parts(host, aval, place)
+        return put_parts(host, aval, place) if host.ndim else _scalar(host, aval, place)
     aval = get_aval(value)
     host = np.asarray(value, aval.dtype)
     return put_parts(host, aval, place, alias=is_immutable(host))
+
+
+_scalars: dict[Any, Buffer] = {}  # operands of eager operations with numbers, the same again and again
+_MAX_SCALARS = 1024
+
+
+def _scalar(host: np.ndarray, aval: Any, place: Placement) -> Buffer:
+    """A number on all devices; the one that was put there before, unless a program took it."""
+    key = (place, aval, host.tobytes())
+    found = _scalars.get(key)
+    if found is None or found.is_deleted():
+        while len(_scalars) >= _MAX_SCALARS:
+            _scalars.pop(next(iter(_scalars), None), None)
+        found = _scalars[key] = put_parts(host, aval, place)
+    return found
+
+
+def forget_scalars() -> None:
+    """Drop the numbers that are kept on devices."""
+    _scalars.clear()
 
 
 # -- programs ----------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import Array, donating, frames_left_out, run_within, tree
+from corejax.extend import Array, donating, frames_left_out, tree
 from corejax_xla_backend._jit.callables import PythonCallable
 from corejax_xla_backend._jit.named_arguments import NamedArguments
 
@@ -48,7 +48,7 @@ class DonatingCall(PythonCallable):
         donated = [args[i] for i in self._donated.numbers if i < len(args)]
         donated += [kwargs[name] for name in self._donated.names if name in kwargs]
         try:
-            return run_donating(self._call, args, kwargs, tree.tree_leaves(donated), self._name)
+            return run_donating(self._call, args, kwargs, donated, self._name)
         except frames_left_out():  # as `api_boundary`, without its call
             raise
 
@@ -59,13 +59,20 @@ class DonatingCall(PythonCallable):
 def run_donating(
     call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], donated: list[Any], name: str
 ) -> Any:
-    """`call(*args, **kwargs)`; of the leaves `donated` of its arguments those that it took are deleted afterwards.
+    """`call(*args, **kwargs)`; of the arrays in `donated` of its arguments those that it took are deleted afterwards.
+
+    Should an interrupt keep them from being marked, their buffers still say that they are deleted, if not by whom.
 
     Raises:
         ValueError: an array is donated, and an argument a second time.
     """
+    donation = donating(_arrays(donated), name)
     try:
-        return run_within([donating([x for x in donated if type(x) is Array], name)], call, *args, **kwargs)
+        try:
+            donation.__enter__()
+            return call(*args, **kwargs)
+        finally:
+            donation.restore()
     except Exception as error:
         if "donate(a)" not in str(error):  # the toy example of XLA's message
             raise
@@ -73,3 +80,18 @@ def run_donating(
         f"jit of {name}: an array that is donated is an argument of the same call a second time; pass a copy "
         "(x.copy()) as one of them"
     )
+
+
+_KINDS: dict[type, Callable[[Any], Any]] = {Array: lambda x: (x,), list: list, tuple: tuple, dict: dict.values}
+
+
+def _arrays(donated: list[Any]) -> list[Array]:
+    """The arrays in arguments, in any order; where all of an argument's leaves are in one container without `tree`."""
+    found: list[Array] = []
+    for argument in donated:
+        kind = _KINDS.get(type(argument))
+        items = () if kind is None else kind(argument)
+        if kind is None or set(map(type, items)) != {Array}:
+            items = [x for x in tree.tree_leaves(argument) if type(x) is Array]
+        found += items
+    return found

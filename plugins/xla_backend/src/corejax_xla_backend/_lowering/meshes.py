@@ -39,6 +39,7 @@ class Meshes:
         self.count = max(len(devices), 1)
         self.devices = devices
         self._symbols: dict[tuple[Any, ...], str] = {}
+        self._declared: dict[str, str] = {}
 
     def symbol(self, mesh: Any) -> str:
         """The symbol of a mesh, declared once: `@mesh`.
@@ -49,11 +50,18 @@ class Meshes:
         axes, positions = tuple(mesh.shape_tuple), self._positions(mesh)
         found = self._symbols.get((axes, positions))
         if found is None:
-            found = f"@{SYMBOL}.{len(self._symbols)}" if self._symbols else f"@{SYMBOL}"
-            self._symbols[axes, positions] = found
             listed = ", ".join(f"{quoted(str(name))}={size}" for name, size in axes)
             order = "" if positions is None else f", device_ids=[{', '.join(map(str, positions))}]"
-            self.lines.append(f"  sdy.mesh {found} = <[{listed}]{order}>")
+            found = self._symbols[axes, positions] = self.declared(f"<[{listed}]{order}>")
+        return found
+
+    def declared(self, text: str) -> str:
+        """The symbol of a mesh that is text already, over the program's devices; declared once for each text."""
+        found = self._declared.get(text)
+        if found is None:
+            found = f"@{SYMBOL}.{len(self._declared)}" if self._declared else f"@{SYMBOL}"
+            self._declared[text] = found
+            self.lines.append(f"  sdy.mesh {found} = {text}")
         return found
 
     def _positions(self, mesh: Any) -> tuple[int, ...] | None:

@@ -27,6 +27,7 @@ from corejax_xla_backend._xla.resharding import put_sharded
 from corejax_xla_backend.sharding import Sharding
 
 clears_cache(_jaxlib.forget_readers)
+clears_cache(_jaxlib.forget_scalars)
 
 
 class XlaBackend(Backend):
@@ -89,21 +90,13 @@ class XlaBackend(Backend):
         """jaxlib's word is committed."""
         return _jaxlib.device_of(buffer) if _jaxlib.is_committed(buffer) else None
 
-    def is_spread(self, buffer: Any) -> bool:
-        """Whether a sharding says where its parts are."""
-        return _jaxlib.is_spread(buffer)
-
     def evaluate(self, primitive: Any, arrays: Any, params: Any) -> list[Any]:
         """The operation compiled by itself, for the devices of its operands."""
-        return dispatched(primitive, arrays, params, Target(self, None))
+        return dispatched(primitive, arrays, params, _HERE)
 
     def is_ready(self, buffer: Any) -> bool:
         """Whether XLA has computed it."""
         return _jaxlib.is_ready(buffer)
-
-    def is_deleted(self, buffer: Any) -> bool:
-        """Whether a program took its memory."""
-        return _jaxlib.is_deleted(buffer)
 
     def block_until_ready(self, buffers: Any) -> None:
         """Wait."""
@@ -138,6 +131,10 @@ class XlaBackend(Backend):
         return executable.lower(closed, name, platform or self.platform(), options)
 
     dispatcher = staticmethod(dispatch.dispatcher)
+    # Without a method's call: the first is asked of all donated arrays, the second in eager operations.
+    is_deleted = staticmethod(_jaxlib.is_deleted)
+    is_spread = staticmethod(_jaxlib.is_spread)
 
 
 XLA = XlaBackend()
+_HERE = Target(XLA, None)

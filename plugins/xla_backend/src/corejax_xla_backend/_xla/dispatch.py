@@ -88,6 +88,13 @@ _choose_host_values()
 _jaxlib.before_jax(_make_buffers)
 
 
+def _has_large(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a call has host values that are copied before it."""
+    if not kwargs and set(map(type, args)) == {Array}:
+        return False
+    return any(map(_is_large, tree.tree_leaves((args, kwargs))))
+
+
 def _is_large(x: Any) -> bool:
     return type(x) is np.ndarray and (x.nbytes > _jaxlib.SMALL or not x.dtype.isnative)
 
@@ -138,7 +145,7 @@ def dispatcher(
 
     def missed(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         own = this()
-        if not dispatch_registry.makes_buffers and any(map(_is_large, tree.tree_leaves((args, kwargs)))):
+        if not dispatch_registry.makes_buffers and _has_large(args, kwargs):
             result = second("_copying", copying_registry)(*args, **kwargs)
             return _waited_for(result) if hasattr(own, "_waits") else result, None
         if hasattr(own, "_waits"):
@@ -162,7 +169,8 @@ def _waits(call: RepeatableCall) -> bool:
 
 def _waited_for(result: Any) -> Any:
     """The results of a program; all of them are there when the first one is."""
-    for x in tree.tree_leaves(result)[:1]:
+    alone = type(result) is list and len(result) == 1 and type(result[0]) is Array
+    for x in result if alone else tree.tree_leaves(result)[:1]:
         x.block_until_ready()
     return result
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from corejax.extend import ShapedArray
 from corejax_xla_backend.export.dims import SymbolicScope, parse
+from corejax_xla_backend.export.several_devices import tiles_of_text, tiles_text
 from corejax_xla_backend.export.trees import UnknownNodeError, tree_from_json, tree_to_json
 
 MAGIC = b"\x89CJX\r\n\x1a\n"  # as PNG's: what changes line ends changes it
@@ -115,7 +116,15 @@ def _described(fields: dict[str, Any], blocks: list[bytes]) -> dict[str, Any]:
         "disabled_safety_checks": [str(check) for check in fields["disabled_safety_checks"]],
         "calling_convention_version": fields["calling_convention_version"],
         "module_kept_var_idx": list(fields["module_kept_var_idx"]),
-    }
+    } | _written_layout(fields)
+
+
+def _written_layout(fields: dict[str, Any]) -> dict[str, Any]:
+    """Of a function over several devices how it is laid out, by their numbers."""
+    if fields["nr_devices"] == 1:
+        return {}
+    tiles = {name: [tiles_text(each) for each in fields[name]] for name in ("in_tiles", "out_tiles")}
+    return {"nr_devices": fields["nr_devices"], **tiles}
 
 
 def _function(described: dict[str, Any], blocks: Sequence[bytes]) -> dict[str, Any]:
@@ -127,6 +136,9 @@ def _function(described: dict[str, Any], blocks: Sequence[bytes]) -> dict[str, A
     for name in ("in_avals", "out_avals"):
         fields[name] = tuple(_aval(written, scope) for written in described[name])
     fields["modules"] = {platform: blocks[number] for platform, number in described["modules"].items()}
+    fields["nr_devices"] = int(described.get("nr_devices", 1))
+    for name in ("in_tiles", "out_tiles"):
+        fields[name] = tuple(map(tiles_of_text, described.get(name, ())))
     fields["fun_name"] = str(described["fun_name"])
     fields["calling_convention_version"] = int(described["calling_convention_version"])
     return fields

@@ -10,10 +10,17 @@ from typing import Any
 from corejax.extend import ShapedArray
 from corejax_xla_backend.export import artifact, calling
 from corejax_xla_backend.export.dims import SymbolicScope
+from corejax_xla_backend.export.several_devices import over_mesh
 from corejax_xla_backend.export.shapes import aval_at, solve
 
 minimum_supported_calling_convention_version = 1
-maximum_supported_calling_convention_version = 1
+maximum_supported_calling_convention_version = 2
+
+
+def calling_convention(nr_devices: int) -> int:
+    """The version for a program over so many devices: those that know the first only must not call one over several."""
+    return 1 if nr_devices == 1 else 2
+
 
 _MOST_SIZES = 64  # for which a function with symbols keeps programs
 
@@ -61,15 +68,15 @@ class Exported:
         out_tree: structure of the result.
         out_avals: types of its leaves.
         platforms: that it can run on.
-        nr_devices: 1.
+        nr_devices: how many devices it is for, each with its part.
         ordered_effects, unordered_effects: names of what it does beyond its results; of the first there are none.
         disabled_safety_checks: the checks that were left out.
-        calling_convention_version: 1: `main` takes the leaves that are used, in order, and gives all results.
+        calling_convention_version: 1: `main` takes the leaves that are used, in order, and gives all results; 2: the
+            same, over several devices.
         module_kept_var_idx: numbers of the leaves that `main` takes.
         uses_global_constants: whether shapes have symbols, so that programs are made for each call's sizes.
     """
 
-    nr_devices = 1
     ordered_effects: tuple[str, ...] = ()
 
     def __init__(
@@ -88,6 +95,9 @@ class Exported:
         module_kept_var_idx: tuple[int, ...],
         get_vjp: Callable[[], Exported] | None,
         scope: SymbolicScope | None = None,
+        nr_devices: int = 1,
+        in_tiles: tuple[Any, ...] = (),
+        out_tiles: tuple[Any, ...] = (),
     ) -> None:
         self.fun_name = fun_name
         self.in_tree = in_tree
@@ -100,6 +110,9 @@ class Exported:
         self.calling_convention_version = calling_convention_version
         self.module_kept_var_idx = module_kept_var_idx
         self.uses_global_constants = scope is not None
+        self.nr_devices = nr_devices
+        self.in_tiles = in_tiles or (None,) * len(in_avals)
+        self.out_tiles = out_tiles or (None,) * len(out_avals)
         self._scope = scope
         self._at: dict[tuple[tuple[str, int], ...], Exported] = {}
         self._modules = modules
@@ -158,6 +171,50 @@ class Exported:
             f"the exported function {self.fun_name} is for {', '.join(map(repr, self.platforms))} and is called on "
             f"{platform!r}: export it with platforms={[*self.platforms, platform]!r}"
         )
+
+    # -- devices -----------------------------------------------------------------------------------
+
+    @property
+    def device_tuple(self) -> tuple[Any, ...]:
+        """None by name: a program that calls it is for any devices, of this number.
+
+        Raises:
+            AttributeError: it is for one, as other values that are no meshes.
+        """
+        if self.nr_devices == 1:
+            raise AttributeError(f"the exported function {self.fun_name} is for one device")
+        return ()
+
+    @property
+    def size(self) -> int:
+        """`nr_devices`."""
+        return self.nr_devices
+
+    @property
+    def in_shardings_hlo(self) -> tuple[Any, ...]:
+        """XLA's sharding for each leaf of the arguments, None where it was left open."""
+        return _in_hlo(self.in_tiles)
+
+    @property
+    def out_shardings_hlo(self) -> tuple[Any, ...]:
+        """XLA's sharding for each leaf of the result, None where it was left open."""
+        return _in_hlo(self.out_tiles)
+
+    def in_shardings_jax(self, mesh: Any) -> tuple[Any, ...]:
+        """Shardings over a mesh, for each leaf of the arguments: where to put them; None where it was left open.
+
+        Raises:
+            ValueError: the mesh is of another number of devices.
+        """
+        return over_mesh(self.fun_name, mesh, self.nr_devices, self.in_tiles)
+
+    def out_shardings_jax(self, mesh: Any) -> tuple[Any, ...]:
+        """The same for the result.
+
+        Raises:
+            ValueError: the mesh is of another number of devices.
+        """
+        return over_mesh(self.fun_name, mesh, self.nr_devices, self.out_tiles)
 
     # -- calls -------------------------------------------------------------------------------------
 
@@ -240,7 +297,7 @@ class Exported:
     def _fields(self) -> dict[str, Any]:
         names = (
             "fun_name in_tree in_avals out_tree out_avals platforms unordered_effects disabled_safety_checks "
-            "calling_convention_version module_kept_var_idx"
+            "calling_convention_version module_kept_var_idx nr_devices in_tiles out_tiles"
         )
         return {"modules": self._modules, "scope": self._scope} | {name: getattr(self, name) for name in names.split()}
 
@@ -268,6 +325,12 @@ def deserialize(blob: bytes | bytearray | memoryview) -> Exported:
         exported = Exported(**fields, get_vjp=_giving(exported))
     assert exported is not None
     return exported
+
+
+def _in_hlo(tiles: Sequence[Any]) -> tuple[Any, ...]:
+    from corejax_xla_backend import _jaxlib
+
+    return tuple(None if each is None else _jaxlib.hlo_of_tiles(each) for each in tiles)
 
 
 def _giving(exported: Exported | None) -> Callable[[], Exported] | None:

@@ -29,15 +29,15 @@ from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._jit.stages import Lowered
 from corejax_xla_backend._lowering.locations import without_locations
 from corejax_xla_backend._lowering.module import ModuleBuilder
-from corejax_xla_backend._several_devices import names_meshes
 from corejax_xla_backend.export import checks
 from corejax_xla_backend.export.calling import ArgumentNames, is_differentiable
 from corejax_xla_backend.export.dims import DimExpr, SymbolicScope
 from corejax_xla_backend.export.exported import (
     DisabledSafetyCheck,
     Exported,
-    maximum_supported_calling_convention_version,
+    calling_convention,
 )
+from corejax_xla_backend.export.several_devices import Layout, constrained, layout_of
 from corejax_xla_backend.export.shapes import aval_at, scope_of_avals
 
 _PLATFORMS = ("cpu", "cuda")
@@ -91,7 +91,8 @@ def export(
                 "no value to put into an artifact. Make it an argument"
             )
         closed = bind_consts(lowered.jaxpr, [as_array(c) for c in lowered.consts])
-        return _exported(lowered.name, closed, lowered.in_tree, lowered.out_tree, targets, allowed)
+        layout = layout_of(lowered.jaxpr, lowered._options, len(lowered.consts))
+        return _exported(lowered.name, closed, lowered.in_tree, lowered.out_tree, layout, targets, allowed)
 
     return exporter
 
@@ -112,6 +113,7 @@ def _exported(
     closed: ClosedJaxpr,
     in_tree: Any,
     out_tree: Any,
+    layout: Layout,
     platforms: tuple[str, ...],
     disabled_checks: tuple[DisabledSafetyCheck, ...],
 ) -> Exported:
@@ -120,11 +122,19 @@ def _exported(
     kept = tuple(v in used for v in closed.jaxpr.invars)
     allowed = [target for check in disabled_checks if (target := check.is_custom_call()) is not None]
     scope = scope_of_avals(name, closed.in_avals)
+    if scope is not None and layout.count > 1:
+        raise NotImplementedError(
+            f"export of {name}: its sizes are symbols, and it is for {layout.count} devices, which divide them; "
+            "export it for integer sizes, or for one device"
+        )
     made = _portable if scope is None else _template
-    modules = {platform: made(name, closed, kept, platform, allowed) for platform in platforms}
+    whole = constrained(closed, layout)
+    modules = {platform: made(name, whole, kept, platform, allowed, layout) for platform in platforms}
 
     def vjp() -> Exported:
-        return _exported(f"vjp({name})", *_pullback(name, closed), platforms, disabled_checks)
+        program, *trees = _pullback(name, closed)
+        pulled = layout.of_pullback(*_active_and_smooth(closed))
+        return _exported(f"vjp({name})", program, *trees, pulled, platforms, disabled_checks)
 
     exported = Exported(
         fun_name=name,
@@ -136,10 +146,13 @@ def _exported(
         modules=modules,
         unordered_effects=checks.unordered_effects(closed),
         disabled_safety_checks=disabled_checks,
-        calling_convention_version=maximum_supported_calling_convention_version,
+        calling_convention_version=calling_convention(layout.count),
         module_kept_var_idx=tuple(i for i, keep in enumerate(kept) if keep),
         get_vjp=vjp,
         scope=scope,
+        nr_devices=layout.count,
+        in_tiles=layout.tiles(closed.in_avals),
+        out_tiles=layout.tiles(closed.out_avals, of_results=True),
     )
     if scope is not None:
         _try_sizes(exported, scope)
@@ -163,27 +176,28 @@ def _try_sizes(exported: Exported, scope: SymbolicScope) -> None:
                 return
 
 
-def _template(name: str, closed: ClosedJaxpr, kept: Sequence[bool], platform: str, allowed: Sequence[str]) -> bytes:
+def _template(
+    name: str, closed: ClosedJaxpr, kept: Sequence[bool], platform: str, allowed: Sequence[str], layout: Layout
+) -> bytes:
     """As `_portable`, with expressions in place of sizes, as text."""
-    return without_locations(_text(name, closed, kept, platform, allowed)).encode()
+    return without_locations(_text(name, closed, kept, platform, allowed, layout)).encode()
 
 
-def _text(name: str, closed: ClosedJaxpr, kept: Sequence[bool], platform: str, allowed: Sequence[str]) -> str:
-    if names_meshes(closed):
-        raise NotImplementedError(
-            f"export of {name}: it has parts for several devices, shardings or meshes, and artifacts are of programs "
-            "on one; export the function without them, and lay out arguments where it is called"
-        )
-    builder = ModuleBuilder(platform, name)
+def _text(
+    name: str, closed: ClosedJaxpr, kept: Sequence[bool], platform: str, allowed: Sequence[str], layout: Layout
+) -> str:
+    builder = ModuleBuilder(platform, name, layout.devices)
     builder.add_main(closed, kept, embedded=True)
     text = builder.text(f"jit_{name}", locations=True)
     checks.check_custom_calls(name, text, allowed)
     return text
 
 
-def _portable(name: str, closed: ClosedJaxpr, kept: Sequence[bool], platform: str, allowed: Sequence[str]) -> bytes:
+def _portable(
+    name: str, closed: ClosedJaxpr, kept: Sequence[bool], platform: str, allowed: Sequence[str], layout: Layout
+) -> bytes:
     """The program with its constants, without the user's lines, for one platform."""
-    module = _jaxlib.parse_module(_text(name, closed, kept, platform, allowed))
+    module = _jaxlib.parse_module(_text(name, closed, kept, platform, allowed, layout))
     return _jaxlib.to_portable(module, _jaxlib.portable_version())  # type: ignore[no-any-return]
 
 
@@ -192,8 +206,7 @@ def _portable(name: str, closed: ClosedJaxpr, kept: Sequence[bool], platform: st
 
 def _pullback(name: str, closed: ClosedJaxpr) -> tuple[ClosedJaxpr, Any, Any]:
     """The program `(arguments, cotangents) -> cotangents`, and structures of its arguments and results."""
-    active = [is_differentiable(aval) for aval in closed.in_avals]
-    smooth = [is_differentiable(aval) for aval in closed.out_avals]
+    active, smooth = _active_and_smooth(closed)
     ct_avals = [tangent_aval(aval) for aval in select_list(smooth, closed.out_avals)]
     fun = jaxpr_as_fun(closed)
 
@@ -214,3 +227,9 @@ def _pullback(name: str, closed: ClosedJaxpr) -> tuple[ClosedJaxpr, Any, Any]:
     args = [*(0 for _ in active), *(0 if flag else None for flag in smooth)]
     in_tree = tree.tree_structure((tuple(args), {}))
     return program, in_tree, tree.tree_structure(tuple(0 if flag else None for flag in active))
+
+
+def _active_and_smooth(closed: ClosedJaxpr) -> tuple[list[bool], list[bool]]:
+    """Whether each argument and each result has tangents."""
+    active, smooth = ([is_differentiable(aval) for aval in avals] for avals in (closed.in_avals, closed.out_avals))
+    return active, smooth

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from corejax.extend import ShapedArray, xla_translations
@@ -16,10 +17,15 @@ def _translation(ctx: Any, in_avals: Sequence[ShapedArray], in_vals: Sequence[An
     from corejax_xla_backend import _jaxlib  # when a program is lowered
 
     portable = exported.module_for(ctx.platform)
+    if exported.nr_devices > 1:
+        _check_devices(ctx.module, exported)
 
     def functions(rename: Callable[[str], str]) -> list[str]:
         module = _jaxlib.from_portable(portable)
+        meshes = _jaxlib.meshes_text(module)
         texts = _jaxlib.functions_text(module, lambda name: rename(exported.fun_name if name == "main" else name))
+        if exported.nr_devices > 1:
+            texts = _as_part_of(ctx.module, texts, meshes)
         if ctx.platform == "cpu" and any("@lapack_" in text for text in texts):
             _jaxlib.register_lapack()
         return texts
@@ -27,6 +33,43 @@ def _translation(ctx: Any, in_avals: Sequence[ShapedArray], in_vals: Sequence[An
     symbol = ctx.module.spliced(exported, functions)
     kept = [in_vals[i] for i in exported.module_kept_var_idx]
     return ctx.call_symbol(symbol, kept, exported.out_avals)
+
+
+def _check_devices(module: Any, exported: Any) -> None:
+    """Refuse a program over other devices than as many as the function is for.
+
+    Raises:
+        ValueError: it has another number, or one of its elements calls the function.
+    """
+    whose = f"the exported function {exported.fun_name} is for {exported.nr_devices} devices"
+    if module.manual is not None:
+        raise ValueError(f"{whose}, and is called by one of them, in shard_map or pmap; call it outside of these")
+    meshes, wanted = module.meshes, exported.nr_devices
+    if not meshes.devices and meshes.count in (1, wanted):
+        meshes.count = wanted
+    if meshes.count != wanted:
+        raise ValueError(
+            f"{whose}, and is called in a program on {meshes.count}; put its arguments on a mesh of {wanted} devices, "
+            "where exported.in_shardings_jax(mesh) says, or call it with corejax.set_mesh(mesh)"
+        )
+
+
+_MESH = re.compile(r"<(@mesh[.\w]*)(?=[,>])")
+_CHANNEL = re.compile(r"channel_handle<handle = (\d+), type = \d+>")
+
+
+def _as_part_of(module: Any, texts: Sequence[str], meshes: Mapping[str, str]) -> list[str]:
+    """Functions with the meshes' symbols and the channels' numbers of the program around."""
+    symbols = {symbol: module.meshes.declared(text) for symbol, text in meshes.items()}
+    channels: dict[str, int] = {}
+
+    def channel(found: re.Match[str]) -> str:
+        if found[1] not in channels:
+            channels[found[1]] = module.new_channel()
+        return f"channel_handle<handle = {channels[found[1]]}, type = 1>"
+
+    renamed = (_MESH.sub(lambda found: f"<{symbols[found[1]]}", text) for text in texts)
+    return [_CHANNEL.sub(channel, text) for text in renamed]
 
 
 for _p in (call_exported_p, effectful_call_exported_p):
