@@ -86,6 +86,10 @@ class Arrays:
         """`1 - erf(x)`."""
         return scipy_special("erfc")(x)
 
+    def if_any(self, active: Any, f: Function, out: Any, *given: Any) -> Any:
+        """`f(ops, out, *given)` where an element is active, else `out`: what is rarely needed."""
+        return f(self, out, *given) if active.any() else out
+
     def iterate(
         self, step: Function, given: Sequence[Any], state: Sequence[Any], limit: int, active: Any
     ) -> Sequence[Any]:
