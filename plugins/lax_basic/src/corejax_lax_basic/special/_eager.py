@@ -74,6 +74,8 @@ class Arrays:
         """`log|gamma(x)|`."""
         return scipy_special("gammaln")(x)
 
+    lgamma_positive = lgamma
+
     def digamma(self, x: Any) -> Any:
         """Derivative of `lgamma`; NaN at 0, as at its other poles."""
         return psi_as_xla(scipy_special("psi")(x), x)

@@ -48,7 +48,7 @@ def erfc(ops: Any, x: Any) -> Any:
     return ops.where(x < 0.0, 2.0 - tail, tail)
 
 
-def _positive_lgamma(ops: Any, x: Any) -> Any:
+def lgamma_positive(ops: Any, x: Any) -> Any:
     """For `x >= 0`: Stirling's formula from 8 on, else a polynomial about 2 after a shift to [3/2, 5/2]."""
     far = x >= 8.0
     t, above, below = ops.where(far, 2.0, x), 1.0, 1.0
@@ -72,7 +72,7 @@ def _positive_lgamma(ops: Any, x: Any) -> Any:
 def lgamma(ops: Any, x: Any) -> Any:
     """`log|gamma(x)|`; by reflection below zero (DLMF 5.5.3)."""
     size = ops.abs(x)
-    out = _positive_lgamma(ops, size)
+    out = lgamma_positive(ops, size)
     sine = ops.abs(sin_pi(x - ops.round(x)))
     negative = x < 0.0
     reflected = elementary.log(ops, math.pi / ops.where(negative, size * sine, 1.0))

@@ -15,7 +15,16 @@ import corejax.numpy as jnp
 from corejax_lax_basic import lax
 from corejax_scipy._arguments import together
 from corejax_scipy.special._chebyshev import Piece, in_pieces
-from corejax_scipy.special._formulas import ROOT_PI, exp_of_square, halves, where
+from corejax_scipy.special._formulas import (
+    ROOT_PI,
+    WIDE,
+    exp_of_square,
+    halves,
+    short_exp,
+    short_log,
+    short_log1p,
+    where,
+)
 from corejax_scipy.special._rows import row, scipy_special
 
 _ROOT_2 = math.sqrt(2)
@@ -85,9 +94,25 @@ dawsn, dawsn_p = row(
 
 # -- the normal distribution -------------------------------------------------------------------------------------
 
+_ERROR = 2.0**-29  # of series for float32
+
+
+def _tail(x: Any) -> Any:
+    """`exp(x**2 / 2)` times the probability beyond `x >= 0`, for float32."""
+    size = lax.min(x, x * 0.0 + 1e30) * math.sqrt(0.5)
+    return 0.5 * in_pieces(1.0 - 2.0 * _K / (size + _K), _ERFCX, error=_ERROR) / (1.0 + 2.0 * size)
+
+
+def _ndtr_of_float32(x: Any) -> Any:
+    x = lax.convert_element_type(x, WIDE)
+    beyond = _tail(lax.abs(x)) * short_exp(-0.5 * x * x)
+    return where(x < 0.0, beyond, 1.0 - beyond)
+
+
 ndtr, ndtr_p = row(
     "ndtr", lambda x: 0.5 * lax.erfc(x * -math.sqrt(0.5)), [lambda out, x: lax.exp(-0.5 * x * x) / _ROOT_2PI],
     "The cumulative distribution function of the standard normal distribution.",
+    single=_ndtr_of_float32,
 )  # fmt: skip
 
 
@@ -96,6 +121,14 @@ def _log_ndtr(x: Any) -> Any:
     tail = lax.log(0.5 * erfcx_formula(low * -math.sqrt(0.5))) - 0.5 * low * low
     high = where(x < -1.0, 0.0, x)
     return where(x < -1.0, tail, lax.log1p(-0.5 * lax.erfc(high * math.sqrt(0.5))))
+
+
+def _log_ndtr_of_float32(x: Any) -> Any:
+    x = lax.convert_element_type(x, WIDE)
+    tail, half_square = _tail(lax.abs(x)), 0.5 * x * x
+    beyond = tail * short_exp(-half_square)
+    lower = short_log(where(x < -1.0, tail, beyond)) - where(x < -1.0, half_square, 0.0)
+    return where(x < 0.0, lower, short_log1p(-beyond))
 
 
 def _log_ndtr_slope(out: Any, x: Any) -> Any:
@@ -108,6 +141,7 @@ def _log_ndtr_slope(out: Any, x: Any) -> Any:
 _log_ndtr_row, log_ndtr_p = row(
     "log_ndtr", _log_ndtr, [_log_ndtr_slope],
     "Logarithm of `ndtr`, accurate also where that underflows.",
+    single=_log_ndtr_of_float32,
 )  # fmt: skip
 
 
@@ -139,22 +173,30 @@ _MIDDLE = 0.35  # around 1/2, where the quantile is odd
 _CENTRAL = Piece(0, _MIDDLE, 2, lambda q: scipy_special("ndtri")(0.5 + q) / q)
 
 
-def _ndtri(p: Any) -> Any:
-    q = p - 0.5
-    central = lax.abs(q) < _MIDDLE
-    inner = q * in_pieces(where(central, lax.abs(q), 0.1), _CENTRAL)
-    tail = where(q < 0.0, p, 1.0 - p)
-    sane = where(central | ~(tail > 0.0), 0.1, tail)
-    s = lax.sqrt(-2.0 * lax.log(sane))
-    outer = s * in_pieces(s, *_QUANTILES)
-    out = where(central, inner, where(q < 0.0, -outer, outer))
-    ends = where(p == 0.0, -math.inf, where(p == 1.0, math.inf, math.nan))
-    return where((p > 0.0) & (p < 1.0), out, ends)
+def _quantile(logarithm: Any, error: float) -> Any:
+    def formula(p: Any) -> Any:
+        q = p - 0.5
+        central = lax.abs(q) < _MIDDLE
+        inner = q * in_pieces(where(central, lax.abs(q), 0.1), _CENTRAL, error=error)
+        tail = where(q < 0.0, p, 1.0 - p)
+        sane = where(central | ~(tail > 0.0), 0.1, tail)
+        s = lax.sqrt(-2.0 * logarithm(sane))
+        outer = s * in_pieces(s, *_QUANTILES, error=error)
+        out = where(central, inner, where(q < 0.0, -outer, outer))
+        ends = where(p == 0.0, -math.inf, where(p == 1.0, math.inf, math.nan))
+        return where((p > 0.0) & (p < 1.0), out, ends)
+
+    return formula
+
+
+def _ndtri_of_float32(p: Any) -> Any:
+    return _quantile(short_log, _ERROR)(lax.convert_element_type(p, WIDE))
 
 
 ndtri, ndtri_p = row(
-    "ndtri", _ndtri, [lambda out, p: _ROOT_2PI * jnp.exp(0.5 * out * out)],
+    "ndtri", _quantile(lax.log, 0.0), [lambda out, p: _ROOT_2PI * jnp.exp(0.5 * out * out)],
     "The quantile function of the standard normal distribution, the inverse of `ndtr`; NaN outside of [0, 1].",
+    single=_ndtri_of_float32,
     arguments="p",
 )  # fmt: skip
 

@@ -14,7 +14,7 @@ import corejax.nn
 import corejax.numpy as jnp
 from corejax_lax_basic import lax
 from corejax_scipy._arguments import array, together
-from corejax_scipy.special._formulas import log1p, where
+from corejax_scipy.special._formulas import log1p, polynomial, where
 from corejax_scipy.special._rows import row
 
 __all__ = ["expit", "log_softmax", "logsumexp", "softmax"]
@@ -25,8 +25,7 @@ def _times_logarithm(logarithm: Any) -> Any:
 
     def formula(x: Any, y: Any) -> Any:
         x, y = jnp.broadcast_arrays(x, y)
-        nothing = (x == 0.0) & (y == y)
-        return where(nothing, 0.0, x * logarithm(where(nothing, 1.0, y)))
+        return jnp.where((x == 0.0) & (y == y), 0.0, x * logarithm(y))
 
     return formula
 
@@ -36,6 +35,7 @@ xlogy, xlogy_p = row(
     _times_logarithm(lax.log),
     [lambda out, x, y: jnp.log(y), lambda out, x, y: jnp.where(x == 0.0, 0.0, x / y)],
     "`x * log(y)`, and 0 where `x` is 0.",
+    single=_times_logarithm(lax.log),
     arguments="x y",
 )
 
@@ -44,19 +44,20 @@ xlog1py, xlog1py_p = row(
     _times_logarithm(log1p),
     [lambda out, x, y: jnp.log1p(y), lambda out, x, y: jnp.where(x == 0.0, 0.0, x / (1.0 + y))],
     "`x * log(1 + y)`, and 0 where `x` is 0.",
+    single=_times_logarithm(lax.log1p),
     arguments="x y",
 )
 
 
 def _entr(x: Any) -> Any:
-    positive = x > 0.0
-    sane = where(positive, x, 1.0)
-    return where(positive, -sane * lax.log(sane), where(x == 0.0, 0.0, where(x == x, -math.inf, x)))
+    out = -x * lax.log(x)
+    return jnp.where(x > 0.0, out, jnp.where(x == 0.0, 0.0, jnp.where(x == x, -math.inf, x)))
 
 
 entr, entr_p = row(
     "entr", _entr, [lambda out, x: jnp.where(x < 0.0, 0.0, -1.0 - jnp.log(jnp.where(x < 0.0, 1.0, x)))],
     "The entropy `-x log(x)`: 0 at 0, minus infinity below.",
+    single=_entr,
 )  # fmt: skip
 
 
@@ -128,9 +129,21 @@ def _logit(p: Any) -> Any:
     return where(near, middle, lax.log(p) - log1p(-p))
 
 
+# Of (2 atanh(t) - 2 t) / t**3 by t**2, for |t| <= 0.4: near-minimax, relative error of the sum 4e-9.
+_ATANH = (0.666666712, 0.399985814, 0.286413172, 0.210384727, 0.260406624)
+
+
+def _logit_of_float32(p: Any) -> Any:
+    near = jnp.abs(p - 0.5) < 0.2
+    t = 2.0 * jnp.where(near, p - 0.5, 0.0)
+    middle = t * (2.0 + t * t * polynomial(t * t, _ATANH))
+    return jnp.where(near, middle, lax.log(p / (1.0 - p)))
+
+
 logit, logit_p = row(
     "logit", _logit, [lambda out, p: 1.0 / (p * (1.0 - p))],
     "`log(p / (1 - p))`, the inverse of `expit`; NaN outside of [0, 1].",
+    single=_logit_of_float32,
     arguments="p",
 )  # fmt: skip
 

@@ -13,6 +13,7 @@ from corejax_lax_basic.translations.elementwise._family import compare, expanded
 
 _WIDE, _BITS = np.dtype(np.float64), np.dtype(np.int64)
 _ROOT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
+_STEPS = 4  # of an iteration at once: each pass over the arrays takes longer than a step's arithmetic
 _WHOLE = 1.5 * 2.0**52  # beside which numbers are whole
 
 
@@ -141,6 +142,8 @@ class Values:
         """`log|gamma(x)|`; CHLO's is not accurate where it is small."""
         return _series.log_gamma(self, x, self._chlo_lgamma(x))  # type: ignore[no-any-return]
 
+    lgamma_positive = lgamma
+
     def digamma(self, x: Formula) -> Formula:
         """Derivative of `lgamma`; see there."""
         return _series.digamma(self, x, self._chlo_digamma(x))  # type: ignore[no-any-return]
@@ -162,7 +165,7 @@ class Values:
     def iterate(
         self, step: Any, given: Sequence[Formula], state: Sequence[Formula], limit: int, active: Formula
     ) -> Sequence[Formula]:
-        """See `_eager.Arrays.iterate`; a `while` until no element is active, or `limit`."""
+        """See `_eager.Arrays.iterate`; a `while` of some steps at once until no element is active, or `limit`."""
         ctx = active.ctx
         counter = ShapedArray((), _WIDE)
         vals = [ctx.full(counter, 0), active.value, *(v.value for v in (*given, *state))]
@@ -172,13 +175,15 @@ class Values:
             return ctx.op("and", more, compare(ctx, "LT", n, ctx.full(counter, limit)), out=more.aval)
 
         def body(ctx: Any, n: Any, active: Any, *rest: Any) -> list[Any]:
-            n = ctx.op("add", n, ctx.full(counter, 1), out=counter)
             going, vals = Formula(ctx, active), [Formula(ctx, v) for v in rest]
-            given_here, before = vals[: len(given)], vals[len(given) :]
-            number = Formula(ctx, ctx.broadcast_in_dim(n, active.aval.shape, ()))
-            more, after = step(self, number, given_here, before)
-            after = [self.where(going, new, old) for new, old in zip(after, before, strict=True)]
-            return [n, (going & more).value, *(v.value for v in (*given_here, *after))]
+            given_here, last = vals[: len(given)], vals[len(given) :]
+            for _ in range(_STEPS):
+                n = ctx.op("add", n, ctx.full(counter, 1), out=counter)
+                number = Formula(ctx, ctx.broadcast_in_dim(n, active.aval.shape, ()))
+                more, after = step(self, number, given_here, last)
+                last = [self.where(going, new, old) for new, old in zip(after, last, strict=True)]
+                going = going & more
+            return [n, going.value, *(v.value for v in (*given_here, *last))]
 
         types = [v.aval for v in vals]
         outs = ctx.op("while", *vals, out=types, regions=[ctx.region(types, unfinished), ctx.region(types, body)])
@@ -200,7 +205,8 @@ class ShortValues(Values):
 
     exp, log, log1p, expm1 = elementary.exp, elementary.log, elementary.log1p, elementary.expm1
     power = elementary.power
-    erfc, lgamma, digamma = single.erfc, single.lgamma, single.digamma
+    erfc, digamma = single.erfc, single.digamma
+    lgamma, lgamma_positive = single.lgamma, single.lgamma_positive
 
 
 _FULL, _SHORT = Values(_series.DOUBLE), ShortValues(_series.SINGLE)
