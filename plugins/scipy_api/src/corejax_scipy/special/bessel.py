@@ -93,52 +93,86 @@ def _hankel(order: int) -> tuple[Any, Any]:
 _HANKEL = (_hankel(0), _hankel(1))
 
 
-def _far(x: Any) -> tuple[Any, Any]:
+def _far(x: Any, error: float) -> tuple[Any, Any]:
     """`J_0` and `J_1` for `x >= 8`."""
     out = []
-    cosine, sine = lax.cos(x) * math.sqrt(0.5), lax.sin(x) * math.sqrt(0.5)
+    # Apart from the rest, which is done for several numbers at once where it calls no library function.
+    cosine, sine = lax.optimization_barrier((lax.cos(x) * math.sqrt(0.5), lax.sin(x) * math.sqrt(0.5)))
     angles = ((cosine + sine, sine - cosine), (sine - cosine, -cosine - sine))  # of c = x - pi/4, x - 3 pi/4
     for (p, q), (cos_c, sin_c) in zip(_HANKEL, angles, strict=True):
-        out.append(lax.sqrt(2.0 / (math.pi * x)) * (in_pieces(x, *p) * cos_c - in_pieces(x, *q) / x * sin_c))
+        out.append(lax.sqrt(2.0 / (math.pi * x)) * (in_pieces(x, *p, error=error) * cos_c - in_pieces(x, *q, error=error) / x * sin_c))
     return out[0], out[1]
 
 
-def _downward(x: Any, v: int, start: int) -> list[Any]:
-    """Miller's recurrence from order `start`, normalised by `J_0 + 2 J_2 + 2 J_4 + ... = 1` (DLMF 10.12.4)."""
-    above, here, total, found = x * 0.0, x * 0.0 + 1e-300, x * 0.0, {}
-    for n in range(start, -1, -1):
-        if n <= v:
-            found[n] = here
-        if n % 2 == 0:
-            total = total + (here if n == 0 else 2.0 * here)
-        if n:
-            above, here = here, (2.0 * n) / x * here - above
-            large = lax.abs(here) > 1e200
-            scale = where(large, 1e-200, 1.0)
-            above, here, total = above * scale, here * scale, total * scale
-            found = {m: value * scale for m, value in found.items()}
-    return [found[n] / total for n in range(v + 1)]
+_UNROLL = 8  # steps of a recurrence in one pass over the numbers
+_HUGE, _LEAST = 1e200, 1e-200
+
+
+def _downward(x: Any, v: int, start: int) -> Any:
+    """Orders 0 to `v` by Miller's recurrence from order `start`, normalised by `J_0 + 2 J_2 + ... = 1` (DLMF 10.12.4).
+
+    What grows large is scaled down; each order is kept with how often that was done.
+    """
+
+    inverse = 1.0 / x
+
+    def step(state: Any, given: Any) -> tuple[Any, Any]:
+        """From an order to the one below, given twice the former and the weight of the latter in the sum."""
+        (above, here, total, scaled), (twice, weight) = state, given
+        below = twice * inverse * here - above
+        total = total + weight * below
+        large = lax.abs(below) > _HUGE
+        scale = where(large, _LEAST, 1.0)
+        new = here * scale, below * scale, total * scale, scaled + where(large, 1.0, 0.0)
+        return new, (new[1], new[3])
+
+    orders = np.arange(start, 0, -1)
+    weights = np.where(orders == 1, 1.0, np.where(orders % 2, 2.0, 0.0))
+    given, kept = jnp.asarray(2.0 * orders), jnp.asarray(weights)
+    zero = x * 0.0
+    state = zero, zero + 1.0 / _HUGE, zero + (2.0 if start % 2 == 0 else 0.0) / _HUGE, zero
+    first = start - v - 1  # steps to orders that nobody wants
+    if first:
+        state, _ = lax.scan(lambda s, n: (step(s, n)[0], None), state, (given[:first], kept[:first]), unroll=_UNROLL)
+    last = given[first:], kept[first:]
+    (_, _, total, scaled), (found, before) = lax.scan(step, state, last, unroll=min(_UNROLL, v + 1))
+    times = scaled - before
+    found = found * where(times > 0.0, _LEAST, 1.0) / total * where(times > 1.0, _LEAST, 1.0)
+    return lax.rev(where(times > 2.0, 0.0, found), (0,))
+
+
+def _upward(x: Any, v: int, error: float) -> Any:
+    """Orders 0 to `v` for `x` of at least `v` and 8."""
+
+    def step(state: Any, twice: Any) -> tuple[Any, Any]:
+        below, here = state
+        return (here, twice / x * here - below), below
+
+    return lax.scan(step, _far(x, error), 2.0 + 2.0 * lax.iota(WIDE, v + 1), unroll=min(_UNROLL, v + 1))[1]
+
+
+def _of_tiny(x: Any, v: int) -> Any:
+    """The first term of the power series, `(x/2)**n / n!`, which underflows for `n > 3` where `x < 1e-90`."""
+    half, zero = 0.5 * x, x * 0.0
+    terms = [zero + 1.0, half, half * half / 2.0, half * half * half / 6.0]
+    return jnp.stack([*terms, *[zero] * (v - 3)][: v + 1])
 
 
 def _decomposition(z: Any, *, v: int, n_iter: int) -> Any:
     """Upward from orders 0 and 1 where that is stable, downward elsewhere."""
     x = lax.abs(lax.convert_element_type(z, WIDE))
-    tiny = x < 1e-12
-    border = float(max(v, 8))
-    below = x < border
-    down = _downward(where(below & ~tiny, x, 1.0), v, v + max(n_iter, int(border) + 40))
-    outside = where(below, border, where(lax.is_finite(x), x, border))
-    up = list(_far(outside))
-    for n in range(1, v):
-        up.append((2.0 * n) / outside * up[n] - up[n - 1])
-    out, power = [], x * 0.0 + 1.0
-    for n in range(v + 1):
-        at_zero = power  # (x/2)**n / n!, the first term
-        power = power * (0.5 * x) / float(n + 1)
-        value = where(tiny, at_zero, where(below, down[n], where(x == math.inf, 0.0, up[n])))
-        value = where(x == x, value, x)
-        out.append(where(z < 0, -value, value) if n % 2 else value)
-    return lax.convert_element_type(jnp.stack(out), z.dtype)
+    tiny = x < 1e-90
+    border = max(v, 8)
+    below = x < float(border)
+    start = max(n_iter, border + 40 + int(6 * border ** (1 / 3)))
+    out = _downward(where(below & ~tiny, x, 1.0), v, start)
+    error = 0.0 if z.dtype == WIDE else 2.0**-30
+    up = _upward(where(below | ~lax.is_finite(x), float(border), x), v, error)
+    out = jnp.where(below, out, jnp.where(x == math.inf, 0.0, up))
+    out = jnp.where(tiny, _of_tiny(where(tiny, x, 0.0), v), out)
+    odd = lax.reshape(lax.iota(np.dtype(np.int32), v + 1) % 2 == 1, (v + 1, *[1] * z.ndim))
+    out = jnp.where((z < 0) & odd, -out, out)
+    return lax.convert_element_type(jnp.where(x == x, out, x), z.dtype)
 
 
 def _slope(tangent: Any, z: Any, *, v: int, n_iter: int) -> Any:
