@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from corejax.extend import Array, primitives
+from corejax_lax_basic._base.compiling import run_compiled
 from corejax_lax_basic.special import _series
 
 Function = Callable[..., Any]
@@ -43,6 +45,22 @@ def by_scipy(name: str, amend: Function | None = None) -> Function:
         return out if dtype in _NATIVE else np.asarray(out).astype(dtype)
 
     return impl
+
+
+_MANY = 1 << 16  # elements from which on a program is compiled for what SciPy takes several times as long for
+
+
+def compiled_if_many(name: str, impl: Function) -> Function:
+    """The impl rule of the primitive of that name: `impl`, or for many numbers of at most 32 bits its program."""
+
+    def rule(*arrays: Any) -> Any:
+        if max(x.size for x in arrays) >= _MANY and arrays[0].dtype.itemsize <= 4:
+            found = run_compiled(primitives[name], *[Array(x) for x in arrays])
+            if found is not None:
+                return np.asarray(found)
+        return impl(*arrays)
+
+    return rule
 
 
 def zero_at_zero(out: Any, x: Any) -> Any:

@@ -16,7 +16,7 @@ from corejax_lax_basic import lax
 from corejax_scipy._arguments import array, reals, static_int
 from corejax_scipy.special._chebyshev import Piece, in_pieces
 from corejax_scipy.special._formulas import WIDE, where
-from corejax_scipy.special._rows import scipy_special
+from corejax_scipy.special._rows import compiled_if_many, scipy_special
 
 __all__ = ["bessel_jn", "bessel_jn_p", "i0", "i0e", "i1", "i1e", "sph_harm_y"]
 
@@ -188,7 +188,7 @@ def _vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> tuple[Any, int
 
 bessel_jn_p = Primitive(
     "bessel_jn",
-    impl=_impl,
+    impl=compiled_if_many(lambda: bessel_jn_p, _impl),
     abstract_eval=_type,
     vmap=_vmap,
     decomposition=_decomposition,

@@ -233,7 +233,7 @@ def betaln_formula(a: Any, b: Any) -> Any:
     """Logarithm of the absolute value, without cancellation of large terms."""
     a, b = jnp.broadcast_arrays(a, b)
     low, high = _without_pole(lax.min(a, b), lax.max(a, b))
-    far = (high > 10.0) & (low > 0.0)
+    far = (high > 10.0) & (low + high > 10.0)
     big, small = where(far, high, 11.0), where(far, low, 1.0)
     usual = lax.lgamma(low) + lax.lgamma(high) - lax.lgamma(low + high)
     ratio = small / big
@@ -251,15 +251,28 @@ def betaln_formula(a: Any, b: Any) -> Any:
 
 
 def _beta(a: Any, b: Any) -> Any:
-    size = lax.exp(betaln_formula(a, b))
-    return where(size == math.inf, size, where(size == 0.0, 0.0, _beta_sign(a, b) * size))
+    """Infinite at poles, where the sign means nothing."""
+    logarithm = betaln_formula(a, b)
+    size = lax.exp(logarithm)
+    return where(logarithm == math.inf, math.inf, where(size == 0.0, 0.0, _beta_sign(a, b) * size))
 
 
-def _with_infinite(name: str, of_infinite: Any) -> Any:
-    """SciPy's function, where operands are finite; those that are not have no value of SciPy's that is kept."""
+def _whole(x: Any) -> Any:
+    return np.floor(x) == x
+
+
+def _on_host(name: str, sign: Any, of_infinite: Any) -> Any:
+    """SciPy's function, in its domain; at removable poles of any size by reflection, see `_without_pole`."""
 
     def impl(a: Any, b: Any) -> Any:
-        return np.where(np.isinf(a) | np.isinf(b), of_infinite(a, b), scipy_special(name)(a, b))
+        a, b = a.astype(np.float64), b.astype(np.float64)
+        low, high = np.minimum(a, b), np.maximum(a, b)
+        pole = (low <= 0) & _whole(low)
+        removable = pole & _whole(high) & (high > 0) & (1 - low - high > 0) & np.isfinite(low)
+        first = np.where(removable, 1 - low - high, low)
+        out = scipy_special(name)(first, high) * np.where(removable, sign(high), 1)
+        out = np.where((pole & ~removable) | ((high <= 0) & _whole(high)), math.inf, out)
+        return np.where(np.isinf(a) | np.isinf(b), of_infinite(a, b), out)
 
     return impl
 
@@ -273,7 +286,7 @@ betaln, betaln_p = row(
     betaln_formula,
     [lambda out, a, b: lax.digamma(a) - lax.digamma(a + b), lambda out, a, b: lax.digamma(b) - lax.digamma(a + b)],
     "Logarithm of the absolute value of the beta function.",
-    impl=_with_infinite("betaln", _betaln_of_infinite),
+    impl=_on_host("betaln", np.ones_like, _betaln_of_infinite),
     arguments="a b",
 )
 
@@ -285,7 +298,7 @@ beta, beta_p = row(
         lambda out, a, b: out * (lax.digamma(b) - lax.digamma(a + b)),
     ],
     "The beta function `gamma(a) gamma(b) / gamma(a + b)`.",
-    impl=_with_infinite("beta", lambda a, b: np.exp(_betaln_of_infinite(a, b))),
+    impl=_on_host("beta", lambda n: 1 - 2 * (n % 2), lambda a, b: np.exp(_betaln_of_infinite(a, b))),
     arguments="a b",
 )
 
@@ -302,7 +315,8 @@ def _binomial(n: Any, k: Any) -> Any:
     """For `0 <= k <= n`."""
     inside = (k >= 0.0) & (k <= n)
     n, k = where(inside, n, 1.0), where(inside, k, 1.0)
-    out = lax.exp(-betaln_formula(n - k + 1.0, k + 1.0)) / (n + 1.0)
+    root = lax.exp(-0.5 * betaln_formula(n - k + 1.0, k + 1.0))  # whose square may overflow
+    out = root / (n + 1.0) * root
     whole = (lax.floor(n) == n) & (lax.floor(k) == k) & (out < 2.0**50)
     out = where(k == 0.0, 1.0, where(whole, lax.round(out), out))
     endless = where(k == 0.0, 1.0, where((lax.floor(k) == k) & (k < math.inf), math.inf, math.nan))
@@ -359,26 +373,53 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
     return jnp.where(N >= 0, binomial(N, k), 0)
 
 
+_FACTORS = 32  # of Pochhammer's symbol that are multiplied
+
+
+def _product(z: Any, m: Any) -> Any:
+    """For whole `|m|` up to 32: `z (z+1) ... (z+m-1)`, or one over `(z-1) (z-2) ... (z+m)`."""
+    out, up = z * 0.0 + 1.0, m > 0.0
+    first, step, count = where(up, z, z - 1.0), where(up, 1.0, -1.0), lax.abs(m)
+    for k in range(_FACTORS):
+        out = where(count > float(k), out * (first + float(k) * step), out)
+    return where(up, out, where(out == 0.0, math.inf, 1.0 / out))
+
+
 def _poch(z: Any, m: Any) -> Any:
-    """By logarithms and signs; 1 for `m = 0`, 0 where only the denominator has a pole."""
+    """By a product, or by logarithms and signs; 1 for `m = 0`, 0 where only the denominator has a pole."""
     z, m = jnp.broadcast_arrays(z, m)
+    whole = lax.floor(m) == m
     pole = (z <= 0.0) & (lax.floor(z) == z)
     top_pole = (z + m <= 0.0) & (lax.floor(z + m) == z + m)
-    both = pole & top_pole
+    both = pole & top_pole & whole
     # gamma(z + m) / gamma(z) = (-1)**m gamma(1 - z) / gamma(1 - z - m)
     upper, lower = where(both, 1.0 - z, z + m), where(both, 1.0 - z - m, z)
     sign = where(
         both, where(lax.floor(0.5 * m) * 2.0 == m, 1.0, -1.0), gammasgn_formula(upper) * gammasgn_formula(lower)
     )
     large = (upper > 10.0) & (lower > 10.0)
-    a, b = where(large, upper, 11.0), where(large, lower, 11.0)
-    ratio = lax.exp((b - 0.5) * lax.log1p((a - b) / b) + (a - b) * (lax.log(a) - 1.0) + _rest(a) - _rest(b))
+    a, b, gap = where(large, upper, 11.0), where(large, lower, 11.0), where(large, m, 0.0)
+    ratio = lax.exp((b - 0.5) * lax.log1p(gap / b) + gap * (lax.log(a) - 1.0) + _rest(a) - _rest(b))
     out = where(large, ratio, sign * lax.exp(lax.lgamma(upper) - lax.lgamma(lower)))
-    out = where(pole & ~top_pole, 0.0, where(top_pole & ~pole, math.inf, out))
+    out = where(pole & ~both, 0.0, where(top_pole & ~pole, math.inf, out))
+    few = whole & (lax.abs(m) <= float(_FACTORS)) & (lax.abs(z) < math.inf)
+    out = where(few, _product(where(few, z, 1.0), where(few, m, 0.0)), out)
     out = where(z == math.inf, where(m > 0.0, math.inf, 0.0), out)
     out = where(m == math.inf, where(pole, 0.0, gammasgn_formula(z) * math.inf), out)
-    out = where((m == -math.inf) | ((m == math.inf) & (lax.abs(z) == math.inf)), math.nan, out)
+    out = where((m == -math.inf) | (z == -math.inf) | ((m == math.inf) & (z == math.inf)), math.nan, out)
     return where(m == 0.0, 1.0, out)
+
+
+def _poch_impl(z: Any, m: Any) -> Any:
+    """SciPy's, which is NaN for some huge and tiny operands, and wrong beyond what it multiplies."""
+    with np.errstate(all="ignore"):
+        out = np.array(scipy_special("poch")(z, m))
+    odd = (np.abs(z) > 1e4) | (np.abs(m) > 1e4) | ~np.isfinite(out)
+    odd |= (np.floor(z) == z) & (z <= 0)
+    if odd.any():
+        z, m = np.broadcast_arrays(z, m)
+        out[odd] = np.asarray(in_float64(_poch)(*[jnp.asarray(x[odd]) for x in (z, m)]))
+    return out
 
 
 poch, poch_p = row(
@@ -389,6 +430,7 @@ poch, poch_p = row(
         lambda out, z, m: out * lax.digamma(z + m),
     ],
     "Pochhammer's symbol, the rising factorial `gamma(z + m) / gamma(z)`.",
+    impl=_poch_impl,
     arguments="z m",
 )
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 import corejax.nn
 import corejax.numpy as jnp
 from corejax_lax_basic import lax
 from corejax_scipy._arguments import array, together
 from corejax_scipy.special._formulas import log1p, polynomial, where
-from corejax_scipy.special._rows import row
+from corejax_scipy.special._rows import row, scipy_special
 
 __all__ = ["expit", "log_softmax", "logsumexp", "softmax"]
 
@@ -79,6 +81,10 @@ def _rel_entr(p: Any, q: Any) -> Any:
     return where((p == p) & (q == q), out, math.nan)
 
 
+# (1+t) log(1+t) - t = sum over k >= 2 of (-t)**k / (k (k-1)), over t**2
+_DIVERGENCE = [1.0 / (k * (k - 1)) for k in range(2, 27)]
+
+
 def _kl_div(p: Any, q: Any) -> Any:
     p, q = jnp.broadcast_arrays(p, q)
     both = (p > 0.0) & (q > 0.0)
@@ -87,11 +93,19 @@ def _kl_div(p: Any, q: Any) -> Any:
     gap = (x - y) / y  # x log(x/y) - x + y = y ((1+gap) log1p(gap) - gap)
     near = lax.abs(gap) < 0.2
     small = where(near, gap, 0.0)
-    series = small * 0.0
-    for k in range(26, 1, -1):  # (1+t) log(1+t) - t = sum over k >= 2 of (-t)**k / (k (k-1))
-        series = 1.0 / (k * (k - 1)) - small * series
-    out = where(near, y * small * small * series, x * _ratio_logarithm(x, y) - x + y)
+    out = where(near, y * small * small * polynomial(-small, _DIVERGENCE), x * _ratio_logarithm(x, y) - x + y)
     return where((p == p) & (q == q), where(both, out, known), math.nan)
+
+
+def _kl_div_impl(p: Any, q: Any) -> Any:
+    """SciPy's, which cancels where operands are nearly equal."""
+    p, q = p.astype(np.float64), q.astype(np.float64)
+    with np.errstate(all="ignore"):
+        gap = (p - q) / q
+        near = (p > 0) & (q > 0) & (np.abs(gap) < 0.2)
+        small = np.where(near, gap, 0.0)
+        series = q * small * small * polynomial(-small, _DIVERGENCE)
+    return np.where(near, series, scipy_special("kl_div")(p, q))
 
 
 def _positive(value: Any) -> Any:
@@ -117,6 +131,7 @@ kl_div, kl_div_p = row(
     _kl_div,
     [_positive(lambda p, q: jnp.log(p / q)), lambda out, p, q: jnp.where(out < math.inf, 1.0 - p / q, 0.0)],
     "The Kullback-Leibler divergence `p log(p / q) - p + q`; where that is not finite see `rel_entr`.",
+    impl=_kl_div_impl,
     arguments="p q",
 )
 
@@ -143,7 +158,7 @@ def _logit_of_float32(p: Any) -> Any:
 logit, logit_p = row(
     "logit", _logit, [lambda out, p: 1.0 / (p * (1.0 - p))],
     "`log(p / (1 - p))`, the inverse of `expit`; NaN outside of [0, 1].",
-    single=_logit_of_float32,
+    single=_logit_of_float32, many=True,
     arguments="p",
 )  # fmt: skip
 
