@@ -59,7 +59,9 @@ def log_gamma_1p(ops: Any, t: Any) -> Any:
     near = t <= 0.5
     small = ops.where(near, t, 0.0)
     count = 29 if ops.epsilon == DOUBLE else 16
-    return ops.where(near, small * polynomial(small, _near_two()[:count]) - ops.log1p(small), ops.lgamma_positive(t + 1.0))
+    return ops.where(
+        near, small * polynomial(small, _near_two()[:count]) - ops.log1p(small), ops.lgamma_positive(t + 1.0)
+    )
 
 
 def digamma(ops: Any, x: Any, elsewhere: Any) -> Any:

@@ -154,9 +154,7 @@ def _amended_betainc(out: Any, a: Any, b: Any, x: Any) -> Any:
 
 regularized_incomplete_beta_p = Primitive(
     "regularized_incomplete_beta",
-    impl=compiled_if_many(
-        "regularized_incomplete_beta", in_float64(by_scipy("betainc", _amended_betainc))
-    ),
+    impl=compiled_if_many("regularized_incomplete_beta", in_float64(by_scipy("betainc", _amended_betainc))),
     abstract_eval=elementwise("regularized_incomplete_beta", 3, FLOAT),
     tags=("elementwise",),
     doc="The regularised incomplete beta function of a, b and x.",

@@ -81,7 +81,7 @@ def lgamma(ops: Any, x: Any) -> Any:
 
 
 def digamma(ops: Any, x: Any) -> Any:
-    """The derivative of `lgamma`: after a shift up to 8, and by reflection below zero (DLMF 5.5.4); NaN at its poles."""
+    """The derivative of `lgamma`: shifted up to 8; by reflection below zero (DLMF 5.5.4); NaN at its poles."""
     negative = x < 0.0
     z = ops.where(negative, 1.0 - x, x)
     top, below = 0.0, 1.0

@@ -52,7 +52,7 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
     Args:
         z: real array.
         v: the largest order, not negative, static.
-        n_iter: at least this many orders are used in compiled recurrences; more where `v` needs them.
+        n_iter: means nothing here, where recurrences begin as far up as accuracy needs; a positive integer.
 
     Returns:
         An array of shape `(v + 1, *z.shape)`.
@@ -73,9 +73,11 @@ def _type(z: ShapedArray, *, v: int, n_iter: int) -> ShapedArray:
 
 
 def _impl(z: Any, *, v: int, n_iter: int) -> Any:
-    wide = z.astype(np.float64)
     orders = np.arange(v + 1).reshape(-1, *[1] * z.ndim)
-    return scipy_special("jn")(orders, wide).astype(z.dtype)
+    with np.errstate(all="ignore"):
+        out = scipy_special("jn")(orders, z.astype(np.float64))
+    limit = np.where((z < 0) & (orders % 2 == 1), -0.0, 0.0)
+    return np.where(np.isinf(z), limit, out).astype(z.dtype)
 
 
 def _hankel(order: int) -> tuple[Any, Any]:
@@ -100,8 +102,57 @@ def _far(x: Any, error: float) -> tuple[Any, Any]:
     cosine, sine = lax.optimization_barrier((lax.cos(x) * math.sqrt(0.5), lax.sin(x) * math.sqrt(0.5)))
     angles = ((cosine + sine, sine - cosine), (sine - cosine, -cosine - sine))  # of c = x - pi/4, x - 3 pi/4
     for (p, q), (cos_c, sin_c) in zip(_HANKEL, angles, strict=True):
-        out.append(lax.sqrt(2.0 / (math.pi * x)) * (in_pieces(x, *p, error=error) * cos_c - in_pieces(x, *q, error=error) / x * sin_c))
+        out.append(
+            lax.sqrt(2.0 / (math.pi * x))
+            * (in_pieces(x, *p, error=error) * cos_c - in_pieces(x, *q, error=error) / x * sin_c)
+        )
     return out[0], out[1]
+
+
+_FEW = 8  # the largest order up to which recurrences are written out
+
+
+def _small(x: Any, v: int, count: int) -> list[Any]:
+    """Orders 0 to `v` by so many terms of the power series (DLMF 10.2.2), for `x` up to 1/2."""
+    half, out = 0.5 * x, []
+    power, square = x * 0.0 + 1.0, half * half
+    for n in range(v + 1):
+        total = 1.0
+        for k in range(count, 0, -1):
+            total = 1.0 - square * (1.0 / (k * (n + k))) * total
+        out.append(power * total)
+        power = power * half * (1.0 / (n + 1))
+    return out
+
+
+def _few_downward(x: Any, v: int, start: int) -> list[Any]:
+    """As `_downward` for `x` so large, and a start so low, that nothing overflows."""
+    inverse, above, here = 1.0 / x, x * 0.0, x * 0.0 + 1e-200
+    found, total = [], here * (2.0 if start % 2 == 0 else 0.0)
+    for n in range(start - 1, -1, -1):
+        above, here = here, (2.0 * (n + 1)) * inverse * here - above
+        if n % 2 == 0:
+            total = total + (2.0 * here if n else here)
+        if n <= v:
+            found.append(here)
+    return [value / total for value in found[::-1]]
+
+
+def _few_upward(x: Any, v: int, error: float) -> list[Any]:
+    out = list(lax.optimization_barrier(_far(x, error)))
+    for n in range(1, v):
+        out.append((2.0 * n) / x * out[n] - out[n - 1])
+    return out[: v + 1]
+
+
+def _few_orders(x: Any, v: int, wide: bool) -> Any:
+    """Orders 0 to `v <= 8` of `x >= 0`."""
+    small, far = x < 0.5, x >= float(_FEW)
+    down = _few_downward(where(small | far, 1.0, x), v, _FEW + (52 if wide else 32))
+    up = _few_upward(where(far & lax.is_finite(x), x, float(_FEW)), v, 0.0 if wide else 2.0**-30)
+    first = _small(where(small, x, 0.0), v, 8 if wide else 5)
+    outs = [where(small, a, where(far, b, c)) for a, b, c in zip(first, up, down, strict=True)]
+    return jnp.stack(lax.optimization_barrier(outs))  # what is put together in one pass computes all for each
 
 
 _UNROLL = 8  # steps of a recurrence in one pass over the numbers
@@ -158,18 +209,18 @@ def _of_tiny(x: Any, v: int) -> Any:
     return jnp.stack([*terms, *[zero] * (v - 3)][: v + 1])
 
 
+def _many_orders(x: Any, v: int, wide: bool) -> Any:
+    """Orders 0 to `v > 8` of `x >= 0`: upward from orders 0 and 1 where that is stable, downward elsewhere."""
+    tiny, below = x < 1e-90, x < float(v)
+    out = _downward(where(below & ~tiny, x, 1.0), v, v + 40 + int(6 * v ** (1 / 3)))
+    up = _upward(where(below | ~lax.is_finite(x), float(v), x), v, 0.0 if wide else 2.0**-30)
+    return jnp.where(tiny, _of_tiny(where(tiny, x, 0.0), v), jnp.where(below, out, up))
+
+
 def _decomposition(z: Any, *, v: int, n_iter: int) -> Any:
-    """Upward from orders 0 and 1 where that is stable, downward elsewhere."""
     x = lax.abs(lax.convert_element_type(z, WIDE))
-    tiny = x < 1e-90
-    border = max(v, 8)
-    below = x < float(border)
-    start = max(n_iter, border + 40 + int(6 * border ** (1 / 3)))
-    out = _downward(where(below & ~tiny, x, 1.0), v, start)
-    error = 0.0 if z.dtype == WIDE else 2.0**-30
-    up = _upward(where(below | ~lax.is_finite(x), float(border), x), v, error)
-    out = jnp.where(below, out, jnp.where(x == math.inf, 0.0, up))
-    out = jnp.where(tiny, _of_tiny(where(tiny, x, 0.0), v), out)
+    out = (_few_orders if v <= _FEW else _many_orders)(x, v, z.dtype == WIDE)
+    out = jnp.where(x == math.inf, 0.0, out)
     odd = lax.reshape(lax.iota(np.dtype(np.int32), v + 1) % 2 == 1, (v + 1, *[1] * z.ndim))
     out = jnp.where((z < 0) & odd, -out, out)
     return lax.convert_element_type(jnp.where(x == x, out, x), z.dtype)
