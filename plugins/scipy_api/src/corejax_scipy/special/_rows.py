@@ -163,6 +163,17 @@ def _slope(coefficient: Any) -> Any:
     return rule
 
 
+def widely(coefficient: Function) -> Function:
+    """A derivative of differences that cancel, in float64 for every dtype."""
+
+    def wide(*xs: Any) -> Any:
+        dtype = get_aval(xs[0]).dtype
+        out = coefficient(*[lax.convert_element_type(x, np.dtype(np.float64)) for x in xs])
+        return lax.convert_element_type(out, dtype)
+
+    return wide
+
+
 def row(
     name: str,
     formula: Function,

@@ -15,7 +15,7 @@ import corejax.numpy as jnp
 from corejax_lax_basic import lax
 from corejax_scipy._arguments import flag, together
 from corejax_scipy.special._formulas import where
-from corejax_scipy.special._rows import in_float64, row, scipy_special
+from corejax_scipy.special._rows import in_float64, row, scipy_special, widely
 from corejax_scipy.special.gamma_functions import HALF_LOG_2PI, gammasgn_formula, stirling_rest
 
 __all__ = ["betainc", "comb"]
@@ -95,7 +95,10 @@ def _betaln_of_infinite(a: Any, b: Any) -> Any:
 betaln, betaln_p = row(
     "betaln",
     betaln_formula,
-    [lambda out, a, b: lax.digamma(a) - lax.digamma(a + b), lambda out, a, b: lax.digamma(b) - lax.digamma(a + b)],
+    [
+        widely(lambda out, a, b: lax.digamma(a) - lax.digamma(a + b)),
+        widely(lambda out, a, b: lax.digamma(b) - lax.digamma(a + b)),
+    ],
     "Logarithm of the absolute value of the beta function.",
     impl=_on_host("betaln", np.ones_like, _betaln_of_infinite),
     arguments="a b",
@@ -105,8 +108,8 @@ beta, beta_p = row(
     "beta",
     _beta,
     [
-        lambda out, a, b: out * (lax.digamma(a) - lax.digamma(a + b)),
-        lambda out, a, b: out * (lax.digamma(b) - lax.digamma(a + b)),
+        widely(lambda out, a, b: out * (lax.digamma(a) - lax.digamma(a + b))),
+        widely(lambda out, a, b: out * (lax.digamma(b) - lax.digamma(a + b))),
     ],
     "The beta function `gamma(a) gamma(b) / gamma(a + b)`.",
     impl=_on_host("beta", lambda n: 1 - 2 * (n % 2), lambda a, b: np.exp(_betaln_of_infinite(a, b))),
@@ -144,8 +147,8 @@ binomial, binomial_p = row(
     "binomial",
     _binomial,
     [
-        lambda out, n, k: out * (lax.digamma(n + 1.0) - lax.digamma(n - k + 1.0)),
-        lambda out, n, k: out * (lax.digamma(n - k + 1.0) - lax.digamma(k + 1.0)),
+        widely(lambda out, n, k: out * (lax.digamma(n + 1.0) - lax.digamma(n - k + 1.0))),
+        widely(lambda out, n, k: out * (lax.digamma(n - k + 1.0) - lax.digamma(k + 1.0))),
     ],
     "Binomial coefficients, 0 outside of `0 <= k <= n`.",
     impl=_binomial_impl,
@@ -197,7 +200,8 @@ def _poch(z: Any, m: Any) -> Any:
     )
     large = (upper > 10.0) & (lower > 10.0)
     a, b, gap = where(large, upper, 11.0), where(large, lower, 11.0), where(large, m, 0.0)
-    ratio = lax.exp((b - 0.5) * lax.log1p(gap / b) + gap * (lax.log(a) - 1.0) + stirling_rest(a) - stirling_rest(b))
+    gain = where(lax.abs(gap / b) < 1e-18, gap, (b - 0.5) * lax.log1p(gap / b))  # the quotient may underflow
+    ratio = lax.exp(gain + gap * (lax.log(a) - 1.0) + stirling_rest(a) - stirling_rest(b))
     out = where(large, ratio, sign * lax.exp(lax.lgamma(upper) - lax.lgamma(lower)))
     out = where(pole & ~both, 0.0, where(top_pole & ~pole, math.inf, out))
     few = whole & (lax.abs(m) <= float(_FACTORS)) & (lax.abs(z) < math.inf)
@@ -224,8 +228,8 @@ poch, poch_p = row(
     "poch",
     _poch,
     [
-        lambda out, z, m: out * (lax.digamma(z + m) - lax.digamma(z)),
-        lambda out, z, m: out * lax.digamma(z + m),
+        widely(lambda out, z, m: out * (lax.digamma(z + m) - lax.digamma(z))),
+        widely(lambda out, z, m: out * lax.digamma(z + m)),
     ],
     "Pochhammer's symbol, the rising factorial `gamma(z + m) / gamma(z)`.",
     impl=_poch_impl,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
+from corejax.extend import get_aval
 from corejax_lax_basic import lax
 from corejax_scipy._arguments import together
 from corejax_scipy.special._chebyshev import Piece, in_pieces
@@ -69,8 +70,29 @@ def erfcx_formula(x: Any) -> Any:
     return where(x == x, where(lax.eq(x, math.inf + 0.0 * size), 0.0, out), x)
 
 
+def _rest(x: Any, sign: float) -> Any:
+    """`sum(sign**k (2k-1)!! / (2 x**2)**k)` over `k >= 1` (DLMF 7.12.1), where `x` is large, else of something else."""
+    y = sign / (2.0 * x * x)
+    out = y * 0.0
+    for k in range(12, 0, -1):
+        out = y * (2 * k - 1) * (1.0 + out)
+    return out
+
+
+def _far(x: Any) -> Any:
+    """From where on the series is accurate."""
+    return lax.abs(x) > (12.0 if get_aval(x).dtype == WIDE else 4.5)
+
+
+def _erfcx_slope(out: Any, x: Any) -> Any:
+    """`2 x erfcx(x) - 2/sqrt(pi)`, by the series of the product where that cancels."""
+    far = _far(x) & (x > 0.0)
+    series = (2.0 / ROOT_PI) * _rest(jnp.where(far, x, 20.0), -1.0)
+    return jnp.where(far, series, 2.0 * x * out - 2.0 / ROOT_PI)
+
+
 erfcx, erfcx_p = row(
-    "erfcx", erfcx_formula, [lambda out, x: 2.0 * x * out - 2.0 / ROOT_PI],
+    "erfcx", erfcx_formula, [_erfcx_slope],
     "`exp(x**2) erfc(x)`, which neither overflows nor underflows for positive `x`.",
 )  # fmt: skip
 
@@ -87,8 +109,14 @@ def _dawsn(x: Any) -> Any:
     return where(size < 4.0, x * sum_, sum_ / where(size < 4.0, 4.0, x))
 
 
+def _dawsn_slope(out: Any, x: Any) -> Any:
+    """`1 - 2 x dawsn(x)`, by the series of the product where that cancels."""
+    far = _far(x)
+    return jnp.where(far, -_rest(jnp.where(far, x, 20.0), 1.0), 1.0 - 2.0 * x * out)
+
+
 dawsn, dawsn_p = row(
-    "dawsn", _dawsn, [lambda out, x: 1.0 - 2.0 * x * out],
+    "dawsn", _dawsn, [_dawsn_slope],
     "Dawson's integral, `exp(-x**2)` times the integral of `exp(t**2)` from 0 to `x`.",
 )  # fmt: skip
 

@@ -98,14 +98,16 @@ def _kl_div(p: Any, q: Any) -> Any:
 
 
 def _kl_div_impl(p: Any, q: Any) -> Any:
-    """SciPy's, which cancels where operands are nearly equal."""
+    """SciPy's, which cancels where operands are nearly equal, and overflows where the quotient does."""
     p, q = p.astype(np.float64), q.astype(np.float64)
     with np.errstate(all="ignore"):
         gap = (p - q) / q
         near = (p > 0) & (q > 0) & (np.abs(gap) < 0.2)
         small = np.where(near, gap, 0.0)
         series = q * small * small * polynomial(-small, _DIVERGENCE)
-    return np.where(near, series, scipy_special("kl_div")(p, q))
+        out = np.where(near, series, scipy_special("kl_div")(p, q))
+        lost = (p > 0) & (q > 0) & ~np.isfinite(out)
+        return np.where(lost, p * (np.log(p) - np.log(q)) - p + q, out)
 
 
 def _positive(value: Any) -> Any:
