@@ -139,7 +139,8 @@ def _binomial(n: Any, k: Any) -> Any:
 
 def _binomial_impl(n: Any, k: Any) -> Any:
     endless = np.where(k == 0, 1.0, np.where((np.floor(k) == k) & (k < math.inf), math.inf, math.nan))
-    out = np.where(np.isinf(n), endless, scipy_special("binom")(n, k))
+    out = scipy_special("binom")(n, k)
+    out = np.where(np.isinf(n), endless, np.where(np.isnan(out), math.inf, out))  # its intermediate results overflow
     return np.where((k >= 0) & (k <= n), out, np.where(np.isnan(n) | np.isnan(k), math.nan, 0.0))
 
 
@@ -209,7 +210,7 @@ def _poch(z: Any, m: Any) -> Any:
     out = where(z == math.inf, where(m > 0.0, math.inf, 0.0), out)
     out = where(m == math.inf, where(pole, 0.0, gammasgn_formula(z) * math.inf), out)
     out = where((m == -math.inf) | (z == -math.inf) | ((m == math.inf) & (z == math.inf)), math.nan, out)
-    return where(m == 0.0, 1.0, out)
+    return where(m == 0.0, 1.0, where(out == 0.0, 0.0, out))
 
 
 def _poch_impl(z: Any, m: Any) -> Any:
@@ -221,7 +222,7 @@ def _poch_impl(z: Any, m: Any) -> Any:
     if odd.any():
         z, m = np.broadcast_arrays(z, m)
         out[odd] = np.asarray(in_float64(_poch)(*[jnp.asarray(x[odd]) for x in (z, m)]))
-    return out
+    return np.where(out == 0, 0.0, out)
 
 
 poch, poch_p = row(

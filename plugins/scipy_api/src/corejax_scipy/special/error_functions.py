@@ -127,7 +127,7 @@ _ERROR = 2.0**-29  # of series for float32
 
 def _tail(x: Any) -> Any:
     """`exp(x**2 / 2)` times the probability beyond `x >= 0`, for float32."""
-    size = lax.min(x, x * 0.0 + 1e30) * math.sqrt(0.5)
+    size = where(x > 1e30, 1e30, x) * math.sqrt(0.5)
     return 0.5 * in_pieces(1.0 - 2.0 * _K / (size + _K), _ERFCX, error=_ERROR) / (1.0 + 2.0 * size)
 
 
