@@ -82,7 +82,8 @@ def _on_host(name: str, sign: Any, of_infinite: Any) -> Any:
         first = np.where(removable, 1 - low - high, low)
         out = scipy_special(name)(first, high) * np.where(removable, sign(high), 1)
         out = np.where((pole & ~removable) | ((high <= 0) & _whole(high)), math.inf, out)
-        out = np.where(np.isinf(a) | np.isinf(b) | np.isnan(out), of_infinite(a, b), out)  # or their sum is infinite
+        out = np.where(np.isnan(out), of_infinite(first, high), out)  # whose sum is infinite
+        out = np.where(np.isinf(a) | np.isinf(b), of_infinite(a, b), out)
         return np.where(out == 0, 0.0, out)  # where the sum is a pole, the sign means nothing
 
     return impl
@@ -96,9 +97,9 @@ _betaln_in_scipy = _on_host("betaln", np.ones_like, _betaln_of_infinite)
 
 
 def _betaln_impl(a: Any, b: Any) -> Any:
-    """SciPy's, and where its difference of logarithms cancels the formula."""
+    """SciPy's, and the formula where its difference of logarithms cancels or overflows."""
     out = np.asarray(_betaln_in_scipy(a, b))
-    near = np.abs(out) < 1e-3
+    near = (np.abs(out) < 1e-3) | (np.maximum(a, b) > 1e300)
     if near.any():
         a, b = np.broadcast_arrays(a, b)
         found = in_float64(betaln_formula)(*[jnp.asarray(x[near].astype(np.float64)) for x in (a, b)])

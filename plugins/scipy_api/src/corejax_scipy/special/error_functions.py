@@ -156,7 +156,7 @@ def _log_ndtr_of_float32(x: Any) -> Any:
     tail, half_square = _tail(lax.abs(x)), 0.5 * x * x
     beyond = tail * short_exp(-half_square)
     lower = short_log(where(x < -1.0, tail, beyond)) - where(x < -1.0, half_square, 0.0)
-    return where(x < 0.0, lower, short_log1p(-beyond))
+    return where(x < 0.0, lower, where(beyond == 0.0, -0.0, short_log1p(-beyond)))
 
 
 def _log_ndtr_slope(out: Any, x: Any) -> Any:
