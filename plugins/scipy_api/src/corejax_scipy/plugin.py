@@ -28,6 +28,7 @@ def corejax_export_namespaces() -> Mapping[str, str]:
 def corejax_register_primitives() -> None:
     """The primitives of special functions, with their rules."""
     import corejax_scipy.special.bessel
+    import corejax_scipy.special.beta_functions
     import corejax_scipy.special.error_functions
     import corejax_scipy.special.gamma_functions
     import corejax_scipy.special.hypergeometric

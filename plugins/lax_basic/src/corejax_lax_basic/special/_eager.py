@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from corejax.extend import Array, primitives
+from corejax_lax_basic._base.compiling import run_compiled
 from corejax_lax_basic.special import _series
 
 Function = Callable[..., Any]
@@ -45,6 +47,22 @@ def by_scipy(name: str, amend: Function | None = None) -> Function:
     return impl
 
 
+_MANY = 1 << 16  # elements from which on a program is compiled for what SciPy takes several times as long for
+
+
+def compiled_if_many(name: str, impl: Function) -> Function:
+    """The impl rule of the primitive of that name: `impl`, or for many numbers of at most 32 bits its program."""
+
+    def rule(*arrays: Any) -> Any:
+        if max(x.size for x in arrays) >= _MANY and arrays[0].dtype.itemsize <= 4:
+            found = run_compiled(primitives[name], *[Array(x) for x in arrays])
+            if found is not None:
+                return np.asarray(found)
+        return impl(*arrays)
+
+    return rule
+
+
 def zero_at_zero(out: Any, x: Any) -> Any:
     """What `by_scipy` amends for odd functions: a zero keeps its sign."""
     return out if x.all() else np.where(x == 0, x, out)
@@ -74,6 +92,8 @@ class Arrays:
         """`log|gamma(x)|`."""
         return scipy_special("gammaln")(x)
 
+    lgamma_positive = lgamma
+
     def digamma(self, x: Any) -> Any:
         """Derivative of `lgamma`; NaN at 0, as at its other poles."""
         return psi_as_xla(scipy_special("psi")(x), x)
@@ -85,6 +105,10 @@ class Arrays:
     def erfc(self, x: Any) -> Any:
         """`1 - erf(x)`."""
         return scipy_special("erfc")(x)
+
+    def if_any(self, active: Any, f: Function, out: Any, *given: Any) -> Any:
+        """`f(ops, out, *given)` where an element is active, else `out`: what is rarely needed."""
+        return f(self, out, *given) if active.any() else out
 
     def iterate(
         self, step: Function, given: Sequence[Any], state: Sequence[Any], limit: int, active: Any

@@ -158,6 +158,23 @@ def _with_ends(ops: Any, a: Any, x: Any, inside: Any, value: Any, none: Any, all
     return ops.where(known, out, math.nan)
 
 
+def _or_uniform_lower(ops: Any, out: Any, uniform: Any, a: Any, x: Any) -> Any:
+    return ops.where(uniform, _uniform.tails(ops, a, x)[0], out)
+
+
+def _or_uniform_upper(ops: Any, out: Any, uniform: Any, a: Any, x: Any) -> Any:
+    return ops.where(uniform, _uniform.tails(ops, a, x)[1], out)
+
+
+def _or_uniform_slope(ops: Any, out: Any, uniform: Any, a: Any, x: Any) -> Any:
+    size, factor = _uniform.derivative(ops, a, x)
+    return ops.where(uniform, size * factor, out)
+
+
+def _or_uniform_over_density(ops: Any, out: Any, uniform: Any, a: Any, x: Any) -> Any:
+    return ops.where(uniform, 0.0 - _uniform.over_density(ops, a, x), out)
+
+
 def tails(ops: Any, a: Any, x: Any) -> tuple[Any, Any]:
     """The regularised incomplete gamma functions `P(a, x)` and `Q(a, x)`; NaN outside, and at (0, 0) and infinity."""
     at = _Regions(ops, a, x)
@@ -170,8 +187,8 @@ def tails(ops: Any, a: Any, x: Any) -> tuple[Any, Any]:
     lower = ops.where(at.fraction, 1.0 - by_fraction, by_series)
     complement = ops.where(small, _small_upper(ops, b, y, log_power, small), 1.0 - by_series)
     upper = ops.where(at.fraction, by_fraction, complement)
-    p, q = _uniform.tails(ops, *at.large)
-    lower, upper = ops.where(at.uniform, p, lower), ops.where(at.uniform, q, upper)
+    lower = ops.if_any(at.uniform, _or_uniform_lower, lower, at.uniform, *at.large)
+    upper = ops.if_any(at.uniform, _or_uniform_upper, upper, at.uniform, *at.large)
     return (
         _with_ends(ops, a, x, at.inside, lower, 0.0, 1.0),
         _with_ends(ops, a, x, at.inside, upper, 1.0, 0.0),
@@ -192,8 +209,7 @@ def derivative_by_a(ops: Any, a: Any, x: Any) -> Any:
     """The derivative of `P(a, x)` by `a`; NaN where `a` is not positive or `x` negative."""
     at = _Regions(ops, a, x)
     value = _by_a_parts(ops, at) * at.a * _factor(ops, at.a, at.x, _log_power(ops, at.a, at.x))
-    size, factor = _uniform.derivative(ops, *at.large)
-    value = ops.where(at.uniform, size * factor, value)
+    value = ops.if_any(at.uniform, _or_uniform_slope, value, at.uniform, *at.large)
     value = ops.where(value == 0.0, 0.0, value)  # the sign of what underflows says nothing
     return _derivative_ends(ops, a, x, at, value, 0.0)
 
@@ -202,7 +218,7 @@ def sample_derivative(ops: Any, a: Any, x: Any) -> Any:
     """The derivative by `a` of the quantile `x` of `Gamma(a, 1)`: less that of `P(a, x)`, over the density at `x`."""
     at = _Regions(ops, a, x)
     value = 0.0 - _by_a_parts(ops, at) * at.x
-    value = ops.where(at.uniform, 0.0 - _uniform.over_density(ops, *at.large), value)
+    value = ops.if_any(at.uniform, _or_uniform_over_density, value, at.uniform, *at.large)
     return _derivative_ends(ops, a, x, at, value, math.inf)
 
 

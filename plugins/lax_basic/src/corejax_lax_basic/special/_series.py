@@ -59,7 +59,9 @@ def log_gamma_1p(ops: Any, t: Any) -> Any:
     near = t <= 0.5
     small = ops.where(near, t, 0.0)
     count = 29 if ops.epsilon == DOUBLE else 16
-    return ops.where(near, small * polynomial(small, _near_two()[:count]) - ops.log1p(small), ops.lgamma(t + 1.0))
+    return ops.where(
+        near, small * polynomial(small, _near_two()[:count]) - ops.log1p(small), ops.lgamma_positive(t + 1.0)
+    )
 
 
 def digamma(ops: Any, x: Any, elsewhere: Any) -> Any:
@@ -94,9 +96,11 @@ _BERNOULLI = [
 
 def _positive_zeta(ops: Any, s: Any, q: Any) -> Any:
     """The Hurwitz zeta function for `s > 1` and `q > 0`: terms, and Euler and Maclaurin's formula (DLMF 25.11.5)."""
-    w, total = q, q * 0.0
-    terms, corrections = (12, 10) if ops.epsilon == DOUBLE else (8, 6)
-    for _ in range(terms):
+    far = q > 1e16
+    first = ops.power(q, ops.where(far, 1.0 - s, 0.0 - s))
+    w, total = q + 1.0, first
+    terms, corrections = (12, 10) if ops.epsilon == DOUBLE else (4, 6)
+    for _ in range(terms - 1):
         total = total + ops.power(w, 0.0 - s)
         w = w + 1.0
     power = ops.power(w, 0.0 - s)
@@ -106,17 +110,14 @@ def _positive_zeta(ops: Any, s: Any, q: Any) -> Any:
         factor = factor * (s + float(2 * k - 1)) * (s + float(2 * k)) * inverse
     out = total + ops.where(power == 0.0, 0.0, power * rest)
     # Far out all is in the first term, or in the integral.
-    out = ops.where(s > 1e6, ops.power(q, 0.0 - s), out)
-    return ops.where((q > 1e16) & (s <= 1e6), ops.power(q, 1.0 - s) / (s - 1.0), out)
+    return ops.where(s > 1e6, first, ops.where(far, first / (s - 1.0), out))
 
 
-def _reflected(ops: Any, n: Any, given: Any, state: Any) -> Any:
-    """What `_positive_zeta` of the broken part of `q` lacks for negative `q`: the terms below zero."""
-    (s, q), (out,) = given, state
-    part = q - ops.floor(q)
-    below = _positive_zeta(ops, s, 1.0 - part) - _positive_zeta(ops, s, 1.0 - q)
+def _with_terms_below(ops: Any, out: Any, s: Any, q: Any) -> Any:
+    """For negative `q` what `out`, that of its broken part, lacks."""
+    below = _positive_zeta(ops, s, 1.0 - (q - ops.floor(q))) - _positive_zeta(ops, s, 1.0 - q)
     even = ops.floor(s * 0.5) * 2.0 == s
-    return q > q, (ops.where(even, out + below, out - below),)
+    return ops.where(q < 0.0, ops.where(even, out + below, out - below), out)
 
 
 def zeta(ops: Any, s: Any, q: Any) -> Any:
@@ -127,8 +128,9 @@ def zeta(ops: Any, s: Any, q: Any) -> Any:
     negative = q < 0.0
     sane = ops.where(negative & (q > -1e15), q, 0.0)
     out = _positive_zeta(ops, s, ops.where(negative, sane - ops.floor(sane), q))
-    (out,) = ops.iterate(_reflected, (s, sane), (out,), 1, sane < 0.0)
     whole, even = ops.floor(s) == s, ops.floor(s * 0.5) * 2.0 == s
+
+    out = ops.if_any(sane < 0.0, _with_terms_below, out, s, sane)
     at_pole = ops.where(even, math.inf, math.nan)
     below = ops.where(ops.floor(q) == q, at_pole, ops.where(whole, out, math.nan))
     out = ops.where(q <= 0.0, below, out)

@@ -14,25 +14,25 @@ from corejax_lax_basic._base.type_rules import FLOAT
 from corejax_lax_basic.elementwise._family import binary, constant, unary
 from corejax_lax_basic.elementwise.arithmetic import add, mul, neg
 from corejax_lax_basic.special import _series
-from corejax_lax_basic.special._eager import ARRAYS, by_scipy, gammaln_as_xla, in_float64, psi_as_xla
+from corejax_lax_basic.special._eager import ARRAYS, by_scipy, compiled_if_many, gammaln_as_xla, in_float64, psi_as_xla
 
 __all__: list[str] = []  # rows bring their own names
 
 
 lgamma, lgamma_p = unary(
-    "lgamma", by_scipy("gammaln", gammaln_as_xla), FLOAT, None,
+    "lgamma", compiled_if_many("lgamma", by_scipy("gammaln", gammaln_as_xla)), FLOAT, None,
     tangents(lambda t, x: mul(digamma(x), t)),
     "Logarithm of the absolute value of the gamma function; infinite at its poles; floating-point.",
 )  # fmt: skip
 
 digamma, digamma_p = unary(
-    "digamma", by_scipy("psi", psi_as_xla), FLOAT, None,
+    "digamma", compiled_if_many("digamma", by_scipy("psi", psi_as_xla)), FLOAT, None,
     tangents(lambda t, x: mul(polygamma(constant(x, 1), x), t)),
     "Derivative of `lgamma`; NaN at its poles 0, -1, -2, ...; floating-point.",
 )  # fmt: skip
 
 polygamma, polygamma_p = binary(
-    "polygamma", in_float64(lambda m, x: _series.polygamma(ARRAYS, m, x)), FLOAT, None,
+    "polygamma", compiled_if_many("polygamma", in_float64(lambda m, x: _series.polygamma(ARRAYS, m, x))), FLOAT, None,
     tangents(
         nondifferentiable("the order of a derivative is a whole number"),
         lambda t, m, x: mul(polygamma(add(m, constant(m, 1)), x), t),
@@ -42,7 +42,7 @@ polygamma, polygamma_p = binary(
 )  # fmt: skip
 
 zeta, zeta_p = binary(
-    "zeta", in_float64(ARRAYS.zeta), FLOAT, None,
+    "zeta", compiled_if_many("zeta", in_float64(ARRAYS.zeta)), FLOAT, None,
     tangents(
         nondifferentiable("the derivative of the Hurwitz zeta function by its exponent is no function of corejax.lax"),
         lambda t, x, q: mul(mul(neg(x), zeta(add(x, constant(x, 1)), q)), t),

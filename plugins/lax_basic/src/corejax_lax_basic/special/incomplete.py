@@ -26,7 +26,7 @@ from corejax_lax_basic.elementwise.logical import bitwise_and
 from corejax_lax_basic.elementwise.select import select_n
 from corejax_lax_basic.elementwise.unary import exp, log, log1p
 from corejax_lax_basic.special import _incomplete_beta, _incomplete_gamma
-from corejax_lax_basic.special._eager import ARRAYS, by_scipy, in_float64
+from corejax_lax_basic.special._eager import ARRAYS, by_scipy, compiled_if_many, in_float64
 from corejax_lax_basic.special.gamma import digamma, lgamma
 
 __all__ = ["betainc", "regularized_incomplete_beta_p"]
@@ -154,7 +154,7 @@ def _amended_betainc(out: Any, a: Any, b: Any, x: Any) -> Any:
 
 regularized_incomplete_beta_p = Primitive(
     "regularized_incomplete_beta",
-    impl=in_float64(by_scipy("betainc", _amended_betainc)),
+    impl=compiled_if_many("regularized_incomplete_beta", in_float64(by_scipy("betainc", _amended_betainc))),
     abstract_eval=elementwise("regularized_incomplete_beta", 3, FLOAT),
     tags=("elementwise",),
     doc="The regularised incomplete beta function of a, b and x.",

@@ -12,12 +12,14 @@ _MODULES = {
     "special.bessel": """
         bessel_jn i0 i0e i1 i1e sph_harm_y
     """,
+    "special.beta_functions": """
+        beta betainc betaln comb poch
+    """,
     "special.error_functions": """
         dawsn erf erfc erfcx erfinv fresnel log_ndtr ndtr ndtri owens_t wofz
     """,
     "special.gamma_functions": """
-        bernoulli beta betainc betaln comb digamma factorial gamma gammainc gammaincc gammaln gammasgn loggamma
-        multigammaln poch polygamma zeta
+        bernoulli digamma factorial gamma gammainc gammaincc gammaln gammasgn loggamma multigammaln polygamma zeta
     """,
     "special.hypergeometric": """
         hyp1f1 hyp2f1

@@ -52,14 +52,21 @@ class Piece:
         noise = max(max(map(abs, out[-15:])), 3e-17 * largest)
         return out[: 1 + max(i for i, c in enumerate(out) if abs(c) > 1.5 * noise)]
 
+    def as_many_as_count(self, error: float) -> list[float]:
+        """Coefficients without the last ones, whose sum is less than `error` times the first one."""
+        out, left = list(self.coefficients), error * abs(self.coefficients[0])
+        while len(out) > 2 and abs(out[-1]) < left:
+            left -= abs(out.pop())
+        return out
 
-def in_pieces(x: Any, *pieces: Piece) -> Any:
-    """The function at `x`, in float64: pieces adjoin each other, and `x` lies within them or is NaN."""
+
+def in_pieces(x: Any, *pieces: Piece, error: float = 0.0) -> Any:
+    """The function at `x`, in float64, to a relative `error`: pieces adjoin each other, `x` is within them or NaN."""
     variable = pieces[-1].variable(x)
     before = [x < piece.high for piece in pieces[:-1]]
     for piece, here in zip(pieces[-2::-1], before[::-1], strict=True):
         variable = where(here, piece.variable(x), variable)
-    rows = [piece.coefficients for piece in pieces]
+    rows = [piece.as_many_as_count(error) for piece in pieces]
     length = max(map(len, rows))
     rows = [row + [0.0] * (length - len(row)) for row in rows]
 

@@ -16,7 +16,7 @@ from corejax_lax_basic import lax
 from corejax_scipy._arguments import array, reals, static_int
 from corejax_scipy.special._chebyshev import Piece, in_pieces
 from corejax_scipy.special._formulas import WIDE, where
-from corejax_scipy.special._rows import scipy_special
+from corejax_scipy.special._rows import compiled_if_many, scipy_special
 
 __all__ = ["bessel_jn", "bessel_jn_p", "i0", "i0e", "i1", "i1e", "sph_harm_y"]
 
@@ -52,7 +52,7 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
     Args:
         z: real array.
         v: the largest order, not negative, static.
-        n_iter: at least this many orders are used in compiled recurrences; more where `v` needs them.
+        n_iter: means nothing here, where recurrences begin as far up as accuracy needs; a positive integer.
 
     Returns:
         An array of shape `(v + 1, *z.shape)`.
@@ -73,9 +73,11 @@ def _type(z: ShapedArray, *, v: int, n_iter: int) -> ShapedArray:
 
 
 def _impl(z: Any, *, v: int, n_iter: int) -> Any:
-    wide = z.astype(np.float64)
     orders = np.arange(v + 1).reshape(-1, *[1] * z.ndim)
-    return scipy_special("jn")(orders, wide).astype(z.dtype)
+    with np.errstate(all="ignore"):
+        out = scipy_special("jn")(orders, z.astype(np.float64))
+    limit = np.where((z < 0) & (orders % 2 == 1), -0.0, 0.0)
+    return np.where(np.isinf(z), limit, out).astype(z.dtype)
 
 
 def _hankel(order: int) -> tuple[Any, Any]:
@@ -93,52 +95,135 @@ def _hankel(order: int) -> tuple[Any, Any]:
 _HANKEL = (_hankel(0), _hankel(1))
 
 
-def _far(x: Any) -> tuple[Any, Any]:
+def _far(x: Any, error: float) -> tuple[Any, Any]:
     """`J_0` and `J_1` for `x >= 8`."""
     out = []
-    cosine, sine = lax.cos(x) * math.sqrt(0.5), lax.sin(x) * math.sqrt(0.5)
+    # Apart from the rest, which is done for several numbers at once where it calls no library function.
+    cosine, sine = lax.optimization_barrier((lax.cos(x) * math.sqrt(0.5), lax.sin(x) * math.sqrt(0.5)))
     angles = ((cosine + sine, sine - cosine), (sine - cosine, -cosine - sine))  # of c = x - pi/4, x - 3 pi/4
     for (p, q), (cos_c, sin_c) in zip(_HANKEL, angles, strict=True):
-        out.append(lax.sqrt(2.0 / (math.pi * x)) * (in_pieces(x, *p) * cos_c - in_pieces(x, *q) / x * sin_c))
+        out.append(
+            lax.sqrt(2.0 / (math.pi * x))
+            * (in_pieces(x, *p, error=error) * cos_c - in_pieces(x, *q, error=error) / x * sin_c)
+        )
     return out[0], out[1]
 
 
-def _downward(x: Any, v: int, start: int) -> list[Any]:
-    """Miller's recurrence from order `start`, normalised by `J_0 + 2 J_2 + 2 J_4 + ... = 1` (DLMF 10.12.4)."""
-    above, here, total, found = x * 0.0, x * 0.0 + 1e-300, x * 0.0, {}
-    for n in range(start, -1, -1):
-        if n <= v:
-            found[n] = here
+_FEW = 8  # the largest order up to which recurrences are written out
+
+
+def _small(x: Any, v: int, count: int) -> list[Any]:
+    """Orders 0 to `v` by so many terms of the power series (DLMF 10.2.2), for `x` up to 1/2."""
+    half, out = 0.5 * x, []
+    power, square = x * 0.0 + 1.0, half * half
+    for n in range(v + 1):
+        total = 1.0
+        for k in range(count, 0, -1):
+            total = 1.0 - square * (1.0 / (k * (n + k))) * total
+        out.append(power * total)
+        power = power * half * (1.0 / (n + 1))
+    return out
+
+
+def _few_downward(x: Any, v: int, start: int) -> list[Any]:
+    """As `_downward` for `x` so large, and a start so low, that nothing overflows."""
+    inverse, above, here = 1.0 / x, x * 0.0, x * 0.0 + 1e-200
+    found, total = [], here * (2.0 if start % 2 == 0 else 0.0)
+    for n in range(start - 1, -1, -1):
+        above, here = here, (2.0 * (n + 1)) * inverse * here - above
         if n % 2 == 0:
-            total = total + (here if n == 0 else 2.0 * here)
-        if n:
-            above, here = here, (2.0 * n) / x * here - above
-            large = lax.abs(here) > 1e200
-            scale = where(large, 1e-200, 1.0)
-            above, here, total = above * scale, here * scale, total * scale
-            found = {m: value * scale for m, value in found.items()}
-    return [found[n] / total for n in range(v + 1)]
+            total = total + (2.0 * here if n else here)
+        if n <= v:
+            found.append(here)
+    return [value / total for value in found[::-1]]
+
+
+def _few_upward(x: Any, v: int, error: float) -> list[Any]:
+    out = list(lax.optimization_barrier(_far(x, error)))
+    for n in range(1, v):
+        out.append((2.0 * n) / x * out[n] - out[n - 1])
+    return out[: v + 1]
+
+
+def _few_orders(x: Any, v: int, wide: bool) -> Any:
+    """Orders 0 to `v <= 8` of `x >= 0`."""
+    small, far = x < 0.5, x >= float(_FEW)
+    down = _few_downward(where(small | far, 1.0, x), v, _FEW + (52 if wide else 32))
+    up = _few_upward(where(far & lax.is_finite(x), x, float(_FEW)), v, 0.0 if wide else 2.0**-30)
+    first = _small(where(small, x, 0.0), v, 8 if wide else 5)
+    outs = [where(small, a, where(far, b, c)) for a, b, c in zip(first, up, down, strict=True)]
+    return jnp.stack(lax.optimization_barrier(outs))  # what is put together in one pass computes all for each
+
+
+_UNROLL = 8  # steps of a recurrence in one pass over the numbers
+_HUGE, _LEAST = 1e200, 1e-200
+
+
+def _downward(x: Any, v: int, start: int) -> Any:
+    """Orders 0 to `v` by Miller's recurrence from order `start`, normalised by `J_0 + 2 J_2 + ... = 1` (DLMF 10.12.4).
+
+    What grows large is scaled down; each order is kept with how often that was done.
+    """
+
+    inverse = 1.0 / x
+
+    def step(state: Any, given: Any) -> tuple[Any, Any]:
+        """From an order to the one below, given twice the former and the weight of the latter in the sum."""
+        (above, here, total, scaled), (twice, weight) = state, given
+        below = twice * inverse * here - above
+        total = total + weight * below
+        large = lax.abs(below) > _HUGE
+        scale = where(large, _LEAST, 1.0)
+        new = here * scale, below * scale, total * scale, scaled + where(large, 1.0, 0.0)
+        return new, (new[1], new[3])
+
+    orders = np.arange(start, 0, -1)
+    weights = np.where(orders == 1, 1.0, np.where(orders % 2, 2.0, 0.0))
+    given, kept = jnp.asarray(2.0 * orders), jnp.asarray(weights)
+    zero = x * 0.0
+    state = zero, zero + 1.0 / _HUGE, zero + (2.0 if start % 2 == 0 else 0.0) / _HUGE, zero
+    first = start - v - 1  # steps to orders that nobody wants
+    if first:
+        state, _ = lax.scan(lambda s, n: (step(s, n)[0], None), state, (given[:first], kept[:first]), unroll=_UNROLL)
+    last = given[first:], kept[first:]
+    (_, _, total, scaled), (found, before) = lax.scan(step, state, last, unroll=min(_UNROLL, v + 1))
+    times = scaled - before
+    found = found * where(times > 0.0, _LEAST, 1.0) / total * where(times > 1.0, _LEAST, 1.0)
+    return lax.rev(where(times > 2.0, 0.0, found), (0,))
+
+
+def _upward(x: Any, v: int, error: float) -> Any:
+    """Orders 0 to `v` for `x` of at least `v` and 8."""
+
+    def step(state: Any, twice: Any) -> tuple[Any, Any]:
+        below, here = state
+        return (here, twice / x * here - below), below
+
+    return lax.scan(step, _far(x, error), 2.0 + 2.0 * lax.iota(WIDE, v + 1), unroll=min(_UNROLL, v + 1))[1]
+
+
+def _of_tiny(x: Any, v: int) -> Any:
+    """The first term of the power series, `(x/2)**n / n!`, which underflows for `n > 3` where `x < 1e-90`."""
+    half, zero = 0.5 * x, x * 0.0
+    terms = [zero + 1.0, half, half * half / 2.0, half * half * half / 6.0]
+    return jnp.stack([*terms, *[zero] * (v - 3)][: v + 1])
+
+
+def _many_orders(x: Any, v: int, wide: bool) -> Any:
+    """Orders 0 to `v > 8` of `x >= 0`: upward from orders 0 and 1 where that is stable, downward elsewhere."""
+    tiny, below = x < 1e-90, x < float(v)
+    out = _downward(where(below & ~tiny, x, 1.0), v, v + 40 + int(6 * v ** (1 / 3)))
+    up = _upward(where(below | ~lax.is_finite(x), float(v), x), v, 0.0 if wide else 2.0**-30)
+    return jnp.where(tiny, _of_tiny(where(tiny, x, 0.0), v), jnp.where(below, out, up))
 
 
 def _decomposition(z: Any, *, v: int, n_iter: int) -> Any:
-    """Upward from orders 0 and 1 where that is stable, downward elsewhere."""
     x = lax.abs(lax.convert_element_type(z, WIDE))
-    tiny = x < 1e-12
-    border = float(max(v, 8))
-    below = x < border
-    down = _downward(where(below & ~tiny, x, 1.0), v, v + max(n_iter, int(border) + 40))
-    outside = where(below, border, where(lax.is_finite(x), x, border))
-    up = list(_far(outside))
-    for n in range(1, v):
-        up.append((2.0 * n) / outside * up[n] - up[n - 1])
-    out, power = [], x * 0.0 + 1.0
-    for n in range(v + 1):
-        at_zero = power  # (x/2)**n / n!, the first term
-        power = power * (0.5 * x) / float(n + 1)
-        value = where(tiny, at_zero, where(below, down[n], where(x == math.inf, 0.0, up[n])))
-        value = where(x == x, value, x)
-        out.append(where(z < 0, -value, value) if n % 2 else value)
-    return lax.convert_element_type(jnp.stack(out), z.dtype)
+    out = (_few_orders if v <= _FEW else _many_orders)(x, v, z.dtype == WIDE)
+    out = jnp.where(x == math.inf, 0.0, out)
+    odd = lax.reshape(lax.iota(np.dtype(np.int32), v + 1) % 2 == 1, (v + 1, *[1] * z.ndim))
+    out = jnp.where((z < 0) & odd, -out, out)
+    return lax.convert_element_type(jnp.where(x == x, out, x), z.dtype)
 
 
 def _slope(tangent: Any, z: Any, *, v: int, n_iter: int) -> Any:
@@ -154,7 +239,7 @@ def _vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> tuple[Any, int
 
 bessel_jn_p = Primitive(
     "bessel_jn",
-    impl=_impl,
+    impl=compiled_if_many(lambda: bessel_jn_p, _impl),
     abstract_eval=_type,
     vmap=_vmap,
     decomposition=_decomposition,

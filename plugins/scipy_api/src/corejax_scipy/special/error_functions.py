@@ -12,10 +12,20 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
+from corejax.extend import get_aval
 from corejax_lax_basic import lax
 from corejax_scipy._arguments import together
 from corejax_scipy.special._chebyshev import Piece, in_pieces
-from corejax_scipy.special._formulas import ROOT_PI, exp_of_square, halves, where
+from corejax_scipy.special._formulas import (
+    ROOT_PI,
+    WIDE,
+    exp_of_square,
+    halves,
+    short_exp,
+    short_log,
+    short_log1p,
+    where,
+)
 from corejax_scipy.special._rows import row, scipy_special
 
 _ROOT_2 = math.sqrt(2)
@@ -60,8 +70,29 @@ def erfcx_formula(x: Any) -> Any:
     return where(x == x, where(lax.eq(x, math.inf + 0.0 * size), 0.0, out), x)
 
 
+def _rest(x: Any, sign: float) -> Any:
+    """`sum(sign**k (2k-1)!! / (2 x**2)**k)` over `k >= 1` (DLMF 7.12.1), where `x` is large, else of something else."""
+    y = sign / (2.0 * x * x)
+    out = y * 0.0
+    for k in range(12, 0, -1):
+        out = y * (2 * k - 1) * (1.0 + out)
+    return out
+
+
+def _far(x: Any) -> Any:
+    """From where on the series is accurate."""
+    return lax.abs(x) > (12.0 if get_aval(x).dtype == WIDE else 4.5)
+
+
+def _erfcx_slope(out: Any, x: Any) -> Any:
+    """`2 x erfcx(x) - 2/sqrt(pi)`, by the series of the product where that cancels."""
+    far = _far(x) & (x > 0.0)
+    series = (2.0 / ROOT_PI) * _rest(jnp.where(far, x, 20.0), -1.0)
+    return jnp.where(far, series, 2.0 * x * out - 2.0 / ROOT_PI)
+
+
 erfcx, erfcx_p = row(
-    "erfcx", erfcx_formula, [lambda out, x: 2.0 * x * out - 2.0 / ROOT_PI],
+    "erfcx", erfcx_formula, [_erfcx_slope],
     "`exp(x**2) erfc(x)`, which neither overflows nor underflows for positive `x`.",
 )  # fmt: skip
 
@@ -78,16 +109,38 @@ def _dawsn(x: Any) -> Any:
     return where(size < 4.0, x * sum_, sum_ / where(size < 4.0, 4.0, x))
 
 
+def _dawsn_slope(out: Any, x: Any) -> Any:
+    """`1 - 2 x dawsn(x)`, by the series of the product where that cancels."""
+    far = _far(x)
+    return jnp.where(far, -_rest(jnp.where(far, x, 20.0), 1.0), 1.0 - 2.0 * x * out)
+
+
 dawsn, dawsn_p = row(
-    "dawsn", _dawsn, [lambda out, x: 1.0 - 2.0 * x * out],
+    "dawsn", _dawsn, [_dawsn_slope],
     "Dawson's integral, `exp(-x**2)` times the integral of `exp(t**2)` from 0 to `x`.",
 )  # fmt: skip
 
 # -- the normal distribution -------------------------------------------------------------------------------------
 
+_ERROR = 2.0**-29  # of series for float32
+
+
+def _tail(x: Any) -> Any:
+    """`exp(x**2 / 2)` times the probability beyond `x >= 0`, for float32."""
+    size = where(x > 1e30, 1e30, x) * math.sqrt(0.5)
+    return 0.5 * in_pieces(1.0 - 2.0 * _K / (size + _K), _ERFCX, error=_ERROR) / (1.0 + 2.0 * size)
+
+
+def _ndtr_of_float32(x: Any) -> Any:
+    x = lax.convert_element_type(x, WIDE)
+    beyond = _tail(lax.abs(x)) * short_exp(-0.5 * x * x)
+    return where(x < 0.0, beyond, 1.0 - beyond)
+
+
 ndtr, ndtr_p = row(
     "ndtr", lambda x: 0.5 * lax.erfc(x * -math.sqrt(0.5)), [lambda out, x: lax.exp(-0.5 * x * x) / _ROOT_2PI],
     "The cumulative distribution function of the standard normal distribution.",
+    single=_ndtr_of_float32,
 )  # fmt: skip
 
 
@@ -96,6 +149,14 @@ def _log_ndtr(x: Any) -> Any:
     tail = lax.log(0.5 * erfcx_formula(low * -math.sqrt(0.5))) - 0.5 * low * low
     high = where(x < -1.0, 0.0, x)
     return where(x < -1.0, tail, lax.log1p(-0.5 * lax.erfc(high * math.sqrt(0.5))))
+
+
+def _log_ndtr_of_float32(x: Any) -> Any:
+    x = lax.convert_element_type(x, WIDE)
+    tail, half_square = _tail(lax.abs(x)), 0.5 * x * x
+    beyond = tail * short_exp(-half_square)
+    lower = short_log(where(x < -1.0, tail, beyond)) - where(x < -1.0, half_square, 0.0)
+    return where(x < 0.0, lower, where(beyond == 0.0, -0.0, short_log1p(-beyond)))
 
 
 def _log_ndtr_slope(out: Any, x: Any) -> Any:
@@ -108,6 +169,7 @@ def _log_ndtr_slope(out: Any, x: Any) -> Any:
 _log_ndtr_row, log_ndtr_p = row(
     "log_ndtr", _log_ndtr, [_log_ndtr_slope],
     "Logarithm of `ndtr`, accurate also where that underflows.",
+    single=_log_ndtr_of_float32,
 )  # fmt: skip
 
 
@@ -139,22 +201,30 @@ _MIDDLE = 0.35  # around 1/2, where the quantile is odd
 _CENTRAL = Piece(0, _MIDDLE, 2, lambda q: scipy_special("ndtri")(0.5 + q) / q)
 
 
-def _ndtri(p: Any) -> Any:
-    q = p - 0.5
-    central = lax.abs(q) < _MIDDLE
-    inner = q * in_pieces(where(central, lax.abs(q), 0.1), _CENTRAL)
-    tail = where(q < 0.0, p, 1.0 - p)
-    sane = where(central | ~(tail > 0.0), 0.1, tail)
-    s = lax.sqrt(-2.0 * lax.log(sane))
-    outer = s * in_pieces(s, *_QUANTILES)
-    out = where(central, inner, where(q < 0.0, -outer, outer))
-    ends = where(p == 0.0, -math.inf, where(p == 1.0, math.inf, math.nan))
-    return where((p > 0.0) & (p < 1.0), out, ends)
+def _quantile(logarithm: Any, error: float) -> Any:
+    def formula(p: Any) -> Any:
+        q = p - 0.5
+        central = lax.abs(q) < _MIDDLE
+        inner = q * in_pieces(where(central, lax.abs(q), 0.1), _CENTRAL, error=error)
+        tail = where(q < 0.0, p, 1.0 - p)
+        sane = where(central | ~(tail > 0.0), 0.1, tail)
+        s = lax.sqrt(-2.0 * logarithm(sane))
+        outer = s * in_pieces(s, *_QUANTILES, error=error)
+        out = where(central, inner, where(q < 0.0, -outer, outer))
+        ends = where(p == 0.0, -math.inf, where(p == 1.0, math.inf, math.nan))
+        return where((p > 0.0) & (p < 1.0), out, ends)
+
+    return formula
+
+
+def _ndtri_of_float32(p: Any) -> Any:
+    return _quantile(short_log, _ERROR)(lax.convert_element_type(p, WIDE))
 
 
 ndtri, ndtri_p = row(
-    "ndtri", _ndtri, [lambda out, p: _ROOT_2PI * jnp.exp(0.5 * out * out)],
+    "ndtri", _quantile(lax.log, 0.0), [lambda out, p: _ROOT_2PI * jnp.exp(0.5 * out * out)],
     "The quantile function of the standard normal distribution, the inverse of `ndtr`; NaN outside of [0, 1].",
+    single=_ndtri_of_float32,
     arguments="p",
 )  # fmt: skip
 
@@ -193,6 +263,15 @@ def _owens_t(h: Any, a: Any) -> Any:
     return where(a == 0.0, 0.0, lax.sign(a) * out)
 
 
+def _owens_t_impl(h: Any, a: Any) -> Any:
+    """SciPy's, which has lost up to all digits for small `a`; there the first terms of the series of the integral."""
+    h, a = h.astype(np.float64), a.astype(np.float64)
+    small = (np.abs(a) < 1e-5) & (np.abs(h) < 40)
+    x, y = np.where(small, h, 0), np.where(small, a, 0)
+    series = np.exp(-0.5 * x * x) * (y - y**3 * (0.5 * x * x + 1) / 3) / (2 * math.pi)
+    return np.where(small, series, scipy_special("owens_t")(h, a))
+
+
 owens_t, owens_t_p = row(
     "owens_t",
     _owens_t,
@@ -201,6 +280,7 @@ owens_t, owens_t_p = row(
         lambda out, h, a: jnp.exp(-0.5 * (1.0 + a * a) * h * h) / (2.0 * math.pi * (1.0 + a * a)),
     ],
     "Owen's T function: the integral of `exp(-h**2 (1 + t**2) / 2) / (1 + t**2) / (2 pi)` over t from 0 to `a`.",
+    impl=_owens_t_impl,
     arguments="h a",
 )
 
@@ -241,14 +321,19 @@ def _fresnel(which: str) -> Any:
     return formula
 
 
+def _of_phase(f: Any) -> Any:
+    """The integrand `f(pi x**2 / 2)`; beyond 1e9 it means nothing."""
+    return lambda out, x: lax.convert_element_type(f(phase(lax.convert_element_type(x, WIDE))), x.dtype)
+
+
 _s, fresnel_s_p = row(
-    "fresnel_s", _fresnel("s"), [lambda out, x: jnp.sin(0.5 * math.pi * x * x)],
+    "fresnel_s", _fresnel("s"), [_of_phase(lax.sin)],
     "Fresnel's sine integral.",
     impl=lambda x: scipy_special("fresnel")(np.where(np.abs(x) > 1e17, np.copysign(np.inf, x), x))[0],
 )  # fmt: skip
 
 _c, fresnel_c_p = row(
-    "fresnel_c", _fresnel("c"), [lambda out, x: jnp.cos(0.5 * math.pi * x * x)],
+    "fresnel_c", _fresnel("c"), [_of_phase(lax.cos)],
     "Fresnel's cosine integral.",
     impl=lambda x: scipy_special("fresnel")(np.where(np.abs(x) > 1e17, np.copysign(np.inf, x), x))[1],
 )  # fmt: skip

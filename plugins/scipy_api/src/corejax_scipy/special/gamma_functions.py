@@ -1,4 +1,4 @@
-"""The gamma and beta functions and what is made of them.
+"""The gamma function and what is made of it.
 
 Elementwise, of floating-point numbers, `gamma` and `loggamma` of complex ones too; TypeError for what is no array,
 ValueError for complex numbers elsewhere. Definitions: DLMF 5 and 8.
@@ -10,26 +10,24 @@ import math
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 import corejax.numpy as jnp
 from corejax import custom_jvp
 from corejax.extend import dtypes
 from corejax_lax_basic import lax
 from corejax_scipy._arguments import flag, inexact, operand, reals, static_int, together
 from corejax_scipy.special._formulas import polynomial, sin_pi, where
-from corejax_scipy.special._rows import in_float64, row, scipy_special
+from corejax_scipy.special._rows import in_float64, row
 
 __all__ = [
-    "bernoulli", "betainc", "comb", "digamma", "factorial", "gamma", "gammainc", "gammaincc", "gammaln", "gammasgn",
+    "bernoulli", "digamma", "factorial", "gamma", "gammainc", "gammaincc", "gammaln", "gammasgn",
     "loggamma", "multigammaln", "polygamma", "zeta",
 ]  # fmt: skip
 
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
-_HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
-def _rest(x: Any) -> Any:
+def stirling_rest(x: Any) -> Any:
     """`lgamma(x)` less `(x - 1/2) log(x) - x + log(2 pi) / 2`, for `x >= 10` (DLMF 5.11.1)."""
     inverse = 1.0 / x
     return inverse * polynomial(inverse * inverse, _STIRLING)
@@ -48,7 +46,7 @@ def _positive_gamma(x: Any) -> Any:
         shifted = where(here, shifted + 1.0, shifted)
     large = where(shifted > 180.0, 180.0, shifted)
     half = lax.pow(large, 0.5 * large - 0.25)  # twice, for it overflows before the result does
-    out = math.sqrt(2 * math.pi) * half * lax.exp(_rest(large) - large) * half
+    out = math.sqrt(2 * math.pi) * half * lax.exp(stirling_rest(large) - large) * half
     return where(small, out / product, where(x > 171.7, math.inf, out))
 
 
@@ -90,7 +88,7 @@ _SHIFT = 12
 def _complex_stirling(z: Any) -> Any:
     """The logarithm for `Re z >= 12` or so."""
     inverse = 1.0 / z
-    return (z - 0.5) * lax.log(z) - z + _HALF_LOG_2PI + inverse * polynomial(inverse * inverse, _STIRLING)
+    return (z - 0.5) * lax.log(z) - z + HALF_LOG_2PI + inverse * polynomial(inverse * inverse, _STIRLING)
 
 
 def _right_loggamma(z: Any) -> Any:
@@ -210,122 +208,7 @@ def polygamma(n: Any, x: Any) -> Any:
     return lax.polygamma(lax.stop_gradient(order), x)
 
 
-# -- beta --------------------------------------------------------------------------------------------------------
-
-
-def _without_pole(low: Any, high: Any) -> tuple[Any, Any]:
-    """At poles of two factors `gamma(1 - a - b) gamma(b) / gamma(1 - a)` has the same size."""
-    other = 1.0 - low - high
-    both = (low <= 0.0) & (lax.floor(low) == low) & (lax.floor(high) == high) & (high > 0.0) & (other > 0.0)
-    both = both & (low > -math.inf)
-    low = where(both, other, low)
-    return lax.min(low, high), lax.max(low, high)
-
-
-def _beta_sign(a: Any, b: Any) -> Any:
-    low, high = lax.min(a, b), lax.max(a, b)
-    odd = lax.floor(0.5 * high) * 2.0 != high
-    usual = gammasgn_formula(a) * gammasgn_formula(b) * gammasgn_formula(a + b)
-    return where((low <= 0.0) & (lax.floor(low) == low), where(odd, -1.0, 1.0), usual)
-
-
-def betaln_formula(a: Any, b: Any) -> Any:
-    """Logarithm of the absolute value, without cancellation of large terms."""
-    a, b = jnp.broadcast_arrays(a, b)
-    low, high = _without_pole(lax.min(a, b), lax.max(a, b))
-    far = (high > 10.0) & (low > 0.0)
-    big, small = where(far, high, 11.0), where(far, low, 1.0)
-    usual = lax.lgamma(low) + lax.lgamma(high) - lax.lgamma(low + high)
-    ratio = small / big
-    both = small > 10.0
-    large = where(both, small, 11.0)
-    mixed = lax.lgamma(where(both, 1.0, small)) + small * (1.0 - lax.log(big)) - (small + big - 0.5) * lax.log1p(ratio)
-    mixed = mixed + _rest(big) - _rest(small + big)
-    tops = (
-        _HALF_LOG_2PI - 0.5 * lax.log(big) + (large - 0.5) * (lax.log(ratio) - lax.log1p(ratio))
-        - big * lax.log1p(ratio) + _rest(large) + _rest(big) - _rest(large + big)
-    )  # fmt: skip
-    out = where(far, where(both, tops, mixed), usual)
-    pole = ((low <= 0.0) & (lax.floor(low) == low)) | ((high <= 0.0) & (lax.floor(high) == high))
-    return where(pole, math.inf, where(high == math.inf, where(low > 0.0, -math.inf, math.inf), out))
-
-
-def _beta(a: Any, b: Any) -> Any:
-    size = lax.exp(betaln_formula(a, b))
-    return where(size == math.inf, size, where(size == 0.0, 0.0, _beta_sign(a, b) * size))
-
-
-def _with_infinite(name: str, of_infinite: Any) -> Any:
-    """SciPy's function, where operands are finite; those that are not have no value of SciPy's that is kept."""
-
-    def impl(a: Any, b: Any) -> Any:
-        return np.where(np.isinf(a) | np.isinf(b), of_infinite(a, b), scipy_special(name)(a, b))
-
-    return impl
-
-
-def _betaln_of_infinite(a: Any, b: Any) -> Any:
-    return np.where((np.minimum(a, b) > 0), -math.inf, math.inf)
-
-
-betaln, betaln_p = row(
-    "betaln",
-    betaln_formula,
-    [lambda out, a, b: lax.digamma(a) - lax.digamma(a + b), lambda out, a, b: lax.digamma(b) - lax.digamma(a + b)],
-    "Logarithm of the absolute value of the beta function.",
-    impl=_with_infinite("betaln", _betaln_of_infinite),
-    arguments="a b",
-)
-
-beta, beta_p = row(
-    "beta",
-    _beta,
-    [
-        lambda out, a, b: out * (lax.digamma(a) - lax.digamma(a + b)),
-        lambda out, a, b: out * (lax.digamma(b) - lax.digamma(a + b)),
-    ],
-    "The beta function `gamma(a) gamma(b) / gamma(a + b)`.",
-    impl=_with_infinite("beta", lambda a, b: np.exp(_betaln_of_infinite(a, b))),
-    arguments="a b",
-)
-
-
-def betainc(a: Any, b: Any, x: Any) -> Any:
-    """The regularised incomplete beta function; its one derivative is that by `x`."""
-    return lax.betainc(*together("betainc", a, b, x))
-
-
 # -- factorials --------------------------------------------------------------------------------------------------
-
-
-def _binomial(n: Any, k: Any) -> Any:
-    """For `0 <= k <= n`."""
-    inside = (k >= 0.0) & (k <= n)
-    n, k = where(inside, n, 1.0), where(inside, k, 1.0)
-    out = lax.exp(-betaln_formula(n - k + 1.0, k + 1.0)) / (n + 1.0)
-    whole = (lax.floor(n) == n) & (lax.floor(k) == k) & (out < 2.0**50)
-    out = where(k == 0.0, 1.0, where(whole, lax.round(out), out))
-    endless = where(k == 0.0, 1.0, where((lax.floor(k) == k) & (k < math.inf), math.inf, math.nan))
-    return where(inside, where(n == math.inf, endless, out), 0.0)
-
-
-def _binomial_impl(n: Any, k: Any) -> Any:
-    endless = np.where(k == 0, 1.0, np.where((np.floor(k) == k) & (k < math.inf), math.inf, math.nan))
-    out = np.where(np.isinf(n), endless, scipy_special("binom")(n, k))
-    return np.where((k >= 0) & (k <= n), out, np.where(np.isnan(n) | np.isnan(k), math.nan, 0.0))
-
-
-binomial, binomial_p = row(
-    "binomial",
-    _binomial,
-    [
-        lambda out, n, k: out * (lax.digamma(n + 1.0) - lax.digamma(n - k + 1.0)),
-        lambda out, n, k: out * (lax.digamma(n - k + 1.0) - lax.digamma(k + 1.0)),
-    ],
-    "Binomial coefficients, 0 outside of `0 <= k <= n`.",
-    impl=_binomial_impl,
-    arguments="n k",
-)
 
 
 def factorial(n: Any, exact: bool = False) -> Any:
@@ -339,58 +222,6 @@ def factorial(n: Any, exact: bool = False) -> Any:
         raise NotImplementedError("factorial: results are floating-point numbers, `exact` has to be False")
     (n,) = reals("factorial", n)
     return jnp.where(n < 0, 0, _real_gamma(jnp.where(n < 0, 0, n) + 1))
-
-
-def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
-    """In how many ways `k` of `N` things can be chosen; 0 where `k` is negative or larger than `N`.
-
-    Args:
-        N: how many there are, floating-point numbers for broken arguments too.
-        k: how many are chosen.
-        repetition: whether one can be chosen several times.
-
-    Raises:
-        TypeError: an argument is no array.
-        ValueError: one is complex.
-    """
-    N, k = together("comb", N, k)
-    if flag("comb", repetition, "repetition"):
-        return jnp.where((k == 0) & (N >= 0), 1, binomial(N + k - 1, k))
-    return jnp.where(N >= 0, binomial(N, k), 0)
-
-
-def _poch(z: Any, m: Any) -> Any:
-    """By logarithms and signs; 1 for `m = 0`, 0 where only the denominator has a pole."""
-    z, m = jnp.broadcast_arrays(z, m)
-    pole = (z <= 0.0) & (lax.floor(z) == z)
-    top_pole = (z + m <= 0.0) & (lax.floor(z + m) == z + m)
-    both = pole & top_pole
-    # gamma(z + m) / gamma(z) = (-1)**m gamma(1 - z) / gamma(1 - z - m)
-    upper, lower = where(both, 1.0 - z, z + m), where(both, 1.0 - z - m, z)
-    sign = where(
-        both, where(lax.floor(0.5 * m) * 2.0 == m, 1.0, -1.0), gammasgn_formula(upper) * gammasgn_formula(lower)
-    )
-    large = (upper > 10.0) & (lower > 10.0)
-    a, b = where(large, upper, 11.0), where(large, lower, 11.0)
-    ratio = lax.exp((b - 0.5) * lax.log1p((a - b) / b) + (a - b) * (lax.log(a) - 1.0) + _rest(a) - _rest(b))
-    out = where(large, ratio, sign * lax.exp(lax.lgamma(upper) - lax.lgamma(lower)))
-    out = where(pole & ~top_pole, 0.0, where(top_pole & ~pole, math.inf, out))
-    out = where(z == math.inf, where(m > 0.0, math.inf, 0.0), out)
-    out = where(m == math.inf, where(pole, 0.0, gammasgn_formula(z) * math.inf), out)
-    out = where((m == -math.inf) | ((m == math.inf) & (lax.abs(z) == math.inf)), math.nan, out)
-    return where(m == 0.0, 1.0, out)
-
-
-poch, poch_p = row(
-    "poch",
-    _poch,
-    [
-        lambda out, z, m: out * (lax.digamma(z + m) - lax.digamma(z)),
-        lambda out, z, m: out * lax.digamma(z + m),
-    ],
-    "Pochhammer's symbol, the rising factorial `gamma(z + m) / gamma(z)`.",
-    arguments="z m",
-)
 
 
 def bernoulli(n: int) -> Any:

@@ -77,16 +77,33 @@ def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
     return where(pole, math.inf, where((a == 0.0) | (x == 0.0), 1.0, out))
 
 
-def _by_parameter(formula: Any, position: int) -> Any:
-    """The derivative of a formula by one operand, in forward mode through its loops."""
+def _by_parameter(formula: Any, position: int, ends: tuple[int, ...]) -> Any:
+    """The derivative of a formula by one operand, in forward mode through its loops.
+
+    Where one of the operands `ends` is 0, -1, -2, ... the formula is a polynomial, which says nothing of its
+    neighbours: there the derivative is the mean of those at distances 1, 2 and 3, extrapolated to 0.
+    """
 
     def slope(out: Any, *xs: Any) -> Any:
         @in_float64
         def computed(*wide: Any) -> Any:
-            def of_one(p: Any) -> Any:
-                return formula(*wide[:position], p, *wide[position + 1 :])
+            polynomial = functools.reduce(
+                lambda p, q: p | q, [(wide[i] <= 0.0) & (lax.floor(wide[i]) == wide[i]) for i in ends]
+            )
 
-            return corejax.jvp(of_one, (wide[position],), (jnp.ones_like(wide[position]),))[1]
+            def at(*xs: Any) -> Any:
+                def of_one(p: Any) -> Any:
+                    return formula(*xs[:position], p, *xs[position + 1 :])
+
+                return corejax.jvp(of_one, (xs[position],), (jnp.ones_like(xs[position]),))[1]
+
+            def beside(*xs: Any) -> Any:
+                steps = [jnp.where(polynomial, 0.02 * k * sign, 0.0) for k in (1, 2, 3) for sign in (1.0, -1.0)]
+                given = [jnp.stack([x + h if i in ends else x for h in steps]) for i, x in enumerate(xs)]
+                found = at(*given)
+                return sum(0.5 * w * (found[2 * k] + found[2 * k + 1]) for k, w in enumerate((1.5, -0.6, 0.1)))
+
+            return lax.cond(jnp.any(polynomial), beside, at, *wide)
 
         return computed(*jnp.broadcast_arrays(*xs))
 
@@ -97,8 +114,8 @@ hyp1f1, hyp1f1_p = row(
     "hyp1f1",
     _hyp1f1,
     [
-        _by_parameter(_hyp1f1, 0),
-        _by_parameter(_hyp1f1, 1),
+        _by_parameter(_hyp1f1, 0, (0,)),
+        _by_parameter(_hyp1f1, 1, (0,)),
         lambda out, a, b, x: a / b * hyp1f1(a + 1.0, b + 1.0, x),
     ],
     "Kummer's confluent hypergeometric function `1F1(a, b, x)`, infinite where `b` is 0, -1, -2, ...",
@@ -185,9 +202,9 @@ hyp2f1, hyp2f1_p = row(
     "hyp2f1",
     _hyp2f1,
     [
-        _by_parameter(_hyp2f1, 0),
-        _by_parameter(_hyp2f1, 1),
-        _by_parameter(_hyp2f1, 2),
+        _by_parameter(_hyp2f1, 0, (0, 1)),
+        _by_parameter(_hyp2f1, 1, (0, 1)),
+        _by_parameter(_hyp2f1, 2, (0, 1)),
         lambda out, a, b, c, x: a * b / c * hyp2f1(a + 1.0, b + 1.0, c + 1.0, x),
     ],
     "Gauss's hypergeometric function `2F1(a, b; c; x)` for `x < 1`; infinite beyond, unless it is a polynomial.",

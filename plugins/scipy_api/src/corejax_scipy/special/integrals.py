@@ -75,6 +75,7 @@ def _expi(x: Any) -> Any:
 expi, expi_p = row(
     "expi", _expi, [lambda out, x: jnp.exp(x) / x],
     "The exponential integral `Ei`: the principal value of that of `exp(t) / t` over t from minus infinity to `x`.",
+    many=True,
 )  # fmt: skip
 
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 import corejax.nn
 import corejax.numpy as jnp
 from corejax_lax_basic import lax
 from corejax_scipy._arguments import array, together
-from corejax_scipy.special._formulas import log1p, where
-from corejax_scipy.special._rows import row
+from corejax_scipy.special._formulas import log1p, polynomial, where
+from corejax_scipy.special._rows import row, scipy_special
 
 __all__ = ["expit", "log_softmax", "logsumexp", "softmax"]
 
@@ -25,8 +27,7 @@ def _times_logarithm(logarithm: Any) -> Any:
 
     def formula(x: Any, y: Any) -> Any:
         x, y = jnp.broadcast_arrays(x, y)
-        nothing = (x == 0.0) & (y == y)
-        return where(nothing, 0.0, x * logarithm(where(nothing, 1.0, y)))
+        return jnp.where((x == 0.0) & (y == y), 0.0, x * logarithm(y))
 
     return formula
 
@@ -36,6 +37,7 @@ xlogy, xlogy_p = row(
     _times_logarithm(lax.log),
     [lambda out, x, y: jnp.log(y), lambda out, x, y: jnp.where(x == 0.0, 0.0, x / y)],
     "`x * log(y)`, and 0 where `x` is 0.",
+    single=_times_logarithm(lax.log),
     arguments="x y",
 )
 
@@ -44,19 +46,20 @@ xlog1py, xlog1py_p = row(
     _times_logarithm(log1p),
     [lambda out, x, y: jnp.log1p(y), lambda out, x, y: jnp.where(x == 0.0, 0.0, x / (1.0 + y))],
     "`x * log(1 + y)`, and 0 where `x` is 0.",
+    single=_times_logarithm(lax.log1p),
     arguments="x y",
 )
 
 
 def _entr(x: Any) -> Any:
-    positive = x > 0.0
-    sane = where(positive, x, 1.0)
-    return where(positive, -sane * lax.log(sane), where(x == 0.0, 0.0, where(x == x, -math.inf, x)))
+    out = -x * lax.log(x)
+    return jnp.where(x > 0.0, out, jnp.where(x == 0.0, 0.0, jnp.where(x == x, -math.inf, x)))
 
 
 entr, entr_p = row(
     "entr", _entr, [lambda out, x: jnp.where(x < 0.0, 0.0, -1.0 - jnp.log(jnp.where(x < 0.0, 1.0, x)))],
     "The entropy `-x log(x)`: 0 at 0, minus infinity below.",
+    single=_entr,
 )  # fmt: skip
 
 
@@ -78,6 +81,10 @@ def _rel_entr(p: Any, q: Any) -> Any:
     return where((p == p) & (q == q), out, math.nan)
 
 
+# (1+t) log(1+t) - t = sum over k >= 2 of (-t)**k / (k (k-1)), over t**2
+_DIVERGENCE = [1.0 / (k * (k - 1)) for k in range(2, 27)]
+
+
 def _kl_div(p: Any, q: Any) -> Any:
     p, q = jnp.broadcast_arrays(p, q)
     both = (p > 0.0) & (q > 0.0)
@@ -86,11 +93,21 @@ def _kl_div(p: Any, q: Any) -> Any:
     gap = (x - y) / y  # x log(x/y) - x + y = y ((1+gap) log1p(gap) - gap)
     near = lax.abs(gap) < 0.2
     small = where(near, gap, 0.0)
-    series = small * 0.0
-    for k in range(26, 1, -1):  # (1+t) log(1+t) - t = sum over k >= 2 of (-t)**k / (k (k-1))
-        series = 1.0 / (k * (k - 1)) - small * series
-    out = where(near, y * small * small * series, x * _ratio_logarithm(x, y) - x + y)
+    out = where(near, y * small * small * polynomial(-small, _DIVERGENCE), x * _ratio_logarithm(x, y) - x + y)
     return where((p == p) & (q == q), where(both, out, known), math.nan)
+
+
+def _kl_div_impl(p: Any, q: Any) -> Any:
+    """SciPy's, which cancels where operands are nearly equal, and overflows where the quotient does."""
+    p, q = p.astype(np.float64), q.astype(np.float64)
+    with np.errstate(all="ignore"):
+        gap = (p - q) / q
+        near = (p > 0) & (q > 0) & (np.abs(gap) < 0.2)
+        small = np.where(near, gap, 0.0)
+        series = q * small * small * polynomial(-small, _DIVERGENCE)
+        out = np.where(near, series, scipy_special("kl_div")(p, q))
+        lost = (p > 0) & (q > 0) & ~np.isfinite(out)
+        return np.where(lost, p * (np.log(p) - np.log(q)) - p + q, out)
 
 
 def _positive(value: Any) -> Any:
@@ -116,6 +133,7 @@ kl_div, kl_div_p = row(
     _kl_div,
     [_positive(lambda p, q: jnp.log(p / q)), lambda out, p, q: jnp.where(out < math.inf, 1.0 - p / q, 0.0)],
     "The Kullback-Leibler divergence `p log(p / q) - p + q`; where that is not finite see `rel_entr`.",
+    impl=_kl_div_impl,
     arguments="p q",
 )
 
@@ -128,9 +146,21 @@ def _logit(p: Any) -> Any:
     return where(near, middle, lax.log(p) - log1p(-p))
 
 
+# Of (2 atanh(t) - 2 t) / t**3 by t**2, for |t| <= 0.4: near-minimax, relative error of the sum 4e-9.
+_ATANH = (0.666666712, 0.399985814, 0.286413172, 0.210384727, 0.260406624)
+
+
+def _logit_of_float32(p: Any) -> Any:
+    near = jnp.abs(p - 0.5) < 0.2
+    t = 2.0 * jnp.where(near, p - 0.5, 0.0)
+    middle = t * (2.0 + t * t * polynomial(t * t, _ATANH))
+    return jnp.where(near, middle, lax.log(p / (1.0 - p)))
+
+
 logit, logit_p = row(
     "logit", _logit, [lambda out, p: 1.0 / (p * (1.0 - p))],
     "`log(p / (1 - p))`, the inverse of `expit`; NaN outside of [0, 1].",
+    single=_logit_of_float32, many=True,
     arguments="p",
 )  # fmt: skip
 

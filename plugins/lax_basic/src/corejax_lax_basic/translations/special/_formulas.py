@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import ShapedArray, dtypes
-from corejax_lax_basic.special import _series
+from corejax_lax_basic.special import _series, elementary, single
 from corejax_lax_basic.translations.elementwise._family import compare, expanded
 
-_WIDE = np.dtype(np.float64)
+_WIDE, _BITS = np.dtype(np.float64), np.dtype(np.int64)
+_ROOT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
+_STEPS = 4  # of an iteration at once: each pass over the arrays takes longer than a step's arithmetic
+_WHOLE = 1.5 * 2.0**52  # beside which numbers are whole
 
 
 class Formula:
@@ -99,8 +102,8 @@ class Values:
 
     exp, log, log1p = _function("exponential"), _function("log"), _function("log_plus_one")
     expm1, abs = _function("exponential_minus_one"), _function("abs")
-    sqrt, floor, erfc = _function("sqrt"), _function("floor"), _function("chlo.erfc")
-    _chlo_lgamma, _chlo_digamma = _function("chlo.lgamma"), _function("chlo.digamma")
+    sqrt, floor, round = _function("sqrt"), _function("floor"), _function("round_nearest_even")
+    _chlo_erfc, _chlo_lgamma, _chlo_digamma = map(_function, ("chlo.erfc", "chlo.lgamma", "chlo.digamma"))
 
     def where(self, which: Formula, x: Any, y: Any) -> Formula:
         """`x` where it is so, else `y`."""
@@ -112,24 +115,57 @@ class Values:
         """`x ** y`."""
         return x._op("power", x, y)
 
+    def parts(self, x: Formula) -> tuple[Formula, Formula]:
+        """See `elementary`."""
+        ctx, wide = x.ctx, x.value.aval
+        bits = wide.update(dtype=_BITS)
+        raw = ctx.op("bitcast_convert", x.value, out=bits)
+        above = ctx.op("subtract", raw, ctx.full(bits, _ROOT_HALF), out=bits)
+        k = ctx.op("shift_right_arithmetic", above, ctx.full(bits, 52), out=bits)
+        m = ctx.op("subtract", raw, ctx.op("shift_left", k, ctx.full(bits, 52), out=bits), out=bits)
+        return Formula(ctx, ctx.op("bitcast_convert", m, out=wide)), Formula(ctx, ctx.convert(k, _WIDE))
+
+    def scaled(self, x: Formula, k: Formula) -> Formula:
+        """See `elementary`. The whole number's bits are the last ones of its sum with a power of 2."""
+        ctx, wide = x.ctx, x.value.aval
+        bits = wide.update(dtype=_BITS)
+        raw = ctx.op("bitcast_convert", (k + _WHOLE).value, out=bits)
+        exponent = ctx.op("shift_left", raw, ctx.full(bits, 52), out=bits)
+        factor = ctx.op("add", exponent, ctx.full(bits, 1023 << 52), out=bits)
+        return x * Formula(ctx, ctx.op("bitcast_convert", factor, out=wide))
+
+    def erfc(self, x: Formula) -> Formula:
+        """`1 - erf(x)`."""
+        return self._chlo_erfc(x)  # type: ignore[no-any-return]
+
     def lgamma(self, x: Formula) -> Formula:
-        """`log|gamma(x)|`; CHLO's is not accurate where it is small, which shows in float64 only."""
-        out = self._chlo_lgamma(x)
-        return _series.log_gamma(self, x, out) if self.epsilon == _series.DOUBLE else out
+        """`log|gamma(x)|`; CHLO's is not accurate where it is small."""
+        return _series.log_gamma(self, x, self._chlo_lgamma(x))  # type: ignore[no-any-return]
+
+    lgamma_positive = lgamma
 
     def digamma(self, x: Formula) -> Formula:
         """Derivative of `lgamma`; see there."""
-        out = self._chlo_digamma(x)
-        return _series.digamma(self, x, out) if self.epsilon == _series.DOUBLE else out
+        return _series.digamma(self, x, self._chlo_digamma(x))  # type: ignore[no-any-return]
 
     def zeta(self, s: Formula, q: Formula) -> Formula:
         """The Hurwitz zeta function."""
         return _series.zeta(self, s, q)  # type: ignore[no-any-return]
 
+    def if_any(self, active: Formula, f: Any, out: Formula, *given: Formula) -> Formula:
+        """See `_eager.Arrays.if_any`."""
+        ctx, vals = active.ctx, [v.value for v in (out, *given)]
+
+        def needed(ctx: Any) -> Any:
+            return f(self, *[Formula(ctx, v) for v in vals]).value
+
+        regions = [ctx.region([], needed), ctx.region([], lambda ctx: out.value)]
+        return Formula(ctx, ctx.op("if", _any(ctx, active.value), out=out.value.aval, regions=regions))
+
     def iterate(
         self, step: Any, given: Sequence[Formula], state: Sequence[Formula], limit: int, active: Formula
     ) -> Sequence[Formula]:
-        """See `_eager.Arrays.iterate`; a `while` until no element is active, or `limit`."""
+        """See `_eager.Arrays.iterate`; a `while` of some steps at once until no element is active, or `limit`."""
         ctx = active.ctx
         counter = ShapedArray((), _WIDE)
         vals = [ctx.full(counter, 0), active.value, *(v.value for v in (*given, *state))]
@@ -139,13 +175,15 @@ class Values:
             return ctx.op("and", more, compare(ctx, "LT", n, ctx.full(counter, limit)), out=more.aval)
 
         def body(ctx: Any, n: Any, active: Any, *rest: Any) -> list[Any]:
-            n = ctx.op("add", n, ctx.full(counter, 1), out=counter)
             going, vals = Formula(ctx, active), [Formula(ctx, v) for v in rest]
-            given_here, before = vals[: len(given)], vals[len(given) :]
-            number = Formula(ctx, ctx.broadcast_in_dim(n, active.aval.shape, ()))
-            more, after = step(self, number, given_here, before)
-            after = [self.where(going, new, old) for new, old in zip(after, before, strict=True)]
-            return [n, (going & more).value, *(v.value for v in (*given_here, *after))]
+            given_here, last = vals[: len(given)], vals[len(given) :]
+            for _ in range(_STEPS):
+                n = ctx.op("add", n, ctx.full(counter, 1), out=counter)
+                number = Formula(ctx, ctx.broadcast_in_dim(n, active.aval.shape, ()))
+                more, after = step(self, number, given_here, last)
+                last = [self.where(going, new, old) for new, old in zip(after, last, strict=True)]
+                going = going & more
+            return [n, going.value, *(v.value for v in (*given_here, *last))]
 
         types = [v.aval for v in vals]
         outs = ctx.op("while", *vals, out=types, regions=[ctx.region(types, unfinished), ctx.region(types, body)])
@@ -162,7 +200,16 @@ def _any(ctx: Any, x: Any) -> Any:
     return ctx.op("reduce", x, ctx.constant(np.False_), out=scalar, attrs=attrs, regions=[region])
 
 
-_FULL, _SHORT = Values(_series.DOUBLE), Values(_series.SINGLE)
+class ShortValues(Values):
+    """As `Values`, for results that become float32 or narrower: arithmetic instead of library calls."""
+
+    exp, log, log1p, expm1 = elementary.exp, elementary.log, elementary.log1p, elementary.expm1
+    power = elementary.power
+    erfc, digamma = single.erfc, single.digamma
+    lgamma, lgamma_positive = single.lgamma, single.lgamma_positive
+
+
+_FULL, _SHORT = Values(_series.DOUBLE), ShortValues(_series.SINGLE)
 
 
 def operations_for(dtype: np.dtype[Any]) -> Values:

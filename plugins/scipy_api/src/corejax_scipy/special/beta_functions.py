@@ -1,0 +1,255 @@
+"""The beta function and what is made of it: beta betainc betaln comb poch.
+
+Elementwise, of floating-point numbers; TypeError for what is no array, ValueError for complex ones. Definitions: DLMF
+5.12 and 8.17. At poles that no zero removes the beta function is infinite; SciPy has either sign, which means nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import corejax.numpy as jnp
+from corejax_lax_basic import lax
+from corejax_scipy._arguments import flag, together
+from corejax_scipy.special._formulas import where
+from corejax_scipy.special._rows import in_float64, row, scipy_special, widely
+from corejax_scipy.special.gamma_functions import HALF_LOG_2PI, gammasgn_formula, stirling_rest
+
+__all__ = ["betainc", "comb"]
+
+
+def _without_pole(low: Any, high: Any) -> tuple[Any, Any]:
+    """At poles of two factors `gamma(1 - a - b) gamma(b) / gamma(1 - a)` has the same size."""
+    other = 1.0 - low - high
+    both = (low <= 0.0) & (lax.floor(low) == low) & (lax.floor(high) == high) & (high > 0.0) & (other > 0.0)
+    both = both & (low > -math.inf)
+    low = where(both, other, low)
+    return lax.min(low, high), lax.max(low, high)
+
+
+def _beta_sign(a: Any, b: Any) -> Any:
+    low, high = lax.min(a, b), lax.max(a, b)
+    odd = lax.floor(0.5 * high) * 2.0 != high
+    usual = gammasgn_formula(a) * gammasgn_formula(b) * gammasgn_formula(a + b)
+    return where((low <= 0.0) & (lax.floor(low) == low), where(odd, -1.0, 1.0), usual)
+
+
+def betaln_formula(a: Any, b: Any) -> Any:
+    """Logarithm of the absolute value, without cancellation of large terms."""
+    a, b = jnp.broadcast_arrays(a, b)
+    low, high = _without_pole(lax.min(a, b), lax.max(a, b))
+    far = (high > 10.0) & (low + high > 10.0)
+    big, small = where(far, high, 11.0), where(far, low, 1.0)
+    usual = lax.lgamma(low) + lax.lgamma(high) - lax.lgamma(low + high)
+    ratio = small / big
+    both = small > 10.0
+    large = where(both, small, 11.0)
+    # The quotient is zero where it is subnormal.
+    gain = where(lax.abs(ratio) < 1e-18, small, (small + big - 0.5) * lax.log1p(ratio))
+    mixed = lax.lgamma(where(both, 1.0, small)) + small * (1.0 - lax.log(big)) - gain
+    mixed = mixed + stirling_rest(big) - stirling_rest(small + big)
+    tops = (
+        HALF_LOG_2PI - 0.5 * lax.log(big) + (large - 0.5) * (lax.log(ratio) - lax.log1p(ratio))
+        - big * lax.log1p(ratio) + stirling_rest(large) + stirling_rest(big) - stirling_rest(large + big)
+    )  # fmt: skip
+    out = where(far, where(both, tops, mixed), usual)
+    pole = ((low <= 0.0) & (lax.floor(low) == low)) | ((high <= 0.0) & (lax.floor(high) == high))
+    return where(pole, math.inf, where(high == math.inf, where(low > 0.0, -math.inf, math.inf), out))
+
+
+def _beta(a: Any, b: Any) -> Any:
+    """Infinite at poles, where the sign means nothing."""
+    logarithm = betaln_formula(a, b)
+    size = lax.exp(logarithm)
+    return where(logarithm == math.inf, math.inf, where(size == 0.0, 0.0, _beta_sign(a, b) * size))
+
+
+def _whole(x: Any) -> Any:
+    return np.floor(x) == x
+
+
+def _on_host(name: str, sign: Any, of_infinite: Any) -> Any:
+    """SciPy's function, in its domain; at removable poles of any size by reflection, see `_without_pole`."""
+
+    def impl(a: Any, b: Any) -> Any:
+        a, b = a.astype(np.float64), b.astype(np.float64)
+        low, high = np.minimum(a, b), np.maximum(a, b)
+        pole = (low <= 0) & _whole(low)
+        removable = pole & _whole(high) & (high > 0) & (1 - low - high > 0) & np.isfinite(low)
+        first = np.where(removable, 1 - low - high, low)
+        out = scipy_special(name)(first, high) * np.where(removable, sign(high), 1)
+        out = np.where((pole & ~removable) | ((high <= 0) & _whole(high)), math.inf, out)
+        out = np.where(np.isnan(out), of_infinite(first, high), out)  # whose sum is infinite
+        out = np.where(np.isinf(a) | np.isinf(b), of_infinite(a, b), out)
+        return np.where(out == 0, 0.0, out)  # where the sum is a pole, the sign means nothing
+
+    return impl
+
+
+def _betaln_of_infinite(a: Any, b: Any) -> Any:
+    return np.where((np.minimum(a, b) > 0), -math.inf, math.inf)
+
+
+_betaln_in_scipy = _on_host("betaln", np.ones_like, _betaln_of_infinite)
+
+
+def _betaln_impl(a: Any, b: Any) -> Any:
+    """SciPy's, and the formula where its difference of logarithms cancels or overflows."""
+    out = np.asarray(_betaln_in_scipy(a, b))
+    near = (np.abs(out) < 1e-3) | (np.maximum(a, b) > 1e300)
+    if near.any():
+        a, b = np.broadcast_arrays(a, b)
+        found = in_float64(betaln_formula)(*[jnp.asarray(x[near].astype(np.float64)) for x in (a, b)])
+        out = np.array(out)
+        out[near] = np.asarray(found)
+    return out
+
+
+betaln, betaln_p = row(
+    "betaln",
+    betaln_formula,
+    [
+        widely(lambda out, a, b: lax.digamma(a) - lax.digamma(a + b)),
+        widely(lambda out, a, b: lax.digamma(b) - lax.digamma(a + b)),
+    ],
+    "Logarithm of the absolute value of the beta function.",
+    impl=_betaln_impl,
+    arguments="a b",
+)
+
+beta, beta_p = row(
+    "beta",
+    _beta,
+    [
+        widely(lambda out, a, b: out * (lax.digamma(a) - lax.digamma(a + b))),
+        widely(lambda out, a, b: out * (lax.digamma(b) - lax.digamma(a + b))),
+    ],
+    "The beta function `gamma(a) gamma(b) / gamma(a + b)`.",
+    impl=_on_host("beta", lambda n: 1 - 2 * (n % 2), lambda a, b: np.exp(_betaln_of_infinite(a, b))),
+    arguments="a b",
+)
+
+
+def betainc(a: Any, b: Any, x: Any) -> Any:
+    """The regularised incomplete beta function; its one derivative is that by `x`."""
+    return lax.betainc(*together("betainc", a, b, x))
+
+
+# -- binomial coefficients and factorials ----------------------------------------------------------------------------
+
+
+def _binomial(n: Any, k: Any) -> Any:
+    """For `0 <= k <= n`."""
+    inside = (k >= 0.0) & (k <= n)
+    n, k = where(inside, n, 1.0), where(inside, k, 1.0)
+    root = lax.exp(-0.5 * betaln_formula(n - k + 1.0, k + 1.0))  # whose square may overflow
+    out = root / (n + 1.0) * root
+    whole = (lax.floor(n) == n) & (lax.floor(k) == k) & (out < 2.0**50)
+    out = where(k == 0.0, 1.0, where(whole, lax.round(out), out))
+    endless = where(k == 0.0, 1.0, where((lax.floor(k) == k) & (k < math.inf), math.inf, math.nan))
+    return where(inside, where(n == math.inf, endless, out), 0.0)
+
+
+def _binomial_impl(n: Any, k: Any) -> Any:
+    endless = np.where(k == 0, 1.0, np.where((np.floor(k) == k) & (k < math.inf), math.inf, math.nan))
+    out = scipy_special("binom")(n, k)
+    out = np.where(np.isinf(n), endless, np.where(np.isnan(out), math.inf, out))  # its intermediate results overflow
+    return np.where((k >= 0) & (k <= n), out, np.where(np.isnan(n) | np.isnan(k), math.nan, 0.0))
+
+
+binomial, binomial_p = row(
+    "binomial",
+    _binomial,
+    [
+        widely(lambda out, n, k: out * (lax.digamma(n + 1.0) - lax.digamma(n - k + 1.0))),
+        widely(lambda out, n, k: out * (lax.digamma(n - k + 1.0) - lax.digamma(k + 1.0))),
+    ],
+    "Binomial coefficients, 0 outside of `0 <= k <= n`.",
+    impl=_binomial_impl,
+    arguments="n k",
+)
+
+
+def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
+    """In how many ways `k` of `N` things can be chosen; 0 where `k` is negative or larger than `N`.
+
+    Args:
+        N: how many there are, floating-point numbers for broken arguments too.
+        k: how many are chosen.
+        repetition: whether one can be chosen several times.
+
+    Raises:
+        TypeError: an argument is no array.
+        ValueError: one is complex.
+    """
+    N, k = together("comb", N, k)
+    if flag("comb", repetition, "repetition"):
+        return jnp.where((k == 0) & (N >= 0), 1, binomial(N + k - 1, k))
+    return jnp.where(N >= 0, binomial(N, k), 0)
+
+
+_FACTORS = 32  # of Pochhammer's symbol that are multiplied
+
+
+def _product(z: Any, m: Any) -> Any:
+    """For whole `|m|` up to 32: `z (z+1) ... (z+m-1)`, or one over `(z-1) (z-2) ... (z+m)`."""
+    out, up = z * 0.0 + 1.0, m > 0.0
+    first, step, count = where(up, z, z - 1.0), where(up, 1.0, -1.0), lax.abs(m)
+    for k in range(_FACTORS):
+        out = where(count > float(k), out * (first + float(k) * step), out)
+    return where(up, out, where(out == 0.0, math.inf, 1.0 / out))
+
+
+def _poch(z: Any, m: Any) -> Any:
+    """By a product, or by logarithms and signs; 1 for `m = 0`, 0 where only the denominator has a pole."""
+    z, m = jnp.broadcast_arrays(z, m)
+    whole = lax.floor(m) == m
+    pole = (z <= 0.0) & (lax.floor(z) == z)
+    top_pole = (z + m <= 0.0) & (lax.floor(z + m) == z + m)
+    both = pole & top_pole & whole
+    # gamma(z + m) / gamma(z) = (-1)**m gamma(1 - z) / gamma(1 - z - m)
+    upper, lower = where(both, 1.0 - z, z + m), where(both, 1.0 - z - m, z)
+    sign = where(
+        both, where(lax.floor(0.5 * m) * 2.0 == m, 1.0, -1.0), gammasgn_formula(upper) * gammasgn_formula(lower)
+    )
+    large = (upper > 10.0) & (lower > 10.0)
+    a, b, gap = where(large, upper, 11.0), where(large, lower, 11.0), where(large, m, 0.0)
+    gain = where(lax.abs(gap / b) < 1e-18, gap, (b - 0.5) * lax.log1p(gap / b))  # the quotient may underflow
+    ratio = lax.exp(gain + gap * (lax.log(a) - 1.0) + stirling_rest(a) - stirling_rest(b))
+    out = where(large, ratio, sign * lax.exp(lax.lgamma(upper) - lax.lgamma(lower)))
+    out = where(pole & ~both, 0.0, where(top_pole & ~pole, math.inf, out))
+    few = whole & (lax.abs(m) <= float(_FACTORS)) & (lax.abs(z) < math.inf)
+    out = where(few, _product(where(few, z, 1.0), where(few, m, 0.0)), out)
+    out = where(z == math.inf, where(m > 0.0, math.inf, 0.0), out)
+    out = where(m == math.inf, where(pole, 0.0, gammasgn_formula(z) * math.inf), out)
+    out = where((m == -math.inf) | (z == -math.inf) | ((m == math.inf) & (z == math.inf)), math.nan, out)
+    return where(m == 0.0, 1.0, where(out == 0.0, 0.0, out))
+
+
+def _poch_impl(z: Any, m: Any) -> Any:
+    """SciPy's, which is NaN for some huge and tiny operands, and wrong beyond what it multiplies."""
+    z, m = z.astype(np.float64), m.astype(np.float64)
+    with np.errstate(all="ignore"):
+        out = np.array(scipy_special("poch")(z, m))
+    odd = (np.abs(z) > 1e4) | (np.abs(m) > 1e4) | ~np.isfinite(out)
+    odd |= (np.floor(z) == z) & (z <= 0)
+    if odd.any():
+        z, m = np.broadcast_arrays(z, m)
+        out[odd] = np.asarray(in_float64(_poch)(*[jnp.asarray(x[odd]) for x in (z, m)]))
+    return np.where(out == 0, 0.0, out)
+
+
+poch, poch_p = row(
+    "poch",
+    _poch,
+    [
+        widely(lambda out, z, m: out * (lax.digamma(z + m) - lax.digamma(z))),
+        widely(lambda out, z, m: out * lax.digamma(z + m)),
+    ],
+    "Pochhammer's symbol, the rising factorial `gamma(z + m) / gamma(z)`.",
+    impl=_poch_impl,
+    arguments="z m",
+)

@@ -1,0 +1,88 @@
+"""Compiled functions of float32 that are computed there: within three units in the last place, as is documented."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.special
+
+import corejax
+from corejax.scipy import special
+from corejax_scipy.accuracy.measure import measure, names
+
+names()  # imports every function
+
+
+@pytest.mark.parametrize("name", ["entr", "log_ndtr", "logit", "ndtr", "ndtri", "xlog1py", "xlogy"])
+def test_units_in_the_last_place(name):
+    found = measure(name, "float32", "compiled", 10_000)
+    assert found.most < 3.0 and found.median < 0.6 and not found.lost
+
+
+def test_logit_about_its_zero():
+    p = (np.float32(0.5) + np.float32(2.0**-25) * np.arange(-50, 51)).astype(np.float32)
+    wide = p.astype(np.float64)
+    np.testing.assert_allclose(corejax.jit(special.logit)(p), np.log1p((2 * wide - 1) / (1 - wide)), rtol=4e-7)
+
+
+def test_ends_of_domains():
+    points = np.array([-np.inf, -1e30, -40.0, -1.0, -0.0, 0.0, 1e-30, 0.5, 1.0, 9.0, 1e30, np.inf, np.nan], np.float32)
+    for name in ("entr", "logit", "ndtr", "log_ndtr", "ndtri"):
+        with np.errstate(all="ignore"):
+            want = getattr(scipy.special, name)(points.astype(np.float64)).astype(np.float32)
+        want = np.where(np.abs(want) < np.finfo(np.float32).tiny, 0, want)  # as compiled programs have it
+        np.testing.assert_allclose(corejax.jit(getattr(special, name))(points), want, rtol=1e-6, err_msg=name)
+    x, y = (v.ravel() for v in np.meshgrid(points, points))
+    for name in ("xlogy", "xlog1py"):
+        with np.errstate(all="ignore"):
+            want = getattr(scipy.special, name)(x.astype(np.float64), y.astype(np.float64)).astype(np.float32)
+        np.testing.assert_allclose(corejax.jit(getattr(special, name))(x, y), want, rtol=1e-6, err_msg=name)
+
+
+def test_narrower_floats_are_rounded_once_more():
+    x = np.linspace(0.05, 0.95, 19).astype(np.float16)
+    for name in ("logit", "ndtri", "entr"):
+        want = getattr(scipy.special, name)(x.astype(np.float64)).astype(np.float16)
+        np.testing.assert_array_equal(corejax.jit(getattr(special, name))(x), want)
+
+
+@pytest.mark.parametrize("name", ["expi", "logit"])
+def test_large_arrays_are_computed_by_programs(name):
+    f = getattr(special, name)
+    x = np.random.default_rng(0).uniform(0.1, 0.9, 1 << 16).astype(np.float32)
+    np.testing.assert_array_equal(f(x), corejax.jit(f)(x))
+    np.testing.assert_allclose(np.asarray(f(x))[:50], f(x[:50]), rtol=1e-6)
+    with corejax.disable_jit():
+        np.testing.assert_array_equal(np.asarray(f(x))[:50], f(x[:50]))
+
+
+def test_bessel_functions_of_every_size():
+    """Small and large orders and arguments: the power series, both recurrences, and Hankel's expansion."""
+    x = np.concatenate([np.linspace(-40, 40, 401), 10.0 ** np.linspace(-12, 5, 200), [0.0, -0.0]])
+    for v in (0, 3, 20):
+        want = scipy.special.jv(np.arange(v + 1)[:, None], x)
+        got = np.asarray(corejax.jit(lambda x, v=v: special.bessel_jn(x, v=v))(x))
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-13)
+        if v == 20:
+            continue
+        narrow = x.astype(np.float32)
+        want = scipy.special.jv(np.arange(v + 1)[:, None], narrow.astype(np.float64))
+        got = corejax.jit(lambda x, v=v: special.bessel_jn(x, v=v))(narrow)
+        np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-8)
+    tiny = np.array([1e-200, 1e-100, 1e-30, 1e-9])  # relatively right where the result is small
+    got = np.asarray(corejax.jit(lambda x: special.bessel_jn(x, v=12))(tiny))
+    want = np.array([(tiny / 2) ** n / math.factorial(n) for n in range(13)])
+    np.testing.assert_allclose(got, np.where(want < 1e-305, 0, want), rtol=1e-9, atol=1e-305)
+    ends = special.bessel_jn(np.array([-np.inf, np.inf, np.nan]), v=2)
+    np.testing.assert_array_equal(ends, [[0, 0, np.nan]] * 3)
+
+
+def test_bessel_functions_for_recurrences_far_down():
+    """The derivative takes one order more; batches keep the orders first within each element."""
+    x = np.array([0.3, 4.0, 30.0])
+    slopes = corejax.vmap(corejax.jacfwd(lambda x: special.bessel_jn(x, v=9)))(x)
+    np.testing.assert_allclose(slopes.T, scipy.special.jvp(np.arange(10)[:, None], x), rtol=1e-9, atol=1e-14)
+    second = corejax.jit(corejax.vmap(corejax.grad(corejax.grad(lambda x: special.bessel_jn(x, v=2)[2]))))(x)
+    np.testing.assert_allclose(second, scipy.special.jvp(2, x, 2), rtol=1e-10)
