@@ -34,7 +34,8 @@ _WHOLE = HERE / "xla_backend"
 # Where machine code matters, XLA optimises; elsewhere compiling would be half of all that tests do. All is optimised in
 # `make test-newest` and `make test-slow`.
 _OPTIMISED = {
-    HERE / name for name in ("integration/test_all_primitives.py", "lax_basic", "random", "scipy_api", "xla_backend")
+    *(HERE / name for name in ("lax_basic", "random", "scipy_api", "xla_backend")),
+    *(HERE / name for name in ("integration/test_all_primitives.py", "numpy_api/test_scaled_products.py")),
 }
 _QUICK = "COREJAX_DISABLE_MOST_OPTIMIZATIONS"
 

@@ -38,6 +38,7 @@ left_by = large_operations.left_by
 
 # Impl rules that take NumPy arrays, ready to run; while somebody watches they report (`reporting_table`).
 host_rules: dict[Any, Callable[..., Any]] = {}
+rules_version = 0  # grows with each change of an impl rule
 
 
 class EvalTrace(Trace, reports=True):
@@ -279,6 +280,8 @@ _written_for_host = host_rules
 
 
 def _file(primitive: Any) -> None:
+    global rules_version
+    rules_version += 1
     large_operations.follow(primitive)
     rule = impl_rules.ready(primitive)
     if rule is None or type(rule) is _OnArrays:

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from sys import getrefcount
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from corejax import observe
 from corejax.array import Array, as_array, host_value, is_spread
 from corejax.attribution import attribute_to_rule
 from corejax.avals import get_aval
@@ -20,6 +21,8 @@ from corejax.ir.interpret import last_uses, set_concrete_runner
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from corejax.ownership import SOLE, in_own_memory, owned
 from corejax.trace import Tracer, state
+
+RUNS = 3  # of a program, before it is written out as a Python function
 
 _ndarray = np.ndarray
 
@@ -86,13 +89,41 @@ class _Step(NamedTuple):
     dead: tuple[int, ...]
 
 
-class _Plan(NamedTuple):
-    """A program as `_run_program` runs it. Places: constants, arguments, `literals`, then `results` results."""
+class _Plan:
+    """A program as `_run_program` runs it. Places: constants, arguments, `literals`, then `results` results.
 
-    literals: list[Any]
-    steps: list[_Step]
-    results: int
-    outs: list[int]
+    Attributes:
+        literals, steps, results, outs: the equations, in places.
+        atoms: what `literals` are the values of.
+        runs: how often it was run, up to `RUNS`.
+        function: the program written out, if it is.
+        rules: the impl rules that it was written with, and their version.
+    """
+
+    __slots__ = ("atoms", "function", "literals", "outs", "results", "rules", "runs", "steps")
+
+    def __init__(self, literals: dict[Any, Any], steps: list[_Step], results: int, outs: list[int]) -> None:
+        self.atoms = literals
+        self.literals = list(literals.values())
+        self.steps = steps
+        self.results = results
+        self.outs = outs
+        self.runs = 0
+        self.function: Callable[..., list[Any]] | None = None
+        self.rules: tuple[Any, int] = (None, 0)
+
+    def written(self, jaxpr: Jaxpr) -> Callable[..., list[Any]] | None:
+        """The program written out with the rules in force, once it has been run a few times."""
+        rules = (evaluation.host_rules, evaluation.rules_version)
+        if self.rules[0] is not rules[0] or self.rules[1] != rules[1]:
+            self.runs, self.function, self.rules = 0, None, rules
+        if self.runs < RUNS:
+            self.runs += 1
+            if self.runs == RUNS and not observe.watched:
+                from corejax.interpreters import host_functions
+
+                self.function = host_functions.written_out(jaxpr, self.atoms, rules[0], _results)
+        return self.function
 
 
 def _plan(jaxpr: Jaxpr) -> _Plan:
@@ -100,11 +131,11 @@ def _plan(jaxpr: Jaxpr) -> _Plan:
     if found is not None:
         return found  # type: ignore[no-any-return]
     places: dict[Any, int] = {v: i for i, v in enumerate((*jaxpr.constvars, *jaxpr.invars))}
-    literals = []
+    literals = {}
     for v in (*(v for eqn in jaxpr.eqns for v in eqn.invars), *jaxpr.outvars):
         if type(v) is not Var and v not in places:
             places[v] = len(places)
-            literals.append(value := np.array(host_value(v.val), dtype=v.aval.dtype))
+            literals[v] = value = np.array(host_value(v.val), dtype=v.aval.dtype)
             value.setflags(write=False)
     start = len(places)
     steps = []
@@ -145,11 +176,17 @@ def _results(eqn: JaxprEqn, rule: Any, operands: list[Any]) -> list[Any]:
 
 
 def _run_program(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
-    literals, steps, results, outs = jaxpr.memo.get("host_plan") or _plan(jaxpr)
-    env: list[Any] = [*values, *literals, *(None,) * results]
+    plan = jaxpr.memo.get("host_plan") or _plan(jaxpr)
+    function = plan.written(jaxpr)
+    if function is not None:
+        try:
+            return function(*values)
+        except Exception:  # step by step, to say where
+            pass
+    env: list[Any] = [*values, *plan.literals, *(None,) * plan.results]
     rules = evaluation.host_rules
     try:
-        for eqn, primitive, params, places, place, aval, first, dead in steps:
+        for eqn, primitive, params, places, place, aval, first, dead in plan.steps:
             rule = rules.get(primitive)
             if rule is None or place is None:
                 found = _results(eqn, rule, [env[i] for i in places])
@@ -177,7 +214,7 @@ def _run_program(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
     except Exception as error:
         attribute_to_rule(error, primitive, eqn.source_info, "impl")
         raise
-    return [env[i] for i in outs]
+    return [env[i] for i in plan.outs]
 
 
 def _run_concrete(jaxpr: Jaxpr, values: list[Any]) -> list[Any] | None:

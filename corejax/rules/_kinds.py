@@ -12,7 +12,7 @@ impl_rules = RuleRegistry(
     @impl_rules.register({var})
     def {name}_impl(*arrays, **params):      # NumPy arrays in, NumPy arrays out
         return out""",
-    flags=("device", "large"),
+    flags=("device", "large", "prepared"),
 )
 abstract_eval_rules = RuleRegistry(
     "abstract_eval",

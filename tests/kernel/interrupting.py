@@ -19,6 +19,10 @@ KERNEL = str(Path(corejax.__file__).parent)
 ENTERING = {"stage", "_end", "run_with_trace", "run_within", "_restore", "restore", "scoped", "set_contexts"}
 ENTERING |= {"jvp_flat", "linearize_flat", "partial_eval_flat", "batch_flat", "__enter__", "__exit__"}
 
+# Of these nobody hears what they raise: a generator expression is called once more where it is collected; and the
+# garbage collector calls back, at any time, also while Python 3.11 is about to call the profiler, which must be there.
+UNHEARD = {"<genexpr>", "_collect"}
+
 
 def thread_state() -> tuple[Any, ...]:
     """What an interrupt has to leave as it was."""
@@ -48,8 +52,7 @@ class At:
 
     def profile(self, frame: FrameType, event: str, arg: Any) -> None:
         code = frame.f_code
-        # A generator expression is called once more where it is collected, and nobody hears what it raises then.
-        if event in ("call", "c_return") and self.where in code.co_filename and code.co_name != "<genexpr>":
+        if event in ("call", "c_return") and self.where in code.co_filename and code.co_name not in UNHEARD:
             self._count(frame)
 
     def trace(self, frame: FrameType, event: str, arg: Any) -> Any:

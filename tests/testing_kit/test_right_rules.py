@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from corejax.extend import Example, Primitive, ShapedArray, xla_translations
+from corejax.extend import Example, Primitive, ShapedArray, impl_rules, xla_translations
 from corejax_testing import verify
 from tests.testing_kit.toys import EXAMPLES, toy
 
@@ -54,3 +54,21 @@ def test_terms_that_cancel_may_be_rounded_otherwise_when_compiled() -> None:
     xla_translations.register(primitive)(logcosh)
     (result,) = verify(primitive, [Example([ShapedArray((3,), np.float32)])], checks=["extremes"])
     assert result.status == "passed", result.report()
+
+
+def test_what_an_impl_rule_is_prepared_to_be_is_compared_with_it() -> None:
+    def prepared(avals: Any, *, right: bool) -> Any:
+        return np.negative if right else np.positive
+
+    def abstract_eval(x: ShapedArray, *, right: bool) -> ShapedArray:
+        if x.dtype.kind != "f":
+            raise TypeError(f"toy.prepared takes floating-point numbers, got {x.str_short()}")
+        return x
+
+    p = Primitive("toy.prepared", abstract_eval=abstract_eval)
+    impl_rules.register(p, lambda x, *, right: -x, prepared=prepared)
+    type_of_x = ShapedArray((3,), np.float32)
+    (result,) = verify(p, [Example([type_of_x], {"right": True})], checks=["types"])
+    assert result.status == "passed", result.report()
+    (result,) = verify(p, [Example([type_of_x], {"right": False})], checks=["types"])
+    assert result.failed and "what impl is prepared to be gives" in result.message

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from corejax_lax_basic._base.narrow_floats import through_float32
+from corejax_lax_basic._base.prepared import is_ufunc
 
 _NAN = complex(np.nan, np.nan)
 
@@ -28,6 +29,7 @@ def _mended(f: Any, mend: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
     NumPy has one implementation of each function, whatever `accuracy` is asked for.
     """
 
+    @is_ufunc(f, "biuf")
     def impl(x: Any, *, accuracy: Any = None) -> Any:
         out = f(x)
         if x.dtype.kind == "c" and not np.isfinite(out).all():
@@ -88,6 +90,7 @@ sinh = _mended(np.sinh, _nan_of_angle)
 cosh = _mended(np.cosh, _nan_of_angle)
 
 
+@is_ufunc(np.square, "iuf")
 def square(x: Any) -> Any:
     """The real part of a complex square as `(a - b)(a + b)`, for accuracy."""
     if x.dtype.kind != "c":
@@ -99,6 +102,7 @@ def square(x: Any) -> Any:
 def _cut(f: Any, of_complex: Any) -> Callable[[Any], Any]:
     """`f`, and `of_complex` for complex numbers, on whose branch cuts the sign of a zero does not count."""
 
+    @is_ufunc(f)
     def impl(x: Any, *, accuracy: Any = None) -> Any:
         return of_complex(x + x.dtype.type(0)) if x.dtype.kind == "c" else f(x)
 
@@ -116,11 +120,13 @@ def _atanh(x: Any) -> Any:
     return _of_parts(re, np.where(undefined | np.isinf(x.real), angle, out.imag), x.dtype)
 
 
+@is_ufunc(np.arctanh)
 def atanh(x: Any) -> Any:
     """The inverse hyperbolic tangent."""
     return _atanh(x) if x.dtype.kind == "c" else np.arctanh(x)
 
 
+@is_ufunc(np.arctan)
 def atan(x: Any) -> Any:
     """`-i atanh(i x)` for complex numbers."""
     if x.dtype.kind != "c":
@@ -136,6 +142,7 @@ asinh = _cut(np.arcsinh, _mended(np.arcsinh, _nan_of_finite))
 acosh = _cut(np.arccosh, _mended(np.arccosh, _nan_of_finite))
 
 
+@is_ufunc(np.log1p)
 def log1p(x: Any, *, accuracy: Any = None) -> Any:
     """Accurate near 0, and finite for the largest numbers, which NumPy's is not for complex ones."""
     if x.dtype.kind != "c":
@@ -156,6 +163,7 @@ def rsqrt(x: Any, *, accuracy: Any = None) -> Any:
     return out
 
 
+@is_ufunc(np.exp)
 def exp(x: Any, *, accuracy: Any = None) -> Any:
     """The exponential."""
     out = np.exp(x)
@@ -164,6 +172,7 @@ def exp(x: Any, *, accuracy: Any = None) -> Any:
     return out
 
 
+@is_ufunc(np.exp2)
 def exp2(x: Any, *, accuracy: Any = None) -> Any:
     """By parts for complex numbers: an infinite one times log(2) would be NaN."""
     if x.dtype.kind != "c":
@@ -172,6 +181,7 @@ def exp2(x: Any, *, accuracy: Any = None) -> Any:
     return exp(_of_parts(x.real * scale, x.imag * scale, x.dtype))
 
 
+@is_ufunc(np.cbrt)
 def cbrt(x: Any, *, accuracy: Any = None) -> Any:
     """The cube root of real numbers."""
     return np.cbrt(x)
@@ -192,6 +202,7 @@ def divide(x: Any, y: Any) -> Any:
     return out
 
 
+@is_ufunc(np.arctan2)
 def atan2(x: Any, y: Any) -> Any:
     """For complex numbers `-i log((y + ix) / sqrt(x^2 + y^2))`."""
     if x.dtype.kind != "c":

@@ -25,6 +25,7 @@ from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.accuracy import checked_accuracy
 from corejax_lax_basic._base.compiling import HALVES
 from corejax_lax_basic._base.derivatives import Derivative, Function
+from corejax_lax_basic._base.prepared import prepared_flag
 from corejax_lax_basic._base.rows import defined
 from corejax_lax_basic._base.type_rules import Kinds, elementwise
 from corejax_lax_basic._promotion import scalars_yield
@@ -147,7 +148,7 @@ def _primitive(
         tags=("elementwise", "cheap") if cheap or stablehlo in CHEAP else ("elementwise",),
         doc=doc,
     )
-    impl_rules.register(primitive, impl, large=large)
+    impl_rules.register(primitive, impl, large=large, **prepared_flag(impl))
     (defvectorized if operands == 1 else defbroadcasting)(primitive)
     derivative(primitive)
     if stablehlo is not None:

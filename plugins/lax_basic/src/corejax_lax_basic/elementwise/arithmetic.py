@@ -16,6 +16,7 @@ import numpy as np
 from corejax.extend import dtypes, is_undef_primal
 from corejax_lax_basic._base.compiling import COMPLEX, HALVES, INTEGERS
 from corejax_lax_basic._base.derivatives import jvp_rule, linear, tangents, tangents_with_result
+from corejax_lax_basic._base.prepared import is_ufunc
 from corejax_lax_basic._base.type_rules import ANY, NUMERIC, REAL
 from corejax_lax_basic.conversion.convert import stop_gradient
 from corejax_lax_basic.elementwise import _complex_values
@@ -103,6 +104,7 @@ mul, mul_p = binary(
 # -- div, rem ------------------------------------------------------------------------------------------------------
 
 
+@is_ufunc(np.divide)
 def _div(x: Any, y: Any) -> Any:
     if dtypes.is_inexact(x.dtype):
         return _complex_values.divide(x, y)
@@ -110,6 +112,7 @@ def _div(x: Any, y: Any) -> Any:
     return np.where(y == 0, np.invert(np.zeros_like(y)), quotient)
 
 
+@is_ufunc(np.fmod)
 def _rem(x: Any, y: Any) -> Any:
     if dtypes.is_inexact(x.dtype):
         return np.fmod(x, y)
@@ -157,6 +160,7 @@ rem, rem_p = binary(
 
 
 def _extremum(of_real: Any, first_wins: Any) -> Any:
+    @is_ufunc(of_real, "biuf")
     def impl(x: Any, y: Any) -> Any:
         if not dtypes.is_complex(x.dtype):
             return of_real(x, y)

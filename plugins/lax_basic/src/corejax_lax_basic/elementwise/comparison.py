@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import ShapedArray, defzero, physical_aval, physical_rules
+from corejax_lax_basic._base.prepared import is_ufunc
 from corejax_lax_basic._base.type_rules import ANY, ORDERED, to_bool
 from corejax_lax_basic.elementwise._family import binary
 from corejax_lax_basic.elementwise.logical import and_p, or_p
@@ -26,11 +27,13 @@ _any = "`{} y` for each element, as bool; any dtype (StableHLO `compare` {})."
 _ordered = "`{} y` for each element, as bool; boolean, integer or floating-point (StableHLO `compare` {})."
 
 
+@is_ufunc(np.equal, "biufc")
 def equal_elements(x: Any, y: Any) -> Any:
     """`numpy.equal`, of keys too."""
     return np.equal(x, y) if x.dtype.names is None else np.asarray(x == y)
 
 
+@is_ufunc(np.not_equal, "biufc")
 def unequal_elements(x: Any, y: Any) -> Any:
     """`numpy.not_equal`, of keys too."""
     return np.not_equal(x, y) if x.dtype.names is None else np.asarray(x != y)

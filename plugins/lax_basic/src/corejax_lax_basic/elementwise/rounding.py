@@ -6,6 +6,7 @@ round : f[*s] -> f[*s]        nextafter : (f[*s], f[*s]) -> f[*s]
 from __future__ import annotations
 
 import enum
+import functools
 from typing import Any
 
 import numpy as np
@@ -59,9 +60,13 @@ def _method(given: Any) -> RoundingMethod:
 def _round_impl(x: Any, *, rounding_method: RoundingMethod) -> Any:
     if rounding_method is RoundingMethod.TO_NEAREST_EVEN:
         return np.rint(x)
-    whole = np.trunc(x)
-    away = np.abs(x - whole) >= x.dtype.type(0.5)
-    return whole + np.copysign(away, x)  # of zeros, too, the sign is that of x
+    return np.trunc(x + np.copysign(_below_half(x.dtype), x))  # of zeros, too, the sign is that of x
+
+
+@functools.cache
+def _below_half(dtype: np.dtype[Any]) -> Any:
+    """The largest number below 1/2: what it takes to the next integer, rounded, is at least halfway there."""
+    return np.nextafter(dtype.type(0.5), dtype.type(0))
 
 
 @takes("round", 1)

@@ -84,7 +84,18 @@ select_n_p = Primitive(
     tags=("elementwise", "structural", "cheap"),
     doc="For each element, the case that the first operand names.",
 )
-impl_rules.register(select_n_p, _select_impl, large=(*REALS, *COMPLEX, *INTEGERS))
+
+
+def _select_prepared(avals: Any, **params: Any) -> Any:
+    which, *cases = avals
+    return _select_of_two if which.dtype is dtypes.bool_ and len(cases) == 2 else None
+
+
+def _select_of_two(which: Any, on_false: Any, on_true: Any) -> Any:
+    return np.where(which, on_true, on_false)
+
+
+impl_rules.register(select_n_p, _select_impl, large=(*REALS, *COMPLEX, *INTEGERS), prepared=_select_prepared)
 defbroadcasting(select_n_p)
 
 

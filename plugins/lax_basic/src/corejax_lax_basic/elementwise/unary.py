@@ -17,6 +17,7 @@ from corejax_lax_basic._base.accuracy import is_highest
 from corejax_lax_basic._base.compiling import COMPLEX, REALS, SINGLES
 from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
 from corejax_lax_basic._base.narrow_floats import through_float32
+from corejax_lax_basic._base.prepared import is_ufunc
 from corejax_lax_basic._base.type_rules import FLOAT, INEXACT, NUMERIC, to_bool
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise import _complex_values
@@ -57,6 +58,7 @@ abs, abs_p = unary(
 )  # fmt: skip
 
 
+@is_ufunc(np.sign, "iu")
 def _sign(x: Any) -> Any:
     if dtypes.is_complex(x.dtype):
         return _complex_values.sign(x)

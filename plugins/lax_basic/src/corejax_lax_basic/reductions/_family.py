@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, dtypes, get_aval, laid_out, vmap_rules
+from corejax.extend import Primitive, ShapedArray, dtypes, get_aval, impl_rules, laid_out, vmap_rules
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_axis
 from corejax_lax_basic._base.derivatives import Derivative, Function
@@ -82,17 +82,23 @@ class Fold:
     neutral: Callable[[np.dtype[Any]], np.ndarray[Any, Any]]
     wide: bool = False
 
+    def width(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """The dtype that the host accumulates in."""
+        if self.wide and dtype in NARROW_FLOATS:
+            return np.dtype(np.float32)
+        return SMALL_INT_BYTES.get(dtype, dtype)
+
     def on_host(self, impl: Function) -> Function:
         """An impl rule that accumulates in the right width: `impl(x, neutral, **params)`, which `neutral()` is for.
 
         Integers of less than 8 bits are 8-bit ones, for which NumPy has every function.
         """
-        widths = {**SMALL_INT_BYTES, **(dict.fromkeys(NARROW_FLOATS, np.dtype(np.float32)) if self.wide else {})}
+        width = self.width
 
         @functools.wraps(impl)
         def on_host(x: Any, **params: Any) -> Any:
             dtype = x.dtype
-            wide = widths.get(dtype, dtype)
+            wide = width(dtype)
             if wide is dtype:
                 return impl(x, lambda: self.neutral(dtype), **params)
             return np.asarray(impl(x.astype(wide), lambda: self.neutral(dtype).astype(wide), **params)).astype(dtype)
@@ -156,10 +162,16 @@ def reduction(
         The function and the primitive.
     """
 
+    reduce = fold.ufunc.reduce
+
     def impl(x: Any, neutral: Function, *, axes: Axes) -> Any:
         if x.size:
-            return fold.ufunc.reduce(x, axis=axes, dtype=x.dtype)
+            return reduce(x, axes, x.dtype)  # by name they take longer
         return fold.ufunc.reduce(x, axis=axes, dtype=x.dtype, initial=neutral()[()])
+
+    def prepared(avals: Any, *, axes: Axes) -> Any:
+        dtype = avals[0].dtype
+        return (lambda x: reduce(x, axes, dtype)) if avals[0].size and fold.width(dtype) is dtype else None
 
     @takes(name, 1)
     def abstract_eval(x: ShapedArray, *, axes: Axes) -> ShapedArray:
@@ -171,7 +183,8 @@ def reduction(
         out = primitive.bind(operand, axes=tuple(sorted(over)))
         return out if out_sharding is None else laid_out(name, out, out_sharding)
 
-    primitive = Primitive(name, impl=fold.on_host(impl), abstract_eval=abstract_eval, linear_in=linear_in, doc=doc)
+    primitive = Primitive(name, abstract_eval=abstract_eval, linear_in=linear_in, doc=doc)
+    impl_rules.register(primitive, fold.on_host(impl), prepared=prepared)
     vmap_rules.register(primitive, _moving_axes(primitive))
     derivative(primitive)
     REDUCTIONS[primitive] = fold
@@ -220,7 +233,12 @@ def cumulative(
 
     def impl(x: Any, neutral: Function, *, axis: int, reverse: bool) -> Any:
         way = (slice(None),) * axis + (slice(None, None, -1 if reverse else None),)
-        return fold.ufunc.accumulate(x[way], axis=axis, dtype=x.dtype)[way]
+        return fold.ufunc.accumulate(x[way], axis, x.dtype)[way]
+
+    def prepared(avals: Any, *, axis: int, reverse: bool) -> Any:
+        dtype, accumulate = avals[0].dtype, fold.ufunc.accumulate
+        plain = not reverse and avals[0].size and fold.width(dtype) is dtype
+        return (lambda x: accumulate(x, axis, dtype)) if plain else None
 
     @takes(name, 1)
     def abstract_eval(x: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:
@@ -236,7 +254,8 @@ def cumulative(
         along = canonical_axis(axis, get_aval(operand).ndim, f"{name}: axis")
         return primitive.bind(operand, axis=along, reverse=bool(reverse))
 
-    primitive = Primitive(name, impl=fold.on_host(impl), abstract_eval=abstract_eval, linear_in=linear_in, doc=doc)
+    primitive = Primitive(name, abstract_eval=abstract_eval, linear_in=linear_in, doc=doc)
+    impl_rules.register(primitive, fold.on_host(impl), prepared=prepared)
     vmap.__name__ = f"{name}_vmap"
     vmap_rules.register(primitive, vmap)
     derivative(primitive)

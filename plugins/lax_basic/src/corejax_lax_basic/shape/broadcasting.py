@@ -19,6 +19,7 @@ from corejax.extend import (
     clears_cache,
     deflinear,
     get_aval,
+    impl_rules,
     laid_out,
 )
 from corejax_lax_basic._base import by_name
@@ -59,16 +60,37 @@ def broadcast_in_dim(
 
 
 def _impl(x: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> Any:
-    if broadcast_dimensions and broadcast_dimensions[0] + x.ndim != len(shape):  # not NumPy's own broadcasting
-        unit = [1] * len(shape)
-        for size, d in zip(x.shape, broadcast_dimensions, strict=True):
-            unit[d] = size
+    unit = _unit_axes(x, shape, broadcast_dimensions)
+    if unit is not None:
         x = x.reshape(unit)
     if math.prod(shape) > _SMALL:
         return np.broadcast_to(x, shape)  # a view, which costs more to make than a small copy
     out = np.empty(shape, x.dtype)
     out[...] = x
     return out
+
+
+def _unit_axes(x: Any, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> list[int] | None:
+    """The operand's shape with axes of size 1 for the new ones; None where NumPy finds them itself."""
+    if not broadcast_dimensions or broadcast_dimensions[0] + x.ndim == len(shape):
+        return None
+    unit = [1] * len(shape)
+    for size, d in zip(x.shape, broadcast_dimensions, strict=True):
+        unit[d] = size
+    return unit
+
+
+def _prepared(avals: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> Any:
+    unit = _unit_axes(avals[0], shape, broadcast_dimensions)
+    if math.prod(shape) > _SMALL:
+        return None
+
+    def repeat(x: Any) -> Any:
+        out = np.empty(shape, x.dtype)
+        out[...] = x if unit is None else x.reshape(unit)
+        return out
+
+    return repeat
 
 
 @takes("broadcast_in_dim", 1)
@@ -114,11 +136,11 @@ broadcast_in_dim_p = Primitive(
     "broadcast_in_dim",
     linear_in=(0,),
     tags=("linear", "structural", "cheap"),
-    impl=_impl,
     abstract_eval=_abstract_eval,
     vmap=_vmap,
     doc="An array repeated along new axes and axes of size 1.",
 )
+impl_rules.register(broadcast_in_dim_p, _impl, prepared=_prepared)
 deflinear(broadcast_in_dim_p, _transpose)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import corejax.numpy as jnp
+from corejax.extend import remembered
 from corejax_lax_basic import lax
 from corejax_linalg import lax_linalg
 from corejax_linalg._base import matrices as mat
@@ -41,6 +42,7 @@ class SVDResult(NamedTuple):
     Vh: Any
 
 
+@remembered
 def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
     """The Cholesky factor of positive definite matrices: `a = L @ L^H`, or `U^H @ U`.
 
@@ -88,6 +90,7 @@ def eigvals(a: Any) -> Any:
     return lax_linalg.eig(a, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
 
 
+@remembered
 def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Eigenvalues, ascending and real, and eigenvectors, in columns, of Hermitian matrices.
 
@@ -122,6 +125,7 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -
     return eigh(a, UPLO, symmetrize_input).eigenvalues
 
 
+@remembered
 def qr(a: Any, mode: str = "reduced") -> Any:
     """The QR decomposition: `a = Q @ R`.
 

@@ -218,6 +218,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     return out[..., None, None] if keepdims else out
 
 
+@remembered
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """Norms of vectors or matrices, as NumPy's.
 

@@ -32,10 +32,11 @@ def raw_impl(call: Call) -> list[Array]:
 
 @check("types", "abstract_eval", dtypes=True, shapes=True)
 def check_types(call: Call, rng: np.random.Generator) -> None:
-    """What is computed has the types that abstract eval says."""
+    """What is computed has the types that abstract eval says; what impl is prepared to be computes the same."""
     avals = call.avals_out
     with suppress(NotApplicable):
         _check_impl(call)
+        _check_prepared(call)
     for i, (out, aval) in enumerate(zip(call(*call.values), avals, strict=True)):
         got = get_aval(out)
         if got is not aval:
@@ -73,6 +74,23 @@ def _check_impl(call: Call) -> None:
                 f"impl gives {found.str_short()} as result {i}, but abstract eval says {aval.str_short()}", "impl",
                 f"if abstract eval is right, then of impl's result: {hint}; {_or_abstract_eval(call)}",
             )  # fmt: skip
+
+
+def _check_prepared(call: Call) -> None:
+    """What the impl rule is prepared to be gives the same, bit by bit."""
+    outs = raw_impl(call)
+    rule = impl_rules.rule_of(call.primitive)
+    prepare = None if rule is None else rule.flags.get("prepared")
+    if prepare is None:
+        return
+    with np.errstate(all="ignore"), at_fault("impl"):
+        run = prepare(list(call.avals), **call.params)
+        given = outs if run is None else run(*call.values)
+    found = list(given) if run is None or call.primitive.multiple_results else [given]
+    for i, (a, b) in enumerate(zip(map(on_host, outs), map(on_host, found), strict=True)):
+        if (a.dtype, a.shape, a.tobytes()) != (b.dtype, b.shape, b.tobytes()):
+            raise CheckFailure(f"what impl is prepared to be gives {b} as result {i}, impl itself {a}", "impl",
+                               "`prepared=` has to give the same function, or None")  # fmt: skip
 
 
 def _is_of_the_reference(call: Call, result: int, found: ShapedArray) -> bool:
