@@ -56,6 +56,32 @@ def test_replicas_are_numbered(mesh: Mesh) -> None:
 DTYPES = [bool, np.int8, np.uint64, np.float16, np.float64, np.complex64, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn]
 
 
+@pytest.mark.parametrize("size", [8, 80_000])
+def test_a_callback_may_use_its_memory_again(mesh: Mesh, size: int) -> None:
+    value = np.arange(size, dtype=np.float32)
+    sharding = NamedSharding(mesh, P(("a", "b")))
+    room, given = np.empty(size // 8, np.float32), []
+
+    def in_the_same_room(index: Any) -> Any:
+        room[:] = value[index]
+        return room
+
+    def and_keeps_it(index: Any) -> Any:
+        given.append(value[index].copy())
+        return given[-1]
+
+    made = corejax.make_array_from_callback((size,), sharding, in_the_same_room)
+    np.testing.assert_array_equal(made, value)
+    kept = corejax.make_array_from_callback((size,), sharding, and_keeps_it)
+    for part in given:
+        part[:] = -1
+    np.testing.assert_array_equal(kept, value)
+    zeros = np.zeros(size // 8)
+    np.testing.assert_array_equal(
+        corejax.make_array_from_callback((size,), sharding, lambda index: zeros), np.zeros(size)
+    )
+
+
 @pytest.mark.parametrize("dtype", [*DTYPES, ml_dtypes.int4])
 def test_values_come_back(mesh: Mesh, dtype: Any) -> None:
     value = (np.arange(48).reshape(4, 2, 6) % 2).astype(dtype)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
 from corejax.extend import Array, ShapedArray, backends, buffer_of, device_buffer, dtypes, get_aval
 from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, is_addressable
+
+_ALONE = 2  # references to what a local variable alone has: its own, and the argument's
 
 
 def parts_of(x: Array) -> list[Array]:
@@ -35,7 +38,8 @@ def make_array_from_callback(
     Args:
         shape: of the whole array.
         sharding: where its parts are.
-        data_callback: gives the part at an index, a tuple of slices; called once for each index.
+        data_callback: gives the part at an index, a tuple of slices; called once for each index. A part that is a view
+            of other memory is read when it has given all of them.
         dtype: of the array; of the first part unless given. Needed where no device is this process's.
 
     Raises:
@@ -46,8 +50,10 @@ def make_array_from_callback(
     wanted, indices, numbers = _own_parts(checked, shape)
     parts: list[np.ndarray[Any, Any]] = []
     for index in indices:
-        parts.append(_part(name, data_callback(index), wanted, dtype, index))
-        dtype = parts[0].dtype
+        part = _part(name, data_callback(index), wanted, dtype, index)
+        dtype = part.dtype
+        # Whoever else has it may write the next part to it, or give it again, which jaxlib takes no array for twice.
+        parts.append(part.copy() if getrefcount(part) > _ALONE else part)
     if dtype is None:
         raise ValueError(f"{name}: none of the devices of {checked} is this process's; give the dtype")
     return _of_host_parts(parts, numbers, ShapedArray(shape, np.dtype(dtype)), checked)
