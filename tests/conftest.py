@@ -38,8 +38,6 @@ _OPTIMISED = {
     *(HERE / name for name in ("integration/test_all_primitives.py", "numpy_api/test_scaled_products.py")),
     HERE / "parallel" / "test_ahead_of_time.py",
 }
-# They look at every object of their process, which is quick while it is young.
-_FIRST = {HERE / "kernel" / "test_leaks.py"}
 _QUICK = "COREJAX_DISABLE_MOST_OPTIMIZATIONS"
 
 
@@ -58,8 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)  # after `-m` and `-k` have chosen
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Some first; with `--one-of-each`, keep the first test of each file outside of tests/xla_backend."""
-    items.sort(key=lambda item: item.path not in _FIRST)
+    """With `--one-of-each`, keep the first test of each file outside of tests/xla_backend."""
     if not config.getoption("--one-of-each"):
         return
     first = {item.path: item for item in reversed(items)}

@@ -23,12 +23,20 @@ def refuse_leaks(trace: Trace) -> None:
         UnexpectedTracerError: names a tracer, its line, and its holder.
     """
     frozen = gc.get_freeze_count() > 0
+    if frozen and not _some_alive(trace):
+        return
     try:
-        gc.unfreeze()  # what is frozen is not looked at
+        gc.unfreeze()  # what is frozen is not looked at, and may hold a tracer
         _refuse_leaks(trace)
     finally:
         if frozen:
             gc.freeze()
+
+
+def _some_alive(trace: Trace) -> bool:
+    """Whether there are tracers of it, which are younger than what is frozen: quick in a large process."""
+    gc.collect()
+    return any(issubclass(type(x), Tracer) and x._trace is trace for x in gc.get_objects())
 
 
 def _refuse_leaks(trace: Trace) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,20 @@ def test_leaks_are_found(run: Any) -> None:
         run(leaky)  # nobody asks now
     finally:
         SAVED.clear()
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_leak_is_found_whether_or_not_the_collector_looks_at_all(frozen: bool) -> None:
+    gc.freeze() if frozen else gc.unfreeze()
+    try:
+        with corejax.checking_leaks(), pytest.raises(UnexpectedTracerError, match=r"held by the module .*, as 'SAVED'"):
+            jit(leaky)(1.0)
+        with corejax.checking_leaks():
+            jit(lambda x: lax.sin(x))(1.0)
+        assert (gc.get_freeze_count() > 0) is frozen
+    finally:
+        SAVED.clear()
+        gc.freeze()
 
 
 def test_nothing_else_is_one() -> None:
