@@ -49,3 +49,11 @@ def test_saves_are_done_or_refused(tmp_path: Path) -> None:
     np.testing.assert_array_equal(checkpoints.restore(tmp_path / "c")["a"], np.arange(3))
     checkpoints.verify(tmp_path / "c")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c", "c0", "c1", "c2"]
+
+
+def test_directories_of_others_stay(tmp_path: Path) -> None:
+    """One that is called as a save's is, and has a lock of its own."""
+    (tmp_path / "theirs.saving").mkdir()
+    (tmp_path / "theirs.saving" / "lock").write_text("theirs")
+    checkpoints.save(tmp_path / "c", {"a": np.arange(3)})
+    assert (tmp_path / "theirs.saving" / "lock").read_text() == "theirs"

@@ -73,9 +73,11 @@ def _made(saving: Path, stack: contextlib.ExitStack) -> int:
     remove_leftover(saving)
     for other in saving.parent.glob(f"*{SUFFIX}"):
         with contextlib.suppress(OSError):
-            if (other / LOCK).exists() or (other / ID).exists():  # it is a save's
+            # Of this path: another's save may be about to lock its own.
+            unique = _UNIQUE.sub(SUFFIX, other.name) == saving.name != other.name
+            if (other / ID).exists() or (unique and (other / LOCK).exists()):  # it is a save's
                 remove_leftover(other, surely=True)
-            elif _UNIQUE.search(other.name):
+            elif unique:
                 other.rmdir()  # it was killed before it had a lock
     making = _unique(saving)
     making.mkdir()
@@ -127,7 +129,8 @@ def _discard(saving: Path) -> None:
 
 
 def _unique(saving: Path) -> Path:
-    return saving.with_name(f"{saving.name.removesuffix(SUFFIX)}.{secrets.token_hex(4)}{SUFFIX}")
+    name = _UNIQUE.sub(SUFFIX, saving.name).removesuffix(SUFFIX)
+    return saving.with_name(f"{name}.{secrets.token_hex(4)}{SUFFIX}")
 
 
 def _running(saving: Path) -> FileExistsError:
