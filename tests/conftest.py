@@ -52,6 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Before corejax is imported, also by processes that tests start."""
     if not config.getoption("--one-of-each") and config.getoption("-m") == "not slow":
         os.environ[_QUICK] = "1"
+        os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"  # the oracle compiles as much as we do
 
 
 @pytest.hookimpl(trylast=True)  # after `-m` and `-k` have chosen
@@ -105,6 +106,35 @@ def optimised(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     corejax.config.update("disable_most_optimizations", True)
     os.environ[_QUICK] = "1"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick_oracle(optimised: None) -> None:
+    """jax compiles with the flags of `config.disable_most_optimizations`, of which its own setting has the half."""
+    compiler = sys.modules.get("jax._src.compiler")
+    if compiler is None or "JAX_DISABLE_MOST_OPTIMIZATIONS" not in os.environ or hasattr(compiler, "quick_flags"):
+        return
+    flags = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
+    get_compile_options = compiler.get_compile_options
+    compiler.quick_flags = flags
+    compiler.get_compile_options = lambda *args, env_options_overrides=None, **kwargs: get_compile_options(
+        *args, env_options_overrides={**flags, **(env_options_overrides or {})}, **kwargs
+    )
+
+
+@pytest.fixture
+def optimised_oracle() -> Iterator[None]:
+    """jax compiles as its users have it: where its bits are compared, and roundings depend on what is fused."""
+    jax = pytest.importorskip("jax")
+    flags = getattr(sys.modules["jax._src.compiler"], "quick_flags", {})
+    given = dict(flags)
+    jax.clear_caches()
+    flags.clear()
+    jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.clear_caches()
+    flags.update(given)
+    jax.config.update("jax_disable_most_optimizations", "JAX_DISABLE_MOST_OPTIMIZATIONS" in os.environ)
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from itertools import pairwise
 from types import FrameType
 from typing import Any
 
@@ -22,58 +23,77 @@ def refuse_leaks(trace: Trace) -> None:
     Raises:
         UnexpectedTracerError: names a tracer, its line, and its holder.
     """
-    frozen = gc.get_freeze_count() > 0
-    if frozen and not _some_alive(trace):
+    gc.collect()
+    tracers = [x for x in gc.get_objects() if issubclass(type(x), Tracer) and x._trace is trace]
+    if not tracers:
         return
+    frozen = gc.get_freeze_count() > 0
     try:
-        gc.unfreeze()  # what is frozen is not looked at, and may hold a tracer
-        _refuse_leaks(trace)
+        gc.unfreeze()  # what is frozen is older than the tracers, and not looked at; it may hold one
+        chain = _leak(tracers)
+        if chain is not None and frozen:  # what holds it may itself be garbage
+            gc.collect()
+            chain = _leak(tracers)
     finally:
         if frozen:
             gc.freeze()
+    if chain is not None:
+        _refuse(trace, chain)
 
 
-def _some_alive(trace: Trace) -> bool:
-    """Whether there are tracers of it, which are younger than what is frozen: quick in a large process."""
-    gc.collect()
-    return any(issubclass(type(x), Tracer) and x._trace is trace for x in gc.get_objects())
-
-
-def _refuse_leaks(trace: Trace) -> None:
-    gc.collect()
-    tracers = [x for x in gc.get_objects() if issubclass(type(x), Tracer) and x._trace is trace]
-    own = {id(tracers)}
-    for i in range(len(tracers)):  # an iterator would hold them, too
-        tracer = tracers[i]
-        holder = _holder(tracer, own, _DEPTH)
-        if holder is not None:
-            where = trace.debug.description() if trace.debug is not None else f"running {type(trace).__name__}"
-            line = tracer.made_at()
-            raise UnexpectedTracerError(
-                f"A tracer leaked: {tracer!r} was made{f' at {line}' if line else ''} while {where}, which has ended, "
-                f"and is held by {holder}.\nReturn the value from the transformed function instead of storing it "
-                "(checked because check_tracer_leaks is on)."
-            )
-
-
-def _holder(x: Any, seen: set[int], depth: int) -> str | None:
-    """What keeps an object alive besides frames and the containers in `seen`, in words; None where nothing does."""
-    seen.add(id(x))
-    holders = gc.get_referrers(x)
-    seen.add(id(holders))
-    while holders:
-        holder = holders.pop()
-        if isinstance(holder, FrameType) or id(holder) in seen:
-            continue
-        module = sys.modules.get(str(holder.get("__name__"))) if type(holder) is dict else None
-        if module is not None and vars(module) is holder:
-            return f"the module {module.__name__}{_name_in(holder, x)}"
-        if type(holder) not in _CONTAINERS and not issubclass(type(holder), Tracer):
-            return f"an object of type {type(holder).__name__}"
-        further = _holder(holder, seen, depth - 1) if depth else None
-        if further is not None:
-            return further + _name_in(holder, x)
+def _leak(tracers: list[Any]) -> list[Any] | None:
+    """What keeps a tracer alive besides frames: its holder, containers in one another, the tracer; None where nothing
+    does. All that holds something of the last level is asked for at once, since every question looks at all objects.
+    """
+    levels = [tracers]
+    seen = {id(x) for x in [levels, tracers, *tracers]}
+    while len(levels) <= _DEPTH + 1:
+        level: list[Any] = []
+        seen.add(id(level))
+        found = gc.get_referrers(*levels[-1])
+        seen.add(id(found))
+        while found:
+            holder = found.pop()
+            if isinstance(holder, FrameType) or id(holder) in seen:
+                continue
+            if _is_module(holder) or (type(holder) not in _CONTAINERS and not issubclass(type(holder), Tracer)):
+                return _chain(holder, levels)
+            seen.add(id(holder))
+            level.append(holder)
+        if not level:
+            return None
+        levels.append(level)
     return None
+
+
+def _chain(holder: Any, levels: list[list[Any]]) -> list[Any]:
+    """The holder, and from each level something that the one before it refers to; at last a tracer."""
+    chain = [holder]
+    for level in reversed(levels):
+        referents = {id(x) for x in gc.get_referents(chain[-1])}
+        chain.append(next(x for x in level if id(x) in referents))
+    return chain
+
+
+def _is_module(x: Any) -> bool:
+    """Whether it is the namespace of a module."""
+    module = sys.modules.get(str(x.get("__name__"))) if type(x) is dict else None
+    return module is not None and vars(module) is x
+
+
+def _refuse(trace: Trace, chain: list[Any]) -> None:
+    """Raise for a tracer that somebody holds."""
+    holder, tracer = chain[0], chain[-1]
+    words = f"the module {holder['__name__']}" if type(holder) is dict else f"an object of type {type(holder).__name__}"
+    named = chain if type(holder) is dict else chain[1:]
+    words += "".join(_name_in(outer, inner) for outer, inner in pairwise(named))
+    where = trace.debug.description() if trace.debug is not None else f"running {type(trace).__name__}"
+    line = tracer.made_at()
+    raise UnexpectedTracerError(
+        f"A tracer leaked: {tracer!r} was made{f' at {line}' if line else ''} while {where}, which has ended, "
+        f"and is held by {words}.\nReturn the value from the transformed function instead of storing it "
+        "(checked because check_tracer_leaks is on)."
+    )
 
 
 def _name_in(holder: Any, x: Any) -> str:

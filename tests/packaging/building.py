@@ -14,15 +14,22 @@ import sys
 import tomllib
 import venv
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+try:
+    import fcntl
+except ImportError:  # Windows, where what needs it is skipped
+    fcntl = None  # type: ignore[assignment]
+
 ROOT = Path(__file__).resolve().parents[2]
 KERNEL = "corejax"
+QUICK = "COREJAX_DISABLE_MOST_OPTIMIZATIONS"  # as tests/conftest.py says
 
 
 def distribution_of(project: Path) -> str:
@@ -76,7 +83,7 @@ class Environment:
         """Run one of the environment's programs away from the source tree; its standard output."""
         # PYTHONPATH and its like could bring the source tree back in.
         ours = ("PYTHON", "COREJAX")
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(ours) or name == QUICK}
         return run([str(self.home / "bin" / program), *arguments], cwd=self.home, env=environment)
 
 
@@ -133,9 +140,28 @@ def build(projects: Mapping[str, Path], work: Path) -> Wheels:
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"]
     options = ["--no-build-isolation", "--no-deps", "--no-index", "--wheel-dir", str(out)]
     run([*pip, *options, *(str(work / name) for name in projects)])
-    files = {canonicalize_name(file.name.split("-")[0]): file for file in out.glob("*.whl")}
-    assert files.keys() == projects.keys()
-    return Wheels(files)
+    found = built(work)
+    assert found.files.keys() == projects.keys()
+    return found
+
+
+def built(work: Path) -> Wheels:
+    """What :func:`build` made there."""
+    return Wheels({canonicalize_name(file.name.split("-")[0]): file for file in (work / "wheels").glob("*.whl")})
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """A directory that the first of the test processes makes, and the others use."""
+    base = factory.getbasetemp()
+    place = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    with place.with_suffix(".lock").open("w") as lock:
+        if fcntl is not None:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (place / "made").exists():
+            place.mkdir(exist_ok=True)
+            make(place)
+            (place / "made").touch()
+    return place
 
 
 def fresh_environment(home: Path, wheels: Wheels, names: Iterable[str], extra: str = "") -> Environment:

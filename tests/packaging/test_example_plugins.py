@@ -12,7 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.packaging.building import EXAMPLES, Environment, Wheels, build, distribution_of, fresh_environment
+from tests.packaging.building import (
+    EXAMPLES,
+    Environment,
+    Wheels,
+    build,
+    built,
+    distribution_of,
+    fresh_environment,
+    made_once,
+)
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="makes symbolic links")
 
@@ -26,14 +35,15 @@ examples = pytest.mark.parametrize("plugin", EXAMPLES)
 def example_wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
     """A wheel of each example."""
     projects = {distribution_of(project): project for project in EXAMPLES.values()}
-    return build(projects, tmp_path_factory.mktemp("examples"))
+    return built(made_once(tmp_path_factory, "wheels-of-examples", lambda place: build(projects, place)))
 
 
 @pytest.fixture(scope="session")
 def environment(tmp_path_factory: pytest.TempPathFactory, wheels: Wheels, example_wheels: Wheels) -> Environment:
     """The kernel, the first-party plugins and the examples, with what the examples' tests need."""
     every = Wheels(wheels.files | example_wheels.files)
-    return fresh_environment(tmp_path_factory.mktemp("environment") / "venv", every, every.files, extra="test")
+    make = lambda place: fresh_environment(place / "venv", every, every.files, extra="test")
+    return Environment(made_once(tmp_path_factory, "environment-with-examples", make) / "venv")
 
 
 def test_there_are_examples() -> None:

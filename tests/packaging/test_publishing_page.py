@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.packaging.building import ROOT, Environment, Wheels, _link, fresh_environment
+from tests.packaging.building import QUICK, ROOT, Environment, Wheels, _link, fresh_environment
 
 PAGE = ROOT / "docs" / "publishing.md"
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -50,7 +50,7 @@ def pattern(printed: str) -> str:
 def run(command: str, directory: Path, home: Path) -> tuple[int, str, Path]:
     """Run a command line; its status, its output, and the directory that it ends in."""
     ours = ("PYTHON", "COREJAX", "PIP_")
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(ours) or name == QUICK}
     settings = {"PATH": f"{home / 'bin'}{os.pathsep}{os.environ['PATH']}", "PYTHONUTF8": "1"}
     # Nothing is downloaded: what is asked for is there.
     settings |= {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}

@@ -128,7 +128,7 @@ test_first_party = tests_for(
     "sin", "add", "dot_general", "cholesky", "sort", "custom_partitioning", "scan", checks=["sharded"], quick=True
 )
 test_collectives = tests_for(*COLLECTIVES, "shard_map", "xla_pmap", checks=QUICK, quick=True)
-test_batches = tests_for("psum", "all_gather", "axis_index", "shard_map", "xla_pmap", checks=["vmap"], quick=True)
+test_batches = tests_for("psum", "shard_map", "xla_pmap", checks=["vmap"], quick=True)
 test_everything_of_the_plugin = pytest.mark.slow(tests_for("parallel"))
 test_everything_sharded = pytest.mark.slow(
     tests_for("lax_basic", "linalg", "fft", "control_flow", "random", "scipy_api", checks=["sharded"], quick=True)

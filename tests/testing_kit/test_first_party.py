@@ -20,11 +20,13 @@ test_slice_of_lax_basic = corejax_testing.tests_for(*SLICE, checks=FAST, quick=T
 test_pairs = corejax_testing.tests_for(
     "mul", "reduce_max", checks=["pairs", "triples", "xla", "special", "extremes", "sharded"], quick=True
 )
-LONG = ("triples", "cost", "sharded")
+LONG = ("pairs", "triples", "cost", "sharded")
 HIGHER_ORDER = [name for name in corejax_testing.CHECKS if name not in LONG]
+LOOPS_AND_CALLS = ("scan", "while", "cond", "xla_call", "custom_jvp_call", "custom_vjp_call", "remat2", "linear_call")
 
 test_higher_order = corejax_testing.tests_for("control_flow", "xla_backend", checks=HIGHER_ORDER, quick=True)
-test_loops_and_calls = corejax_testing.tests_for("scan", "xla_call", "custom_vjp_call", checks=LONG, quick=True)
+test_loops_and_calls = corejax_testing.tests_for(*LOOPS_AND_CALLS, checks=["pairs"], quick=True)
+test_one_of_each_sort = corejax_testing.tests_for("scan", "xla_call", "custom_vjp_call", checks=LONG[1:], quick=True)
 test_all = pytest.mark.slow(corejax_testing.tests_for("lax_basic", "control_flow", "xla_backend"))
 
 

@@ -18,6 +18,7 @@ from corejax_testing.scaffolding.names import KINDS, LICENSES, Plan
 from corejax_testing.scaffolding.writing import files
 
 ROOT = Path(__file__).parents[2]
+QUICK = "COREJAX_DISABLE_MOST_OPTIMIZATIONS"  # as tests/conftest.py says
 
 
 def run(*arguments: str) -> Result:
@@ -29,7 +30,8 @@ def run(*arguments: str) -> Result:
 
 def python(*arguments: str, cwd: Path, path: Path) -> str:
     """Run Python with one more directory of installed distributions; its standard output."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("COREJAX", "PYTEST"))}
+    ours = ("COREJAX", "PYTEST")
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(ours) or name == QUICK}
     # An editable install of the kernel is found as it is; one run from its sources needs the way to them.
     environment = {**clean, "PYTHONPATH": os.pathsep.join([str(path), str(ROOT)]), "PYTHONIOENCODING": "utf-8"}
     command = [sys.executable, *arguments]

@@ -97,6 +97,7 @@ def test_bitcast_errors() -> None:
 FORMATS = [(e, m) for e in (1, 2, 3, 5, 8, 11) for m in (0, 1, 2, 7, 10, 23)]
 
 
+@pytest.mark.usefixtures("optimised_oracle")
 @pytest.mark.parametrize("name", ["float8_e5m2", "bfloat16", "float32"])
 @np.errstate(all="ignore")
 def test_reduced_precision_as_jax(name: str, jax: Any) -> None:

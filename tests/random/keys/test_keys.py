@@ -86,6 +86,7 @@ def test_wherever_it_runs_it_is_the_same():
     np.testing.assert_allclose(nested(2.0, keys), corejax.jit(nested)(2.0, keys), rtol=1e-5)
 
 
+@pytest.mark.usefixtures("optimised_oracle")
 def test_large_draws_are_compiled_to_the_same():
     for count in (511, 512, 5000):
         np.testing.assert_array_equal(

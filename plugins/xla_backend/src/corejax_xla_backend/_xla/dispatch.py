@@ -72,12 +72,15 @@ def _make_buffers() -> None:
     _to_scalar.update(_scalar_buffers)
 
 
+_accelerated = _jaxlib.cuda_plugin_path() is not None  # looked for once: the files' system is asked for it
+
+
 def _choose_host_values() -> None:
     """How wide Python's scalars are; and whether all host values become buffers before the dispatcher sees them.
 
     They do where they are narrowed, which it cannot be told, and where programs may run when a call has returned.
     """
-    if config.x64_compat or config.cpu_enable_async_dispatch or _jaxlib.cuda_plugin_path() is not None:
+    if config.x64_compat or config.cpu_enable_async_dispatch or _accelerated:
         _make_buffers()
     if not dispatch_registry.makes_buffers:
         _to_scalar.update((kind, _maker(dtypes.scalar_dtype(kind))) for kind in _scalar_buffers)
