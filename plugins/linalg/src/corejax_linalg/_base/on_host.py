@@ -24,12 +24,6 @@ def _matrix(a: Any, *others: Any) -> bool:
     return all(type(x) is Array and x.dtype == a.dtype and not x.weak_type for x in (a, *others))
 
 
-def _factored(a: Any) -> tuple[Any, Any, bool]:
-    """The factors of a matrix, its pivots, and whether it is singular."""
-    factors, pivots, info = routine("getrf", a.dtype)(host_value(a))
-    return factors, pivots, info != 0
-
-
 def _result(value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return Array(np.asarray(value, dtype).reshape(shape), ShapedArray(shape, dtype))
 
@@ -38,21 +32,18 @@ def solved(a: Any, b: Any) -> Any:
     """The x of `a @ x = b`, `[n]` or `[n, k]`."""
     if not _matrix(a, b) or b.ndim not in (1, 2) or b.shape[0] != a.shape[0] or not b.size:
         return None
-    factors, pivots, singular = _factored(a)
-    if singular:
-        return None
-    return _result(routine("getrs", a.dtype)(factors, pivots, host_value(b))[0], b.shape, b.dtype)
+    # Not getrs: where other processes have the cores, OpenBLAS's threads wait for one another, 16 ms for a small matrix.
+    *_, x, info = routine("gesv", a.dtype)(host_value(a), host_value(b))
+    return None if info else _result(x, b.shape, b.dtype)
 
 
 def inverse(a: Any) -> Any:
     """The inverse."""
     if not _matrix(a):
         return None
-    factors, pivots, singular = _factored(a)
-    if singular:
-        return None
     eye = np.eye(a.shape[0], dtype=a.dtype, order="F")
-    return _result(routine("getrs", a.dtype)(factors, pivots, eye, overwrite_b=True)[0], a.shape, a.dtype)
+    *_, x, info = routine("gesv", a.dtype)(host_value(a), eye, overwrite_b=True)
+    return None if info else _result(x, a.shape, a.dtype)
 
 
 def determinant(a: Any) -> Any:
@@ -62,7 +53,7 @@ def determinant(a: Any) -> Any:
     size = a.shape[0]
     with np.errstate(all="ignore"):
         if size > 3 or size == 1:
-            factors, pivots, _ = _factored(a)
+            factors, pivots, _ = routine("getrf", a.dtype)(host_value(a))  # singular ones have a zero on U's diagonal
             odd = np.count_nonzero(pivots != np.arange(size)) % 2
             found = np.prod(factors.diagonal()) * a.dtype.type(-1 if odd else 1)
         elif size == 2:
