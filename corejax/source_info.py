@@ -185,11 +185,13 @@ def needed(words: str, source: Source | None = None) -> str:
     return f"{words} {location}" if location else ""
 
 
+warnings_given = [0]  # by `warn_user`, shown or not
 _warned: dict[str, dict[Any, Any]] = {}  # for each file of users' what warnings have been shown
 
 
 def warn_user(text: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the user's line that is running now: shown once for each line, however deep in the library it is said."""
+    warnings_given[0] += 1
     place = locate(capture(2))
     if place is None:
         warnings.warn(text, category, stacklevel=2)

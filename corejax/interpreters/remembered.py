@@ -25,13 +25,14 @@ from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr
 from corejax.interpreters.rematerialization import keep_all
 from corejax.interpreters.staging import stage_closed
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr
+from corejax.source_info import warnings_given
 from corejax.trace import Tracer, state
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _LIMIT = 512  # programs of one function
 _LARGEST_KNOWN = 1 << 20  # bytes of values that a program keeps; above it computes them each time
-_PLAIN = frozenset({int, bool, str, type(None), type(Ellipsis), type, np.dtype})
+_PLAIN = frozenset({int, bool, str, type(None), type(Ellipsis), type})
 _bottom = evaluation._bottom
 _tables: list[dict[Any, Any]] = []  # of all functions
 
@@ -86,8 +87,9 @@ def remembered(fun: F) -> F:
     """A function whose eager calls are recorded when they come again, and then run as one program.
 
     For pure functions of arrays and static arguments (numbers, strings, None, dtypes, enumerations), lists and tuples
-    of these, which give an array or a pytree of arrays. A call with other arguments, and one that needs values, runs
-    the function.
+    of these, which give an array or a pytree of arrays. A call with other arguments, and one that needs values or warns
+    (`warn_user`), runs the function. One that looks at values only where they are known, or at whether two arguments
+    are one object, has to be left alone: its program would give something else.
 
     Args:
         fun: the function; what it returns has to be the same for the same values.
@@ -102,7 +104,7 @@ def remembered(fun: F) -> F:
     def call(*args: Any, **kwargs: Any) -> Any:
         if state.trace is not _bottom or observe.watched:
             return fun(*args, **kwargs)
-        key: list[Any] = []
+        key: list[Any] = [_settings]
         arrays: list[Array] = []
         for x in args:
             if type(x) is Array:
@@ -157,7 +159,7 @@ def _describe(x: Any, key: list[Any], arrays: list[Array]) -> bool:
         key.append(kind)
         key.append(len(x))
         return all(_describe(item, key, arrays) for item in x)
-    elif isinstance(x, type | Enum):
+    elif isinstance(x, type | Enum | np.dtype):
         key.append(x)
     else:
         return False
@@ -165,7 +167,7 @@ def _describe(x: Any, key: list[Any], arrays: list[Array]) -> bool:
 
 
 def _recorded(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Program | bool:
-    """The call as a program; False where it needs values, has effects or gives something else than arrays."""
+    """The call as a program; False where it needs values, has effects, warns or gives something else than arrays."""
     leaves, structure = tree.flatten((args, kwargs))
     where = [i for i, x in enumerate(leaves) if type(x) is Array]
     out_tree: Any = None
@@ -184,9 +186,10 @@ def _recorded(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
             out_tree = None
         return outs
 
+    warned = warnings_given[0]
     try:
         closed = stage_closed(flat, [leaves[i].aval for i in where])
-        return False if closed.jaxpr.effects else _Program(closed, out_tree)
+        return False if closed.jaxpr.effects or warnings_given[0] != warned else _Program(closed, out_tree)
     except Exception:
         return False
 
@@ -197,4 +200,17 @@ def _forget_programs() -> None:
         programs.clear()
 
 
-config.on_change.append(_forget_programs)
+def _follow_settings() -> None:
+    """Programs are of the settings that they were recorded with, and found again where these come back."""
+    global _settings
+    values = tuple(config.values().values())
+    try:
+        _settings = _settings_met.setdefault(values, len(_settings_met))
+    except TypeError:  # a plugin's, that has no hash
+        _forget_programs()
+
+
+_settings = 0
+_settings_met: dict[tuple[Any, ...], int] = {}
+config.on_change.append(_follow_settings)
+_follow_settings()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 import corejax
 from corejax import grad, vmap
-from corejax.extend import Primitive, as_array, config, observe, remembered
+from corejax.extend import Primitive, as_array, config, observe, remembered, warn_user
 from tests.kernel.toys import add, mul
 
 X = as_array(np.arange(6, dtype=np.float32).reshape(2, 3))
@@ -176,3 +177,30 @@ def test_it_has_the_functions_name() -> None:
 
     call = remembered(fun)
     assert (call.__name__, call.__doc__, call.__wrapped__) == ("fun", "Doc.", fun)
+
+
+def test_a_call_that_warns_does_so_each_time() -> None:
+    def half(x: Any) -> Any:
+        warn_user("it is large")
+        return add(x, x)
+
+    f = Counted(half)
+    for _ in range(4):
+        with pytest.warns(UserWarning, match="it is large"), warnings.catch_warnings():
+            warnings.simplefilter("always")
+            f(X)
+    assert f.runs >= 4
+
+
+def test_programs_are_found_again_when_settings_come_back() -> None:
+    f = Counted(lambda x: add(x, x))
+    for _ in range(3):
+        f(X)
+        with config.override(x64_compat=True):
+            f(X)
+    runs = f.runs
+    for _ in range(3):
+        f(X)
+        with config.override(x64_compat=True):
+            f(X)
+    assert f.runs == runs

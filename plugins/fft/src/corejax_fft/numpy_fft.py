@@ -14,6 +14,7 @@ from typing import Any as _Any
 import corejax.numpy as _jnp
 from corejax.extend import as_dim as _as_dim
 from corejax.extend import dtypes as _dtypes
+from corejax.extend import remembered as _remembered
 from corejax_fft.fft import FftType as _FftType
 from corejax_fft.fft import fft as _fft
 from corejax_lax_basic import lax as _lax
@@ -161,6 +162,7 @@ def _two(name: str, kind: _FftType, a: _Any, s: _Any, axes: _Any, norm: _Any) ->
 # -- complex -----------------------------------------------------------------------------------------------------
 
 
+@_remembered
 def fft(a: _Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> _Any:
     """The discrete Fourier transform along an axis: element k is the sum of `a[j] exp(-2 pi i j k / n)` over j.
 
@@ -181,21 +183,25 @@ def fft(a: _Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     return _one("fft", _FftType.FFT, a, n, axis, norm)
 
 
+@_remembered
 def ifft(a: _Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> _Any:
     """The inverse of `fft`; arguments and errors are the same."""
     return _one("ifft", _FftType.IFFT, a, n, axis, norm)
 
 
+@_remembered
 def fft2(a: _Any, s: _Any = None, axes: _Any = (-2, -1), norm: str | None = None) -> _Any:
     """`fftn` of two axes."""
     return _two("fft2", _FftType.FFT, a, s, axes, norm)
 
 
+@_remembered
 def ifft2(a: _Any, s: _Any = None, axes: _Any = (-2, -1), norm: str | None = None) -> _Any:
     """`ifftn` of two axes."""
     return _two("ifft2", _FftType.IFFT, a, s, axes, norm)
 
 
+@_remembered
 def fftn(a: _Any, s: _Any = None, axes: _Any = None, norm: str | None = None) -> _Any:
     """The discrete Fourier transform along several axes.
 
@@ -212,6 +218,7 @@ def fftn(a: _Any, s: _Any = None, axes: _Any = None, norm: str | None = None) ->
     return _transform("fftn", _FftType.FFT, a, s, axes, norm)
 
 
+@_remembered
 def ifftn(a: _Any, s: _Any = None, axes: _Any = None, norm: str | None = None) -> _Any:
     """The inverse of `fftn`; arguments and errors are the same."""
     return _transform("ifftn", _FftType.IFFT, a, s, axes, norm)
@@ -220,31 +227,37 @@ def ifftn(a: _Any, s: _Any = None, axes: _Any = None, norm: str | None = None) -
 # -- real --------------------------------------------------------------------------------------------------------
 
 
+@_remembered
 def rfft(a: _Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> _Any:
     """The first `n // 2 + 1` elements of `fft` of real numbers, which say the others; ValueError for complex ones."""
     return _one("rfft", _FftType.RFFT, a, n, axis, norm)
 
 
+@_remembered
 def irfft(a: _Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> _Any:
     """The inverse of `rfft`; `n` is the length of the result, by default even, `2 * (a.shape[axis] - 1)`."""
     return _one("irfft", _FftType.IRFFT, a, n, axis, norm)
 
 
+@_remembered
 def rfft2(a: _Any, s: _Any = None, axes: _Any = (-2, -1), norm: str | None = None) -> _Any:
     """`rfftn` of two axes."""
     return _two("rfft2", _FftType.RFFT, a, s, axes, norm)
 
 
+@_remembered
 def irfft2(a: _Any, s: _Any = None, axes: _Any = (-2, -1), norm: str | None = None) -> _Any:
     """`irfftn` of two axes."""
     return _two("irfft2", _FftType.IRFFT, a, s, axes, norm)
 
 
+@_remembered
 def rfftn(a: _Any, s: _Any = None, axes: _Any = None, norm: str | None = None) -> _Any:
     """`rfft` along the last of the axes, then `fft` along the others; arguments as of `fftn`."""
     return _transform("rfftn", _FftType.RFFT, a, s, axes, norm)
 
 
+@_remembered
 def irfftn(a: _Any, s: _Any = None, axes: _Any = None, norm: str | None = None) -> _Any:
     """The inverse of `rfftn`; the last of `s` is the length of the result."""
     return _transform("irfftn", _FftType.IRFFT, a, s, axes, norm)
@@ -253,6 +266,7 @@ def irfftn(a: _Any, s: _Any = None, axes: _Any = None, norm: str | None = None) 
 _SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
+@_remembered
 def hfft(a: _Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> _Any:
     """`fft` of a signal whose second half is the conjugate of the first one turned round, which alone is given.
 
@@ -262,6 +276,7 @@ def hfft(a: _Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     return _one("hfft", _FftType.IRFFT, _jnp.conj(_array("hfft", a)), n, axis, _SWAPPED[norm])
 
 
+@_remembered
 def ihfft(a: _Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> _Any:
     """The inverse of `hfft`, of real numbers; arguments as of `rfft`."""
     _checked_norm("ihfft", norm)
@@ -284,6 +299,7 @@ def _frequencies(name: str, indices: _Any, n: _Any, d: _Any, dtype: _Any, device
     return out if device is None else out.to_device(device)
 
 
+@_remembered
 def fftfreq(n: int, d: _Any = 1.0, *, dtype: _Any = None, device: _Any = None) -> _Any:
     """The frequencies of the elements of `fft`: 0, 1, ..., then the negative ones, over `n * d`.
 
@@ -304,6 +320,7 @@ def fftfreq(n: int, d: _Any = 1.0, *, dtype: _Any = None, device: _Any = None) -
     return _frequencies("fftfreq", indices, n, d, dtype, device)
 
 
+@_remembered
 def rfftfreq(n: int, d: _Any = 1.0, *, dtype: _Any = None, device: _Any = None) -> _Any:
     """The frequencies of the elements of `rfft`: 0, 1, ..., `n // 2`, over `n * d`; arguments as of `fftfreq`."""
     return _frequencies("rfftfreq", lambda n, dtype: _jnp.arange(n // 2 + 1, dtype=dtype), n, d, dtype, device)
@@ -320,11 +337,13 @@ def _shifted(name: str, x: _Any, axes: _Any, sign: int) -> _Any:
     return _jnp.roll(x, [sign * (x.shape[a] // 2) for a in found], found) if found else x
 
 
+@_remembered
 def fftshift(x: _Any, axes: _Any = None) -> _Any:
     """The frequency zero moved to the middle of some axes, by default all."""
     return _shifted("fftshift", x, axes, 1)
 
 
+@_remembered
 def ifftshift(x: _Any, axes: _Any = None) -> _Any:
     """The inverse of `fftshift`, which differs from it where lengths are odd."""
     return _shifted("ifftshift", x, axes, -1)

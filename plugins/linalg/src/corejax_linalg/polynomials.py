@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import dtypes
+from corejax.extend import dtypes, remembered
 from corejax_linalg._base.arguments import array, arrays, integer
 from corejax_linalg.numpy_linalg.decompositions import eigvals
 from corejax_linalg.numpy_linalg.equations import inv, lstsq
@@ -49,6 +49,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     return jnp.concatenate([eigvals(companion), jnp.zeros(zeros, dtype)])
 
 
+@remembered
 def polyfit(
     x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False, w: Any = None, cov: Any = False
 ) -> Any:

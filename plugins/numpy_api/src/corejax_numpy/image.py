@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Tracer, as_array, host_value
+from corejax.extend import Tracer, as_array, host_value, remembered
 from corejax_lax_basic import lax
 from corejax_numpy import numpy as jnp
 from corejax_numpy.arguments import array_argument, canonical_axes, canonical_shape, promote_dtypes
@@ -174,6 +174,7 @@ def _image_and_shape(name: str, image: Any, shape: Any) -> tuple[Any, tuple[int,
     return image, sizes
 
 
+@remembered
 def resize(image: Any, shape: Any, method: Any, antialias: bool = True, precision: Any = "highest") -> Any:
     """An image scaled to a shape.
 

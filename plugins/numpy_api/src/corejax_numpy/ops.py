@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import dtypes
+from corejax.extend import dtypes, remembered
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, concrete, documented, static_int
 from corejax_numpy.reductions import max as _max
@@ -85,7 +85,7 @@ def _segments(
         out = getattr(out.at[bucket, ids], method)(x, **options)
         return lax.convert_element_type(reducer(out, axis=0), x.dtype)
 
-    return documented(name, _DOC.format(what=what, empty=empty))(segments)
+    return remembered(documented(name, _DOC.format(what=what, empty=empty))(segments))
 
 
 def _number(name: str, ids: Any, given: Any) -> int:

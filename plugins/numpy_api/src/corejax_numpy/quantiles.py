@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Tracer, dtypes, host_value, laid_out
+from corejax.extend import Tracer, dtypes, host_value, laid_out, remembered
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     Axis,
@@ -47,7 +47,7 @@ def quantile(
         ValueError: there is no such method or axis, `q` has two axes, `a` is complex, or weights do not fit.
         NotImplementedError: weights with another method.
     """
-    return _quantile("quantile", a, q, axis, out, overwrite_input, method, keepdims, weights, False)
+    return _run(q)("quantile", False, a, q, axis, out, overwrite_input, method, keepdims, weights, False)
 
 
 def nanquantile(
@@ -62,7 +62,19 @@ def nanquantile(
     weights: Any = None,
 ) -> Any:
     """As `quantile`, of the elements that are not NaN."""
-    return _quantile("nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, True)
+    return _run(q)("nanquantile", False, a, q, axis, out, overwrite_input, method, keepdims, weights, True)
+
+
+def _of_shares(name: str, in_per_cent: bool, a: Any, q: Any, *options: Any) -> Any:
+    return _quantile(name, a, _hundredths(name, q) if in_per_cent else q, *options)
+
+
+_of_numbers = remembered(_of_shares)
+
+
+def _run(q: Any) -> Any:
+    """Shares that are arrays are known while a call runs, and unknown in a program, which would round otherwise."""
+    return _of_numbers if type(q) in (int, float) else _of_shares
 
 
 def _shares(name: str, q: Any) -> Any:
@@ -97,8 +109,7 @@ def percentile(
         return laid_out(
             "percentile", percentile(a, q, axis, out, overwrite_input, method, keepdims, weights=weights), out_sharding
         )
-    q = _hundredths("percentile", q)
-    return _quantile("percentile", a, q, axis, out, overwrite_input, method, keepdims, weights, False)
+    return _run(q)("percentile", True, a, q, axis, out, overwrite_input, method, keepdims, weights, False)
 
 
 def nanpercentile(
@@ -113,8 +124,7 @@ def nanpercentile(
     weights: Any = None,
 ) -> Any:
     """As `percentile`, of the elements that are not NaN."""
-    q = _hundredths("nanpercentile", q)
-    return _quantile("nanpercentile", a, q, axis, out, overwrite_input, method, keepdims, weights, True)
+    return _run(q)("nanpercentile", True, a, q, axis, out, overwrite_input, method, keepdims, weights, True)
 
 
 def median(a: Any, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:

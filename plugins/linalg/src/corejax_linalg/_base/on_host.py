@@ -32,7 +32,7 @@ def solved(a: Any, b: Any) -> Any:
     """The x of `a @ x = b`, `[n]` or `[n, k]`."""
     if not _matrix(a, b) or b.ndim not in (1, 2) or b.shape[0] != a.shape[0] or not b.size:
         return None
-    # Not getrs: where other processes have the cores, OpenBLAS's threads wait for one another, 16 ms for a small matrix.
+    # Not getrs: where other processes have the cores, its threads in OpenBLAS wait for one another, for 16 ms.
     *_, x, info = routine("gesv", a.dtype)(host_value(a), host_value(b))
     return None if info else _result(x, b.shape, b.dtype)
 

@@ -113,6 +113,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     return EighResult(w, v)
 
 
+@remembered
 def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
     """Eigenvalues of Hermitian matrices, ascending and real; arguments as of `eigh`.
 
@@ -187,6 +188,7 @@ def _hermitian_svd(a: Any, compute_uv: bool, subset_by_index: tuple[int, int] | 
     return SVDResult(u, s, mat.adjoint(u * signs[..., None, :]))
 
 
+@remembered
 def svdvals(x: Any, /) -> Any:
     """Singular values of matrices, descending.
 

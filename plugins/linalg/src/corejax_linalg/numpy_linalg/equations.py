@@ -90,6 +90,7 @@ def _inverse(a: Any) -> Any:
     return solved_once(a, lax.broadcast_to(mat.eye(a), a.shape))
 
 
+@remembered
 def tensorinv(a: Any, ind: int = 2) -> Any:
     """The inverse of an array as a map from its last axes to its first `ind` ones.
 
@@ -202,6 +203,7 @@ def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
     return (x[:, 0] if b.ndim == 1 else x), residuals, jnp.sum(kept), s
 
 
+@remembered
 def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
     """The pseudo-inverses of matrices (Moore and Penrose's), by singular values.
 

@@ -43,6 +43,7 @@ def _solved_stacks(name: str, solve: Callable[..., Any], a: Any, b: Any, *vector
     return out[..., 0] if alone else out
 
 
+@remembered
 def solve_triangular(
     a: Any,
     b: Any,
@@ -83,6 +84,7 @@ def solve_triangular(
     return _solved_stacks("solve_triangular", solve, a, b)
 
 
+@remembered
 def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     """The solution x of `a @ x = b`, given what `cho_factor` made of a.
 
@@ -110,6 +112,7 @@ def _cho_solved(factor: Any, b: Any, lower: bool) -> Any:
     return b
 
 
+@remembered
 def lu_solve(
     lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:

@@ -163,6 +163,7 @@ def _eigh_tridiagonal(d: Any, e: Any) -> tuple[Any, Any]:
     return w, v
 
 
+@remembered
 def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The Hessenberg form of square matrices: `a = q @ h @ q^H`.
 
@@ -263,6 +264,7 @@ def qr(
     return found[1:] if mode == "r" else found
 
 
+@remembered
 def qr_multiply(
     a: Any,
     c: Any,
@@ -380,6 +382,7 @@ def svd(
     return lax_linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
 
 
+@remembered
 def polar(
     a: Any, side: str = "right", *, method: str = "qdwh", eps: float | None = None, max_iterations: int | None = None
 ) -> tuple[Any, Any]:

@@ -92,6 +92,7 @@ def _pade(a: Any, coefficients: tuple[float, ...]) -> tuple[Any, Any]:
     return summed(coefficients[0::2]), mat.matmul(a, summed(coefficients[1::2]))
 
 
+@remembered
 def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
     """The derivative of the exponential at `A` in the direction `E`.
 

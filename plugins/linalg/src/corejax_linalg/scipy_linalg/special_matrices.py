@@ -226,6 +226,7 @@ def _by_scipy(name: str, n: Any, *args: Any, dtype: Any = None) -> Any:
     return jnp.asarray(made, dtypes.default_float_dtype() if dtype is None else dtype)
 
 
+@remembered
 def hilbert(n: int) -> Any:
     """The matrix of `1 / (i + j + 1)`.
 
@@ -236,6 +237,7 @@ def hilbert(n: int) -> Any:
     return _by_scipy("hilbert", integer("hilbert", "n", n, 0))
 
 
+@remembered
 def invhilbert(n: int) -> Any:
     """The inverse of Hilbert's matrix.
 
@@ -246,6 +248,7 @@ def invhilbert(n: int) -> Any:
     return _by_scipy("invhilbert", integer("invhilbert", "n", n, 0))
 
 
+@remembered
 def pascal(n: int, kind: str | None = None) -> Any:
     """Pascal's triangle as a `"symmetric"`, `"lower"` or `"upper"` triangular matrix, in float32.
 
@@ -257,6 +260,7 @@ def pascal(n: int, kind: str | None = None) -> Any:
     return _by_scipy("pascal", integer("pascal", "n", n, 0), kind or "symmetric", dtype=np.float32)
 
 
+@remembered
 def invpascal(n: int, kind: str | None = None) -> Any:
     """The inverse of Pascal's matrix.
 
@@ -268,6 +272,7 @@ def invpascal(n: int, kind: str | None = None) -> Any:
     return _by_scipy("invpascal", integer("invpascal", "n", n, 0), kind or "symmetric")
 
 
+@remembered
 def helmert(n: int, full: bool = False) -> Any:
     """Helmert's matrix, `[n - 1, n]`, or with `full` its first row too: orthonormal contrasts.
 
@@ -291,6 +296,7 @@ def hadamard(n: int, dtype: Any = int) -> Any:
     return _by_scipy("hadamard", n, dtype=dtypes.canonicalize_dtype(dtype))
 
 
+@remembered
 def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     """The matrix of the discrete Fourier transform.
 

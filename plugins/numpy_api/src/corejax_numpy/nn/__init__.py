@@ -26,8 +26,9 @@ _MODULES = {
 }
 
 _COMPOSITE = """
-    celu dot_product_attention gelu glu hard_sigmoid hard_silu hard_swish hard_tanh log1mexp log_softmax logmeanexp
-    logsumexp mish one_hot relu6 sigmoid soft_sign softmax sparse_plus sparse_sigmoid squareplus standardize
+    celu dot_product_attention elu gelu glu hard_sigmoid hard_silu hard_swish hard_tanh leaky_relu log1mexp
+    log_sigmoid log_softmax logmeanexp logsumexp mish one_hot relu6 selu sigmoid silu soft_sign softmax softplus
+    sparse_plus sparse_sigmoid squareplus standardize swish
 """
 
 __getattr__, __dir__, __all__ = _lazy_names("nn", _MODULES, globals(), _COMPOSITE)

@@ -195,17 +195,20 @@ _MODULES = {
 
 # Where values decide (indices out of bounds, the number of results) a function is none of these: it looks at them.
 _COMPOSITE = """
-    all allclose amax amin any append argmax argmin argpartition argsort array_equal array_equiv average
-    bitwise_count block broadcast_arrays clip column_stack concat concatenate copysign corrcoef count_nonzero
-    cov cross cumprod cumsum cumulative_prod cumulative_sum diag diagflat diagonal diff divmod dot dsplit
-    dstack ediff1d einsum expand_dims eye fabs floor_divide fmax fmin fmod frexp full_like gcd geomspace
-    gradient heaviside hsplit hstack hypot i0 identity inner isclose isinf isneginf isposinf kron lcm ldexp
-    lexsort linspace log10 log2 logspace matmul matrix_transpose matvec max mean median meshgrid min mod modf
-    moveaxis nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanprod
-    nanstd nansum nanvar nextafter ones_like outer packbits permute_dims polyadd polyder polyint polysub
-    polyval pow power prod ptp remainder roll rollaxis rot90 round select signbit sinc spacing split std sum
-    tensordot trace trapezoid tri tril triu trunc unpackbits unwrap vander var vdot vecdot vecmat vsplit
-    vstack zeros_like
+    all allclose amax amin angle any append arange argmax argmin argpartition argsort array_equal array_equiv
+    array_split atleast_2d atleast_3d average bartlett bitwise_count blackman block broadcast_arrays clip
+    column_stack concat concatenate convolve copysign corrcoef correlate count_nonzero cov cross cumprod cumsum
+    cumulative_prod cumulative_sum deg2rad degrees diag diag_indices diag_indices_from diagflat diagonal diff
+    divmod dot dsplit dstack ediff1d einsum empty empty_like expand_dims eye fabs fix flip fliplr flipud
+    float_power floor_divide fmax fmin fmod frexp full_like gcd geomspace gradient hamming hanning heaviside
+    hsplit hstack hypot i0 identity imag indices inner isclose iscomplex isin isinf isneginf isposinf isreal ix_
+    kaiser kron lcm ldexp lexsort linspace log10 log2 logspace matmul matrix_transpose matvec max mean median
+    meshgrid min mod modf moveaxis nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian
+    nanmin nanprod nanstd nansum nanvar nextafter ones ones_like outer packbits pad partition permute_dims
+    polyadd polyder polyint polysub polyval pow power prod ptp rad2deg radians remainder resize roll rollaxis
+    rot90 round select signbit sinc sort_complex spacing split std sum swapaxes tensordot tile trace trapezoid
+    tri tril tril_indices tril_indices_from triu triu_indices triu_indices_from trunc unpackbits unwrap vander
+    var vdot vecdot vecmat vsplit vstack where zeros zeros_like
 """
 
 __getattr__, __dir__, __all__ = _lazy_names("numpy", _MODULES, globals(), _COMPOSITE)

@@ -19,6 +19,7 @@ from corejax.extend import (
     check_memory,
     clears_cache,
     config,
+    remembered,
 )
 from corejax_random.keys.arguments import evaluating
 from corejax_random.keys.primitives import random_bits_p, random_split_p
@@ -48,7 +49,10 @@ def draw(body: Callable[..., Any], size: Any, key: Any, /, *operands: Any, **sta
             program = _compiled(body, static)
         if program is not None:
             return program(key, *operands)
-    return body(key, *operands, **static)
+    return _remembered(body)(key, *operands, **static)
+
+
+_remembered = functools.cache(remembered)  # for each of the modules' functions
 
 
 def _concrete(operands: tuple[Any, ...]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import corejax.numpy as jnp
-from corejax.extend import dtypes
+from corejax.extend import dtypes, remembered
 from corejax_lax_basic import lax
 from corejax_scipy._arguments import axis_of, inexact, one_of
 
@@ -53,6 +53,7 @@ def _direct(name: str, in1: Any, in2: Any, mode: str, precision: Any) -> Any:
     return lax.conv_general_dilated(in1[None, None], kernel, (1,) * in1.ndim, padding, precision=precision)[0, 0]
 
 
+@remembered
 def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
     """The convolution of two arrays: sums of products of one and the other turned round, at each shift.
 
@@ -79,6 +80,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", preci
     return _direct("convolve", in1, in2, mode, precision)
 
 
+@remembered
 def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
     """The correlation of two arrays: sums of products of one and the conjugate of the other, at each shift.
 
@@ -99,6 +101,7 @@ def _images(name: str, in1: Any, in2: Any, mode: str, boundary: Any, fillvalue: 
     return [in1, in2]
 
 
+@remembered
 def convolve2d(
     in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0, precision: Any = None
 ) -> Any:
@@ -107,6 +110,7 @@ def convolve2d(
     return _direct("convolve2d", in1, in2, mode, precision)
 
 
+@remembered
 def correlate2d(
     in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0, precision: Any = None
 ) -> Any:
@@ -134,6 +138,7 @@ def _fast_length(n: int) -> int:
         n += 1
 
 
+@remembered
 def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
     """`convolve` by Fourier transforms, along some axes or all.
 

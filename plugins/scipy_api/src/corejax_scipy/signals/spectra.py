@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import dtypes, warn_user
+from corejax.extend import dtypes, remembered, warn_user
 from corejax_lax_basic import lax
 from corejax_scipy._arguments import array, axis_of, inexact, one_of, static_int
 from corejax_scipy.signals.trends import detrend as without_trend
@@ -162,6 +162,7 @@ def _spectra(
     return frequencies, times, jnp.moveaxis(lax.convert_element_type(out, wanted), -1, at)
 
 
+@remembered
 def stft(
     x: Any,
     fs: Any = 1.0,
@@ -253,6 +254,7 @@ def csd(
     return frequencies, _averaged("csd", out, average)
 
 
+@remembered
 def welch(
     x: Any,
     fs: Any = 1.0,
@@ -272,6 +274,7 @@ def welch(
     return frequencies, _averaged("welch", out, average)
 
 
+@remembered
 def istft(
     Zxx: Any,
     fs: Any = 1.0,

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
+from corejax.extend import remembered
 from corejax_scipy._arguments import axis_of, inexact, one_of
 
 __all__ = ["detrend"]
 
 
+@remembered
 def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None) -> Any:
     """A signal less its mean, or less the line that fits it best.
 
