@@ -5,6 +5,7 @@ bitcast_convert_type : a[*s] -> b[*s], a[*s] -> b[*s,n] where b is narrower, a[*
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     return bitcast_convert_type_p.bind(operand, new_dtype=dtype)
 
 
+@functools.cache
 def bits_of(dtype: np.dtype[Any]) -> int:
     """How many bits an element has, of which NumPy takes eight where there are fewer."""
     if dtypes.is_integer(dtype):

@@ -8,6 +8,7 @@ Each function raises TypeError where dtypes or shapes disagree, and for other dt
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from corejax_lax_basic.elementwise._family import binary, unary
 __all__: list[str] = []  # rows bring their own names
 
 
+@functools.cache
 def _width(dtype: np.dtype[Any]) -> int:
     return int(dtypes.iinfo(dtype).bits)
 
