@@ -104,6 +104,7 @@ from corejax.interpreters.jvp_helpers import defjvp as defjvp
 from corejax.interpreters.jvp_helpers import defjvp_with_result as defjvp_with_result
 from corejax.interpreters.jvp_helpers import deflinear as deflinear
 from corejax.interpreters.jvp_helpers import defzero as defzero
+from corejax.interpreters.large_operations import runs_large_programs as runs_large_programs
 from corejax.interpreters.linearize import linearize_flat as linearize_flat
 from corejax.interpreters.lists import fixpoint as fixpoint
 from corejax.interpreters.lists import merge_lists as merge_lists
@@ -323,6 +324,7 @@ __all__ = [  # noqa: RUF022  by section
     "register_param_type",
     "same_jaxpr",
     "remembered",
+    "runs_large_programs",
     "stage",
     "stage_closed",
     "subjaxprs",

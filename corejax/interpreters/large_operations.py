@@ -4,17 +4,23 @@
 
 What is derived is a compiled program of one equation. Compiling takes as long as NumPy takes for millions of elements,
 so that it pays for large operations only. Which ones depends on types alone: the same call gives the same bits again.
+
+Programs of several operations on each element by itself (`remembered` records them) are compiled whole where they are
+large, by the function that a backend has registered: NumPy reads and writes memory for each of the operations.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from corejax import dtypes, observe
+from corejax.array import Array
 from corejax.avals import ShapedArray
 from corejax.errors import MissingRuleError
+from corejax.ir.jaxpr import ClosedJaxpr
 from corejax.primitive import Primitive
 from corejax.rules import Rule, RuleFn, impl_rules, reporting
 
@@ -24,6 +30,36 @@ SIZE = 1 << 18  # elements of the result from which on an operation is large
 left_by: dict[Primitive, frozenset[np.dtype[Any]]] = {}
 
 _derived: dict[Primitive, tuple[Rule, RuleFn]] = {}
+
+
+_RunsPrograms = Callable[[ClosedJaxpr, Sequence[Array], str], "list[Array] | None"]
+F = TypeVar("F", bound=_RunsPrograms)
+_runs_programs: list[_RunsPrograms] = []
+
+
+def runs_large_programs(run: F) -> F:
+    """Have large programs run by a function: `(program, arrays, name) -> arrays`, or None where it does not.
+
+    Programs of several elementwise primitives, which eager calls of `remembered` functions are on large arrays. The
+    name is the function's. The last one to register is asked.
+    """
+    _runs_programs[:] = [run]
+    return run
+
+
+def run_whole(program: ClosedJaxpr, arrays: Sequence[Array], name: str) -> list[Array] | None:
+    """Results of a program, compiled; None where nothing compiles."""
+    return _runs_programs[0](program, arrays, name) if _runs_programs else None
+
+
+def pays_whole(program: ClosedJaxpr) -> bool:
+    """Whether two or more of its operations are large, and all are on each element by itself or on where it stands."""
+    if any(_tags_of_one.isdisjoint(eqn.primitive.tags) or eqn.primitive.multiple_results for eqn in program.jaxpr.eqns):
+        return False
+    return sum(eqn.outvars[0].aval.size >= SIZE for eqn in program.jaxpr.eqns) > 1
+
+
+_tags_of_one = frozenset({"elementwise", "cheap"})
 
 
 def follow(primitive: Primitive) -> None:

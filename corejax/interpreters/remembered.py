@@ -20,7 +20,7 @@ from corejax import observe, tree
 from corejax.array import Array, as_array, is_spread
 from corejax.caches import clears_cache
 from corejax.config import config
-from corejax.interpreters import evaluation, host_programs
+from corejax.interpreters import evaluation, host_programs, large_operations
 from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr
 from corejax.interpreters.rematerialization import keep_all
 from corejax.interpreters.staging import stage_closed
@@ -35,6 +35,28 @@ _LARGEST_KNOWN = 1 << 20  # bytes of values that a program keeps; above it compu
 _PLAIN = frozenset({int, bool, str, type(None), type(Ellipsis), type})
 _bottom = evaluation._bottom
 _tables: list[dict[Any, Any]] = []  # of all functions
+
+
+class _Whole:
+    """A recorded call with large operands, which is compiled."""
+
+    __slots__ = ("name", "program", "tree")
+
+    def __init__(self, program: ClosedJaxpr, structure: Any, name: str) -> None:
+        self.program = program
+        self.tree = structure
+        self.name = name
+
+    def run(self, arrays: list[Array]) -> Any:
+        """The results for operands of the recorded types.
+
+        Raises:
+            RuntimeError: nothing compiles.
+        """
+        outs = large_operations.run_whole(self.program, arrays, self.name)
+        if outs is None:
+            raise RuntimeError("nothing compiles")
+        return outs[0] if self.tree is None else tree.unflatten(self.tree, outs)
 
 
 class _Program:
@@ -118,7 +140,11 @@ def remembered(fun: F) -> F:
                 return fun(*args, **kwargs)
         exact = tuple(key)
         found = programs.get(exact, _unmet)
-        if type(found) is _Program and not any(_is_elsewhere(x) for x in arrays):
+        if found is _unmet and any(x.aval.size >= large_operations.SIZE for x in arrays):
+            found = _large(fun, args, kwargs)  # from the first call on: the same bits each time
+            if found is not _unmet:
+                programs[exact] = found
+        if (type(found) is _Program or type(found) is _Whole) and not any(_is_elsewhere(x) for x in arrays):
             try:
                 return found.run(arrays)
             except Exception:  # the function's own error names the lines of this call
@@ -168,6 +194,20 @@ def _describe(x: Any, key: list[Any], arrays: list[Array]) -> bool:
 
 def _recorded(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Program | bool:
     """The call as a program; False where it needs values, has effects, warns or gives something else than arrays."""
+    staged = _staged(fun, args, kwargs)
+    return False if staged is None else _Program(*staged)
+
+
+def _large(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The call as a program that is compiled whole; `_unmet` where that does not pay."""
+    staged = _staged(fun, args, kwargs)
+    if staged is None or not large_operations.pays_whole(staged[0]):
+        return _unmet
+    return _Whole(*staged, getattr(fun, "__name__", "remembered"))
+
+
+def _staged(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[ClosedJaxpr, Any] | None:
+    """The call as a program, and how its results are put together (None for one array)."""
     leaves, structure = tree.flatten((args, kwargs))
     where = [i for i, x in enumerate(leaves) if type(x) is Array]
     out_tree: Any = None
@@ -189,9 +229,9 @@ def _recorded(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     warned = warnings_given[0]
     try:
         closed = stage_closed(flat, [leaves[i].aval for i in where])
-        return False if closed.jaxpr.effects or warnings_given[0] != warned else _Program(closed, out_tree)
     except Exception:
-        return False
+        return None
+    return None if closed.jaxpr.effects or warnings_given[0] != warned else (closed, out_tree)
 
 
 @clears_cache

@@ -21,12 +21,14 @@ from corejax.extend import (
     abstract_eval_rules,
     backends,
     clears_cache,
+    config,
     impl_rules,
+    runs_large_programs,
     stage_closed,
     xla_translations,
 )
 from corejax_xla_backend._callbacks import state as callbacks
-from corejax_xla_backend._programs import compiled, run
+from corejax_xla_backend._programs import compiled, execute, run
 from corejax_xla_backend._several_devices import place_program
 
 _LIMIT = 1024  # programs of one primitive
@@ -59,6 +61,18 @@ def _from_translation(primitive: Primitive) -> Callable[..., Any] | None:
         return outs if primitive.multiple_results else outs[0]
 
     return impl
+
+
+@runs_large_programs
+def _run_whole(program: ClosedJaxpr, arrays: Sequence[Array], name: str) -> list[Array] | None:
+    """Results of a program of several operations that NumPy would do one after the other."""
+    if config.disable_jit or callbacks.running:
+        return None
+    outs = execute(program, arrays, name, None)
+    if backends.find("xla").backend.default_device(None).platform == "cpu":
+        for out in outs:
+            out.block_until_ready()  # a process that is forked meanwhile could not
+    return outs
 
 
 def evaluate(primitive: Primitive, arrays: Sequence[Array], params: Mapping[str, Any], target: Target) -> list[Array]:
