@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -613,3 +613,13 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     if weak:
         out = _DEFAULTS[_KINDS[out]][64 if out in _WIDE else config.default_dtype_bits]
     return (out, weak) if return_weak_type_flag else out
+
+
+if not TYPE_CHECKING:  # a type checker would take it for every name that there is not
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("_"):  # the import system asks for some
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from corejax.texts import no_such_name  # needed for an error only
+
+        raise no_such_name(__name__, name, globals())
