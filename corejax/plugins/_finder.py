@@ -126,8 +126,8 @@ class NamespaceFinder:
             manager.load()
         module = self._target(manager, name)
         if module is None and manager.has_inside(name):
-            loader = _OuterLoader(self.manager, name)
-            return importlib.machinery.ModuleSpec(fullname, loader, is_package=True)  # type: ignore[arg-type]
+            outer = _OuterLoader(self.manager, name)
+            return importlib.machinery.ModuleSpec(fullname, outer, is_package=True)  # type: ignore[arg-type]
         if module is None:
             from corejax.plugins._missing_names import is_expected, missing_name  # needed for an error only
 
@@ -136,9 +136,8 @@ class NamespaceFinder:
             return None
         if "." in name and not _exists(module):
             return None  # so that the error names the module that was asked for
-        return importlib.machinery.ModuleSpec(
-            fullname, _AliasLoader(self.manager, name, module, manager.has_namespace_inside(name))
-        )  # type: ignore[arg-type]
+        loader = _AliasLoader(self.manager, name, module, manager.has_namespace_inside(name))
+        return importlib.machinery.ModuleSpec(fullname, loader)  # type: ignore[arg-type]
 
     def _target(self, manager: PluginManager, name: str) -> str | None:
         namespace, rest = name, ""

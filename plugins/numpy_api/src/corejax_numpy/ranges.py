@@ -49,6 +49,8 @@ def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
         first, bound = 0, first
     if first is None or any(x is not None and not math.isfinite(x) for x in (first, bound, distance)):
         raise ValueError(f"arange: bounds and step are finite numbers, got {start!r}, {stop!r}, {step!r}")
+    if distance == 0:
+        raise ZeroDivisionError(f"arange: the step is not 0, got {start!r}, {stop!r}, {step!r}")
     if distance is not None and not dtypes.is_integer(dtype):  # rounded once, like NumPy's, not i * step in the dtype
         return Array(np.arange(first, bound, distance).astype(dtype))
     size = max(0, math.ceil((bound - first) / (1 if distance is None else distance)))
