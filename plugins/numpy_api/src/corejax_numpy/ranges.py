@@ -239,8 +239,8 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = N
         dtype: dtype of the result; floating by default.
         device: where the result is to be.
     """
-    rows = _size("eye", N)
-    shape = (rows, rows if M is None else _size("eye", M))
+    rows, columns = (n if isinstance(n, SymbolicDim) else _size("eye", n) for n in (N, N if M is None else M))
+    shape = (rows, columns)
     dtype = dtypes.default_float_dtype() if dtype is None else canonical_dtype(dtype)
     k = static_int("eye", k, "k")
     return on_device(lax.convert_element_type(lax.eq(_indices(shape, 0, k), _indices(shape, 1)), dtype), device)
