@@ -14,6 +14,7 @@ from corejax.array import Array as Array
 from corejax.avals import ShapedArray as ShapedArray
 from corejax.avals import typeof as typeof
 from corejax.caches import clear_caches as clear_caches
+from corejax.config import check_tracer_leaks as check_tracer_leaks
 from corejax.config import checking_leaks as checking_leaks
 from corejax.config import config as config
 from corejax.config import debug_infs as debug_infs
@@ -45,6 +46,9 @@ from corejax.transforms import value_and_grad as value_and_grad
 from corejax.transforms import vjp as vjp
 from corejax.transforms import vmap as vmap
 
+# The kernel's own; other modules of it are nobody's to see, though the import system puts them here.
+_NAMESPACES = ("dtypes", "errors", "extend", "ir", "tree", "tree_util", "typing")
+
 plugins.wire(_os.path.dirname(__file__))
 
 
@@ -53,7 +57,7 @@ def __getattr__(name: str) -> _Any:
         from importlib_metadata import version
 
         return version("corejax")
-    if name in ("tree_util", "errors", "extend", "dtypes", "tree", "typing", "ir"):
+    if name in _NAMESPACES:
         import importlib
 
         return importlib.import_module(f"corejax.{name}")
@@ -67,5 +71,6 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    exported = {name for name in plugins.manager().offered() if "." not in name}
-    return sorted({name for name in globals() if not name.startswith("_")} | exported)
+    exported = {name.partition(".")[0] for name in plugins.manager().offered()}
+    own = {n for n, value in globals().items() if not n.startswith("_") and not isinstance(value, type(_sys))}
+    return sorted((own - {"annotations"}) | exported | {*_NAMESPACES, "plugins"})

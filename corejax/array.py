@@ -359,6 +359,8 @@ class Array(ArrayMethods, metaclass=_ArrayType):
 
     def __format__(self, spec: str) -> str:
         number = self.aval.ndim == 0 and self.aval.dtype.names is None
+        if not number and spec and spec[-1] in "bcdeEfFgGnoxX%":
+            raise TypeError(f"format {spec!r} is for one number, not for {self.aval.str_short()}; format its elements")
         return format(self._fetch()[()], spec) if number else format(str(self), spec)
 
     def __hash__(self) -> int:

@@ -126,6 +126,7 @@ _JAX_NAMES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "enable_checks": ("check_jaxprs", lambda on: on),
     "platforms": ("backend", lambda name: name),
     "platform_name": ("backend", lambda name: name),
+    "high_dynamic_range_gumbel": ("use_high_dynamic_range_gumbel", lambda on: on),
 }
 
 
@@ -306,13 +307,29 @@ class Config:
             self.load_plugins()
         setting = self._settings.get(name)
         if setting is None:
-            raise AttributeError(f"no setting named {name!r}; there are {', '.join(sorted(self._settings))}")
+            from corejax.texts import did_you_mean  # needed for an error only
+
+            meant = did_you_mean(name, (*self._settings, *_JAX_NAMES))
+            raise AttributeError(
+                f"no setting named {name!r}" + (meant or f"; there are {', '.join(sorted(self._settings))}")
+            )
         return setting
 
     def __getattr__(self, name: str) -> Any:
-        """A setting of a plugin that is not loaded yet."""
+        """A setting of a plugin that is not loaded yet, or by JAX's name: `jax_debug_nans`, `platform_name`."""
+        if name.startswith("jax_"):
+            return getattr(self, name.removeprefix("jax_"))
+        name = _JAX_NAMES[name][0] if name in _JAX_NAMES else name
         self._setting_of(name)
         return self.__dict__[name]
+
+    def read(self, name: str) -> Any:
+        """The value of a setting, by its name or JAX's.
+
+        Raises:
+            AttributeError: there is no such setting.
+        """
+        return getattr(self, name)
 
     def _back(self, name: str, earlier: Any, given: Any) -> None:
         """Undo an update, unless somebody has made another since then."""
@@ -414,6 +431,11 @@ def enable_checks(new_val: bool = True) -> Override:
 def disable_jit(disable: bool = True) -> Override:
     """`config.override(disable_jit=...)`: a context manager and decorator."""
     return config.override(disable_jit=disable)
+
+
+def check_tracer_leaks(new_val: bool = True) -> Override:
+    """`config.override(check_tracer_leaks=...)`: a context manager and decorator."""
+    return config.override(check_tracer_leaks=new_val)
 
 
 def checking_leaks() -> Override:

@@ -89,7 +89,9 @@ def retired(name: str, *, importing: bool, stacklevel: int = 3) -> Any:
     """
     entry, full = TABLE.get(name), f"corejax.extend.{name}"
     if entry is None:
-        raise AttributeError(f"module 'corejax.extend' has no attribute {name!r}")
+        from corejax.texts import no_such_name  # needed for an error only
+
+        raise no_such_name("corejax.extend", name, vars(importlib.import_module("corejax.extend"))["__all__"])
     if not entry.target:
         raise (RemovedImportError if importing else RemovedNameError)(entry.message(full))
     warnings.warn(entry.message(full), CorejaxDeprecationWarning, stacklevel=stacklevel)

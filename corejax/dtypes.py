@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -82,6 +82,8 @@ for _kind, _table in _NAMES.items():
 _FROM_SHORT_NAMES = {short: d for d, short in _SHORT_NAMES.items()}
 LONG_NAMES = {d.name: d for d in _KINDS}  # without NumPy's aliases, such as "int"
 
+bfloat16 = ml_dtypes.bfloat16
+float0 = np.dtype([("float0", np.void, 0)])  # of tangents that say nothing, of integers
 bool_ = np.dtype(np.bool_)
 _SMALL_FLOATS = frozenset(d for d, kind in _KINDS.items() if kind == "f" and d.itemsize == 1)
 SMALL_INTS = frozenset(d for d, s in _SHORT_NAMES.items() if s in ("i1", "i2", "i4", "u1", "u2", "u4"))
@@ -613,3 +615,38 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     if weak:
         out = _DEFAULTS[_KINDS[out]][64 if out in _WIDE else config.default_dtype_bits]
     return (out, weak) if return_weak_type_flag else out
+
+
+def itemsize_bits(d: Any) -> int:
+    """How many bits one element takes; a boolean takes 8.
+
+    Raises:
+        TypeError: it names no dtype of numbers.
+    """
+    found = dtype(d)
+    if is_bool(found):
+        return 8
+    bits = (iinfo if is_integer(found) else finfo)(found).bits
+    return 2 * int(bits) if is_complex(found) else int(bits)
+
+
+def scalar_type_of(x: Any) -> type:
+    """Python's type of numbers of the kind of a dtype, or of what has one: bool, int, float or complex.
+
+    Raises:
+        TypeError: it is no dtype of numbers, and has none.
+    """
+    found = dtype(x)
+    if is_bool(found):
+        return bool
+    return int if is_integer(found) else complex if is_complex(found) else float
+
+
+if not TYPE_CHECKING:  # a type checker would take it for every name that there is not
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("_"):  # the import system asks for some
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from corejax.texts import no_such_name  # needed for an error only
+
+        raise no_such_name(__name__, name, globals())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 
 class CorejaxError(Exception):
     """Base class of errors that only corejax raises."""
@@ -131,3 +133,13 @@ class JaxprTypeError(CorejaxError, TypeError):
 
 class JaxprSyntaxError(CorejaxError, ValueError):
     """Text that is not a jaxpr; the message shows line, column and the line itself."""
+
+
+if not TYPE_CHECKING:  # a type checker would take it for every name that there is not
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("_"):  # the import system asks for some
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from corejax.texts import no_such_name  # needed for an error only
+
+        raise no_such_name(__name__, name, globals())

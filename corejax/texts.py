@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 _KEPT = "\n\t"
@@ -51,6 +52,20 @@ def message_of(error: BaseException) -> str:
 def error_text(error: BaseException) -> str:
     """`Type: message`, or the type alone where there is no message."""
     return f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`"; did you mean 'sin'?"`, to follow what says that there is no such name; nothing where none is like it."""
+    import difflib  # needed for an error only
+
+    close = difflib.get_close_matches(name, sorted(known), 1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def no_such_name(module: str, name: str, known: Iterable[str]) -> AttributeError:
+    """The error for a name that a module does not have."""
+    meant = did_you_mean(name, (n for n in known if not n.startswith("_")))
+    return AttributeError(f"module {module!r} has no attribute {name!r}{meant}")
 
 
 def add_note(error: BaseException, note: str) -> None:

@@ -1,5 +1,7 @@
 """`corejax.tree` under JAX's older module name, for users' programs: the same functions."""
 
+from typing import TYPE_CHECKING, Any
+
 from corejax.tree import (
     DictKey,
     FlattenedIndexKey,
@@ -77,3 +79,13 @@ __all__ = [
     "treedef_is_leaf",
     "treedef_tuple",
 ]
+
+
+if not TYPE_CHECKING:  # a type checker would take it for every name that there is not
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("_"):  # the import system asks for some
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from corejax.texts import no_such_name  # needed for an error only
+
+        raise no_such_name(__name__, name, globals())

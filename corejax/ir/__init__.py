@@ -57,8 +57,12 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
+    if name.startswith("_"):  # the import system asks for some
         raise AttributeError(f"module 'corejax.ir' has no attribute {name!r}")
+    if name not in _LAZY:
+        from corejax.texts import no_such_name  # needed for an error only
+
+        raise no_such_name("corejax.ir", name, (*globals(), *_LAZY))
     return getattr(importlib.import_module(f"corejax.ir.{_LAZY[name]}"), name)
 
 

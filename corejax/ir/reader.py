@@ -17,6 +17,7 @@ from corejax.avals import ShapedArray, from_numbers, physical_aval
 from corejax.errors import JaxprSyntaxError
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from corejax.ir.values import UNSIGNED, Scalar, param_types, scalar_from_text
+from corejax.rules import load_rules
 
 NAME = re.compile(r"[A-Za-z_]\w*")
 SCALAR = re.compile(rf"(?:True|False|\([+-]?{UNSIGNED}[+-]{UNSIGNED}j\)|[+-]?{UNSIGNED})(?![\w.])")
@@ -131,11 +132,13 @@ def _aval(weak: str, name: str, shape: str) -> ShapedArray | str:
 
 
 def dtype_of_name(name: str) -> np.dtype[Any] | None:
-    """The dtype with this short or long name, or None."""
-    try:
-        return dtypes.from_short_name(name)
-    except ValueError:
-        pass
+    """The dtype with this short or long name, or None. Plugins that make dtypes (`key<fry>`) are loaded for it."""
+    for _ in range(2 if "<" in name else 1):
+        try:
+            return dtypes.from_short_name(name)
+        except ValueError:
+            if "<" in name and not load_rules("primitives"):
+                break
     return dtypes.LONG_NAMES.get(name)
 
 

@@ -24,13 +24,13 @@ import os
 import sys
 import threading
 from collections.abc import Iterable
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from corejax import array_methods, provenance, rules
 from corejax.backends import backends
 from corejax.config import config
 from corejax.ir import set_drawing
+from corejax.plugins._finder import is_import_from as is_import_from
 from corejax.structural import structural
 
 if TYPE_CHECKING:
@@ -158,13 +158,6 @@ def _whose(primitive: str, distribution: str | None) -> str:
     from corejax.plugins import _missing_names
 
     return _missing_names.whose_primitive(manager(), primitive, distribution)
-
-
-def is_import_from(frame: FrameType) -> bool:
-    """Whether a frame is executing `from module import name`, which hides an AttributeError's message."""
-    import dis
-
-    return dis.opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM"
 
 
 def missing_name(name: str, *, importing: bool | None = None) -> Exception:

@@ -6,7 +6,7 @@ import importlib
 import importlib.machinery
 import sys
 from collections.abc import Callable, Collection, Sequence
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 class _AliasLoader:
     """Gives an already importable module to the import system; it keeps its own name and spec.
 
-    Where the module has an `__all__` and no `__dir__`, `dir` lists that, and not what the module imports.
+    Where the module has no `__dir__`, `dir` lists its `__all__`, or what is no module, not what it imports. Where it
+    has no `__getattr__`, the error for a name that it lacks says what was meant, and what users call the module.
     A module with other plugins' namespaces inside (`lax.linalg` in `lax`) is a package to the import system.
     """
 
-    def __init__(self, target: str, has_inside: bool) -> None:
+    def __init__(self, manager: Callable[[], PluginManager], name: str, target: str, has_inside: bool) -> None:
+        self.manager = manager
+        self.name = name
         self.target = target
         self.has_inside = has_inside
         self.spec: Any = None
@@ -34,8 +37,31 @@ class _AliasLoader:
         module.__spec__ = self.spec
         if self.has_inside and not hasattr(module, "__path__"):
             module.__path__ = []
-        if not self.has_inside and hasattr(module, "__all__") and "__dir__" not in vars(module):
-            module.__dir__ = lambda: sorted({*module.__all__, *(n for n in vars(module) if n.startswith("__"))})  # type: ignore[method-assign]
+        if not self.has_inside and "__dir__" not in vars(module):
+            module.__dir__ = lambda: sorted({*_public(module), *(n for n in vars(module) if n.startswith("__"))})  # type: ignore[method-assign]
+        if "__getattr__" not in vars(module):
+            module.__getattr__ = self.missing  # type: ignore[method-assign]
+
+    def missing(self, attribute: str) -> Any:
+        """For a name that the module does not have.
+
+        Raises:
+            PluginMissingError: always, or `AttributeError` for a private name.
+        """
+        if attribute.startswith("_"):
+            raise AttributeError(f"module 'corejax.{self.name}' has no attribute {attribute!r}")
+        from corejax.plugins._missing_names import missing_name  # needed for an error only
+
+        importing = is_import_from(sys._getframe(1))
+        raise missing_name(self.manager(), f"{self.name}.{attribute}", importing=importing)
+
+
+def _public(module: ModuleType) -> list[str]:
+    names = vars(module).get("__all__")
+    if names is not None:
+        return list(names)
+    found = ((name, value) for name, value in vars(module).items() if not name.startswith("_"))
+    return [name for name, value in found if not isinstance(value, ModuleType) and name != "annotations"]
 
 
 class _OuterLoader:
@@ -100,8 +126,8 @@ class NamespaceFinder:
             manager.load()
         module = self._target(manager, name)
         if module is None and manager.has_inside(name):
-            loader = _OuterLoader(self.manager, name)
-            return importlib.machinery.ModuleSpec(fullname, loader, is_package=True)  # type: ignore[arg-type]
+            outer = _OuterLoader(self.manager, name)
+            return importlib.machinery.ModuleSpec(fullname, outer, is_package=True)  # type: ignore[arg-type]
         if module is None:
             from corejax.plugins._missing_names import is_expected, missing_name  # needed for an error only
 
@@ -110,7 +136,8 @@ class NamespaceFinder:
             return None
         if "." in name and not _exists(module):
             return None  # so that the error names the module that was asked for
-        return importlib.machinery.ModuleSpec(fullname, _AliasLoader(module, manager.has_namespace_inside(name)))  # type: ignore[arg-type]
+        loader = _AliasLoader(self.manager, name, module, manager.has_namespace_inside(name))
+        return importlib.machinery.ModuleSpec(fullname, loader)  # type: ignore[arg-type]
 
     def _target(self, manager: PluginManager, name: str) -> str | None:
         namespace, rest = name, ""
@@ -121,6 +148,13 @@ class NamespaceFinder:
             namespace, _, last = namespace.rpartition(".")
             rest = f".{last}{rest}"
         return None
+
+
+def is_import_from(frame: FrameType) -> bool:
+    """Whether a frame is executing `from module import name`, which hides an AttributeError's message."""
+    import dis
+
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM"
 
 
 def _exists(module: str) -> bool:

@@ -10,6 +10,7 @@ from corejax.errors import PluginError, PluginMissingError, PluginMissingImportE
 from corejax.plugins._first_party import KNOWN_HOMES, KNOWN_PRIMITIVES
 from corejax.plugins._records import PluginRecord
 from corejax.selection import VARIABLE
+from corejax.texts import did_you_mean
 
 if TYPE_CHECKING:
     from corejax.plugins._plugin_manager import PluginManager
@@ -95,15 +96,12 @@ def _silent(manager: PluginManager) -> list[PluginRecord]:
 
 
 def _guesses(manager: PluginManager, name: str) -> str:
-    import difflib  # needed for an error only
-
     namespace, dot, last = name.rpartition(".")
     prefix = namespace + dot
     known = {n.removeprefix(prefix) for n in manager.offered() if n.startswith(prefix)}
     module = sys.modules.get(manager.namespaces[namespace][0]) if namespace in manager.namespaces else None
     known.update(dir(module) if module is not None else () if namespace else manager.reserved)
-    close = difflib.get_close_matches(last, sorted(known), 1)
-    text = f"; did you mean {close[0]!r}?" if close else ""
+    text = did_you_mean(last, known)
     sentences = [problem for r in manager.records.values() for problem in r.problems()]
     off = [r.name for r in manager.records.values() if r.status == "off"]
     if off:

@@ -15,6 +15,7 @@ from corejax.ir.reader import NAME, SCALAR, STRING, ValueReader, dtype_of_name
 from corejax.transforms.flattening import ShapeDtypeStruct
 
 _KEYWORD = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)")
+_TYPE_BEGINS = re.compile(r"[A-Za-z_]\w*(?:<\w+>)?\[")
 _CLOSING = {"(": ")", "[": "]"}
 
 
@@ -66,8 +67,8 @@ class _Arguments(ValueReader):
         if self.pos == len(self.text) or first == "<":
             self.expected("a type such as `f32[3,4]`, or a value")
         start = self.pos
-        name = NAME.match(self.text, self.pos + (first == "~"))
-        if first == "~" or (name and self.text.startswith("[", name.end())):
+        name = NAME.match(self.text, self.pos)
+        if first == "~" or _TYPE_BEGINS.match(self.text, self.pos):
             aval = self.type()
             return ShapeDtypeStruct(aval.shape, aval.dtype, aval.weak_type)
         if name and dtype_of_name(name.group()) is not None:

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from corejax import tree
+from corejax import dtypes, tree
 from corejax.array import Array, as_array
 from corejax.avals import ShapedArray, conversion_hint, get_aval, is_array_like
 from corejax.interpreters.debug_info import fun_name
 from corejax.trace import Tracer, escaped
 
-float0 = np.dtype([("float0", np.void, 0)])
+float0 = dtypes.float0
 
 
 class FlatFunction:

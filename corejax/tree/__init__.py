@@ -4,6 +4,8 @@
 makes classes nodes; `_prefix` holds trees against trees; `_functions` are map, reduce and transpose.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from corejax.tree._functions import (
     build_tree,
     tree_all,
@@ -133,3 +135,13 @@ __all__ = [
 for _class in (DictKey, FlattenedIndexKey, GetAttrKey, Partial, PyTreeDef, SequenceKey):
     _class.__module__ = __name__
 del _class
+
+
+if not TYPE_CHECKING:  # a type checker would take it for every name that there is not
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("_"):  # the import system asks for some
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from corejax.texts import no_such_name  # needed for an error only
+
+        raise no_such_name(__name__, name, globals())

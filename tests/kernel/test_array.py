@@ -189,3 +189,9 @@ def test_buffers(make: Any) -> None:
     np.testing.assert_array_equal(np.asarray(view), X)
     with pytest.raises(BufferError, match="no bfloat16"):
         memoryview(jnp.asarray(np.ones(2, ml_dtypes.bfloat16)))
+
+
+def test_formats_of_numbers_are_for_scalars():
+    assert f"{corejax.Array(np.float32(2)):.2f}" == "2.00" and f"{corejax.Array(np.ones(2)):>8}" == " [1. 1.]"
+    with pytest.raises(TypeError, match=r"format '\.2f' is for one number, not for f32\[2\]; format its elements"):
+        f"{corejax.Array(np.ones(2, np.float32)):.2f}"

@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from corejax import dtypes
+from corejax import dtypes, float0
 from corejax.config import config
 from corejax.dtypes import TypePromotionError
 
@@ -280,3 +280,11 @@ def test_related_dtypes():
         assert dtypes.canonicalize_dtype("int8") == np.dtype("int8")
     with pytest.raises(TypeError, match="is not bool, int, float or complex"):
         dtypes.scalar_dtype(str)
+
+
+def test_bits_and_kinds_of_numbers_under_jaxs_names():
+    names = ["bool", "int4", "uint2", "int64", "float8_e4m3fn", "bfloat16", "float64", "complex64"]
+    assert [dtypes.itemsize_bits(name) for name in names] == [8, 4, 2, 64, 8, 16, 64, 64]
+    assert [dtypes.scalar_type_of(name) for name in names] == [bool, int, int, int, float, float, float, complex]
+    assert dtypes.scalar_type_of(np.float16(1)) is float and dtypes.float0 is float0
+    assert np.dtype(dtypes.bfloat16) == dtypes.dtype("bfloat16")

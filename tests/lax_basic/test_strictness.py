@@ -9,6 +9,8 @@ import pytest
 
 import corejax
 from corejax import lax
+from corejax.extend import Primitive
+from corejax_lax_basic._base.type_rules import numpy_name
 
 F, G = np.ones((2, 3), np.float32), np.ones((3, 2), np.float32)
 D, I, B = F.astype(np.float64), F.astype(np.int32), F > 0
@@ -122,3 +124,11 @@ def test_wrong_arguments_are_refused(name: str, f: Any) -> None:
         with pytest.raises((TypeError, ValueError, IndexError, OverflowError)) as caught:
             transformed()
         assert str(caught.value)
+
+
+def test_advice_names_functions_that_there_are() -> None:
+    """A function of `corejax.numpy` that promotes is named only where there is one."""
+    for name in {p.name for n in dir(lax) if isinstance(p := getattr(lax, n), Primitive)}:
+        advised = numpy_name(name)
+        assert advised is None or hasattr(corejax.numpy, advised.removeprefix("corejax.numpy.")), name
+    assert numpy_name("add") == "corejax.numpy.add" and numpy_name("conv_general_dilated") is None

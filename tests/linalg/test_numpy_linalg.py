@@ -144,3 +144,12 @@ def test_polynomials_through_points() -> None:
     ]
     for values, kwargs in rows:
         check(jnp.polyfit, theirs.polyfit, x, values, deg=2, compiled=not kwargs, **kwargs)
+
+
+@pytest.mark.parametrize("p", [[0, 1, -3, 2, 0], [0, 0, 1, -3, 2], [1, -3, 2], [0, 0, 0], [0, 2], [0, 0, 2], [1, 0, 0]])
+def test_roots_that_are_not_there_are_nan_and_last(p: list[int]) -> None:
+    """As many as there are zeros in front, where these are not looked for; the others are as without these zeros."""
+    wanted = np.sort_complex(np.roots(np.float32(p)))
+    found = np.asarray(corejax.jit(lambda p: jnp.roots(p, strip_zeros=False))(np.float32(p)))
+    assert found.shape == (len(p) - 1,) and np.isnan(found[len(wanted) :]).all()
+    np.testing.assert_allclose(np.sort_complex(found[: len(wanted)]), wanted, rtol=1e-5, atol=1e-6)

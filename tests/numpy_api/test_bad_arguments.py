@@ -215,3 +215,8 @@ def test_arrays_as_python_has_them() -> None:
         assert pickle.loads(pickle.dumps(f)) is f
     np.testing.assert_array_equal(np.take(x, [0, 2]), [0, 2])
     assert corejax.jit(lambda x: np.dtype(jnp.float32) == jnp.float32)(1.0)
+
+
+def test_signatures_that_are_no_texts_and_steps_of_zero() -> None:
+    refused(lambda: jnp.vectorize(lambda x: x, signature=3)(X), "vectorize: a signature is such as", "got 3")
+    refused(lambda: jnp.arange(1, 0, 0), "arange: the step is not 0, got 1, 0, 0", kinds=ZeroDivisionError)

@@ -79,3 +79,9 @@ def test_arrays_name_their_namespace() -> None:
     assert corejax.jit(lambda x: x.__array_namespace__().sum(x))(x) == 3
     with pytest.raises(ValueError, match=r"'2024\.12' or an earlier one, got '2030\.12'"):
         x.__array_namespace__(api_version="2030.12")
+
+
+def test_the_namespace_dlpack_takes_arguments_as_jax_does() -> None:
+    owner = np.arange(3, dtype=np.float32)
+    np.testing.assert_array_equal(corejax.dlpack.from_dlpack(external_array=owner), owner)
+    assert not np.shares_memory(np.asarray(corejax.dlpack.from_dlpack(owner, None, True)), owner)

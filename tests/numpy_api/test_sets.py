@@ -136,3 +136,14 @@ def test_what_depends_on_values_says_so() -> None:
         jnp.isin(X, X, method="hash")
     with pytest.raises(TypeError, match="unique takes arrays and scalars, got list"):
         jnp.unique([1, 2])
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+def test_a_number_of_parts_along_any_axis(axis: int) -> None:
+    x = np.moveaxis(np.stack([np.arange(6).reshape(2, 3), np.ones((2, 3), int), np.arange(6).reshape(2, 3)]), 0, axis)
+    wanted = np.unique(x, axis=axis, return_index=True, return_inverse=True, return_counts=True)
+    found = corejax.jit(
+        lambda x: jnp.unique(x, True, True, True, axis=axis, size=len(wanted[1])),
+    )(x)
+    for got, want in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(got, want.reshape(got.shape))

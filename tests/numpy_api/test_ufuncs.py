@@ -215,3 +215,15 @@ def test_piecewise() -> None:
     assert corejax.grad(lambda x: jnp.piecewise(x, [x > 0], [jnp.sqrt, 0.0]))(4.0) == 0.25
     with pytest.raises(ValueError, match="1 conditions go with 1 or 2 functions, got 3"):
         jnp.piecewise(x, [x > 0], [1, 2, 3])
+
+
+@pytest.mark.parametrize("axis", [(0, 1), (0, 2), (-1, 0), (), (2,), None])
+def test_reductions_by_the_function_itself_go_along_several_axes(axis: Any) -> None:
+    x = np.linspace(-3, 3, 24, dtype=np.float32).reshape(2, 3, 4)
+    for keepdims in (False, True):
+        wanted = np.logaddexp.reduce(x, axis=axis, keepdims=keepdims) if axis != () else x
+        np.testing.assert_allclose(jnp.logaddexp.reduce(x, axis=axis, keepdims=keepdims), wanted, rtol=2e-6)
+    f = jnp.frompyfunc(lambda a, b: 2 * a + b, 2, 1)
+    if axis is not None and len(axis) != 1:
+        with pytest.raises(NotImplementedError, match="without an identity the order of elements counts"):
+            f.reduce(x, axis=axis)

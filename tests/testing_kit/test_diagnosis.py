@@ -121,3 +121,18 @@ def test_where_a_rule_is_wrong_by_itself_checks_of_several_rules_say_so() -> Non
     assert results["jvp"].failed and results["pairs"].failed
     assert results["pairs"].rule == "jvp"
     assert results["pairs"].hint == "the check `jvp` fails by itself: mend that first"
+
+
+def test_a_reference_that_fails_is_not_the_rules_fault() -> None:
+    def narrow(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        if x.dtype != np.float32:
+            raise TypeError("float32 only")
+        return x * np.sin(y)
+
+    examples = [Example((ShapedArray((3,), np.dtype(np.float32)),) * 2, reference=narrow)]
+    with toy("toy.mulsin") as primitive:
+        (result,) = verify(primitive, examples, checks=["values"])
+    assert result.failed
+    said = result.report()
+    assert "values: the example's reference function raises TypeError: float32 only" in said, said
+    assert "may compute in another" in said and "look at" not in said

@@ -162,3 +162,12 @@ assert "jax" not in sys.modules, "jax was imported"
 
 def test_nothing_imports_jax_not_even_reading_small_types() -> None:
     subprocess.run([sys.executable, "-c", ROUND_TRIPS], check=True)
+
+
+def test_types_for_annotations() -> None:
+    assert isinstance(corejax.devices()[0], corejax.Device)
+    (shard,) = corejax.jit(lambda x: x + 1)(np.float32([1, 2])).addressable_shards
+    assert isinstance(shard, corejax.Shard)
+    assert {"trace", "lower", "__call__"} <= set(vars(corejax.stages.Wrapped))
+    f = corejax.jit(lambda x: x)
+    assert all(callable(getattr(f, name)) for name in ("trace", "lower"))

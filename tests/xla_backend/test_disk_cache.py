@@ -327,7 +327,7 @@ def test_a_directory_may_be_a_path_or_none(tmp_path: Path) -> None:
 
 
 def test_misspelt_settings_are_told_with_those_of_plugins() -> None:
-    with pytest.raises(AttributeError, match=r"'compilation_cache'; there are .*compilation_cache_dir"):
+    with pytest.raises(AttributeError, match=r"'compilation_cache'; did you mean 'compilation_cache_dir'"):
         corejax.config.update("compilation_cache", "x")
     with pytest.raises(AttributeError, match="compilation_cache_dir"):
         _ = corejax.config.compilation_cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,22 @@ def test_transfer_guard() -> None:
     }
     with pytest.raises(ValueError, match="the levels are allow, log,"):
         corejax.transfer_guard("never")
+
+
+def test_transfer_guard_as_a_setting() -> None:
+    """It holds in every thread that has said nothing else."""
+    f = jit(lambda x: x + 1)
+    with corejax.config.override(transfer_guard="disallow"):
+        for call in (lambda: f(X), lambda: ThreadPoolExecutor(1).submit(f, X).result()):
+            with pytest.raises(corejax.errors.BackendError, match="transfer_guard refuses"):
+                call()
+        with corejax.transfer_guard("allow"):
+            np.testing.assert_array_equal(f(X), X + 1)
+        with corejax.config.override(transfer_guard_host_to_device="allow"):
+            np.testing.assert_array_equal(f(X), X + 1)
+    np.testing.assert_array_equal(f(X), X + 1)
+    with pytest.raises(ValueError, match="transfer_guard: the levels are allow, log,"):
+        corejax.config.update("transfer_guard", "never")
 
 
 def test_attributes_of_place() -> None:

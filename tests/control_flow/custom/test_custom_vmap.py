@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textwrap import dedent
+from typing import Any
 
 import numpy as np
 import pytest
@@ -200,3 +201,27 @@ def test_bad_input():
             corejax.vmap(lonely)(XS)
     with pytest.raises(TypeError, match=r"custom_vmap of function lonely: argument args\[0\] is 'x'"):
         corejax.jit(lambda: lonely("x"))()
+
+
+def test_sequential_vmap() -> None:
+    """Batches go through `lax.map`: effects in order, what is not batched stays, derivatives are the function's."""
+    seen: list[float] = []
+
+    @corejax.custom_batching.sequential_vmap
+    def f(x: Any, y: Any) -> Any:
+        corejax.debug.callback(lambda v: seen.append(float(v)), x.sum(), ordered=True)
+        return {"product": jnp.sin(x) @ y, "x": x}
+
+    x, y = np.arange(6, dtype=np.float32).reshape(2, 3), np.float32([1, 2, 3])
+    for g in (corejax.vmap(f, (0, None)), corejax.jit(corejax.vmap(f, (0, None)))):
+        seen.clear()
+        out = g(x, y)
+        corejax.effects_barrier()
+        np.testing.assert_allclose(out["product"], np.sin(x) @ y, rtol=1e-5)
+        assert seen == [3.0, 12.0] and out["x"].shape == (2, 3)
+    grads = corejax.jit(corejax.vmap(corejax.grad(lambda x: f(x, y)["product"])))(x)
+    np.testing.assert_allclose(grads, np.cos(x) * y, rtol=1e-5, atol=1e-6)
+    both = corejax.vmap(corejax.vmap(f, (0, None)), (None, 0))(x, np.stack([y, 2 * y]))
+    np.testing.assert_allclose(both["product"], np.stack([np.sin(x) @ y, np.sin(x) @ (2 * y)]), rtol=1e-5)
+    with pytest.raises(TypeError, match="takes a function, got 3"):
+        corejax.custom_batching.sequential_vmap(3)

@@ -10,6 +10,7 @@ import pytest
 
 import corejax
 from corejax import lax
+from corejax.dtypes import TypePromotionError
 from corejax.extend import as_array
 from tests.lax_basic.structural_checks import (
     DTYPES,
@@ -195,3 +196,26 @@ def test_an_integer_type_of_sums_is_refused_for_fractions(preferred):
     x = np.ones((2, 2), np.float32)
     with pytest.raises(TypeError, match=f"preferred_element_type {preferred} drops the fractions"):
         lax.dot(x, x, preferred_element_type=preferred)
+
+
+@pytest.mark.parametrize("preferred", ["float32", "float16", "bfloat16", "float64", None])
+@pytest.mark.parametrize("rhs", ["float4_e2m1fn", "float8_e8m0fnu", "int4", "bfloat16"])
+@pytest.mark.parametrize("lhs", ["float4_e2m1fn", "float8_e8m0fnu", "uint2"])
+def test_the_narrowest_types_are_multiplied_compiled_as_run(lhs: str, rhs: str, preferred: str | None) -> None:
+    """XLA refuses some of these, and adds others up in two bits: 1 + 1 + 4 is 8."""
+    x, y = np.array([[1, 1, 2], [1, 1, 1]]).astype(lhs), np.array([[1, 2], [1, 1], [2, 1]]).astype(rhs)
+
+    def product(x: Any, y: Any) -> Any:
+        return lax.dot_general(x, y, (((1,), (0,)), ((), ())), preferred_element_type=preferred)
+
+    try:
+        run = product(x, y)
+    except TypePromotionError:
+        with pytest.raises(TypePromotionError):
+            corejax.jit(product)(x, y)
+        return
+    compiled = corejax.jit(product)(x, y)
+    assert compiled.dtype == run.dtype
+    np.testing.assert_array_equal(np.asarray(compiled, np.float32), np.asarray(run, np.float32))
+    if preferred in ("float32", "float64"):
+        np.testing.assert_array_equal(np.asarray(run), x.astype(preferred) @ y.astype(preferred))

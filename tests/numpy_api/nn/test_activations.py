@@ -130,3 +130,10 @@ def test_misspelt_names_are_helped() -> None:
     with pytest.raises(AttributeError, match="did you mean 'hard_tanh'"):
         nn.hard_tahn  # noqa: B018
     assert {"celu", "initializers", "standardize"} <= set(dir(nn))
+
+
+def test_soft_sign_of_complex_numbers() -> None:
+    """It needs no order: the direction stays, the size is that of the size."""
+    z = np.array([3 + 4j, -2j, 0], np.complex64)
+    np.testing.assert_allclose(nn.soft_sign(z), z / (1 + np.abs(z)), rtol=1e-6)
+    assert nn.soft_sign(1.0).weak_type and nn.soft_sign(z).dtype == z.dtype

@@ -59,6 +59,30 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
         lambda x: (lax.cond(x.sum() > 0, jnp.sin, jnp.cos, x), lax.fori_loop(0, 2, lambda i, c: c * x, x)),
         ("b, 3",),
     ),
+    "loops over an axis": (
+        lambda x: (
+            lax.scan(lambda c, r: (c * 0.5 + r, jnp.sin(c)), jnp.zeros(3), x),
+            lax.scan(lambda c, r: (c + r.sum(), r), 0.0, x, reverse=True, unroll=2),
+            lax.map(jnp.sin, x),
+            lax.fori_loop(0, x.shape[0], lambda i, c: c + jnp.sin(x[i]) * c, jnp.ones(3)),
+        ),
+        ("b, 3",),
+    ),
+    "loops that may be of no iteration": (
+        lambda x: (
+            lax.scan(lambda c, r: (c * 0.5 + r, jnp.sin(c)), jnp.zeros(x.shape[1]), x[1:]),
+            lax.fori_loop(1, x.shape[0], lambda i, c: c + jnp.sin(x[i]) * c, jnp.ones(x.shape[1])),
+            lax.fori_loop(x.shape[0], 0, lambda i, c: c + 1.0, 1.0),
+            corejax.vmap(lambda r: lax.scan(lambda c, e: (c + e, c), 0.0, r[:-1])[1])(x),
+        ),
+        ("b, n",),
+    ),
+    "shifts": (lambda x: (x[1:], x[:-1], x[1:] - x[:-1], jnp.diff(x, axis=0)), ("b, 3",)),
+    "diagonals": (lambda x: (jnp.diag(x), jnp.trace(x), x * jnp.eye(x.shape[0]), jnp.tril(x)), ("b, b",)),
+    "random numbers": (
+        lambda x: x + corejax.random.normal(corejax.random.split(corejax.random.key(3))[1], (3,)),
+        ("b, 3",),
+    ),
     "transformations": (lambda x: (corejax.vmap(lambda r: r / (9 + r.sum()))(x), corejax.jit(jnp.sin)(x)), ("b, 3",)),
     "a gradient": (lambda x, w: corejax.grad(lambda w: jnp.sum(jnp.tanh(x @ w) ** 2))(w), ("b, 3", "3, n")),
 }
@@ -169,7 +193,7 @@ def test_constraints_decide_and_are_held() -> None:
     [
         (lambda x: x if x.shape[0] > 4 else 2 * x, "whether b >= 5 is not the same"),
         (lambda x: x * np.zeros(x.shape[0]), "b is needed as an integer"),
-        (lambda x: lax.scan(lambda c, r: (c + r, c), 0.0, x)[0], "b is needed as an integer"),
+        (lambda x: lax.fori_loop(2, x.shape[0], lambda i, c: c + x[i], 0.0), "b - 2 >= 0 is not the same"),
         (lambda x: x.reshape(2, -1), "b divided by 2 is no polynomial"),
     ],
 )
@@ -194,8 +218,12 @@ def test_shapes_of_several_scopes_and_sizes_that_nothing_tells() -> None:
     two = [corejax.ShapeDtypeStruct(symbolic_shape("b"), np.float32) for _ in range(2)]
     with pytest.raises(ValueError, match="several scopes"):
         export.export(corejax.jit(lambda x, y: (x, y)))(*two)
+    with pytest.raises(ValueError, match="several scopes"):
+        export.export(corejax.jit(lambda x, y: x + y))(*two)
     with pytest.raises(ValueError, match="of two scopes"):
-        export.export(corejax.jit(lambda x, y: jnp.concatenate([x, y])))(*two)
+        two[0].shape[0] + two[1].shape[0]
+    with pytest.raises(ValueError, match=r"numbers of iterations differ(.|\n)*xs: float32\[b\] has b\n  length: 4"):
+        export.export(corejax.jit(lambda x: lax.scan(lambda c, r: (c, r), 0, x, length=4)))(*specs("b"))
     with pytest.raises(ValueError, match=r"no argument's shape tells the sizes in b\*n"):
         export.export(corejax.jit(lambda x: x))(*specs("b*n"))
 
@@ -230,12 +258,16 @@ def test_shapes_from_text() -> None:
 def test_texts_that_are_no_shapes(text: str, options: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         symbolic_shape(text, **options)
+    with pytest.raises(TypeError, match="symbolic_shape: a shape is a text such as"):
+        symbolic_shape(3)  # type: ignore[arg-type]
 
 
 def test_arithmetic_and_comparisons() -> None:
     b, n = symbolic_shape("b, n", constraints=["n <= 8"])
     assert (b + 1) * (b - 1) - b * b == -1 and 2 * b // 2 == b and (b * n) % n == 0 and divmod(4 * b, b) == (4, 0)
     assert b >= 1 and b > 0 and n <= 8 and not n > 8 and b + 9 > n and -b <= -1 and bool(b) and max(b, 0) == b
+    assert divmod(2 * b + 1, 2) == (b, 1) and divmod(4 * b * n + 3, 4 * n) == (b, 3)
+    assert divmod(b * b - 1, b + 1) == (b - 1, 0) and divmod(-b * b, b + 1) == (-b, b) and (b * n + b) // b == n + 1
     assert -1 % b == b - 1 and 0 // b == 0 and b // (b + 1) == 0 and b**2 == b * b
     for undecided in (lambda: b > 1, lambda: b > n, lambda: b // 2, lambda: 7 % b, lambda: bool(b - 1), lambda: int(b)):
         with pytest.raises(InconclusiveDimensionOperation):

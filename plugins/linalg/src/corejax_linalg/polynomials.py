@@ -19,7 +19,8 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     Args:
         p: coefficients, the highest power's first, `[n + 1]`.
         strip_zeros: whether zeros at both ends are looked for and left out, which is for eager mode; at the end they
-            are zeros of the polynomial. Otherwise the first coefficient must not be 0.
+            are zeros of the polynomial. Otherwise a zero in front stands for a root that is not there, which is NaN and
+            among the last.
 
     Returns:
         The zeros, complex, in no order, `[n]`.
@@ -45,8 +46,19 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     if p.shape[0] < 2:
         return jnp.zeros(zeros, dtype)
     n = p.shape[0] - 1
+    if strip_zeros:
+        return jnp.concatenate([_roots(p), jnp.zeros(zeros, dtype)])
+    # Rotated to the end, zeros in front are roots that are zero, of which as many are not there.
+    absent = jnp.argmax(p != 0)  # 0 also where all are 0: then all roots are NaN
+    found = _roots(jnp.roll(p, -absent))
+    found = found[jnp.argsort(-jnp.abs(found))]
+    return jnp.where(jnp.arange(n) < n - absent, found, jnp.asarray(complex(np.nan, np.nan), dtype))
+
+
+def _roots(p: Any) -> Any:
+    n = p.shape[0] - 1
     companion = jnp.concatenate([-(p[1:] / p[0])[None, :], jnp.eye(n - 1, n, dtype=p.dtype)])
-    return jnp.concatenate([eigvals(companion), jnp.zeros(zeros, dtype)])
+    return eigvals(companion)
 
 
 @remembered

@@ -23,20 +23,29 @@ def reduce_one_by_one(f: Any) -> Function:
     """What `f.reduce` does to an array, as the shortcuts of ufuncs do."""
 
     def reduce(a: Any, *, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
-        if isinstance(axis, tuple) and len(axis) != 1:
-            raise NotImplementedError(f"{f.__name__}.reduce goes along one axis, or all (None); got {axis}")
+        if isinstance(axis, tuple) and len(axis) != 1 and f.identity is None:
+            raise NotImplementedError(
+                f"{f.__name__}.reduce goes along one axis, or all (None): without an identity the order of elements "
+                f"counts; got {axis}"
+            )
         dtype = _result_dtype(f, a, a) if dtype is None else canonical_dtype(dtype)
         axes = canonical_axes(axis, a.ndim)
         mask = None if where is None else lax.broadcast_to(array_argument(f.__name__, where), a.shape)
         kept = tuple(1 if i in axes else d for i, d in enumerate(a.shape))
         if axis is None:
             a, mask = ravel(a), None if mask is None else ravel(mask)
-        elif axes:
-            a, mask = moveaxis(a, axes[0], 0), None if mask is None else moveaxis(mask, axes[0], 0)
+        else:
+            a, mask = _in_rows(a, axes), None if mask is None else _in_rows(mask, axes)
         out = _fold(f, lax.convert_element_type(a, dtype), f.identity if initial is None else initial, mask)
         return lax.reshape(out, kept) if keepdims else out
 
     return reduce
+
+
+def _in_rows(a: Any, axes: tuple[int, ...]) -> Any:
+    """The axes as one, in front."""
+    rest = tuple(d for i, d in enumerate(a.shape) if i not in axes)
+    return lax.reshape(moveaxis(a, axes, tuple(range(len(axes)))), (math.prod(a.shape[i] for i in axes), *rest))
 
 
 def _fold(f: Any, a: Any, initial: Any, mask: Any) -> Any:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from corejax_numpy.devices import from_dlpack as from_dlpack
+from typing import Any
+
+from corejax.extend import Array
+from corejax_numpy import devices
 from corejax_numpy.devices import is_supported_dtype as is_supported_dtype
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
+
+
+def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Array:
+    """As `corejax.numpy.from_dlpack`, with arguments by position too."""
+    return devices.from_dlpack(external_array, device=device, copy=copy)

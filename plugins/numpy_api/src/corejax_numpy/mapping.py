@@ -74,7 +74,7 @@ def vectorize(pyfunc: Function, *, excluded: Collection[int | str] = frozenset()
 
 
 def _parsed(signature: str) -> tuple[list[CoreDims], list[CoreDims]]:
-    text = signature.replace(" ", "")
+    text = signature.replace(" ", "") if isinstance(signature, str) else ""
     if not _SIGNATURE.fullmatch(text):
         raise ValueError(f"vectorize: a signature is such as '(n,m),(m)->(n)', got {signature!r}")
     sides = [[tuple(re.findall(r"\w+", one)) for one in re.findall(_DIMENSIONS, side)] for side in text.split("->")]

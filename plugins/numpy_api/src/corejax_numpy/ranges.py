@@ -49,6 +49,8 @@ def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
         first, bound = 0, first
     if first is None or any(x is not None and not math.isfinite(x) for x in (first, bound, distance)):
         raise ValueError(f"arange: bounds and step are finite numbers, got {start!r}, {stop!r}, {step!r}")
+    if distance == 0:
+        raise ZeroDivisionError(f"arange: the step is not 0, got {start!r}, {stop!r}, {step!r}")
     if distance is not None and not dtypes.is_integer(dtype):  # rounded once, like NumPy's, not i * step in the dtype
         return Array(np.arange(first, bound, distance).astype(dtype))
     size = max(0, math.ceil((bound - first) / (1 if distance is None else distance)))
@@ -237,8 +239,8 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = N
         dtype: dtype of the result; floating by default.
         device: where the result is to be.
     """
-    rows = _size("eye", N)
-    shape = (rows, rows if M is None else _size("eye", M))
+    rows, columns = (n if isinstance(n, SymbolicDim) else _size("eye", n) for n in (N, N if M is None else M))
+    shape = (rows, columns)
     dtype = dtypes.default_float_dtype() if dtype is None else canonical_dtype(dtype)
     k = static_int("eye", k, "k")
     return on_device(lax.convert_element_type(lax.eq(_indices(shape, 0, k), _indices(shape, 1)), dtype), device)

@@ -13,6 +13,7 @@ import numpy as np
 from corejax.extend import Tracer, as_array, dtypes
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, array_arguments, canonical_axis, promote_dtypes, static_int
+from corejax_numpy.manipulation import moveaxis
 from corejax_numpy.searching import searchsorted
 
 _METHODS = ("auto", "compare_all", "binary_search", "sort")
@@ -172,10 +173,10 @@ def unique(
         values = _as(x.dtype, values)
         index, inverse, counts = (_indices(np.reshape(v, (-1,))) for v in rest)
     else:
-        rows = lax.moveaxis(rows, along, 0) if along else rows
+        rows = moveaxis(rows, along, 0) if along else rows
         found = _sized_unique("unique", rows, _size("unique", size), fill_value, equal_nan)
         values, index, inverse, counts, _ = found
-        values = lax.moveaxis(values, 0, along) if along else values
+        values = moveaxis(values, 0, along) if along else values
     if axis is None:
         inverse = lax.reshape(inverse, x.shape)
     wanted = ((return_index, index), (return_inverse, inverse), (return_counts, counts))

@@ -38,30 +38,35 @@ effectful_ffi_call_p = Primitive("effectful_ffi_call", multiple_results=True, ef
 VMAP_METHODS = (None, "sequential", "expand_dims", "broadcast_all")
 
 
-def register_ffi_target(name: str, handler: Any, *, platform: str = "cpu") -> None:
+def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: int = 1) -> None:
     """Make a kernel known to XLA under a name. The same handler may be registered again.
 
     Args:
         name: what programs call it; one with your package's name cannot clash ("acme.scale").
-        handler: a PyCapsule, or the function of a library loaded by `ctypes` (`ctypes.CDLL(path).Scale`).
+        fn: the handler: a PyCapsule, or the function of a library loaded by `ctypes` (`ctypes.CDLL(path).Scale`).
         platform: `"cpu"` or `"cuda"`, that the handler was compiled for.
+        api_version: of the handler; 1, the typed interface.
 
     Raises:
         TypeError: the handler is neither.
-        ValueError: another handler has that name.
+        ValueError: another handler has that name, or it is of another version.
     """
+    if api_version != 1:
+        raise ValueError(
+            f"FFI target {name!r}: handlers are of API version 1, XLA's typed interface; got {api_version!r}"
+        )
     from corejax_xla_backend import _jaxlib
 
-    if isinstance(handler, ctypes._CFuncPtr):
-        address = ctypes.cast(handler, ctypes.c_void_p).value
+    if isinstance(fn, ctypes._CFuncPtr):
+        address = ctypes.cast(fn, ctypes.c_void_p).value
         assert address is not None
-        handler = _jaxlib.capsule_of(address)
-    elif type(handler).__name__ != "PyCapsule":
+        fn = _jaxlib.capsule_of(address)
+    elif type(fn).__name__ != "PyCapsule":
         raise TypeError(
             f"FFI target {name!r}: the handler is a PyCapsule or a function of a library loaded by ctypes, "
-            f"got {handler!r} of type {type(handler).__name__}"
+            f"got {fn!r} of type {type(fn).__name__}"
         )
-    _jaxlib.register_ffi_target(name, handler, platform)
+    _jaxlib.register_ffi_target(name, fn, platform)
 
 
 def include_dir() -> str:
@@ -72,7 +77,7 @@ def include_dir() -> str:
 
 
 def ffi_call(
-    target: str, result_types: Any, *, has_side_effect: bool = False, vmap_method: str | None = None
+    target_name: str, result_shape_dtypes: Any, *, has_side_effect: bool = False, vmap_method: str | None = None
 ) -> Callable[..., Any]:
     """A function that calls a registered kernel.
 
@@ -80,8 +85,8 @@ def ffi_call(
     `custom_vjp`, or make it the translation rule of a primitive with a JVP rule.
 
     Args:
-        target: name given to `register_ffi_target`.
-        result_types: type of the result (anything with `shape` and `dtype`), or a sequence of them.
+        target_name: name given to `register_ffi_target`.
+        result_shape_dtypes: type of the result (anything with `shape` and `dtype`), or a sequence of them.
         has_side_effect: whether calls whose results nobody uses are kept.
         vmap_method: how the kernel takes a batch, of which each of several devices calls it with a part. None: it does
             not. `"sequential"`: one call for each element.
@@ -96,6 +101,7 @@ def ffi_call(
         TypeError: a result type lacks shape or dtype, or an attribute is of another type.
         ValueError: the method is not one of these, or the target is no kernel's name.
     """
+    target, result_types = target_name, result_shape_dtypes
     if not isinstance(target, str) or not target or "\0" in target or target.startswith("xla_ffi_python_"):
         raise ValueError(
             f"ffi_call: a target is the name given to register_ffi_target, got {target!r} (names that begin with "

@@ -9,6 +9,7 @@ from corejax.extend import Example, hookimpl
 
 # Module -> what `corejax` has of it.
 _NAMES = {
+    "_jaxlib": "Device",
     "_jit.functions": "jit xla_computation",
     "arrays_of_parts": """
         make_array_from_callback make_array_from_process_local_data make_array_from_single_device_arrays
@@ -22,6 +23,7 @@ _NAMES = {
     """,
     "platform_dependent": "lax.platform_dependent lax.platform_index_p",
     "sharding_constraint": "lax.sharding_constraint_p lax.with_sharding_constraint",
+    "sharding": "Shard",
     "settings": "default_device explain_cache_misses log_compiles",
     "transfers": """
         transfer_guard transfer_guard_device_to_device transfer_guard_device_to_host transfer_guard_host_to_device

@@ -48,7 +48,11 @@ def _device(value: Any) -> Any:
 
 def _num_cpu_devices(value: Any) -> int | None:
     """How many devices the CPU is to pass for, None for XLA's own choice; fixed from its first use on."""
-    count = None if value in (None, "", "None") else operator.index(int(value) if isinstance(value, str) else value)
+    count = (
+        None
+        if value in (None, "", "None", -1, "-1")
+        else operator.index(int(value) if isinstance(value, str) else value)
+    )
     if count is not None and count < 1:
         raise ValueError(f"num_cpu_devices is at least 1, got {value!r}")
     adapter = sys.modules.get("corejax_xla_backend._jaxlib")
@@ -79,6 +83,20 @@ def _number(name: str, least: float, kind: Callable[[Any], Any]) -> Callable[[An
     return parse
 
 
+GUARD_LEVELS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
+
+
+def _level(name: str) -> Callable[[Any], str | None]:
+    def parse(value: Any) -> str | None:
+        if value in (None, ""):
+            return None
+        if value not in GUARD_LEVELS:
+            raise ValueError(f"{name}: the levels are {', '.join(GUARD_LEVELS)}, got {value!r}")
+        return str(value)
+
+    return parse
+
+
 # name -> (default, what makes a value of what is given)
 SETTINGS: Mapping[str, tuple[Any, Callable[[Any], Any]]] = {
     "compilation_cache_dir": ("", _directory),
@@ -92,6 +110,15 @@ SETTINGS: Mapping[str, tuple[Any, Callable[[Any], Any]]] = {
     "num_cpu_devices": (None, _num_cpu_devices),
     "persistent_cache_min_compile_time_secs": (0.0, _number("persistent_cache_min_compile_time_secs", 0, float)),
     "persistent_cache_min_entry_size_bytes": (0, _number("persistent_cache_min_entry_size_bytes", -1, int)),
+    **{
+        name: (None, _level(name))
+        for name in (
+            "transfer_guard",
+            "transfer_guard_device_to_device",
+            "transfer_guard_device_to_host",
+            "transfer_guard_host_to_device",
+        )
+    },
 }
 
 

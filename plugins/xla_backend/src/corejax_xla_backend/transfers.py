@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from corejax.extend import Restoring
+from corejax_xla_backend.settings import GUARD_LEVELS
 
-LEVELS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
 _DIRECTIONS = ("host_to_device", "device_to_device", "device_to_host")
 
 
@@ -36,8 +36,8 @@ class _Guard(Restoring):
 
 
 def _guard(name: str, level: str, directions: tuple[str, ...]) -> Restoring:
-    if level not in LEVELS:
-        raise ValueError(f"{name}: the levels are {', '.join(LEVELS)}, got {level!r}")
+    if level not in GUARD_LEVELS:
+        raise ValueError(f"{name}: the levels are {', '.join(GUARD_LEVELS)}, got {level!r}")
     return _Guard(dict.fromkeys(directions, level))
 
 

@@ -11,6 +11,7 @@ from corejax.extend import (
     Array,
     Jaxpr,
     ShapedArray,
+    SymbolicDim,
     Tracer,
     Var,
     api_boundary,
@@ -73,6 +74,8 @@ def fori_loop(
         OverflowError: a bound does not fit into the other bound's dtype, which is the index's.
     """
     function_or_raise("fori_loop", "body_fun is a function (i, val) -> val", body_fun)
+    length = _symbolic_length(lower, upper)
+    lower, upper = (as_array(bound) if isinstance(bound, SymbolicDim) else bound for bound in (lower, upper))
     lower, upper, index = _bounds(body_fun, lower, upper)
     init, init_tree = check_leaves("fori_loop", body_fun, init_val, "init_val")
     if in_python() and not {type(None)} & {type(known(lower)), type(known(upper))}:
@@ -91,8 +94,9 @@ def fori_loop(
     )
     without_index = body.jaxpr
     body = body._replace(jaxpr=kept_with(without_index, ("with index",), lambda: _with_index(without_index)))
-    if not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
+    if length is None and not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
         length = max(int(host_value(upper)) - int(host_value(lower)), 0)
+    if length is not None:
         steps = checked_unroll("fori_loop", 1 if unroll is None else unroll, length)
         outs = scan_traced(body, [lower, *init], [], length, False, steps, bar)
         return tree.tree_unflatten(init_tree, outs[1:])
@@ -105,6 +109,13 @@ def fori_loop(
     cond = Traced(compare, [], tree.tree_structure(0))
     outs = while_traced(cond, body._replace(jaxpr=between), [lower, upper, *init], bar)
     return tree.tree_unflatten(init_tree, outs[2:])
+
+
+def _symbolic_length(lower: Any, upper: Any) -> Any:
+    """The number of iterations where it is a size that is a symbol; None for other bounds."""
+    symbols = [isinstance(bound, SymbolicDim) for bound in (lower, upper)]
+    sizes = all(symbol or type(bound) is int for symbol, bound in zip(symbols, (lower, upper), strict=True))
+    return max(upper - lower, 0) if any(symbols) and sizes else None
 
 
 def _bounds(body_fun: Any, lower: Any, upper: Any) -> tuple[Any, Any, ShapedArray]:

@@ -10,8 +10,10 @@ import numpy as np
 
 from corejax.extend import (
     ClosedJaxpr,
+    SymbolicDim,
     api_boundary,
     as_array,
+    as_dim,
     get_aval,
     leaf_names,
     mapped_aval,
@@ -81,7 +83,7 @@ def scan(
     x_leaves, x_tree = check_leaves("scan", f, xs, "xs")
     length = _checked_length(f, x_leaves, x_tree, length)
     unroll = checked_unroll("scan", unroll, length)
-    if in_python() and length:
+    if in_python() and length and not isinstance(length, SymbolicDim):
         indices = range(length - 1, -1, -1) if reverse else range(length)
         return scan_in_python(f, init, x_leaves, x_tree, indices)
     bar = as_progress_bar("scan", progress)
@@ -168,7 +170,7 @@ def _checked_length(f: Any, leaves: Sequence[Any], x_tree: Any, length: Any) -> 
                 "axis to scan over; close over it, put it in the carry, or broadcast it to the length"
             )
     if length is not None:
-        length = _integer("scan", "length", length)
+        length = length if isinstance(length, SymbolicDim) else _integer("scan", "length", length)
         if length < 0:
             raise ValueError(
                 f"scan of {place(f)}: length is the number of iterations, which is not negative, got {length}"
@@ -179,11 +181,11 @@ def _checked_length(f: Any, leaves: Sequence[Any], x_tree: Any, length: Any) -> 
             f"scan of {place(f)}: there is no array in xs that gives the number of iterations; pass length"
         )
     if len(sizes) > 1:
-        lines = [f"  {name}: {shown(aval)} has {aval.shape[0]}" for name, aval in zip(names, avals, strict=True)]
+        lines = [f"  {name}: {shown(aval)} has {aval.shape[0]!r}" for name, aval in zip(names, avals, strict=True)]
         if length is not None:
-            lines.append(f"  length: {length}")
+            lines.append(f"  length: {length!r}")
         raise ValueError(f"scan of {place(f)}: the numbers of iterations differ:\n" + "\n".join(lines))
-    return int(sizes.pop())
+    return as_dim(sizes.pop())  # type: ignore[no-any-return]
 
 
 def checked_unroll(transform: str, unroll: Any, length: int) -> int:
@@ -193,6 +195,8 @@ def checked_unroll(transform: str, unroll: Any, length: int) -> int:
         TypeError: it is not an integer.
         ValueError: it is less than 1.
     """
+    if isinstance(length, SymbolicDim):  # of which nobody knows how often a number goes into it
+        return 1
     if unroll is True or unroll is False:
         return max(length, 1) if unroll else 1
     unroll = _integer(transform, "unroll", unroll)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ClosedJaxpr, ShapedArray, split_list, xla_translations
+from corejax.extend import ClosedJaxpr, ShapedArray, SymbolicDim, split_list, xla_translations
 from corejax_control_flow.loops.scan_rules import scan_p
 
 
@@ -30,9 +30,11 @@ def scan_translation(
     The loop's regions see constants and scanned arrays around them; these are not carried.
     """
     consts, carry, xs = split_list(in_vals, [num_consts, num_carry])
+    if isinstance(length, SymbolicDim):
+        return _over_a_symbol(ctx, _Loop(jaxpr, consts, xs, num_carry, length, reverse), carry)
     ys = [ctx.full(ShapedArray((length, *a.shape), a.dtype), 0) for a in jaxpr.out_avals[num_carry:]]
-    counter = np.dtype(np.int32 if length < 2**31 else np.int64)
     loop = _Loop(jaxpr, consts, xs, num_carry, length, reverse)
+    counter = np.dtype(np.int32 if length < 2**31 else np.int64)
     iterations = length // unroll
     in_loop = iterations * unroll if iterations > 1 else 0
     state = [*carry, *ys]
@@ -44,12 +46,35 @@ def scan_translation(
     return state
 
 
+def _over_a_symbol(ctx: Any, loop: _Loop, carry: Sequence[Any]) -> list[Any]:
+    """A loop whose length is a symbol. Where it may be 0, arrays are one element longer inside of the loop:
+
+    StableHLO has no slice of one element of an empty array, though no iteration would take it.
+    """
+    length, size = loop.length, loop.length if _is_positive(loop.length) else loop.length + 1
+    stacked = [ShapedArray((size, *a.shape), a.dtype) for a in loop.jaxpr.out_avals[loop.num_carry :]]
+    if size != length:
+        loop.xs = [ctx.pad(x, [(0, 1, 0), *[(0, 0, 0)] * (x.aval.ndim - 1)]) for x in loop.xs]
+    state = _while(ctx, loop, [*carry, *(ctx.full(a, 0) for a in stacked)], np.dtype(np.int32), length, 1)
+    if size == length:
+        return state
+    last, ys = split_list(state, [loop.num_carry])
+    return [*last, *(ctx.slice(y, [0] * y.aval.ndim, (length, *y.aval.shape[1:])) for y in ys)]
+
+
+def _is_positive(length: Any) -> bool:
+    try:
+        return bool(length >= 1)
+    except Exception:  # which sizes say where it depends on what they stand for
+        return False
+
+
 def _while(ctx: Any, loop: _Loop, state: list[Any], counter: Any, stop: int, unroll: int) -> list[Any]:
     scalar = ShapedArray((), counter)
     avals = [scalar, *(x.aval for x in state)]
 
     def unfinished(inner: Any, i: Any, *_: Any) -> Any:
-        return inner.compare("LT", i, inner.constant(np.asarray(stop, counter)))
+        return inner.compare("LT", i, _number(inner, stop, counter))
 
     def body(inner: Any, i: Any, *values: Any) -> list[Any]:
         one = inner.constant(np.asarray(1, counter))
@@ -57,7 +82,7 @@ def _while(ctx: Any, loop: _Loop, state: list[Any], counter: Any, stop: int, unr
         for _ in range(unroll):
             position = i
             if loop.reverse:
-                last = inner.constant(np.asarray(loop.length - 1, counter))
+                last = _number(inner, loop.length - 1, counter)
                 position = inner.op("subtract", last, i, out=scalar)
             state = loop.step(inner, position, state)
             i = inner.op("add", i, one, out=scalar)
@@ -66,6 +91,13 @@ def _while(ctx: Any, loop: _Loop, state: list[Any], counter: Any, stop: int, unr
     start = ctx.constant(np.asarray(0, counter))
     regions = [ctx.region(avals, unfinished), ctx.region(avals, body)]
     return ctx.op("while", start, *state, out=avals, regions=regions)[1:]  # type: ignore[no-any-return]
+
+
+def _number(ctx: Any, n: Any, dtype: np.dtype[Any]) -> Any:
+    """A constant, of a size that may be a symbol: its text stands in the program until there is a number."""
+    if not isinstance(n, SymbolicDim):
+        return ctx.constant(np.asarray(n, dtype))
+    return ctx.op("constant", out=ShapedArray((), dtype), attrs=f"value = dense<{n}> : tensor<i{8 * dtype.itemsize}>")
 
 
 class _Loop:

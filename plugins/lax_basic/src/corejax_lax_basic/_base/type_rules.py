@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ShapedArray, dtypes
+from corejax.extend import ShapedArray, dtypes, exported
 from corejax_lax_basic._base.arity import takes
 
 Kinds = frozenset[str]
@@ -93,7 +93,9 @@ def position(i: int) -> str:
 
 def numpy_name(name: str) -> str | None:
     """The `corejax.numpy` function that promotes and broadcasts, for the advice in a message."""
-    return None if name in _LAX_ONLY else "corejax.numpy." + _NUMPY_NAMES.get(name, name)
+    public = _NUMPY_NAMES.get(name, name)
+    namespace = None if name in _LAX_ONLY else exported("numpy")
+    return f"corejax.numpy.{public}" if public in getattr(namespace, "__all__", ()) else None
 
 
 def check_kind(name: str, aval: ShapedArray, accepts: Kinds, operand: str = "") -> None:

@@ -175,11 +175,11 @@ def _forward_in_symbol(entry: slice, size: Any) -> tuple[Any, Any, int]:
 
     def within(bound: Any) -> Any:
         bound = size + bound if bound < 0 else bound
-        return 0 if bound <= 0 else bound if size >= bound else size
+        return (bound if size >= bound else size) if bound >= 0 else 0
 
     start = 0 if entry.start is None else within(as_dim(entry.start))
     stop = size if entry.stop is None else within(as_dim(entry.stop))
-    return (start, stop, 1) if start < stop else (0, 0, 1)
+    return (start, stop, 1) if stop >= start else (0, 0, 1)
 
 
 def _dynamic_part(x: Any, indices: Mapping[int, Any]) -> Any:

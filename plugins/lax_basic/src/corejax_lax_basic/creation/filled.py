@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import as_array, dtypes, get_aval
+from corejax.extend import as_array, dtypes, get_aval, laid_out
 from corejax_lax_basic._base.axes import canonical_shape
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS, fill_scalar
 from corejax_lax_basic.conversion.convert import convert_element_type
@@ -14,17 +14,20 @@ from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p
 __all__ = ["full", "full_like", "zeros_like_array"]
 
 
-def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
+def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
     """An array filled with one value.
 
     Args:
         shape: its shape.
         fill_value: a scalar.
         dtype: dtype of the result; by default the fill value's (then a Python scalar gives a weakly typed array).
+        sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: the fill value is not a scalar, or the shape is not made of concrete integers.
     """
+    if sharding is not None:
+        return laid_out("full", full(shape, fill_value, dtype), sharding)
     shape = canonical_shape(shape)
     aval = get_aval(fill_value) if dtype is None or type(fill_value) not in PYTHON_SCALARS else None
     if aval is not None and aval.ndim:
@@ -38,8 +41,12 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
     return value if not shape else broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=())
 
 
-def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None) -> Any:
+def full_like(
+    x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None, sharding: Any = None
+) -> Any:
     """As `full`, with the shape, dtype and weak type of `x` unless given."""
+    if sharding is not None:
+        return laid_out("full_like", full_like(x, fill_value, dtype, shape), sharding)
     aval = get_aval(x)
     shape = aval.shape if shape is None else canonical_shape(shape)
     if dtype is None and aval.weak_type and type(fill_value) in PYTHON_SCALARS:

@@ -83,7 +83,7 @@ def _transpose(ct: Any, x: UndefPrimal, *, start_indices: Ints, limit_indices: I
     steps = strides or (1,) * len(shape)
     config = []
     for n, start, count, step in zip(shape, start_indices, sizes, steps, strict=True):
-        covered = (count - 1) * step + 1 if count else 0
+        covered = count if step == 1 else (count - 1) * step + 1 if count else 0
         config.append((start, n - start - covered, step - 1))
     zero = np.zeros((), get_aval(ct).dtype)[()]
     return [pad_p.bind(ct, zero, padding_config=tuple(config))]
@@ -137,7 +137,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
 
 
 def _padded_size(size: int, low: int, high: int, interior: int) -> int:
-    return low + size + max(size - 1, 0) * interior + high
+    return low + size + (max(size - 1, 0) * interior if interior else 0) + high
 
 
 def pad_on_host(x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:

@@ -106,7 +106,9 @@ def mish(x: Any) -> Any:
 def soft_sign(x: Any) -> Any:
     """`x / (1 + |x|)`, elementwise."""
     x = _inexact("soft_sign", x)
-    return lax.div(x, lax.add(lax.abs(x), like(x, 1)))
+    size = lax.abs(x)
+    scale = lax.add(size, like(size, 1))
+    return lax.div(x, scale if scale.dtype == x.dtype else lax.convert_element_type(scale, x.dtype))
 
 
 def squareplus(x: Any, b: Any = 4) -> Any:

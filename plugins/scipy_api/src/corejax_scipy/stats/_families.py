@@ -5,6 +5,7 @@ norm = located("norm", "...", "", {"logpdf": lambda y: ..., "cdf": special.ndtr}
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -30,9 +31,23 @@ class Distribution:
         for key, function in functions.items():
             setattr(self, key, _public(f"{name}.{key}", function))
 
+    def __getattr__(self, key: str) -> Any:
+        """For a function that it does not have.
+
+        Raises:
+            AttributeError: always; says which was meant, or which there are.
+        """
+        if key.startswith("_") or "name" not in vars(self):
+            raise AttributeError(key)
+        close = difflib.get_close_matches(key, self._functions(), 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(self._functions())}"
+        raise AttributeError(f"corejax.scipy.stats.{self.name} has no function {key!r}; {hint}")
+
+    def _functions(self) -> list[str]:
+        return sorted(key for key in vars(self) if key not in ("name", "__doc__"))
+
     def __repr__(self) -> str:
-        functions = ", ".join(sorted(key for key in vars(self) if key not in ("name", "__doc__")))
-        return f"<corejax.scipy.stats.{self.name}: {functions}>"
+        return f"<corejax.scipy.stats.{self.name}: {', '.join(self._functions())}>"
 
 
 def _public(name: str, function: Function) -> Function:

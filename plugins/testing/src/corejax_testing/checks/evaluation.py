@@ -141,8 +141,15 @@ def check_values(call: Call, rng: np.random.Generator) -> None:
     """The numbers are those of the author's reference function."""
     if call.example.reference is None:
         raise NotApplicable("the example has no reference function")
-    with np.errstate(all="ignore"):
-        wanted = call.example.reference(*call.values, **call.params)
+    try:
+        with np.errstate(all="ignore"):
+            wanted = call.example.reference(*call.values, **call.params)
+    except Exception as error:
+        raise CheckFailure(
+            f"the example's reference function raises {type(error).__name__}: {error}",
+            None,
+            "it gets operands of every dtype that the rules take, and may compute in another: x.astype('float64')",
+        ) from error
     listed = list(wanted) if call.primitive.multiple_results else [wanted]
     for i, (got, right) in enumerate(zip(call(*call.values), listed, strict=True)):
         right = np.asarray(right).astype(np.asarray(got).dtype)

@@ -113,5 +113,6 @@ from ._quick import quick_flags as quick_flags
 from ._readback import forget_readers as forget_readers
 from ._readback import to_numpy as to_numpy
 from ._reference import reference_eval as reference_eval
+from ._transfers import set_default_transfer_guards as set_default_transfer_guards
 from ._transfers import set_transfer_guards as set_transfer_guards
 from ._transfers import transfer_guards as transfer_guards

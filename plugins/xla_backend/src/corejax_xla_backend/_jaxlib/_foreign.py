@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from ._interrupts import uninterrupted
 from ._probe import xla_client
 
 _TYPED = 1  # the API version of handlers that XLA_FFI_DEFINE_HANDLER makes
@@ -58,7 +59,8 @@ def include_dir() -> str:
 
 def register_lapack() -> None:
     """Make the LAPACK kernels that jaxlib ships known to XLA (`lapack_spotrf_ffi` and so on)."""
-    from jaxlib import lapack
+    with uninterrupted():
+        from jaxlib import lapack
 
     lapack._lapack.initialize()  # which takes the addresses of LAPACK's functions from SciPy
     for name, capsule, version in lapack.registrations()["cpu"]:

@@ -1,6 +1,7 @@
-"""Interrupts (Ctrl-C) while C++ runs that calls Python back: MLIR when it loads a dialect, XLA when it compiles.
+"""Interrupts (Ctrl-C) while C++ runs that calls Python back: when it is imported, loads a dialect, compiles.
 
 An exception that arrives in such a call ends the process there. So it waits for the end, as it does for all of C++.
+An extension module of jaxlib whose import was interrupted ends the process when it is imported again.
 """
 
 from __future__ import annotations

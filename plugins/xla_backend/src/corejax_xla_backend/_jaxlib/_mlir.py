@@ -14,13 +14,14 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from ._interrupts import uninterrupted
 from ._probe import core  # checks jaxlib's version before its MLIR is imported
 
-# isort: split
-from jaxlib.mlir import ir
-from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _stablehlo
-from jaxlib.mlir.dialects import func
-from jaxlib.mlir.passmanager import PassManager
+with uninterrupted():
+    from jaxlib.mlir import ir
+    from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _stablehlo
+    from jaxlib.mlir.dialects import func
+    from jaxlib.mlir.passmanager import PassManager
 
 Value = ir.Value
 
@@ -237,7 +238,8 @@ def parse_module(text: str | bytes, context: ir.Context | None = None) -> ir.Mod
 
 def _register_sdy(context: ir.Context) -> None:
     """Load Shardy's dialect, which programs over several devices are written with."""
-    from jaxlib.mlir._mlir_libs import _sdy
+    with uninterrupted():
+        from jaxlib.mlir._mlir_libs import _sdy
 
     _sdy.register_dialect(context)
 

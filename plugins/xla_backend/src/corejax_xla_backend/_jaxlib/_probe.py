@@ -13,6 +13,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from ._interrupts import uninterrupted
+
 MINIMUM = (0, 10, 2)
 BELOW = (0, 13)
 INSTALL_ADVICE = "pip install 'jaxlib>=0.10.2,<0.13'"
@@ -77,7 +79,8 @@ def _load() -> Any:
 
         # A wheel built for newer instructions would otherwise die with SIGILL.
         cpu_feature_guard.check_cpu_features()
-        from jaxlib import xla_client
+        with uninterrupted():
+            from jaxlib import xla_client
     except ImportError as error:
         raise JaxlibError(f"jaxlib {jaxlib.version.__version__} is installed but does not load: {error}") from error
     return xla_client, version

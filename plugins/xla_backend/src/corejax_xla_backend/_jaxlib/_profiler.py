@@ -6,9 +6,11 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
-from jaxlib import _profile_data, _profiler
-
 from ._client import started_clients
+from ._interrupts import uninterrupted
+
+with uninterrupted():
+    from jaxlib import _profile_data, _profiler
 
 ProfileData = _profile_data.ProfileData
 ProfileEvent = _profile_data.ProfileEvent

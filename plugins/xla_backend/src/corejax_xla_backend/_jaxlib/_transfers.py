@@ -29,6 +29,13 @@ def set_transfer_guards(values: dict[str, Any]) -> None:
         setattr(state, name, level)
 
 
+def set_default_transfer_guards(values: dict[str, str | None]) -> None:
+    """Set those of threads that set none: direction -> level."""
+    state = _guards.global_state()
+    for name, value in values.items():
+        setattr(state, name, value and _guards.TransferGuardLevel[value.upper()])
+
+
 @contextmanager
 def unguarded() -> Iterator[None]:
     """For what is no transfer from the host, and looks like one to jaxlib: views of the memory of CPU devices."""

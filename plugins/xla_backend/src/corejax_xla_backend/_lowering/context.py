@@ -301,7 +301,7 @@ class TranslationContext:
         """
         low, high, interior = zip(*config, strict=True) if config else ((), (), ())
         sizes = zip(x.aval.shape, low, high, interior, strict=True)
-        shape = tuple(a + size + b + gap * max(size - 1, 0) for size, a, b, gap in sizes)
+        shape = tuple(a + size + b + (gap * max(size - 1, 0) if gap else 0) for size, a, b, gap in sizes)
         if value is None:
             value = self.full(ShapedArray((), x.aval.dtype), 0)
         attrs = (

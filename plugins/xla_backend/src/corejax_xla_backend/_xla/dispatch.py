@@ -230,4 +230,14 @@ def _follow_context() -> None:
     on_context(inside)
 
 
+def _follow_transfer_guards() -> None:
+    """The settings hold in every thread that is in no `with transfer_guard(...)`."""
+    every = config.transfer_guard
+    directions = ("host_to_device", "device_to_device", "device_to_host")
+    levels = {name: getattr(config, f"transfer_guard_{name}") or every for name in directions}
+    _jaxlib.set_default_transfer_guards(levels)
+
+
 _follow_context()
+config.on_change.append(_follow_transfer_guards)
+_follow_transfer_guards()

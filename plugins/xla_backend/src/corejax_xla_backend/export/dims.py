@@ -135,19 +135,15 @@ class DimExpr(SymbolicDim):
         return divmod(self, other)[1]
 
     def __divmod__(self, other: Any) -> Any:
-        if self == other:
-            return 1, 0
-        divisor = self._terms_of(other)
-        if len(divisor) == 1:
-            quotient: dict[tuple[str, ...], int] = {}
-            for names, factor in self.terms:
-                left = list(names)
-                if factor % divisor[0][1] or any(name not in left or left.remove(name) for name in divisor[0][0]):
-                    break
-                quotient[tuple(left)] = factor // divisor[0][1]
-            else:
-                return made(quotient, self.scope), 0
-        return _divided(self, other)
+        leading = max(self._terms_of(other), key=_order)
+        quotient, rest = 0, self
+        while (term := _divisible_term(rest, leading)) is not None:  # long division
+            part = made(dict([term]), self.scope)
+            quotient, rest = quotient + part, rest - part * other
+        if isinstance(rest, int) and rest == 0:
+            return quotient, 0
+        last, rest = _divided(rest, other)
+        return quotient + last, rest
 
     def __rdivmod__(self, other: Any) -> Any:
         return _divided(other, self)
@@ -243,6 +239,20 @@ def _is_size(x: Any) -> bool:
     if isinstance(x, DimExpr):
         return True
     return hasattr(x, "__index__") and not hasattr(x, "aval") and not getattr(x, "ndim", 0)
+
+
+def _order(term: Term) -> tuple[int, tuple[str, ...]]:
+    return len(term[0]), term[0]
+
+
+def _divisible_term(x: Any, divisor: Term) -> Term | None:
+    """The quotient of a polynomial's greatest term that a term divides, and that term."""
+    terms = x.terms if isinstance(x, DimExpr) else (((), x),) if x else ()
+    for names, factor in sorted(terms, key=_order, reverse=True):
+        left = list(names)
+        if factor % divisor[1] == 0 and not any(name not in left or left.remove(name) for name in divisor[0]):
+            return tuple(left), factor // divisor[1]
+    return None
 
 
 def _divided(x: Any, y: Any) -> tuple[int, Any]:

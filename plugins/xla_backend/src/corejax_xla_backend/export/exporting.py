@@ -8,15 +8,18 @@ from typing import Any
 from corejax.extend import (
     ClosedJaxpr,
     DebugInfo,
+    ShapeDtypeStruct,
     Tracer,
     Var,
     api_boundary,
     as_array,
     bind_consts,
     close_over_consts,
+    fun_name,
     inline_closed,
     jaxpr_as_fun,
     linearize_flat,
+    physical_program,
     select_list,
     split_list,
     stage_closed,
@@ -82,6 +85,8 @@ def export(
 
     @api_boundary
     def exporter(*args: Any, **kwargs: Any) -> Exported:
+        given = [x for x in tree.tree_leaves((args, kwargs)) if isinstance(x, ShapeDtypeStruct)]
+        scope_of_avals(fun_name(fun_jit), given)  # before shapes of two scopes meet in the function
         lowered = lower(*args, **kwargs)
         if not isinstance(lowered, Lowered):
             raise ValueError(f"export takes what corejax.jit gives, export(jit(f))(*args), got {fun_jit!r}")
@@ -118,6 +123,7 @@ def _exported(
     disabled_checks: tuple[DisabledSafetyCheck, ...],
 ) -> Exported:
     checks.check_effects(name, closed)
+    checks.check_types(name, closed)
     used = {x for eqn in closed.jaxpr.eqns for x in eqn.invars if type(x) is Var} | set(closed.jaxpr.outvars)
     kept = tuple(v in used for v in closed.jaxpr.invars)
     allowed = [target for check in disabled_checks if (target := check.is_custom_call()) is not None]
@@ -128,7 +134,7 @@ def _exported(
             "export it for integer sizes, or for one device"
         )
     made = _portable if scope is None else _template
-    whole = constrained(closed, layout)
+    whole = constrained(physical_program(closed), layout)  # keys inside are their numbers
     modules = {platform: made(name, whole, kept, platform, allowed, layout) for platform in platforms}
 
     def vjp() -> Exported:

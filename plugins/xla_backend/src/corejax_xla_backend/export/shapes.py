@@ -31,8 +31,11 @@ def symbolic_shape(
         like: a shape, for `_` and `...`.
 
     Raises:
+        TypeError: the shape is no text.
         ValueError: the text is no shape, or both a scope and constraints are given.
     """
+    if not (shape_spec is None or isinstance(shape_spec, str)):
+        raise TypeError(f"symbolic_shape: a shape is a text such as 'b, 2*b, 3', got {shape_spec!r}")
     if scope is not None and constraints:
         raise ValueError("symbolic_shape takes a scope, which has its constraints, or constraints; not both")
     scope = SymbolicScope(constraints) if scope is None else scope

@@ -12,6 +12,9 @@ from corejax_lax_basic._base.small_ints import SMALL_INT_BYTES
 from corejax_lax_basic.linear.dot import dot_general_p
 from corejax_lax_basic.linear.precision import DotAlgorithm, DotAlgorithmPreset
 
+# XLA for CPUs refuses to widen products of the first, and adds up those of the second in their own two bits.
+_WIDENED = frozenset(map(dtypes.dtype, ("float4_e2m1fn", "float8_e8m0fnu")))
+
 
 def precision_text(precision: Any) -> str:
     """StableHLO's precision of both operands; of algorithms, the usual one."""
@@ -36,7 +39,10 @@ def _types(precision: Any, lhs: Any, rhs: Any, out: Any) -> tuple[Any, Any, Any]
             out if sums is None else sums,
         )
     if lhs in SMALL_INT_BYTES or rhs in SMALL_INT_BYTES:  # XLA has few products of these
-        wide = np.dtype(np.int32) if out in SMALL_INT_BYTES else out
+        wide = np.dtype(np.int32) if out in SMALL_INT_BYTES else np.dtype(np.float32) if out in _WIDENED else out
+        return wide, wide, wide
+    if not {lhs, rhs}.isdisjoint(_WIDENED) and not lhs == rhs == out:
+        wide = out if out.itemsize >= 4 else np.dtype(np.float32)
         return wide, wide, wide
     if lhs == rhs or (_is_float8(lhs) and _is_float8(rhs)):
         return lhs, rhs, out
