@@ -75,6 +75,14 @@ def test_without_compiling() -> None:
         np.testing.assert_allclose(jnp.hypot(x, x), compiled, rtol=1e-6)
 
 
+def test_values_are_checked_at_the_operation() -> None:
+    x = jnp.zeros(N, np.float32)
+    for _ in range(3):
+        jnp.floor_divide(x, x)
+        with corejax.debug_nans(True), pytest.raises(FloatingPointError, match="in rem"):
+            jnp.floor_divide(x, x)
+
+
 def test_under_transformations() -> None:
     x = jnp.asarray(np.abs(X[5:] + 3)[: N - 64]).reshape(64, -1)
     large = jnp.concatenate([x, x[:1]])  # 65 rows

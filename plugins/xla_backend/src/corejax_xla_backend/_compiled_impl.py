@@ -20,6 +20,7 @@ from corejax.extend import (
     Target,
     abstract_eval_rules,
     backends,
+    checks_values,
     clears_cache,
     config,
     impl_rules,
@@ -66,7 +67,7 @@ def _from_translation(primitive: Primitive) -> Callable[..., Any] | None:
 @runs_large_programs
 def _run_whole(program: ClosedJaxpr, arrays: Sequence[Array], name: str) -> list[Array] | None:
     """Results of a program of several operations that NumPy would do one after the other."""
-    if config.disable_jit or callbacks.running:
+    if config.disable_jit or callbacks.running or checks_values():
         return None
     outs = execute(program, arrays, name, None)
     if backends.find("xla").backend.default_device(None).platform == "cpu":
