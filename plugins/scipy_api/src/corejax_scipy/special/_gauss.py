@@ -6,6 +6,7 @@ solution is `p + q y**(c-a-b)`, and that is continued (DLMF 15.10.11).
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -16,30 +17,30 @@ import corejax.numpy as jnp
 from corejax_lax_basic import lax
 from corejax_scipy.special._formulas import number, where
 from corejax_scipy.special._rows import in_float64, scipy_special
-from corejax_scipy.special._taylor import LARGE, Equation, Step, integrated
+from corejax_scipy.special._taylor import LARGE, Equation, integrated, is_whole, polynomial
 from corejax_scipy.special.gamma_functions import gamma_formula
 
 LARGEST = 1e3
-_LIMIT = 50_000  # terms
 _NEAREST = 2.0**-52  # to 1
-_FEW = 2.0  # the largest degree of polynomials that are summed as such
 
 
-def _first_term(params: Any, h: Any) -> Any:
+def _first_term(params: Any, h: Any, n: Any, before: Any, last: Any) -> Any:
     a, b, c, _ = params
-    return a * b / c * -h
+    return (n + a) * (n + b) * -h / ((n + 1.0) * (n + c)) * last
 
 
-def _term(params: Any, step: Step) -> Any:
-    """By `t = -h`, for the equation is written in `y = 1 - z`."""
+def _prepared(params: Any, y: Any, h: Any) -> Any:
+    """The equation is written in `y = 1 - z`, the series in `-h`."""
     a, b, c, _ = params
-    n, k, y, t = step.n, step.n - 1.0, step.p, -step.h
     z = 1.0 - y
-    begins = lax.eq(y, number(1.0))
-    below = n * (n + 1.0) * where(begins, 1.0, z * y)
-    middle = (y - z) * k + (c - (a + b + 1.0) * z)
-    onward = ((k + a) * (k + b) * t * t * step.before - n * middle * t * step.last) / below
-    return where(begins, (n + a) * (n + b) / ((n + 1.0) * (n + c)) * t * step.last, onward)
+    step = -h / (z * y)
+    return a, b, step * -h, (y - z) * step, (c - (a + b + 1.0) * z) * step
+
+
+def _term(given: Any, n: Any, before: Any, last: Any) -> Any:
+    a, b, square, slope, rest = given
+    k = n - 1.0
+    return ((k + a) * (k + b) * square * before / n - (slope * k + rest) * last) / (n + 1.0)
 
 
 def _reach(params: Any, y: Any) -> Any:
@@ -57,32 +58,21 @@ def _reach(params: Any, y: Any) -> Any:
     return where(y - last <= 1e-15 * y, 0.0, there - y)
 
 
-_EQUATION = Equation(1.0, _first_term, _term, _reach, lambda params: lax.min(-params[2], 0.0 * params[2] + 1e4))
+_EQUATION = Equation(1.0, _first_term, _prepared, _term, _reach, lambda params: -params[2])
 
 
-def _solution(a: Any, b: Any, c: Any, z: Any, y: Any, all_at_once: Any) -> tuple[Any, Any]:
-    """`F(a, b; c; z)` as a value and how often it was divided by `LARGE`; `y = 1 - z`; a polynomial may be `all_at_once`."""
+def _solution(a: Any, b: Any, c: Any, z: Any, y: Any) -> tuple[Any, Any]:
+    """`F(a, b; c; z)` for `z = 1 - y` from 0 to 1, and how often it was divided by `LARGE`."""
     zero = 0.0 * z
     later = lax.max(-c, zero)  # where the signs of a series with negative c are those of its terms
     alternating = lax.max(-((a + later) * (b + later)), zero)
     cap = (lax.abs(c) + 1.0) / lax.max(alternating, zero + 1.0)
     half = lax.floor(lax.min(zero + 0.5, 2.0 * cap) * 1024.0) / 1024.0
     half = lax.max(half, zero + 2.0**-10)
-    first = -where(all_at_once | (z <= half), z, half)
-    last = where(all_at_once, 1.0 - z, lax.max(y, zero + _NEAREST))
+    first, last = -lax.min(z, half), lax.max(y, zero + _NEAREST)
 
-    @corejax.custom_jvp
-    def solution(a: Any, b: Any, c: Any) -> Any:
-        step, _ = integrated(_EQUATION, (a, b, c, last), first, _LIMIT)
-        return step.total, step.slope / step.h, step.times
-
-    @solution.defjvp
-    def _(primals: Any, tangents: Any) -> Any:
-        step, by = integrated(_EQUATION, (*primals, last), first, _LIMIT, (*tangents, zero))
-        return (step.total, step.slope / step.h, step.times), (by.total, by.slope / step.h, zero)
-
-    total, by_y, times = solution(a, b, c)
-    beyond = (y < _NEAREST) & ~all_at_once
+    total, by_y, times = integrated(_EQUATION, (a, b, c, last), lax.stop_gradient(first))
+    beyond = y < _NEAREST
     d, change = c - a - b, lax.log(where(beyond, y, _NEAREST) / _NEAREST)
     flat = lax.abs(d * change) < 1e-8
     rest = where(flat, change * (1.0 + 0.5 * d * change), lax.expm1(d * change) / where(flat, 1.0, d))
@@ -90,25 +80,38 @@ def _solution(a: Any, b: Any, c: Any, z: Any, y: Any, all_at_once: Any) -> tuple
 
 
 
-def _below_one(a: Any, b: Any, c: Any, x: Any, degree: Any, direct: Any) -> Any:
-    """For `x < 1`, and polynomials, `direct`, at any `x`."""
-    negative = (x < 0.0) & ~direct
+def _below_one(a: Any, b: Any, c: Any, x: Any) -> Any:
+    """For `x < 1`."""
+    negative = x < 0.0
     swap = negative & (a > b)
     a, b = where(swap, b, a), where(swap, a, b)
-    inside = where(direct, 0.5, x)
-    y = where(negative, 1.0 / (1.0 - inside), 1.0 - inside)
-    z = where(direct, x, where(negative, inside / (inside - 1.0), inside))
-    a_here, b_here = a, where(negative, c - b, b)
-    # Euler's transformation, where that leaves terms of one sign (DLMF 15.8.1).
-    p, q = c - a_here, c - b_here
-    before, after = a_here * b_here, p * q
-    sizes = [where(v < 0.0, 1e7, 0.0) + lax.abs(v) for v in (before, after)]
-    turned = ~direct & (sizes[1] < sizes[0]) & (y > 1e-15)
-    power = where(negative, a, 0.0) + where(turned, c - a_here - b_here, 0.0)
-    a_here, b_here = where(turned, p, a_here), where(turned, q, b_here)
-    total, times = _solution(a_here, b_here, c, z, y, direct)
-    logarithm = where(direct, 0.0, where(negative, -lax.log1p(-where(negative, inside, 0.0)), lax.log1p(-where(negative, 0.0, inside))))
-    return total * lax.exp(power * logarithm + times * math.log(LARGE))
+    y = where(negative, 1.0 / (1.0 - x), 1.0 - x)
+    z = where(negative, x / (x - 1.0), x)
+    other = where(negative, c - b, b)
+    # Euler's transformation, where that leaves terms of one sign, or smaller ones (DLMF 15.8.1).
+    p, q = c - a, c - other
+    sizes = [where(v < 0.0, 1e7, 0.0) + lax.abs(v) for v in (p * q, a * other)]
+    turned = (sizes[0] < sizes[1]) & (y > 1e-15)
+    power = where(negative, a, 0.0) + where(turned, c - a - other, 0.0)
+    total, times = _solution(where(turned, p, a), where(turned, q, other), c, z, y)
+    logarithm = where(negative, -1.0, 1.0) * lax.log1p(-x)
+    return total * lax.exp(power * logarithm + lax.stop_gradient(times) * math.log(LARGE))
+
+
+def _ending(a: Any, b: Any, c: Any, x: Any, by: int | None) -> tuple[Any, Any]:
+    """Where it is a polynomial, or one times a power of `1 - x`, and its value there."""
+    ends = [is_whole(v) & (True if by != i else v != v) for i, v in enumerate((a, b))]
+    powers = [is_whole(c - v) & (x < 1.0) & ~ends[0] & ~ends[1] for v in (a, b)]
+    p, q = c - a, c - b
+    top = where(powers[0], p, where(powers[1], q, where(ends[0] & (~ends[1] | (a > b)), a, b)))
+    other = where(powers[0], q, where(powers[1], p, where(ends[0] & (~ends[1] | (a > b)), b, a)))
+    powered = (powers[0] | powers[1]) & (-top * lax.log1p(lax.abs(x)) < 600.0)
+    if by is not None:
+        powered = powered & (x != x)
+    here = ends[0] | ends[1] | powered
+    degree = lax.stop_gradient(where(here, -top, 0.0))
+    factor = where(powered, lax.exp((c - a - b) * lax.log1p(-where(powered, x, 0.0))), 1.0)
+    return here, factor * polynomial(degree, other, c, x, False)
 
 
 def _at_one(a: Any, b: Any, c: Any) -> Any:
@@ -126,27 +129,25 @@ def _known(a: Any, b: Any, c: Any, x: Any) -> Any:
     return (abs(a) <= LARGEST) & (abs(b) <= LARGEST) & (abs(c) <= LARGEST) & (x == x)
 
 
-def hyp2f1(a: Any, b: Any, c: Any, x: Any, smooth: bool = False) -> Any:
-    """Gauss's function of float64; `smooth` to be differentiated by parameters, where polynomials are no others."""
+def hyp2f1(a: Any, b: Any, c: Any, x: Any, by: int | None = None) -> Any:
+    """Gauss's function of float64; to be differentiated `by` one of the first three operands, or by none."""
     a, b, c, x = jnp.broadcast_arrays(a, b, c, x)
-    ends_a, ends_b = (a <= 0.0) & (lax.floor(a) == a), (b <= 0.0) & (lax.floor(b) == b)
-    degree = lax.min(where(ends_a, -a, 1e9), where(ends_b, -b, 1e9))
-    whole = (c <= 0.0) & (lax.floor(c) == c)
-    pole = whole & (degree > -c)
-    terminates = degree < 1e9
-    known = _known(a, b, c, x) & ~pole & (terminates | (x < 1.0))
-    sane = [where(known, v, 1.5) for v in (a, b, c)]
+    degree = lax.min(where(is_whole(a), -a, math.inf), where(is_whole(b), -b, math.inf))
+    pole = is_whole(c) & (degree > -c)
+    in_reach = _known(a, b, c, x) & ~pole
+    known = in_reach & ((x < 1.0) | (degree < math.inf))
+    a_here, b_here, c_here = (where(known, v, 1.5) for v in (a, b, c))
     inside = where(known, lax.clamp(number(-1e300), x, number(1e300)), 0.25)
-    direct = known & terminates & ((x >= 1.0) | whole | (degree <= _FEW))
-    if smooth:
-        direct = direct & ((x >= 1.0) | whole)
-    out = _below_one(*sane, inside, degree, direct)
-    out = where(lax.eq(x, number(1.0)) & ~terminates & _known(a, b, c, x), _at_one(a, b, where(pole, 1.5, c)), out)
-    beyond = where(_known(a, b, c, x), math.inf, math.nan)
-    out = where(known | (lax.eq(x, number(1.0)) & ~pole), out, beyond)
-    if smooth:
-        out = where(direct, math.nan, out)
-    return where(lax.eq(x, number(0.0)) | lax.eq(a, number(0.0)) | lax.eq(b, number(0.0)), 1.0, out)
+    ends, polynomials = _ending(a_here, b_here, c_here, inside, by)
+    general = ~ends & (inside < 1.0)
+    c_sane = where(is_whole(c_here), 1.5, c_here)
+    out = _below_one(a_here, b_here, c_sane, where(general, inside, 0.25))
+    out = where(ends, polynomials, where(general, out, math.nan))
+    at_one = lax.eq(x, number(1.0)) & in_reach
+    beyond = where(at_one, _at_one(a, b, where(pole, 1.5, c)), where(_known(a, b, c, x), math.inf, math.nan))
+    out = where(known, out, beyond)
+    constants = [lax.eq(v, number(0.0)) for i, v in enumerate((a, b, c, x)) if i not in (2, by)]
+    return where(functools.reduce(lambda p, q: p | q, constants), 1.0, out)
 
 
 def on_host(a: Any, b: Any, c: Any, x: Any) -> Any:
@@ -166,7 +167,7 @@ def derivative(position: int) -> Any:
             wide = jnp.broadcast_arrays(*wide)
 
             def of_one(p: Any) -> Any:
-                return hyp2f1(*wide[:position], p, *wide[position + 1 :], smooth=True)
+                return hyp2f1(*wide[:position], p, *wide[position + 1 :], by=position)
 
             return corejax.jvp(of_one, (wide[position],), (jnp.ones_like(wide[position]),))[1]
 

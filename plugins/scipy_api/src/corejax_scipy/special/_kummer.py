@@ -16,21 +16,28 @@ import corejax.numpy as jnp
 from corejax_lax_basic import lax
 from corejax_scipy.special._formulas import number, sin_pi, where
 from corejax_scipy.special._rows import in_float64, scipy_special
-from corejax_scipy.special._taylor import LARGE, Equation, Step, integrated
+from corejax_scipy.special._taylor import LARGE, Equation, integrated, is_whole, polynomial
 from corejax_scipy.special.gamma_functions import gammasgn_formula
 
 LARGEST = 1e4
-_LIMIT = 50_000  # terms
 _FAR_TERMS = 60
 
 
-def _term(params: Any, step: Step) -> Any:
+def _first_term(params: Any, h: Any, n: Any, before: Any, last: Any) -> Any:
     a, b, _ = params
-    n, k, h, z = step.n, step.n - 1.0, step.h, step.p
-    begins = lax.eq(z, number(0.0))
-    below = n * (n + 1.0) * where(begins, 1.0, z)
-    onward = ((k + a) * h * h * step.before - n * (k + b - z) * h * step.last) / below
-    return where(begins, (n + a) / ((n + 1.0) * (n + b)) * h * step.last, onward)
+    return (n + a) * h / ((n + 1.0) * (n + b)) * last
+
+
+def _prepared(params: Any, z: Any, h: Any) -> Any:
+    a, b, _ = params
+    step = h / z
+    return a, b - z, step * h, step
+
+
+def _term(given: Any, n: Any, before: Any, last: Any) -> Any:
+    a, rest, square, step = given
+    k = n - 1.0
+    return ((k + a) * square * before / n - (k + rest) * step * last) / (n + 1.0)
 
 
 def _cap(a: Any, b: Any, z: Any) -> Any:
@@ -64,27 +71,13 @@ def _first(a: Any, b: Any, z: Any) -> Any:
     return lax.min(z, where(later < -3.0, lax.min(few, many), many))
 
 
-_EQUATION = Equation(
-    0.0, lambda params, h: params[0] / params[1] * h, _term, _reach, lambda params: lax.min(-params[1], 1e4 + 0.0 * params[1])
-)
+_EQUATION = Equation(0.0, _first_term, _prepared, _term, _reach, lambda params: -params[1])
 
 
 def _near(a: Any, b: Any, z: Any, exponent: Any) -> Any:
     """`exp(exponent) M(a, b, z)` for moderate `z`."""
-
-    @corejax.custom_jvp
-    def solution(a: Any, b: Any, z: Any) -> Any:
-        step, _ = integrated(_EQUATION, (a, b, z), _first(a, b, z), _LIMIT)
-        return step.total, step.times
-
-    @solution.defjvp
-    def _(primals: Any, tangents: Any) -> Any:
-        a, b, z = primals
-        step, by = integrated(_EQUATION, primals, _first(a, b, z), _LIMIT, (*tangents[:2], z * 0.0))
-        return (step.total, step.times), (by.total, 0.0 * z)
-
-    total, times = solution(a, b, lax.stop_gradient(z))
-    return total * lax.exp(exponent + times * math.log(LARGE))
+    total, _, times = integrated(_EQUATION, (a, b, z), lax.stop_gradient(_first(a, b, z)))
+    return total * lax.exp(exponent + lax.stop_gradient(times) * math.log(LARGE))
 
 
 def _reciprocal_gamma(a: Any) -> tuple[Any, Any]:
@@ -113,10 +106,14 @@ def _far(a: Any, b: Any, z: Any, exponent: Any) -> Any:
     logarithm = lax.log(z)
     (grown, by_a), (rest, by_difference) = _reciprocal_gamma(a), _reciprocal_gamma(b - a)
     size = lax.lgamma(b)
-    first = grown * lax.exp(size + by_a + (a - b) * logarithm + (exponent + z)) * sums[0]
     cosine = sin_pi(a + 0.5)
-    other = cosine * rest * lax.exp(size + by_difference - a * logarithm + exponent) * sums[1]
-    first, other = (where(lax.eq(x, number(0.0)), 0.0, y) for x, y in ((grown, first), (cosine * rest, other)))
+    parts = [
+        (grown, size + by_a + (a - b) * logarithm + (exponent + z)),
+        (cosine * rest, size + by_difference - a * logarithm + exponent),
+    ]
+    # What is 0 times something infinite is 0.
+    first, other = (x * lax.exp(where(lax.eq(x, number(0.0)), lax.min(y, 700.0 + 0.0 * y), y)) for x, y in parts)
+    first, other = first * sums[0], other * sums[1]
     return gammasgn_formula(b) * (first + other)
 
 
@@ -124,24 +121,37 @@ def _known(a: Any, b: Any, x: Any) -> Any:
     return (abs(a) <= LARGEST) & (abs(b) <= LARGEST) & (x == x)
 
 
-def hyp1f1(a: Any, b: Any, x: Any) -> Any:
-    """Kummer's function of float64."""
+def _is_far(a: Any, b: Any, z: Any) -> Any:
+    p, q, u, v = lax.abs(b - a), lax.abs(1.0 - a), lax.abs(a), lax.abs(a - b + 1.0)
+    return z > 60.0 + p + q + u + v + 2.0 * (p * q + u * v)
+
+
+def hyp1f1(a: Any, b: Any, x: Any, by: int | None = None) -> Any:
+    """Kummer's function of float64; to be differentiated `by` one of the first two operands, or by none."""
     a, b, x = jnp.broadcast_arrays(a, b, x)
-    pole = (b <= 0.0) & (lax.floor(b) == b)
+    pole = is_whole(b)
     known = _known(a, b, x) & ~pole
     a_sane, b_sane = where(known, a, 1.5), where(known, b, 1.5)
     z = where(known, lax.min(lax.abs(x), 1e300 + 0.0 * x), 0.0)
     negative = x < 0.0
     first = where(negative, b_sane - a_sane, a_sane)
-    p, q = lax.abs(b_sane - first), lax.abs(1.0 - first)
-    u, v = lax.abs(first), lax.abs(first - b_sane + 1.0)
-    far = z > 60.0 + p + q + u + v + 2.0 * (p * q + u * v)
     exponent = where(negative, -z, 0.0)
-    near = _near(first, b_sane, where(far, 0.0, z), where(far, 0.0, exponent))
+    far = _is_far(first, b_sane, z)
+    # A polynomial says nothing of its neighbours, which grow otherwise.
+    ends = is_whole(first) & ~far
+    if by is not None:
+        ends = ends & (~negative if by else x != x)
+    degree = lax.stop_gradient(where(ends, -first, 0.0))
+    few = polynomial(degree, None, b_sane, where(ends, z, 0.0), True) * lax.exp(exponent)
+    others = far | ends
+    near = _near(first, b_sane, where(others, 0.0, z), where(others, 0.0, exponent))
     beyond = _far(where(far, first, 1.0), where(far, b_sane, 1.5), where(far, z, 100.0), where(far, exponent, 0.0))
-    out = where(far, beyond, near)
+    out = where(far, beyond, where(ends, few, near))
     out = where(known, out, where(pole, math.inf, math.nan))
-    return where(lax.eq(x, number(0.0)) | lax.eq(a, number(0.0)), 1.0, out)
+    constant = lax.eq(x, number(0.0))
+    if by != 0:
+        constant = constant | lax.eq(a, number(0.0))
+    return where(constant, 1.0, out)
 
 
 def on_host(a: Any, b: Any, x: Any) -> Any:
@@ -163,7 +173,7 @@ def derivative(position: int) -> Any:
             wide = jnp.broadcast_arrays(*wide)
 
             def of_one(p: Any) -> Any:
-                return hyp1f1(*wide[:position], p, *wide[position + 1 :])
+                return hyp1f1(*wide[:position], p, *wide[position + 1 :], by=position)
 
             return corejax.jvp(of_one, (wide[position],), (jnp.ones_like(wide[position]),))[1]
 
