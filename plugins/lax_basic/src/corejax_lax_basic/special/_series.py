@@ -94,30 +94,36 @@ _BERNOULLI = [
 ]  # fmt: skip
 
 
+def _zeta_step(ops: Any, n: Any, given: Any, state: Any) -> Any:
+    """A term of the sum; the last one is not yet in it."""
+    (q, exponent), (total, last) = given, state
+    return total + last, ops.power(q + n, exponent)
+
+
 def _positive_zeta(ops: Any, s: Any, q: Any) -> Any:
     """The Hurwitz zeta function for `s > 1` and `q > 0`: terms, and Euler and Maclaurin's formula (DLMF 25.11.5)."""
     far = q > 1e16
-    first = ops.power(q, ops.where(far, 1.0 - s, 0.0 - s))
-    w, total = q + 1.0, first
     terms, corrections = (12, 10) if ops.epsilon == DOUBLE else (4, 6)
-    for _ in range(terms - 1):
-        total = total + ops.power(w, 0.0 - s)
-        w = w + 1.0
-    power = ops.power(w, 0.0 - s)
+    exponent, zero = ops.where(far, 1.0 - s, 0.0 - s), ops.where(far, 0.0, 0.0)
+    total, power = ops.repeated(_zeta_step, (q, exponent), (zero, zero), terms + 1)
+    w = q + float(terms)
     rest, factor, inverse = w / (s - 1.0) + 0.5, s / w, 1.0 / (w * w)
     for k, bernoulli in enumerate(_BERNOULLI[:corrections], 1):
         rest = rest + factor * (bernoulli / math.factorial(2 * k))
         factor = factor * (s + float(2 * k - 1)) * (s + float(2 * k)) * inverse
     out = total + ops.where(power == 0.0, 0.0, power * rest)
-    # Far out all is in the first term, or in the integral.
-    return ops.where(s > 1e6, first, ops.where(far, first / (s - 1.0), out))
+    return ops.where(far, power / (s - 1.0), out)  # far out all is in the integral
 
 
-def _with_terms_below(ops: Any, out: Any, s: Any, q: Any) -> Any:
-    """For negative `q` what `out`, that of its broken part, lacks."""
-    below = _positive_zeta(ops, s, 1.0 - (q - ops.floor(q))) - _positive_zeta(ops, s, 1.0 - q)
+def _zeta_part(ops: Any, n: Any, given: Any, state: Any) -> Any:
+    """The value at the broken part of a negative `q`, then what that lacks: the difference of two values."""
+    (s, q), (total,) = given, state
+    part = q - ops.floor(q)
+    there = ops.where(n == 0.0, part, 1.0 - ops.where(n == 1.0, part, q))
+    value = _positive_zeta(ops, s, ops.where(q < 0.0, there, q))
     even = ops.floor(s * 0.5) * 2.0 == s
-    return ops.where(q < 0.0, ops.where(even, out + below, out - below), out)
+    plus = (n == 0.0) | (even & (n == 1.0)) | (~even & (n == 2.0))
+    return (ops.where((n == 0.0) | (q < 0.0), total + ops.where(plus, value, 0.0 - value), total),)
 
 
 def zeta(ops: Any, s: Any, q: Any) -> Any:
@@ -127,13 +133,12 @@ def zeta(ops: Any, s: Any, q: Any) -> Any:
     """
     negative = q < 0.0
     sane = ops.where(negative & (q > -1e15), q, 0.0)
-    out = _positive_zeta(ops, s, ops.where(negative, sane - ops.floor(sane), q))
+    rounds = ops.count(sane < 0.0, 3, 1)
+    (out,) = ops.repeated(_zeta_part, (s, ops.where(negative, sane, q)), (ops.where(negative, 0.0, 0.0),), rounds)
     whole, even = ops.floor(s) == s, ops.floor(s * 0.5) * 2.0 == s
-
-    out = ops.if_any(sane < 0.0, _with_terms_below, out, s, sane)
     at_pole = ops.where(even, math.inf, math.nan)
-    below = ops.where(ops.floor(q) == q, at_pole, ops.where(whole, out, math.nan))
-    out = ops.where(q <= 0.0, below, out)
+    not_positive = ops.where(ops.floor(q) == q, at_pole, ops.where(whole, out, math.nan))
+    out = ops.where(q <= 0.0, not_positive, out)
     out = ops.where(s == 1.0, math.inf, ops.where(s > 1.0, out, math.nan))
     return ops.where(q == q, out, math.nan)
 

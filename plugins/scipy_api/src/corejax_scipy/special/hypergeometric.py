@@ -5,10 +5,31 @@ Elementwise; TypeError for what is no array, ValueError for complex numbers. Def
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from corejax.extend import Array
 from corejax_scipy.special import _gauss, _kummer
-from corejax_scipy.special._rows import row
+from corejax_scipy.special._rows import row, scipy_special
+
+def _on_host(name: str, formula: Callable[..., Any], is_scipys: Callable[..., Any]) -> Callable[..., Any]:
+    """The impl rule: SciPy's function where that is right, and elsewhere our own, operation by operation."""
+
+    def impl(*arrays: Any) -> Any:
+        xs = np.broadcast_arrays(*[np.asarray(x, np.float64) for x in arrays])
+        right = is_scipys(*xs)
+        out = np.asarray(scipy_special(name)(*[np.where(right, x, 0.5) for x in xs]))
+        if not right.all():
+            rest = [Array(x[~right]) for x in xs]
+            out = out.copy()
+            out[~right] = np.where(functools.reduce(np.logical_or, map(np.isnan, xs))[~right], np.nan, formula(*rest))
+        return out
+
+    return impl
+
 
 hyp1f1, hyp1f1_p = row(
     "hyp1f1",
@@ -22,7 +43,7 @@ hyp1f1, hyp1f1_p = row(
 
     NaN where a parameter is larger than 10,000, but for `a = 0`, `x = 0`.
     """,
-    impl=_kummer.on_host,
+    impl=_on_host("hyp1f1", _kummer.hyp1f1, _kummer.is_scipys),
     arguments="a b x",
 )
 
@@ -39,6 +60,6 @@ hyp2f1, hyp2f1_p = row(
 
     NaN where a parameter is larger than 1,000, but for `a = 0`, `b = 0`, `x = 0`.
     """,
-    impl=_gauss.on_host,
+    impl=_on_host("hyp2f1", _gauss.hyp2f1, _gauss.is_scipys),
     arguments="a b c x",
 )
