@@ -10,12 +10,10 @@ import functools
 import math
 from typing import Any
 
-import numpy as np
-
 import corejax
 import corejax.numpy as jnp
 from corejax_lax_basic import lax
-from corejax_scipy.special._formulas import number, where
+from corejax_scipy.special._formulas import number, sin_pi, where
 from corejax_scipy.special._rows import in_float64
 from corejax_scipy.special._taylor import LARGE, Equation, integrated, is_whole, polynomial
 from corejax_scipy.special.gamma_functions import gamma_formula
@@ -79,7 +77,6 @@ def _solution(a: Any, b: Any, c: Any, z: Any, y: Any) -> tuple[Any, Any]:
     return where(beyond, total + _NEAREST * by_y * rest, total), times
 
 
-
 def _below_one(a: Any, b: Any, c: Any, x: Any) -> Any:
     """For `x < 1`."""
     negative = x < 0.0
@@ -115,13 +112,15 @@ def _ending(a: Any, b: Any, c: Any, x: Any, by: int | None) -> tuple[Any, Any]:
 
 
 def _at_one(a: Any, b: Any, c: Any) -> Any:
-    """Gauss's sum (DLMF 15.4.20)."""
+    """Gauss's sum (DLMF 15.4.20), of all gamma functions at once, its denominators by reflection (DLMF 5.5.3)."""
     d = c - a - b
     converges = d > 0.0
-    out = gamma_formula(c) * gamma_formula(where(converges, d, 1.0))
-    for x in (c - a, c - b):
-        pole = (x <= 0.0) & (lax.floor(x) == x)
-        out = where(pole, 0.0, out / gamma_formula(where(pole, 1.0, x)))
+    turned = [x < 0.5 for x in (c - a, c - b)]
+    below = [where(t, 1.0 - x, x) for t, x in zip(turned, (c - a, c - b), strict=True)]
+    gammas = gamma_formula(jnp.stack([c, where(converges, d, 1.0), *below]))
+    out = gammas[0] * gammas[1]
+    for t, x, value in zip(turned, (c - a, c - b), (gammas[2], gammas[3]), strict=True):
+        out = out * where(t, sin_pi(x) / math.pi * value, 1.0 / value)
     return where(converges, out, math.inf)
 
 
@@ -133,7 +132,7 @@ def hyp2f1(a: Any, b: Any, c: Any, x: Any, by: int | None = None) -> Any:
     """Gauss's function of float64; to be differentiated `by` one of the first three operands, or by none."""
     a, b, c, x = jnp.broadcast_arrays(a, b, c, x)
     degree = lax.min(where(is_whole(a), -a, math.inf), where(is_whole(b), -b, math.inf))
-    pole = is_whole(c) & (degree > -c)
+    pole = is_whole(c) & ((degree > -c) | lax.eq(c, number(0.0)))
     in_reach = _known(a, b, c, x) & ~pole
     known = in_reach & ((x < 1.0) | (degree < math.inf))
     a_here, b_here, c_here = (where(known, v, 1.5) for v in (a, b, c))
@@ -142,17 +141,24 @@ def hyp2f1(a: Any, b: Any, c: Any, x: Any, by: int | None = None) -> Any:
     general = ~ends & (inside < 1.0)
     c_sane = where(is_whole(c_here), 1.5, c_here)
     out = _below_one(a_here, b_here, c_sane, where(general, inside, 0.25))
-    out = where(ends, polynomials, where(general, out, math.nan))
-    at_one = lax.eq(x, number(1.0)) & in_reach
-    beyond = where(at_one, _at_one(a, b, where(pole, 1.5, c)), where(_known(a, b, c, x), math.inf, math.nan))
-    out = where(known, out, beyond)
-    constants = [lax.eq(v, number(0.0)) for i, v in enumerate((a, b, c, x)) if i not in (2, by)]
-    return where(functools.reduce(lambda p, q: p | q, constants), 1.0, out)
+    out = where(ends, polynomials, out)
+    lost = known & ~ends & ~general & (x > 1.0)
+    if by is not None:
+        out = where(lost, (a, b, c)[by] * math.nan, out)
+    at_one = lax.eq(x, number(1.0)) & in_reach & ~(known & ends)
+    beyond = where(_known(a, b, c, x), math.inf, math.nan)
+    out = where(at_one, _at_one(a, b, where(pole, 1.5, c)), where(known, out, beyond))
+    constants = [lax.eq(v, number(0.0)) & ~pole for i, v in enumerate((a, b)) if i != by]
+    constant = functools.reduce(lambda p, q: p | q, constants, lax.eq(x, number(0.0)))
+    return where(constant, 1.0, out)
 
 
 def is_scipys(a: Any, b: Any, c: Any, x: Any) -> Any:
     """Where SciPy is right; with larger parameters it loses digits."""
-    return (abs(a) <= 6) & (abs(b) <= 6) & (c > 0.01) & (c <= 6) & (abs(x) <= 0.9)
+    inside = (abs(a) <= 6) & (abs(b) <= 6) & (c > 0.01) & (c <= 6) & (abs(x) <= 0.9)
+    for v in (a, b, c - a, c - b):
+        inside &= v.round() != v
+    return inside
 
 
 def derivative(position: int) -> Any:

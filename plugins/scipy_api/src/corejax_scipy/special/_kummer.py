@@ -1,11 +1,10 @@
 """Kummer's function by its differential equation (DLMF 13.2.1), far out by its asymptotic series (DLMF 13.7.1).
 
-What is computed is `M(a, b, z)` for `z >= 0`: for negative `x` it is `exp(-z) M(b - a, b, z)` with `z = -x` (DLMF 13.2.39).
+That is done of `M(a, b, z)` for `z >= 0`: for negative `x` it is `exp(-z) M(b - a, b, z)` with `z = -x` (DLMF 13.2.39).
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -126,37 +125,46 @@ def _is_far(a: Any, b: Any, z: Any) -> Any:
     return z > 60.0 + p + q + u + v + 2.0 * (p * q + u * v)
 
 
+def _ending(a: Any, b: Any, x: Any, far: Any, by: int | None) -> tuple[Any, Any]:
+    """Where it is a polynomial, or one times `exp(x)`, and its value; which says nothing of derivatives by `a`."""
+    ends, power_ends = is_whole(a), is_whole(b - a) & ~is_whole(a) & ~far
+    if by is not None:
+        ends, power_ends = ends & (x == x if by else x != x), power_ends & (x != x)
+    here = ends | power_ends
+    degree = lax.stop_gradient(where(here, where(ends, -a, a - b), 0.0))
+    value = polynomial(degree, None, b, where(here, where(ends, x, -x), 0.0), True)
+    return here, where(power_ends, lax.exp(where(power_ends, x, 0.0)), 1.0) * value
+
+
 def hyp1f1(a: Any, b: Any, x: Any, by: int | None = None) -> Any:
     """Kummer's function of float64; to be differentiated `by` one of the first two operands, or by none."""
     a, b, x = jnp.broadcast_arrays(a, b, x)
     pole = is_whole(b)
     known = _known(a, b, x) & ~pole
     a_sane, b_sane = where(known, a, 1.5), where(known, b, 1.5)
-    z = where(known, lax.min(lax.abs(x), 1e300 + 0.0 * x), 0.0)
-    negative = x < 0.0
-    first = where(negative, b_sane - a_sane, a_sane)
-    exponent = where(negative, -z, 0.0)
+    at = where(known, lax.clamp(number(-1e300), x, number(1e300)), 0.0)
+    z, negative = lax.abs(at), x < 0.0
+    first, exponent = where(negative, b_sane - a_sane, a_sane), where(negative, -z, 0.0)
     far = _is_far(first, b_sane, z)
-    # A polynomial says nothing of its neighbours, which grow otherwise.
-    ends = is_whole(first) & ~far
-    if by is not None:
-        ends = ends & (~negative if by else x != x)
-    degree = lax.stop_gradient(where(ends, -first, 0.0))
-    few = polynomial(degree, None, b_sane, where(ends, z, 0.0), True) * lax.exp(exponent)
-    others = far | ends
+    ends, polynomials = _ending(a_sane, b_sane, at, far, by)
+    far, others = far & ~ends, far | ends
     near = _near(first, b_sane, where(others, 0.0, z), where(others, 0.0, exponent))
     beyond = _far(where(far, first, 1.0), where(far, b_sane, 1.5), where(far, z, 100.0), where(far, exponent, 0.0))
-    out = where(far, beyond, where(ends, few, near))
-    out = where(known, out, where(pole, math.inf, math.nan))
+    out = where(far, beyond, where(ends, polynomials, near))
+    vanishes = negative & ((a > 0.0) | is_whole(b - a))
+    infinite = where(vanishes, 0.0, lax.sign(out) * math.inf)
+    out = where(lax.eq(lax.abs(x), math.inf + 0.0 * at), infinite, out)
     constant = lax.eq(x, number(0.0))
     if by != 0:
         constant = constant | lax.eq(a, number(0.0))
-    return where(constant, 1.0, out)
+    out = where(known, out, math.nan)
+    return where(pole, math.inf, where(constant, 1.0, out))
 
 
 def is_scipys(a: Any, b: Any, x: Any) -> Any:
     """Where SciPy is right; elsewhere it may take minutes."""
-    return (abs(a) <= 100) & (abs(b) <= 100) & (abs(x) <= 500) & ~((b <= 0) & (np.floor(b) == b))
+    pole = (b < 1) & (abs(b - np.round(b)) < 1e-6)
+    return ~pole & (abs(a) <= 100) & (abs(b) <= 100) & (abs(x) <= 500) & (np.floor(a) != a) & (np.floor(b - a) != b - a)
 
 
 def derivative(position: int) -> Any:

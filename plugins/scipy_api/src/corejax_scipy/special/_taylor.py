@@ -144,19 +144,27 @@ def is_whole(x: Any) -> Any:
 
 
 def polynomial(degree: Any, b: Any, c: Any, x: Any, confluent: bool) -> Any:
-    """`F(-degree, b; c; x)`, or `M(-degree, c, x)`: upward in the degree, which is stable (DLMF 15.5.11 and 13.3.1)."""
+    """`F(-degree, b; c; x)`, or `M(-degree, c, x)`.
+
+    Upward in the degree, which is stable but for very
+    negative `c`, for which it is summed (DLMF 15.5.11 and 13.3.1).
+    """
+    summed = (c < 0.0) & (degree <= -c)
 
     def unfinished(state: Any) -> Any:
         return jnp.any(state[0] < degree)
 
     def body(state: Any) -> Any:
-        k, below, here = state
+        k, below, here = state  # or a term and the sum
         if confluent:
             new = ((2.0 * k + c - x) * here - k * below) / (c + k)
+            term = (k - degree) * x / ((c + k) * (k + 1.0)) * below
         else:
             new = ((2.0 * k + c - (b + k) * x) * here - k * (1.0 - x) * below) / (c + k)
+            term = (k - degree) * (b + k) * x / ((c + k) * (k + 1.0)) * below
         more = k < degree
-        return k + 1.0, where(more, here, below), where(more, new, here)
+        below, new = where(summed, term, here), where(summed, here + term, new)
+        return k + 1.0, where(more, below, state[1]), where(more, new, here)
 
     one = x * 0.0 + 1.0
     return lax.while_loop(unfinished, body, (number(0.0), one, one))[2]

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+import corejax.numpy as jnp
 from corejax.extend import Array
 from corejax_scipy.special import _gauss, _kummer
 from corejax_scipy.special._rows import row, scipy_special
+
 
 def _on_host(name: str, formula: Callable[..., Any], is_scipys: Callable[..., Any]) -> Callable[..., Any]:
     """The impl rule: SciPy's function where that is right, and elsewhere our own, operation by operation."""
@@ -31,13 +33,31 @@ def _on_host(name: str, formula: Callable[..., Any], is_scipys: Callable[..., An
     return impl
 
 
+def _by_argument(function: Callable[[], Any], count: int) -> Callable[..., Any]:
+    """The derivative by the last operand: the function with parameters larger by 1; 0 where that is constant.
+
+    Args:
+        function: gives it.
+        count: of parameters in the numerator.
+    """
+
+    def coefficient(out: Any, *xs: Any) -> Any:
+        *tops, below, x = xs
+        top = tops[0] if count == 1 else tops[0] * tops[1]
+        zero = top == 0.0
+        below = jnp.where(zero, 1.5, below)
+        return jnp.where(zero, 0.0, top / below * function()(*[v + 1.0 for v in (*tops, below)], x))
+
+    return coefficient
+
+
 hyp1f1, hyp1f1_p = row(
     "hyp1f1",
     _kummer.hyp1f1,
     [
         _kummer.derivative(0),
         _kummer.derivative(1),
-        lambda out, a, b, x: a / b * hyp1f1(a + 1.0, b + 1.0, x),
+        _by_argument(lambda: hyp1f1, 1),
     ],
     """Kummer's confluent hypergeometric function `1F1(a, b, x)`, infinite where `b` is 0, -1, -2, ...
 
@@ -54,7 +74,7 @@ hyp2f1, hyp2f1_p = row(
         _gauss.derivative(0),
         _gauss.derivative(1),
         _gauss.derivative(2),
-        lambda out, a, b, c, x: a * b / c * hyp2f1(a + 1.0, b + 1.0, c + 1.0, x),
+        _by_argument(lambda: hyp2f1, 2),
     ],
     """Gauss's hypergeometric function `2F1(a, b; c; x)` for `x < 1`; infinite beyond, unless it is a polynomial.
 
