@@ -132,7 +132,7 @@ def hyp2f1(a: Any, b: Any, c: Any, x: Any, by: int | None = None) -> Any:
     """Gauss's function of float64; to be differentiated `by` one of the first three operands, or by none."""
     a, b, c, x = jnp.broadcast_arrays(a, b, c, x)
     degree = lax.min(where(is_whole(a), -a, math.inf), where(is_whole(b), -b, math.inf))
-    pole = is_whole(c) & ((degree > -c) | lax.eq(c, number(0.0)))
+    pole = is_whole(c) & (degree > -c)
     in_reach = _known(a, b, c, x) & ~pole
     known = in_reach & ((x < 1.0) | (degree < math.inf))
     a_here, b_here, c_here = (where(known, v, 1.5) for v in (a, b, c))
