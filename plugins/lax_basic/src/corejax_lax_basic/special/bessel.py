@@ -38,7 +38,7 @@ _POWERS = [1 / (2 * math.factorial(k) * math.factorial(k + 1)) for k in range(8)
 
 
 def _ratio(x: Any, out: Any) -> Any:
-    """`out / x`; about 0 `exp(-|x|)` times a power series (DLMF 10.25.2), whose derivatives cancel nothing, and are 0 at 0."""
+    """`out / x`; about 0 `exp(-|x|)` times a power series (DLMF 10.25.2): its derivatives cancel nothing."""
     near = le(abs(x), constant(x, 0.5))
     small = select_n(near, constant(x, 0), x)
     square = mul(mul(small, small), constant(x, 0.25))
