@@ -110,11 +110,7 @@ class Arrays:
         """`f(ops, out, *given)` where an element is active, else `out`: what is rarely needed."""
         return f(self, out, *given) if active.any() else out
 
-    def count(self, active: Any, many: int, few: int) -> Any:
-        """For `repeated`: `many` where an element is active, else `few`."""
-        return many if active.any() else few
-
-    def repeated(self, step: Function, given: Sequence[Any], state: Sequence[Any], count: Any) -> Sequence[Any]:
+    def repeated(self, step: Function, given: Sequence[Any], state: Sequence[Any], count: int) -> Sequence[Any]:
         """Apply `step(ops, n, given, state) -> new state` for n = 0, 1, ..., so many times."""
         for n in range(count):
             state = step(self, float(n), given, state)

@@ -100,12 +100,20 @@ def _zeta_step(ops: Any, n: Any, given: Any, state: Any) -> Any:
     return total + last, ops.power(q + n, exponent)
 
 
-def _positive_zeta(ops: Any, s: Any, q: Any) -> Any:
-    """The Hurwitz zeta function for `s > 1` and `q > 0`: terms, and Euler and Maclaurin's formula (DLMF 25.11.5)."""
+def _positive_zeta(ops: Any, s: Any, q: Any, often: bool) -> Any:
+    """The Hurwitz zeta function for `s > 1` and `q > 0`: terms, and Euler and Maclaurin's formula (DLMF 25.11.5).
+
+    What is `often` needed is written out, which compilers spread over threads; else the terms are a loop, of less text.
+    """
     far = q > 1e16
     terms, corrections = (12, 10) if ops.epsilon == DOUBLE else (4, 6)
     exponent, zero = ops.where(far, 1.0 - s, 0.0 - s), ops.where(far, 0.0, 0.0)
-    total, power = ops.repeated(_zeta_step, (q, exponent), (zero, zero), terms + 1)
+    total, power = zero, zero
+    if often:
+        for n in range(terms + 1):
+            total, power = _zeta_step(ops, float(n), (q, exponent), (total, power))
+    else:
+        total, power = ops.repeated(_zeta_step, (q, exponent), (total, power), terms + 1)
     w = q + float(terms)
     rest, factor, inverse = w / (s - 1.0) + 0.5, s / w, 1.0 / (w * w)
     for k, bernoulli in enumerate(_BERNOULLI[:corrections], 1):
@@ -115,15 +123,18 @@ def _positive_zeta(ops: Any, s: Any, q: Any) -> Any:
     return ops.where(far, power / (s - 1.0), out)  # far out all is in the integral
 
 
-def _zeta_part(ops: Any, n: Any, given: Any, state: Any) -> Any:
-    """The value at the broken part of a negative `q`, then what that lacks: the difference of two values."""
+def _zeta_below(ops: Any, n: Any, given: Any, state: Any) -> Any:
+    """One of the two values whose difference `_with_terms_below` adds, n = 0 and 1."""
     (s, q), (total,) = given, state
-    part = q - ops.floor(q)
-    there = ops.where(n == 0.0, part, 1.0 - ops.where(n == 1.0, part, q))
-    value = _positive_zeta(ops, s, ops.where(q < 0.0, there, q))
+    value = _positive_zeta(ops, s, 1.0 - ops.where(n == 0.0, q - ops.floor(q), q), False)
+    return (ops.where(n == 0.0, value, total - value),)
+
+
+def _with_terms_below(ops: Any, out: Any, s: Any, q: Any) -> Any:
+    """For negative `q` what `out`, that of its broken part, lacks."""
+    (below,) = ops.repeated(_zeta_below, (s, q), (ops.where(q < 0.0, 0.0, 0.0),), 2)
     even = ops.floor(s * 0.5) * 2.0 == s
-    plus = (n == 0.0) | (even & (n == 1.0)) | (~even & (n == 2.0))
-    return (ops.where((n == 0.0) | (q < 0.0), total + ops.where(plus, value, 0.0 - value), total),)
+    return ops.where(q < 0.0, ops.where(even, out + below, out - below), out)
 
 
 def zeta(ops: Any, s: Any, q: Any) -> Any:
@@ -133,8 +144,8 @@ def zeta(ops: Any, s: Any, q: Any) -> Any:
     """
     negative = q < 0.0
     sane = ops.where(negative & (q > -1e15), q, 0.0)
-    rounds = ops.count(sane < 0.0, 3, 1)
-    (out,) = ops.repeated(_zeta_part, (s, ops.where(negative, sane, q)), (ops.where(negative, 0.0, 0.0),), rounds)
+    out = _positive_zeta(ops, s, ops.where(negative, sane - ops.floor(sane), q), True)
+    out = ops.if_any(sane < 0.0, _with_terms_below, out, s, sane)
     whole, even = ops.floor(s) == s, ops.floor(s * 0.5) * 2.0 == s
     at_pole = ops.where(even, math.inf, math.nan)
     not_positive = ops.where(ops.floor(q) == q, at_pole, ops.where(whole, out, math.nan))

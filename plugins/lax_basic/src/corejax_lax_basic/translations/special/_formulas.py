@@ -161,20 +161,13 @@ class Values:
         regions = [ctx.region([], needed), ctx.region([], lambda ctx: out.value)]
         return Formula(ctx, ctx.op("if", _any(ctx, active.value), out=out.value.aval, regions=regions))
 
-    def count(self, active: Formula, many: int, few: int) -> Any:
-        """See `_eager.Arrays.count`."""
-        ctx, counter = active.ctx, ShapedArray((), _WIDE)
-        numbers = [ctx.full(counter, n) for n in (many, few)]
-        return ctx.op("select", _any(ctx, active.value), *numbers, out=counter)
-
-    def repeated(self, step: Any, given: Sequence[Formula], state: Sequence[Formula], count: Any) -> Sequence[Formula]:
+    def repeated(self, step: Any, given: Sequence[Formula], state: Sequence[Formula], count: int) -> Sequence[Formula]:
         """See `_eager.Arrays.repeated`."""
         ctx, counter = state[0].ctx, ShapedArray((), _WIDE)
-        limit = ctx.full(counter, count) if isinstance(count, int) else count
         vals = [ctx.full(counter, 0), *(v.value for v in (*given, *state))]
 
         def unfinished(ctx: Any, n: Any, *rest: Any) -> Any:
-            return compare(ctx, "LT", n, limit)
+            return compare(ctx, "LT", n, ctx.full(counter, count))
 
         def body(ctx: Any, n: Any, *rest: Any) -> list[Any]:
             formulas = [Formula(ctx, v) for v in rest]
