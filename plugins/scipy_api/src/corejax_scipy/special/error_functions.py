@@ -268,7 +268,8 @@ def _owens_t(below: Any, quadrants: Any) -> Any:
         inner = below(where(large, product, h), where(large, 1.0 / where(large, finite, 1.0), finite))
         reflected = quadrants(h * math.sqrt(0.5), product * math.sqrt(0.5), product <= 0.67) - inner
         out = where(h > 1e10, 0.0, where(large, reflected, inner))
-        return where(a == 0.0, 0.0, lax.sign(a) * out)
+        out = where(a == 0.0, 0.0, lax.sign(a) * out)
+        return where((h == h) & (a == a), out, math.nan)
 
     return formula
 

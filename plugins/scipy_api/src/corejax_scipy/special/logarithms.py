@@ -82,7 +82,8 @@ def _short_ratio_logarithm(p: Any, q: Any) -> Any:
     ratio = p / q
     scale = where(ratio > 2.0**120, 2.0**-170, where(ratio < 2.0**-110, 2.0**170, 1.0))
     moved = where(ratio > 2.0**120, 170.0, where(ratio < 2.0**-110, -170.0, 0.0))
-    return short_log(ratio * scale) + moved * math.log(2.0)
+    finite = ratio < math.inf
+    return where(finite, short_log(where(finite, ratio * scale, 1.0)) + moved * math.log(2.0), ratio)
 
 
 def _rel_entr(ratio_logarithm: Any) -> Any:
