@@ -35,7 +35,8 @@ IN_FLOAT32 = [
     ("owens_t", (NAN, 0.0), NAN), ("owens_t", (1.0, NAN), NAN), ("rel_entr", (INF, 1.0), INF),
     ("rel_entr", (1.0, INF), -INF), ("rel_entr", (INF, INF), NAN), ("rel_entr", (3e38, 1e-38), INF),
     ("kl_div", (1e-38, 3e38), 3e38), ("boxcox", (INF, 0.5), INF), ("boxcox", (-1.0, 0.5), NAN),
-    ("boxcox1p", (-1.0, 2.0), -0.5), ("log_ndtr", (INF,), 0.0), ("log_ndtr", (-INF,), -INF), ("ndtr", (NAN,), NAN),
+    ("boxcox1p", (-1.0, 2.0), -0.5), ("boxcox1p", (1.2e-38, 3.389e38), 1.692826e-37),
+    ("log_ndtr", (INF,), 0.0), ("log_ndtr", (-INF,), -INF), ("ndtr", (NAN,), NAN),
 ]  # fmt: skip
 
 

@@ -54,14 +54,16 @@ def expm1(x: Any) -> Any:
     return where(near, r * r * polynomial(r, _EXP) + r, exp(x) - 1.0)
 
 
-def _log(x: Any, lost: Any) -> Any:
-    """`log(x + lost)` for a small rest of `x`, minus infinity at 0 and NaN below."""
+def _log(x: Any, less_one: Any = None) -> Any:
+    """`log(x)`, minus infinity at 0 and NaN below; `less_one` is `x - 1` before that was rounded."""
     raw = lax.bitcast_convert_type(x, _BITS)
     k = lax.shift_right_arithmetic(raw - lax.full_like(raw, _ROOT_HALF), lax.full_like(raw, 52))
     f = lax.bitcast_convert_type(raw - _shifted(k), WIDE) - 1.0
     k = lax.convert_element_type(k, WIDE)
     s, half = f / (f + 2.0), 0.5 * f * f
-    low = s * (half + s * s * polynomial(s * s, _LOG)) + k * _LN2_LOW + lost / x
+    low = s * (half + s * s * polynomial(s * s, _LOG)) + k * _LN2_LOW
+    if less_one is not None:
+        low = low + where(k == 0.0, (less_one - f) / (f + 1.0), 0.0)
     out = k * _LN2_HIGH - ((half - low) - f)
     ends = where(x == 0.0, -math.inf, where(x > 0.0, x, math.nan))
     return where((x > 0.0) & (x < math.inf), out, ends)
@@ -69,11 +71,9 @@ def _log(x: Any, lost: Any) -> Any:
 
 def log(x: Any) -> Any:
     """The natural logarithm."""
-    return _log(x, 0.0 * x)
+    return _log(x)
 
 
 def log1p(x: Any) -> Any:
     """`log(1 + x)`."""
-    total = 1.0 + x
-    out = _log(total, where(lax.abs(x) < 1.0, x - (total - 1.0), 0.0))
-    return where(lax.abs(x) < 1e-300, x, out)
+    return where(lax.abs(x) < 1e-300, x, _log(1.0 + x, x))
