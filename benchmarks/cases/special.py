@@ -35,6 +35,13 @@ FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "i1e": lambda s, x, p: s.i1e(x),
     "expi": lambda s, x, p: s.expi(x),
     "bessel_jn": lambda s, x, p: s.bessel_jn(x, v=3, n_iter=50),
+    "rel_entr": lambda s, x, p: s.rel_entr(x, p),
+    "kl_div": lambda s, x, p: s.kl_div(x, p),
+    "boxcox": lambda s, x, p: s.boxcox(x, p),
+    "boxcox1p": lambda s, x, p: s.boxcox1p(x, p),
+    "owens_t": lambda s, x, p: s.owens_t(x, p),
+    "hyp1f1": lambda s, x, p: s.hyp1f1(x, x + p, x),
+    "hyp2f1": lambda s, x, p: s.hyp2f1(p, p, p + 1, p),
 }
 
 # t is `scipy.stats`, x positive numbers, p numbers between 0 and 1: 32 of each.

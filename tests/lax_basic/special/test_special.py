@@ -220,6 +220,16 @@ def test_derivatives_at_the_ends() -> None:
     assert float(corejax.grad(lax.bessel_i1e)(0.0)) == 0.5
 
 
+def test_second_derivatives_about_zero() -> None:
+    """Of `I1`, which is `3 x / 8` there, and of the scaled function, in float32 (mpmath's)."""
+    x = np.array([0.0, 1e-8, 1e-6, 1e-4, 1e-2, 0.4, 0.6, -1e-4], np.float32)
+    scaled = [0.0, -1, -0.99999813, -0.99981252, -0.98142391, -0.47142689, -0.32285383, 0.99981252]
+    got = corejax.vmap(corejax.grad(corejax.grad(lax.bessel_i1e)))(x)
+    np.testing.assert_allclose(got, scaled, rtol=3e-6)
+    plain = corejax.vmap(corejax.grad(corejax.grad(lambda x: lax.exp(x * lax.sign(x)) * lax.bessel_i1e(x))))(x)
+    np.testing.assert_allclose(plain[:5], 0.375 * x[:5], rtol=2e-5, atol=1e-7)
+
+
 @pytest.mark.parametrize(
     ("f", "operands"),
     [

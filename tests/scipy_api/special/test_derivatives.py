@@ -66,10 +66,7 @@ def _points(name, dtype):
     return [np.array(x, dtype) for x in zip(*[row[1] for row in rows], strict=True)], [row[2:] for row in rows]
 
 
-SLOW = {"hyp1f1", "hyp2f1"}  # to compile
-
-
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in NAMES])
+@pytest.mark.parametrize("name", NAMES)
 def test_derivatives(name):
     """Run and compiled, of single numbers and batched; in float32 too, where some round what cancels."""
     for dtype, tolerance in (("float64", 1e-7), ("float32", 2e-4)):

@@ -31,6 +31,23 @@ CASES = [
 ]  # fmt: skip
 
 
+IN_FLOAT32 = [
+    ("owens_t", (NAN, 0.0), NAN), ("owens_t", (1.0, NAN), NAN), ("rel_entr", (INF, 1.0), INF),
+    ("rel_entr", (1.0, INF), -INF), ("rel_entr", (INF, INF), NAN), ("rel_entr", (3e38, 1e-38), INF),
+    ("kl_div", (1e-38, 3e38), 3e38), ("boxcox", (INF, 0.5), INF), ("boxcox", (-1.0, 0.5), NAN),
+    ("boxcox1p", (-1.0, 2.0), -0.5), ("boxcox1p", (1.2e-38, 3.389e38), 1.692826e-37),
+    ("log_ndtr", (INF,), 0.0), ("log_ndtr", (-INF,), -INF), ("ndtr", (NAN,), NAN),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "point", "wanted"), IN_FLOAT32)
+def test_edges_of_float32(name, point, wanted):
+    """Where that has a formula of its own."""
+    f, operands = getattr(special, name), [np.float32(x) for x in point]
+    for found in (f(*operands), corejax.jit(f)(*operands)):
+        np.testing.assert_allclose(found, np.float32(wanted), rtol=1e-6)
+
+
 @pytest.mark.parametrize(("name", "point", "wanted"), CASES)
 def test_edges(name, point, wanted):
     f, operands = getattr(special, name), [np.float64(x) for x in point]

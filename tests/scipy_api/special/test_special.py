@@ -62,7 +62,6 @@ CASES = {
     "xlog1py": (_grid((0, 3), (-0.9, 3)), 1e-12),
     "xlogy": (_grid((0, 3), (0.1, 3)), 1e-13),
 }
-SLOW_TO_COMPILE = {"hyp2f1"}
 
 
 def test_names():
@@ -79,8 +78,7 @@ def test_values(name):
     function = getattr(special, name)
     np.testing.assert_allclose(function(*xs), want, rtol=1e-12, atol=1e-300)
     assert function(*[x.astype("float32") for x in xs]).dtype == "float32"
-    if name not in SLOW_TO_COMPILE:
-        np.testing.assert_allclose(corejax.jit(function)(*xs), want, rtol=tolerance, atol=1e-300)
+    np.testing.assert_allclose(corejax.jit(function)(*xs), want, rtol=tolerance, atol=1e-300)
 
 
 def test_derivatives_are_those_of_differences():

@@ -110,6 +110,12 @@ class Arrays:
         """`f(ops, out, *given)` where an element is active, else `out`: what is rarely needed."""
         return f(self, out, *given) if active.any() else out
 
+    def repeated(self, step: Function, given: Sequence[Any], state: Sequence[Any], count: int) -> Sequence[Any]:
+        """Apply `step(ops, n, given, state) -> new state` for n = 0, 1, ..., so many times."""
+        for n in range(count):
+            state = step(self, float(n), given, state)
+        return state
+
     def iterate(
         self, step: Function, given: Sequence[Any], state: Sequence[Any], limit: int, active: Any
     ) -> Sequence[Any]:

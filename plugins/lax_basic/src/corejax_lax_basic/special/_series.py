@@ -94,28 +94,45 @@ _BERNOULLI = [
 ]  # fmt: skip
 
 
-def _positive_zeta(ops: Any, s: Any, q: Any) -> Any:
-    """The Hurwitz zeta function for `s > 1` and `q > 0`: terms, and Euler and Maclaurin's formula (DLMF 25.11.5)."""
+def _zeta_step(ops: Any, n: Any, given: Any, state: Any) -> Any:
+    """A term of the sum; the last one is not yet in it."""
+    (q, exponent), (total, last) = given, state
+    return total + last, ops.power(q + n, exponent)
+
+
+def _positive_zeta(ops: Any, s: Any, q: Any, often: bool) -> Any:
+    """The Hurwitz zeta function for `s > 1` and `q > 0`: terms, and Euler and Maclaurin's formula (DLMF 25.11.5).
+
+    What is `often` needed is written out, which compilers spread over threads; else the terms are a loop, of less text.
+    """
     far = q > 1e16
-    first = ops.power(q, ops.where(far, 1.0 - s, 0.0 - s))
-    w, total = q + 1.0, first
     terms, corrections = (12, 10) if ops.epsilon == DOUBLE else (4, 6)
-    for _ in range(terms - 1):
-        total = total + ops.power(w, 0.0 - s)
-        w = w + 1.0
-    power = ops.power(w, 0.0 - s)
+    exponent, zero = ops.where(far, 1.0 - s, 0.0 - s), ops.where(far, 0.0, 0.0)
+    total, power = zero, zero
+    if often:
+        for n in range(terms + 1):
+            total, power = _zeta_step(ops, float(n), (q, exponent), (total, power))
+    else:
+        total, power = ops.repeated(_zeta_step, (q, exponent), (total, power), terms + 1)
+    w = q + float(terms)
     rest, factor, inverse = w / (s - 1.0) + 0.5, s / w, 1.0 / (w * w)
     for k, bernoulli in enumerate(_BERNOULLI[:corrections], 1):
         rest = rest + factor * (bernoulli / math.factorial(2 * k))
         factor = factor * (s + float(2 * k - 1)) * (s + float(2 * k)) * inverse
     out = total + ops.where(power == 0.0, 0.0, power * rest)
-    # Far out all is in the first term, or in the integral.
-    return ops.where(s > 1e6, first, ops.where(far, first / (s - 1.0), out))
+    return ops.where(far, power / (s - 1.0), out)  # far out all is in the integral
+
+
+def _zeta_below(ops: Any, n: Any, given: Any, state: Any) -> Any:
+    """One of the two values whose difference `_with_terms_below` adds, n = 0 and 1."""
+    (s, q), (total,) = given, state
+    value = _positive_zeta(ops, s, 1.0 - ops.where(n == 0.0, q - ops.floor(q), q), False)
+    return (ops.where(n == 0.0, value, total - value),)
 
 
 def _with_terms_below(ops: Any, out: Any, s: Any, q: Any) -> Any:
     """For negative `q` what `out`, that of its broken part, lacks."""
-    below = _positive_zeta(ops, s, 1.0 - (q - ops.floor(q))) - _positive_zeta(ops, s, 1.0 - q)
+    (below,) = ops.repeated(_zeta_below, (s, q), (ops.where(q < 0.0, 0.0, 0.0),), 2)
     even = ops.floor(s * 0.5) * 2.0 == s
     return ops.where(q < 0.0, ops.where(even, out + below, out - below), out)
 
@@ -127,13 +144,12 @@ def zeta(ops: Any, s: Any, q: Any) -> Any:
     """
     negative = q < 0.0
     sane = ops.where(negative & (q > -1e15), q, 0.0)
-    out = _positive_zeta(ops, s, ops.where(negative, sane - ops.floor(sane), q))
-    whole, even = ops.floor(s) == s, ops.floor(s * 0.5) * 2.0 == s
-
+    out = _positive_zeta(ops, s, ops.where(negative, sane - ops.floor(sane), q), True)
     out = ops.if_any(sane < 0.0, _with_terms_below, out, s, sane)
+    whole, even = ops.floor(s) == s, ops.floor(s * 0.5) * 2.0 == s
     at_pole = ops.where(even, math.inf, math.nan)
-    below = ops.where(ops.floor(q) == q, at_pole, ops.where(whole, out, math.nan))
-    out = ops.where(q <= 0.0, below, out)
+    not_positive = ops.where(ops.floor(q) == q, at_pole, ops.where(whole, out, math.nan))
+    out = ops.where(q <= 0.0, not_positive, out)
     out = ops.where(s == 1.0, math.inf, ops.where(s > 1.0, out, math.nan))
     return ops.where(q == q, out, math.nan)
 

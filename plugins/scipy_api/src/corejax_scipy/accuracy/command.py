@@ -48,12 +48,11 @@ def accuracy(functions: tuple[str, ...], dtypes: tuple[str, ...], count: int, fo
 
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     for column in ("function", "dtype", "mode"):
-        table.add_column(column)
+        table.add_column(column, no_wrap=True)
     for column in ("median", "most (ulp)", "lost"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("at", no_wrap=True)
     for row in rows:
         at = ", ".join(f"{x:.6g}" for x in row.where)
         table.add_row(row.function, row.dtype, row.mode, f"{row.median:.2f}", f"{row.most:,.2f}", str(row.lost), at)
-    console = Console()
-    console.print(table, width=max(console.width, 140), soft_wrap=True)
+    Console(width=max(Console().width, 140)).print(table, soft_wrap=True)

@@ -80,3 +80,8 @@ def in_pieces(x: Any, *pieces: Piece, error: float = 0.0) -> Any:
     for i in range(length - 1, 0, -1):  # Clenshaw's recurrence (DLMF 3.11.15)
         out, last = twice * out - last + coefficient(i), out
     return variable * out - last + coefficient(0)
+
+
+def powers(piece: Piece, error: float) -> list[float]:
+    """Coefficients of the series by powers of its variable, to a relative `error` of some 1e-9, which that loses."""
+    return [float(c) for c in np.polynomial.chebyshev.cheb2poly(piece.as_many_as_count(error))]

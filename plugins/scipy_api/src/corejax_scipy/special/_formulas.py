@@ -82,9 +82,3 @@ def short_log(x: Any) -> Any:
     """`log(x)` of numbers that float32 has room for; see `short_exp`."""
     high, low = _parts(x)
     return lax.convert_element_type(lax.log(high), WIDE) + low / where(x > 0.0, x, 1.0)
-
-
-def short_log1p(x: Any) -> Any:
-    """`log(1 + x)` to three units of float32; see `short_exp`."""
-    high, low = _parts(x)
-    return lax.convert_element_type(lax.log1p(high), WIDE) + low / where(x > -1.0, 1.0 + x, 1.0)

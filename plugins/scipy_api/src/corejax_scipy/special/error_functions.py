@@ -15,15 +15,17 @@ import corejax.numpy as jnp
 from corejax.extend import get_aval
 from corejax_lax_basic import lax
 from corejax_scipy._arguments import together
-from corejax_scipy.special._chebyshev import Piece, in_pieces
+from corejax_scipy.special import _wide
+from corejax_scipy.special._chebyshev import Piece, in_pieces, powers
 from corejax_scipy.special._formulas import (
     ROOT_PI,
+    SINGLE,
     WIDE,
     exp_of_square,
     halves,
+    polynomial,
     short_exp,
     short_log,
-    short_log1p,
     where,
 )
 from corejax_scipy.special._rows import row, scipy_special
@@ -126,9 +128,11 @@ _ERROR = 2.0**-29  # of series for float32
 
 
 def _tail(x: Any) -> Any:
-    """`exp(x**2 / 2)` times the probability beyond `x >= 0`, for float32."""
+    """`exp(x**2 / 2)` times the probability beyond `x >= 0`, for float32; one division serves variable and scale."""
     size = where(x > 1e30, 1e30, x) * math.sqrt(0.5)
-    return 0.5 * in_pieces(1.0 - 2.0 * _K / (size + _K), _ERFCX, error=_ERROR) / (1.0 + 2.0 * size)
+    above, scale = size + _K, 1.0 + 2.0 * size
+    inverse = 1.0 / (above * scale)
+    return 0.5 * polynomial(1.0 - 2.0 * _K * scale * inverse, powers(_ERFCX, _ERROR)) * (above * inverse)
 
 
 def _ndtr_of_float32(x: Any) -> Any:
@@ -152,11 +156,17 @@ def _log_ndtr(x: Any) -> Any:
 
 
 def _log_ndtr_of_float32(x: Any) -> Any:
+    """One logarithm: of the tail without its exponential, of it, or of what it leaves."""
     x = lax.convert_element_type(x, WIDE)
     tail, half_square = _tail(lax.abs(x)), 0.5 * x * x
     beyond = tail * short_exp(-half_square)
-    lower = short_log(where(x < -1.0, tail, beyond)) - where(x < -1.0, half_square, 0.0)
-    return where(x < 0.0, lower, where(beyond == 0.0, -0.0, short_log1p(-beyond)))
+    far = x < -1.0
+    argument = where(far, tail, where(x < 0.0, beyond, 1.0 - beyond))
+    high = lax.convert_element_type(argument, SINGLE)
+    # What the argument was rounded by matters next to 1 only, where it is what the logarithm lacks.
+    rest = (1.0 - lax.convert_element_type(high, WIDE)) - beyond
+    out = lax.convert_element_type(lax.log(high), WIDE) + where(x < 0.0, where(far, -half_square, 0.0), rest)
+    return where((beyond == 0.0) & (x > 0.0), -0.0, out)
 
 
 def _log_ndtr_slope(out: Any, x: Any) -> Any:
@@ -236,31 +246,49 @@ def _gauss_legendre(count: int) -> tuple[list[float], list[float]]:
     return [float(x) for x in (points + 1) / 2], [float(w) for w in weights / 2]
 
 
-def _owens_t_below(h: Any, a: Any) -> Any:
+def _owens_t_below(h: Any, a: Any, points: int, exp: Any, density: Any) -> Any:
     """For `h >= 0` and `0 <= a <= 1`: the integral that defines it, to where its integrand is negligible."""
     scale = where(h * a > 8.0, 8.0 / where(h > 8.0, h, 8.0), a)
-    points, weights = _gauss_legendre(24)
-    total = h * 0.0
-    for x, w in zip(points, weights, strict=True):
-        u = scale * x
-        total = total + w * lax.exp(-0.5 * (h * u) * (h * u)) / (1.0 + u * u)
-    return exp_of_square(h, -0.5) * scale * total / (2.0 * math.pi)
+    total, step = h * 0.0, h * scale
+    square, other = -0.5 * step * step, scale * scale
+    for x, w in zip(*_gauss_legendre(points), strict=True):
+        total = total + w * exp(square * (x * x)) / (1.0 + other * (x * x))
+    return density(h) * scale * total / (2.0 * math.pi)
 
 
-def _owens_t(h: Any, a: Any) -> Any:
+def _owens_t(below: Any, quadrants: Any) -> Any:
     """By symmetry, and for `|a| > 1` by its reflection (Owen 1956, equation 2.3)."""
-    h, a = jnp.broadcast_arrays(h, a)
-    h, size = lax.abs(h), lax.abs(a)
-    finite = where(size > 1e300, 1e300, size)
-    large = size > 1.0
-    product = where(h == 0.0, 0.0, lax.min(h * finite, h * 0.0 + 1e300))
-    inner = _owens_t_below(where(large, product, h), where(large, 1.0 / where(large, finite, 1.0), finite))
-    x, y = h * math.sqrt(0.5), product * math.sqrt(0.5)
-    near = 0.25 - 0.25 * lax.erf(x) * lax.erf(y)
-    far = 0.25 * (lax.erfc(x) + lax.erfc(y) - lax.erfc(x) * lax.erfc(y))
-    reflected = where(product <= 0.67, near, far) - inner
-    out = where(h > 1e10, 0.0, where(large, reflected, inner))
-    return where(a == 0.0, 0.0, lax.sign(a) * out)
+
+    def formula(h: Any, a: Any) -> Any:
+        h, a = (lax.convert_element_type(v, WIDE) for v in jnp.broadcast_arrays(h, a))
+        h, size = lax.abs(h), lax.abs(a)
+        finite = where(size > 1e300, 1e300, size)
+        large = size > 1.0
+        product = where(h == 0.0, 0.0, lax.min(h * finite, h * 0.0 + 1e300))
+        inner = below(where(large, product, h), where(large, 1.0 / where(large, finite, 1.0), finite))
+        reflected = quadrants(h * math.sqrt(0.5), product * math.sqrt(0.5), product <= 0.67) - inner
+        out = where(h > 1e10, 0.0, where(large, reflected, inner))
+        out = where(a == 0.0, 0.0, lax.sign(a) * out)
+        return where((h == h) & (a == a), out, math.nan)
+
+    return formula
+
+
+def _quadrants(x: Any, y: Any, near: Any) -> Any:
+    """`(1 - erf(x) erf(y)) / 4`."""
+    close = 0.25 - 0.25 * lax.erf(x) * lax.erf(y)
+    return where(near, close, 0.25 * (lax.erfc(x) + lax.erfc(y) - lax.erfc(x) * lax.erfc(y)))
+
+
+def _short_quadrants(x: Any, y: Any, near: Any) -> Any:
+    x, y = (2.0 * _tail(v * _ROOT_2) * _wide.exp(-v * v) for v in (x, y))
+    return 0.25 * (x + y - x * y)
+
+
+_OWENS_T = _owens_t(lambda h, a: _owens_t_below(h, a, 24, lax.exp, lambda h: exp_of_square(h, -0.5)), _quadrants)
+_OWENS_T_OF_FLOAT32 = _owens_t(
+    lambda h, a: _owens_t_below(h, a, 14, _wide.exp, lambda h: _wide.exp(-0.5 * h * h)), _short_quadrants
+)
 
 
 def _owens_t_impl(h: Any, a: Any) -> Any:
@@ -274,13 +302,14 @@ def _owens_t_impl(h: Any, a: Any) -> Any:
 
 owens_t, owens_t_p = row(
     "owens_t",
-    _owens_t,
+    _OWENS_T,
     [
         lambda out, h, a: jnp.exp(-0.5 * h * h) * lax.erf(a * h / _ROOT_2) * (-0.5 / _ROOT_2PI),
         lambda out, h, a: jnp.exp(-0.5 * (1.0 + a * a) * h * h) / (2.0 * math.pi * (1.0 + a * a)),
     ],
     "Owen's T function: the integral of `exp(-h**2 (1 + t**2) / 2) / (1 + t**2) / (2 pi)` over t from 0 to `a`.",
     impl=_owens_t_impl,
+    single=_OWENS_T_OF_FLOAT32,
     arguments="h a",
 )
 

@@ -13,7 +13,6 @@ from corejax_lax_basic.translations.elementwise._family import compare, expanded
 
 _WIDE, _BITS = np.dtype(np.float64), np.dtype(np.int64)
 _ROOT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
-_STEPS = 4  # of an iteration at once: each pass over the arrays takes longer than a step's arithmetic
 _WHOLE = 1.5 * 2.0**52  # beside which numbers are whole
 
 
@@ -162,10 +161,32 @@ class Values:
         regions = [ctx.region([], needed), ctx.region([], lambda ctx: out.value)]
         return Formula(ctx, ctx.op("if", _any(ctx, active.value), out=out.value.aval, regions=regions))
 
+    def repeated(self, step: Any, given: Sequence[Formula], state: Sequence[Formula], count: int) -> Sequence[Formula]:
+        """See `_eager.Arrays.repeated`."""
+        ctx, counter = state[0].ctx, ShapedArray((), _WIDE)
+        vals = [ctx.full(counter, 0), *(v.value for v in (*given, *state))]
+
+        def unfinished(ctx: Any, n: Any, *rest: Any) -> Any:
+            return compare(ctx, "LT", n, ctx.full(counter, count))
+
+        def body(ctx: Any, n: Any, *rest: Any) -> list[Any]:
+            formulas = [Formula(ctx, v) for v in rest]
+            number = Formula(ctx, ctx.broadcast_in_dim(n, rest[0].aval.shape, ()))
+            after = step(self, number, formulas[: len(given)], formulas[len(given) :])
+            n = ctx.op("add", n, ctx.full(counter, 1), out=counter)
+            return [n, *rest[: len(given)], *(v.value for v in after)]
+
+        types = [v.aval for v in vals]
+        outs = ctx.op("while", *vals, out=types, regions=[ctx.region(types, unfinished), ctx.region(types, body)])
+        return [Formula(ctx, v) for v in outs[1 + len(given) :]]
+
     def iterate(
         self, step: Any, given: Sequence[Formula], state: Sequence[Formula], limit: int, active: Formula
     ) -> Sequence[Formula]:
-        """See `_eager.Arrays.iterate`; a `while` of some steps at once until no element is active, or `limit`."""
+        """See `_eager.Arrays.iterate`; a `while` until no element is active, or `limit`.
+
+        A step at a time: each array of the state is computed by itself, from the beginning of the pass on.
+        """
         ctx = active.ctx
         counter = ShapedArray((), _WIDE)
         vals = [ctx.full(counter, 0), active.value, *(v.value for v in (*given, *state))]
@@ -177,13 +198,11 @@ class Values:
         def body(ctx: Any, n: Any, active: Any, *rest: Any) -> list[Any]:
             going, vals = Formula(ctx, active), [Formula(ctx, v) for v in rest]
             given_here, last = vals[: len(given)], vals[len(given) :]
-            for _ in range(_STEPS):
-                n = ctx.op("add", n, ctx.full(counter, 1), out=counter)
-                number = Formula(ctx, ctx.broadcast_in_dim(n, active.aval.shape, ()))
-                more, after = step(self, number, given_here, last)
-                last = [self.where(going, new, old) for new, old in zip(after, last, strict=True)]
-                going = going & more
-            return [n, going.value, *(v.value for v in (*given_here, *last))]
+            n = ctx.op("add", n, ctx.full(counter, 1), out=counter)
+            number = Formula(ctx, ctx.broadcast_in_dim(n, active.aval.shape, ()))
+            more, after = step(self, number, given_here, last)
+            last = [self.where(going, new, old) for new, old in zip(after, last, strict=True)]
+            return [n, (going & more).value, *(v.value for v in (*given_here, *last))]
 
         types = [v.aval for v in vals]
         outs = ctx.op("while", *vals, out=types, regions=[ctx.region(types, unfinished), ctx.region(types, body)])

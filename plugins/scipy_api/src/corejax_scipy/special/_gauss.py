@@ -1,0 +1,179 @@
+"""Gauss's function by its differential equation (DLMF 15.10.1), from 0 on towards 1.
+
+Negative arguments are taken there by Pfaff's transformation (DLMF 15.8.1). Where `y`, the distance to 1, is tiny, the
+solution is `p + q y**(c-a-b)`, and that is continued (DLMF 15.10.11).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import corejax
+import corejax.numpy as jnp
+from corejax_lax_basic import lax
+from corejax_scipy.special._formulas import number, sin_pi, where
+from corejax_scipy.special._rows import in_float64
+from corejax_scipy.special._taylor import LARGE, Equation, integrated, is_whole, polynomial
+from corejax_scipy.special.gamma_functions import gamma_formula
+
+LARGEST = 1e3
+_NEAREST = 2.0**-52  # to 1
+
+
+def _first_term(params: Any, h: Any, n: Any, before: Any, last: Any) -> Any:
+    a, b, c, _ = params
+    return (n + a) * (n + b) * -h / ((n + 1.0) * (n + c)) * last
+
+
+def _prepared(params: Any, y: Any, h: Any) -> Any:
+    """The equation is written in `y = 1 - z`, the series in `-h`."""
+    a, b, c, _ = params
+    z = 1.0 - y
+    step = -h / (z * y)
+    return a, b, step * -h, (y - z) * step, (c - (a + b + 1.0) * z) * step
+
+
+def _term(given: Any, n: Any, before: Any, last: Any) -> Any:
+    a, b, square, slope, rest = given
+    k = n - 1.0
+    return ((k + a) * (k + b) * square * before / n - (slope * k + rest) * last) / (n + 1.0)
+
+
+def _reach(params: Any, y: Any) -> Any:
+    """Half of the way to 1, or less, see `_kummer.cap`: by the roots of `z y r**2 + (c - (a+b+1) z) r = a b`."""
+    a, b, c, last = params
+    z = 1.0 - y
+    gap, size = (a + b + 1.0) * z - c, z * y
+    square = gap * gap + 4.0 * a * b * size
+    root, waves = lax.sqrt(lax.abs(square)), square < 0.0
+    falling = lax.max(-gap, 0.0 * y)
+    against = where(waves, root + falling, lax.max(root - gap, 0.0 * y))
+    along = lax.max(gap + where(waves, 0.0, root), 0.0 * y)
+    cap = 2.0 * size / (against / 4.0 + along / 200.0 + 1e-30)
+    there = lax.max(last, y - lax.min(0.5 * lax.min(y, z), cap))
+    return where(y - last <= 1e-15 * y, 0.0, there - y)
+
+
+_EQUATION = Equation(1.0, _first_term, _prepared, _term, _reach, lambda params: -params[2])
+
+
+def _solution(a: Any, b: Any, c: Any, z: Any, y: Any) -> tuple[Any, Any]:
+    """`F(a, b; c; z)` for `z = 1 - y` from 0 to 1, and how often it was divided by `LARGE`."""
+    zero = 0.0 * z
+    later = lax.max(-c, zero)  # where the signs of a series with negative c are those of its terms
+    alternating = lax.max(-((a + later) * (b + later)), zero)
+    cap = (lax.abs(c) + 1.0) / lax.max(alternating, zero + 1.0)
+    half = lax.floor(lax.min(zero + 0.5, 2.0 * cap) * 1024.0) / 1024.0
+    half = lax.max(half, zero + 2.0**-10)
+    first, last = -lax.min(z, half), lax.max(y, zero + _NEAREST)
+
+    total, by_y, times = integrated(_EQUATION, (a, b, c, last), lax.stop_gradient(first))
+    beyond = y < _NEAREST
+    d, change = c - a - b, lax.log(where(beyond, y, _NEAREST) / _NEAREST)
+    flat = lax.abs(d * change) < 1e-8
+    rest = where(flat, change * (1.0 + 0.5 * d * change), lax.expm1(d * change) / where(flat, 1.0, d))
+    return where(beyond, total + _NEAREST * by_y * rest, total), times
+
+
+def _below_one(a: Any, b: Any, c: Any, x: Any) -> Any:
+    """For `x < 1`."""
+    negative = x < 0.0
+    swap = negative & (a > b)
+    a, b = where(swap, b, a), where(swap, a, b)
+    y = where(negative, 1.0 / (1.0 - x), 1.0 - x)
+    z = where(negative, x / (x - 1.0), x)
+    other = where(negative, c - b, b)
+    # Euler's transformation, where that leaves terms of one sign, or smaller ones (DLMF 15.8.1).
+    p, q = c - a, c - other
+    sizes = [where(v < 0.0, 1e7, 0.0) + lax.abs(v) for v in (p * q, a * other)]
+    turned = (sizes[0] < sizes[1]) & (y > 1e-15)
+    power = where(negative, a, 0.0) + where(turned, c - a - other, 0.0)
+    total, times = _solution(where(turned, p, a), where(turned, q, other), c, z, y)
+    logarithm = where(negative, -1.0, 1.0) * lax.log1p(-x)
+    return total * lax.exp(power * logarithm + lax.stop_gradient(times) * math.log(LARGE))
+
+
+def _ending(a: Any, b: Any, c: Any, x: Any, by: int | None) -> tuple[Any, Any]:
+    """Where it is a polynomial, or one times a power of `1 - x`, and its value there."""
+    ends = [is_whole(v) & (True if by != i else v != v) for i, v in enumerate((a, b))]
+    powers = [is_whole(c - v) & (x < 1.0) & ~ends[0] & ~ends[1] for v in (a, b)]
+    p, q = c - a, c - b
+    top = where(powers[0], p, where(powers[1], q, where(ends[0] & (~ends[1] | (a > b)), a, b)))
+    other = where(powers[0], q, where(powers[1], p, where(ends[0] & (~ends[1] | (a > b)), b, a)))
+    powered = (powers[0] | powers[1]) & (-top * lax.log1p(lax.abs(x)) < 600.0)
+    if by is not None:
+        powered = powered & (x != x)
+    here = ends[0] | ends[1] | powered
+    degree = lax.stop_gradient(where(here, -top, 0.0))
+    factor = where(powered, lax.exp((c - a - b) * lax.log1p(-where(powered, x, 0.0))), 1.0)
+    return here, factor * polynomial(degree, other, c, x, False)
+
+
+def _at_one(a: Any, b: Any, c: Any) -> Any:
+    """Gauss's sum (DLMF 15.4.20), of all gamma functions at once, its denominators by reflection (DLMF 5.5.3)."""
+    d = c - a - b
+    converges = d > 0.0
+    turned = [x < 0.5 for x in (c - a, c - b)]
+    below = [where(t, 1.0 - x, x) for t, x in zip(turned, (c - a, c - b), strict=True)]
+    gammas = gamma_formula(jnp.stack([c, where(converges, d, 1.0), *below]))
+    out = gammas[0] * gammas[1]
+    for t, x, value in zip(turned, (c - a, c - b), (gammas[2], gammas[3]), strict=True):
+        out = out * where(t, sin_pi(x) / math.pi * value, 1.0 / value)
+    return where(converges, out, math.inf)
+
+
+def _known(a: Any, b: Any, c: Any, x: Any) -> Any:
+    return (abs(a) <= LARGEST) & (abs(b) <= LARGEST) & (abs(c) <= LARGEST) & (x == x)
+
+
+def hyp2f1(a: Any, b: Any, c: Any, x: Any, by: int | None = None) -> Any:
+    """Gauss's function of float64; to be differentiated `by` one of the first three operands, or by none."""
+    a, b, c, x = jnp.broadcast_arrays(a, b, c, x)
+    degree = lax.min(where(is_whole(a), -a, math.inf), where(is_whole(b), -b, math.inf))
+    pole = is_whole(c) & (degree > -c)
+    in_reach = _known(a, b, c, x) & ~pole
+    known = in_reach & ((x < 1.0) | (degree < math.inf))
+    a_here, b_here, c_here = (where(known, v, 1.5) for v in (a, b, c))
+    inside = where(known, lax.clamp(number(-1e300), x, number(1e300)), 0.25)
+    ends, polynomials = _ending(a_here, b_here, c_here, inside, by)
+    general = ~ends & (inside < 1.0)
+    c_sane = where(is_whole(c_here), 1.5, c_here)
+    out = _below_one(a_here, b_here, c_sane, where(general, inside, 0.25))
+    out = where(ends, polynomials, out)
+    lost = known & ~ends & ~general & (x > 1.0)
+    if by is not None:
+        out = where(lost, (a, b, c)[by] * math.nan, out)
+    at_one = lax.eq(x, number(1.0)) & in_reach & ~(known & ends)
+    beyond = where(_known(a, b, c, x), math.inf, math.nan)
+    out = where(at_one, _at_one(a, b, where(pole, 1.5, c)), where(known, out, beyond))
+    constants = [lax.eq(v, number(0.0)) & ~pole for i, v in enumerate((a, b)) if i != by]
+    constant = functools.reduce(lambda p, q: p | q, constants, lax.eq(x, number(0.0)))
+    return where(constant, 1.0, out)
+
+
+def is_scipys(a: Any, b: Any, c: Any, x: Any) -> Any:
+    """Where SciPy is right; with larger parameters it loses digits."""
+    inside = (abs(a) <= 6) & (abs(b) <= 6) & (c > 0.01) & (c <= 6) & (abs(x) <= 0.9)
+    for v in (a, b, c - a, c - b):
+        inside &= v.round() != v
+    return inside
+
+
+def derivative(position: int) -> Any:
+    """The derivative by one operand, in forward mode through the loop."""
+
+    def slope(out: Any, *xs: Any) -> Any:
+        @in_float64
+        def computed(*wide: Any) -> Any:
+            wide = jnp.broadcast_arrays(*wide)
+
+            def of_one(p: Any) -> Any:
+                return hyp2f1(*wide[:position], p, *wide[position + 1 :], by=position)
+
+            return corejax.jvp(of_one, (wide[position],), (jnp.ones_like(wide[position]),))[1]
+
+        return computed(*jnp.broadcast_arrays(*xs))
+
+    return slope

@@ -1,0 +1,185 @@
+"""Kummer's function by its differential equation (DLMF 13.2.1), far out by its asymptotic series (DLMF 13.7.1).
+
+That is done of `M(a, b, z)` for `z >= 0`: for negative `x` it is `exp(-z) M(b - a, b, z)` with `z = -x` (DLMF 13.2.39).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import corejax
+import corejax.numpy as jnp
+from corejax_lax_basic import lax
+from corejax_scipy.special._formulas import number, sin_pi, where
+from corejax_scipy.special._rows import in_float64
+from corejax_scipy.special._taylor import LARGE, Equation, integrated, is_whole, polynomial
+from corejax_scipy.special.gamma_functions import gammasgn_formula
+
+LARGEST = 1e4
+_FAR_TERMS = 60
+
+
+def _first_term(params: Any, h: Any, n: Any, before: Any, last: Any) -> Any:
+    a, b, _ = params
+    return (n + a) * h / ((n + 1.0) * (n + b)) * last
+
+
+def _prepared(params: Any, z: Any, h: Any) -> Any:
+    a, b, _ = params
+    step = h / z
+    return a, b - z, step * h, step
+
+
+def _term(given: Any, n: Any, before: Any, last: Any) -> Any:
+    a, rest, square, step = given
+    k = n - 1.0
+    return ((k + a) * square * before / n - (k + rest) * step * last) / (n + 1.0)
+
+
+def _cap(a: Any, b: Any, z: Any) -> Any:
+    """A step in which neither an oscillation nor the other solution grows by more than `exp(4)`, all by `exp(200)`.
+
+    By the roots of the characteristic equation there, `z r**2 + (b - z) r = a`.
+    """
+    gap = z - b
+    square = gap * gap + 4.0 * a * z
+    root = lax.sqrt(lax.abs(square))
+    waves = square < 0.0
+    falling = lax.max(-gap, 0.0 * z)
+    against = where(waves, root + falling, lax.max(root - gap, 0.0 * z))
+    along = lax.max(gap + where(waves, 0.0, root), 0.0 * z)
+    return 2.0 * z / (against / 4.0 + along / 200.0)
+
+
+def _reach(params: Any, z: Any) -> Any:
+    a, b, last = params
+    rest = last - z
+    step = lax.min(0.5 * z, _cap(a, b, z))
+    return where(rest <= 1e-15 * z, 0.0, lax.min(rest, step))
+
+
+def _first(a: Any, b: Any, z: Any) -> Any:
+    """The first step, in which the series has few changes of sign, or small terms; for negative `b` beyond those."""
+    zero = 0.0 * z
+    later = a + lax.max(-b, zero)
+    few = lax.max(4.0 * (lax.abs(b) + 1.0) / lax.max(lax.abs(later), zero + 1.0), zero + 0.125)
+    many = 1.0 / (0.005 + lax.max(a, zero) / 1e4)
+    return lax.min(z, where(later < -3.0, lax.min(few, many), many))
+
+
+_EQUATION = Equation(0.0, _first_term, _prepared, _term, _reach, lambda params: -params[1])
+
+
+def _near(a: Any, b: Any, z: Any, exponent: Any) -> Any:
+    """`exp(exponent) M(a, b, z)` for moderate `z`."""
+    total, _, times = integrated(_EQUATION, (a, b, z), lax.stop_gradient(_first(a, b, z)))
+    return total * lax.exp(exponent + lax.stop_gradient(times) * math.log(LARGE))
+
+
+def _reciprocal_gamma(a: Any) -> tuple[Any, Any]:
+    """`1 / gamma(a)` as a factor and the logarithm of another one, smooth at its zeros."""
+    reflected = a < 0.5
+    other = where(reflected, 1.0 - a, a)
+    sign = where(reflected, sin_pi(a) / math.pi, 1.0)
+    return sign, where(reflected, lax.lgamma(other), -lax.lgamma(other))
+
+
+def _far(a: Any, b: Any, z: Any, exponent: Any) -> Any:
+    """`exp(exponent) M(a, b, z)` for large `z`: what grows, and what is left of it where that is zero."""
+    p, q, t = jnp.stack([b - a, a]), jnp.stack([1.0 - a, a - b + 1.0]), jnp.stack([1.0 / z, -1.0 / z])
+
+    def going(state: Any) -> Any:
+        return state[0] < float(_FAR_TERMS)
+
+    def more(state: Any) -> Any:
+        n, term, total = state
+        ratio = (p + n) * (q + n) / (n + 1.0) * t
+        term = where(lax.abs(ratio) < 1.0, ratio * term, 0.0)
+        return n + 1.0, term, total + term
+
+    one = 0.0 * t + 1.0
+    _, _, sums = lax.while_loop(going, more, (number(0.0), one, one))
+    logarithm = lax.log(z)
+    (grown, by_a), (rest, by_difference) = _reciprocal_gamma(a), _reciprocal_gamma(b - a)
+    size = lax.lgamma(b)
+    cosine = sin_pi(a + 0.5)
+    parts = [
+        (grown, size + by_a + (a - b) * logarithm + (exponent + z)),
+        (cosine * rest, size + by_difference - a * logarithm + exponent),
+    ]
+    # What is 0 times something infinite is 0.
+    first, other = (x * lax.exp(where(lax.eq(x, number(0.0)), lax.min(y, 700.0 + 0.0 * y), y)) for x, y in parts)
+    first, other = first * sums[0], other * sums[1]
+    return gammasgn_formula(b) * (first + other)
+
+
+def _known(a: Any, b: Any, x: Any) -> Any:
+    return (abs(a) <= LARGEST) & (abs(b) <= LARGEST) & (x == x)
+
+
+def _is_far(a: Any, b: Any, z: Any) -> Any:
+    p, q, u, v = lax.abs(b - a), lax.abs(1.0 - a), lax.abs(a), lax.abs(a - b + 1.0)
+    return z > 60.0 + p + q + u + v + 2.0 * (p * q + u * v)
+
+
+def _ending(a: Any, b: Any, x: Any, far: Any, by: int | None) -> tuple[Any, Any]:
+    """Where it is a polynomial, or one times `exp(x)`, and its value; which says nothing of derivatives by `a`."""
+    ends, power_ends = is_whole(a), is_whole(b - a) & ~is_whole(a) & ~far
+    if by is not None:
+        ends, power_ends = ends & (x == x if by else x != x), power_ends & (x != x)
+    here = ends | power_ends
+    degree = lax.stop_gradient(where(here, where(ends, -a, a - b), 0.0))
+    value = polynomial(degree, None, b, where(here, where(ends, x, -x), 0.0), True)
+    return here, where(power_ends, lax.exp(where(power_ends, x, 0.0)), 1.0) * value
+
+
+def hyp1f1(a: Any, b: Any, x: Any, by: int | None = None) -> Any:
+    """Kummer's function of float64; to be differentiated `by` one of the first two operands, or by none."""
+    a, b, x = jnp.broadcast_arrays(a, b, x)
+    pole = is_whole(b)
+    known = _known(a, b, x) & ~pole
+    a_sane, b_sane = where(known, a, 1.5), where(known, b, 1.5)
+    at = where(known, lax.clamp(number(-1e300), x, number(1e300)), 0.0)
+    z, negative = lax.abs(at), x < 0.0
+    first, exponent = where(negative, b_sane - a_sane, a_sane), where(negative, -z, 0.0)
+    far = _is_far(first, b_sane, z)
+    ends, polynomials = _ending(a_sane, b_sane, at, far, by)
+    far, others = far & ~ends, far | ends
+    near = _near(first, b_sane, where(others, 0.0, z), where(others, 0.0, exponent))
+    beyond = _far(where(far, first, 1.0), where(far, b_sane, 1.5), where(far, z, 100.0), where(far, exponent, 0.0))
+    out = where(far, beyond, where(ends, polynomials, near))
+    vanishes = negative & ((a > 0.0) | is_whole(b - a))
+    infinite = where(vanishes, 0.0, lax.sign(out) * math.inf)
+    out = where(lax.eq(lax.abs(x), math.inf + 0.0 * at), infinite, out)
+    constant = lax.eq(x, number(0.0))
+    if by != 0:
+        constant = constant | lax.eq(a, number(0.0))
+    out = where(known, out, math.nan)
+    return where(pole, math.inf, where(constant, 1.0, out))
+
+
+def is_scipys(a: Any, b: Any, x: Any) -> Any:
+    """Where SciPy is right; elsewhere it may take minutes."""
+    pole = (b < 1) & (abs(b - np.round(b)) < 1e-6)
+    return ~pole & (abs(a) <= 100) & (abs(b) <= 100) & (abs(x) <= 500) & (np.floor(a) != a) & (np.floor(b - a) != b - a)
+
+
+def derivative(position: int) -> Any:
+    """The derivative by one operand, in forward mode through the loops."""
+
+    def slope(out: Any, *xs: Any) -> Any:
+        @in_float64
+        def computed(*wide: Any) -> Any:
+            wide = jnp.broadcast_arrays(*wide)
+
+            def of_one(p: Any) -> Any:
+                return hyp1f1(*wide[:position], p, *wide[position + 1 :], by=position)
+
+            return corejax.jvp(of_one, (wide[position],), (jnp.ones_like(wide[position]),))[1]
+
+        return computed(*jnp.broadcast_arrays(*xs))
+
+    return slope

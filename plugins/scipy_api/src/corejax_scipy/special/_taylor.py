@@ -1,0 +1,170 @@
+"""Solutions of linear differential equations of second order from a singular point on, by steps of Taylor series.
+
+Hypergeometric functions by it need neither the gamma function nor cases for differences of parameters that are whole.
+All elements do their steps together: a loop over steps, in it one over terms, each until no element needs more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import corejax
+import corejax.numpy as jnp
+from corejax_lax_basic import lax
+from corejax_scipy.special._formulas import number, where
+
+_EPSILON = 2.0**-54
+LARGE = 2.0**512
+_MOST_TERMS, _MOST_STEPS = 4000.0, 2000.0  # of one series; of them
+
+
+class Equation(NamedTuple):
+    """What is solved; `params` is a tuple of arrays of one shape.
+
+    Attributes:
+        start: the singular point, where the solution is 1.
+        first: `(params, h, n, before, last)`: the term after `last`, the `n`-th, of the series about the start.
+        prepared: `(params, p, h)`: what `term` is given of a step from `p` to `p + h`.
+        term: `(given, n, before, last)`: the term after the `n`-th one, `last`.
+        reach: `(params, p)`: the next step from there, 0 at the end.
+        least: `(params)`: how many terms of the first series have to be summed.
+    """
+
+    start: float
+    first: Callable[..., Any]
+    prepared: Callable[..., Any]
+    term: Callable[..., Any]
+    reach: Callable[..., Any]
+    least: Callable[..., Any]
+
+
+def _needed(term: Any, n: Any, total: Any, slope: Any) -> Any:
+    """Whether the sum or its derivative needs the term after the `n`-th."""
+    return (n + 1.0) * lax.abs(term) > _EPSILON * lax.max(lax.abs(total), lax.abs(slope))
+
+
+def _more(going: Any, n: Any, total: Any, slope: Any, term: Any) -> tuple[Any, Any]:
+    return where(going, total + term, total), where(going, slope + (n + 1.0) * term, slope)
+
+
+def _series(term: Callable[..., Any], given: Any, value: Any, second: Any, least: Any) -> tuple[Any, Any]:
+    """The sum of a series by its first two terms, and `h` times that of its derivative.
+
+    An element is finished where two terms in turn are not needed, neither for derivatives where those are computed.
+    """
+
+    def loop(least: Any, state: Any, advance: Any) -> Any:
+        def body(whole: Any) -> Any:
+            n, quiet, state = whole
+            going = quiet < 1.5
+            counts, state = advance(n, going, state)
+            counts = (counts | (n < least)) & lax.is_finite(state[2])
+            return n + 1.0, where(going, where(counts, 0.0, quiet + 1.0), quiet), state
+
+        unfinished = lambda whole: (whole[0] < _MOST_TERMS) & jnp.any(whole[1] < 1.5)  # noqa: E731
+        _, quiet, state = lax.while_loop(unfinished, body, (number(1.0), where(state[1] == state[1], 0.0, 2.0), state))
+        return where(quiet < 1.5, math.nan, state[2]), state[3], state
+
+    @corejax.custom_jvp
+    def summed(given: Any, value: Any, second: Any, least: Any) -> tuple[Any, Any]:
+        def advance(n: Any, going: Any, state: Any) -> Any:
+            before, last, total, slope = state
+            new = term(given, n, before, last)
+            return _needed(new, n, total, slope), (last, new, *_more(going, n, total, slope, new))
+
+        return loop(least, (value, second, value + second, second), advance)[:2]
+
+    @summed.defjvp
+    def _(primals: Any, tangents: Any) -> Any:
+        (given, value, second, least), (given_dot, value_dot, second_dot, _) = primals, tangents
+
+        def advance(n: Any, going: Any, state: Any) -> Any:
+            before, last, total, slope, before_dot, last_dot, total_dot, slope_dot = state
+            new, new_dot = corejax.jvp(
+                lambda g, b, x: term(g, n, b, x), (given, before, last), (given_dot, before_dot, last_dot)
+            )
+            wide = lax.abs(total) + lax.abs(total_dot), lax.abs(slope) + lax.abs(slope_dot)
+            counts = _needed(new, n, total, slope) | _needed(new_dot, n, *wide)
+            dots = _more(going, n, total_dot, slope_dot, new_dot)
+            return counts, (last, new, *_more(going, n, total, slope, new), last_dot, new_dot, *dots)
+
+        begun = (value, second, value + second, second, value_dot, second_dot, value_dot + second_dot, second_dot)
+        total, slope, state = loop(least, begun, advance)
+        return (total, slope), state[-2:]
+
+    return summed(given, value, second, least)
+
+
+def integrated(equation: Equation, params: Any, first: Any) -> tuple[Any, Any, Any]:
+    """Solve an equation; the first step is given.
+
+    Returns:
+        The solution and its derivative at the end, and how often both were divided by `LARGE`. NaN where the terms are
+        too many, infinite where a series overflows.
+    """
+    one, zero = first * 0.0 + 1.0, first * 0.0
+    by_first = lambda given, n, before, last: equation.first(given[0], given[1], n, before, last)  # noqa: E731
+    second = equation.first(params, first, zero, zero, one)
+    total, slope = _series(by_first, (params, first), one, second, equation.least(params))
+
+    def scaled(total: Any, slope: Any, times: Any) -> Any:
+        large = lax.abs(total) + lax.abs(slope) > LARGE
+        scale = where(large, 1.0 / LARGE, 1.0)
+        return total * scale, slope * scale, times + where(large, 1.0, 0.0)
+
+    def reach(p: Any, total: Any) -> Any:
+        return where(lax.is_finite(total), lax.stop_gradient(equation.reach(params, p)), 0.0)
+
+    def unfinished(state: Any) -> Any:
+        return (state[0] < _MOST_STEPS) & jnp.any(~lax.eq(state[2], number(0.0)))
+
+    def body(state: Any) -> Any:
+        n, p, h, total, slope, times = state
+        here = ~lax.eq(h, zero)
+        step = where(here, h, 1.0)
+        given = equation.prepared(params, p, h)
+        sum_, by_h = _series(equation.term, given, total, slope * h, zero)
+        new = scaled(sum_, by_h / step, times)
+        total, slope, times = (where(here, x, old) for x, old in zip(new, (total, slope, times), strict=True))
+        return n + 1.0, p + h, reach(p + h, total), total, slope, times
+
+    start = scaled(total, slope / where(lax.eq(first, zero), 1.0, first), zero)
+    there = first + equation.start
+    _, _, h, total, slope, times = lax.while_loop(
+        unfinished, body, (number(0.0), there, reach(there, start[0]), *start)
+    )
+    return where(lax.eq(h, zero), total, math.nan), slope, times
+
+
+def is_whole(x: Any) -> Any:
+    """Whether a series with this parameter ends: 0, -1, -2, ..."""
+    return (x <= 0.0) & lax.eq(lax.floor(x), x)
+
+
+def polynomial(degree: Any, b: Any, c: Any, x: Any, confluent: bool) -> Any:
+    """`F(-degree, b; c; x)`, or `M(-degree, c, x)`.
+
+    Upward in the degree, which is stable but for very
+    negative `c`, for which it is summed (DLMF 15.5.11 and 13.3.1).
+    """
+    summed = (c < 0.0) & (degree <= -c)
+
+    def unfinished(state: Any) -> Any:
+        return jnp.any(state[0] < degree)
+
+    def body(state: Any) -> Any:
+        k, below, here = state  # or a term and the sum
+        if confluent:
+            new = ((2.0 * k + c - x) * here - k * below) / (c + k)
+            term = (k - degree) * x / ((c + k) * (k + 1.0)) * below
+        else:
+            new = ((2.0 * k + c - (b + k) * x) * here - k * (1.0 - x) * below) / (c + k)
+            term = (k - degree) * (b + k) * x / ((c + k) * (k + 1.0)) * below
+        more = k < degree
+        below, new = where(summed, term, here), where(summed, here + term, new)
+        return k + 1.0, where(more, below, state[1]), where(more, new, here)
+
+    one = x * 0.0 + 1.0
+    return lax.while_loop(unfinished, body, (number(0.0), one, one))[2]
