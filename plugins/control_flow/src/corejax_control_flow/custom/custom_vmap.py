@@ -27,7 +27,6 @@ from corejax.extend import (
 from corejax_control_flow.custom._arguments import Parameters
 from corejax_control_flow.custom.custom_vmap_rules import custom_vmap_call_p
 from corejax_control_flow.custom.open_calls import evaluates
-from corejax_control_flow.loops.map import map as map_loop
 from corejax_control_flow.programs.messages import place, shown, typed_tree
 from corejax_control_flow.programs.tracing import trace
 
@@ -119,33 +118,6 @@ class custom_vmap:
 
     def __repr__(self) -> str:
         return f"<custom_vmap {fun_name(self.fun)}>"
-
-
-def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
-    """A function whose batches are taken element by element, by `lax.map`; a decorator.
-
-    Args:
-        f: the function, of pytrees of arrays, that does not batch or is not to be.
-
-    Raises:
-        TypeError: `f` is not a function.
-    """
-    mapped = custom_vmap(f)
-
-    @mapped.def_vmap
-    def rule(axis_size: int, in_batched: list[Any], *args: Any) -> tuple[Any, Any]:
-        leaves, in_tree = tree.tree_flatten(args)
-        flags = tree.tree_leaves(in_batched)
-
-        def one(rows: list[Any]) -> Any:
-            given = iter(rows)
-            merged = [next(given) if batched else x for x, batched in zip(leaves, flags, strict=True)]
-            return mapped(*tree.tree_unflatten(in_tree, merged))
-
-        out = map_loop(one, [x for x, batched in zip(leaves, flags, strict=True) if batched])
-        return out, tree.tree_map(lambda _: True, out)
-
-    return mapped
 
 
 def _nothing_batches(trace: Trace | None) -> bool:
