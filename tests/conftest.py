@@ -11,6 +11,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.own_process import open_reports, pytest_runtest_logreport, pytest_runtest_protocol
+
+__all__ = ["pytest_runtest_logreport", "pytest_runtest_protocol"]  # hooks
+
 # corejax reads its settings when it is first imported, so this comes before any test module imports it:
 # whatever the developer's shell says, tests start from the defaults, with the jaxpr type checker on.
 for _name in [name for name in os.environ if name.startswith("COREJAX_")]:
@@ -31,12 +35,22 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 HERE = Path(__file__).parent
 # Where another jaxlib or Python shows first: run whole also with `--one-of-each`.
 _WHOLE = HERE / "xla_backend"
-# Where machine code matters, XLA optimises; elsewhere compiling would be half of all that tests do. All is optimised in
-# `make test-newest` and `make test-slow`.
+# Where every primitive's numbers are compared as users have them, XLA optimises; elsewhere compiling would be half of
+# all that tests do. All is optimised in `make test-newest` and `make test-slow`.
 _OPTIMISED = {
-    *(HERE / name for name in ("lax_basic", "random", "scipy_api", "xla_backend")),
-    *(HERE / name for name in ("integration/test_all_primitives.py", "numpy_api/test_scaled_products.py")),
-    HERE / "parallel" / "test_ahead_of_time.py",
+    HERE / name
+    for name in (
+        "integration/test_all_primitives.py",
+        "lax_basic/elementwise",
+        "lax_basic/special",
+        "numpy_api/test_scaled_products.py",
+        "parallel/test_ahead_of_time.py",
+        "random/distributions/test_draws_of_jax.py",
+        "random/keys",
+        "scipy_api/special/test_float32.py",
+        "scipy_api/special/test_special.py",
+        "xla_backend",
+    )
 }
 _QUICK = "COREJAX_DISABLE_MOST_OPTIMIZATIONS"
 
@@ -53,6 +67,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if not config.getoption("--one-of-each") and config.getoption("-m") == "not slow":
         os.environ[_QUICK] = "1"
         os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"  # the oracle compiles as much as we do
+    open_reports()
 
 
 @pytest.hookimpl(trylast=True)  # after `-m` and `-k` have chosen

@@ -12,6 +12,8 @@ import corejax
 from corejax import grad, hessian, jit, jvp, lax, make_jaxpr, vmap
 from corejax.errors import UnexpectedTracerError
 
+pytestmark = pytest.mark.own_process  # all that a process holds is asked for who holds a tracer
+
 SAVED: list[Any] = []
 X = np.float32([1, 2, 3])
 
