@@ -63,8 +63,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def no_such_name(module: str, name: str, known: Iterable[str]) -> AttributeError:
-    """The error for a name that a module does not have."""
-    meant = did_you_mean(name, (n for n in known if not n.startswith("_")))
+    """The error for a name that a module does not have.
+
+    Names like `__path__` are asked for by Python itself, at each `from module import name`: nothing is like them.
+    """
+    meant = "" if name.startswith("__") else did_you_mean(name, (n for n in known if not n.startswith("_")))
     return AttributeError(f"module {module!r} has no attribute {name!r}{meant}")
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 HEAVY = {
@@ -141,3 +144,17 @@ def test_the_kernel_tests_pass_with_every_plugin_switched_off():
         "sys.exit(str(loaded) if loaded else int(status))\n"
     )
     run(code, COREJAX_PLUGINS="")
+
+
+@pytest.mark.parametrize(
+    "module", ["corejax.extend", "corejax.lax", "corejax.numpy", "corejax.errors", "corejax.tree_util"]
+)
+def test_nothing_is_searched_for_the_names_that_python_asks_for(module, monkeypatch):
+    # `from module import name` asks for `__path__` each time.
+    def refuse(*args):
+        raise AssertionError(f"names like {args[0]!r} are searched")
+
+    monkeypatch.setattr("difflib.get_close_matches", refuse)
+    imported = importlib.import_module(module)
+    getattr(imported, "__path__", None)
+    assert not hasattr(imported, "__no_such_name__")
