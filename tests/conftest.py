@@ -112,7 +112,7 @@ def collections_of_one_file() -> None:
 @pytest.fixture(autouse=True, scope="module")
 def optimised(request: pytest.FixtureRequest) -> Iterator[None]:
     """Whether XLA optimises what a file's tests compile."""
-    if _QUICK not in os.environ or _OPTIMISED.isdisjoint([request.path, *request.path.parents]):
+    if _QUICK not in os.environ or _OPTIMISED.isdisjoint(_above(request.path)):
         yield
         return
     corejax = __import__("corejax")
@@ -121,6 +121,27 @@ def optimised(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     corejax.config.update("disable_most_optimizations", True)
     os.environ[_QUICK] = "1"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def as_large_programs(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Where every primitive's numbers are compared, small programs are compiled as large ones are.
+
+    The author's kit compares them once more, and as they are.
+    """
+    if _WHOLE in request.path.parents or _OPTIMISED.isdisjoint(_above(request.path)):
+        yield
+        return
+    from corejax_xla_backend._xla import flags
+
+    sizes = flags.SMALL, flags.SMALL_ELEMENTWISE
+    flags.SMALL = flags.SMALL_ELEMENTWISE = -1
+    yield
+    flags.SMALL, flags.SMALL_ELEMENTWISE = sizes
+
+
+def _above(path: Path) -> list[Path]:
+    return [path, *path.parents]
 
 
 @pytest.fixture(autouse=True, scope="module")

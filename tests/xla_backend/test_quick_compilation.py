@@ -1,4 +1,4 @@
-"""`disable_most_optimizations`: the same results from machine code that is made faster."""
+"""Flags with which programs compile faster: of `disable_most_optimizations`, and of small programs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import pytest
 
 import corejax
 import corejax.numpy as jnp
+from corejax import lax
 from corejax_xla_backend import _jaxlib
+from corejax_xla_backend._xla.flags import is_small
 
 
 def network(x: Any) -> Any:
@@ -38,7 +40,7 @@ def test_results_are_the_same(flags: list[dict[str, Any]]) -> None:
         got = corejax.jit(lambda x: gradient(x))(x)
     np.testing.assert_allclose(got, wanted, rtol=1e-5)
     first, second = flags
-    assert first == {}
+    assert first == _jaxlib.PLAIN_FUSIONS
     assert second["xla_backend_optimization_level"] == 0
     assert second["xla_llvm_disable_expensive_passes"] is True
 
@@ -50,7 +52,7 @@ def test_programs_that_are_there_stay(flags: list[dict[str, Any]]) -> None:
         f(x)
         assert len(flags) == 1
         f(np.ones((5, 3), np.float32))
-    assert [bool(given) for given in flags] == [False, True]
+    assert ["xla_backend_optimization_level" in given for given in flags] == [False, True]
 
 
 def test_options_of_a_function_come_first(flags: list[dict[str, Any]]) -> None:
@@ -71,3 +73,59 @@ def test_an_unknown_switch_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_quick, "_ON_CPUS", {"xla_no_such_switch": True})
     found = dict(_quick.quick_flags.__wrapped__(_jaxlib.client("cpu")))
     assert found == _quick.QUICK
+
+
+def newton(x: Any) -> Any:
+    return lax.while_loop(lambda x: jnp.abs(x * x - 2).max() > 1e-6, lambda x: x / 2 + 1 / x, x)
+
+
+@pytest.mark.parametrize(
+    ("function", "shape", "small"),
+    [
+        (jnp.sin, (1024,), True),
+        (jnp.sin, (1025,), False),
+        (jnp.sin, (0,), True),
+        (jnp.sin, (), True),
+        (lambda x: x * jnp.float32(2) + x.sum(), (256,), True),
+        (lambda x: x * jnp.float32(2) + x.sum(), (257,), False),
+        (lambda x: x[:1] + 1, (257,), False),
+        (lambda x: x[:2] + 1, (257,), False),
+        (lambda x: jnp.broadcast_to(x, (2, 129)), (129,), False),
+        (corejax.grad(lambda x: network(x).sum()), (16, 16), True),
+        (lambda x: corejax.jit(lambda x: (x @ x.T).sum())(x), (4, 4), True),
+        (lambda x: corejax.jit(lambda x: (x[:, None] * x).sum(1))(x), (17,), False),
+        (newton, (256,), True),
+        (newton, (257,), False),
+        (lambda x: lax.scan(lambda c, _: (c + x @ x, ()), x, length=1000)[0], (16, 16), True),
+        (lambda x: lax.cond(x[0] > 0, lambda x: x, lambda x: jnp.outer(x, x)[0], x), (17,), False),
+    ],
+)
+def test_programs_of_small_arrays_are_small(function: Any, shape: tuple[int, ...], small: bool) -> None:
+    assert is_small(corejax.make_jaxpr(function)(np.ones(shape, np.float32)).jaxpr) is small
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8", "complex64", "int4", "bool", "float8_e5m2fnuz"])
+def test_small_programs_have_no_floats_of_eight_bits(dtype: str) -> None:
+    x = np.ones(3, corejax.dtypes.canonicalize_dtype(dtype))
+    assert is_small(corejax.make_jaxpr(lambda x: x.astype("int32") + 1)(x).jaxpr) is (dtype != "float8_e5m2fnuz")
+
+
+def test_what_is_not_there_without_them_is_compiled_with_them(flags: list[dict[str, Any]]) -> None:
+    x = np.array([True, False])  # XLA clamps no truth values outside of a fusion's emitters
+    assert corejax.jit(lambda x: lax.clamp(x, ~x, x))(x).tolist() == [True, False]
+    assert flags[-1] == {}
+
+
+def test_small_programs_compile_without_emitters_of_fusions(flags: list[dict[str, Any]]) -> None:
+    function = corejax.jit(lambda x: jnp.tanh(x).sum())
+    few, many = np.ones(200, np.float32), np.ones(300, np.float32)
+    np.testing.assert_allclose(function(few), np.tanh(few).sum(), rtol=1e-6)
+    np.testing.assert_allclose(function(many), np.tanh(many).sum(), rtol=1e-6)
+    assert flags == [_jaxlib.PLAIN_FUSIONS, {}]
+    assert bool(_jaxlib.PLAIN_FUSIONS) == (_jaxlib.FEATURES.version < (0, 11))
+
+
+@pytest.mark.skipif(not _jaxlib.PLAIN_FUSIONS, reason="this release has no such option")
+def test_options_of_a_small_program_come_first(flags: list[dict[str, Any]]) -> None:
+    corejax.jit(jnp.sin, compiler_options={"xla_cpu_use_fusion_emitters": True})(np.ones(3, np.float32))
+    assert flags == [{"xla_cpu_use_fusion_emitters": True}]

@@ -109,6 +109,7 @@ from ._probe import FEATURES as FEATURES
 from ._probe import Features as Features
 from ._probe import JaxlibError as JaxlibError
 from ._probe import check_version as check_version
+from ._quick import PLAIN_FUSIONS as PLAIN_FUSIONS
 from ._quick import quick_flags as quick_flags
 from ._readback import forget_readers as forget_readers
 from ._readback import to_numpy as to_numpy

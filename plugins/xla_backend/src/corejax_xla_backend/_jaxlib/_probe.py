@@ -34,11 +34,13 @@ class Features:
             calls ``ArrayImpl._check_and_rearrange``, a method that only importing jax adds to the class.
         copies_to_numpy: ``ArrayImpl._to_np_array_did_copy`` (0.12), which reads a buffer of any type without
             jax.
+        plain_fusions: on CPUs, XLA still has the emitters from before fusions had their own (not in 0.12).
     """
 
     version: tuple[int, ...]
     handler_skips_checks: bool
     copies_to_numpy: bool
+    plain_fusions: bool
 
 
 def parse_version(text: str) -> tuple[int, ...]:
@@ -99,6 +101,7 @@ FEATURES = Features(
     version=_version,
     handler_skips_checks="_skip_checks" in _signature(core.array_result_handler),
     copies_to_numpy=hasattr(core.ArrayImpl, "_to_np_array_did_copy"),
+    plain_fusions=_version < (0, 11),
 )
 
 

@@ -7,9 +7,12 @@ from typing import Any
 
 from ._client import Client, compile_options, device_list
 from ._mlir import parse_module
+from ._probe import FEATURES
 
 QUICK: dict[str, Any] = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 # With them LLVM is given less to do: half of the time that the others leave. Not in every release.
+# Without the emitters that fusions have of their own on CPUs, where a release has the others, too.
+PLAIN_FUSIONS: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False} if FEATURES.plain_fusions else {}
 _ON_CPUS: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -15,7 +16,6 @@ from corejax.extend import (
     Var,
     bytes_text,
     check_memory,
-    config,
     warn_user,
 )
 from corejax_xla_backend import _jaxlib
@@ -27,7 +27,8 @@ from corejax_xla_backend._several_devices import concrete, like_of, names_shardi
 from corejax_xla_backend._xla.agreement import check_before_runs
 from corejax_xla_backend._xla.buffers import LARGE
 from corejax_xla_backend._xla.compile_errors import compile_failure
-from corejax_xla_backend._xla.disk_cache import compile_text
+from corejax_xla_backend._xla.disk_cache import Compiled, compile_text
+from corejax_xla_backend._xla.flags import Flags, flags_for
 from corejax_xla_backend.sharding import SingleDeviceSharding
 
 _OVER_SEVERAL = _jaxlib.PartitionedExecutable | _jaxlib.AheadProgram
@@ -244,17 +245,22 @@ def compile_program(
             f"jit of {name}: donated arguments were not usable: {types}; the program has no result of that shape and "
             "dtype left to take the memory, and the arrays stay"
         )
+    flags = flags_for(closed.jaxpr, device, options)
     try:
         with _jaxlib.uninterrupted():
-            executable, origin = compile_text(
-                text,
-                closed.out_avals,
-                device,
-                overrides=_flags(device, options),
-                callbacks=callbacks,
-                committed=options.binds,
-                partitions=_partitions(closed, kept, options, before_runs),
-                cached=not partitioners,
+            executable, origin = _compile(
+                functools.partial(
+                    compile_text,
+                    text,
+                    closed.out_avals,
+                    device,
+                    callbacks=callbacks,
+                    committed=options.binds,
+                    partitions=_partitions(closed, kept, options, before_runs),
+                    cached=not partitioners,
+                ),
+                flags,
+                flags if partitioners else options.flags,  # they are Python functions, and not called again
             )
     except BackendError:
         raise
@@ -263,8 +269,8 @@ def compile_program(
         if failure is not None:
             raise failure from None
         if options.flags and "option" in str(error):
-            flags = ", ".join(f"{key}={value!r}" for key, value in options.flags)
-            raise ValueError(f"jit of {name}: XLA refuses compiler_options ({flags}): {error}") from None
+            given = ", ".join(f"{key}={value!r}" for key, value in options.flags)
+            raise ValueError(f"jit of {name}: XLA refuses compiler_options ({given}): {error}") from None
         if _jaxlib.is_out_of_memory(error):
             raise MemoryError(f"jit of {name}: there is no memory to compile it: {error}") from None
         raise compile_failure(name, text, error) from None
@@ -274,11 +280,14 @@ def compile_program(
     return XlaExecutable(executable, kept, consts, callbacks, name, nbytes, origin)
 
 
-def _flags(device: Any, options: CompileOptions) -> tuple[tuple[str, Any], ...]:
-    """The program's own, and before them the quick ones, where that is the setting."""
-    if not config.disable_most_optimizations or _jaxlib.is_absent(device):
-        return options.flags
-    return tuple((dict(_jaxlib.quick_flags(device.client)) | dict(options.flags)).items())
+def _compile(compile_with: Callable[..., Compiled], flags: Flags, asked: Flags) -> Compiled:
+    """With all flags, or with those alone that were asked for: what fusions can do, XLA has not everywhere."""
+    try:
+        return compile_with(overrides=flags)
+    except _jaxlib.COMPILE_ERRORS:
+        if flags == asked:
+            raise
+    return compile_with(overrides=asked)
 
 
 def _partitions(
