@@ -18,7 +18,7 @@ from corejax import dtypes, float0
 from corejax.config import config
 from corejax.dtypes import TypePromotionError
 
-ALL = [d for d in dtypes._SHORT_NAMES if not dtypes.is_extended(d)]
+ALL = [d for d in dtypes._names.SHORT_NAMES if not dtypes.is_extended(d)]
 NAMES = [d.name for d in ALL]
 
 # Prints promotion of all pairs, in a process of its own: the switch for 64 bits is process-wide.

@@ -23,7 +23,7 @@ KERNEL_MODULES = (
     "typing",
     "extend",
 )  # of the facade; plugins export the others
-WITHOUT_LIST = ("errors", "dtypes", "custom_batching", "custom_derivatives")  # no `__all__`: what their files define
+WITHOUT_LIST = ("errors", "dtypes", "custom_batching", "custom_derivatives")  # what their files define
 
 
 class Public(NamedTuple):
