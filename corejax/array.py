@@ -137,6 +137,8 @@ class Array(ArrayMethods, metaclass=_ArrayType):
             buffer = _held(self)  # a host view that was fetched meanwhile says nothing of the weak type
             self.aval = aval = buffer.aval if known is None or buffer is not None else ndarray_aval(known)
             return aval
+        if name.startswith("__"):  # NumPy asks for two such before `__array__`
+            raise AttributeError(f"'Array' object has no attribute {name!r}")
         return super().__getattr__(name)
 
     def _fetch(self) -> np.ndarray[Any, Any]:
