@@ -82,22 +82,26 @@ def newton(x: Any) -> Any:
 @pytest.mark.parametrize(
     ("function", "shape", "small"),
     [
-        (jnp.sin, (1024,), True),
-        (jnp.sin, (1025,), False),
+        (jnp.sin, (32768,), True),
+        (jnp.sin, (32769,), False),
         (jnp.sin, (0,), True),
         (jnp.sin, (), True),
-        (lambda x: x * jnp.float32(2) + x.sum(), (256,), True),
-        (lambda x: x * jnp.float32(2) + x.sum(), (257,), False),
-        (lambda x: x[:1] + 1, (257,), False),
-        (lambda x: x[:2] + 1, (257,), False),
-        (lambda x: jnp.broadcast_to(x, (2, 129)), (129,), False),
+        (corejax.nn.silu, (32768,), True),
+        (lambda x: corejax.jit(lambda x: jnp.sin(x) * 2)(x), (32768,), True),
+        (lambda x: corejax.jit(lambda x: jnp.sin(x[1:]))(x), (514,), False),
+        (lambda x: x * jnp.float32(2) + x.sum(), (512,), True),
+        (lambda x: x * jnp.float32(2) + x.sum(), (513,), False),
+        (lambda x: x[:1] + 1, (513,), False),
+        (jnp.cumsum, (513,), False),
+        (lambda x: jnp.broadcast_to(x, (3, 171)), (171,), False),
         (corejax.grad(lambda x: network(x).sum()), (16, 16), True),
         (lambda x: corejax.jit(lambda x: (x @ x.T).sum())(x), (4, 4), True),
-        (lambda x: corejax.jit(lambda x: (x[:, None] * x).sum(1))(x), (17,), False),
-        (newton, (256,), True),
-        (newton, (257,), False),
+        (lambda x: corejax.jit(lambda x: (x[:, None] * x).sum(1))(x), (23,), False),
+        (newton, (512,), True),
+        (newton, (513,), False),
         (lambda x: lax.scan(lambda c, _: (c + x @ x, ()), x, length=1000)[0], (16, 16), True),
-        (lambda x: lax.cond(x[0] > 0, lambda x: x, lambda x: jnp.outer(x, x)[0], x), (17,), False),
+        (lambda x: lax.scan(lambda c, x: (c + x, c), x[0], x)[1], (33, 16), False),
+        (lambda x: lax.cond(x[0] > 0, lambda x: x, lambda x: jnp.outer(x, x)[0], x), (23,), False),
     ],
 )
 def test_programs_of_small_arrays_are_small(function: Any, shape: tuple[int, ...], small: bool) -> None:
@@ -118,7 +122,7 @@ def test_what_is_not_there_without_them_is_compiled_with_them(flags: list[dict[s
 
 def test_small_programs_compile_without_emitters_of_fusions(flags: list[dict[str, Any]]) -> None:
     function = corejax.jit(lambda x: jnp.tanh(x).sum())
-    few, many = np.ones(200, np.float32), np.ones(300, np.float32)
+    few, many = np.ones(500, np.float32), np.ones(600, np.float32)
     np.testing.assert_allclose(function(few), np.tanh(few).sum(), rtol=1e-6)
     np.testing.assert_allclose(function(many), np.tanh(many).sum(), rtol=1e-6)
     assert flags == [_jaxlib.PLAIN_FUSIONS, {}]
