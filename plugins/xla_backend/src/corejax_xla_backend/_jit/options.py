@@ -44,10 +44,13 @@ class JitOptions(NamedTuple):
 
         Raises:
             TypeError: a device, sharding or compiler option is none.
-            ValueError: they ask for several devices, or for a device and a backend.
+            ValueError: they ask for several devices, or for a device and a backend, or shardings and a backend.
         """
         if self.device is not None and self.backend is not None:
             raise ValueError(f"jit of {fun_name(fun)}: give a device or a backend, not both: a device has its backend")
+        placed = [name for name in ("in_shardings", "out_shardings") if leaves_of(getattr(self, name))]
+        if self.backend is not None and placed:
+            raise ValueError(f"jit of {fun_name(fun)}: give {placed[0]} or a backend, not both: devices have theirs")
         if self.tier not in (None, "auto"):
             raise ValueError(f"jit of {fun_name(fun)}: tier is None or 'auto', got {self.tier!r}")
         device = _one_device(fun, self.device, self.in_shardings, self.out_shardings)
@@ -68,14 +71,20 @@ class JitOptions(NamedTuple):
 
         Returns:
             Both; None where no sharding over a mesh is given.
+
+        Raises:
+            TypeError: one is no sharding.
+            ValueError: they are no prefix of the structure of arguments, or results.
         """
-        if not any(is_over_mesh(x) for given in self[:2] for x in leaves_of(given)):
+        if all(given is None or given is UNSPECIFIED for given in self[:2]):
             return None
         name = f"jit of {fun_name(fun)}: "
         args, kwargs = in_tree.children()
         given = tuple(self.in_shardings) if type(self.in_shardings) is list else self.in_shardings
         ins = shardings_of(name + "in_shardings", args, _unspecified_to_none(given))
         outs = shardings_of(name + "out_shardings", out_tree, _unspecified_to_none(self.out_shardings))
+        if not any(is_over_mesh(x) for x in (*ins, *outs)):
+            return None
         return [*ins, *[None] * kwargs.num_leaves], outs
 
 
