@@ -150,8 +150,8 @@ from corejax.ir import register_param_type as register_param_type
 from corejax.ir import same_jaxpr as same_jaxpr
 from corejax.ir import subjaxprs as subjaxprs
 from corejax.layouts import laid_out as laid_out
-from corejax.memory import bytes_text as bytes_text
-from corejax.memory import check_memory as check_memory
+from corejax.memory_limit import bytes_text as bytes_text
+from corejax.memory_limit import check_memory as check_memory
 from corejax.named_axes import axes_in_scope as axes_in_scope
 from corejax.named_axes import axis_of_rule as axis_of_rule
 from corejax.named_axes import axis_size_of as axis_size_of

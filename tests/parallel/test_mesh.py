@@ -153,7 +153,6 @@ def test_a_spec_is_a_sequence() -> None:
         (lambda m: NamedSharding(m, "a"), r"spec is a PartitionSpec.*got 'a'"),
         (lambda m: NamedSharding(None, P()), r"mesh is a Mesh, got None"),
         (lambda m: NamedSharding(m, P(), memory_kind="far"), r"memory_kind='far'.*memory of the kinds"),
-        (lambda m: NamedSharding(m, P(), memory_kind="pinned_host"), r"default memory"),
         (lambda m: NamedSharding(m, P("a", "b")).shard_shape((8,)), r"at least 2 dimensions.*one of 1"),
         (lambda m: NamedSharding(m, P("a")).shard_shape((6, 2)), r"splits axis 0 into 4 parts.*size 6"),
         (lambda m: NamedSharding(m, P(None, ("a", "b"))).shard_shape((6, 4)), r"axis 1 into 8 parts.*size 4"),

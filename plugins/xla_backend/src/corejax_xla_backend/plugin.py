@@ -88,6 +88,7 @@ def corejax_export_namespaces() -> dict[str, str]:
         "experimental.topologies": "corejax_xla_backend.topologies",
         "export": "corejax_xla_backend.export.api",
         "ffi": "corejax_xla_backend.ffi",
+        "memory": "corejax_xla_backend.memory_spaces",
         "profiler": "corejax_xla_backend.profiler",
         "sharding": "corejax_xla_backend.sharding",
         "stages": "corejax_xla_backend.stages",

@@ -103,15 +103,15 @@ _complete_sharding_class()
 
 
 @cache
-def device_sharding(device: Device) -> Any:
-    """The one sharding object of arrays that live on ``device`` whole.
+def device_sharding(device: Device, memory_kind: str | None = None) -> Any:
+    """The one sharding object of arrays that live on ``device`` whole, in its default memory unless told.
 
     Raises:
         BackendError: it is a device of a topology, on which no array can be.
     """
     if is_absent(device):
         raise absent("arrays are put on devices", device)
-    return Sharding(device)
+    return Sharding(device) if memory_kind is None else Sharding(device, memory_kind=memory_kind)
 
 
 @cache

@@ -49,6 +49,12 @@ class ShardingLike(Protocol):
         """Positions of devices: an axis for each dimension, and a last one for copies."""
 
 
+def other_memory(sharding: ShardingLike) -> str | None:
+    """The kind of memory of a sharding where that is not the devices' default one, which jaxlib takes unless told."""
+    kind = getattr(sharding, "memory_kind", None)
+    return None if kind == sharding.device_tuple[0].default_memory().kind else kind
+
+
 class Placement(xla_client.GSPMDSharding):
     """Where the parts of buffers of one rank lie.
 
@@ -87,7 +93,7 @@ def placement(sharding: ShardingLike, ndim: int) -> Placement:
     if is_absent(sharding.device_tuple[0]):
         raise absent("arrays are put on devices", sharding.device_tuple[0])
     tiles = sharding.tiles(ndim)
-    made = Placement(sharding.device_tuple, hlo_of_tiles(tiles))
+    made = Placement(sharding.device_tuple, hlo_of_tiles(tiles), other_memory(sharding))
     made.sharding, made.tiles = sharding, tiles
     return made
 
