@@ -63,7 +63,10 @@ from corejax.errors import CorejaxDeprecationWarning as CorejaxDeprecationWarnin
 from corejax.errors import CorejaxError as CorejaxError
 from corejax.errors import DerivedRuleWarning as DerivedRuleWarning
 from corejax.errors import HostCallbackError as HostCallbackError
+from corejax.errors import InconclusiveDimensionOperation as InconclusiveDimensionOperation
+from corejax.errors import KeyReuseError as KeyReuseError
 from corejax.errors import MissingRuleError as MissingRuleError
+from corejax.errors import NonConcreteBooleanIndexError as NonConcreteBooleanIndexError
 from corejax.errors import NotDifferentiableError as NotDifferentiableError
 from corejax.errors import NotLinearError as NotLinearError
 from corejax.errors import PluginError as PluginError
@@ -446,7 +449,10 @@ __all__ = [  # noqa: RUF022  by section
     "CorejaxError",
     "DerivedRuleWarning",
     "HostCallbackError",
+    "InconclusiveDimensionOperation",
+    "KeyReuseError",
     "MissingRuleError",
+    "NonConcreteBooleanIndexError",
     "NotDifferentiableError",
     "NotLinearError",
     "PluginError",

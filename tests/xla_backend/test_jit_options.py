@@ -190,3 +190,43 @@ def test_shardings_are_prefixes_as_in_jax(name: str) -> None:
         assert re.match(
             r"jit of <lambda>: ((in|out)_shardings: they are no prefix|give in_shardings or a b)", refused[0]
         )
+
+
+def test_efforts_reach_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By settings, and for one function; what a program depends on has them."""
+    device = corejax.devices()[0]
+    given = []
+    made = _jaxlib._client.compile_options
+
+    def spied(*args: Any, **kwargs: Any) -> Any:
+        options = made(*args, **kwargs)
+        build = options.executable_build_options
+        given.append((build.exec_time_optimization_effort, build.memory_fitting_effort, int(build.optimization_level)))
+        assert not options.env_option_overrides
+        return options
+
+    monkeypatch.setattr(_jaxlib._executable, "compile_options", spied)
+    with corejax.config.override(optimization_level="O1", memory_fitting_effort=-0.5):
+        np.testing.assert_array_equal(jit(lambda x: x + 1)(X), X + 1)
+    options = {"exec_time_optimization_effort": 0.5, "optimization_level": "O3"}
+    np.testing.assert_array_equal(jit(lambda x: x + 1, compiler_options=options)(X), X + 1)
+    assert given == [(0.0, -0.5, 19), (0.5, 0.0, 39)]
+    assert _jaxlib.compilation_fingerprint(device, [("optimization_level", "O1")]) != _jaxlib.compilation_fingerprint(
+        device
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("optimization_level", "O9"),
+        ("memory_fitting_level", 2),
+        ("exec_time_optimization_effort", 1.5),
+        ("memory_fitting_effort", "a"),
+    ],
+)
+def test_efforts_that_are_none(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"{name} is "):
+        corejax.config.update(name, value)
+    with pytest.raises(ValueError, match=f"{name} is "):
+        jit(lambda x: x, compiler_options={name: value})

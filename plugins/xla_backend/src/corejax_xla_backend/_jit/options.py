@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from corejax.extend import CompileOptions, backends, fun_name, tree
+from corejax_xla_backend.settings import EFFORTS, SETTINGS
 from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding
 from corejax_xla_backend.sharding_constraint import is_spec, shardings_of
 
@@ -100,6 +101,7 @@ def compiler_flags(name: str, options: Mapping[str, Any] | None) -> tuple[tuple[
 
     Raises:
         TypeError: they are no mapping from names to strings, numbers or booleans.
+        ValueError: an effort, or a level, is none.
     """
     if options is None:
         return ()
@@ -111,7 +113,8 @@ def compiler_flags(name: str, options: Mapping[str, Any] | None) -> tuple[tuple[
                 f"{name}: compiler_options are strings, numbers and booleans by name, such as "
                 f"{{'xla_cpu_enable_fast_math': True}}, got {key!r}: {value!r}"
             )
-    return tuple(sorted(options.items()))
+    checked = {key: SETTINGS[key][1](value) if key in EFFORTS else value for key, value in options.items()}
+    return tuple(sorted(checked.items()))
 
 
 def _one_device(fun: Callable[..., Any], device: Any, in_shardings: Any, out_shardings: Any) -> Any:

@@ -28,6 +28,7 @@ from corejax_xla_backend._xla.agreement import check_before_runs
 from corejax_xla_backend._xla.buffers import LARGE
 from corejax_xla_backend._xla.compile_errors import compile_failure
 from corejax_xla_backend._xla.disk_cache import compile_text
+from corejax_xla_backend.settings import EFFORTS
 from corejax_xla_backend.sharding import SingleDeviceSharding
 
 _OVER_SEVERAL = _jaxlib.PartitionedExecutable | _jaxlib.AheadProgram
@@ -275,10 +276,12 @@ def compile_program(
 
 
 def _flags(device: Any, options: CompileOptions) -> tuple[tuple[str, Any], ...]:
-    """The program's own, and before them the quick ones, where that is the setting."""
-    if not config.disable_most_optimizations or _jaxlib.is_absent(device):
-        return options.flags
-    return tuple((dict(_jaxlib.quick_flags(device.client)) | dict(options.flags)).items())
+    """The program's own, and before them what settings say: efforts, and few optimisations."""
+    found = {name: getattr(config, name) for name in EFFORTS}
+    flags = {name: value for name, value in found.items() if value not in (0.0, "UNKNOWN")}
+    if config.disable_most_optimizations and not _jaxlib.is_absent(device):
+        flags |= _jaxlib.quick_flags(device.client)
+    return tuple((flags | dict(options.flags)).items()) if flags else options.flags
 
 
 def _partitions(

@@ -11,15 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, SymbolicDim, dtypes, xla_translations
+from corejax.extend import InconclusiveDimensionOperation, Primitive, ShapedArray, SymbolicDim, dtypes, xla_translations
 
 LARGEST = 2**31 - 1  # size that a symbol stands for
 
 Term = tuple[tuple[str, ...], int]  # a product of variables, in order, and its coefficient
-
-
-class InconclusiveDimensionOperation(Exception):
-    """What is asked of a symbolic size has not one answer for all sizes that it stands for."""
 
 
 class SymbolicScope:
