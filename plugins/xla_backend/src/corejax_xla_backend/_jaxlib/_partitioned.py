@@ -33,6 +33,7 @@ from ._buffers import (
 )
 from ._client import Device, device_sharding
 from ._executable import Executable
+from ._parts import copied_parts, would_import_jax
 from ._probe import FEATURES, core, xla_client
 from ._readback import to_numpy
 from ._transfers import unguarded
@@ -96,6 +97,11 @@ def placement(sharding: ShardingLike, ndim: int) -> Placement:
     made = Placement(sharding.device_tuple, hlo_of_tiles(tiles), other_memory(sharding))
     made.sharding, made.tiles = sharding, tiles
     return made
+
+
+@lru_cache(maxsize=256)
+def _replicated(devices: tuple[Device, ...]) -> Placement:
+    return Placement(devices, HloSharding.replicate())
 
 
 def hlo_of_tiles(tiles: np.ndarray[Any, Any]) -> Any:
@@ -270,6 +276,13 @@ def _views(buffer: Buffer, layout: _Layout) -> list[np.ndarray]:
     """The parts as NumPy arrays, of which each is taken once; of the memory itself where that can be read."""
     if layout.devices[0].platform == "cpu" and 0 not in buffer.aval.shape and not buffer.is_deleted():
         block_until_ready((buffer,))
+        copied = (
+            copied_parts(buffer, layout.shape, layout.devices, layout.first, _replicated)
+            if would_import_jax()
+            else None
+        )
+        if copied is not None:
+            return copied
         held = buffer._arrays
         try:
             return [np.asarray(memoryview(held[i])) for i in layout.first]
