@@ -31,7 +31,7 @@ _NAMES = {
         "scipy.special scipy.stats"
     ),
     "corejax-xla-backend": (
-        "Device Shard block_until_ready compilation_cache copy_to_host_async debug default_backend default_device "
+        "Device Shard block_until_ready compilation_cache copy_to_host_async core debug default_backend default_device "
         "device_count device_get device_put devices distributed effects_barrier experimental.io_callback "
         "experimental.topologies "
         "explain_cache_misses export ffi io_callback jit lax.platform_dependent lax.platform_index_p "
