@@ -38,7 +38,7 @@ _NAMES = {
         "lax.sharding_constraint_p lax.with_sharding_constraint live_arrays local_device_count local_devices "
         "log_compiles memory "
         "make_array_from_callback make_array_from_process_local_data make_array_from_single_device_arrays "
-        "process_count process_index process_indices profiler pure_callback sharding stages "
+        "print_environment_info process_count process_index process_indices profiler pure_callback sharding stages "
         "transfer_guard transfer_guard_device_to_device transfer_guard_device_to_host transfer_guard_host_to_device "
         "xla_computation"
     ),

@@ -21,6 +21,7 @@ _NAMES = {
         block_until_ready copy_to_host_async default_backend device_count device_get device_put devices live_arrays
         local_device_count local_devices process_count process_index process_indices
     """,
+    "environment": "print_environment_info",
     "platform_dependent": "lax.platform_dependent lax.platform_index_p",
     "sharding_constraint": "lax.sharding_constraint_p lax.with_sharding_constraint",
     "sharding": "Shard",

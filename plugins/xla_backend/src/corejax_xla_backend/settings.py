@@ -151,13 +151,13 @@ SETTINGS: Mapping[str, tuple[Any, Callable[[Any], Any]]] = {
 }
 
 
-def default_device(device: Any) -> Any:
+def default_device(new_val: Any) -> Any:
     """Where arrays go, and programs run, that are bound to no device: a context manager and decorator.
 
     Args:
-        device: one of `corejax.devices()`, the name of a platform, or None: the first device.
+        new_val: one of `corejax.devices()`, the name of a platform, or None: the first device.
     """
-    return config.override(default_device=device)
+    return config.override(default_device=new_val)
 
 
 def explain_cache_misses(new_val: bool = True) -> Any:

@@ -152,6 +152,19 @@ class Sharding:
         return frozenset(d for d in self.device_tuple if is_addressable(d))
 
     @property
+    def has_addressable_devices(self) -> bool:
+        """Whether a device is this process's."""
+        return any(map(is_addressable, self.device_tuple))
+
+    def check_compatible_aval(self, aval_shape: tuple[int, ...]) -> None:
+        """Refuse shapes that it does not fit.
+
+        Raises:
+            ValueError: an array of this shape has too few dimensions, or a size does not divide.
+        """
+        check_fits(type(self).__name__, self, tuple(aval_shape))
+
+    @property
     def is_fully_addressable(self) -> bool:
         """Whether all devices are this process's."""
         return all(map(is_addressable, self.device_tuple))

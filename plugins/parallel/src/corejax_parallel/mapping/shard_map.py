@@ -162,11 +162,11 @@ class _Mapped:
         return _Traced(closed, consts, tuple(specs), tuple(out), flat.out_tree)
 
 
-def smap(f: Callable[..., Any], /, *, in_axes: Any, out_axes: Any, axis_name: Any) -> Any:
+def smap(f: Callable[..., Any] | None = None, /, *, in_axes: Any, out_axes: Any, axis_name: Any) -> Any:
     """`shard_map` along one axis of the context's mesh: the axis is where `in_axes` and `out_axes` say.
 
     Args:
-        f: function of blocks.
+        f: function of blocks; without it, the result is a decorator with these options.
         in_axes: for each argument the dimension that is split, or None; a prefix of the tuple of arguments.
         out_axes: the same of the results.
         axis_name: the axis of the mesh.
@@ -174,6 +174,9 @@ def smap(f: Callable[..., Any], /, *, in_axes: Any, out_axes: Any, axis_name: An
     Raises:
         TypeError, ValueError: as of `shard_map`.
     """
+
+    if f is None:
+        return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
 
     def spec(axis: Any) -> PartitionSpec:
         return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, axis_name)
