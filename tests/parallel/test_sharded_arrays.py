@@ -326,6 +326,9 @@ for dtype in ("float32", "int8", "bool", "complex64", "uint64", "float16"):
             y.delete()
 assert float(corejax.device_put(3.0, corejax.NamedSharding(mesh, P()))) == 3.0
 assert "jax" not in sys.modules
+for dtype in ("bfloat16", "float8_e5m2", "int4"):  # DLPack, or NumPy, lacks them
+    value = np.arange(8).astype(corejax.numpy.dtype(dtype))
+    assert np.array_equal(np.asarray(corejax.device_put(value, corejax.NamedSharding(mesh, P("a")))), value)
 """
 
 
