@@ -61,9 +61,7 @@ def copied_parts(
         replicated: sharding of copies on devices.
     """
     dtype = np.dtype(buffer.aval.dtype)
-    if (
-        dtype.kind not in "bfiuc" or dtype.names is not None or dtype.isbuiltin != 1
-    ):  # 2: one of ml_dtypes, of which DLPack knows none
+    if dtype.kind not in "bfiuc" or dtype.isbuiltin != 1:  # of ml_dtypes DLPack knows none
         return None
     aval, found = ShapedArray(shape, dtype), []
     for i in wanted:
