@@ -10,7 +10,7 @@ import numpy as np
 from corejax import dtypes, source_info
 from corejax.config import config
 from corejax.dims import SymbolicDim, as_dim
-from corejax.memory import bytes_text
+from corejax.memory_limit import bytes_text
 
 _MAX = (1 << 63) - 1
 _interned: dict[tuple[Any, ...], ShapedArray] = {}

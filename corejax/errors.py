@@ -121,6 +121,27 @@ class TracerArrayConversionError(ConcretizationTypeError):
     """
 
 
+class NonConcreteBooleanIndexError(CorejaxError, IndexError):
+    """A traced array of booleans is an index: the result's shape would depend on its values.
+
+    Use `where(mask, x, other)`, or `nonzero(mask, size=...)` and its indices.
+    """
+
+
+class KeyReuseError(CorejaxError, RuntimeError):
+    """A key is used for a second time: what is drawn with it would be the same numbers, or depend on them.
+
+    The setting `debug_key_reuse` asks for the check. Make new keys with `random.split` before.
+    """
+
+
+class InconclusiveDimensionOperation(CorejaxError):
+    """What is asked of a symbolic size has not one answer for all sizes that it stands for.
+
+    Say more of the sizes (`constraints=` of `export.symbolic_shape`), or export the function for integer sizes.
+    """
+
+
 class JaxprTypeError(CorejaxError, TypeError):
     """A jaxpr breaks one of the invariants that `corejax.ir.check` states.
 
@@ -133,6 +154,12 @@ class JaxprTypeError(CorejaxError, TypeError):
 
 class JaxprSyntaxError(CorejaxError, ValueError):
     """Text that is not a jaxpr; the message shows line, column and the line itself."""
+
+
+# Names of JAX's that catch more here: whatever fails while a program runs is one, jaxlib's own errors among them.
+JaxRuntimeError = RuntimeError
+JAXTypeError = TypeError
+JAXIndexError = IndexError
 
 
 if not TYPE_CHECKING:  # a type checker would take it for every name that there is not

@@ -63,7 +63,10 @@ from corejax.errors import CorejaxDeprecationWarning as CorejaxDeprecationWarnin
 from corejax.errors import CorejaxError as CorejaxError
 from corejax.errors import DerivedRuleWarning as DerivedRuleWarning
 from corejax.errors import HostCallbackError as HostCallbackError
+from corejax.errors import InconclusiveDimensionOperation as InconclusiveDimensionOperation
+from corejax.errors import KeyReuseError as KeyReuseError
 from corejax.errors import MissingRuleError as MissingRuleError
+from corejax.errors import NonConcreteBooleanIndexError as NonConcreteBooleanIndexError
 from corejax.errors import NotDifferentiableError as NotDifferentiableError
 from corejax.errors import NotLinearError as NotLinearError
 from corejax.errors import PluginError as PluginError
@@ -150,8 +153,8 @@ from corejax.ir import register_param_type as register_param_type
 from corejax.ir import same_jaxpr as same_jaxpr
 from corejax.ir import subjaxprs as subjaxprs
 from corejax.layouts import laid_out as laid_out
-from corejax.memory import bytes_text as bytes_text
-from corejax.memory import check_memory as check_memory
+from corejax.memory_limit import bytes_text as bytes_text
+from corejax.memory_limit import check_memory as check_memory
 from corejax.named_axes import axes_in_scope as axes_in_scope
 from corejax.named_axes import axis_of_rule as axis_of_rule
 from corejax.named_axes import axis_size_of as axis_size_of
@@ -446,7 +449,10 @@ __all__ = [  # noqa: RUF022  by section
     "CorejaxError",
     "DerivedRuleWarning",
     "HostCallbackError",
+    "InconclusiveDimensionOperation",
+    "KeyReuseError",
     "MissingRuleError",
+    "NonConcreteBooleanIndexError",
     "NotDifferentiableError",
     "NotLinearError",
     "PluginError",

@@ -11,7 +11,7 @@ from corejax.attribution import attribute_to_rule
 from corejax.avals import ShapedArray
 from corejax.caches import clears_cache
 from corejax.errors import PluginMissingError
-from corejax.memory import LARGE
+from corejax.memory_limit import LARGE
 from corejax.provenance import Provenance
 from corejax.rules import (
     abstract_eval_rules,

@@ -8,7 +8,8 @@ _NAMES = {
     "corejax-control-flow": (
         "lax.composite lax.cond lax.cond_p lax.switch lax.scan lax.scan_p lax.while_loop lax.while_p lax.fori_loop "
         "lax.map lax.ProgressBar lax.optimization_barrier lax.optimization_barrier_p lax.linear_solve_p "
-        "lax.custom_linear_solve lax.custom_root lax.associative_scan checkpoint checkpoint_name "
+        "lax.custom_linear_solve lax.custom_root lax.dce_sink lax.dce_sink_p lax.associative_scan checkpoint "
+        "checkpoint_name "
         "checkpoint_policies ad_checkpoint remat named_call named_scope closure_convert custom_gradient custom_jvp "
         "custom_vjp custom_vmap custom_batching custom_derivatives"
     ),
@@ -30,14 +31,14 @@ _NAMES = {
         "scipy.special scipy.stats"
     ),
     "corejax-xla-backend": (
-        "Device Shard block_until_ready compilation_cache copy_to_host_async debug default_backend default_device "
+        "Device Shard block_until_ready compilation_cache copy_to_host_async core debug default_backend default_device "
         "device_count device_get device_put devices distributed effects_barrier experimental.io_callback "
         "experimental.topologies "
         "explain_cache_misses export ffi io_callback jit lax.platform_dependent lax.platform_index_p "
         "lax.sharding_constraint_p lax.with_sharding_constraint live_arrays local_device_count local_devices "
-        "log_compiles "
+        "log_compiles memory "
         "make_array_from_callback make_array_from_process_local_data make_array_from_single_device_arrays "
-        "process_count process_index process_indices profiler pure_callback sharding stages "
+        "print_environment_info process_count process_index process_indices profiler pure_callback sharding stages "
         "transfer_guard transfer_guard_device_to_device transfer_guard_device_to_host transfer_guard_host_to_device "
         "xla_computation"
     ),
@@ -49,7 +50,7 @@ _NAMES = {
         "lax.all_gather lax.all_gather_p lax.all_to_all lax.all_to_all_p lax.axis_index lax.axis_index_p "
         "lax.axis_size lax.pbroadcast lax.pcast lax.pmax lax.pmax_p lax.pmean lax.pmin lax.pmin_p lax.ppermute "
         "lax.ppermute_p lax.pshuffle lax.psum lax.psum_p lax.psum_scatter lax.pswapaxes lax.ragged_all_to_all "
-        "lax.reduce_scatter_p "
+        "lax.ragged_all_to_all_p lax.reduce_scatter_p "
         "NamedSharding P make_mesh pmap reshard set_mesh shard_map smap sharding.AbstractMesh sharding.AxisType "
         "sharding.Mesh "
         "sharding.NamedSharding sharding.PartitionSpec sharding.auto_axes sharding.explicit_axes "
@@ -68,7 +69,7 @@ KNOWN_HOMES = {name: home for home, names in _NAMES.items() for name in names.sp
 _PRIMITIVES = {
     "corejax-lax-basic": (
         "abs acos acosh add after_all and approx_top_k argmax argmin asin asinh atan atan2 atanh bessel_i0e "
-        "bessel_i1e bitcast_convert_type broadcast_in_dim cbrt ceil clamp clz complex concatenate conj "
+        "bessel_i1e bitcast_convert_type broadcast_in_dim cbrt ceil clamp clz complex concatenate conj copy "
         "conv_general_dilated convert_element_type cos cosh create_token cumlogsumexp cummax cummin cumprod cumsum "
         "digamma div dot_general dynamic_slice dynamic_update_slice empty eq eq_to erf erf_inv erfc exp exp2 expm1 "
         "floor gather ge gt igamma igamma_grad_a igammac imag integer_pow iota is_finite le le_to lgamma log log1p "
@@ -78,11 +79,13 @@ _PRIMITIVES = {
         "reduce_window_sum reduce_xor regularized_incomplete_beta rem reshape rev round rsqrt scaled_dot scatter "
         "scatter-add scatter-max scatter-min scatter-mul scatter-sub scatter_apply select_and_gather_add "
         "select_and_scatter select_and_scatter_add select_n shift_left shift_right_arithmetic shift_right_logical "
-        "sign sin sinh slice sort split sqrt square squeeze stack stop_gradient sub tan tanh tile top_k transpose "
+        "sign sin sinh slice sort split sqrt square squeeze stack stage stop_gradient sub tan tanh tile top_k "
+        "transpose "
         "unstack xor zeta"
     ),
     "corejax-control-flow": (
-        "composite cond custom_jvp_call custom_lin custom_linear_solve custom_vjp_call custom_vmap_call linear_call "
+        "composite cond custom_jvp_call custom_lin custom_linear_solve custom_vjp_call custom_vmap_call dce_sink "
+        "linear_call "
         "name optimization_barrier progress progress_report remat2 remat_opt scan while"
     ),
     "corejax-random": (
@@ -106,7 +109,8 @@ _PRIMITIVES = {
     ),
     "corejax-checkify": "check debug_check",
     "corejax-parallel": (
-        "all_gather all_to_all axis_index custom_partitioning pmax pmin ppermute psum reduce_scatter shard_map xla_pmap"
+        "all_gather all_to_all axis_index custom_partitioning pmax pmin ppermute psum ragged_all_to_all "
+        "reduce_scatter shard_map xla_pmap"
     ),
 }
 

@@ -165,8 +165,24 @@ def test_ragged_exchange() -> None:
     def one(*args: Any) -> Any:
         return lax.ragged_all_to_all(*args, axis_name="i")
 
-    got = corejax.vmap(one, axis_name="i")(rows, output, starts, sizes, places, sizes.T.copy())
+    given = (rows, output, starts, sizes, places, sizes.T.copy())
+    got = corejax.vmap(one, axis_name="i")(*given)
     np.testing.assert_array_equal(np.asarray(got), want)
+    program = corejax.make_jaxpr(one, axis_env=[("i", 4)])(*[a[0] for a in given])
+    assert [eqn.primitive for eqn in program.eqns] == [lax.ragged_all_to_all_p]
+
+    flat = [a.reshape(-1, *a.shape[2:]) for a in given]
+    mesh = corejax.make_mesh((4,), ("i",))
+    spread = corejax.shard_map(one, mesh=mesh, in_specs=corejax.P("i"), out_specs=corejax.P("i"))
+    np.testing.assert_array_equal(np.asarray(spread(*flat)), want.reshape(-1, 2))
+    weights = rng.standard_normal((32, 2)).astype(np.float32)
+
+    def mapped(rows: Any) -> Any:
+        inner = corejax.vmap(one, axis_name="i")(rows.reshape(4, 8, 2), *given[1:])
+        return (weights * inner.reshape(-1, 2)).sum()
+
+    pulled = corejax.grad(lambda rows: (weights * corejax.jit(spread)(rows, *flat[1:])).sum())(flat[0])
+    np.testing.assert_allclose(np.asarray(pulled), np.asarray(corejax.grad(mapped)(flat[0])), rtol=1e-6)
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------

@@ -116,6 +116,15 @@ def test_programs_with_shardings_are_text(mesh: Mesh, both: NamedSharding) -> No
         parse_jaxpr(str(program).replace("cpu:2", "cpu:9"))
 
 
+def test_a_program_that_is_waited_for_can_be_traced(mesh: Mesh) -> None:
+    """Collectives on CPUs are waited for when a call returns; a traced one is an equation, and nothing to wait for."""
+    f = jit(corejax.shard_map(lambda x: lax.psum(x, "a"), mesh=mesh, in_specs=P("a"), out_specs=P()))
+    for _ in range(3):
+        f(VALUE)
+    np.testing.assert_array_equal(np.asarray(grad(lambda x: f(x).sum())(VALUE)), np.ones_like(VALUE))
+    assert vmap(f)(np.stack([VALUE, VALUE])).shape == (2, 2, 4)
+
+
 def test_jit_in_jit_constrains(mesh: Mesh, both: NamedSharding) -> None:
     rows = NamedSharding(mesh, P("b"))
     inner = jit(lambda y: y**2, in_shardings=both, out_shardings=rows)

@@ -153,7 +153,6 @@ def test_a_spec_is_a_sequence() -> None:
         (lambda m: NamedSharding(m, "a"), r"spec is a PartitionSpec.*got 'a'"),
         (lambda m: NamedSharding(None, P()), r"mesh is a Mesh, got None"),
         (lambda m: NamedSharding(m, P(), memory_kind="far"), r"memory_kind='far'.*memory of the kinds"),
-        (lambda m: NamedSharding(m, P(), memory_kind="pinned_host"), r"default memory"),
         (lambda m: NamedSharding(m, P("a", "b")).shard_shape((8,)), r"at least 2 dimensions.*one of 1"),
         (lambda m: NamedSharding(m, P("a")).shard_shape((6, 2)), r"splits axis 0 into 4 parts.*size 6"),
         (lambda m: NamedSharding(m, P(None, ("a", "b"))).shard_shape((6, 4)), r"axis 1 into 8 parts.*size 4"),
@@ -185,3 +184,37 @@ def test_the_mesh_of_the_context(mesh: Mesh) -> None:
         corejax.config.update("context_mesh", "a")
     with pytest.raises(RuntimeError, match=r"with_sharding_constraint.*corejax.set_mesh\(mesh\)"):
         corejax.lax.with_sharding_constraint(np.ones(4), P("a"))
+
+
+def test_attributes_are_jaxs() -> None:
+    jax = pytest.importorskip("jax")
+    found = []
+    for m in (corejax, jax):
+        types = m.sharding.AxisType
+        mesh = m.make_mesh((4, 2), ("a", "b"), axis_types=(types.Auto, types.Auto))
+        sharding = m.NamedSharding(mesh, m.P("a", None))
+        meshes = [
+            mesh,
+            mesh.abstract_mesh,
+            mesh.update(axis_types=(types.Manual,) * 2),
+            mesh.update(axis_names=("c", "d")),
+        ]
+        meshes.append(mesh.abstract_mesh.update(axis_sizes=(2, 2), axis_types=(types.Explicit,) * 2))
+        found.append(
+            [
+                [(x.axis_names, x.axis_sizes) for x in meshes] + [mesh.is_scalar],
+                [(x.are_all_axes_auto, x.are_all_axes_explicit, x.are_all_axes_manual) for x in meshes],
+                [tuple(m.P("a", None).partitions), tuple(m.P("a").update(partitions=("b", None)))],
+                sharding.has_addressable_devices,
+            ]
+        )
+        sharding.check_compatible_aval((8, 3))
+        with pytest.raises(ValueError, match=r"."):
+            sharding.check_compatible_aval((8,)) if m is corejax else sharding.check_compatible_aval(())
+    assert found[0] == found[1]
+    with pytest.raises(ValueError, match="at least 2 dimensions"):
+        sharding_of_two().check_compatible_aval((8,))
+
+
+def sharding_of_two() -> NamedSharding:
+    return NamedSharding(corejax.make_mesh((4, 2), ("a", "b")), P("a", None))

@@ -152,6 +152,32 @@ def test_nested_over_other_axes() -> None:
     np.testing.assert_allclose(np.asarray(corejax.jit(nested)(X)), want, rtol=1e-5, atol=1e-5)
 
 
+def test_nested_over_the_same_axis() -> None:
+    """Values are blocks along it already; over the others the mesh is that of the outer one."""
+    mesh = corejax.make_mesh((2, 4), ("x", "y"))
+
+    def within(**options: Any) -> Any:
+        inner = corejax.shard_map(corejax.numpy.sin, **options)
+        return corejax.shard_map(inner, mesh=mesh, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})
+
+    for options in (
+        {"in_specs": P("x"), "out_specs": P("x"), "axis_names": {"x"}},
+        {"in_specs": P("y"), "out_specs": P("y")},
+    ):
+        for given in ({}, {"mesh": mesh}):
+            f = within(**options, **given)
+            for run in (f, corejax.jit(f), corejax.grad(lambda x, f=f: f(x).sum())):
+                with pytest.raises(
+                    ValueError, match=r"shard_map of sin: axis 'x' is manual already, in shard_map of .* around"
+                ):
+                    run(X)
+    f = within(in_specs=P(None, "y"), out_specs=P(None, "y"), axis_names={"y"})
+    for run in (f, corejax.jit(f)):
+        np.testing.assert_allclose(np.asarray(run(X)), np.sin(X), rtol=1e-6)
+    with pytest.raises(ValueError, match="it needs a mesh"):  # nothing is left of the outer ones
+        corejax.shard_map(corejax.numpy.sin, in_specs=P("x"), out_specs=P("x"))(X)
+
+
 def test_in_loops_and_with_closed_over_arrays() -> None:
     weights = cjnp.asarray(W)
 

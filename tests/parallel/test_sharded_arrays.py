@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -306,3 +309,29 @@ def test_numbers_as_operands() -> None:
         n, y = taking(corejax.numpy.float32(2.0), x)
         assert n == 3.0 and np.asarray(y)[1] == 2.0
     np.testing.assert_array_equal(x * 2.0, np.arange(8.0) * 2)
+
+
+READS = """
+import sys
+import numpy as np
+import corejax
+from corejax import P
+mesh = corejax.make_mesh((2, 4), ("a", "b"))
+for dtype in ("float32", "int8", "bool", "complex64", "uint64", "float16"):
+    for spec in (P("a", "b"), P("b"), P(None, "a"), P(("b", "a")), P()):
+        value = np.arange(64).reshape(8, 8).astype(dtype)
+        x = corejax.device_put(value, corejax.NamedSharding(mesh, spec))
+        for y in (x, corejax.jit(lambda x: x)(x)):
+            assert np.array_equal(np.asarray(y), value), (dtype, spec)
+            y.delete()
+assert float(corejax.device_put(3.0, corejax.NamedSharding(mesh, P()))) == 3.0
+assert "jax" not in sys.modules
+for dtype in ("bfloat16", "float8_e5m2", "int4"):  # DLPack, or NumPy, lacks them
+    value = np.arange(8).astype(corejax.numpy.dtype(dtype))
+    assert np.array_equal(np.asarray(corejax.device_put(value, corejax.NamedSharding(mesh, P("a")))), value)
+"""
+
+
+def test_reading_imports_no_jax() -> None:
+    env = {**os.environ, "COREJAX_NUM_CPU_DEVICES": "8"}
+    subprocess.run([sys.executable, "-c", READS], check=True, timeout=120, env=env)

@@ -278,6 +278,15 @@ def test_a_directory_that_is_none_warns_once(cache: Path) -> None:
     assert cache.read_text() == "a file"
 
 
+def test_a_setting_makes_errors_of_warnings(tmp_path: Path) -> None:
+    nowhere = tmp_path / "file"
+    nowhere.write_text("")
+    with corejax.config.override(compilation_cache_dir=str(nowhere), raise_persistent_cache_errors=True):
+        with pytest.raises(OSError, match="file"):
+            run(lambda x: x * 5, X)
+    np.testing.assert_array_equal(run(lambda x: x * 5, X), 5 * X)
+
+
 def test_a_full_disk_warns_and_leaves_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*args: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

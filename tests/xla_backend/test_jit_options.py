@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -152,3 +153,80 @@ def test_attributes_of_place() -> None:
     x.delete()
     with pytest.raises(RuntimeError, match="deleted"):
         x.is_ready()
+
+
+PREFIXES: dict[str, Any] = {
+    "one for two": lambda m, s: m.jit(lambda x, y: x, in_shardings=(None,))(X, X),
+    "one device for two": lambda m, s: m.jit(lambda x, y: x, in_shardings=(s,))(X, X),
+    "two for two": lambda m, s: m.jit(lambda x, y: x, in_shardings=(None, s))(X, X),
+    "a list for two": lambda m, s: m.jit(lambda x, y: x, in_shardings=[s, None])(X, X),
+    "nested": lambda m, s: m.jit(lambda x: x, in_shardings=((None,),))(X),
+    "of a dict": lambda m, s: m.jit(lambda x: x["a"], in_shardings=({"a": None},))({"a": X}),
+    "of another dict": lambda m, s: m.jit(lambda x: x["a"], in_shardings=({"b": None},))({"a": X}),
+    "results": lambda m, s: m.jit(lambda x: (x, x), out_shardings=(None, s))(X),
+    "one for two results": lambda m, s: m.jit(lambda x: (x, x), out_shardings=(None,))(X),
+    "one for a result": lambda m, s: m.jit(lambda x: x, out_shardings=(s,))(X),
+    "lowered": lambda m, s: m.jit(lambda x, y: x, in_shardings=(None,)).lower(X, X),
+    "shapes": lambda m, s: m.jit(lambda x, y: x, in_shardings=(None,)).eval_shape(X, X),
+    "traced": lambda m, s: m.make_jaxpr(m.jit(lambda x: (x, x), out_shardings=(None,)))(X),
+    "backend and sharding": lambda m, s: m.jit(lambda x: x, backend="cpu", in_shardings=(s,))(X),
+    "backend and nothing": lambda m, s: m.jit(lambda x: x, backend="cpu", in_shardings=None)(X),
+}
+
+
+@pytest.mark.parametrize("name", PREFIXES)
+@pytest.mark.filterwarnings("ignore:.*backend")
+def test_shardings_are_prefixes_as_in_jax(name: str) -> None:
+    jax = pytest.importorskip("jax")
+    refused = []
+    for m in (corejax, jax):
+        sharding = m.sharding.SingleDeviceSharding(m.devices()[0])
+        try:
+            PREFIXES[name](m, sharding)
+        except ValueError as error:
+            refused.append(str(error))
+    assert len(refused) != 1
+    if refused:
+        assert re.match(
+            r"jit of <lambda>: ((in|out)_shardings: they are no prefix|give in_shardings or a b)", refused[0]
+        )
+
+
+def test_efforts_reach_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By settings, and for one function; what a program depends on has them."""
+    device = corejax.devices()[0]
+    given = []
+    made = _jaxlib._client.compile_options
+
+    def spied(*args: Any, **kwargs: Any) -> Any:
+        options = made(*args, **kwargs)
+        build = options.executable_build_options
+        given.append((build.exec_time_optimization_effort, build.memory_fitting_effort, int(build.optimization_level)))
+        assert not options.env_option_overrides
+        return options
+
+    monkeypatch.setattr(_jaxlib._executable, "compile_options", spied)
+    with corejax.config.override(optimization_level="O1", memory_fitting_effort=-0.5):
+        np.testing.assert_array_equal(jit(lambda x: x + 1)(X), X + 1)
+    options = {"exec_time_optimization_effort": 0.5, "optimization_level": "O3"}
+    np.testing.assert_array_equal(jit(lambda x: x + 1, compiler_options=options)(X), X + 1)
+    assert given == [(0.0, -0.5, 19), (0.5, 0.0, 39)]
+    assert _jaxlib.compilation_fingerprint(device, [("optimization_level", "O1")]) != _jaxlib.compilation_fingerprint(
+        device
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("optimization_level", "O9"),
+        ("memory_fitting_level", 2),
+        ("exec_time_optimization_effort", 1.5),
+        ("memory_fitting_effort", "a"),
+    ],
+)
+def test_efforts_that_are_none(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"{name} is "):
+        corejax.config.update(name, value)
+    with pytest.raises(ValueError, match=f"{name} is "):
+        jit(lambda x: x, compiler_options={name: value})

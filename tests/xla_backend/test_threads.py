@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -12,10 +15,25 @@ import pytest
 import corejax
 import corejax.numpy as jnp
 from corejax import grad, jit
+from corejax_xla_backend._jit import one_at_a_time
 
 pytest.importorskip("jaxlib")
 
 X = np.arange(3, dtype=np.float32)
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits for another thread's trace, which waits for him, gives up soon."""
+    monkeypatch.setattr(one_at_a_time, "PATIENCE", 0.2)
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody gives up."""
+    monkeypatch.setattr(one_at_a_time, "PATIENCE", LONG)
+
+
 LONG = 60  # seconds after which a thread that should have ended counts as stuck
 
 
@@ -140,3 +158,117 @@ def test_a_function_that_calls_itself_while_it_is_traced() -> None:
         f(X)
     countdown = jit(lambda x, n: x if n == 0 else countdown(x, n - 1) + 1, static_argnums=1)
     np.testing.assert_array_equal(countdown(X, 5), X + 5)
+
+
+pause = threading.Event()  # that nobody sets
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that another thread does."""
+    for _ in range(LONG * 1000):
+        if condition():
+            return
+        pause.wait(0.001)
+    raise AssertionError("it did not happen")
+
+
+def waits(thread: threading.Thread) -> bool:
+    """Whether a thread waits for another's trace."""
+    frame = sys._current_frames().get(thread.ident)
+    while frame is not None:
+        if frame.f_code.co_filename == one_at_a_time.__file__:
+            return True
+        frame = frame.f_back
+    return False
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_function_is_traced_by_one_of_many_threads(fails: bool) -> None:
+    traces: list[int] = []
+    come = threading.Event()
+
+    @jit
+    def f(x: Any) -> Any:
+        traces.append(threading.get_ident())
+        if len(traces) == 1:
+            assert come.wait(LONG)
+            if fails:
+                raise KeyError("the first one")
+        return jnp.sin(x) * 2
+
+    def first() -> Any:
+        try:
+            return f(X)
+        except KeyError:
+            return None
+
+    results: list[Any] = []
+    threads = [threading.Thread(target=lambda: results.append(f(X)), daemon=True) for _ in range(7)]
+    starter = threading.Thread(target=lambda: results.append(first()), daemon=True)
+    starter.start()
+    until(lambda: bool(traces))
+    for thread in threads:  # one by one: a call that finds another's signature just being entered waits in jaxlib
+        thread.start()
+        until(lambda thread=thread: waits(thread))
+    come.set()
+    for thread in (starter, *threads):
+        thread.join(LONG)
+        assert not thread.is_alive()
+    assert len(traces) == 1 + fails
+    assert [x is None for x in results].count(True) == fails
+    for x in results:
+        assert x is None or np.allclose(np.asarray(x), 2 * np.sin(X))
+
+
+@pytest.mark.usefixtures("patient")
+def test_two_functions_that_call_each_other_are_traced_in_two_threads() -> None:
+    """Each thread traces one of them, and meets the other's trace inside of it."""
+    meet = threading.Barrier(2, timeout=LONG)
+    depth = threading.local()
+
+    def body(name: str) -> Callable[[Any], Any]:
+        def fun(x: Any) -> Any:
+            if getattr(depth, "inside", False):
+                return x + 1
+            depth.inside = True
+            meet.wait()
+            out = functions["g" if name == "f" else "f"](x) * 2
+            depth.inside = False
+            return out
+
+        return fun
+
+    functions = {name: jit(body(name)) for name in "fg"}
+    for found in in_threads(lambda: functions["f"](X), lambda: functions["g"](X)):  # whichever trace was there first
+        assert found.shape == X.shape
+
+
+@pytest.mark.usefixtures("patient")
+def test_who_waits_can_be_interrupted() -> None:
+    begun, release = threading.Event(), threading.Event()
+
+    @jit
+    def f(x: Any) -> Any:
+        begun.set()
+        assert release.wait(LONG)
+        return x * 2
+
+    other = threading.Thread(target=lambda: f(X))
+    other.start()
+    assert begun.wait(LONG)
+    interrupting = threading.Thread(target=_interrupt_when_waiting)
+    interrupting.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            f(X)
+    finally:
+        release.set()
+        interrupting.join(LONG)
+        other.join(LONG)
+    np.testing.assert_array_equal(f(X), 2 * X)
+
+
+def _interrupt_when_waiting() -> None:
+    until(lambda: waits(threading.main_thread()))
+    os.kill(os.getpid(), signal.SIGINT)

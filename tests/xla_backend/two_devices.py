@@ -44,7 +44,7 @@ def test_device_put() -> None:
 
 def test_options_and_types_name_devices() -> None:
     there = SingleDeviceSharding(SECOND)
-    for options in ({"device": SECOND}, {"in_shardings": there}, {"out_shardings": (there,)}):
+    for options in ({"device": SECOND}, {"in_shardings": there}, {"out_shardings": there}):
         f = jit(lambda x: x + 1, **options)
         for x in (X, F(X), corejax.device_put(X, FIRST)):
             assert f(x).devices() == {SECOND} and f(x).committed

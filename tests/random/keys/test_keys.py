@@ -200,3 +200,21 @@ def test_refused(number):
     call, error, message = REFUSED[number]
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("offset", [5, -7])
+def test_seeds_are_moved_by_a_setting(offset: int) -> None:
+    jax = pytest.importorskip("jax")
+    with corejax.config.override(random_seed_offset=offset):
+        for make in (random.key, corejax.jit(random.key), random.PRNGKey):
+            found = np.asarray(random.key_data(make(3)))
+            jax.config.update("jax_random_seed_offset", offset)
+            try:
+                np.testing.assert_array_equal(found, jax.random.key_data(jax.random.key(3)))
+            finally:
+                jax.config.update("jax_random_seed_offset", 0)
+    np.testing.assert_array_equal(np.asarray(random.key_data(random.key(3))), jax.random.key_data(jax.random.key(3)))
+    with corejax.config.override(random_seed_offset=2**40), pytest.raises(OverflowError, match="random_seed_offset"):
+        random.key(3)
+    with pytest.raises(ValueError, match=r"random_seed_offset is an integer, got 1\.5"):
+        corejax.config.update("random_seed_offset", 1.5)

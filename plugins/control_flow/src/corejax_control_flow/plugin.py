@@ -27,6 +27,7 @@ def corejax_register_primitives() -> None:
     import corejax_control_flow.loops.progress
     import corejax_control_flow.loops.scan
     import corejax_control_flow.loops.while_loop
+    import corejax_control_flow.markers.dce_sink
     import corejax_control_flow.markers.name
     import corejax_control_flow.markers.optimization_barrier
     import corejax_control_flow.solvers.custom_linear_solve  # noqa: F401
@@ -41,6 +42,7 @@ def corejax_register_rules(kind: str) -> None:
         import corejax_control_flow.translations.cond
         import corejax_control_flow.translations.custom_linear_solve
         import corejax_control_flow.translations.custom_vjp
+        import corejax_control_flow.translations.dce_sink
         import corejax_control_flow.translations.name
         import corejax_control_flow.translations.optimization_barrier
         import corejax_control_flow.translations.progress
@@ -73,6 +75,8 @@ def corejax_export_names() -> dict[str, str]:
         "lax.map": "corejax_control_flow.loops.map:map",
         "lax.composite": "corejax_control_flow.custom.composite:composite",
         "lax.cond_p": "corejax_control_flow.branches.cond_rules:cond_p",
+        "lax.dce_sink": "corejax_control_flow.markers.dce_sink:dce_sink",
+        "lax.dce_sink_p": "corejax_control_flow.markers.dce_sink:dce_sink_p",
         "lax.linear_solve_p": "corejax_control_flow.solvers.custom_linear_solve:custom_linear_solve_p",
         "lax.optimization_barrier_p": "corejax_control_flow.markers.optimization_barrier:optimization_barrier_p",
         "lax.scan_p": "corejax_control_flow.loops.scan_rules:scan_p",

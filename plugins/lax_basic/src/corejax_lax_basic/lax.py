@@ -35,6 +35,9 @@ _MODULES = {
     "conversion.convert": """
         convert_element_type convert_element_type_p stop_gradient stop_gradient_p
     """,
+    "conversion.identity": """
+        copy_p stage stage_p
+    """,
     "conversion.precision": """
         reduce_precision reduce_precision_p
     """,

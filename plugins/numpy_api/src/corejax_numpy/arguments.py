@@ -5,7 +5,6 @@ Python scalars stay Python scalars until the common dtype is known; then they be
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -199,7 +198,7 @@ def static_int(name: str, value: Any, what: str, least: int | None = None) -> in
         ValueError: it is less than `least`, or too large for a size.
     """
     try:
-        found = operator.index(value)
+        found = as_dim(value)
     except (TypeError, ValueError) as error:
         where = _of(name, what)
         if isinstance(value, Tracer) and isinstance(error, TypeError):

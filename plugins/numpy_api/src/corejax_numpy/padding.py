@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Tracer, dtypes
+from corejax.extend import SymbolicDim, Tracer, as_dim, dtypes
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, concrete, like
 from corejax_numpy.creation import asarray
@@ -79,11 +79,12 @@ def _widths(pad_width: Any, x: Any) -> Widths:
     if type(pad_width) is int and pad_width >= 0:
         return [(pad_width, pad_width)] * x.ndim
     found = _pairs("pad_width", pad_width, x)
-    if found.dtype.kind not in "iu" and found.size:
+    sizes = found.dtype.kind in "iu" or all(isinstance(width, int | SymbolicDim) for width in found.flat)
+    if not sizes and found.size:
         raise TypeError(f"pad: `pad_width` is made of integers, got {pad_width!r}")
-    if found.size and found.min() < 0:
+    if any(width < 0 for width in found.flat):
         raise ValueError(f"pad: widths are not negative, got {pad_width!r}")
-    return [(int(before), int(after)) for before, after in found]
+    return [(as_dim(before), as_dim(after)) for before, after in found]
 
 
 def _pairs(what: str, given: Any, x: Any) -> np.ndarray:
@@ -131,7 +132,7 @@ def _framed(x: Any, axis: int, before: Any, after: Any) -> Any:
 
 
 def _constant(x: Any, widths: Widths, values: Any) -> Any:
-    if not any(map(any, widths)):
+    if not any(isinstance(width, SymbolicDim) or width for pair in widths for width in pair):
         return x
     if not lax.is_python_scalar(values):
         values = asarray(values)

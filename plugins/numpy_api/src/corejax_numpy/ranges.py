@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, SymbolicDim, dtypes, laid_out
+from corejax.extend import Array, SymbolicDim, as_dim, dtypes, laid_out
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, canonical_axis, canonical_dtype, concrete, like, operand, static_int
 from corejax_numpy.devices import on_device
@@ -38,8 +38,8 @@ def arange(
 
 
 def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
-    if isinstance(start, SymbolicDim) and stop is None and step is None:
-        return lax.iota(dtypes.default_int_dtype() if dtype is None else canonical_dtype(dtype), start)
+    if any(isinstance(x, SymbolicDim) for x in (start, stop, step)):
+        return _of_sizes(*((0, start) if stop is None else (start, stop)), 1 if step is None else step, dtype)
     given = [operand("arange", x, i) for i, x in enumerate((start, stop, step)) if x is not None]
     dtype = dtypes.result_type(*given) if dtype is None else canonical_dtype(dtype)
     first, bound, distance = (None if x is None else concrete("arange", x) for x in (start, stop, step))
@@ -60,6 +60,19 @@ def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     if distance not in (None, 1):
         out = lax.mul(out, lax.make_scalar(distance, dtype))
     return lax.add(out, lax.make_scalar(first, dtype)) if first else out
+
+
+def _of_sizes(first: Any, bound: Any, distance: Any, dtype: Any) -> Any:
+    """Of integers of which some are symbols; the step is a positive integer."""
+    first, bound, distance = (as_dim(x) for x in (first, bound, distance))
+    if isinstance(distance, SymbolicDim) or distance < 1:
+        raise ValueError(f"arange: with bounds that are symbols the step is a positive integer, got {distance!r}")
+    dtype = dtypes.default_int_dtype() if dtype is None else canonical_dtype(dtype)
+    size = (bound - first + distance - 1) // distance if bound >= first else 0
+    out = lax.iota(dtype, size)
+    out = out if distance == 1 else lax.mul(out, lax.make_scalar(distance, dtype))
+    whole = isinstance(first, int) and first == 0
+    return out if whole else lax.add(out, lax.make_scalar(first, dtype))
 
 
 def linspace(

@@ -77,6 +77,18 @@ def _exchanges() -> list[Example]:
     return [Example((x,), params, within=_mapped)]
 
 
+def _ragged() -> list[Example]:
+    """Two rows of each element for each other, which have room for them."""
+    size = _mesh().size
+    rng = np.random.default_rng(0)
+    rows, room = (rng.uniform(-2, 2, (size * 2 * size, 3)).astype(F32) for _ in range(2))
+    starts = np.tile(2 * np.arange(size, dtype=np.int32), size)
+    places = np.repeat(2 * np.arange(size, dtype=np.int32), size)
+    two = np.full(size * size, 2, np.int32)
+    params = {"axis_name": (AXIS,), "axis_index_groups": None, "axis_sizes": (size,)}
+    return [Example((rows, room, starts, two, places, two), params, within=_mapped)]
+
+
 def _permutations() -> list[Example]:
     size = _mesh().size
     ring, some = tuple((k, (k + 1) % size) for k in range(size)), ((0, size - 1),)
@@ -158,6 +170,7 @@ _MAKERS: dict[str, Callable[[], list[Example]]] = {
     "pmin": _reductions,
     "ppermute": _permutations,
     "psum": _reductions,
+    "ragged_all_to_all": _ragged,
     "reduce_scatter": _scatters,
     "shard_map": _maps,
     "xla_pmap": _pmaps,

@@ -80,6 +80,29 @@ class _Axes:
         """Names of the axes of type Manual."""
         return self._of_type(AxisType.Manual)
 
+    @property
+    def are_all_axes_auto(self) -> bool:
+        """Whether there are axes, and all are of type Auto."""
+        return self._all_of_type(AxisType.Auto)
+
+    @property
+    def are_all_axes_explicit(self) -> bool:
+        """Whether there are axes, and all are of type Explicit."""
+        return self._all_of_type(AxisType.Explicit)
+
+    @property
+    def are_all_axes_manual(self) -> bool:
+        """Whether there are axes, and all are of type Manual."""
+        return self._all_of_type(AxisType.Manual)
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it is one device without axes."""
+        return self.size == 1 and not self.axis_names
+
+    def _all_of_type(self, kind: AxisType) -> bool:
+        return bool(self.axis_types) and set(self.axis_types) == {kind}
+
     def _types_with(self, types: Mapping[Any, AxisType]) -> tuple[AxisType, ...]:
         return tuple(types.get(name, t) for name, t in zip(self.axis_names, self.axis_types, strict=True))
 
@@ -115,6 +138,11 @@ class AbstractMesh(_Axes):
     def abstract_mesh(self) -> AbstractMesh:
         """Itself."""
         return self
+
+    def update(self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None) -> AbstractMesh:
+        """With other sizes, names or types of axes."""
+        given = (axis_sizes, self.axis_sizes), (axis_names, self.axis_names), (axis_types, self.axis_types)
+        return AbstractMesh(*[own if new is None else new for new, own in given])
 
     def update_axis_types(self, name_to_type: Mapping[Any, AxisType]) -> AbstractMesh:
         """The same axes, some of another type."""
@@ -219,6 +247,11 @@ class Mesh(_Axes):
         if not here[kept].all():
             raise ValueError(f"{self}: this process's devices are no grid of it")
         return Mesh(self.devices[kept], self.axis_names, self.axis_types)
+
+    def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
+        """With other devices, names or types of axes."""
+        given = (devices, self.devices), (axis_names, self.axis_names), (axis_types, self.axis_types)
+        return Mesh(*[own if new is None else new for new, own in given])
 
     def update_axis_types(self, name_to_type: Mapping[Any, AxisType]) -> Mesh:
         """The same devices and axes, some of another type."""

@@ -104,7 +104,7 @@ class NamedSharding(Sharding):
             self.mesh if mesh is None else mesh, self.spec if spec is None else spec, memory_kind=self.memory_kind
         )
 
-    def with_memory_kind(self, kind: str) -> NamedSharding:
+    def with_memory_kind(self, kind: str | None) -> NamedSharding:
         """The same placement, with a kind of memory."""
         return NamedSharding(self.mesh, self.spec, memory_kind=kind)
 
@@ -145,16 +145,12 @@ def _checked_memory(mesh: Any, kind: str | None) -> str | None:
     """The kind of memory by name: the devices' default one unless given."""
     if not mesh.device_tuple or not hasattr(mesh.device_tuple[0], "default_memory"):
         return kind
-    device = mesh.device_tuple[0]
-    default = str(device.default_memory().kind)
-    if kind in (None, default):
-        return default
-    known = [memory.kind for memory in device.addressable_memories()]
-    if kind not in known:
-        raise ValueError(f"NamedSharding: memory_kind={kind!r}: {device} has memory of the kinds {', '.join(known)}")
-    raise ValueError(
-        f"NamedSharding: memory_kind={kind!r}: arrays are kept in the default memory of {device}, {default!r}"
-    )
+    kinds = [memory.kind for memory in mesh.device_tuple[0].addressable_memories()]
+    if kind is not None and kind not in kinds:
+        raise ValueError(
+            f"NamedSharding: memory_kind={kind!r}: {mesh.device_tuple[0]} has memory of the kinds {', '.join(kinds)}"
+        )
+    return str(mesh.device_tuple[0].default_memory().kind) if kind is None else kind
 
 
 def spec_of_tiles(mesh: Any, tiles: np.ndarray[Any, Any]) -> PartitionSpec | None:

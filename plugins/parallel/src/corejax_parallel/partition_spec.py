@@ -66,6 +66,15 @@ class PartitionSpec:
             for x in self._partitions
         )
 
+    @property
+    def partitions(self) -> tuple[Any, ...]:
+        """The entries."""
+        return self._partitions
+
+    def update(self, partitions: Any = None) -> PartitionSpec:
+        """With other entries."""
+        return self if partitions is None else PartitionSpec(*partitions)
+
     def index(self, value: Any) -> int:
         """Position of the first entry that equals a value."""
         return self._partitions.index(value)

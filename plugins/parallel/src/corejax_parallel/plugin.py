@@ -11,12 +11,12 @@ _NAMES = {
     "axis_types": "sharding.auto_axes sharding.explicit_axes",
     "collectives.exchanges": """
         lax.axis_index lax.axis_index_p lax.axis_size lax.pbroadcast lax.pcast lax.ppermute lax.ppermute_p lax.pshuffle
-        lax.ragged_all_to_all
     """,
     "collectives.gathers": """
         lax.all_gather lax.all_gather_p lax.all_to_all lax.all_to_all_p lax.psum_scatter lax.pswapaxes
         lax.reduce_scatter_p
     """,
+    "collectives.ragged": "lax.ragged_all_to_all lax.ragged_all_to_all_p",
     "collectives.reductions": "lax.pmax lax.pmax_p lax.pmean lax.pmin lax.pmin_p lax.psum lax.psum_p",
     "contexts": """
         reshard set_mesh sharding.get_abstract_mesh sharding.get_mesh sharding.in_context sharding.reshard
@@ -83,6 +83,7 @@ def corejax_register_primitives() -> None:
     """Collectives and mapped functions, with their rules, and the types of their parameters."""
     import corejax_parallel.collectives.exchanges
     import corejax_parallel.collectives.gathers
+    import corejax_parallel.collectives.ragged
     import corejax_parallel.collectives.reductions
     import corejax_parallel.mapping.pmap
     import corejax_parallel.mapping.primitive

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ def corejax_declare_settings() -> Mapping[str, tuple[Any, ...]]:
         "enable_custom_prng": (False, _flag, True),
         "legacy_prng_key": ("allow", _legacy, True),
         "debug_key_reuse": (False, _flag),
+        "random_seed_offset": (0, _integer, True),
         "use_high_dynamic_range_gumbel": (False, _flag, True),
     }
 
@@ -32,6 +34,13 @@ def _flag(text: Any) -> bool:
     if word not in ("1", "true", "yes", "on", "0", "false", "no", "off", ""):
         raise ValueError(f"expected a flag, True or False, got {text!r}")
     return word in ("1", "true", "yes", "on")
+
+
+def _integer(given: Any) -> int:
+    try:
+        return operator.index(int(given) if isinstance(given, str) else given)
+    except (TypeError, ValueError):
+        raise ValueError(f"random_seed_offset is an integer, got {given!r}") from None
 
 
 def _legacy(text: Any) -> str:

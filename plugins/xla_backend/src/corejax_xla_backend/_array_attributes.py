@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from corejax.extend import Array, Tracer, backends, bound_device, placed
+from corejax.extend import Array, Tracer, backends, bound_device, device_buffer, placed
 from corejax_xla_backend.arrays_of_parts import parts_of
 from corejax_xla_backend.sharding import Shard, Sharding, SingleDeviceSharding, is_addressable
 
@@ -17,8 +17,12 @@ def _of_value(name: str, x: Any) -> Array:
 
 def _sharding(self: Any) -> Sharding:
     """Where the array is, or would be put."""
-    place = _of_value("sharding", self).device
-    return place if isinstance(place, Sharding) else SingleDeviceSharding(place)
+    x = _of_value("sharding", self)
+    place, buffer = x.device, device_buffer(x)
+    if isinstance(place, Sharding):
+        return place
+    backend = None if buffer is None else backends.of_buffer(buffer)
+    return SingleDeviceSharding(place, memory_kind=getattr(backend, "other_memory_of", lambda _: None)(buffer))
 
 
 def _committed(self: Any) -> bool:

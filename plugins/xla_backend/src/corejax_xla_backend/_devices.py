@@ -14,6 +14,7 @@ from corejax.extend import (
     Tracer,
     as_array,
     backends,
+    bound_device,
     config,
     device_buffer,
     dtypes,
@@ -21,7 +22,8 @@ from corejax.extend import (
     placed,
     tree,
 )
-from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, check_fits, is_addressable
+from corejax_xla_backend.memory_spaces import Space, in_space
+from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, check_fits, is_addressable, other_memory
 from corejax_xla_backend.sharding_constraint import as_sharding, constrain, is_spec, settled
 
 
@@ -93,8 +95,9 @@ def device_put(
 
     Args:
         x: a pytree of arrays.
-        device: a device, a sharding, or a `PartitionSpec` over the mesh of the context, or a pytree of these that is a
-            prefix of `x`; the default device unless given, and bound to none then.
+        device: a device, a sharding, a `PartitionSpec` over the mesh of the context, or a `memory.Space` (where the
+            arrays are, in another memory), or a pytree of these that is a prefix of `x`; the default device unless
+            given, and bound to none then. Kinds of memory are of what lies there: traced values have none.
         src: accepted for compatibility: arrays know where they are.
         donate: whether the arrays are deleted afterwards.
         may_alias: False copies, so that the results share no memory with `x`.
@@ -114,7 +117,7 @@ def device_put(
 
 
 def _is_place(x: Any) -> bool:
-    return x is None or hasattr(x, "device_set") or hasattr(x, "device_kind") or is_spec(x)
+    return x is None or hasattr(x, "device_set") or hasattr(x, "device_kind") or is_spec(x) or isinstance(x, Space)
 
 
 def _is_pytree(device: Any) -> bool:
@@ -124,22 +127,28 @@ def _is_pytree(device: Any) -> bool:
 def _all_to(x: Any, place: Any, donate: bool, may_alias: bool | None) -> Any:
     from corejax_xla_backend.transfers import explicit_put
 
+    if isinstance(place, Space):
+        return tree.tree_map(lambda leaf: _all_to(leaf, _in_space(leaf, place), donate, may_alias), x)
     backend, where = backends.find().backend, None
     if place is not None:
         where = as_sharding("device_put: device", place)
         if not where.device_tuple:
             raise ValueError(f"device_put: {where} has no devices; its mesh is one of any devices (AbstractMesh)")
         backend = backends.of_device(where.device_tuple[0])
-        if isinstance(where, SingleDeviceSharding):
+        if isinstance(where, SingleDeviceSharding) and other_memory(where) is None:
             where = where.device_tuple[0]
 
     def put(leaf: Any) -> Any:
         if isinstance(leaf, Tracer):
-            return constrain(leaf, where, "device_put") if isinstance(where, Sharding) else leaf
+            spread = isinstance(where, Sharding) and not isinstance(where, SingleDeviceSharding)
+            return constrain(leaf, in_space(where, Space.Device), "device_put") if spread else leaf
         array = _own(leaf) if isinstance(where, Sharding) else as_array(leaf)
         if isinstance(where, Sharding):
             check_fits("device_put", where, array.shape)
         to = settled(where, array.ndim) if isinstance(where, Sharding) else where
+        held = device_buffer(array)
+        if held is not None and not isinstance(to, Sharding) and _other_memory_of(held):  # on the same device, perhaps
+            to = SingleDeviceSharding(bound_device(array, backend) if to is None else to)
         moved = placed(Array(np.array(array), array.aval) if may_alias is False else array, backend, to)
         if donate and type(leaf) is Array and moved is not leaf:
             moved.block_until_ready()
@@ -148,6 +157,20 @@ def _all_to(x: Any, place: Any, donate: bool, may_alias: bool | None) -> Any:
 
     with explicit_put():
         return tree.tree_map(put, x)
+
+
+def _in_space(leaf: Any, space: Space) -> Any:
+    """Where an array is, in another memory; of a traced value nothing is known, nor changed."""
+    if isinstance(leaf, Tracer):
+        return None
+    place = as_array(leaf).device
+    return in_space(place if isinstance(place, Sharding) else SingleDeviceSharding(place), space)
+
+
+def _other_memory_of(buffer: Any) -> Any:
+    """The kind of memory that a buffer is in, if it is not its device's default one."""
+    find = getattr(backends.of_buffer(buffer), "other_memory_of", None)
+    return None if find is None else find(buffer)
 
 
 def _own(x: Any) -> Array:

@@ -24,9 +24,9 @@ def initialize(
     local_device_ids: Any = None,
     cluster_detection_method: str | None = None,
     initialization_timeout: int = 300,
-    coordinator_bind_address: str | None = None,
     heartbeat_timeout_seconds: int = 100,
     shutdown_timeout_seconds: int = 300,
+    coordinator_bind_address: str | None = None,
 ) -> None:
     """Join the processes of one computation: before the first use of a device, in each of them.
 
@@ -40,9 +40,9 @@ def initialize(
         local_device_ids: None; a process has the devices that it sees.
         cluster_detection_method: None.
         initialization_timeout: seconds to wait for the others.
-        coordinator_bind_address: where process 0 listens, if that is not the port of the address on all interfaces.
         heartbeat_timeout_seconds: a process that gives no sign for so long is dead, and the others end.
         shutdown_timeout_seconds: how long the end waits for the others.
+        coordinator_bind_address: where process 0 listens, if that is not the port of the address on all interfaces.
 
     Raises:
         BackendError: a device was used before, the processes are connected already, or the coordinator is not there.

@@ -21,6 +21,7 @@ _NAMES = {
         block_until_ready copy_to_host_async default_backend device_count device_get device_put devices live_arrays
         local_device_count local_devices process_count process_index process_indices
     """,
+    "environment": "print_environment_info",
     "platform_dependent": "lax.platform_dependent lax.platform_index_p",
     "sharding_constraint": "lax.sharding_constraint_p lax.with_sharding_constraint",
     "sharding": "Shard",
@@ -83,11 +84,13 @@ def corejax_export_namespaces() -> dict[str, str]:
     """Kernels of other libraries (`ffi`), callbacks (`debug`), places, steps of compilation, programs that last."""
     return {
         "compilation_cache": "corejax_xla_backend.compilation_cache",
+        "core": "corejax_xla_backend.core_names",
         "debug": "corejax_xla_backend.callbacks.debug",
         "distributed": "corejax_xla_backend.distributed",
         "experimental.topologies": "corejax_xla_backend.topologies",
         "export": "corejax_xla_backend.export.api",
         "ffi": "corejax_xla_backend.ffi",
+        "memory": "corejax_xla_backend.memory_spaces",
         "profiler": "corejax_xla_backend.profiler",
         "sharding": "corejax_xla_backend.sharding",
         "stages": "corejax_xla_backend.stages",

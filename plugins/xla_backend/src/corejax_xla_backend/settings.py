@@ -83,6 +83,32 @@ def _number(name: str, least: float, kind: Callable[[Any], Any]) -> Callable[[An
     return parse
 
 
+# Options of the compiler that settings say, two numbers and two words.
+EFFORTS = ("exec_time_optimization_effort", "memory_fitting_effort", "memory_fitting_level", "optimization_level")
+
+
+def _effort(name: str) -> Callable[[Any], float]:
+    def parse(value: Any) -> float:
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = 2.0
+        if isinstance(value, bool) or not -1 <= number <= 1:
+            raise ValueError(f"{name} is a number from -1 to 1, got {value!r}")
+        return number
+
+    return parse
+
+
+def _degree(name: str) -> Callable[[Any], str]:
+    def parse(value: Any) -> str:
+        if value not in ("UNKNOWN", "O0", "O1", "O2", "O3"):
+            raise ValueError(f"{name} is UNKNOWN, O0, O1, O2 or O3, got {value!r}")
+        return str(value)
+
+    return parse
+
+
 GUARD_LEVELS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
 
 
@@ -105,11 +131,14 @@ SETTINGS: Mapping[str, tuple[Any, Callable[[Any], Any]]] = {
     "default_device": (None, _device),
     "disable_most_optimizations": (False, _flag("disable_most_optimizations")),
     "enable_compilation_cache": (True, _flag("enable_compilation_cache")),
+    **{name: (0.0, _effort(name)) for name in EFFORTS[:2]},
+    **{name: ("UNKNOWN", _degree(name)) for name in EFFORTS[2:]},
     "explain_cache_misses": (False, _flag("explain_cache_misses")),
     "log_compiles": (False, _flag("log_compiles")),
     "num_cpu_devices": (None, _num_cpu_devices),
     "persistent_cache_min_compile_time_secs": (0.0, _number("persistent_cache_min_compile_time_secs", 0, float)),
     "persistent_cache_min_entry_size_bytes": (0, _number("persistent_cache_min_entry_size_bytes", -1, int)),
+    "raise_persistent_cache_errors": (False, _flag("raise_persistent_cache_errors")),
     **{
         name: (None, _level(name))
         for name in (
@@ -122,13 +151,13 @@ SETTINGS: Mapping[str, tuple[Any, Callable[[Any], Any]]] = {
 }
 
 
-def default_device(device: Any) -> Any:
+def default_device(new_val: Any) -> Any:
     """Where arrays go, and programs run, that are bound to no device: a context manager and decorator.
 
     Args:
-        device: one of `corejax.devices()`, the name of a platform, or None: the first device.
+        new_val: one of `corejax.devices()`, the name of a platform, or None: the first device.
     """
-    return config.override(default_device=device)
+    return config.override(default_device=new_val)
 
 
 def explain_cache_misses(new_val: bool = True) -> Any:

@@ -152,6 +152,19 @@ class Sharding:
         return frozenset(d for d in self.device_tuple if is_addressable(d))
 
     @property
+    def has_addressable_devices(self) -> bool:
+        """Whether a device is this process's."""
+        return any(map(is_addressable, self.device_tuple))
+
+    def check_compatible_aval(self, aval_shape: tuple[int, ...]) -> None:
+        """Refuse shapes that it does not fit.
+
+        Raises:
+            ValueError: an array of this shape has too few dimensions, or a size does not divide.
+        """
+        check_fits(type(self).__name__, self, tuple(aval_shape))
+
+    @property
     def is_fully_addressable(self) -> bool:
         """Whether all devices are this process's."""
         return all(map(is_addressable, self.device_tuple))
@@ -314,11 +327,12 @@ class SingleDeviceSharding(Sharding):
 
     Args:
         device: one of `corejax.devices()`.
-        memory_kind: a kind of memory that the device has; only its default one is supported.
+        memory_kind: a kind of memory that the device has (`device.addressable_memories()`); its default one unless
+            given.
 
     Raises:
         TypeError: it is no device.
-        ValueError: the device has no such memory, or another default one.
+        ValueError: the device has no such memory.
     """
 
     __slots__ = ("_device", "device_tuple", "memory_kind")
@@ -326,11 +340,9 @@ class SingleDeviceSharding(Sharding):
     def __init__(self, device: Device, *, memory_kind: str | None = None) -> None:
         backends.find()  # imported when first asked for
         backends.of_device(device)
-        if memory_kind is not None:
-            _check_memory_kind(device, memory_kind)
         self._device = device
         self.device_tuple = (device,)
-        self.memory_kind = memory_kind
+        self.memory_kind = memory_kind_of("SingleDeviceSharding", device, memory_kind)
 
     @property
     def mesh(self) -> Grid:  # type: ignore[override]
@@ -349,7 +361,7 @@ class SingleDeviceSharding(Sharding):
         """Itself."""
         return self
 
-    def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
+    def with_memory_kind(self, kind: str | None) -> SingleDeviceSharding:
         """The same device, with a kind of memory."""
         return SingleDeviceSharding(self._device, memory_kind=kind)
 
@@ -366,7 +378,7 @@ class SingleDeviceSharding(Sharding):
         return device_sharding, (devices_text(self.device_tuple),)
 
     def __repr__(self) -> str:
-        kind = f", memory_kind={self.memory_kind!r}" if self.memory_kind is not None else ""
+        kind = f", memory_kind={self.memory_kind}" if self.memory_kind is not None else ""
         return f"SingleDeviceSharding(device={self._device!r}{kind})"
 
 
@@ -381,15 +393,31 @@ def device_sharding(device: str) -> SingleDeviceSharding:
     return SingleDeviceSharding(*devices_of_text(device))
 
 
-def _check_memory_kind(device: Any, kind: str) -> None:
-    memories = getattr(device, "addressable_memories", None)
-    if memories is None:
-        raise ValueError(f"memory_kind={kind!r}: the backend of {device} tells of no kinds of memory")
-    default, known = device.default_memory().kind, [memory.kind for memory in memories()]
+def memory_kind_of(what: str, device: Any, kind: str | None) -> str | None:
+    """A kind of memory that the device has: its default one unless given; None where its backend tells of none.
+
+    Raises:
+        ValueError: it has no such memory; `what` says whose it is.
+    """
+    if not hasattr(device, "addressable_memories"):
+        if kind is not None:
+            raise ValueError(f"{what}: memory_kind={kind!r}: the backend of {device} tells of no kinds of memory")
+        return None
+    default = str(device.default_memory().kind)
+    if kind is None or kind == default:
+        return default
+    known = [memory.kind for memory in device.addressable_memories()]
     if kind not in known:
-        raise ValueError(f"memory_kind={kind!r}: {device} has memory of the kinds {', '.join(known)}")
-    if kind != default:
-        raise ValueError(f"memory_kind={kind!r}: arrays are kept in the default memory of {device}, {default!r}")
+        raise ValueError(f"{what}: memory_kind={kind!r}: {device} has memory of the kinds {', '.join(known)}")
+    return kind
+
+
+def other_memory(sharding: Sharding) -> str | None:
+    """The kind of memory that a sharding names, where that is not the devices' default one."""
+    kind = sharding.memory_kind
+    if kind is None or not sharding.device_tuple:
+        return None
+    return None if kind == memory_kind_of("sharding", sharding.device_tuple[0], None) else kind
 
 
 class Shard:

@@ -27,7 +27,7 @@ from corejax.extend import (
     vmap_rules,
     xla_translations,
 )
-from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, check_fits
+from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, check_fits, other_memory
 
 sharding_constraint_p = Primitive(
     "sharding_constraint",
@@ -75,13 +75,20 @@ def shardings_of(what: str, treedef: Any, given: Any) -> list[Sharding | None]:
 
     Raises:
         TypeError: one is no sharding.
-        ValueError: it is no prefix.
+        ValueError: it is no prefix, or one names a memory that is not its devices' default one.
     """
     try:
         places = tree.broadcast_prefix(given, _skeleton(treedef), _is_place)
     except ValueError as error:
         raise ValueError(f"{what}: they are no prefix of the structure of the values, {treedef}: {error}") from None
-    return [None if x is None else as_sharding(what, x) for x in places]
+    found = [None if x is None else as_sharding(what, x) for x in places]
+    for sharding in found:
+        if sharding is not None and (kind := other_memory(sharding)) is not None:
+            raise ValueError(
+                f"{what}: memory_kind={kind!r}: programs take and give arrays in the default memory of their devices; "
+                "corejax.device_put(x, sharding) moves them before and afterwards"
+            )
+    return found
 
 
 def _skeleton(treedef: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Applications of `name` and `optimization_barrier`."""
+"""Applications of `name`, `optimization_barrier` and `dce_sink`."""
 
 from __future__ import annotations
 
@@ -19,4 +19,9 @@ def barrier() -> list[Example]:
     ]
 
 
-EXAMPLES = {"name": name, "optimization_barrier": barrier}
+def sink() -> list[Example]:
+    """A vector that the compiler may drop, a scalar that it may not."""
+    return [Example([of_type(*shape)], {"prevent_mlir_dce": kept}) for shape, kept in (((3,), False), ((), True))]
+
+
+EXAMPLES = {"dce_sink": sink, "name": name, "optimization_barrier": barrier}

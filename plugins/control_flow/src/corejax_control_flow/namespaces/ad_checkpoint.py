@@ -1,5 +1,6 @@
 """What `corejax.ad_checkpoint` offers: names for policies, and what a gradient keeps."""
 
+from corejax_control_flow.checkpoint import policies as checkpoint_policies  # noqa: F401
 from corejax_control_flow.checkpoint.checkpoint import checkpoint as checkpoint
 from corejax_control_flow.checkpoint.checkpoint import remat as remat
 from corejax_control_flow.checkpoint.saved_residuals import Residual as Residual

@@ -170,8 +170,11 @@ def _forward_in_symbol(entry: slice, size: Any) -> tuple[Any, Any, int]:
     """As `forward`, along an axis whose size is a symbol; comparisons that it does not decide raise."""
     if entry.step == -1 and entry.start is None and entry.stop is None:
         return 0, size, -1
-    if entry.step not in (None, 1):
-        raise IndexError(f"along an axis of size {size!r}, which is not known yet, slices have step 1: got {entry}")
+    step = 1 if entry.step is None else as_dim(entry.step)
+    if isinstance(step, SymbolicDim) or step < 1:
+        raise IndexError(
+            f"along an axis of size {size!r}, which is not known yet, steps are positive integers: got {entry}"
+        )
 
     def within(bound: Any) -> Any:
         bound = size + bound if bound < 0 else bound
@@ -179,7 +182,7 @@ def _forward_in_symbol(entry: slice, size: Any) -> tuple[Any, Any, int]:
 
     start = 0 if entry.start is None else within(as_dim(entry.start))
     stop = size if entry.stop is None else within(as_dim(entry.stop))
-    return (start, stop, 1) if stop >= start else (0, 0, 1)
+    return (start, stop, step) if stop >= start else (0, 0, 1)
 
 
 def _dynamic_part(x: Any, indices: Mapping[int, Any]) -> Any:

@@ -9,7 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, Tracer, as_array, dtypes, host_value, recording_trace
+from corejax.extend import (
+    Array,
+    NonConcreteBooleanIndexError,
+    Tracer,
+    as_array,
+    dtypes,
+    host_value,
+    recording_trace,
+)
 from corejax_lax_basic._base.scalars import is_array
 from corejax_lax_basic.arrays._places import joint_shape, places_of
 from corejax_lax_basic.indexing.dimension_numbers import FILL, PROMISE, GatherScatterMode
@@ -66,7 +74,7 @@ def without_masks(x: Any, entries: list[Any]) -> tuple[Any, list[Any], tuple[int
 def _known_mask(mask: Any) -> Any:
     value = mask.concrete() if isinstance(mask, Tracer) else mask
     if value is None:
-        raise IndexError(
+        raise NonConcreteBooleanIndexError(
             f"boolean index arrays have to be concrete, since the result's shape depends on them; got {mask!r}.\n"
             f"{mask.origin()}\nUse a select instead: corejax.numpy.where(mask, x, 0), lax.select(mask, x, y); or "
             "indices of a fixed number: corejax.numpy.nonzero(mask, size=n)."

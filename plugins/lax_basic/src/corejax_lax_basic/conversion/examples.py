@@ -13,6 +13,7 @@ _REASON = "its derivative is zero by definition, and not the function's"
 _NO_DERIVATIVE = dict.fromkeys(("jvp", "second_order", "pairs", "triples"), _REASON)
 
 NAMED: dict[str, Callable[[], list[Example]]] = {
+    **dict.fromkeys(("copy", "stage"), lambda: unary(reference=np.array)),
     "stop_gradient": lambda: unary(skip=_NO_DERIVATIVE),
     "bitcast_convert_type": lambda: [
         Example((typed(*shape, dtype=source),), {"new_dtype": np.dtype(target)}, skip=_NO_DERIVATIVE)

@@ -185,18 +185,18 @@ def operands_precision(name: str, precision: Any) -> Any:
     raise ValueError(f"{name}: precision is a lax.Precision or its name, or a pair of these; got {precision!r}")
 
 
-def default_matmul_precision(precision: Any) -> Any:
+def default_matmul_precision(new_val: Any) -> Any:
     """A context manager: products for which no precision is given have this one.
 
         with corejax.default_matmul_precision("highest"):
             y = x @ w
 
     Args:
-        precision: the name of a `Precision` or of a `DotAlgorithmPreset`, or None.
+        new_val: the name of a `Precision` or of a `DotAlgorithmPreset`, or None.
 
     Raises:
         ValueError: it is none of these.
     """
-    if precision is not None:
-        canonical_precision(precision)
-    return config.override(default_matmul_precision=precision)
+    if new_val is not None:
+        canonical_precision(new_val)
+    return config.override(default_matmul_precision=new_val)

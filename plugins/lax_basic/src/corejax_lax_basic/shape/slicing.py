@@ -49,7 +49,7 @@ def slice(
     if steps is not None and all(s == 1 for s in steps):
         steps = None
     shape = get_aval(operand).shape
-    if limits == shape and steps is None and not any(starts) and len(starts) == len(shape):
+    if limits == shape and steps is None and len(starts) == len(shape) and all(start == 0 for start in starts):
         return as_array(operand)
     return slice_p.bind(operand, start_indices=starts, limit_indices=limits, strides=steps)
 

@@ -1,4 +1,4 @@
-"""`ppermute`, and what is made of it and of sums: `pshuffle`, `pbroadcast`, `ragged_all_to_all`; `axis_index`.
+"""`ppermute`, and what is made of it and of sums: `pshuffle`, `pbroadcast`; `axis_index`.
 
 ppermute : a[s] -> a[s]: index `target` gets what index `source` has, for the pairs of `perm`, others get zeros
 axis_index : -> i32[], which element this is
@@ -6,7 +6,6 @@ axis_index : -> i32[], which element this is
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,7 +27,7 @@ from corejax.extend import (
 )
 from corejax_lax_basic import lax
 from corejax_parallel.collectives._axes import names_of, on_leaves, size_of, take
-from corejax_parallel.collectives.gathers import all_gather, all_to_all
+from corejax_parallel.collectives.gathers import all_gather
 from corejax_parallel.collectives.reductions import psum
 
 __all__ = [
@@ -40,7 +39,6 @@ __all__ = [
     "ppermute",
     "ppermute_p",
     "pshuffle",
-    "ragged_all_to_all",
 ]
 
 Pairs = tuple[tuple[int, int], ...]
@@ -176,85 +174,6 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     if to not in ("varying", "reduced", "unreduced"):
         raise ValueError(f'pcast: to is "varying" or "reduced", got {to!r}')
     return on_leaves("pcast", lambda leaf: leaf, x)
-
-
-def ragged_all_to_all(
-    operand: Any,
-    output: Any,
-    input_offsets: Any,
-    send_sizes: Any,
-    output_offsets: Any,
-    recv_sizes: Any,
-    *,
-    axis_name: Any,
-    axis_index_groups: Any = None,
-) -> Any:
-    """Rows of each element go to the others, to each another number of them.
-
-    With n elements along the axis, element i sends `operand[input_offsets[j] :][: send_sizes[j]]` to element j, where
-    they are rows `output_offsets[j]` and following.
-
-    Args:
-        operand: of shape (m, *s).
-        output: of shape (k, *s); its rows that nobody sends to stay.
-        input_offsets: integers of shape (n,): where the rows for each begin.
-        send_sizes: integers of shape (n,): how many rows go to each.
-        output_offsets: integers of shape (n,): where they begin there.
-        recv_sizes: integers of shape (n,): how many rows come from each; what the others' `send_sizes` say.
-        axis_name: a name that is bound.
-        axis_index_groups: of indices of the axis: sent within each group.
-
-    Returns:
-        Of the type of `output`.
-
-    Raises:
-        NameError: the name is not bound.
-        TypeError: dtypes differ, or offsets and sizes are no integers.
-        ValueError: shapes do not fit.
-    """
-    names = names_of("ragged_all_to_all", axis_name)
-    size = size_of(names) if axis_index_groups is None else len(axis_index_groups[0])
-    operand, output = as_array(operand), as_array(output)
-    numbers = {
-        "input_offsets": as_array(input_offsets),
-        "send_sizes": as_array(send_sizes),
-        "output_offsets": as_array(output_offsets),
-        "recv_sizes": as_array(recv_sizes),
-    }
-    _check_ragged(operand, output, numbers, size)
-    exchange = functools.partial(
-        all_to_all, axis_name=names, split_axis=0, concat_axis=0, axis_index_groups=axis_index_groups
-    )
-    starts, begins = exchange(numbers["input_offsets"]), exchange(numbers["output_offsets"])
-    everything = all_gather(operand, names, axis_index_groups=axis_index_groups)
-    rows = lax.broadcasted_iota(starts.dtype, (size, output.shape[0]), 1)
-    within = lax.sub(rows, lax.broadcast_in_dim(begins, rows.shape, (0,)))
-    lengths = lax.broadcast_in_dim(numbers["recv_sizes"], rows.shape, (0,))
-    comes = lax.bitwise_and(lax.ge(within, lax.full_like(within, 0)), lax.lt(within, lengths))
-    sender = lax.argmax(lax.convert_element_type(comes, np.int32), 0, np.int32)
-    chosen = lax.broadcasted_iota(np.int32, rows.shape, 0) == lax.broadcast_in_dim(sender, rows.shape, (1,))
-    place = lax.add(within, lax.broadcast_in_dim(starts, rows.shape, (0,)))
-    place = lax.reduce_sum(lax.select(chosen, place, lax.full_like(place, 0)), (0,))
-    flat = lax.reshape(everything, (size * operand.shape[0], *operand.shape[1:]))
-    index = lax.add(lax.mul(sender, np.int32(operand.shape[0])), lax.convert_element_type(place, np.int32))
-    found = flat.at[index].get(mode="clip")
-    received = lax.reduce_or(comes, (0,))
-    return lax.select(lax.broadcast_in_dim(received, output.shape, (0,)), found, output)
-
-
-def _check_ragged(operand: Any, output: Any, numbers: dict[str, Any], size: int) -> None:
-    if operand.dtype != output.dtype:
-        raise TypeError(f"ragged_all_to_all: operand is {operand.dtype} and output {output.dtype}; both have one dtype")
-    if not operand.ndim or operand.shape[1:] != output.shape[1:]:
-        raise ValueError(
-            "ragged_all_to_all: operand and output have rows of one shape, got shapes "
-            f"{operand.shape} and {output.shape}"
-        )
-    for name, value in numbers.items():
-        if not dtypes.is_integer(value.dtype):
-            raise TypeError(f"ragged_all_to_all: {name} are integers, got {value.dtype}")
-        if value.shape != (size,):
-            raise ValueError(f"ragged_all_to_all: {name} has the shape {(size,)} of the axis, got {value.shape}")
 
 
 # -- primitives and rules ----------------------------------------------------------------------------------------

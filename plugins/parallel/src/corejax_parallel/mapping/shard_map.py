@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from corejax.extend import (
     Array,
     ClosedJaxpr,
     FlatFunction,
+    Restoring,
     ShapedArray,
     Tracer,
     api_boundary,
@@ -121,6 +123,7 @@ class _Mapped:
     def __call__(self, *args: Any) -> Any:
         mesh = _mesh(self.what, self.mesh)
         manual = _axis_names(self.what, mesh, self.axis_names)
+        _refuse_nested(self.what, manual)
         leaves, in_tree = tree.tree_flatten(args)
         values = [_value(self.what, x) for x in leaves]
         avals = tuple([get_aval(x) for x in values])
@@ -148,8 +151,8 @@ class _Mapped:
         specs = _specs(what, "in_specs", self.in_specs, in_tree)
         blocks = [_block(what, i, aval, spec, sizes) for i, (aval, spec) in enumerate(zip(avals, specs, strict=True))]
         flat = FlatFunction(self.fun, in_tree)
-        axes = named_axes(tuple(sizes.items()))
-        jaxpr, consts = run_within((axes,), stage, flat, blocks)
+        axes, within = named_axes(tuple(sizes.items())), _Within(what, mesh, manual)
+        jaxpr, consts = run_within((axes, within), stage, flat, blocks)
         out = _specs(what, "out_specs", self.out_specs, flat.out_tree)
         closed = close_over_consts(jaxpr)
         specs = [*[PartitionSpec()] * len(consts), *specs]
@@ -159,11 +162,11 @@ class _Mapped:
         return _Traced(closed, consts, tuple(specs), tuple(out), flat.out_tree)
 
 
-def smap(f: Callable[..., Any], /, *, in_axes: Any, out_axes: Any, axis_name: Any) -> Any:
+def smap(f: Callable[..., Any] | None = None, /, *, in_axes: Any, out_axes: Any, axis_name: Any) -> Any:
     """`shard_map` along one axis of the context's mesh: the axis is where `in_axes` and `out_axes` say.
 
     Args:
-        f: function of blocks.
+        f: function of blocks; without it, the result is a decorator with these options.
         in_axes: for each argument the dimension that is split, or None; a prefix of the tuple of arguments.
         out_axes: the same of the results.
         axis_name: the axis of the mesh.
@@ -171,6 +174,9 @@ def smap(f: Callable[..., Any], /, *, in_axes: Any, out_axes: Any, axis_name: An
     Raises:
         TypeError, ValueError: as of `shard_map`.
     """
+
+    if f is None:
+        return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
 
     def spec(axis: Any) -> PartitionSpec:
         return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, axis_name)
@@ -186,12 +192,54 @@ def smap(f: Callable[..., Any], /, *, in_axes: Any, out_axes: Any, axis_name: An
     )
 
 
+# -- one inside of another -----------------------------------------------------------------------------------------
+
+
+class _Around(threading.local):
+    """What this thread is tracing inside of, outermost first."""
+
+    maps: tuple[_Within, ...] = ()
+
+
+_around = _Around()
+
+
+class _Within(Restoring):
+    """A function is traced, mapped over axes of a mesh, for a `with` block."""
+
+    __slots__ = ("earlier", "manual", "mesh", "what")
+
+    def __init__(self, what: str, mesh: Any, manual: tuple[Any, ...]) -> None:
+        self.what, self.mesh, self.manual = what, mesh, manual
+        self.earlier = _around.maps
+
+    def __enter__(self) -> None:
+        self.earlier = _around.maps
+        _around.maps = (*self.earlier, self)
+
+    def restore(self) -> None:
+        """As it was before."""
+        _around.maps = self.earlier
+
+
+def _refuse_nested(what: str, names: tuple[Any, ...]) -> None:
+    for outer in _around.maps:
+        for name in names:
+            if name in outer.manual:
+                raise ValueError(
+                    f"{what}: axis {name!r} is manual already, in {outer.what} around it: the values here are blocks "
+                    "along it. Name axes that are left, axis_names={...}"
+                )
+
+
 # -- arguments ---------------------------------------------------------------------------------------------------
 
 
 def _mesh(what: str, given: Any) -> Any:
     if given is None:
         found = get_mesh()
+        if _around.maps:
+            return _around.maps[-1].mesh
         if found.empty:
             raise ValueError(f"{what}: it needs a mesh: mesh=corejax.make_mesh(...), or with corejax.set_mesh(mesh)")
         return found

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import Primitive, ShapedArray, abstract_eval_rules, defbroadcasting, dtypes, impl_rules
+from corejax_lax_basic import lax
 
 PARITY = 0x1BD11BDA
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -38,7 +39,7 @@ def threefry2x32_type(*avals: ShapedArray) -> tuple[ShapedArray, ShapedArray]:
         got = ", ".join(a.str_short() for a in avals)
         raise TypeError(f"threefry2x32 takes four arrays of uint32, two of the key and two of the counter, got {got}")
     try:
-        shape = np.broadcast_shapes(*(a.shape for a in avals))
+        shape = lax.broadcast_shapes(*(a.shape for a in avals))
     except ValueError:
         got = ", ".join(str(a.shape) for a in avals)
         raise TypeError(f"threefry2x32: shapes {got} do not broadcast together") from None

@@ -81,6 +81,13 @@ def _generator(name: str, impl: Any, dtype: Any) -> PRNGImpl:
     return resolve(name, dtype if impl is None else impl)
 
 
+def _offset(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    try:
+        return np.asarray(config.random_seed_offset, dtype)
+    except OverflowError as error:
+        raise OverflowError(f"the setting random_seed_offset is added to seeds of dtype {dtype}: {error}") from None
+
+
 def _key(name: str, seed: Any, generator: PRNGImpl) -> Any:
     if is_key(seed):
         raise TypeError(
@@ -100,6 +107,8 @@ def _key(name: str, seed: Any, generator: PRNGImpl) -> Any:
         raise TypeError(f"{name}: the seed is an integer scalar, got {value.aval.str_short()}{advice}")
     if value.dtype.itemsize == 8 and config.default_dtype_bits == 32:
         value = lax.convert_element_type(value, np.dtype(np.int32 if value.dtype.kind == "i" else np.uint32))
+    if config.random_seed_offset:
+        value = lax.add(value, _offset(value.dtype))
     return random_seed_p.bind(value, impl=generator.name)
 
 

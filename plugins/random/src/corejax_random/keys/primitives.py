@@ -75,7 +75,7 @@ def _fold_in_body(keys: Any, data: Any) -> Any:
     keys, data = as_array(keys), as_array(data)
     impl = generator_of(keys.dtype)
     if data.ndim:
-        shape = np.broadcast_shapes(keys.shape, data.shape)
+        shape = lax.broadcast_shapes(keys.shape, data.shape)
         keys, data = lax.broadcast_to(keys, shape), lax.broadcast_to(data, shape)
         folded = each_key(len(shape), impl.fold_in)(random_unwrap_p.bind(keys), data)
     else:
@@ -162,7 +162,7 @@ def random_fold_in_type(keys: ShapedArray, data: ShapedArray) -> ShapedArray:
     _keys("random_fold_in", keys)
     if data.dtype != UINT32:
         raise TypeError(f"random_fold_in: data are integers of uint32, got {data.str_short()}")
-    return ShapedArray(np.broadcast_shapes(keys.shape, data.shape), keys.dtype)
+    return ShapedArray(lax.broadcast_shapes(keys.shape, data.shape), keys.dtype)
 
 
 @abstract_eval_rules.register(random_clone_p)

@@ -6,7 +6,7 @@ With the setting `debug_key_reuse` functions of `corejax.random` refuse a key th
 
 from __future__ import annotations
 
-from corejax_random.reuse.marks import KeyReuseError
+from corejax.extend import KeyReuseError
 from corejax_random.reuse.programs import check_key_reuse, check_key_reuse_jaxpr
 
 __all__ = ["KeyReuseError", "check_key_reuse", "check_key_reuse_jaxpr"]

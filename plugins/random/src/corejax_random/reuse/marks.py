@@ -5,14 +5,10 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from corejax.extend import Array, CorejaxError, capture_source, clears_cache, config, describe_source
+from corejax.extend import Array, KeyReuseError, capture_source, clears_cache, config, describe_source
 
 _used: dict[int, tuple[Any, Any, str]] = {}  # id -> weak reference, where it was used, and by which function
 clears_cache(_used.clear)
-
-
-class KeyReuseError(CorejaxError, RuntimeError):
-    """A key is used for a second time: what is drawn with it would be the same numbers, or depend on them."""
 
 
 def use(name: str, key: Any) -> None:

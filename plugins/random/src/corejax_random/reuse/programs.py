@@ -10,14 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 import corejax
-from corejax.extend import ClosedJaxpr, Jaxpr, JaxprEqn, api_boundary, describe_source
+from corejax.extend import ClosedJaxpr, Jaxpr, JaxprEqn, KeyReuseError, api_boundary, describe_source
 from corejax_random.generators.table import is_key_dtype
-from corejax_random.reuse.marks import KeyReuseError
 
 _USES = {"random_bits", "random_split", "random_gamma"}
 _MOVES = {
-    "broadcast_in_dim", "convert_element_type", "optimization_barrier", "reshape", "rev", "squeeze", "stop_gradient",
-    "transpose",
+    "broadcast_in_dim", "convert_element_type", "copy", "optimization_barrier", "reshape", "rev", "squeeze", "stage",
+    "stop_gradient", "transpose",
 }  # fmt: skip
 _PARTS = {"slice", "dynamic_slice", "gather"}
 

@@ -6,11 +6,12 @@ loop, five times four rounds: XLA computes such small things anew for each user,
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from corejax.extend import ShapedArray, stage_closed, xla_translations
+from corejax.extend import ShapedArray, SymbolicDim, stage_closed, xla_translations
 from corejax_lax_basic import lax
 from corejax_random.generators.hashing import PARITY, ROTATIONS, UINT32, threefry2x32_p
 
@@ -21,15 +22,16 @@ _SHARED = 4096  # up to so many words all users read one computation
 @xla_translations.register(threefry2x32_p)
 def threefry2x32(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
     """Additions, rotations and exclusive ors."""
-    out = ShapedArray(np.broadcast_shapes(*(a.shape for a in in_avals)), UINT32)
+    out = ShapedArray(lax.broadcast_shapes(*(a.shape for a in in_avals)), UINT32)
     vals = [
         ctx.broadcast_in_dim(x, out.shape, range(out.ndim - a.ndim, out.ndim))
         for x, a in zip(in_vals, in_avals, strict=True)
     ]
-    if out.size < _FEW:
+    size = math.inf if isinstance(out.size, SymbolicDim) else out.size
+    if size < _FEW:
         return ctx.inline(stage_closed(_rounds_in_a_loop, [out] * 4), vals)
     both = _rounds(ctx, out, *vals)
-    return ctx.op("optimization_barrier", *both, out=[out, out]) if out.size < _SHARED else both
+    return ctx.op("optimization_barrier", *both, out=[out, out]) if size < _SHARED else both
 
 
 def _rounds(ctx: Any, out: ShapedArray, k1: Any, k2: Any, x: Any, y: Any) -> list[Any]:

@@ -173,24 +173,24 @@ kl_div, kl_div_p = row(
 )
 
 
-def _logit(p: Any) -> Any:
-    near = (p > 0.3) & (p < 0.7)
-    q = where(near, p, 0.5) - 0.5
+def _logit(x: Any) -> Any:
+    near = (x > 0.3) & (x < 0.7)
+    q = where(near, x, 0.5) - 0.5
     # log((1/2 + q) / (1/2 - q)) = 2 atanh(2 q)
     middle = 2.0 * lax.atanh(2.0 * q)
-    return where(near, middle, lax.log(p) - log1p(-p))
+    return where(near, middle, lax.log(x) - log1p(-x))
 
 
-def _logit_of_float32(p: Any) -> Any:
-    near = jnp.abs(p - 0.5) < 0.2
-    t = 2.0 * jnp.where(near, p - 0.5, 0.0)
+def _logit_of_float32(x: Any) -> Any:
+    near = jnp.abs(x - 0.5) < 0.2
+    t = 2.0 * jnp.where(near, x - 0.5, 0.0)
     middle = t * (2.0 + t * t * polynomial(t * t, _ATANH))
-    return jnp.where(near, middle, lax.log(p / (1.0 - p)))
+    return jnp.where(near, middle, lax.log(x / (1.0 - x)))
 
 
 logit, logit_p = row(
-    "logit", _logit, [lambda out, p: 1.0 / (p * (1.0 - p))],
-    "`log(p / (1 - p))`, the inverse of `expit`; NaN outside of [0, 1].",
+    "logit", _logit, [lambda out, x: 1.0 / (x * (1.0 - x))],
+    "`log(x / (1 - x))`, the inverse of `expit`; NaN outside of [0, 1].",
     single=_logit_of_float32, many=True,
     arguments="p",
 )  # fmt: skip

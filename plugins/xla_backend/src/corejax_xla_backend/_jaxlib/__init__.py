@@ -26,6 +26,7 @@ from ._buffers import is_immutable as is_immutable
 from ._buffers import is_out_of_memory as is_out_of_memory
 from ._buffers import is_ready as is_ready
 from ._buffers import is_spread as is_spread
+from ._buffers import other_memory_of as other_memory_of
 from ._buffers import put as put
 from ._buffers import start_copy_to_host as start_copy_to_host
 from ._client import BackendError as BackendError

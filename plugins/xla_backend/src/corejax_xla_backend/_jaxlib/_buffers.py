@@ -126,10 +126,17 @@ def is_out_of_memory(error: Exception) -> bool:
     return str(error).startswith("RESOURCE_EXHAUSTED")
 
 
-def copy_to(buffer: Buffer, device: Device, *, always_copy: bool = False, committed: bool = False) -> Buffer:
+def copy_to(
+    buffer: Buffer,
+    device: Device,
+    *,
+    always_copy: bool = False,
+    committed: bool = False,
+    memory_kind: str | None = None,
+) -> Buffer:
     """The same values on another device (or the same buffer's memory where it is there already)."""
     semantics = core.ArrayCopySemantics.ALWAYS_COPY if always_copy else core.ArrayCopySemantics.REUSE_INPUT
-    sharding = device_sharding(device)
+    sharding = device_sharding(device, memory_kind)
     moved = core.batched_copy_array_to_devices_with_sharding([buffer], [device_list(device)], [sharding], [semantics])[
         0
     ]
@@ -169,6 +176,15 @@ def device_of(buffer: Buffer) -> Any:
     """The device of a buffer that lives on one; of others what says where their parts are."""
     place = buffer._sharding
     return place._device if type(place) is xla_client.SingleDeviceSharding else place.sharding
+
+
+def other_memory_of(buffer: Buffer) -> str | None:
+    """The kind of memory that a buffer on one device is in, where that is not the device's default one."""
+    place = buffer._sharding
+    if type(place) is not xla_client.SingleDeviceSharding or place == device_sharding(place._device):
+        return None
+    kind = place._memory_kind
+    return None if kind == place._device.default_memory().kind else kind
 
 
 def is_spread(buffer: Buffer) -> bool:

@@ -103,15 +103,15 @@ _complete_sharding_class()
 
 
 @cache
-def device_sharding(device: Device) -> Any:
-    """The one sharding object of arrays that live on ``device`` whole.
+def device_sharding(device: Device, memory_kind: str | None = None) -> Any:
+    """The one sharding object of arrays that live on ``device`` whole, in its default memory unless told.
 
     Raises:
         BackendError: it is a device of a topology, on which no array can be.
     """
     if is_absent(device):
         raise absent("arrays are put on devices", device)
-    return Sharding(device)
+    return Sharding(device) if memory_kind is None else Sharding(device, memory_kind=memory_kind)
 
 
 @cache
@@ -291,6 +291,11 @@ def _first_device(platform: str) -> Device:
     return client(platform).local_devices()[0]
 
 
+# What XLA's options have under a name of their own, beside its flags; levels are numbers there.
+_EFFORTS = ("exec_time_optimization_effort", "memory_fitting_effort", "optimization_level", "memory_fitting_level")
+_LEVELS = {"UNKNOWN": 0, "O0": 9, "O1": 19, "O2": 29, "O3": 39}
+
+
 def compile_options(
     devices: Sequence[Device], *, num_replicas: int | None = None, overrides: Sequence[tuple[str, Any]] = ()
 ) -> Any:
@@ -299,7 +304,7 @@ def compile_options(
     Args:
         devices: where replicas (and, within each, partitions) go, in order.
         num_replicas: ``len(devices)`` unless given; the rest of the devices are partitions of each replica.
-        overrides: XLA's own flags by name, for example ``("xla_cpu_enable_fast_math", True)``.
+        overrides: XLA's own flags by name, for example ``("xla_cpu_enable_fast_math", True)``, and ``_EFFORTS``.
     """
     replicas = len(devices) if num_replicas is None else num_replicas
     if replicas < 1 or len(devices) % replicas:
@@ -310,6 +315,8 @@ def compile_options(
     ids = np.array([device.id for device in devices], dtype=np.int64).reshape(replicas, -1)
     options.device_assignment = core.DeviceAssignment.create(ids)
     options.executable_build_options.use_spmd_partitioning = options.num_partitions > 1
-    if overrides:
-        options.env_option_overrides = list(overrides)
+    for name, value in overrides:
+        if name in _EFFORTS:
+            setattr(options.executable_build_options, name, _LEVELS.get(value, value))
+    options.env_option_overrides = [each for each in overrides if each[0] not in _EFFORTS]
     return options

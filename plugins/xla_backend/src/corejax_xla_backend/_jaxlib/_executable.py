@@ -180,7 +180,7 @@ class Executable(Program):
         return outputs
 
     def _here(self, buffers: Sequence[Buffer]) -> list[Buffer]:
-        return [b if b._sharding._device == self.device else place(b, self.sharding) for b in buffers]
+        return [b if b._sharding == self.sharding else place(b, self.sharding) for b in buffers]
 
     def _outputs(self, results: Any) -> list[Buffer]:
         if FEATURES.handler_skips_checks:

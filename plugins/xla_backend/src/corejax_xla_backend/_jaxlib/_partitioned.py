@@ -33,6 +33,7 @@ from ._buffers import (
 )
 from ._client import Device, device_sharding
 from ._executable import Executable
+from ._parts import copied_parts, would_import_jax
 from ._probe import FEATURES, core, xla_client
 from ._readback import to_numpy
 from ._transfers import unguarded
@@ -47,6 +48,12 @@ class ShardingLike(Protocol):
 
     def tiles(self, ndim: int) -> np.ndarray[Any, Any]:
         """Positions of devices: an axis for each dimension, and a last one for copies."""
+
+
+def other_memory(sharding: ShardingLike) -> str | None:
+    """The kind of memory of a sharding where that is not the devices' default one, which jaxlib takes unless told."""
+    kind = getattr(sharding, "memory_kind", None)
+    return None if kind == sharding.device_tuple[0].default_memory().kind else kind
 
 
 class Placement(xla_client.GSPMDSharding):
@@ -87,9 +94,14 @@ def placement(sharding: ShardingLike, ndim: int) -> Placement:
     if is_absent(sharding.device_tuple[0]):
         raise absent("arrays are put on devices", sharding.device_tuple[0])
     tiles = sharding.tiles(ndim)
-    made = Placement(sharding.device_tuple, hlo_of_tiles(tiles))
+    made = Placement(sharding.device_tuple, hlo_of_tiles(tiles), other_memory(sharding))
     made.sharding, made.tiles = sharding, tiles
     return made
+
+
+@lru_cache(maxsize=256)
+def _replicated(devices: tuple[Device, ...]) -> Placement:
+    return Placement(devices, HloSharding.replicate())
 
 
 def hlo_of_tiles(tiles: np.ndarray[Any, Any]) -> Any:
@@ -264,6 +276,13 @@ def _views(buffer: Buffer, layout: _Layout) -> list[np.ndarray]:
     """The parts as NumPy arrays, of which each is taken once; of the memory itself where that can be read."""
     if layout.devices[0].platform == "cpu" and 0 not in buffer.aval.shape and not buffer.is_deleted():
         block_until_ready((buffer,))
+        copied = (
+            copied_parts(buffer, layout.shape, layout.devices, layout.first, _replicated)
+            if would_import_jax()
+            else None
+        )
+        if copied is not None:
+            return copied
         held = buffer._arrays
         try:
             return [np.asarray(memoryview(held[i])) for i in layout.first]

@@ -38,6 +38,7 @@ from corejax.extend import (
 )
 from corejax_xla_backend._jit.donation import donated_leaves
 from corejax_xla_backend._jit.named_arguments import check_apart, named_arguments
+from corejax_xla_backend._jit.one_at_a_time import OneAtATime
 from corejax_xla_backend._jit.options import JitOptions
 from corejax_xla_backend._jit.shared_traces import shared_traces
 from corejax_xla_backend._jit.signatures import Signature, reasons, report_trace
@@ -88,6 +89,7 @@ class Jitted:
         self.donated = named_arguments(fun, "donate", options.donate_argnums, options.donate_argnames)
         check_apart(fun, self.static, self.donated)
         self.traces: dict[Signature, TracedProgram] = {}
+        self._one_at_a_time = OneAtATime()
         self.dispatcher: Callable[[], Any] = lambda: None  # a weak reference: it holds this object
 
     def live(self, dispatcher: Callable[[], Any]) -> None:
@@ -149,6 +151,12 @@ class Jitted:
         if key in shared:
             self.traces[key] = shared[key]
             return self.traces[key]
+        if in_context():  # who traces waits for nobody: two functions that call each other would
+            return self._trace(key, shared)
+        found = self._one_at_a_time(key, lambda: self.traces.get(key), lambda: self._trace(key, shared))
+        return found  # type: ignore[no-any-return]
+
+    def _trace(self, key: Signature, shared: dict[Signature, TracedProgram]) -> TracedProgram:
         started = time.perf_counter()
         debug = self.static.debug_info(key.in_tree, key.static)
         why = reasons(key, self.traces, debug.arg_names, self.static.name_of) if watched_by_anybody() else ()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from corejax.extend import CompileOptions, backends, fun_name, tree
+from corejax_xla_backend.settings import EFFORTS, SETTINGS
 from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding
 from corejax_xla_backend.sharding_constraint import is_spec, shardings_of
 
@@ -44,10 +45,13 @@ class JitOptions(NamedTuple):
 
         Raises:
             TypeError: a device, sharding or compiler option is none.
-            ValueError: they ask for several devices, or for a device and a backend.
+            ValueError: they ask for several devices, or for a device and a backend, or shardings and a backend.
         """
         if self.device is not None and self.backend is not None:
             raise ValueError(f"jit of {fun_name(fun)}: give a device or a backend, not both: a device has its backend")
+        placed = [name for name in ("in_shardings", "out_shardings") if leaves_of(getattr(self, name))]
+        if self.backend is not None and placed:
+            raise ValueError(f"jit of {fun_name(fun)}: give {placed[0]} or a backend, not both: devices have theirs")
         if self.tier not in (None, "auto"):
             raise ValueError(f"jit of {fun_name(fun)}: tier is None or 'auto', got {self.tier!r}")
         device = _one_device(fun, self.device, self.in_shardings, self.out_shardings)
@@ -68,14 +72,20 @@ class JitOptions(NamedTuple):
 
         Returns:
             Both; None where no sharding over a mesh is given.
+
+        Raises:
+            TypeError: one is no sharding.
+            ValueError: they are no prefix of the structure of arguments, or results.
         """
-        if not any(is_over_mesh(x) for given in self[:2] for x in leaves_of(given)):
+        if all(given is None or given is UNSPECIFIED for given in self[:2]):
             return None
         name = f"jit of {fun_name(fun)}: "
         args, kwargs = in_tree.children()
         given = tuple(self.in_shardings) if type(self.in_shardings) is list else self.in_shardings
         ins = shardings_of(name + "in_shardings", args, _unspecified_to_none(given))
         outs = shardings_of(name + "out_shardings", out_tree, _unspecified_to_none(self.out_shardings))
+        if not any(is_over_mesh(x) for x in (*ins, *outs)):
+            return None
         return [*ins, *[None] * kwargs.num_leaves], outs
 
 
@@ -91,6 +101,7 @@ def compiler_flags(name: str, options: Mapping[str, Any] | None) -> tuple[tuple[
 
     Raises:
         TypeError: they are no mapping from names to strings, numbers or booleans.
+        ValueError: an effort, or a level, is none.
     """
     if options is None:
         return ()
@@ -102,7 +113,8 @@ def compiler_flags(name: str, options: Mapping[str, Any] | None) -> tuple[tuple[
                 f"{name}: compiler_options are strings, numbers and booleans by name, such as "
                 f"{{'xla_cpu_enable_fast_math': True}}, got {key!r}: {value!r}"
             )
-    return tuple(sorted(options.items()))
+    checked = {key: SETTINGS[key][1](value) if key in EFFORTS else value for key, value in options.items()}
+    return tuple(sorted(checked.items()))
 
 
 def _one_device(fun: Callable[..., Any], device: Any, in_shardings: Any, out_shardings: Any) -> Any:

@@ -24,7 +24,7 @@ from corejax_xla_backend._compiled_impl import dispatch as dispatched
 from corejax_xla_backend._xla import dispatch, executable
 from corejax_xla_backend._xla.buffers import put
 from corejax_xla_backend._xla.resharding import put_sharded
-from corejax_xla_backend.sharding import Sharding
+from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, other_memory
 
 clears_cache(_jaxlib.forget_readers)
 clears_cache(_jaxlib.forget_scalars)
@@ -64,6 +64,9 @@ class XlaBackend(Backend):
 
     def put(self, value: Any, aval: ShapedArray, device: Any = None) -> Any:
         """The buffer shares the array's memory where it can; `device` may be a sharding."""
+        if isinstance(device, SingleDeviceSharding):
+            (one,), kind = device.device_tuple, other_memory(device)
+            return _jaxlib.copy_to(self.put(value, aval, one), one, committed=True, memory_kind=kind)
         if isinstance(device, Sharding):
             return put_sharded(self, value, aval, device)
         if not isinstance(value, np.ndarray):
@@ -134,6 +137,7 @@ class XlaBackend(Backend):
     # Without a method's call: the first is asked of all donated arrays, the second in eager operations.
     is_deleted = staticmethod(_jaxlib.is_deleted)
     is_spread = staticmethod(_jaxlib.is_spread)
+    other_memory_of = staticmethod(_jaxlib.other_memory_of)
 
 
 XLA = XlaBackend()

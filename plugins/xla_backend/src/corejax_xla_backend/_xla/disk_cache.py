@@ -47,7 +47,8 @@ def compile_text(
     """As `_jaxlib.compile_module` of a module's text, or read from the disk where the same was compiled before.
 
     Programs that call Python are compiled always: what they call is of one process; and so are those that are not to be
-    `cached`. The cache is a help and never a hindrance: what goes wrong with its files is a warning.
+    `cached`. The cache is a help and never a hindrance: what goes wrong with its files is a warning, unless the setting
+    `raise_persistent_cache_errors` makes it an error.
     """
     options = {"overrides": overrides, "committed": committed, "partitions": partitions}
     if _jaxlib.is_absent(device):
@@ -112,6 +113,8 @@ def _read(
         return _jaxlib.load(data, out_avals, device, name=_module_name(text), **options)
     except (RuntimeError, ValueError):  # jaxlib cannot make anything of it; it may lack a kernel, too
         files.discard(name)
+        if config.raise_persistent_cache_errors:
+            raise
         return None
 
 
@@ -129,7 +132,13 @@ def _write(files: ProgramFiles, name: str, executable: _jaxlib.Executable) -> No
 
 
 def _warn(files: ProgramFiles, verb: str, error: OSError, consequence: str) -> None:
-    """Once for each directory."""
+    """Once for each directory.
+
+    Raises:
+        OSError: the setting `raise_persistent_cache_errors` is on.
+    """
+    if config.raise_persistent_cache_errors:
+        raise error
     directory = str(files.directory)
     if directory in _warned:
         return

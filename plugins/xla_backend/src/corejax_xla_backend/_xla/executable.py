@@ -245,7 +245,7 @@ def compile_program(
             f"jit of {name}: donated arguments were not usable: {types}; the program has no result of that shape and "
             "dtype left to take the memory, and the arrays stay"
         )
-    flags = flags_for(closed.jaxpr, device, options)
+    flags, asked = flags_for(closed.jaxpr, device, options)
     try:
         with _jaxlib.uninterrupted():
             executable, origin = _compile(
@@ -260,7 +260,7 @@ def compile_program(
                     cached=not partitioners,
                 ),
                 flags,
-                flags if partitioners else options.flags,  # they are Python functions, and not called again
+                flags if partitioners else asked,  # they are Python functions, and not called again
             )
     except BackendError:
         raise

@@ -7,6 +7,7 @@ from typing import Any
 
 from corejax.extend import CompileOptions, Jaxpr, JaxprEqn, ShapedArray, config, subjaxprs
 from corejax_xla_backend import _jaxlib
+from corejax_xla_backend.settings import EFFORTS
 
 Flags = tuple[tuple[str, Any], ...]  # by name
 # Elements of the largest array that operations of a small program take or make, and elementwise ones.
@@ -14,21 +15,24 @@ SMALL = 512
 SMALL_ELEMENTWISE = 32768
 
 
-def flags_for(jaxpr: Jaxpr, device: Any, options: CompileOptions) -> Flags:
-    """Flags by name: the program's own, and before them the quick ones, where that is the setting, or for small ones.
+def flags_for(jaxpr: Jaxpr, device: Any, options: CompileOptions) -> tuple[Flags, Flags]:
+    """Flags by name: all of them, and those that were asked for.
 
-    Fusions have emitters of their own, which pay on large arrays: a small program is as fast without them (0.97 to 1.04
-    of the time, over ninety programs), and compiled in 0.55 to 0.8 of the time.
+    Asked for are the program's own, and before them what settings say of efforts. All are with the quick ones, where
+    that is the setting, or with those for small programs: fusions have emitters of their own, which pay on large
+    arrays, and a small program is as fast without them (0.97 to 1.04 of the time, over ninety programs) and compiled in
+    0.55 to 0.8 of the time.
     """
+    efforts = {name: value for name in EFFORTS if (value := getattr(config, name)) not in (0.0, "UNKNOWN")}
+    asked = efforts | dict(options.flags)
+    more: dict[str, Any] = {}
     if _jaxlib.is_absent(device):
-        return options.flags
-    if config.disable_most_optimizations:
-        flags = dict(_jaxlib.quick_flags(device.client))
+        pass
+    elif config.disable_most_optimizations:
+        more = dict(_jaxlib.quick_flags(device.client))
     elif device.platform == "cpu" and is_small(jaxpr):
-        flags = _jaxlib.PLAIN_FUSIONS
-    else:
-        return options.flags
-    return tuple((flags | dict(options.flags)).items())
+        more = _jaxlib.PLAIN_FUSIONS
+    return tuple((more | asked).items()), tuple(asked.items())
 
 
 def is_small(jaxpr: Jaxpr) -> bool:

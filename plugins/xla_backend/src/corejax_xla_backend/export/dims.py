@@ -1,4 +1,7 @@
-"""Sizes that are symbols while a function is exported: polynomials with integer coefficients in positive integers."""
+"""Sizes that are symbols while a function is exported: polynomials with integer coefficients in positive integers.
+
+What is no polynomial, quotients and remainders, maxima and minima, is a name in one (see `bounds`).
+"""
 
 from __future__ import annotations
 
@@ -11,22 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, SymbolicDim, dtypes, xla_translations
+from corejax.extend import InconclusiveDimensionOperation, Primitive, ShapedArray, SymbolicDim, dtypes, xla_translations
+from corejax_xla_backend.export.bounds import OPERATIONS, Operation, range_of
 
 LARGEST = 2**31 - 1  # size that a symbol stands for
 
 Term = tuple[tuple[str, ...], int]  # a product of variables, in order, and its coefficient
 
 
-class InconclusiveDimensionOperation(Exception):
-    """What is asked of a symbolic size has not one answer for all sizes that it stands for."""
-
-
 class SymbolicScope:
     """What symbols of the same names in several shapes share; expressions of two scopes do not mix.
 
     Args:
-        constraints_str: what is known of the sizes besides that they are positive: `"b >= 4"`, `"2*b <= n"`.
+        constraints_str: what is known of the sizes besides that they are positive: `"b >= 4"`, `"2*b <= n"`; or
+            equations, of a symbol or an operation, such as `"b == 2*n"`, `"mod(b, 2) == 0"`, which is then replaced.
 
     Raises:
         ValueError: a constraint is not of this form.
@@ -38,11 +39,17 @@ class SymbolicScope:
         self.memo: dict[Any, Any] = {}
         self._least: dict[str, int] = {}
         self._most: dict[str, int] = {}
-        self._known: list[tuple[str, DimExpr]] = []  # constraints, and what they say is not negative
+        self.known: list[tuple[str, DimExpr]] = []  # constraints, and what they say is not negative
+        self.operations: dict[str, Operation] = {}
+        self.replaced: dict[str, Any] = {}
+        self._equations: list[tuple[str, Any, Any]] = []  # constraints, and operations with their values
         for text in texts:
             self._add(text)
 
     def _add(self, text: str) -> None:
+        if "==" in text:
+            self._replace(text)
+            return
         for sign, word in ((1, ">="), (-1, "<=")):
             if word in text:
                 left, _, right = text.partition(word)
@@ -52,7 +59,22 @@ class SymbolicScope:
                 elif known < 0:
                     raise ValueError(f"the constraint {text!r} never holds")
                 return
-        raise ValueError(f"a constraint compares two expressions by '>=' or '<=', got {text!r}")
+        raise ValueError(f"a constraint compares two expressions by '>=', '<=' or '==', got {text!r}")
+
+    def _replace(self, text: str) -> None:
+        left, right = (parse(side, self) for side in text.split("=="))
+        terms = left.terms if isinstance(left, DimExpr) else ()
+        if len(terms) != 1 or len(terms[0][0]) != 1 or terms[0][1] != 1:
+            raise ValueError(
+                "an equation has a symbol or an operation on its left, as in 'b == 2*n' and 'mod(b, 2) == 0', got "
+                f"{text!r}"
+            )
+        name = terms[0][0][0]
+        if isinstance(right, DimExpr) and name in right.names():
+            raise ValueError(f"the equation {text!r} has {name!r} on both sides")
+        if name in self.operations:
+            self._equations.append((text, self.operations[name], right))
+        self.replaced[name] = right
 
     def _learn(self, text: str, known: DimExpr) -> None:
         terms = dict(known.terms)
@@ -63,16 +85,29 @@ class SymbolicScope:
         elif len(names) == 1:
             most = constant // -factor
             self._most[names[0]] = min(self._most.get(names[0], most), most)
-        self._known.append((text, known))
+        self.known.append((text, known))
 
-    def range_of(self, names: tuple[str, ...]) -> tuple[float, float]:
-        """Bounds of a product of variables."""
-        least = math.prod(self._least.get(name, 1) for name in names)
-        return least, math.prod(self._most.get(name, LARGEST) for name in names)
+    def range_of_name(self, name: str) -> tuple[float, float]:
+        """Bounds of a symbol, or an operation."""
+        operation = self.operations.get(name)
+        least, most = (1, LARGEST) if operation is None else operation.range()
+        return max(least, self._least.get(name, least)), min(most, self._most.get(name, most))
+
+    def apply(self, kind: str, left: Any, right: Any) -> Any:
+        """An operation as an expression, or what an equation says of it."""
+        name = f"{kind}({left!r}, {right!r})"
+        self.operations.setdefault(name, Operation(kind, left, right))
+        return made({(name,): 1}, self)
 
     def broken(self, sizes: Mapping[str, int]) -> str | None:
         """The first constraint that sizes do not fulfil."""
-        return next((text for text, known in self._known if known.at(sizes) < 0), None)
+        for text, known in self.known:
+            if known.at(sizes) < 0:
+                return text
+        for text, operation, value in self._equations:
+            if operation.at(sizes) != (value.at(sizes) if isinstance(value, DimExpr) else value):
+                return text
+        return None
 
     def __repr__(self) -> str:
         return f"SymbolicScope({list(self.constraints)!r})"
@@ -135,6 +170,10 @@ class DimExpr(SymbolicDim):
         return divmod(self, other)[1]
 
     def __divmod__(self, other: Any) -> Any:
+        if not _is_size(other):
+            return self._as_value(other, operator.floordiv), self._as_value(other, operator.mod)
+        if isinstance(other, int) and other == 0:
+            raise ZeroDivisionError(f"the size {self!r} is divided by 0")
         leading = max(self._terms_of(other), key=_order)
         quotient, rest = 0, self
         while (term := _divisible_term(rest, leading)) is not None:  # long division
@@ -176,7 +215,7 @@ class DimExpr(SymbolicDim):
         return self._hash
 
     def __ge__(self, other: Any) -> bool:
-        least, most = _range_of(self - other)
+        least, most = range_of(self - other)
         if least >= 0 or most < 0:
             return least >= 0
         raise InconclusiveDimensionOperation(
@@ -194,7 +233,13 @@ class DimExpr(SymbolicDim):
         return not self >= other + 1
 
     def __bool__(self) -> bool:
-        return self >= 1
+        least, most = range_of(self)
+        if least > 0 or most < 0:
+            return True
+        raise InconclusiveDimensionOperation(
+            f"whether {self!r} is 0 is not the same for all sizes: export the function for integer sizes, or say more "
+            f'of them, as in symbolic_shape("...", constraints=["{self!r} == 0"])'
+        )
 
     def __index__(self) -> int:
         raise InconclusiveDimensionOperation(
@@ -208,11 +253,32 @@ class DimExpr(SymbolicDim):
 
     def at(self, sizes: Mapping[str, Any]) -> Any:
         """The size for sizes of its variables."""
-        return sum(factor * math.prod(sizes[name] for name in names) for names, factor in self.terms)
+        operations = self.scope.operations
+        value = {name: operations[name].at(sizes) if name in operations else sizes[name] for name in self.names()}
+        return sum(factor * math.prod(value[name] for name in names) for names, factor in self.terms)
+
+    def names(self) -> set[str]:
+        """What is multiplied and added up: symbols and operations."""
+        return {name for names, _ in self.terms for name in names}
 
     def variables(self) -> set[str]:
-        """Names of its variables."""
-        return {name for names, _ in self.terms for name in names}
+        """Its symbols, those in operations among them."""
+        found = set()
+        for name in self.names():
+            operation = self.scope.operations.get(name)
+            for x in (operation.left, operation.right) if operation is not None else ():
+                found |= x.variables() if isinstance(x, DimExpr) else set()
+            found |= {name} if operation is None else set()
+        return found
+
+    def inside(self, variable: str) -> bool:
+        """Whether a symbol is an operand of an operation."""
+        found = [self.scope.operations[name] for name in self.names() if name in self.scope.operations]
+        return any(isinstance(x, DimExpr) and variable in x.variables() for each in found for x in each[1:])
+
+    def without(self, names: tuple[str, ...]) -> Any:
+        """The sum of the other terms."""
+        return made({other: factor for other, factor in self.terms if other != names}, self.scope)
 
     def _terms_of(self, other: Any) -> tuple[Term, ...]:
         if not isinstance(other, DimExpr):
@@ -255,41 +321,54 @@ def _divisible_term(x: Any, divisor: Term) -> Term | None:
     return None
 
 
-def _divided(x: Any, y: Any) -> tuple[int, Any]:
-    """Quotient and remainder where the quotient is 0 or -1 for all sizes."""
-    least, most = _range_of(x)
-    if least >= 0 and _range_of(y - x)[0] >= 1:
+def _divided(x: Any, y: Any) -> tuple[Any, Any]:
+    """Quotient and remainder; the quotient is 0 or -1 for all sizes, or an operation."""
+    least, most = range_of(x)
+    if least >= 0 and range_of(y - x)[0] >= 1:
         return 0, x
-    if most < 0 and _range_of(x + y)[0] >= 0:
+    if most < 0 and range_of(x + y)[0] >= 0:
         return -1, x + y
-    raise InconclusiveDimensionOperation(
-        f"{x!r} divided by {y!r} is no polynomial: export the function for integer sizes, or for shapes in which it "
-        "is, such as 2*b"
-    )
+    scope = next(size.scope for size in (x, y) if isinstance(size, DimExpr))
+    return scope.apply("floordiv", x, y), scope.apply("mod", x, y)
 
 
-def _range_of(x: Any) -> tuple[float, float]:
-    """Bounds of a size."""
-    least, most = _sum_of_ranges(x)
-    if isinstance(x, DimExpr):
-        for _, known in x.scope._known:
-            least, most = max(least, _sum_of_ranges(x - known)[0]), min(most, _sum_of_ranges(x + known)[1])
-    return least, most
+def max_dim(d1: Any, d2: Any) -> Any:
+    """The greater one of two sizes, of which symbols may be part."""
+    return _extreme("max", d1, d2)
 
 
-def _sum_of_ranges(x: Any) -> tuple[float, float]:
-    if not isinstance(x, DimExpr):
-        return x, x
-    least = most = 0.0
-    for names, factor in x.terms:
-        a, b = x.scope.range_of(names)
-        low, high = (factor * a, factor * b) if factor > 0 else (factor * b, factor * a)
-        least, most = least + low, most + high
-    return least, most
+def min_dim(d1: Any, d2: Any) -> Any:
+    """The smaller one of two sizes, of which symbols may be part."""
+    return _extreme("min", d1, d2)
+
+
+def _extreme(kind: str, x: Any, y: Any) -> Any:
+    scope = next((size.scope for size in (x, y) if isinstance(size, DimExpr)), None)
+    if scope is None:
+        return OPERATIONS[kind](x, y)
+    least, most = range_of(x - y)
+    if least >= 0 or most <= 0:
+        return x if (least >= 0) == (kind == "max") else y
+    return scope.apply(kind, x, y)
 
 
 def made(terms: Mapping[tuple[str, ...], int], scope: SymbolicScope) -> Any:
-    """A polynomial, or the integer that it is."""
+    """A polynomial, or the integer that it is.
+
+    What equations say is put in, and for n * floordiv(x, n) stands x - mod(x, n).
+    """
+    for names, factor in terms.items() if scope.operations or scope.replaced else ():
+        for i, name in enumerate(names):
+            operation = scope.operations.get(name)
+            value = scope.replaced.get(name)
+            if value is None and operation is not None and operation.name == "floordiv":
+                n = operation.right
+                if not isinstance(n, int) or factor % n:
+                    continue
+                value, factor = operation.left - scope.apply("mod", operation.left, n), factor // n
+            if value is not None:
+                rest = made({key: f for key, f in terms.items() if key != names}, scope)
+                return rest + made({names[:i] + names[i + 1 :]: factor}, scope) * value
     kept = tuple(sorted((names, factor) for names, factor in terms.items() if factor))
     if not kept:
         return 0
@@ -303,6 +382,14 @@ _OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Pow: operator.pow,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+_CALLS: dict[str, Callable[[Any, Any], Any]] = {
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "max": max_dim,
+    "min": min_dim,
 }
 
 
@@ -312,7 +399,7 @@ def parse(text: str, scope: SymbolicScope) -> Any:
     Raises:
         ValueError: it is none.
     """
-    return _value(_syntax(text), text, lambda name: DimExpr((((name,), 1),), scope))
+    return _value(_syntax(text), text, lambda name: made({(name,): 1}, scope))
 
 
 def size_at(text: str, sizes: Mapping[str, int]) -> int:
@@ -339,12 +426,17 @@ def _value(node: ast.expr, text: str, variable: Callable[[str], Any]) -> Any:
         left, right = (_value(side, text, variable) for side in (node.left, node.right))
         if not isinstance(node.op, ast.Pow) or (type(right) is int and 0 <= right <= 64):
             return _OPERATIONS[type(node.op)](left, right)
+    named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CALLS
+    if named and len(node.args) == 2 and not node.keywords:
+        left, right = (_value(side, text, variable) for side in node.args)
+        return _CALLS[node.func.id](left, right)
     raise _no_expression(text)
 
 
 def _no_expression(text: str) -> ValueError:
     return ValueError(
-        f"a symbolic size is made of names, integers, '+', '-', '*' and powers, such as 2*b + 1; got {text!r}"
+        "a symbolic size is made of names, integers, '+', '-', '*', '//', '%', powers, max and min, such as 2*b + 1 "
+        f"and max(b // 2, 4); got {text!r}"
     )
 
 

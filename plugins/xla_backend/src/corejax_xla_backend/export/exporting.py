@@ -173,9 +173,12 @@ def _try_sizes(exported: Exported, scope: SymbolicScope) -> None:
         NotImplementedError: there is no program.
     """
     names = sorted({n for a in exported.in_avals for d in a.shape if isinstance(d, DimExpr) for n in d.variables()})
-    for start in (2, 3, 5, 8, 16, 64, 1):
-        sizes = {n: max(start + i, int(scope.range_of((n,))[0])) for i, n in enumerate(names)}
-        if scope.broken(sizes) is None:
+    for start in (2, 3, 5, 8, 12, 16, 24, 60, 64, 1):
+        choices = [
+            {n: max(start + i * apart, int(scope.range_of_name(n)[0])) for i, n in enumerate(names)} for apart in (1, 0)
+        ]
+        sizes = next((found for found in choices if scope.broken(found) is None), None)
+        if sizes is not None:
             avals = [aval_at(aval, sizes) for aval in exported.in_avals]
             if all(d > 0 for aval in avals for d in aval.shape):
                 exported.specialized(avals, ArgumentNames(exported)())

@@ -156,7 +156,7 @@ def solve(
 
 def _solved(w: DimExpr, size: int, variable: str, sizes: dict[str, int]) -> tuple[str, int] | None:
     """The variable, if the expression is linear in it; -1 where there is no such integer."""
-    if any(names.count(variable) > 1 for names, _ in w.terms):
+    if any(names.count(variable) > 1 for names, _ in w.terms) or w.inside(variable):
         return None
     rest = w.at({**sizes, variable: 0})
     factor = w.at({**sizes, variable: 1}) - rest

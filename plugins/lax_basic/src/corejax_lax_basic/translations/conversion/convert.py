@@ -1,4 +1,4 @@
-"""StableHLO of convert_element_type and stop_gradient."""
+"""StableHLO of convert_element_type; of stop_gradient, stage and copy, which are nothing there."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from corejax.extend import dtypes, xla_translations
 from corejax_lax_basic.conversion.convert import convert_element_type_p, stop_gradient_p
+from corejax_lax_basic.conversion.identity import copy_p, stage_p
 from corejax_lax_basic.translations.elementwise._family import compare
 from corejax_lax_basic.translations.elementwise.complex_numbers import part
 
@@ -29,5 +30,7 @@ def _convert_element_type(ctx: Any, in_avals: Any, in_vals: Any, *, new_dtype: A
 
 
 @xla_translations.register(stop_gradient_p)
-def _stop_gradient(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+@xla_translations.register(stage_p)
+@xla_translations.register(copy_p)
+def _identity(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
     return in_vals[0]

@@ -1,0 +1,58 @@
+"""stage: a value as part of the program that is recorded; copy: the same elements in memory of their own.
+
+stage : a -> a
+copy  : a -> a
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from corejax.extend import Primitive, ShapedArray, Tracer, deflinear, defvectorized
+from corejax_lax_basic._base.arity import takes
+
+__all__ = ["copy_p", "stage", "stage_p"]
+
+
+def stage(x: Any, /) -> Any:
+    """`x` itself: inside of a traced function a traced value, elsewhere an array.
+
+    A Python number or a NumPy array has to be known where it is used; staged, it is what an argument would be.
+
+    Args:
+        x: array, or Python number, which stays weakly typed.
+
+    Raises:
+        TypeError: `x` is neither.
+    """
+    return x if isinstance(x, Tracer) else stage_p.bind(x)
+
+
+def _identity(x: Any) -> Any:
+    return x
+
+
+def _type(x: ShapedArray) -> ShapedArray:
+    return x
+
+
+stage_p = Primitive(
+    "stage",
+    impl=_identity,
+    abstract_eval=takes("stage", 1)(_type),
+    linear_in=(0,),
+    tags=("elementwise", "structural", "cheap"),
+    doc="The operand, as a value of the program that is recorded.",
+)
+copy_p = Primitive(
+    "copy",
+    impl=lambda x: x.copy(),
+    abstract_eval=takes("copy", 1)(_type),
+    linear_in=(0,),
+    tags=("elementwise", "structural"),
+    doc="The operand's elements, in memory of their own.",
+)
+deflinear(stage_p, lambda ct, x: [ct])
+deflinear(copy_p, lambda ct, x: [copy_p.bind(ct)])
+for _primitive in (stage_p, copy_p):
+    defvectorized(_primitive)

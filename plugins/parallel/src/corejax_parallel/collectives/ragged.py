@@ -1,0 +1,145 @@
+"""`ragged_all_to_all`: rows of each element go to the others, to each another number of them.
+
+    ragged_all_to_all : a[m, *s], a[k, *s], i[n], i[n], i[n], i[n] -> a[k, *s]
+
+Its decomposition gathers the operands of all elements, and takes of them what comes here; every rule is that of these.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Primitive, ShapedArray, as_array, dtypes, named_axes
+from corejax_lax_basic import lax
+from corejax_parallel.collectives._axes import Groups, groups_of, names_of, size_of
+from corejax_parallel.collectives.gathers import all_gather, all_to_all
+
+__all__ = ["ragged_all_to_all", "ragged_all_to_all_p"]
+
+
+def ragged_all_to_all(
+    operand: Any,
+    output: Any,
+    input_offsets: Any,
+    send_sizes: Any,
+    output_offsets: Any,
+    recv_sizes: Any,
+    *,
+    axis_name: Any,
+    axis_index_groups: Any = None,
+) -> Any:
+    """Rows of each element go to the others, to each another number of them.
+
+    With n elements along the axis, element i sends `operand[input_offsets[j] :][: send_sizes[j]]` to element j, where
+    they are rows `output_offsets[j]` and following.
+
+    Args:
+        operand: of shape (m, *s).
+        output: of shape (k, *s); its rows that nobody sends to stay.
+        input_offsets: integers of shape (n,): where the rows for each begin.
+        send_sizes: integers of shape (n,): how many rows go to each.
+        output_offsets: integers of shape (n,): where they begin there.
+        recv_sizes: integers of shape (n,): how many rows come from each; what the others' `send_sizes` say.
+        axis_name: a name that is bound.
+        axis_index_groups: of indices of the axis: sent within each group.
+
+    Returns:
+        Of the type of `output`.
+
+    Raises:
+        NameError: the name is not bound.
+        TypeError: dtypes differ, or offsets and sizes are no integers.
+        ValueError: shapes do not fit.
+    """
+    names = names_of("ragged_all_to_all", axis_name)
+    groups = groups_of("ragged_all_to_all", axis_index_groups, names)
+    operand, output = as_array(operand), as_array(output)
+    numbers = [as_array(x) for x in (input_offsets, send_sizes, output_offsets, recv_sizes)]
+    sizes = tuple([size_of((name,)) for name in names])
+    return ragged_all_to_all_p.bind(
+        operand, output, *numbers, axis_name=names, axis_index_groups=groups, axis_sizes=sizes
+    )
+
+
+_NUMBERS = ("input_offsets", "send_sizes", "output_offsets", "recv_sizes")
+
+
+def _type(
+    operand: ShapedArray,
+    output: ShapedArray,
+    *numbers: ShapedArray,
+    axis_name: tuple[Any, ...],
+    axis_index_groups: Groups,
+    axis_sizes: tuple[int, ...],
+) -> ShapedArray:
+    if operand.dtype != output.dtype:
+        raise TypeError(f"ragged_all_to_all: operand is {operand.dtype} and output {output.dtype}; both have one dtype")
+    if not operand.ndim or operand.shape[1:] != output.shape[1:]:
+        raise ValueError(
+            "ragged_all_to_all: operand and output have rows of one shape, got shapes "
+            f"{operand.shape} and {output.shape}"
+        )
+    size = math.prod(axis_sizes) if axis_index_groups is None else len(axis_index_groups[0])
+    for name, value in zip(_NUMBERS, numbers, strict=True):
+        if not dtypes.is_integer(value.dtype):
+            raise TypeError(f"ragged_all_to_all: {name} are integers, got {value.dtype}")
+        if value.dtype != numbers[0].dtype:
+            raise TypeError(
+                f"ragged_all_to_all: {' and '.join((_NUMBERS[0], name))} are of one dtype, got {numbers[0].dtype} and "
+                f"{value.dtype}"
+            )
+        if value.shape != (size,):
+            raise ValueError(f"ragged_all_to_all: {name} has the shape {(size,)} of the axis, got {value.shape}")
+    return ShapedArray(output.shape, output.dtype, operand.weak_type and output.weak_type)
+
+
+def _decomposed(*operands: Any, axis_name: tuple[Any, ...], axis_sizes: tuple[int, ...], **params: Any) -> Any:
+    """Rules of programs inside of `shard_map` run where its axes are not in force."""
+    with named_axes(list(zip(axis_name, axis_sizes, strict=True))):
+        return _exchanged(*operands, axis_name=axis_name, **params)
+
+
+def _exchanged(
+    operand: Any,
+    output: Any,
+    input_offsets: Any,
+    send_sizes: Any,
+    output_offsets: Any,
+    recv_sizes: Any,
+    *,
+    axis_name: tuple[Any, ...],
+    axis_index_groups: Groups,
+) -> Any:
+    size = input_offsets.shape[0]
+    exchange = functools.partial(
+        all_to_all, axis_name=axis_name, split_axis=0, concat_axis=0, axis_index_groups=axis_index_groups
+    )
+    starts, begins = exchange(input_offsets), exchange(output_offsets)
+    everything = all_gather(operand, axis_name, axis_index_groups=axis_index_groups)
+    rows = lax.broadcasted_iota(starts.dtype, (size, output.shape[0]), 1)
+    within = lax.sub(rows, lax.broadcast_in_dim(begins, rows.shape, (0,)))
+    lengths = lax.broadcast_in_dim(recv_sizes, rows.shape, (0,))
+    comes = lax.bitwise_and(lax.ge(within, lax.full_like(within, 0)), lax.lt(within, lengths))
+    sender = lax.argmax(lax.convert_element_type(comes, np.int32), 0, np.int32)
+    chosen = lax.broadcasted_iota(np.int32, rows.shape, 0) == lax.broadcast_in_dim(sender, rows.shape, (1,))
+    place = lax.add(within, lax.broadcast_in_dim(starts, rows.shape, (0,)))
+    place = lax.reduce_sum(lax.select(chosen, place, lax.full_like(place, 0)), (0,))
+    flat = lax.reshape(everything, (size * operand.shape[0], *operand.shape[1:]))
+    index = lax.add(lax.mul(sender, np.int32(operand.shape[0])), lax.convert_element_type(place, np.int32))
+    found = flat.at[index].get(mode="clip")
+    received = lax.reduce_or(comes, (0,))
+    return lax.select(lax.broadcast_in_dim(received, output.shape, (0,)), found, output)
+
+
+ragged_all_to_all_p = Primitive(
+    "ragged_all_to_all",
+    abstract_eval=_type,
+    decomposition=_decomposed,
+    linear_in=(0, 1),
+    tags=("collective",),
+    doc="Rows of each element along named axes go to the others, to each another number of them.",
+)
