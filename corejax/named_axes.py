@@ -27,7 +27,7 @@ class MappedAxis(NamedTuple):
 class _NamedAxes(Restoring):
     __slots__ = ("axes", "earlier")
 
-    def __init__(self, axes: Sequence[tuple[Any, int]]) -> None:
+    def __init__(self, axes: Sequence[tuple[Any, int | None]]) -> None:
         self.axes = tuple(axes)
         self.earlier = (state.axis_env, state.contexts)
 
@@ -42,12 +42,15 @@ class _NamedAxes(Restoring):
         set_contexts(contexts)
 
 
-def named_axes(axes: Sequence[tuple[Any, int]]) -> Restoring:
-    """Names and sizes of mapped axes that collectives may use, for a `with` block."""
+def named_axes(axes: Sequence[tuple[Any, int | None]]) -> Restoring:
+    """Names and sizes of mapped axes that collectives may use, for a `with` block.
+
+    What has the size None is no axis, but something else that programs traced in the block depend on.
+    """
     return _NamedAxes(axes)
 
 
-def axes_in_scope() -> tuple[tuple[Any, int], ...]:
+def axes_in_scope() -> tuple[tuple[Any, int | None], ...]:
     """Names and sizes of the named axes in force, outermost first: a program traced under them depends on them."""
     return state.axis_env
 
@@ -64,7 +67,7 @@ def axis_size_of(name: Any, what: str = "a collective") -> int:
         TypeError: it cannot be the name of an axis.
     """
     for bound, size in reversed(state.axis_env):
-        if bound == name:
+        if size is not None and bound == name:
             return int(size)
     try:
         hash(name)
@@ -73,7 +76,7 @@ def axis_size_of(name: Any, what: str = "a collective") -> int:
             f"{what}: the name of an axis is a string or another hashable value, got {name!r} of type "
             f"{type(name).__name__}"
         ) from None
-    raise unbound_axis(name, what, [bound for bound, _ in state.axis_env])
+    raise unbound_axis(name, what, [bound for bound, size in state.axis_env if size is not None])
 
 
 def axis_of_rule() -> MappedAxis:

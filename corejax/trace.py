@@ -99,7 +99,7 @@ class _State(threading.local):
     trace: Trace = None  # type: ignore[assignment]  # EvalTrace, set by interpreters.evaluation
     source: Any = None  # source of the equation that eval_jaxpr replays, else None
     scope: tuple[Any, ...] = ()  # names and transformations that equations are recorded under (source_info.Scope)
-    axis_env: tuple[tuple[Any, int], ...] = ()
+    axis_env: tuple[tuple[Any, int | None], ...] = ()
     rule_axis: MappedAxis | None = None  # names of the mapped axis that a vmap rule is running for
     contexts: int = 0  # staging traces and named axes in force
     told: bool | None = False  # whether the context hooks have last been told that there are any

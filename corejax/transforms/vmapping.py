@@ -114,6 +114,13 @@ def _batched_out(fun: Any, axis_size: int, x: Any, dim: int | None, axis: int | 
 
 def _axis_names(name: Any, spmd: Any) -> MappedAxis | None:
     """Both names of an axis, or None where it has none."""
+    for argument, given in (("axis_name", name), ("spmd_axis_name", spmd)):
+        try:
+            hash(given)
+        except TypeError:
+            raise TypeError(
+                f"vmap: {argument} is a string or another hashable value, got {given!r} of type {type(given).__name__}"
+            ) from None
     spmd = () if spmd is None else spmd if isinstance(spmd, tuple) else (spmd,)
     if len(set(spmd)) != len(spmd):
         raise ValueError(f"vmap: spmd_axis_name has an axis twice: {spmd}")
@@ -146,7 +153,8 @@ def vmap(
         The batched function.
 
     Raises:
-        TypeError: `in_axes` is not an integer, None, tuple or list, or an argument is not an array.
+        TypeError: `in_axes` is not an integer, None, tuple or list, an argument is not an array, or a name is not
+            hashable.
         ValueError: mapped axes have unequal sizes (each is listed with its path), do not exist, or none is given.
     """
     if not callable(fun):

@@ -67,6 +67,16 @@ except RuntimeError as error:
 
 gathered = multihost_utils.process_allgather({"a": np.arange(2) + 10 * number})["a"]
 np.testing.assert_array_equal(gathered, np.arange(2) + 10 * np.arange(count)[:, None])
+together = multihost_utils.process_allgather([x, x[::2], everywhere, np.float32(number)], tiled=True)
+for got, wanted in zip(together, [xs, xs[::2], xs, np.arange(count)], strict=True):
+    assert type(got) is np.ndarray
+    np.testing.assert_array_equal(got, wanted)
+try:
+    multihost_utils.process_allgather(x)
+except ValueError as error:
+    assert "process_allgather: an array of shape (16, 3) is spread" in str(error)
+else:
+    raise AssertionError("not refused")
 sent = multihost_utils.broadcast_one_to_all(np.array([1.5, np.nan]) * (number + 1), is_source=number == 1)
 np.testing.assert_array_equal(sent, [3.0, np.nan])
 multihost_utils.assert_equal(alone)

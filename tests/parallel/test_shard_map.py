@@ -178,6 +178,68 @@ def test_nested_over_the_same_axis() -> None:
         corejax.shard_map(corejax.numpy.sin, in_specs=P("x"), out_specs=P("x"))(X)
 
 
+@pytest.mark.parametrize("jitted", [False, True])
+def test_the_mesh_of_a_nested_one_is_that_around_it(jitted: bool) -> None:
+    mesh = corejax.make_mesh((4, 2), ("x", "y"))
+    options = {"in_specs": P(None, "y"), "out_specs": P(), "axis_names": {"y"}}
+    seen = []
+
+    def block(a: Any) -> Any:
+        context = corejax.sharding.get_abstract_mesh()
+        seen.append(context.axis_types)
+        sums = [
+            corejax.shard_map(lambda b: lax.psum(b * lax.axis_index("x"), "y"), mesh=given, **options)(a)
+            for given in (None, context, context.update_axis_types({"x": corejax.sharding.AxisType.Auto}))
+        ]
+        inner = corejax.jit(corejax.shard_map(lambda b: lax.psum(noted(b), "y"), **options))
+        return lax.with_sharding_constraint(sum(sums), P(None, "y")) + inner(a)
+
+    def noted(b: Any) -> Any:
+        seen.append(corejax.sharding.get_abstract_mesh().axis_types)
+        return b * 0
+
+    f = corejax.shard_map(block, mesh=mesh, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})
+    wanted = 3 * (X[:, :8] + X[:, 8:]) * np.repeat(np.arange(4), 2)[:, None]
+    np.testing.assert_allclose((corejax.jit(f) if jitted else f)(X), wanted, rtol=1e-5)
+    manual, auto = corejax.sharding.AxisType.Manual, corejax.sharding.AxisType.Auto
+    assert seen == [(manual, auto), (manual, manual)]
+    assert corejax.sharding.get_abstract_mesh().empty
+
+
+def test_a_function_around_is_compiled_again_for_another_mesh() -> None:
+    @corejax.jit
+    def total(a: Any) -> Any:
+        return corejax.shard_map(
+            lambda b: lax.psum(cjnp.sum(b), "y") * lax.axis_size("y"), in_specs=P("y"), out_specs=P(), axis_names={"y"}
+        )(a) * lax.psum(1, "x")
+
+    for sizes in ((2, 4), (2, 2)):
+        mesh = corejax.make_mesh(sizes, ("x", "y"), devices=corejax.devices()[: sizes[0] * sizes[1]])
+        f = corejax.shard_map(total, mesh=mesh, in_specs=P(), out_specs=P(), axis_names={"x"})
+        np.testing.assert_allclose(f(X), 2 * sizes[1] * X.sum(), rtol=1e-4)
+
+
+def test_unbound_names_list_axes_alone() -> None:
+    f = corejax.shard_map(
+        lambda a: lax.psum(a, "z"), mesh=corejax.make_mesh((8,), ("x",)), in_specs=P("x"), out_specs=P("x")
+    )
+    with pytest.raises(NameError, match=r"axes in force here: .x.\. Names are bound"):
+        f(X)
+
+
+def test_compiled_calls_that_are_waited_for_take_part_in_transformations() -> None:
+    """Calls of them wait for their results, and those of a transformation are no arrays."""
+    f = corejax.jit(
+        corejax.shard_map(lambda a: lax.psum(cjnp.sin(a), "x"), mesh=mesh(corejax), in_specs=P("x"), out_specs=P())
+    )
+    for x in (X[:, :6], np.ones((8, 2**16), np.float32)):  # also one that calls copy
+        wanted = np.sin(x).reshape(4, 2, -1).sum(0)
+        np.testing.assert_allclose(f(x), wanted, rtol=1e-5)
+        np.testing.assert_allclose(corejax.grad(lambda x: cjnp.sum(f(x)))(x), np.cos(x), rtol=1e-5)
+        np.testing.assert_allclose(corejax.vmap(f)(x[None]), wanted[None], rtol=1e-5)
+        np.testing.assert_allclose(corejax.jvp(f, (x,), (x,))[0], wanted, rtol=1e-5)
+
+
 def test_in_loops_and_with_closed_over_arrays() -> None:
     weights = cjnp.asarray(W)
 

@@ -103,3 +103,10 @@ def test_what_is_refused(make: Callable[[], Any], x: Any, words: str) -> None:
         make()(x)
     assert corejax.extend.axes_in_scope() == ()
     assert corejax.extend.axis_of_rule() == (None, ())
+
+
+def test_names_are_hashable() -> None:
+    with pytest.raises(TypeError, match=r"vmap: axis_name is a string or .* got \['i'\] of type list"):
+        corejax.vmap(abs, axis_name=["i"])(X)
+    with pytest.raises(TypeError, match=r"vmap: spmd_axis_name is .* got \(\['i'\],\) of type tuple"):
+        corejax.vmap(abs, spmd_axis_name=(["i"],))(X)

@@ -30,6 +30,12 @@ def test_seeds(seed):
         assert_words(random.key(seed), jax.random.key(seed))
 
 
+def test_a_boolean_is_a_seed() -> None:
+    for one in (True, np.bool_(True), jnp.asarray(True)):
+        assert bool(random.key(one) == random.key(1))
+        np.testing.assert_array_equal(random.PRNGKey(one), random.PRNGKey(1))
+
+
 @pytest.mark.parametrize(
     ("impl", "partitionable"), [("threefry2x32", True), ("threefry2x32", False), ("rbg", True), ("unsafe_rbg", False)]
 )

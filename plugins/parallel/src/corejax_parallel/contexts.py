@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import corejax.lax as lax
-from corejax.extend import Restoring, config
-from corejax_parallel.mesh import AbstractMesh, Mesh
+from corejax.extend import Restoring, axes_in_scope, config
+from corejax_parallel.mesh import AbstractMesh, AxisType, Mesh
 from corejax_parallel.named_sharding import NamedSharding
 from corejax_parallel.partition_spec import PartitionSpec
 
@@ -98,16 +98,45 @@ def use_abstract_mesh(mesh: AbstractMesh) -> Restoring:
     return within(None if mesh.empty else mesh)
 
 
+class _Body(NamedTuple):
+    """Of a function of blocks, where it is traced: the mesh that it is mapped over, and along which axes."""
+
+    mesh: Any
+    manual: tuple[Any, ...]
+
+
+def axes_of_body(mesh: Any, sizes: dict[Any, int]) -> tuple[tuple[Any, int | None], ...]:
+    """What is in scope in a function of blocks: the axes it is mapped over, and the mesh, which is its context's."""
+    around = _body()
+    outer = around.manual if around is not None and around.mesh.axis_names == mesh.axis_names else ()
+    return (*sizes.items(), (_Body(mesh, (*outer, *sizes)), None))
+
+
+def _body() -> _Body | None:
+    return next((name for name, _ in reversed(axes_in_scope()) if isinstance(name, _Body)), None)
+
+
+def mesh_of_body() -> Any:
+    """The mesh of the `shard_map` whose function is traced; None elsewhere."""
+    body = _body()
+    return None if body is None else body.mesh
+
+
 def get_mesh() -> Any:
-    """The mesh of the context; an empty `AbstractMesh` where none is set."""
-    found = config.context_mesh
+    """The mesh of the context: within the function of a `shard_map` that one's; an empty `AbstractMesh` where none is
+    set."""
+    found = mesh_of_body() or config.context_mesh
     return AbstractMesh((), ()) if found is None else found
 
 
 def get_abstract_mesh() -> AbstractMesh:
-    """The axes of the mesh of the context; of an empty one where none is set."""
+    """The axes of the mesh of the context; of an empty one where none is set.
+
+    Within the function of a `shard_map` those that it is mapped over are of type `Manual`.
+    """
+    body = _body()
     found: AbstractMesh = get_mesh().abstract_mesh
-    return found
+    return found if body is None else found.update_axis_types(dict.fromkeys(body.manual, AxisType.Manual))
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:
@@ -135,8 +164,8 @@ def in_context(spec: PartitionSpec, what: str) -> NamedSharding:
     Raises:
         RuntimeError: none is set.
     """
-    mesh = config.context_mesh
-    if mesh is None:
+    mesh = get_mesh()
+    if mesh.empty:
         raise RuntimeError(
             f"{what}: {spec} is of the axes of a mesh, and none is set. Give corejax.NamedSharding(mesh, {spec}), "
             "or set one: with corejax.set_mesh(mesh)"

@@ -69,17 +69,35 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
 
     Args:
         in_tree: a pytree of arrays, of the same structure, shapes and dtypes in all processes.
-        tiled: whether arrays are concatenated along their first axis; else they are stacked.
+        tiled: whether arrays are concatenated along their first axis; else they are stacked. Of arrays that are spread
+            over the processes the parts are put together, and it is True.
 
     Returns:
         A pytree of NumPy arrays.
+
+    Raises:
+        ValueError: `tiled` is False, and an array is spread over the processes.
     """
 
     def one(leaf: Any) -> Any:
+        if isinstance(leaf, corejax.Array) and not leaf.is_fully_addressable:
+            return _put_together(leaf, tiled)
         found = np.asarray(leaf)[None] if corejax.process_count() == 1 else _everywhere(_same, _stacked(leaf))
         return found.reshape(-1, *found.shape[2:]) if tiled else found
 
     return tree.tree_map(one, in_tree)
+
+
+def _put_together(x: Any, tiled: bool) -> np.ndarray[Any, Any]:
+    """The whole value of an array whose parts several processes have."""
+    if not tiled:
+        raise ValueError(
+            f"process_allgather: an array of shape {x.shape} is spread over the processes, which have none of their "
+            "own to be stacked; with tiled=True it is put together"
+        )
+    devices = sorted(x.sharding.device_set, key=lambda device: int(device.id))
+    mesh = x.sharding.mesh if isinstance(x.sharding, NamedSharding) else Mesh(np.array(devices), ("devices",))
+    return np.asarray(corejax.device_put(x, NamedSharding(mesh, PartitionSpec())))
 
 
 def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:

@@ -90,7 +90,7 @@ def _threefry() -> list[Example]:
 def _bit_generator() -> list[Example]:
     params = {"shape": (3,), "algorithm": RandomAlgorithm.RNG_DEFAULT}
     state = np.array([1, 2, 3, 4], np.uint32)
-    skip = dict.fromkeys(("vmap", "nested_vmap", "pairs", "triples"), _FIRST_KEY)
+    skip = dict.fromkeys(("vmap", "nested_vmap", "pairs", "triples", "sharded"), _FIRST_KEY)
     return [Example([state], {**params, "dtype": np.dtype(dtype)}, skip=skip) for dtype in (np.uint32, np.uint64)]
 
 

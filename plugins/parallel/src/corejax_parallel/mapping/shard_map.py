@@ -28,7 +28,7 @@ from corejax.extend import (
     stage,
     tree,
 )
-from corejax_parallel.contexts import get_mesh
+from corejax_parallel.contexts import axes_of_body, get_mesh, mesh_of_body
 from corejax_parallel.mapping.blocks import block_type, counts, names_in
 from corejax_parallel.mapping.primitive import shard_map_p, sizes_of
 from corejax_parallel.mapping.sameness import differing
@@ -59,7 +59,7 @@ def shard_map(
         out_specs: how blocks make up the results: a pytree of `PartitionSpec`s that is a prefix of the result. Along an
             axis that a spec does not name, all blocks are the same.
         in_specs: how arguments are cut into blocks: a pytree that is a prefix of the tuple of arguments, or one spec.
-        mesh: a `Mesh` or `AbstractMesh`; by default that of the context (`set_mesh`).
+        mesh: a `Mesh` or `AbstractMesh`; by default that of the context (`set_mesh`, or another `shard_map` around).
         axis_names: the axes that it is mapped over; by default all. Over the others the compiler splits as it likes.
         check_vma: whether a result that differs along an axis that its spec does not name is an error.
 
@@ -151,7 +151,7 @@ class _Mapped:
         specs = _specs(what, "in_specs", self.in_specs, in_tree)
         blocks = [_block(what, i, aval, spec, sizes) for i, (aval, spec) in enumerate(zip(avals, specs, strict=True))]
         flat = FlatFunction(self.fun, in_tree)
-        axes, within = named_axes(tuple(sizes.items())), _Within(what, mesh, manual)
+        axes, within = named_axes(axes_of_body(mesh, sizes)), _Within(what, mesh, manual)
         jaxpr, consts = run_within((axes, within), stage, flat, blocks)
         out = _specs(what, "out_specs", self.out_specs, flat.out_tree)
         closed = close_over_consts(jaxpr)
@@ -245,6 +245,9 @@ def _mesh(what: str, given: Any) -> Any:
         return found
     if not isinstance(given, Mesh | AbstractMesh):
         raise TypeError(f"{what}: mesh is a Mesh or AbstractMesh, got {given!r} of type {type(given).__name__}")
+    around = mesh_of_body()  # which may have devices
+    if isinstance(given, AbstractMesh) and around is not None and given.shape_tuple == around.shape_tuple:
+        return around
     return given
 
 

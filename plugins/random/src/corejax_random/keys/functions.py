@@ -102,6 +102,8 @@ def _key(name: str, seed: Any, generator: PRNGImpl) -> Any:
     elif not is_array_like(seed):
         raise TypeError(f"{name}: the seed is an integer scalar, got {seed!r} of type {type(seed).__name__}")
     value = as_array(seed)
+    if value.dtype == np.bool_ and not value.ndim:
+        value = lax.convert_element_type(value, np.dtype(np.int32))
     if value.ndim or not dtypes.is_integer(value.dtype):
         advice = f"; corejax.vmap({name}) takes one for each" if value.ndim else ""
         raise TypeError(f"{name}: the seed is an integer scalar, got {value.aval.str_short()}{advice}")

@@ -171,10 +171,10 @@ def _waits(call: RepeatableCall) -> bool:
 
 
 def _waited_for(result: Any) -> Any:
-    """The results of a program; all of them are there when the first one is."""
+    """The results of a program; all of them are there when the first one is. Tracers wait for nothing."""
     alone = type(result) is list and len(result) == 1 and type(result[0]) is Array
     for x in result if alone else tree.tree_leaves(result)[:1]:
-        if type(x) is Array:  # traced, the call is an equation
+        if type(x) is Array:
             x.block_until_ready()
     return result
 
