@@ -277,3 +277,15 @@ def test_a_scatter_of_nothing() -> None:
         lambda x: lax.psum_scatter(x, "i", tiled=True), mesh=mesh, in_specs=P(), out_specs=P("i"), check_vma=False
     )
     assert corejax.jit(fun)(np.zeros((0, 3), np.float32)).shape == (0, 3)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (4, 0)])
+def test_gathers_of_nothing(shape: tuple[int, int]) -> None:
+    mesh = corejax.make_mesh((4,), ("i",), devices=corejax.devices()[:4])
+    options = {"mesh": mesh, "in_specs": P(), "out_specs": P(), "check_vma": False}
+    for tiled, wanted in ((True, (4 * shape[0], shape[1])), (False, (4, *shape))):
+        gather = corejax.shard_map(lambda a, tiled=tiled: lax.all_gather(a, "i", tiled=tiled), **options)
+        total = lambda a, gather=gather: cjnp.sum(gather(a))
+        x = np.ones(shape, np.float32)
+        assert gather(x).shape == wanted
+        assert corejax.jit(corejax.grad(total))(x).shape == shape

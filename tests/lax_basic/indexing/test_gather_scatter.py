@@ -248,3 +248,18 @@ def test_nothing_is_written_to_an_axis_without_elements(mode: str) -> None:
 
     for out in (*every(as_array(x)), *corejax.jit(every)(as_array(x))):
         assert (out.shape, out.dtype) == ((2, 0), np.float32)
+
+
+@pytest.mark.parametrize("name", [name for name in SCATTERS if name != "scatter_mul"])
+@pytest.mark.parametrize("jitted", [False, True])
+def test_derivatives_where_there_is_no_place(name: str, jitted: bool) -> None:
+    numbers = lax.ScatterDimensionNumbers((1,), (0,), (0,))
+    operand, updates = np.ones((0, 4), np.float32), np.ones((3, 4), np.float32)
+    indices = np.zeros((3, 1), np.int32)
+    scatter = lambda x, u: getattr(lax, name)(x, indices, u, numbers, mode="clip")
+    total = lambda x, u: scatter(x, u).sum() + (u * u).sum()
+    gradient = corejax.grad(total, argnums=(0, 1))
+    of_operand, of_updates = (corejax.jit(gradient) if jitted else gradient)(operand, updates)
+    assert of_operand.shape == (0, 4)
+    np.testing.assert_array_equal(of_updates, 2 * updates)
+    assert corejax.jvp(scatter, (operand, updates), (operand, updates))[1].shape == (0, 4)

@@ -9,6 +9,7 @@ from corejax.extend import Primitive, ShapedArray, get_aval, is_undef_primal, mo
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import Ints
 from corejax_lax_basic._base.rows import named
+from corejax_lax_basic._base.scalars import make_scalar
 from corejax_lax_basic._base.type_rules import Kinds, check_kind
 from corejax_lax_basic.indexing._host_windows import combine, plan_of, put
 from corejax_lax_basic.indexing.dimension_numbers import (
@@ -22,6 +23,7 @@ from corejax_lax_basic.indexing.dimension_numbers import (
     slice_sizes_of,
 )
 from corejax_lax_basic.indexing.gather import batched_numbers, gather_p
+from corejax_lax_basic.shape.broadcasting import broadcast_in_dim
 
 __corejax_registers_for_caller__ = True  # a primitive's provenance is the module that defines it
 
@@ -154,7 +156,12 @@ def gathered(
     unique_indices: bool,
     mode: GatherScatterMode,
 ) -> Any:
-    """What an array has where a scatter would write updates of this shape; 0 for those that it drops."""
+    """What an array has where a scatter would write updates of this shape; 0 for those that it drops.
+
+    An array without elements has no place for any.
+    """
+    if any(type(n) is int and n == 0 for n in get_aval(x).shape):
+        return broadcast_in_dim(make_scalar(0, get_aval(x).dtype), updates, ())
     return gather_p.bind(
         x,
         indices,
