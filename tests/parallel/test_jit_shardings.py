@@ -295,3 +295,14 @@ def test_a_mesh_without_devices_and_nobody_who_has_them() -> None:
             call(x)
     with corejax.set_mesh(corejax.make_mesh((8,), ("z",))):
         np.testing.assert_array_equal(f(x), [28.0])
+
+
+def test_derivatives_of_the_least_in_windows_that_are_split() -> None:
+    """XLA's partitioner alone gives wrong numbers."""
+    mesh = corejax.make_mesh((3,), ("i",), devices=corejax.devices()[:3])
+    x, t = np.random.default_rng(0).standard_normal((2, 2, 6)).astype(np.float32)
+    windows = {"window_dimensions": (2, 3), "window_strides": (1, 2), "padding": ((0, 0), (1, -1))}
+    least = lambda x: lax.reduce_window(x, np.inf, lax.min, **windows)
+    derivative = corejax.jit(lambda t, x: corejax.jvp(least, (x,), (t,))[1])
+    split = [corejax.device_put(v, NamedSharding(mesh, p)) for v, p in zip((t, x), (P(None, "i"), P()), strict=True)]
+    np.testing.assert_array_equal(np.asarray(derivative(*split)), np.asarray(derivative(t, x)))

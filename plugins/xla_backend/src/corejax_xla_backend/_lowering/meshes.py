@@ -91,6 +91,13 @@ class Meshes:
         """Text of a sharding of values of `ndim` dimensions: `<@mesh, [{"x"}, {}]>`."""
         return f"<{self.symbol(sharding.mesh)}, {dimensions_text(sharding.dimension_axes(ndim))}>"
 
+    def whole(self, ndim: int) -> str:
+        """Text of the sharding of values that every device has whole; empty where there are no others to have them."""
+        if self.manual or self.count == 1:
+            return ""
+        mesh = next(iter(self._declared.values()), None) or self.declared(f'<["all"={self.count}]>')
+        return f"<{mesh}, [{', '.join(['{}'] * ndim)}]>"
+
     def of_call_back(self, results: int) -> str:
         """What is said of an operation that calls Python: the first device calls for all, in manual parts each does."""
         if self.manual or (self.count == 1 and not self._symbols):

@@ -18,8 +18,11 @@ from corejax_lax_basic.windows.selection import select_and_gather_add_p, select_
 def select_and_gather_add(
     ctx: Any, in_avals: Any, in_vals: Any, *, select: str, padding: Pads, base_dilation: Ints, **params: Any
 ) -> Any:
-    """`reduce_window` of keys, their numbers and the values: the number decides between equals."""
-    values, keys = in_vals
+    """`reduce_window` of keys, their numbers and the values: the number decides between equals.
+
+    Each device has all windows: XLA's partitioner gives wrong numbers for windows of several arrays that it splits.
+    """
+    values, keys = (_whole(ctx, x) for x in in_vals)
     low = ctx.constant(worst(select, keys.aval.dtype))
     zero = ctx.constant(np.zeros((), values.aval.dtype))
     keys = pad_for_windows(ctx, keys, low, padding, base_dilation)
@@ -37,7 +40,12 @@ def select_and_gather_add(
     ones = (1,) * len(shape)
     nothing = ((0, 0),) * len(shape)
     operands, initial = [keys, numbers, values], [low, last, zero]
-    return reduce_window(ctx, operands, initial, body, padding=nothing, base_dilation=ones, **params)[2]
+    return _whole(ctx, reduce_window(ctx, operands, initial, body, padding=nothing, base_dilation=ones, **params)[2])
+
+
+def _whole(ctx: Any, x: Any) -> Any:
+    text = ctx.module.meshes.whole(x.aval.ndim)
+    return ctx.op("sdy.sharding_constraint", x, out=x.aval, attrs=f"sharding = #sdy.sharding{text}") if text else x
 
 
 @xla_translations.register(select_and_scatter_add_p)
