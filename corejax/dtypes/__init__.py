@@ -33,23 +33,23 @@ from corejax.dtypes._kinds import (
     real_dtype_of,
     scalar_type_of,
 )
+from corejax.dtypes._names import LONG_NAMES as LONG_NAMES
+from corejax.dtypes._names import SMALL_INTS as SMALL_INTS
+from corejax.dtypes._names import DType as DType
+from corejax.dtypes._names import bfloat16 as bfloat16
+from corejax.dtypes._names import bool_ as bool_
 from corejax.dtypes._names import (
-    LONG_NAMES,
-    SMALL_INTS,
-    DType,
-    bfloat16,
-    bool_,
     canonicalize_dtype,
     default_complex_dtype,
     default_float_dtype,
     default_int_dtype,
     default_uint_dtype,
     dtype,
-    float0,
     from_short_name,
     scalar_dtype,
     short_name,
 )
+from corejax.dtypes._names import float0 as float0
 from corejax.dtypes._promotion import (
     TypePromotionError,
     dtype_and_weak_type,
@@ -59,12 +59,7 @@ from corejax.dtypes._promotion import (
 )
 
 __all__ = [
-    "LONG_NAMES",
-    "SMALL_INTS",
-    "DType",
     "TypePromotionError",
-    "bfloat16",
-    "bool_",
     "canonicalize_dtype",
     "complex_dtype_of",
     "default_complex_dtype",
@@ -77,7 +72,6 @@ __all__ = [
     "extended",
     "extended_dtype",
     "finfo",
-    "float0",
     "from_short_name",
     "has_extended",
     "iinfo",
