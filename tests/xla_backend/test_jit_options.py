@@ -192,6 +192,7 @@ def test_shardings_are_prefixes_as_in_jax(name: str) -> None:
         )
 
 
+@pytest.mark.skipif(_jaxlib.FEATURES.version >= (0, 12), reason="it has levels in place of efforts")
 def test_efforts_reach_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     """By settings, and for one function; what a program depends on has them."""
     device = corejax.devices()[0]

@@ -316,7 +316,7 @@ def compile_options(
     options.device_assignment = core.DeviceAssignment.create(ids)
     options.executable_build_options.use_spmd_partitioning = options.num_partitions > 1
     for name, value in overrides:
-        if name in _EFFORTS:
+        if name in _EFFORTS and hasattr(options.executable_build_options, name):  # 0.12 has levels alone
             setattr(options.executable_build_options, name, _LEVELS.get(value, value))
     options.env_option_overrides = [each for each in overrides if each[0] not in _EFFORTS]
     return options
