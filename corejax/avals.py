@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ class ShapedArray:
         shape: tuple of int, or of `SymbolicDim` where a size is not known.
         dtype: NumPy dtype (ml_dtypes included).
         weak_type: whether the dtype came from a Python scalar and yields to other dtypes.
+        vma: the manual axes of a mesh along which values may differ; none but in functions of blocks (`shard_map`).
         nbytes: bytes that an array of the type takes; 0 where a size is not known.
 
     Raises:
@@ -30,11 +31,12 @@ class ShapedArray:
         OverflowError: more bytes than 64-bit integers count.
     """
 
-    __slots__ = ("_size", "dtype", "nbytes", "ndim", "shape", "weak_type")
+    __slots__ = ("_size", "dtype", "nbytes", "ndim", "shape", "vma", "weak_type")
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     weak_type: bool
+    vma: frozenset[Any]
     ndim: int
     nbytes: int
     _size: int
@@ -51,15 +53,21 @@ class ShapedArray:
         self, shape: Sequence[int] | None = None, dtype: Any = None, weak_type: bool | None = None
     ) -> ShapedArray:
         """The aval with some fields replaced."""
-        return ShapedArray(
+        found = ShapedArray(
             self.shape if shape is None else tuple(shape),
             self.dtype if dtype is None else dtype,
             self.weak_type if weak_type is None else weak_type,
         )
+        return found.varying(self.vma) if self.vma else found
 
     def strip_weak_type(self) -> ShapedArray:
         """The strongly typed aval of the same shape and dtype."""
-        return ShapedArray(self.shape, self.dtype, False) if self.weak_type else self
+        return self.update(weak_type=False) if self.weak_type else self
+
+    def varying(self, vma: Iterable[Any]) -> ShapedArray:
+        """The aval of values that may differ along these manual axes, and along no other."""
+        vma = frozenset(vma)
+        return self if vma == self.vma else _intern(ShapedArray, self.shape, self.dtype, self.weak_type, vma)
 
     @property
     def size(self) -> int:
@@ -67,15 +75,16 @@ class ShapedArray:
         return self._size
 
     def str_short(self, *, short_dtypes: bool = True) -> str:
-        """`f32[3,4]`, or `float32[3,4]` with `short_dtypes=False`."""
+        """`f32[3,4]`, or `float32[3,4]` with `short_dtypes=False`; of what may differ along axes `f32[3,4]{V:i}`."""
         name = dtypes.short_name(self.dtype) if short_dtypes or self.dtype.names else self.dtype.name
-        return f"{name}[{','.join(map(repr, self.shape))}]"
+        text = f"{name}[{','.join(map(repr, self.shape))}]"
+        return text + _vma_text(self.vma) if self.vma else text
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"avals are immutable; use aval.update({name}=...)")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (ShapedArray, (self.shape, self.dtype, self.weak_type))
+        return (_restored, (self.shape, self.dtype, self.weak_type, self.vma))
 
     def __copy__(self) -> ShapedArray:
         return self
@@ -88,7 +97,21 @@ class ShapedArray:
         return f"ShapedArray({self.str_short(short_dtypes=False)}{weak})"
 
 
-def _intern(cls: type[ShapedArray], shape: Sequence[int], dtype: Any, weak_type: bool) -> ShapedArray:
+def _vma_text(vma: frozenset[Any]) -> str:
+    names = sorted(name if isinstance(name, str) and name.isidentifier() else repr(name) for name in vma)
+    return f"{{V:{names[0] if len(names) == 1 else '(' + ', '.join(names) + ')'}}}"
+
+
+def _restored(shape: Sequence[int], dtype: Any, weak_type: bool, vma: frozenset[Any]) -> ShapedArray:
+    return ShapedArray(shape, dtype, weak_type).varying(vma)
+
+
+_NOWHERE: frozenset[Any] = frozenset()
+
+
+def _intern(
+    cls: type[ShapedArray], shape: Sequence[int], dtype: Any, weak_type: bool, vma: frozenset[Any] = _NOWHERE
+) -> ShapedArray:
     shape = tuple(as_dim(d) for d in shape)
     symbol = next((d for d in shape if isinstance(d, SymbolicDim)), None)
     known = symbol is None
@@ -96,7 +119,7 @@ def _intern(cls: type[ShapedArray], shape: Sequence[int], dtype: Any, weak_type:
         raise ValueError(f"an array's dimensions are not negative, got shape {shape}")
     dtype = np.dtype(dtype)
     weak_type = bool(weak_type)
-    key = (shape, dtype, weak_type)
+    key: tuple[Any, ...] = (shape, dtype, weak_type, vma) if vma else (shape, dtype, weak_type)
     interned = _interned if symbol is None else symbol.memo
     found = interned.get(key)
     if found is None:
@@ -110,7 +133,7 @@ def _intern(cls: type[ShapedArray], shape: Sequence[int], dtype: Any, weak_type:
             raise OverflowError(
                 f"an array of shape {shape} and dtype {dtype.name} {takes}: sizes are counted in 64-bit integers"
             )
-        fields = {"shape": shape, "dtype": dtype, "weak_type": weak_type, "ndim": len(shape)}
+        fields = {"shape": shape, "dtype": dtype, "weak_type": weak_type, "vma": vma, "ndim": len(shape)}
         fields |= {"_size": size, "nbytes": nbytes}
         for name, value in fields.items():
             object.__setattr__(new, name, value)

@@ -155,11 +155,15 @@ from corejax.ir import subjaxprs as subjaxprs
 from corejax.layouts import laid_out as laid_out
 from corejax.memory_limit import bytes_text as bytes_text
 from corejax.memory_limit import check_memory as check_memory
+from corejax.named_axes import ManualAxes as ManualAxes
 from corejax.named_axes import axes_in_scope as axes_in_scope
 from corejax.named_axes import axis_of_rule as axis_of_rule
 from corejax.named_axes import axis_size_of as axis_size_of
+from corejax.named_axes import manual_axes as manual_axes
 from corejax.named_axes import named_axes as named_axes
 from corejax.named_axes import unbound_axis as unbound_axis
+from corejax.named_axes import varied as varied
+from corejax.named_axes import with_vma as with_vma
 from corejax.plugins import _manifest as manifest
 from corejax.plugins import examples_of as examples_of
 from corejax.plugins import exported as exported
@@ -357,6 +361,7 @@ __all__ = [  # noqa: RUF022  by section
     "BatchTracer",
     "JVPTrace",
     "JitTracer",
+    "ManualAxes",
     "PartialEvalTrace",
     "Trace",
     "Tracer",
@@ -368,6 +373,7 @@ __all__ = [  # noqa: RUF022  by section
     "in_context",
     "jvp_flat",
     "linearize_flat",
+    "manual_axes",
     "named_axes",
     "new_main",
     "on_context",
@@ -381,6 +387,8 @@ __all__ = [  # noqa: RUF022  by section
     "structural",
     "trace_stack",
     "unbound_axis",
+    "varied",
+    "with_vma",
     # user functions: pytrees, names for messages
     "DebugInfo",
     "FlatFunction",

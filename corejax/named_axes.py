@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from corejax.avals import get_aval
 from corejax.restoring import Restoring
 from corejax.trace import set_contexts, state
 
@@ -22,6 +23,22 @@ class MappedAxis(NamedTuple):
 
     name: Any = None
     spmd: tuple[Any, ...] = ()
+
+
+class ManualAxes(NamedTuple):
+    """Says, among the axes in scope, along which of them types tell whether values may differ (`ShapedArray.vma`).
+
+    A value that is the same along an axis is one value there, and its cotangent one: the sum of what its uses give.
+
+    Attributes:
+        names: the axes.
+        vary: `(x, names) -> x`, of a type that says that it may differ along them.
+        total: `(x, names) -> sum of x along them`.
+    """
+
+    names: frozenset[Any]
+    vary: Callable[[Any, tuple[Any, ...]], Any]
+    total: Callable[[Any, tuple[Any, ...]], Any]
 
 
 class _NamedAxes(Restoring):
@@ -77,6 +94,42 @@ def axis_size_of(name: Any, what: str = "a collective") -> int:
             f"{type(name).__name__}"
         ) from None
     raise unbound_axis(name, what, [bound for bound, size in state.axis_env if size is not None])
+
+
+def manual_axes(name: Any) -> ManualAxes | None:
+    """What tells along the axis of this name, the innermost, whether values may differ; None where nothing does."""
+    for bound, size in reversed(state.axis_env):
+        if type(bound) is ManualAxes:
+            if name in bound.names:
+                return bound
+        elif size is not None and bound == name:
+            return None
+    return None
+
+
+def varied(x: Any, names: Iterable[Any]) -> Any:
+    """A value, of a type that says that it may differ along these axes too: those along which types tell."""
+    vma = get_aval(x).vma
+    for name in names:
+        axes = None if name in vma else manual_axes(name)
+        if axes is not None:
+            x = axes.vary(x, (name,))
+    return x
+
+
+def with_vma(ct: Any, vma: frozenset[Any]) -> Any:
+    """The cotangent of what may differ along the axes `vma`: the sum along others, and of a type that says so.
+
+    Along axes of which nothing tells whether values differ it stays as it is.
+    """
+    found = get_aval(ct).vma
+    if found == vma:
+        return ct
+    for name in sorted(found - vma, key=str):
+        axes = manual_axes(name)
+        if axes is not None:
+            ct = axes.total(ct, (name,))
+    return varied(ct, sorted(vma - found, key=str))
 
 
 def axis_of_rule() -> MappedAxis:

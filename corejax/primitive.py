@@ -43,6 +43,8 @@ primitives: Table[str, Primitive] = Table("primitive", refusal=_second)
 
 _made: weakref.WeakSet[Primitive] = weakref.WeakSet()  # those that are in no table any more, too
 
+_SAY_VMA = ("collective", "higher_order")  # what these compute of values that differ may be the same everywhere
+
 _MEMO_LIMIT = 8192  # entries of one primitive's abstract-eval memo before it is dropped
 
 
@@ -187,6 +189,9 @@ class Primitive:
                 raise TypeError(f"abstract-eval rule of primitive {self.name!r} gives {expected}, got {out!r}")
         if dtypes.has_extended() and not any(aval.dtype.names for aval in avals):
             self._refuse_extended(outs)
+        if any(aval.vma for aval in avals) and self.tags.isdisjoint(_SAY_VMA):
+            vma = frozenset().union(*(aval.vma for aval in avals))
+            outs = tuple([aval.varying(vma) for aval in outs])
         # Who evaluates looks at the sizes of what is not in the memo.
         large = any(aval.nbytes > LARGE for aval in outs)
         if not large and "higher_order" not in self.tags and not _holds_function(params.values()):

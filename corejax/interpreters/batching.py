@@ -245,7 +245,7 @@ def mapped_aval(aval: ShapedArray, dim: int | None) -> ShapedArray:
     found = _elements.get((aval, dim))
     if found is None:
         shape = aval.shape
-        found = ShapedArray(shape[:dim] + shape[dim + 1 :], aval.dtype, aval.weak_type)
+        found = aval.update(shape[:dim] + shape[dim + 1 :])
         _elements[aval, dim] = found
     return found
 
@@ -255,7 +255,7 @@ def unmapped_aval(axis_size: int, dim: int | None, aval: ShapedArray) -> ShapedA
     if dim is None:
         return aval
     shape = aval.shape
-    return ShapedArray((*shape[:dim], axis_size, *shape[dim:]), aval.dtype, aval.weak_type)
+    return aval.update((*shape[:dim], axis_size, *shape[dim:]))
 
 
 def move_batch_axis(axis_size: int, source: int | None, destination: int, x: Any) -> Any:

@@ -24,6 +24,7 @@ from corejax.interpreters.differentiability import (
     note_discrete,
     refusing,
 )
+from corejax.named_axes import varied
 from corejax.primitive import Primitive, flat_decomposition, promised
 from corejax.rules import Derivation, jvp_rules
 from corejax.run_rule import check_result, check_tangent, each_result, run_rule
@@ -107,6 +108,8 @@ class JVPTrace(Trace, reports=True):
         moving: Any = getattr(tangent, "aval", None)
         if moving is not found or moving is None or not (_inexact.get(moving) or has_tangents(moving)):
             check_tangent(primitive, out, tangent)
+            if found is not None and found.vma:
+                tangent = varied(tangent, found.vma)
         return JVPTracer(self, out, tangent)
 
     def unbox(self, x: Any) -> tuple[Any, Any]:

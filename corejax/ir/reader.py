@@ -24,7 +24,7 @@ SCALAR = re.compile(rf"(?:True|False|\([+-]?{UNSIGNED}[+-]{UNSIGNED}j\)|[+-]?{UN
 STRING = re.compile(r"""b?(?:'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")""")
 _SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
 _INT = re.compile(r"[+-]?\d+")
-_TYPE = re.compile(r"(~?)([A-Za-z]\w*(?:<\w+>)?)\[([\d,\s]*)\]")
+_TYPE = re.compile(r"(~?)([A-Za-z]\w*(?:<\w+>)?)\[([\d,\s]*)\](?:\{V:(\w+|\(\w+(?:,\s*\w+)*\))\})?")
 _KEY = re.compile(r"([A-Za-z_]\w*)\s*=")
 _OPAQUE = re.compile(r"<[^\n]*?>(?=[\s,;)\]]|$)")
 
@@ -120,13 +120,14 @@ class Cursor:
 
 
 @functools.lru_cache(maxsize=4096)
-def _aval(weak: str, name: str, shape: str) -> ShapedArray | str:
+def _aval(weak: str, name: str, shape: str, vma: str | None) -> ShapedArray | str:
     """The aval, or what is wrong with it."""
     dtype = dtype_of_name(name)
     if dtype is None:
         return f"{name!r} is no dtype; dtypes are written f32, float32, i64, bool, ..."
     try:
-        return ShapedArray(tuple(int(d) for d in shape.split(",")) if shape.strip() else (), dtype, weak == "~")
+        aval = ShapedArray(tuple(int(d) for d in shape.split(",")) if shape.strip() else (), dtype, weak == "~")
+        return aval if vma is None else aval.varying(axis.strip() for axis in vma.strip("()").split(","))
     except (ValueError, OverflowError):
         return f"`[{shape}]` is no shape; shapes are written `[]`, `[3]`, `[3,4]`"
 

@@ -47,9 +47,10 @@ _NAMES = {
     "corejax-checkpoints": "checkpoints",
     "corejax-jet": "experimental.jet",
     "corejax-parallel": (
-        "lax.all_gather lax.all_gather_p lax.all_to_all lax.all_to_all_p lax.axis_index lax.axis_index_p "
-        "lax.axis_size lax.pbroadcast lax.pcast lax.pmax lax.pmax_p lax.pmean lax.pmin lax.pmin_p lax.ppermute "
-        "lax.ppermute_p lax.pshuffle lax.psum lax.psum_p lax.psum_scatter lax.pswapaxes lax.ragged_all_to_all "
+        "lax.all_gather lax.all_gather_invariant_p lax.all_gather_p lax.all_to_all lax.all_to_all_p lax.axis_index "
+        "lax.axis_index_p lax.axis_size lax.pbroadcast lax.pcast lax.pmax lax.pmax_p lax.pmean lax.pmin lax.pmin_p "
+        "lax.ppermute lax.ppermute_p lax.pshuffle lax.psum lax.psum_p lax.psum_scatter lax.pswapaxes lax.pvary_p "
+        "lax.ragged_all_to_all "
         "lax.ragged_all_to_all_p lax.reduce_scatter_p "
         "NamedSharding P make_mesh pmap reshard set_mesh shard_map smap sharding.AbstractMesh sharding.AxisType "
         "sharding.Mesh "
@@ -109,8 +110,8 @@ _PRIMITIVES = {
     ),
     "corejax-checkify": "check debug_check",
     "corejax-parallel": (
-        "all_gather all_to_all axis_index custom_partitioning pmax pmin ppermute psum ragged_all_to_all "
-        "reduce_scatter shard_map xla_pmap"
+        "all_gather all_gather_invariant all_to_all axis_index custom_partitioning pmax pmin ppermute psum pvary "
+        "ragged_all_to_all reduce_scatter shard_map xla_pmap"
     ),
 }
 

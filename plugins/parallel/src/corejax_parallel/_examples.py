@@ -163,6 +163,7 @@ def _partitioned() -> list[Example]:
 
 _MAKERS: dict[str, Callable[[], list[Example]]] = {
     "all_gather": _gathers,
+    "all_gather_invariant": _gathers,
     "all_to_all": _exchanges,
     "axis_index": _indices,
     "custom_partitioning": _partitioned,
@@ -170,6 +171,7 @@ _MAKERS: dict[str, Callable[[], list[Example]]] = {
     "pmin": _reductions,
     "ppermute": _permutations,
     "psum": _reductions,
+    "pvary": lambda: _collective((3,), (2, 3), axis_name=(AXIS,)),
     "ragged_all_to_all": _ragged,
     "reduce_scatter": _scatters,
     "shard_map": _maps,

@@ -10,14 +10,15 @@ from corejax.extend import hookimpl
 _NAMES = {
     "axis_types": "sharding.auto_axes sharding.explicit_axes",
     "collectives.exchanges": """
-        lax.axis_index lax.axis_index_p lax.axis_size lax.pbroadcast lax.pcast lax.ppermute lax.ppermute_p lax.pshuffle
+        lax.axis_index lax.axis_index_p lax.axis_size lax.pbroadcast lax.ppermute lax.ppermute_p lax.pshuffle
     """,
     "collectives.gathers": """
-        lax.all_gather lax.all_gather_p lax.all_to_all lax.all_to_all_p lax.psum_scatter lax.pswapaxes
-        lax.reduce_scatter_p
+        lax.all_gather lax.all_gather_invariant_p lax.all_gather_p lax.all_to_all lax.all_to_all_p lax.psum_scatter
+        lax.pswapaxes lax.reduce_scatter_p
     """,
     "collectives.ragged": "lax.ragged_all_to_all lax.ragged_all_to_all_p",
     "collectives.reductions": "lax.pmax lax.pmax_p lax.pmean lax.pmin lax.pmin_p lax.psum lax.psum_p",
+    "collectives.varying": "lax.pcast lax.pvary_p",
     "contexts": """
         reshard set_mesh sharding.get_abstract_mesh sharding.get_mesh sharding.in_context sharding.reshard
         sharding.set_mesh sharding.use_abstract_mesh sharding.use_mesh
@@ -85,6 +86,7 @@ def corejax_register_primitives() -> None:
     import corejax_parallel.collectives.gathers
     import corejax_parallel.collectives.ragged
     import corejax_parallel.collectives.reductions
+    import corejax_parallel.collectives.varying
     import corejax_parallel.mapping.pmap
     import corejax_parallel.mapping.primitive
     import corejax_parallel.named_sharding

@@ -7,7 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ShapedArray, Tracer, api_boundary, as_array, dtypes, get_aval, host_value, leaf_names, tree
+from corejax.extend import (
+    ShapedArray,
+    Tracer,
+    api_boundary,
+    as_array,
+    dtypes,
+    get_aval,
+    host_value,
+    inline_closed,
+    leaf_names,
+    stage_closed,
+    tree,
+    varied,
+)
 from corejax_control_flow.branches import cond_partial_eval as cond_partial_eval  # the rest of the primitive's rules
 from corejax_control_flow.branches.cond_rules import cond_p
 from corejax_control_flow.programs.in_python import in_python, known, results
@@ -197,6 +210,7 @@ def _choose(transform: str, index: Any, funs: Sequence[Any], names: Sequence[str
     programs, consts = with_common_consts(traced)
     programs = [_with_dtypes(program, common) for program in programs]
     args = [*consts, *leaves]
+    programs, args = _varying(programs, args, get_aval(index).vma)
     outs = cond_p.bind(index, *args, branches=tuple(programs), linear=(False,) * len(args))
     return tree.tree_unflatten(traced[0].out_tree, outs)
 
@@ -209,6 +223,25 @@ def _with_dtypes(program: Any, wanted: Sequence[Any]) -> Any:
         program,
         lambda outs, _: [x if x.dtype == d else convert(x, d) for x, d in zip(outs, wanted, strict=True)],
     )
+
+
+def _varying(programs: list[Any], args: list[Any], vma: frozenset[Any]) -> tuple[list[Any], list[Any]]:
+    """Programs whose results may differ along the same manual axes, and their operands.
+
+    Where the choice differs along some, results do, and operands are made to: devices that choose otherwise do not
+    take part in the sum of an operand's cotangents.
+    """
+    if vma:
+        args = [varied(x, vma) for x in args]
+        avals = [get_aval(x) for x in args]
+        programs = [
+            stage_closed(lambda *xs, p=p: inline_closed(p, xs), avals, p.jaxpr.debug_info)  # type: ignore[misc]
+            for p in programs
+        ]
+    wanted = [vma.union(*(a.vma for a in column)) for column in zip(*(p.out_avals for p in programs), strict=True)]
+    if any(a.vma != w for p in programs for a, w in zip(p.out_avals, wanted, strict=True)):
+        programs = [appended(p, lambda outs, _: list(map(varied, outs, wanted))) for p in programs]
+    return programs, args
 
 
 def _common_dtypes(transform: str, funs: Sequence[Any], names: Sequence[str], traced: Sequence[Traced]) -> list[Any]:

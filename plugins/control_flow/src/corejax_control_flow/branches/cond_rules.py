@@ -90,9 +90,12 @@ def _agree(avals: Sequence[ShapedArray], expected: Sequence[ShapedArray]) -> boo
 
 
 def joined_out_avals(branches: Branches) -> list[ShapedArray]:
-    """Types of the results: weak where all branches' are."""
-    columns = zip(*(b.out_avals for b in branches), strict=True)
-    return [column[0] if all(a.weak_type for a in column) else column[0].strip_weak_type() for column in columns]
+    """Types of the results: weak where all branches' are; they may differ along manual axes where one's may."""
+    found = []
+    for column in zip(*(b.out_avals for b in branches), strict=True):
+        aval = column[0] if all(a.weak_type for a in column) else column[0].strip_weak_type()
+        found.append(aval.varying(aval.vma.union(*(a.vma for a in column))))
+    return found
 
 
 @jvp_rules.register(cond_p, symbolic_zeros=True)

@@ -19,9 +19,11 @@ from corejax.extend import (
     leaf_names,
     partition_list,
     tree,
+    varied,
 )
 from corejax_control_flow.loops._strong_carries import with_strong_carries
 from corejax_control_flow.programs.messages import place, shown, structural_difference, typed_tree
+from corejax_control_flow.programs.rewriting import appended
 from corejax_control_flow.programs.tracing import Traced
 from corejax_control_flow.programs.weak_types import common_dtype, convert, same_but_weak_type
 
@@ -67,17 +69,39 @@ def carry_fixed_point(
     first = [get_aval(x) for x in init]
     avals, traced = fixpoint(body_on, first, _promoted)
     _check_types(transform, fun, init_tree, avals, traced.jaxpr.out_avals[: len(avals)])
-    return [x if a is b else convert(x, b.dtype) for x, a, b in zip(init, first, avals, strict=True)], traced
+    carry = [x if a is b else _of_type(x, a, b) for x, a, b in zip(init, first, avals, strict=True)]
+    return carry, _giving(traced, [a.vma for a in avals])
+
+
+def _of_type(x: Any, given: ShapedArray, wanted: ShapedArray) -> Any:
+    return varied(x if given.varying(wanted.vma) is wanted else convert(x, wanted.dtype), wanted.vma)
+
+
+def _giving(traced: Traced, vmas: Sequence[frozenset[Any]]) -> Traced:
+    """The body with carries that may differ along the same manual axes as those that it takes."""
+    jaxpr = traced.jaxpr
+    if all(v.aval.vma == vma for v, vma in zip(jaxpr.outvars, vmas, strict=False)):
+        return traced
+    count = len(vmas)
+    closed = appended(
+        ClosedJaxpr(jaxpr, traced.consts),
+        lambda outs, _: [*map(varied, outs[:count], vmas), *outs[count:]],
+    )
+    return traced._replace(jaxpr=closed.jaxpr, consts=closed.consts)
 
 
 def _dtypes(avals: Sequence[ShapedArray]) -> list[Any]:
-    return [a.dtype for a in avals]
+    return [(a.dtype, a.vma) for a in avals]
 
 
 def _promoted(taken: ShapedArray, given: ShapedArray) -> ShapedArray:
-    """The type of a first carry. A weak type becomes the strong type of what the body returns, where it can."""
+    """The type of a first carry. A weak type becomes the strong type of what the body returns, where it can.
+
+    It may differ along manual axes along which one of both may.
+    """
     dtype = common_dtype((taken, given)) if taken.weak_type and given is not taken else None
-    return taken if dtype is None or dtype != given.dtype else ShapedArray(taken.shape, dtype)
+    found = taken if dtype is None or dtype != given.dtype else taken.update(dtype=dtype, weak_type=False)
+    return found.varying(taken.vma | given.vma)
 
 
 def _check_structure(

@@ -18,6 +18,7 @@ from corejax.extend import (
     merge_lists,
     partition_list,
     tree,
+    varied,
 )
 from corejax_control_flow.loops import while_partial_eval as while_partial_eval  # the rest of the primitive's rules
 from corejax_control_flow.loops._carries import (
@@ -84,16 +85,22 @@ def while_loop(
         init, init_tree = check_leaves("while_loop", body_fun, init_val, "init_val")
     bar = as_progress_bar("while_loop", progress)
     in_tree = tree.treedef_tuple([init_tree])
-    init, body = carry_fixed_point(
-        "while_loop",
-        body_fun,
-        init,
-        init_tree,
-        lambda avals: trace("while_loop", body_fun, in_tree, avals),
-        lambda traced: traced.out_tree,
-    )
-    cond = trace("while_loop", cond_fun, in_tree, [get_aval(x) for x in init])
-    _check_condition(cond_fun, cond)
+    ends: frozenset[Any] = frozenset()  # the manual axes along which the number of iterations may differ
+    while True:
+        init, body = carry_fixed_point(
+            "while_loop",
+            body_fun,
+            init,
+            init_tree,
+            lambda avals: trace("while_loop", body_fun, in_tree, avals),
+            lambda traced: traced.out_tree,
+        )
+        cond = trace("while_loop", cond_fun, in_tree, [get_aval(x) for x in init])
+        _check_condition(cond_fun, cond)
+        if cond.jaxpr.out_avals[0].vma == ends:
+            break
+        ends = cond.jaxpr.out_avals[0].vma
+        init = [varied(x, ends) for x in init]
     return tree.tree_unflatten(init_tree, while_traced(cond, body, init, bar))
 
 

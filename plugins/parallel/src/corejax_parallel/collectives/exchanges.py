@@ -23,6 +23,7 @@ from corejax.extend import (
     impl_rules,
     move_batch_axis,
     unbound_axis,
+    varied,
     vmap_rules,
 )
 from corejax_lax_basic import lax
@@ -35,7 +36,6 @@ __all__ = [
     "axis_index_p",
     "axis_size",
     "pbroadcast",
-    "pcast",
     "ppermute",
     "ppermute_p",
     "pshuffle",
@@ -67,7 +67,7 @@ def axis_index(axis_name: Any) -> Any:
     """
     index: Any = None
     for name in names_of("axis_index", axis_name):
-        here = axis_index_p.bind(axis_name=name)
+        here = varied(axis_index_p.bind(axis_name=name), (name,))
         index = here if index is None else lax.add(lax.mul(index, np.int32(axis_size_of(name))), here)
     return as_array(np.int32(0)) if index is None else index
 
@@ -88,7 +88,7 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
     """
     names = names_of("ppermute", axis_name)
     pairs = _pairs("ppermute", perm, names)
-    return on_leaves("ppermute", lambda leaf: ppermute_p.bind(leaf, axis_name=names, perm=pairs), x)
+    return on_leaves("ppermute", lambda leaf: ppermute_p.bind(varied(leaf, names), axis_name=names, perm=pairs), x)
 
 
 def _pairs(what: str, perm: Any, names: Sequence[Any]) -> Pairs:
@@ -152,28 +152,9 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
     def one(leaf: Any) -> Any:
         wide = lax.convert_element_type(leaf, np.int32) if dtypes.is_bool(leaf.dtype) else leaf
         total = psum(lax.select(lax.broadcast(here, leaf.shape), wide, lax.zeros_like_array(wide)), names)
-        return lax.convert_element_type(total, leaf.dtype)
+        return varied(lax.convert_element_type(total, leaf.dtype), names)
 
     return on_leaves("pbroadcast", one, x)
-
-
-def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """The value itself, which JAX's types tell apart: whether it may differ along named axes.
-
-    Args:
-        x: a pytree of arrays.
-        axis_name: a name that is bound, or a tuple of names.
-        to: "varying" or "reduced".
-
-    Raises:
-        NameError: a name is not bound.
-        TypeError: a leaf is no array.
-        ValueError: `to` is another word.
-    """
-    names_of("pcast", axis_name)
-    if to not in ("varying", "reduced", "unreduced"):
-        raise ValueError(f'pcast: to is "varying" or "reduced", got {to!r}')
-    return on_leaves("pcast", lambda leaf: leaf, x)
 
 
 # -- primitives and rules ----------------------------------------------------------------------------------------

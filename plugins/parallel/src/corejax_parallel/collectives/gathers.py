@@ -3,6 +3,7 @@
 Of one named axis of size n, at the axis k of the operand:
 
     all_gather : a[s] -> a[n, *s], the named axis at k            tiled: a[m, *s] -> a[n*m, *s]
+    all_gather_invariant : the same, of a type that says that it is one value for all elements
     reduce_scatter : a[n, *s] -> a[s], the sum's part             tiled: a[n*m, *s] -> a[m, *s]
     all_to_all : a[n, *s] -> a[n, *s], element i of axis k goes to index i and arrives as the index that it is from
 """
@@ -10,6 +11,8 @@ Of one named axis of size n, at the axis k of the operand:
 from __future__ import annotations
 
 from typing import Any
+
+import numpy as np
 
 from corejax.extend import (
     Primitive,
@@ -19,8 +22,11 @@ from corejax.extend import (
     collective_rules,
     deflinear,
     dtypes,
+    find_primitive,
     impl_rules,
+    manual_axes,
     unbound_axis,
+    varied,
     vmap_rules,
 )
 from corejax_lax_basic import lax
@@ -37,6 +43,7 @@ from corejax_parallel.collectives._axes import (
 
 __all__ = [
     "all_gather",
+    "all_gather_invariant_p",
     "all_gather_p",
     "all_to_all",
     "all_to_all_p",
@@ -57,7 +64,8 @@ def all_gather(
         axis_index_groups: of indices of the axis: gathered within each group.
         axis: where the named axis goes, in the result.
         tiled: whether parts are concatenated along `axis` instead of stacked.
-        to: "varying" or "invarying", which JAX's types tell apart; the value is the same.
+        to: "varying"; or "invarying", for a result whose type says that it is one value for all elements, where types
+            tell (`shard_map` with `check_vma=True`): its cotangent then is one too, of which each takes its part.
 
     Returns:
         A pytree of arrays with one more axis, or a longer one.
@@ -76,15 +84,17 @@ def all_gather(
         at = axis_of("all_gather", "axis", axis, leaf.ndim + (not tiled))
         if not names and not tiled:
             return lax.expand_dims(leaf, (at,))
+        leaf = varied(leaf, names)
         for i, name in enumerate(reversed(names)):
-            leaf = _gather(leaf, name, groups, at, tiled or i > 0)
+            leaf = _gather(leaf, name, groups, at, tiled or i > 0, to)
         return leaf
 
     return on_leaves("all_gather", one, x)
 
 
-def _gather(x: Any, name: Any, groups: Groups, axis: int, tiled: bool) -> Any:
-    return all_gather_p.bind(
+def _gather(x: Any, name: Any, groups: Groups, axis: int, tiled: bool, to: str) -> Any:
+    one = to == "invarying" and groups is None and manual_axes(name) is not None
+    return (all_gather_invariant_p if one else all_gather_p).bind(
         x, axis_name=name, axis_index_groups=groups, axis=axis, size=_size(name, groups), tiled=tiled
     )
 
@@ -126,6 +136,7 @@ def psum_scatter(
         _check_length("psum_scatter", leaf, "scatter_dimension", at, names, count, tiled)
         if not names and not tiled:
             return lax.squeeze(leaf, (at,))
+        leaf = varied(leaf, names)
         for i, name in enumerate(names):
             last = i == len(names) - 1
             leaf = _scatter(leaf, name, groups, at, tiled or not last)
@@ -185,7 +196,7 @@ def all_to_all(
         _check_length("all_to_all", leaf, "split_axis", split, names, count, tiled)
         shape = leaf.shape
         rest = (shape[split] // count,) if tiled else ()
-        leaf = lax.reshape(leaf, (*shape[:split], *sizes, *rest, *shape[split + 1 :]))
+        leaf = lax.reshape(varied(leaf, names), (*shape[:split], *sizes, *rest, *shape[split + 1 :]))
         for i, name in enumerate(names):
             leaf = all_to_all_p.bind(leaf, axis_name=name, axis_index_groups=groups, axis=split + i)
         leaf = lax.reshape(leaf, (*shape[:split], count, *rest, *shape[split + 1 :]))
@@ -227,6 +238,10 @@ def _gathered_type(
     return x.update(shape=tuple(shape))
 
 
+def _one_type(x: ShapedArray, **params: Any) -> ShapedArray:
+    return _gathered_type(x, **params).varying(x.vma.difference((params["axis_name"],)))
+
+
 def _scattered_type(
     x: ShapedArray, *, axis_name: Any, axis_index_groups: Groups, axis: int, size: int, tiled: bool
 ) -> ShapedArray:
@@ -260,9 +275,25 @@ def _define(name: str, type_rule: Any) -> Primitive:
 
 
 all_gather_p = _define("all_gather", _gathered_type)
+all_gather_invariant_p = _define("all_gather_invariant", _one_type)
 reduce_scatter_p = _define("reduce_scatter", _scattered_type)
 all_to_all_p = _define("all_to_all", _exchanged_type)
 deflinear(all_gather_p, lambda ct, x, **params: [reduce_scatter_p.bind(ct, **params)])
+
+
+def _own_part(ct: Any, x: Any, *, axis_name: Any, axis: int, size: int, tiled: bool, **params: Any) -> list[Any]:
+    """Of the one cotangent; where no types tell that it is one, of the sum of all elements'."""
+    if manual_axes(axis_name) is None:
+        given = {"axis_name": axis_name, "axis": axis, "size": size, "tiled": tiled}
+        return [reduce_scatter_p.bind(ct, **given, **params)]
+    here = varied(find_primitive("axis_index").bind(axis_name=axis_name), (axis_name,))
+    if not tiled:
+        return [lax.dynamic_index_in_dim(ct, here, axis, keepdims=False)]
+    length = ct.shape[axis] // size
+    return [lax.dynamic_slice_in_dim(ct, lax.mul(here, np.int32(length)), length, axis)]
+
+
+deflinear(all_gather_invariant_p, _own_part)
 deflinear(reduce_scatter_p, lambda ct, x, **params: [all_gather_p.bind(ct, **params)])
 deflinear(all_to_all_p, lambda ct, x, **params: [all_to_all_p.bind(ct, **params)])
 
@@ -296,6 +327,7 @@ collective_rules[all_to_all_p] = collective(_all_to_all)
 _gather_in_groups = collective(_all_gather)
 
 
+@collective_rules.register(all_gather_invariant_p)
 @collective_rules.register(all_gather_p)
 def _gather_over_axis(name: Any, axis_size: int, vals: Any, dims: Any, **params: Any) -> tuple[Any, Any]:
     out, dim = _gather_in_groups(name, axis_size, vals, dims, **params)
@@ -314,5 +346,5 @@ def _batched(primitive: Primitive) -> None:
         return primitive.bind(lax.transpose(x, order), axis=as_dim(axis) + 1, **params), 0
 
 
-for _primitive in (all_gather_p, reduce_scatter_p, all_to_all_p):
+for _primitive in (all_gather_p, all_gather_invariant_p, reduce_scatter_p, all_to_all_p):
     _batched(_primitive)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, as_array, dtypes, named_axes
+from corejax.extend import Primitive, ShapedArray, as_array, dtypes, named_axes, varied
 from corejax_lax_basic import lax
 from corejax_parallel.collectives._axes import Groups, groups_of, names_of, size_of
 from corejax_parallel.collectives.gathers import all_gather, all_to_all
@@ -61,7 +61,12 @@ def ragged_all_to_all(
     numbers = [as_array(x) for x in (input_offsets, send_sizes, output_offsets, recv_sizes)]
     sizes = tuple([size_of((name,)) for name in names])
     return ragged_all_to_all_p.bind(
-        operand, output, *numbers, axis_name=names, axis_index_groups=groups, axis_sizes=sizes
+        varied(operand, names),
+        varied(output, names),
+        *numbers,
+        axis_name=names,
+        axis_index_groups=groups,
+        axis_sizes=sizes,
     )
 
 

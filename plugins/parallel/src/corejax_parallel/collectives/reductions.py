@@ -14,11 +14,13 @@ from corejax.extend import (
     Primitive,
     ShapedArray,
     as_array,
+    axis_size_of,
     collective_rules,
     deflinear,
     dtypes,
     impl_rules,
     jvp_rules,
+    manual_axes,
     move_batch_axis,
     tree,
     unbound_axis,
@@ -141,7 +143,7 @@ def _reduction(
     def same_type(x: ShapedArray, *, axis_name: Any, axis_index_groups: Groups) -> ShapedArray:
         if refuses(x.dtype):
             raise TypeError(f"{name} does not take {x.str_short(short_dtypes=False)}")
-        return x
+        return x if axis_index_groups is not None else x.varying(x.vma.difference(axis_name))
 
     primitive = Primitive(name, abstract_eval=same_type, tags=("collective",))
 
@@ -180,7 +182,21 @@ def _times(x: Any, count: int) -> Any:
 
 
 psum_p = _reduction("psum", lax.reduce_sum, _times, dtypes.is_bool)
-deflinear(psum_p, lambda ct, x, **params: [psum_p.bind(ct, **params)])
+
+
+def _psum_transpose(ct: Any, x: Any, *, axis_name: tuple[Any, ...], axis_index_groups: Groups) -> list[Any]:
+    """The sum of what all elements have; but the sum's own cotangent, where types tell that it is one value."""
+    told = [name for name in axis_name if manual_axes(name) is not None]
+    rest = tuple([name for name in axis_name if name not in told])
+    for name in told:
+        if name not in x.aval.vma:  # the same for all elements
+            ct = _times(ct, axis_size_of(name) if axis_index_groups is None else len(axis_index_groups[0]))
+        elif axis_index_groups is not None:
+            ct = psum_p.bind(ct, axis_name=(name,), axis_index_groups=axis_index_groups)
+    return [psum_p.bind(ct, axis_name=rest, axis_index_groups=axis_index_groups) if rest else ct]
+
+
+deflinear(psum_p, _psum_transpose)
 pmax_p = _reduction("pmax", lax.reduce_max, lambda x, count: x, dtypes.is_complex)
 pmin_p = _reduction("pmin", lax.reduce_min, lambda x, count: x, dtypes.is_complex)
 

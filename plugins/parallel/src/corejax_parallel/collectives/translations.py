@@ -11,8 +11,9 @@ import numpy as np
 from corejax.extend import Primitive, ShapedArray, dtypes, unbound_axis, xla_translations
 from corejax_parallel.collectives._axes import Groups
 from corejax_parallel.collectives.exchanges import Pairs, axis_index_p, ppermute_p
-from corejax_parallel.collectives.gathers import all_gather_p, all_to_all_p, reduce_scatter_p
+from corejax_parallel.collectives.gathers import all_gather_invariant_p, all_gather_p, all_to_all_p, reduce_scatter_p
 from corejax_parallel.collectives.reductions import pmax_p, pmin_p, psum_p
+from corejax_parallel.collectives.varying import pvary_p
 
 
 def _mesh(ctx: Any, what: str, names: Sequence[Any]) -> Any:
@@ -110,6 +111,7 @@ _combining(pmax_p, "maximum")
 _combining(pmin_p, "minimum")
 
 
+@xla_translations.register(all_gather_invariant_p)
 @xla_translations.register(all_gather_p)
 @functools.partial(_in_dtype, _sent)
 def _all_gather(
@@ -171,6 +173,11 @@ def _all_to_all(ctx: Any, in_avals: Any, in_vals: Any, *, axis_name: Any, axis_i
         f"{_together(ctx, rows, ids=False)}"
     )
     return ctx.op("all_to_all", *in_vals, out=in_avals[0], attrs=attrs)
+
+
+@xla_translations.register(pvary_p)
+def _pvary(ctx: Any, in_avals: Any, in_vals: Any, *, axis_name: tuple[Any, ...]) -> Any:
+    return in_vals[0]
 
 
 @xla_translations.register(ppermute_p)

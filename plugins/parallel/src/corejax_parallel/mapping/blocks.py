@@ -34,7 +34,8 @@ def block_type(aval: ShapedArray, spec: PartitionSpec, sizes: dict[Any, int]) ->
 def whole_type(aval: ShapedArray, spec: PartitionSpec, sizes: dict[Any, int]) -> ShapedArray:
     """The type of an array of whose blocks this is the type."""
     parts = counts(spec, sizes, aval.ndim)
-    return aval.update(shape=tuple([n * k for n, k in zip(aval.shape, parts, strict=True)]))
+    whole = aval.update(shape=tuple([n * k for n, k in zip(aval.shape, parts, strict=True)]))
+    return whole.varying(whole.vma.difference(sizes))
 
 
 def with_dimension(spec: PartitionSpec, position: int | None, names: Names = ()) -> PartitionSpec:

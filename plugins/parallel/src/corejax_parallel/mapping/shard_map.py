@@ -28,6 +28,7 @@ from corejax.extend import (
     stage,
     tree,
 )
+from corejax_parallel.collectives.varying import told_along
 from corejax_parallel.contexts import axes_of_body, get_mesh, mesh_of_body
 from corejax_parallel.mapping.blocks import block_type, counts, names_in
 from corejax_parallel.mapping.primitive import shard_map_p, sizes_of
@@ -151,7 +152,11 @@ class _Mapped:
         specs = _specs(what, "in_specs", self.in_specs, in_tree)
         blocks = [_block(what, i, aval, spec, sizes) for i, (aval, spec) in enumerate(zip(avals, specs, strict=True))]
         flat = FlatFunction(self.fun, in_tree)
-        axes, within = named_axes(axes_of_body(mesh, sizes)), _Within(what, mesh, manual)
+        told = ()
+        if self.check_vma:
+            told = ((told_along(sizes), None),)
+            blocks = [a.varying(a.vma.union(names_in(spec))) for a, spec in zip(blocks, specs, strict=True)]
+        axes, within = named_axes((*axes_of_body(mesh, sizes), *told)), _Within(what, mesh, manual)
         jaxpr, consts = run_within((axes, within), stage, flat, blocks)
         out = _specs(what, "out_specs", self.out_specs, flat.out_tree)
         closed = close_over_consts(jaxpr)
