@@ -86,6 +86,9 @@ assert made.shape == (2 * count,) and not made.is_fully_addressable
 np.testing.assert_array_equal(multihost_utils.global_array_to_host_local_array(made, mesh, P("data")), own)
 everywhere = multihost_utils.global_array_to_host_local_array(made, mesh, P())
 np.testing.assert_array_equal(everywhere, np.add.outer(np.arange(count), np.arange(2.0)).ravel())
+nothing = np.zeros((0, 2 * count), np.float32)
+empty = corejax.make_array_from_callback(nothing.shape, NamedSharding(mesh, P(None, "data")), lambda i: nothing[i])
+assert empty.shape == (0, 2 * count) and not empty.is_fully_addressable
 multihost_utils.sync_global_devices("end")
 print("done", number)
 """

@@ -201,8 +201,9 @@ def put_each(parts: Sequence[np.ndarray], aval: Aval, place: Placement, *, alias
                 f"parts have shape {layout.shape} and dtype {aval.dtype}, got {part.shape} and {part.dtype}"
             )
     devices = list(layout.devices)
+    semantics = _ALIAS if alias or not aval.size else _COPY  # jaxlib cannot copy nothing where there are more processes
     try:
-        return core.batched_device_put(aval, place, list(parts), devices, True, False, _ALIAS if alias else _COPY, True)
+        return core.batched_device_put(aval, place, list(parts), devices, True, False, semantics, True)
     except RuntimeError as error:
         if "Disallowed" in str(error):
             raise refused_by_guard(aval, f"{len(devices)} devices") from None
