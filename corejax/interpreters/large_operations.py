@@ -11,7 +11,7 @@ large, by the function that a backend has registered: NumPy reads and writes mem
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -26,8 +26,9 @@ from corejax.rules import Rule, RuleFn, impl_rules, reporting
 
 SIZE = 1 << 18  # elements of the result from which on an operation is large
 
-# Primitives whose rule in force leaves large operations to the derived one: the last operand's dtypes.
-left_by: dict[Primitive, frozenset[np.dtype[Any]]] = {}
+# Primitives whose rule in force leaves large operations to the derived one: by the last operand's dtype, how many
+# elements it has then at least.
+left_by: dict[Primitive, dict[np.dtype[Any], int]] = {}
 
 _derived: dict[Primitive, tuple[Rule, RuleFn]] = {}
 
@@ -68,7 +69,9 @@ def follow(primitive: Primitive) -> None:
     _derived.pop(primitive, None)
     left_by.pop(primitive, None)
     if rule is not None and rule.flags.get("large"):
-        left_by[primitive] = frozenset(map(dtypes.dtype, rule.flags["large"]))
+        large = rule.flags["large"]
+        least = large if isinstance(large, Mapping) else dict.fromkeys(large, 0)
+        left_by[primitive] = {dtypes.dtype(dtype): size for dtype, size in least.items()}
 
 
 def derived_for(primitive: Primitive, operand: ShapedArray) -> RuleFn | None:
@@ -78,7 +81,8 @@ def derived_for(primitive: Primitive, operand: ShapedArray) -> RuleFn | None:
         primitive: the primitive.
         operand: the type of its last operand.
     """
-    if operand.dtype not in left_by[primitive]:
+    least = left_by[primitive].get(operand.dtype)
+    if least is None or operand.size < least:
         return None
     found = _derived.get(primitive)
     if found is None:

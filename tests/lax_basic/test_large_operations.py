@@ -40,6 +40,17 @@ def test_halves_are_compiled():
     np.testing.assert_array_equal(x * x, np.asarray(x) * np.asarray(x))
 
 
+def test_products_of_matrices_are_compiled_but_of_few_columns():
+    x = X.reshape(512, 512)
+    product = jnp.asarray(x) @ x
+    assert compiled(product)
+    np.testing.assert_allclose(product, x @ x, rtol=1e-3, atol=1e-3)
+    narrow, turn = X.reshape(-1, 2), X[:4].reshape(2, 2)
+    thin = jnp.asarray(narrow) @ turn
+    assert not compiled(thin)
+    np.testing.assert_allclose(thin, narrow @ turn, rtol=1e-5, atol=1e-6)
+
+
 def test_types_and_compositions():
     x = jnp.asarray(X)
     which = x > 0
