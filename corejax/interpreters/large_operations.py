@@ -54,10 +54,12 @@ def run_whole(program: ClosedJaxpr, arrays: Sequence[Array], name: str) -> list[
 
 
 def pays_whole(program: ClosedJaxpr) -> bool:
-    """Whether two or more of its operations are large, and all are on each element by itself or on where it stands."""
+    """Whether two or more of its operations are large, or one that is compiled by itself, whose operands would be
+    copied; and all are on each element by itself or on where it stands."""
     if any(_tags_of_one.isdisjoint(eqn.primitive.tags) or eqn.primitive.multiple_results for eqn in program.jaxpr.eqns):
         return False
-    return sum(eqn.outvars[0].aval.size >= SIZE for eqn in program.jaxpr.eqns) > 1
+    large = [eqn for eqn in program.jaxpr.eqns if eqn.outvars[0].aval.size >= SIZE]
+    return len(large) > 1 or any(eqn.invars[-1].aval.dtype in left_by.get(eqn.primitive, ()) for eqn in large)
 
 
 _tags_of_one = frozenset({"elementwise", "cheap"})

@@ -34,6 +34,13 @@ def test_memory_bound_operations_are_numpys():
     assert not any(map(compiled, (x + x, x * 2, x > 0, -x, jnp.maximum(x, 0), x.reshape(2, -1), x[::2])))
 
 
+def test_a_choice_from_a_number_is_one_program():
+    x = jnp.asarray(X)
+    chosen = jnp.where(x > 0, x, 0.0)
+    assert compiled(chosen)
+    np.testing.assert_array_equal(chosen, np.where(X > 0, X, np.float32(0)))
+
+
 def test_halves_are_compiled():
     x = jnp.asarray(X).astype(jnp.float16)
     assert compiled(x + x) and compiled(x > 0) and not compiled(-x)
