@@ -43,8 +43,6 @@ primitives: Table[str, Primitive] = Table("primitive", refusal=_second)
 
 _made: weakref.WeakSet[Primitive] = weakref.WeakSet()  # those that are in no table any more, too
 
-_SAY_VMA = ("collective", "higher_order")  # what these compute of values that differ may be the same everywhere
-
 _MEMO_LIMIT = 8192  # entries of one primitive's abstract-eval memo before it is dropped
 
 
@@ -189,9 +187,8 @@ class Primitive:
                 raise TypeError(f"abstract-eval rule of primitive {self.name!r} gives {expected}, got {out!r}")
         if dtypes.has_extended() and not any(aval.dtype.names for aval in avals):
             self._refuse_extended(outs)
-        if any(aval.vma for aval in avals) and self.tags.isdisjoint(_SAY_VMA):
-            vma = frozenset().union(*(aval.vma for aval in avals))
-            outs = tuple([aval.varying(vma) for aval in outs])
+        if any(aval.vma for aval in avals) and (vma := self._untold_vma(avals, params)):
+            outs = tuple([aval.varying(aval.vma | vma) for aval in outs])
         # Who evaluates looks at the sizes of what is not in the memo.
         large = any(aval.nbytes > LARGE for aval in outs)
         if not large and "higher_order" not in self.tags and not _holds_function(params.values()):
@@ -199,6 +196,20 @@ class Primitive:
                 self._memo.clear()
             self._memo[key] = outs
         return outs
+
+    def _untold_vma(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> frozenset[Any]:
+        """Manual axes along which all results may differ, since operands may.
+
+        Rules of collectives tell of all axes, and the types of programs of those that they name: what is computed of
+        values that differ may be the same everywhere.
+        """
+        vma = frozenset().union(*(aval.vma for aval in avals))
+        if "higher_order" not in self.tags:
+            return vma if "collective" not in self.tags else frozenset()
+        listed = [x for value in params.values() for x in (value if isinstance(value, tuple | list) else (value,))]
+        programs = [x for x in listed if hasattr(x, "in_avals")]
+        told = [aval.vma for p in programs for aval in (*p.in_avals, *p.out_avals)]
+        return vma.difference(*told) if programs else frozenset()
 
     def _refuse_extended(self, avals: Sequence[ShapedArray]) -> None:
         """Elements that are not numbers are for who moves them, and for who says what he does with them."""

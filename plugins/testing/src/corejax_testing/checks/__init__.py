@@ -23,6 +23,7 @@ from corejax_testing.checks import points as points
 from corejax_testing.checks import programs as programs
 from corejax_testing.checks import repeatable as repeatable
 from corejax_testing.checks import sharded as sharded
+from corejax_testing.checks import shared as shared
 from corejax_testing.checks import splits as splits
 from corejax_testing.checks import transposition as transposition
 from corejax_testing.checks import turns as turns
@@ -34,7 +35,7 @@ from corejax_testing.checks.registry import Check as Check
 _ROOMS = (
     *(examples, evaluation, bad_types, weak, programs, repeatable, derivatives, dtypes, points, transposition),
     *(batching, indices, splits, dead_code, empties, effects, kept_effects, compiled, conversions, extremes),
-    *(turns, compositions, costs, sharded),
+    *(turns, compositions, costs, shared, sharded),
 )
 CHECKS: dict[str, Check] = {
     name: check for room in _ROOMS for name, check in _REGISTERED.items() if check.run.__module__ == room.__name__
