@@ -67,7 +67,12 @@ class ShapedArray:
     def varying(self, vma: Iterable[Any]) -> ShapedArray:
         """The aval of values that may differ along these manual axes, and along no other."""
         vma = frozenset(vma)
-        return self if vma == self.vma else _intern(ShapedArray, self.shape, self.dtype, self.weak_type, vma)
+        if vma == self.vma:
+            return self
+        if not vma:
+            return ShapedArray(self.shape, self.dtype, self.weak_type)
+        found = _interned.get((self.shape, self.dtype, self.weak_type, vma))
+        return _intern(ShapedArray, self.shape, self.dtype, self.weak_type, vma) if found is None else found
 
     @property
     def size(self) -> int:
