@@ -163,7 +163,6 @@ from corejax.named_axes import manual_axes as manual_axes
 from corejax.named_axes import named_axes as named_axes
 from corejax.named_axes import unbound_axis as unbound_axis
 from corejax.named_axes import varied as varied
-from corejax.named_axes import with_vma as with_vma
 from corejax.plugins import _manifest as manifest
 from corejax.plugins import examples_of as examples_of
 from corejax.plugins import exported as exported
@@ -388,7 +387,6 @@ __all__ = [  # noqa: RUF022  by section
     "trace_stack",
     "unbound_axis",
     "varied",
-    "with_vma",
     # user functions: pytrees, names for messages
     "DebugInfo",
     "FlatFunction",
