@@ -159,6 +159,7 @@ from corejax.named_axes import ManualAxes as ManualAxes
 from corejax.named_axes import axes_in_scope as axes_in_scope
 from corejax.named_axes import axis_of_rule as axis_of_rule
 from corejax.named_axes import axis_size_of as axis_size_of
+from corejax.named_axes import diverging as diverging
 from corejax.named_axes import manual_axes as manual_axes
 from corejax.named_axes import named_axes as named_axes
 from corejax.named_axes import unbound_axis as unbound_axis
@@ -369,6 +370,7 @@ __all__ = [  # noqa: RUF022  by section
     "batch_flat",
     "bottom_trace",
     "current_trace",
+    "diverging",
     "in_context",
     "jvp_flat",
     "linearize_flat",

@@ -107,6 +107,21 @@ def manual_axes(name: Any) -> ManualAxes | None:
     return None
 
 
+def diverging(names: Iterable[Any]) -> Restoring:
+    """For a `with` block: which operations run differs along these axes, so that nothing is summed along them.
+
+    Elements that are elsewhere would be waited for. What is the same outside is each element's own there.
+    """
+    told = [(name, manual_axes(name)) for name in sorted(names, key=str)]
+    return _NamedAxes(
+        [(axes._replace(names=frozenset((name,)), total=_own), None) for name, axes in told if axes is not None]
+    )
+
+
+def _own(x: Any, names: tuple[Any, ...]) -> Any:
+    return x
+
+
 def varied(x: Any, names: Iterable[Any]) -> Any:
     """A value, of a type that says that it may differ along these axes too: those along which types tell."""
     vma = get_aval(x).vma

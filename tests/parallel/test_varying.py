@@ -268,3 +268,21 @@ def test_types_tell() -> None:
     assert str(corejax.ir.parse_jaxpr(str(program.jaxpr.eqns[0].params["jaxpr"]))) == str(
         program.jaxpr.eqns[0].params["jaxpr"]
     )
+
+
+def test_nothing_is_summed_where_devices_do_different_things() -> None:
+    """A sum in a loop that some devices have left would wait for them."""
+
+    def body(w: Any, x: Any) -> Any:
+        row, count = x[0], lax.axis_index("i") % 3 + 1
+        slope = lambda factor: corejax.grad(lambda w: cjnp.sum(w * row * factor))(w)
+        times = lax.fori_loop(0, count, lambda i, c: c + slope(1.0), cjnp.zeros(3))
+        _, until = lax.while_loop(lambda c: c[0] < count, lambda c: (c[0] + 1, c[1] + slope(2.0)), (0, cjnp.zeros(3)))
+        chosen = lax.cond(count > 1, lambda: slope(3.0), lambda: slope(4.0) + w)
+        return times[None], until[None], chosen[None], slope(5.0)
+
+    found = mapped(corejax, body, (P(), P("i")), (P("i"), P("i"), P("i"), P()))(W, X)
+    rows, counts = X[::2], (np.arange(8) % 3 + 1)[:, None]
+    same(found[:2], [rows * counts, 2 * rows * counts])
+    same(found[2], np.where(counts > 1, 3 * rows, 4 * rows + W))
+    same(found[3], 5 * rows.sum(0))

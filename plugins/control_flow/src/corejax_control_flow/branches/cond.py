@@ -26,7 +26,7 @@ from corejax_control_flow.branches.cond_rules import cond_p
 from corejax_control_flow.programs.in_python import in_python, known, results
 from corejax_control_flow.programs.messages import place, shown, structural_difference
 from corejax_control_flow.programs.rewriting import appended
-from corejax_control_flow.programs.tracing import Traced, flatten_operands, result_type, trace, with_common_consts
+from corejax_control_flow.programs.tracing import Traced, flatten_operands, result_type, trace_where, with_common_consts
 from corejax_control_flow.programs.weak_types import common_dtype, convert
 
 _ABSENT = object()
@@ -204,13 +204,15 @@ def _choose(transform: str, index: Any, funs: Sequence[Any], names: Sequence[str
     if in_python() and (chosen := known(index)) is not None:
         return results(funs[int(chosen)](*operands))
     leaves, in_tree = flatten_operands(transform, funs[0], operands)
+    vma = get_aval(index).vma
+    leaves = [varied(x, vma) for x in leaves]
     avals = [get_aval(x) for x in leaves]
-    traced = [trace(transform, fun, in_tree, avals) for fun in funs]
+    traced = [trace_where(vma, transform, fun, in_tree, avals) for fun in funs]
     common = _common_dtypes(transform, funs, names, traced)
     programs, consts = with_common_consts(traced)
     programs = [_with_dtypes(program, common) for program in programs]
     args = [*consts, *leaves]
-    programs, args = _varying(programs, args, get_aval(index).vma)
+    programs, args = _varying(programs, args, vma)
     outs = cond_p.bind(index, *args, branches=tuple(programs), linear=(False,) * len(args))
     return tree.tree_unflatten(traced[0].out_tree, outs)
 

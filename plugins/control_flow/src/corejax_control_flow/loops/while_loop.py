@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,7 +36,7 @@ from corejax_control_flow.loops.while_rules import while_p, with_more_arguments
 from corejax_control_flow.programs.in_python import in_python, while_in_python
 from corejax_control_flow.programs.messages import place
 from corejax_control_flow.programs.rewriting import rearranged, without_effects
-from corejax_control_flow.programs.tracing import Traced, result_type, trace
+from corejax_control_flow.programs.tracing import Traced, result_type, trace_where
 
 
 @api_boundary
@@ -92,10 +93,10 @@ def while_loop(
             body_fun,
             init,
             init_tree,
-            lambda avals: trace("while_loop", body_fun, in_tree, avals),
+            functools.partial(trace_where, ends, "while_loop", body_fun, in_tree),
             lambda traced: traced.out_tree,
         )
-        cond = trace("while_loop", cond_fun, in_tree, [get_aval(x) for x in init])
+        cond = trace_where(ends, "while_loop", cond_fun, in_tree, [get_aval(x) for x in init])
         _check_condition(cond_fun, cond)
         if cond.jaxpr.out_avals[0].vma == ends:
             break

@@ -15,7 +15,9 @@ from corejax.extend import (
     Var,
     arg_names,
     check_arguments,
+    diverging,
     get_aval,
+    run_within,
     stage,
     tree,
 )
@@ -45,6 +47,14 @@ def trace(transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence
         return Traced(jaxpr, consts, flat.out_tree)
 
     return recorded(fun, (transform, in_tree, tuple(avals)), record)  # type: ignore[no-any-return]
+
+
+def trace_where(
+    diverges: frozenset[Any], transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray]
+) -> Traced:
+    """As `trace`, of a function that runs, or how often it does, differs along these manual axes."""
+    within = (diverging(diverges),) if diverges else ()
+    return run_within(within, trace, transform, fun, in_tree, avals)  # type: ignore[no-any-return]
 
 
 def _explain_arity(error: TypeError, transform: str, fun: Callable[..., Any], in_tree: Any) -> None:
