@@ -47,6 +47,8 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: lax.linalg.cholesky_update(A + 0j, V + 0j), TypeError, "cholesky_update: r_matrix .* real"),
     (lambda: lax.linalg.schur(A, sort_eig_vals=True), NotImplementedError, "schur: eigenvalues are not sorted"),
     (lambda: lax.linalg.qdwh(TALL.T), ValueError, r"qdwh takes a matrix \[m, n\] with m >= n"),
+    (lambda: lax.linalg.qdwh(A.astype("float16")), TypeError, r"qdwh: x is of dtype float32.* got f16\[3,3\]; convert"),
+    (lambda: scipy_linalg.polar(jnp.ones((2, 2), "bfloat16")), TypeError, r"x is of dtype float32.* got bf16\[2,2\]"),
     (lambda: jnp.linalg.inv(TALL), ValueError, r"inv takes square matrices, \[..., n, n\], got f64\[4,3\]"),
     (lambda: jnp.linalg.det([[1.0]]), TypeError, "det takes arrays and scalars, got list at position 0"),
     (lambda: jnp.linalg.solve(A, TALL), ValueError, r"solve takes a .* got a f64\[3,3\] and b f64\[4,3\]"),
