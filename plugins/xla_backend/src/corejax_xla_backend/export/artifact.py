@@ -159,7 +159,7 @@ def _aval(written: Sequence[Any], scope: SymbolicScope | None) -> ShapedArray:
 
 
 def _written_dtype(dtype: Any) -> str | dict[str, Any]:
-    """Its name; of keys also what they are held as, which another process's generator of that name has to agree with."""
+    """Its name; of keys also what they are held as, in which another process's dtype of that name has to agree."""
     if not dtypes.is_extended(dtype):
         return str(dtype.name)
     base, inner = dtypes.element_of(dtype)
@@ -177,7 +177,7 @@ def _dtype(written: str | dict[str, Any]) -> Any:
         found = _registered(name)
     if not dtypes.is_extended(found) or dtypes.element_of(found) != (base, inner):
         raise UnknownDtypeError(
-            f"the artifact has arrays of dtype {name}, each element {base.name}{list(inner)}; here {name} is another dtype"
+            f"the artifact has arrays of {name}, each element {base.name}{list(inner)}; here {name} is another dtype"
         )
     return found
 
