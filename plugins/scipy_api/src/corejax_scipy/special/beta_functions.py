@@ -1,6 +1,6 @@
 """The beta function and what is made of it: beta betainc betaln comb poch.
 
-Elementwise, of floating-point numbers; TypeError for what is no array, ValueError for complex ones. Definitions: DLMF
+Elementwise, of floating-point numbers; TypeError for what is no array or is complex. Definitions: DLMF
 5.12 and 8.17. At poles that no zero removes the beta function is infinite; SciPy has either sign, which means nothing.
 """
 
@@ -182,13 +182,12 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
         repetition: whether one can be chosen several times.
 
     Raises:
-        TypeError: an argument is no array.
-        ValueError: one is complex.
+        TypeError: an argument is no array, or complex.
     """
     N, k = together("comb", N, k)
     if flag("comb", repetition, "repetition"):
         return jnp.where((k == 0) & (N >= 0), 1, binomial(N + k - 1, k))
-    return jnp.where(N >= 0, binomial(N, k), 0)
+    return jnp.where(N < 0, 0, binomial(N, k))
 
 
 _FACTORS = 32  # of Pochhammer's symbol that are multiplied

@@ -41,7 +41,7 @@ norm = located(
 def _cotangent(q: Any) -> Any:
     """`1 / tan(pi q)`, infinite at both ends."""
     near = q <= 0.5
-    size = jnp.where(q == 0.5, 0.0, 1.0 / jnp.tan(math.pi * jnp.where(near, q, 1.0 - q)))
+    size = jnp.abs(jnp.where(q == 0.5, 0.0, 1.0 / jnp.tan(math.pi * jnp.where(near, q, 1.0 - q))))  # of -0.0 too
     return jnp.where(near, size, -size)
 
 
