@@ -45,6 +45,16 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: lax.linalg.lu_pivots_to_permutation(np.arange(3), 2), ValueError, "permutation_size is at least"),
     (lambda: lax.linalg.symmetric_product(A, random(2, 2)), ValueError, "symmetric_product: a_matrix has shape"),
     (lambda: lax.linalg.cholesky_update(A + 0j, V + 0j), TypeError, "cholesky_update: r_matrix .* real"),
+    (
+        lambda: corejax.jvp(lambda a: lax.linalg.cholesky_update(a, a[0]), (A + 0j,), (A + 0j,)),
+        TypeError,
+        r"cholesky_update: r_matrix .* real.* got c128\[3,3\]",
+    ),
+    (
+        lambda: corejax.jvp(lambda a: lax.linalg.symmetric_product(a, a), (TALL,), (TALL,)),
+        ValueError,
+        r"symmetric_product: a_matrix has shape .* got f64\[4,3\]",
+    ),
     (lambda: lax.linalg.schur(A, sort_eig_vals=True), NotImplementedError, "schur: eigenvalues are not sorted"),
     (lambda: lax.linalg.qdwh(TALL.T), ValueError, r"qdwh takes a matrix \[m, n\] with m >= n"),
     (lambda: lax.linalg.qdwh(A.astype("float16")), TypeError, r"qdwh: x is of dtype float32.* got f16\[3,3\]; convert"),
