@@ -55,6 +55,7 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
         ValueError,
         r"symmetric_product: a_matrix has shape .* got f64\[4,3\]",
     ),
+    (lambda: corejax.jvp(lax.linalg.svd, (V,), (V,)), TypeError, r"svd: x has shape \[..., m, n\], got f64\[3\]"),
     (lambda: lax.linalg.schur(A, sort_eig_vals=True), NotImplementedError, "schur: eigenvalues are not sorted"),
     (lambda: lax.linalg.qdwh(TALL.T), ValueError, r"qdwh takes a matrix \[m, n\] with m >= n"),
     (lambda: lax.linalg.qdwh(A.astype("float16")), TypeError, r"qdwh: x is of dtype float32.* got f16\[3,3\]; convert"),
