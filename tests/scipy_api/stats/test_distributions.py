@@ -196,3 +196,10 @@ def test_standard_errors_of_complex_numbers():
 
 def test_counts_that_are_booleans():
     np.testing.assert_allclose(stats.multinomial.pmf(np.array([True, False]), True, np.array([0.2, 0.8])), 0.2)
+
+
+def test_quantiles_of_cauchys_distribution_have_derivatives():
+    q = np.array([0.1, 0.25, 0.5, 0.7, 0.75, 0.999])
+    slope = np.pi / np.sin(np.pi * q) ** 2
+    np.testing.assert_allclose(corejax.vmap(corejax.grad(stats.cauchy.ppf))(q), slope, rtol=1e-12)
+    np.testing.assert_allclose(corejax.vmap(corejax.grad(stats.cauchy.isf))(q), -slope, rtol=1e-12)
