@@ -86,3 +86,13 @@ def test_compiled_nans_of_what_cannot_be_negative(dtype):
     ):
         for y in (lambda x: jnp.abs(x), lambda x: x * x, jnp.exp):
             assert np.isnan(corejax.jit(lambda x, f=f, y=y: f(y(x)))(x)).all()
+
+
+def test_derivatives_of_choices_that_there_are_not():
+    for x in ((1.0, 3.0), (2.0, 20.0), (3.0, -1.0), (-1.0, 2.0)):
+        for i in (0, 1):
+            by_one = corejax.grad(special.comb, argnums=i)
+            assert by_one(*x) == 0.0
+            assert corejax.grad(by_one, argnums=1)(*x) == 0.0
+    assert np.isnan(corejax.grad(special.comb)(NAN, 2.0))
+    np.testing.assert_allclose(corejax.grad(special.comb)(5.0, 2.0), 4.5, rtol=1e-6)  # of n (n - 1) / 2

@@ -160,12 +160,22 @@ def _binomial_impl(n: Any, k: Any) -> Any:
     return np.where((k >= 0) & (k <= n), out, np.where(np.isnan(n) | np.isnan(k), math.nan, 0.0))
 
 
+def _binomial_slope(logarithmic: Any) -> Any:
+    """The coefficient times the derivative of its logarithm; 0 outside, where that has poles."""
+
+    def coefficient(out: Any, n: Any, k: Any) -> Any:
+        outside = (k < 0.0) | (k > n)
+        return where(outside, 0.0, out * logarithmic(where(outside, 1.0, n), where(outside, 1.0, k)))
+
+    return coefficient
+
+
 binomial, binomial_p = row(
     "binomial",
     _binomial,
     [
-        widely(lambda out, n, k: out * (lax.digamma(n + 1.0) - lax.digamma(n - k + 1.0))),
-        widely(lambda out, n, k: out * (lax.digamma(n - k + 1.0) - lax.digamma(k + 1.0))),
+        widely(_binomial_slope(lambda n, k: lax.digamma(n + 1.0) - lax.digamma(n - k + 1.0))),
+        widely(_binomial_slope(lambda n, k: lax.digamma(n - k + 1.0) - lax.digamma(k + 1.0))),
     ],
     "Binomial coefficients, 0 outside of `0 <= k <= n`.",
     impl=_binomial_impl,
