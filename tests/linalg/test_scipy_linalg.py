@@ -154,3 +154,21 @@ def test_halleys_iteration() -> None:
         np.testing.assert_allclose(adjoint(u) @ u, np.eye(x.shape[1]), atol=tolerance)
     part = np.pad(TALL, ((0, 1), (0, 1)), constant_values=7.0)
     close(np.asarray(lax_linalg.qdwh(part, dynamic_shape=(5, 3))[1])[:3, :3], lax_linalg.qdwh(TALL)[1])
+
+
+@pytest.mark.parametrize("scale", [1e30, 1e-30, 1e37])
+def test_polar_of_huge_and_tiny_matrices(scale: float) -> None:
+    for x in (TALL.astype("float32"), C.astype("complex64")):
+        u, p = (np.asarray(y) for y in linalg.polar(x * np.float32(scale)))
+        np.testing.assert_allclose(adjoint(u) @ u, np.eye(x.shape[1]), atol=1e-5)
+        np.testing.assert_allclose(u @ (p / np.float32(scale)), x, atol=1e-5)
+
+
+def test_matrices_without_elements() -> None:
+    none = np.zeros((0, 0))
+    for method in ("schur", "eigen"):
+        assert linalg.solve_sylvester(none, none, none, method=method).shape == (0, 0)
+        assert linalg.solve_sylvester(none, np.eye(3), np.zeros((0, 3)), method=method).shape == (0, 3)
+    f, error = linalg.funm(none, jnp.exp, disp=False)
+    assert f.shape == (0, 0)
+    assert float(error) < 1e-12

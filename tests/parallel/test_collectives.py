@@ -289,3 +289,18 @@ def test_gathers_of_nothing(shape: tuple[int, int]) -> None:
         x = np.ones(shape, np.float32)
         assert gather(x).shape == wanted
         assert corejax.jit(corejax.grad(total))(x).shape == shape
+
+
+@pytest.mark.parametrize("name", ["psum", "pmax", "pmin"])
+def test_axes_of_arrays(name: str) -> None:
+    """Integers that are no names count axes of each element's array, as in JAX."""
+    jax = pytest.importorskip("jax")
+    ours, theirs = getattr(lax, name), getattr(jax.lax, name)
+    x = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
+    for axes in (("i", 0), (1, "i"), ("i", 0, 1), (0,), 1):
+        got = corejax.vmap(lambda x, axes=axes: ours(x, axes), axis_name="i")(x)
+        np.testing.assert_array_equal(got, jax.vmap(lambda x, axes=axes: theirs(x, axes), axis_name="i")(x))
+    np.testing.assert_array_equal(ours(x, 0), theirs(x, 0))
+    np.testing.assert_array_equal(corejax.vmap(lambda x: ours(x, 0), axis_name=0)(x)[0], ours(x, 0))  # a name
+    with pytest.raises(ValueError, match=rf"{name}: axis 2 is out of bounds for float32\[3,4\]"):
+        corejax.vmap(lambda x: ours(x, ("i", 2)), axis_name="i")(x)

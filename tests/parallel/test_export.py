@@ -14,7 +14,7 @@ import pytest
 
 import corejax
 import corejax.numpy as jnp
-from corejax import NamedSharding, P, export, lax
+from corejax import NamedSharding, P, export, lax, random
 
 X = np.random.default_rng(0).standard_normal((8, 4)).astype(np.float32)
 W = np.random.default_rng(1).standard_normal((4, 3)).astype(np.float32)
@@ -197,3 +197,13 @@ def test_symbols_are_for_one_device() -> None:
         export.export(corejax.jit(lambda x: lax.with_sharding_constraint(x, NamedSharding(mesh(8), P(None, "x")))))(
             corejax.ShapeDtypeStruct((size, 8), np.float32)
         )
+
+
+def test_keys_in_parts() -> None:
+    over = NamedSharding(mesh(4), P("x"))
+    keys = random.split(random.key(0), 8)
+    f = corejax.jit(corejax.vmap(lambda key: random.split(key)[0]), in_shardings=over, out_shardings=over)
+    found = export.deserialize(export.export(f)(keys).serialize())
+    out = found.call(corejax.device_put(keys, *found.in_shardings_jax(mesh(4))))
+    assert out.sharding == over
+    np.testing.assert_array_equal(random.key_data(out), random.key_data(f(keys)))

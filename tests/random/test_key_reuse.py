@@ -89,3 +89,35 @@ def test_keys_that_are_gone_are_forgotten():
         random.normal(random.key(9))
     gc.collect()
     assert not marks._used
+
+
+def _joined(keys):
+    joined = jnp.stack([keys[0], keys[1]])
+    return corejax.vmap(random.normal)(joined), random.normal(keys[1])
+
+
+def _chosen(keys):
+    return random.normal(jnp.where(True, keys[0], keys[1])), random.normal(keys[0])
+
+
+def _overlapping(keys):
+    return corejax.vmap(random.normal)(keys[:3]), corejax.vmap(random.normal)(keys[2:])
+
+
+def _part_of_a_part(keys):
+    return random.normal(keys[:2][0]), corejax.vmap(random.normal)(keys)
+
+
+@pytest.mark.parametrize("fun", [_joined, _chosen, _overlapping, _part_of_a_part])
+def test_keys_in_several_arrays(fun):
+    with pytest.raises(KeyReuseError, match=r"used at .*test_key_reuse.py"):
+        check_key_reuse(fun, random.split(random.key(0), 4))
+
+
+def test_arrays_of_different_keys():
+    def f(keys):
+        apart = corejax.vmap(random.normal)(keys[:2]), corejax.vmap(random.normal)(keys[2:4:2])
+        other = jnp.concatenate([random.split(keys[3], 2), keys[4:]])
+        return apart, corejax.vmap(random.normal)(other), keys.at[3].set(other[0])
+
+    check_key_reuse(f, random.split(random.key(0), 6))

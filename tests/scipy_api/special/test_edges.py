@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import corejax
+import corejax.numpy as jnp
 import corejax.scipy.special as special
 
 INF, NAN = math.inf, math.nan
@@ -13,6 +14,7 @@ CASES = [
     ("beta", (NAN, -INF), NAN), ("beta", (0.0, 0.0), INF), ("beta", (1.0, -1.0), -1.0), ("beta", (INF, 1.0), 0.0),
     ("betaln", (1.0, -1.0), 0.0), ("betaln", (NAN, 1.0), NAN), ("betaln", (2.0, INF), -INF),
     ("betaln", (-1.0, 2.0), INF), ("comb", (INF, 0.0), 1.0), ("comb", (INF, 2.0), INF), ("comb", (5.0, NAN), NAN),
+    ("comb", (NAN, 0.4), NAN),
     ("spence", (1.0,), 0.0), ("spence", (1e308,), -0.5 * math.log(1e308) ** 2 - math.pi**2 / 6),
     ("gamma", (-2.3e-308,), 1 / -2.3e-308), ("boxcox", (0.0, 1e-38), -INF), ("owens_t", (INF, INF), 0.0),
     ("owens_t", (1e30, INF), 0.0), ("expn", (INF, INF), NAN), ("expn", (3.0, 0.0), 0.5), ("poch", (INF, 1.0), INF),
@@ -67,3 +69,30 @@ def test_derivatives_at_edges():
     np.testing.assert_allclose(corejax.grad(special.expn, 1)(0, 1.0), -2 / math.e, rtol=1e-6)
     np.testing.assert_allclose(corejax.grad(special.boxcox, 1)(0.0, 1.0), 1.0)
     np.testing.assert_allclose(corejax.grad(special.boxcox1p, 1)(-1.0, 2.0), 0.25)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_compiled_nans_of_what_cannot_be_negative(dtype):
+    """XLA takes `abs(x) >= 0` for true, of NaN too."""
+    x = np.full(2, np.nan, dtype)
+    two, third = jnp.full(2, 2.0, dtype), jnp.full(2, 0.3, dtype)
+    for f in (
+        lambda x: special.gammainc(two, x),
+        lambda x: special.gammaincc(x, two),
+        lambda x: special.betainc(x, two, third),
+        lambda x: special.betainc(two, x, third),
+        special.spence,
+        lambda x: corejax.vmap(corejax.grad(special.gammainc))(two, x),
+    ):
+        for y in (lambda x: jnp.abs(x), lambda x: x * x, jnp.exp):
+            assert np.isnan(corejax.jit(lambda x, f=f, y=y: f(y(x)))(x)).all()
+
+
+def test_derivatives_of_choices_that_there_are_not():
+    for x in ((1.0, 3.0), (2.0, 20.0), (3.0, -1.0), (-1.0, 2.0)):
+        for i in (0, 1):
+            by_one = corejax.grad(special.comb, argnums=i)
+            assert by_one(*x) == 0.0
+            assert corejax.grad(by_one, argnums=1)(*x) == 0.0
+    assert np.isnan(corejax.grad(special.comb)(NAN, 2.0))
+    np.testing.assert_allclose(corejax.grad(special.comb)(5.0, 2.0), 4.5, rtol=1e-6)  # of n (n - 1) / 2

@@ -84,18 +84,3 @@ def test_odd_names_in_texts() -> None:
     odd = ffi.ffi_call('acme "quoted" loc(#corejax0)', ShapedArray((3,), np.float32))
     with pytest.raises(ValueError, match=r"""calls the kernel 'acme "quoted" loc\(#corejax0\)' \(traced at .*\.py:"""):
         export.export(corejax.jit(odd))(X)
-
-
-def test_keys_are_inside_of_artifacts_and_not_arguments() -> None:
-    def draw(data: Any) -> Any:
-        return corejax.random.normal(corejax.random.wrap_key_data(data), (3,))
-
-    key = corejax.random.key(0)
-    data = corejax.random.key_data(key)
-    found = export.deserialize(export.export(corejax.jit(draw))(data).serialize())
-    np.testing.assert_allclose(found.call(data), corejax.random.normal(key, (3,)), rtol=1e-6)
-    for f, args in ((lambda key: corejax.random.normal(key), (key,)), (corejax.random.wrap_key_data, (data,))):
-        with pytest.raises(
-            NotImplementedError, match=r"is key<fry>\[\], of a dtype that artifacts do not have: pass its"
-        ):
-            export.export(corejax.jit(f))(*args)

@@ -51,11 +51,11 @@ def reals(name: str, *xs: Any) -> list[Any]:
     """As `inexact`; complex arguments are refused.
 
     Raises:
-        ValueError: one is complex; names the function and its position.
+        TypeError: one is complex, or no array; names the function.
     """
     found = inexact(name, *xs)
     if dtypes.is_complex(found[0].dtype):
-        raise ValueError(f"{name} is of real numbers, got {', '.join(x.aval.str_short() for x in found)}")
+        raise TypeError(f"{name} is of real numbers, got {', '.join(x.aval.str_short() for x in found)}")
     return found
 
 
@@ -63,9 +63,18 @@ def together(name: str, *xs: Any) -> list[Any]:
     """As `reals`, broadcast to one shape.
 
     Raises:
+        TypeError: as `reals`.
         ValueError: shapes do not broadcast together; names the function.
     """
-    found = reals(name, *xs)
+    return broadcast(name, reals(name, *xs))
+
+
+def broadcast(name: str, found: list[Any]) -> list[Any]:
+    """Arrays as arrays of one shape.
+
+    Raises:
+        ValueError: shapes do not broadcast together; names the function.
+    """
     if len(found) == 1:
         return found
     found = lax.broadcast_operands(*found, name=name)

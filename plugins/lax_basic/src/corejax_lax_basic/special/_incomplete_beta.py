@@ -58,7 +58,7 @@ def _factor(ops: Any, a: Any, b: Any, x: Any, y: Any, log_x: Any, log_y: Any) ->
 def betainc(ops: Any, a: Any, b: Any, x: Any) -> Any:
     """`I_x(a, b)`; NaN outside of `a, b >= 0` and `0 <= x <= 1`, and where both or neither is all."""
     no_a, no_b = (a == 0.0) | (b == math.inf), (b == 0.0) | (a == math.inf)
-    known = (a >= 0.0) & (b >= 0.0) & (x >= 0.0) & (x <= 1.0) & ~(no_a & no_b)
+    known = (a >= 0.0) & (b >= 0.0) & (x >= 0.0) & (x <= 1.0) & (a == a) & (b == b) & ~(no_a & no_b)
     inside = known & ~no_a & ~no_b & (x > 0.0) & (x < 1.0)
     all_ = (no_a & (x > 0.0)) | (~no_a & (x == 1.0))
     out = _inside(ops, ops.where(inside, a, 1.0), ops.where(inside, b, 1.0), ops.where(inside, x, 0.25), inside)

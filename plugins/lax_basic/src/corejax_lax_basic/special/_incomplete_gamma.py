@@ -154,7 +154,8 @@ def _with_ends(ops: Any, a: Any, x: Any, inside: Any, value: Any, none: Any, all
     """The value at the ends of the domain too, where `P` or `Q` is `none` for `x = 0` and `all_` for infinite `x`."""
     low, high = (x == 0.0) | (a == math.inf), (x == math.inf) | (a == 0.0)
     out = ops.where(inside, value, ops.where(low, none, all_))
-    known = (a >= 0.0) & (x >= 0.0) & ~(low & high)
+    # XLA takes `abs(y) >= 0` for true, of NaN too.
+    known = (a >= 0.0) & (x >= 0.0) & (a == a) & (x == x) & ~(low & high)
     return ops.where(known, out, math.nan)
 
 
@@ -224,4 +225,4 @@ def sample_derivative(ops: Any, a: Any, x: Any) -> Any:
 
 def _derivative_ends(ops: Any, a: Any, x: Any, at: _Regions, value: Any, far: float) -> Any:
     out = ops.where(at.inside, value, ops.where(x == 0.0, 0.0, far))
-    return ops.where((a > 0.0) & (a < math.inf) & (x >= 0.0), out, math.nan)
+    return ops.where((a > 0.0) & (a < math.inf) & (x >= 0.0) & (x == x), out, math.nan)

@@ -14,6 +14,7 @@ from corejax.extend import dtypes
 from corejax_lax_basic import lax
 from corejax_linalg._base import matrices as mat
 from corejax_linalg._base.arguments import array, integer, real_number
+from corejax_linalg._base.types import stack_type
 from corejax_linalg.primitives.cholesky import cholesky
 from corejax_linalg.primitives.qr import qr
 from corejax_linalg.primitives.triangular_solve import triangular_solve
@@ -43,11 +44,13 @@ def qdwh(
         whether these were enough.
 
     Raises:
+        TypeError: `x` is of a dtype that LAPACK does not have.
         ValueError: `x` is no matrix, or has fewer rows than columns.
     """
     x = array("qdwh", x)
     if x.ndim != 2 or x.shape[0] < x.shape[1]:
         raise ValueError(f"qdwh takes a matrix [m, n] with m >= n, got {x.aval.str_short()}")
+    stack_type("qdwh", "x", x.aval)
     if dynamic_shape is not None:
         rows, columns = (lax.broadcasted_iota(np.int32, x.shape, axis) for axis in (0, 1))
         m, n = _two_sizes(dynamic_shape)
@@ -55,8 +58,8 @@ def qdwh(
     limit = 10 if max_iterations is None else integer("qdwh", "max_iterations", max_iterations, 0)
     real = dtypes.real_dtype_of(x.dtype)
     eps = float(dtypes.finfo(real).eps) if eps is None else real_number("qdwh", "eps", eps)
-    size = _norm(x)
-    start = lax.div(x, lax.convert_element_type(lax.max(size, _number(real, np.finfo(real).tiny)), x.dtype))
+    scaled = _divided(x, lax.reduce_max(lax.abs(x), (0, 1)) if x.size else _number(real, 1))
+    start = _divided(scaled, _norm(scaled))  # in two steps: squares of huge elements overflow, of tiny ones are zero
     u, _, steps, change = lax.while_loop(
         lambda state: lax.bitwise_and(lax.gt(state[3], _number(real, 0)), lax.lt(state[2], np.int32(limit))),
         lambda state: _step(*state, eps),
@@ -74,6 +77,12 @@ def _two_sizes(shape: Any) -> tuple[int, int]:
 
 def _number(dtype: Any, value: Any) -> Any:
     return lax.make_scalar(float(value), np.dtype(dtype))
+
+
+def _divided(x: Any, size: Any) -> Any:
+    """The matrix over a number; itself where that is zero."""
+    size = lax.select(lax.eq(size, _number(size.dtype, 0)), _number(size.dtype, 1), size)
+    return lax.div(x, lax.convert_element_type(size, x.dtype))
 
 
 def _norm(x: Any) -> Any:

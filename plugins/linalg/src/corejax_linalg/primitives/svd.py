@@ -63,6 +63,7 @@ def svd(
             square, for which vectors outside of the range are arbitrary.
     """
     aval = array("svd", x).aval
+    stack_type("svd", "x", aval)  # the derivative's rule does not look
     k = min(aval.shape[-2:]) if aval.ndim >= 2 else 0
     start, stop = (0, k) if subset_by_index is None else subset("svd", subset_by_index, k)
     some = (start, stop) != (0, k)

@@ -13,7 +13,7 @@ import numpy as np
 from corejax.extend import Primitive, ShapedArray, dtypes
 from corejax_lax_basic import lax
 from corejax_linalg._base import matrices as mat
-from corejax_linalg._base.arguments import flag, real_number
+from corejax_linalg._base.arguments import array, flag, real_number
 from corejax_linalg._base.batching import batched_in_front
 from corejax_linalg._base.types import check_alike
 
@@ -32,6 +32,8 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
         TypeError: dtypes or batch axes differ, or they are not real floating.
         ValueError: the matrices are not square, or the vectors have another size.
     """
+    r_matrix, w_vector = array("cholesky_update", r_matrix), array("cholesky_update", w_vector, 1)
+    _update_type(r_matrix.aval, w_vector.aval)  # derivatives are the decomposition's, which does not look
     return cholesky_update_p.bind(r_matrix, w_vector)
 
 
@@ -56,6 +58,8 @@ def symmetric_product(
     """
     name = "symmetric_product"
     scales = {"alpha": real_number(name, "alpha", alpha), "beta": real_number(name, "beta", beta)}
+    a_matrix, c_matrix = array(name, a_matrix), array(name, c_matrix, 1)
+    _product_type(a_matrix.aval, c_matrix.aval, **scales)
     out = symmetric_product_p.bind(a_matrix, c_matrix, **scales)
     if flag(name, "symmetrize_output", symmetrize_output):
         out = lax.add(mat.lower(out), mat.transpose(mat.lower(out, -1)))

@@ -237,7 +237,7 @@ def _sylvester(A: Any, B: Any, C: Any, method: str, tol: float) -> Any:
         x = mat.matmul(mat.matmul(u, inner / sums), equations.inv(v))
     x = x if dtypes.is_complex(C.dtype) else lax.real(x)
     size = jnp.abs(sums)
-    rounding = float(8 * dtypes.finfo(size.dtype).eps) * jnp.max(size, axis=(-2, -1), keepdims=True)
+    rounding = float(8 * dtypes.finfo(size.dtype).eps) * jnp.max(size, axis=(-2, -1), keepdims=True, initial=0)
     near = jnp.any(size < jnp.maximum(tol, rounding), axis=(-2, -1), keepdims=True)
     return jnp.where(near, jnp.nan, x)
 

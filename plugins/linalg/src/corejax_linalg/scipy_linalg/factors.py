@@ -396,9 +396,11 @@ def polar(
         max_iterations: as of `lax.linalg.qdwh`.
 
     Returns:
-        `(u, p)`: u has orthonormal columns, or rows if there are fewer of these.
+        `(u, p)`: u has orthonormal columns, or rows if there are fewer of these; by the iteration only of matrices of
+        full rank.
 
     Raises:
+        TypeError: `a` is of a dtype that LAPACK does not have.
         ValueError: `a` has fewer than two axes, or `side` or `method` is another word.
     """
     choice("polar", "side", side, ("right", "left"))

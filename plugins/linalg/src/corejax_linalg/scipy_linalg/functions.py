@@ -151,9 +151,9 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
         return out
     eps = float(dtypes.finfo(jnp.real(t).dtype).eps)
     above = _offsets(t) > 0
-    least = jnp.min(jnp.where(above, jnp.abs(gaps), jnp.inf))
+    least = jnp.min(jnp.where(above, jnp.abs(gaps), jnp.inf), initial=jnp.inf)
     least = jnp.where(least == 0, eps, least)
-    norm = jnp.max(jnp.sum(jnp.where(above, jnp.abs(t), 0), axis=0))
+    norm = jnp.max(jnp.sum(jnp.where(above, jnp.abs(t), 0), axis=0), initial=0)
     error = jnp.minimum(1, jnp.maximum(eps, eps / least * norm))
     return out, jnp.where(jnp.any(jnp.isinf(out)), jnp.inf, error)
 

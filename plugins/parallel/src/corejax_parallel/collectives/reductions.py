@@ -38,7 +38,8 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     Args:
         x: a pytree of arrays; booleans count as int32. A Python number gives a Python number: `psum(1, name)` is the
             axis's size.
-        axis_name: a name that `vmap`, `pmap` or `shard_map` binds, or a tuple of names.
+        axis_name: a name that `vmap`, `pmap` or `shard_map` binds, or a tuple of names. An integer that is no name is
+            an axis of the arrays, which is summed over before.
         axis_index_groups: of indices of the axis: the sum is taken within each group. Of one size; each index once.
 
     Returns:
@@ -47,18 +48,20 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     Raises:
         NameError: a name is not bound.
         TypeError: a leaf is no array.
-        ValueError: the groups do not fit the axis.
+        ValueError: the groups do not fit the axis, or an array has no such axis.
     """
+    positions, axis_name = _positions(axis_name)
     names = names_of("psum", axis_name)
     groups = groups_of("psum", axis_index_groups, names)
     count = size_of(names) if groups is None else len(groups[0])
 
     def one(leaf: Any) -> Any:
-        if type(leaf) in (int, float, complex):
+        if type(leaf) in (int, float, complex) and not positions:
             return leaf * count
         x = as_array(leaf)
         if dtypes.is_bool(x.dtype):
             x = lax.convert_element_type(x, np.int32)
+        x = _over_positions("psum", lax.reduce_sum, x, positions)
         return psum_p.bind(x, axis_name=names, axis_index_groups=groups) if names else x
 
     leaves, treedef = tree.tree_flatten(x)
@@ -66,6 +69,30 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
         return tree.tree_unflatten(treedef, [one(leaf) for leaf in leaves])
     except TypeError as error:
         raise TypeError(f"psum: x is a pytree of arrays: {error}") from None
+
+
+def _positions(axis_name: Any) -> tuple[tuple[int, ...], tuple[Any, ...]]:
+    """Integers that are no names, which count axes of arrays, and the names."""
+    given = tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
+    positions = tuple([n for n in given if type(n) is int and not _is_bound(n)])
+    return positions, tuple([n for n in given if type(n) is not int or n not in positions]) if positions else given
+
+
+def _is_bound(name: Any) -> bool:
+    try:
+        axis_size_of(name)
+    except NameError:
+        return False
+    return True
+
+
+def _over_positions(what: str, reduce: Callable[..., Any], x: Any, positions: tuple[int, ...]) -> Any:
+    if not positions:
+        return x
+    for axis in positions:
+        if not -x.ndim <= axis < x.ndim:
+            raise ValueError(f"{what}: axis {axis} is out of bounds for {x.aval.str_short(short_dtypes=False)}")
+    return reduce(x, tuple([axis % x.ndim for axis in positions]))
 
 
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
@@ -121,12 +148,15 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 
 def _extreme(what: str, primitive: Primitive, x: Any, axis_name: Any, axis_index_groups: Any) -> Any:
+    positions, axis_name = _positions(axis_name)
     names = names_of(what, axis_name)
     groups = groups_of(what, axis_index_groups, names)
+    reduce = lax.reduce_max if what == "pmax" else lax.reduce_min
 
     def one(leaf: Any) -> Any:
         if dtypes.is_complex(leaf.dtype):
             raise TypeError(f"{what}: complex numbers have no order, got {leaf.aval.str_short(short_dtypes=False)}")
+        leaf = _over_positions(what, reduce, leaf, positions)
         return primitive.bind(leaf, axis_name=names, axis_index_groups=groups) if names else leaf
 
     return on_leaves(what, one, x)

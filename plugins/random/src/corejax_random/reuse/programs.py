@@ -2,12 +2,13 @@
 
 A key is used by what draws with it and by `split`; `fold_in` and `clone` make others. Equations that only move keys
 give the same ones; parts of an array of keys are keys of their own, and the same part of the same array the same ones.
+Arrays that keys are joined in, or selected from, are used with any of these, and each of these with the array.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import corejax
 from corejax.extend import ClosedJaxpr, Jaxpr, JaxprEqn, KeyReuseError, api_boundary, describe_source
@@ -19,6 +20,7 @@ _MOVES = {
     "stop_gradient", "transpose",
 }  # fmt: skip
 _PARTS = {"slice", "dynamic_slice", "gather"}
+_JOINS = {"concatenate", "pad", "select_n", "stack"}
 
 
 @api_boundary
@@ -44,6 +46,31 @@ def check_key_reuse_jaxpr(program: ClosedJaxpr) -> None:
     _Walk(program.jaxpr)
 
 
+class _Part(NamedTuple):
+    """What stands for a part of an array of keys: which array, and what took the part."""
+
+    whole: Any
+    primitive: str
+    operands: tuple[Any, ...]
+    params: tuple[Any, ...]
+
+
+def _overlap(x: Any, y: Any) -> bool:
+    """Whether two slices of one array have keys in common."""
+    if not (isinstance(x, _Part) and isinstance(y, _Part)) or x.whole != y.whole:
+        return False
+    if x.primitive != "slice" or y.primitive != "slice":
+        return False
+    return all(set(a) & set(b) for a, b in zip(_ranges(x), _ranges(y), strict=True))
+
+
+def _ranges(part: _Part) -> list[range]:
+    """Along each axis the indices that a slice has."""
+    params = dict(part.params)
+    starts, limits = params["start_indices"], params["limit_indices"]
+    return list(map(range, starts, limits, params["strides"] or (1,) * len(starts)))
+
+
 class _Walk:
     """The keys of one program: what is the same key, and what has been used.
 
@@ -53,7 +80,7 @@ class _Walk:
 
     def __init__(self, jaxpr: Jaxpr) -> None:
         self.same: dict[Any, Any] = {}
-        self.parent: dict[Any, Any] = {}
+        self.parents: dict[Any, list[Any]] = {}
         self.used: dict[Any, Any] = {}
         self.jaxpr = jaxpr
         for eqn in jaxpr.eqns:
@@ -72,19 +99,18 @@ class _Walk:
                     f"a key of type {atom.aval.str_short()} that was used at {self.used[whole]} is used again by "
                     f"{eqn.primitive.name!r} at {line}; corejax.random.split makes new ones of it"
                 )
-        for part, whole in self.parent.items():
-            if whole == key and part in self.used:
+        for part, place in self.used.items():
+            if key in self.wholes(part) or _overlap(key, part):
                 raise KeyReuseError(
-                    f"keys, one of which was used at {self.used[part]}, are used again by {eqn.primitive.name!r} "
-                    f"at {line}"
+                    f"keys, one of which was used at {place}, are used again by {eqn.primitive.name!r} at {line}"
                 )
         self.used[key] = line
 
     def wholes(self, key: Any) -> list[Any]:
         """The key, and the arrays that it is a part of."""
         found = [key]
-        while found[-1] in self.parent:
-            found.append(self.parent[found[-1]])
+        for each in found:  # grows on the way
+            found += [whole for whole in self.parents.get(each, ()) if whole not in found]
         return found
 
     def is_used(self, atom: Any) -> bool:
@@ -101,6 +127,10 @@ class _Walk:
             self.same[eqn.outvars[0]] = self.key_of(eqn.invars[0])
         elif name in _PARTS:
             self.part(eqn)
+        elif name in _JOINS:
+            for atom in eqn.invars:
+                if is_key_dtype(atom.aval.dtype):
+                    self.parents.setdefault(self.key_of(atom), []).append(eqn.outvars[0])
         elif name == "cond":
             self.call(eqn, eqn.params["branches"], eqn.invars[1:])
         elif name == "scan":
@@ -114,8 +144,8 @@ class _Walk:
 
     def part(self, eqn: JaxprEqn) -> None:
         key = self.key_of(eqn.invars[0])
-        found = (key, eqn.primitive.name, tuple(eqn.invars[1:]), tuple(eqn.params.items()))
-        self.parent[found] = key
+        found = _Part(key, eqn.primitive.name, tuple(eqn.invars[1:]), tuple(eqn.params.items()))
+        self.parents[found] = [key, *(w for w in self.parents.get(found, ()) if w != key)]
         self.same[eqn.outvars[0]] = found
 
     def call(self, eqn: JaxprEqn, programs: Any, operands: Any) -> None:

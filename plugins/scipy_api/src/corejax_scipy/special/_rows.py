@@ -30,7 +30,7 @@ from corejax.extend import (
     xla_translations,
 )
 from corejax_lax_basic import lax
-from corejax_scipy._arguments import inexact, together
+from corejax_scipy._arguments import broadcast, inexact, together
 from corejax_scipy.special._formulas import where
 
 __corejax_registers_for_caller__ = True  # a row's provenance is its own line, not one of this file
@@ -184,9 +184,9 @@ def row(
     impl: str | Function | None = None,
     operands: int | None = None,
     complexes: bool = False,
+    of_complex: Function | None = None,
     many: bool = False,
     arguments: str = "",
-    public: Function | None = None,
 ) -> tuple[Function, Primitive]:
     """A special function and its primitive.
 
@@ -200,6 +200,7 @@ def row(
         impl: SciPy's function, where that has another name.
         operands: how many, where `derivatives` does not say.
         complexes: whether operands are complex, not real.
+        of_complex: the function of complex numbers, if it takes these beside real ones: an expression, no primitive.
         many: whether SciPy takes several times as long as the compiled formula.
         arguments: names of the operands, by default those of one, `x`.
     """
@@ -217,7 +218,7 @@ def row(
         defjvp_with_result(primitive, *[_slope(d) for d in derivatives])
     xla_translations.register(primitive, by="decomposition")
     ROWS[name] = primitive, scipy_special_of(impl or name)
-    function = _function(name, primitive, complexes, (arguments or "x").split())
+    function = _function(name, primitive, complexes, of_complex, (arguments or "x").split())
     function.__name__ = function.__qualname__ = name
     function.__code__ = function.__code__.replace(co_name=name)  # which tracebacks and messages show
     function.__doc__ = doc
@@ -229,8 +230,17 @@ def scipy_special_of(impl: str | Function) -> Function:
     return (lambda *xs: scipy_special(impl)(*xs)) if isinstance(impl, str) else impl
 
 
-def _function(name: str, primitive: Primitive, complexes: bool, arguments: list[str]) -> Function:
+def _function(
+    name: str, primitive: Primitive, complexes: bool, of_complex: Function | None, arguments: list[str]
+) -> Function:
     """The public function: promotes and broadcasts, then binds."""
+
+    def applied(*xs: Any) -> Any:
+        if of_complex is not None:
+            found = inexact(name, *xs)
+            if dtypes.is_complex(found[0].dtype):
+                return of_complex(*broadcast(name, found))
+        return primitive.bind(*together(name, *xs))
 
     def complex_operand(x: Any) -> Any:
         (x,) = inexact(name, x)
@@ -239,16 +249,16 @@ def _function(name: str, primitive: Primitive, complexes: bool, arguments: list[
         return primitive.bind(x)
 
     def one(x: Any) -> Any:
-        return primitive.bind(*together(name, x))
+        return applied(x)
 
     def two(x: Any, y: Any) -> Any:
-        return primitive.bind(*together(name, x, y))
+        return applied(x, y)
 
     def three(x: Any, y: Any, z: Any) -> Any:
-        return primitive.bind(*together(name, x, y, z))
+        return applied(x, y, z)
 
     def four(x: Any, y: Any, z: Any, w: Any) -> Any:
-        return primitive.bind(*together(name, x, y, z, w))
+        return applied(x, y, z, w)
 
     chosen = complex_operand if complexes else (one, two, three, four)[len(arguments) - 1]
     code = chosen.__code__

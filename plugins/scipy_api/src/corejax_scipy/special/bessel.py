@@ -58,8 +58,8 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
         An array of shape `(v + 1, *z.shape)`.
 
     Raises:
-        TypeError: `z` is no array, `v` or `n_iter` no static integer.
-        ValueError: `z` is complex, `v` is negative, or `n_iter` below 1.
+        TypeError: `z` is no array or complex, `v` or `n_iter` no static integer.
+        ValueError: `v` is negative, or `n_iter` below 1.
     """
     (z,) = reals("bessel_jn", z)
     orders = static_int("bessel_jn", v, "v", 0)

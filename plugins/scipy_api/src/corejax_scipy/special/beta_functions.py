@@ -1,6 +1,6 @@
 """The beta function and what is made of it: beta betainc betaln comb poch.
 
-Elementwise, of floating-point numbers; TypeError for what is no array, ValueError for complex ones. Definitions: DLMF
+Elementwise, of floating-point numbers; TypeError for what is no array or is complex. Definitions: DLMF
 5.12 and 8.17. At poles that no zero removes the beta function is infinite; SciPy has either sign, which means nothing.
 """
 
@@ -160,12 +160,22 @@ def _binomial_impl(n: Any, k: Any) -> Any:
     return np.where((k >= 0) & (k <= n), out, np.where(np.isnan(n) | np.isnan(k), math.nan, 0.0))
 
 
+def _binomial_slope(logarithmic: Any) -> Any:
+    """The coefficient times the derivative of its logarithm; 0 outside, where that has poles."""
+
+    def coefficient(out: Any, n: Any, k: Any) -> Any:
+        outside = (k < 0.0) | (k > n)
+        return where(outside, 0.0, out * logarithmic(where(outside, 1.0, n), where(outside, 1.0, k)))
+
+    return coefficient
+
+
 binomial, binomial_p = row(
     "binomial",
     _binomial,
     [
-        widely(lambda out, n, k: out * (lax.digamma(n + 1.0) - lax.digamma(n - k + 1.0))),
-        widely(lambda out, n, k: out * (lax.digamma(n - k + 1.0) - lax.digamma(k + 1.0))),
+        widely(_binomial_slope(lambda n, k: lax.digamma(n + 1.0) - lax.digamma(n - k + 1.0))),
+        widely(_binomial_slope(lambda n, k: lax.digamma(n - k + 1.0) - lax.digamma(k + 1.0))),
     ],
     "Binomial coefficients, 0 outside of `0 <= k <= n`.",
     impl=_binomial_impl,
@@ -182,13 +192,12 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
         repetition: whether one can be chosen several times.
 
     Raises:
-        TypeError: an argument is no array.
-        ValueError: one is complex.
+        TypeError: an argument is no array, or complex.
     """
     N, k = together("comb", N, k)
     if flag("comb", repetition, "repetition"):
         return jnp.where((k == 0) & (N >= 0), 1, binomial(N + k - 1, k))
-    return jnp.where(N >= 0, binomial(N, k), 0)
+    return jnp.where(N < 0, 0, binomial(N, k))
 
 
 _FACTORS = 32  # of Pochhammer's symbol that are multiplied

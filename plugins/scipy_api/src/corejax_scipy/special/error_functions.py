@@ -191,8 +191,8 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
         series_order: means nothing here, where no asymptotic series is summed; a positive integer.
 
     Raises:
-        TypeError: `x` is no array, or `series_order` no integer.
-        ValueError: `x` is complex, or `series_order` is not positive.
+        TypeError: `x` is no array or complex, or `series_order` no integer.
+        ValueError: `series_order` is not positive.
     """
     if not isinstance(series_order, int):
         raise TypeError(f"log_ndtr: series_order is an integer, got {series_order!r}")
@@ -372,8 +372,7 @@ def fresnel(x: Any) -> tuple[Any, Any]:
     """Fresnel's integrals `(S, C)`: of `sin(pi t**2 / 2)` and `cos(pi t**2 / 2)` over t from 0 to `x`.
 
     Raises:
-        TypeError: `x` is no array.
-        ValueError: `x` is complex.
+        TypeError: `x` is no array, or complex.
     """
     (x,) = together("fresnel", x)
     return _s(x), _c(x)

@@ -1,7 +1,7 @@
 """The gamma function and what is made of it.
 
 Elementwise, of floating-point numbers, `gamma` and `loggamma` of complex ones too; TypeError for what is no array,
-ValueError for complex numbers elsewhere. Definitions: DLMF 5 and 8.
+and for complex numbers elsewhere. Definitions: DLMF 5 and 8.
 """
 
 from __future__ import annotations
@@ -168,8 +168,8 @@ def multigammaln(a: Any, d: int) -> Any:
     """Logarithm of the multivariate gamma function of dimension `d`, for `a > (d - 1) / 2` (DLMF 35.3.4).
 
     Raises:
-        TypeError: `a` is no array, or `d` no static integer.
-        ValueError: `d` is below 1, or `a` is complex.
+        TypeError: `a` is no array or complex, or `d` no static integer.
+        ValueError: `d` is below 1.
     """
     count = static_int("multigammaln", d, "d", 1)
     (a,) = reals("multigammaln", a)
@@ -198,8 +198,8 @@ def polygamma(n: Any, x: Any) -> Any:
     """The `n`-th derivative of `digamma` at `x`.
 
     Raises:
-        TypeError: an argument is no array.
-        ValueError: `n` is not of integers, or `x` is complex.
+        TypeError: an argument is no array, or `x` is complex.
+        ValueError: `n` is not of integers.
     """
     order = operand("polygamma", n)
     if not dtypes.is_integer(jnp.result_type(order)):
@@ -292,8 +292,7 @@ def zeta(x: Any, q: Any = None) -> Any:
         q: the first term's base.
 
     Raises:
-        TypeError: an argument is no array.
-        ValueError: one is complex.
+        TypeError: an argument is no array, or complex.
         NotImplementedError: there is no `q`. Riemann's zeta function of `x > 1` is `zeta(x, 1)`.
     """
     if q is None:

@@ -1,6 +1,6 @@
 """Confluent and Gauss's hypergeometric functions of real numbers: hyp1f1 hyp2f1.
 
-Elementwise; TypeError for what is no array, ValueError for complex numbers. Definitions: DLMF 13 and 15.
+Elementwise; TypeError for what is no array or is complex. Definitions: DLMF 13 and 15.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
     boxcox boxcox1p entr expit kl_div logit log_softmax logsumexp rel_entr softmax xlog1py xlogy
 
-Elementwise, of floating-point numbers; TypeError for what is no array, ValueError for complex ones.
+Elementwise, of floating-point numbers, `boxcox boxcox1p expit logit xlog1py xlogy` of complex ones too; TypeError for
+what is no array, and for complex numbers elsewhere.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 import corejax.nn
 import corejax.numpy as jnp
 from corejax_lax_basic import lax
-from corejax_scipy._arguments import array, together
+from corejax_scipy._arguments import array, inexact
 from corejax_scipy.special import _wide
 from corejax_scipy.special._formulas import WIDE, log1p, polynomial, short_log, where
 from corejax_scipy.special._rows import row, scipy_special
@@ -33,12 +34,23 @@ def _times_logarithm(logarithm: Any) -> Any:
     return formula
 
 
+def _times_complex_logarithm(logarithm: Any, pole: float) -> Any:
+    """The same of complex numbers: where `x` is 0 only a logarithm that is infinite, at `pole`, is looked away from."""
+
+    def formula(x: Any, y: Any) -> Any:
+        nothing = (x == 0) & ((y == pole) | jnp.isinf(y))
+        return jnp.where(nothing, 0, x * logarithm(jnp.where(nothing, 1, y)))
+
+    return formula
+
+
 xlogy, xlogy_p = row(
     "xlogy",
     _times_logarithm(lax.log),
     [lambda out, x, y: jnp.log(y), lambda out, x, y: jnp.where(x == 0.0, 0.0, x / y)],
     "`x * log(y)`, and 0 where `x` is 0.",
     single=_times_logarithm(lax.log),
+    of_complex=_times_complex_logarithm(lax.log, 0.0),
     arguments="x y",
 )
 
@@ -48,6 +60,7 @@ xlog1py, xlog1py_p = row(
     [lambda out, x, y: jnp.log1p(y), lambda out, x, y: jnp.where(x == 0.0, 0.0, x / (1.0 + y))],
     "`x * log(1 + y)`, and 0 where `x` is 0.",
     single=_times_logarithm(lax.log1p),
+    of_complex=_times_complex_logarithm(lax.log1p, -1.0),
     arguments="x y",
 )
 
@@ -190,8 +203,9 @@ def _logit_of_float32(x: Any) -> Any:
 
 logit, logit_p = row(
     "logit", _logit, [lambda out, x: 1.0 / (x * (1.0 - x))],
-    "`log(x / (1 - x))`, the inverse of `expit`; NaN outside of [0, 1].",
+    "`log(x / (1 - x))`, the inverse of `expit`; NaN of real numbers outside of [0, 1].",
     single=_logit_of_float32, many=True,
+    of_complex=lambda x: lax.log(x / (1.0 - x)),
     arguments="p",
 )  # fmt: skip
 
@@ -203,6 +217,20 @@ def _boxcox(logarithm: Any, expm1: Any = lax.expm1) -> Any:
         zero = (lax.abs(lmbda) < 1e-19) | (lax.abs(lmbda * scale) < 1e-300)  # as SciPy has it
         safe = where(zero, 1.0, lmbda)
         return where(zero, scale, expm1(safe * scale) / safe)
+
+    return formula
+
+
+def _complex_boxcox(logarithm: Any) -> Any:
+    """`scale (exp(t) - 1) / t` for `t = lmbda scale`, its series where that is small."""
+
+    def formula(x: Any, lmbda: Any) -> Any:
+        scale = logarithm(x)
+        t = lmbda * scale
+        near = (jnp.abs(t) < 1e-3) | (lmbda == 0)
+        small, safe = jnp.where(near & jnp.isfinite(t), t, 0), jnp.where(near, 1, lmbda)
+        series = scale * (1 + small * (1 / 2 + small * (1 / 6 + small * (1 / 24 + small / 120))))
+        return jnp.where(near, series, lax.expm1(safe * jnp.where(near, 0, scale)) / safe)
 
     return formula
 
@@ -228,6 +256,7 @@ boxcox, boxcox_p = row(
     [lambda out, x, lmbda: jnp.power(x, lmbda - 1.0), _boxcox_by_power(jnp.log)],
     "Box and Cox's transformation `(x**lmbda - 1) / lmbda`, `log(x)` for `lmbda = 0`.",
     single=_boxcox(_wide.log, _wide.expm1),
+    of_complex=_complex_boxcox(lax.log),
     arguments="x lmbda",
 )
 
@@ -237,13 +266,14 @@ boxcox1p, boxcox1p_p = row(
     [lambda out, x, lmbda: jnp.power(1.0 + x, lmbda - 1.0), _boxcox_by_power(jnp.log1p)],
     "`boxcox(1 + x, lmbda)`, accurate also for small `x`.",
     single=_boxcox(_wide.log1p, _wide.expm1),
+    of_complex=_complex_boxcox(lax.log1p),
     arguments="x lmbda",
 )
 
 
 def expit(x: Any) -> Any:
     """The logistic function `1 / (1 + exp(-x))`."""
-    return lax.logistic(*together("expit", x))
+    return lax.logistic(*inexact("expit", x))
 
 
 def logsumexp(

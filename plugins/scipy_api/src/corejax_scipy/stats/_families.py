@@ -128,6 +128,7 @@ def located(
             out = body(jnp.where(below | above, safe, y) if support != (-math.inf, math.inf) else y, *params)
             low, high = _OUTSIDE[key]
             out = jnp.where(below, low, jnp.where(above, high, out))
+            out = jnp.where(y == y, out, math.nan)  # comparisons with NaN would choose something
             return checked(out - jnp.log(scale) if key == "logpdf" else out, scale, params)
 
         def of_probability(*args: Any) -> Any:

@@ -40,9 +40,11 @@ norm = located(
 
 def _cotangent(q: Any) -> Any:
     """`1 / tan(pi q)`, infinite at both ends."""
-    near = q <= 0.5
-    size = jnp.where(q == 0.5, 0.0, 1.0 / jnp.tan(math.pi * jnp.where(near, q, 1.0 - q)))
-    return jnp.where(near, size, -size)
+    middle, near = jnp.abs(q - 0.5) < 0.25, q <= 0.5
+    inner = jnp.tan(math.pi * (0.5 - jnp.where(middle, q, 0.5)))
+    end = jnp.where(middle, 0.25, jnp.where(near, q, 1.0 - q))
+    size = jnp.abs(1.0 / jnp.tan(math.pi * end))  # of -0.0 too
+    return jnp.where(middle, inner, jnp.where(near, size, -size))
 
 
 cauchy = located(

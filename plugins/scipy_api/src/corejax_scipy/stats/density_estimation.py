@@ -28,8 +28,8 @@ class gaussian_kde:
         covariance, inv_cov: of the normal densities.
 
     Raises:
-        TypeError: an argument is no array.
-        ValueError: the sample has fewer than two numbers or is complex, weights do not fit, `bw_method` is another.
+        TypeError: an argument is no array, or complex.
+        ValueError: the sample has fewer than two numbers, weights do not fit, `bw_method` is another.
     """
 
     def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None) -> None:

@@ -115,7 +115,7 @@ add(poisson, "entropy", _poisson_entropy)
 def _multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
     counts, total = array("multinomial.logpmf", x, 0), array("multinomial.logpmf", n, 1)
     for what, value in (("x", counts), ("n", total)):
-        if not dtypes.is_integer(value.dtype):
+        if not dtypes.is_integer(value.dtype) and value.dtype != bool:
             raise ValueError(f"multinomial: {what} is of integers, got {value.aval.str_short()}")
     (p,) = reals("multinomial.logpmf", p)
     y, n = counts.astype(p.dtype), total.astype(p.dtype)

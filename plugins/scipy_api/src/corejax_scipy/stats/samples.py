@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import corejax.numpy as jnp
 from corejax.extend import dtypes
 from corejax_lax_basic import lax
-from corejax_scipy._arguments import array, axis_of, flag, one_of, reals, static_int
+from corejax_scipy._arguments import array, axis_of, flag, inexact, one_of, static_int
 
 
 class ModeResult(NamedTuple):
@@ -140,14 +140,14 @@ def sem(a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagat
         TypeError: `a` is no array, or `axis` no integer.
         ValueError: there is no such axis, or `nan_policy` is another word.
     """
-    (x,) = reals("sem", a)
+    (x,) = inexact("sem", a)
     one_of("sem", nan_policy, "nan_policy", ("propagate", "omit"))
     if axis is not None:
         axis = axis_of("sem", axis, x.ndim)
     static_int("sem", ddof, "ddof")
     keepdims = flag("sem", keepdims, "keepdims")
     if nan_policy == "omit":
-        count = jnp.sum(~jnp.isnan(x), axis=axis, keepdims=keepdims).astype(x.dtype)
+        count = jnp.sum(~jnp.isnan(x), axis=axis, keepdims=keepdims).astype(dtypes.real_dtype_of(x.dtype))
         return jnp.nanstd(x, axis, ddof=ddof, keepdims=keepdims) / jnp.sqrt(count)
     size = x.size if axis is None else x.shape[axis]
     return jnp.std(x, axis, ddof=ddof, keepdims=keepdims) / math.sqrt(size)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ShapedArray
+from corejax.extend import ShapedArray, dtypes, load_everything
 from corejax_xla_backend.export.dims import SymbolicScope, parse
 from corejax_xla_backend.export.several_devices import tiles_of_text, tiles_text
 from corejax_xla_backend.export.trees import UnknownNodeError, tree_from_json, tree_to_json
@@ -27,6 +27,10 @@ FORMAT = 1
 _FIXED = struct.Struct("<8sII")
 _DIGEST = hashlib.sha256().digest_size
 _EXPORT_AGAIN = "export the function again, or ask for an undamaged copy"
+
+
+class UnknownDtypeError(ValueError):
+    """An artifact has keys of a generator that is not here."""
 
 
 def encode(functions: Sequence[dict[str, Any]], producer: dict[str, str]) -> bytes:
@@ -72,7 +76,7 @@ def decode(data: bytes) -> tuple[list[dict[str, Any]], dict[str, str]]:
             blocks.append(data[start : start + size])
             start += size
         return [_function(described, blocks) for described in header["functions"]], dict(header["producer"])
-    except UnknownNodeError:
+    except (UnknownNodeError, UnknownDtypeError):
         raise
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
         raise ValueError(f"the artifact's header cannot be read ({type(error).__name__}: {error})") from error
@@ -145,10 +149,44 @@ def _function(described: dict[str, Any], blocks: Sequence[bytes]) -> dict[str, A
 
 
 def _type(aval: ShapedArray) -> list[Any]:
-    return [aval.dtype.name, [d if isinstance(d, int) else repr(d) for d in aval.shape], aval.weak_type]
+    return [_written_dtype(aval.dtype), [d if isinstance(d, int) else repr(d) for d in aval.shape], aval.weak_type]
 
 
 def _aval(written: Sequence[Any], scope: SymbolicScope | None) -> ShapedArray:
     name, shape, weak_type = written
     sizes = (int(d) if scope is None or not isinstance(d, str) else parse(d, scope) for d in shape)
-    return ShapedArray(tuple(sizes), np.dtype(name), bool(weak_type))
+    return ShapedArray(tuple(sizes), _dtype(name), bool(weak_type))
+
+
+def _written_dtype(dtype: Any) -> str | dict[str, Any]:
+    """Its name; of keys also what they are held as, in which another process's dtype of that name has to agree."""
+    if not dtypes.is_extended(dtype):
+        return str(dtype.name)
+    base, inner = dtypes.element_of(dtype)
+    return {"extended": dtypes.short_name(dtype), "base": base.name, "shape": list(inner)}
+
+
+def _dtype(written: str | dict[str, Any]) -> Any:
+    if isinstance(written, str):
+        return np.dtype(written)
+    name, base, inner = written["extended"], np.dtype(written["base"]), tuple(written["shape"])
+    try:
+        found = dtypes.from_short_name(name)
+    except ValueError:
+        load_everything()  # plugins register generators with their primitives
+        found = _registered(name)
+    if not dtypes.is_extended(found) or dtypes.element_of(found) != (base, inner):
+        raise UnknownDtypeError(
+            f"the artifact has arrays of {name}, each element {base.name}{list(inner)}; here {name} is another dtype"
+        )
+    return found
+
+
+def _registered(name: str) -> Any:
+    try:
+        return dtypes.from_short_name(name)
+    except ValueError:
+        raise UnknownDtypeError(
+            f"the artifact has arrays of dtype {name}, which is not known here: install the plugin that brings it, or "
+            "register the generator of these keys before (random.register_generator)"
+        ) from None

@@ -21,6 +21,7 @@ from corejax.extend import (
     is_undef_primal,
     jvp_rules,
     leaf_names,
+    physical_rules,
     select_list,
     structural,
     tangent_aval,
@@ -90,6 +91,11 @@ def _abstract_eval(*avals: ShapedArray, exported: Any) -> Sequence[ShapedArray]:
                 "its source is, or convert the argument"
             )
     return exported.out_avals  # type: ignore[no-any-return]
+
+
+def _physical(avals: Sequence[ShapedArray], *numbers: Any, exported: Any) -> list[Any]:
+    """The artifact's program takes and gives the words of keys."""
+    return list(_primitive(exported).bind(*numbers, exported=exported.of_numbers()))
 
 
 # -- derivatives ---------------------------------------------------------------------------------------------------
@@ -167,6 +173,7 @@ def _tangent_transpose(cts: Sequence[Any], *operands: Any, exported: Any, nonzer
 
 for _p in (call_exported_p, effectful_call_exported_p):
     abstract_eval_rules.register(_p, _abstract_eval)
+    physical_rules.register(_p, _physical)
     jvp_rules.register(_p, _jvp, symbolic_zeros=True)
     impl_rules.register(_p, by="compilation")
     vmap_rules.register(_p, by="loop")

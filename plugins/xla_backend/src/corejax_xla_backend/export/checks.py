@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from corejax.extend import ClosedJaxpr, Jaxpr, JaxprEqn, describe_source, dtypes, subjaxprs
+from corejax.extend import ClosedJaxpr, Jaxpr, JaxprEqn, describe_source, subjaxprs
 
 _STABLE = re.compile(r"lapack_\w+_ffi")  # jaxlib's own, which keep their meaning; loading registers them
 _CALLBACK = re.compile(r"xla_(ffi_)?python_\w*callback")
@@ -41,21 +41,6 @@ def check_effects(name: str, closed: ClosedJaxpr) -> None:
                     f"{effect.partition(':')[2]!r} (traced at {describe_source(eqn.source_info)}): an artifact cannot "
                     "keep the order of what happens outside of it. Leave it outside of the exported function"
                 )
-
-
-def check_types(name: str, closed: ClosedJaxpr) -> None:
-    """Refuse arguments and results of dtypes that StableHLO does not have: keys of random numbers.
-
-    Raises:
-        NotImplementedError: naming the type.
-    """
-    for what, avals in (("an argument", closed.in_avals), ("a result", closed.out_avals)):
-        found = next((aval for aval in avals if dtypes.is_extended(aval.dtype)), None)
-        if found is not None:
-            raise NotImplementedError(
-                f"export of {name}: {what} is {found.str_short()}, of a dtype that artifacts do not have: pass its "
-                "numbers, random.key_data(key), and make keys of them inside, random.wrap_key_data(data)"
-            )
 
 
 def unordered_effects(closed: ClosedJaxpr) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any
 
-from corejax.extend import ShapedArray
+from corejax.extend import ShapedArray, physical_aval
 from corejax_xla_backend.export import artifact, calling
 from corejax_xla_backend.export.dims import SymbolicScope
 from corejax_xla_backend.export.several_devices import over_mesh
@@ -118,6 +118,7 @@ class Exported:
         self._modules = modules
         self._get_vjp = get_vjp
         self._vjp: Exported | None = None
+        self._of_numbers: Exported | None = None
         self._lock = threading.RLock()
 
     def __repr__(self) -> str:
@@ -256,6 +257,16 @@ class Exported:
             fields[name] = tuple(aval_at(aval, sizes) for aval in fields[name])
         fields["modules"] = {p: portable_at(self.fun_name, m, sizes) for p, m in self._modules.items()}
         return fields | {"get_vjp": None if self._get_vjp is None else lambda: self.vjp()._for_sizes(sizes)}
+
+    def of_numbers(self) -> Exported:
+        """The same program with the words of keys in the place of keys; itself where it has none."""
+        types = {name: tuple(map(physical_aval, getattr(self, name))) for name in ("in_avals", "out_avals")}
+        if types == {"in_avals": self.in_avals, "out_avals": self.out_avals}:
+            return self
+        with self._lock:
+            if self._of_numbers is None:  # one object, by which programs know it
+                self._of_numbers = Exported(**self._fields() | types, get_vjp=None)
+            return self._of_numbers
 
     def has_vjp(self) -> bool:
         """Whether `vjp` has an answer."""

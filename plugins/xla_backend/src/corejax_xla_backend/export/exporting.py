@@ -123,7 +123,6 @@ def _exported(
     disabled_checks: tuple[DisabledSafetyCheck, ...],
 ) -> Exported:
     checks.check_effects(name, closed)
-    checks.check_types(name, closed)
     used = {x for eqn in closed.jaxpr.eqns for x in eqn.invars if type(x) is Var} | set(closed.jaxpr.outvars)
     kept = tuple(v in used for v in closed.jaxpr.invars)
     allowed = [target for check in disabled_checks if (target := check.is_custom_call()) is not None]
@@ -134,7 +133,7 @@ def _exported(
             "export it for integer sizes, or for one device"
         )
     made = _portable if scope is None else _template
-    whole = constrained(physical_program(closed), layout)  # keys inside are their numbers
+    whole = constrained(physical_program(closed), layout)  # keys are their numbers, also as arguments and results
     modules = {platform: made(name, whole, kept, platform, allowed, layout) for platform in platforms}
 
     def vjp() -> Exported:
