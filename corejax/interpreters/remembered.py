@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from enum import Enum
+from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from corejax.array import Array, as_array, is_spread
 from corejax.caches import clears_cache
 from corejax.config import config
 from corejax.interpreters import evaluation, host_programs, large_operations
+from corejax.interpreters.frequent_programs import Frequent
 from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr
 from corejax.interpreters.rematerialization import keep_all
 from corejax.interpreters.staging import stage_closed
@@ -34,6 +36,7 @@ _LIMIT = 512  # programs of one function
 _LARGEST_KNOWN = 1 << 20  # bytes of values that a program keeps; above it computes them each time
 _PLAIN = frozenset({int, bool, str, type(None), type(Ellipsis), type})
 _bottom = evaluation._bottom
+_run_program = host_programs._run_program
 _tables: list[dict[Any, Any]] = []  # of all functions
 
 
@@ -51,8 +54,11 @@ class _Whole:
         """The results for operands of the recorded types.
 
         Raises:
+            ValueError: an operand's parts are on several devices, where the results are to be.
             RuntimeError: nothing compiles.
         """
+        if any(x._host is None and is_spread(x) for x in arrays):
+            raise ValueError("on several devices")
         outs = large_operations.run_whole(self.program, arrays, self.name)
         if outs is None:
             raise RuntimeError("nothing compiles")
@@ -63,32 +69,85 @@ class _Program:
     """A recorded call.
 
     Attributes:
-        jaxpr: the program.
+        program, name: what was recorded, of which function.
+        jaxpr: the program without what depends on no argument.
         known: NumPy arrays, its constants and then its first arguments.
         given: which results no equation makes.
         avals: types of the results.
         tree: how they are put together; None for one array.
+        written: the program as a Python function, once it is (`host_functions`), with the `rules` of `version`.
+        cost: what its runs take, until it is known that compiling does not pay.
     """
 
-    __slots__ = ("avals", "given", "jaxpr", "known", "tree")
+    __slots__ = ("avals", "cost", "given", "jaxpr", "known", "name", "program", "rules", "tree", "version", "written")
 
-    def __init__(self, closed: ClosedJaxpr, structure: Any) -> None:
+    def __init__(self, closed: ClosedJaxpr, structure: Any, name: str) -> None:
         self.avals = closed.out_avals
         self.tree = structure
+        self.name = name
+        self.program = closed
         self.jaxpr, self.known = _with_known_values(closed)
         made = {v for eqn in self.jaxpr.eqns for v in eqn.outvars}
         self.given = [i for i, v in enumerate(self.jaxpr.outvars) if v not in made]
+        self.written: Callable[..., list[Any]] | None = None
+        self.rules: Any = None
+        self.version = 0
+        self.cost: Frequent | None = Frequent()
 
     def run(self, arrays: list[Array]) -> Any:
-        """The results for operands of the recorded types."""
-        values = [*self.known, *[x._fetch() if x._host is None else x._host for x in arrays]]
+        """The results for operands of the recorded types.
+
+        Raises:
+            ValueError: an operand's parts are on several devices, where the results are to be.
+        """
+        cost = self.cost
+        if cost is None:
+            return self.run_on_host(arrays)
+        started = perf_counter()
+        outs = None if cost.compiled is None else cost.compiled(arrays)
+        if outs is None:
+            out = self.run_on_host(arrays)
+        else:
+            out = outs[0] if self.tree is None else tree.unflatten(self.tree, outs)
+        if not cost.count(perf_counter() - started, outs is not None, self.program, self.name):
+            self.cost = None
+        return out
+
+    def run_on_host(self, arrays: list[Array]) -> Any:
+        """The same, by NumPy."""
+        values = self.known.copy()
+        for x in arrays:
+            host = x._host
+            if host is None:
+                if is_spread(x):
+                    raise ValueError("on several devices")
+                host = x._fetch()
+            values.append(host)
         run = evaluation._quiet.run or evaluation._new_context()
-        outs = run(host_programs._run_program, self.jaxpr, values)
+        outs = None
+        if (
+            self.written is not None
+            and self.rules is evaluation.host_rules
+            and self.version == evaluation.rules_version
+            and host_programs._run_program is _run_program
+        ):
+            try:
+                outs = run(self.written, *values)
+            except Exception:  # step by step, to say where
+                self.written = None
+        if outs is None:
+            outs = run(host_programs._run_program, self.jaxpr, values)
+            self._follow_plan()
         for i in self.given:  # each array has memory of its own: it may be donated
             outs[i] = outs[i].copy()
         if self.tree is None:
             return Array(outs[0], self.avals[0])
         return tree.unflatten(self.tree, [Array(o, aval) for o, aval in zip(outs, self.avals, strict=True)])
+
+    def _follow_plan(self) -> None:
+        plan = self.jaxpr.memo.get("host_plan")
+        if plan is not None and plan.function is not None:
+            self.written, (self.rules, self.version) = plan.function, plan.rules
 
 
 def _with_known_values(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
@@ -129,9 +188,13 @@ def remembered(fun: F) -> F:
         key: list[Any] = [_settings]
         arrays: list[Array] = []
         for x in args:
-            if type(x) is Array:
+            kind = type(x)
+            if kind is Array:
                 key.append(x.aval)
                 arrays.append(x)
+            elif kind in _PLAIN:
+                key.append(kind)
+                key.append(x)
             elif not _describe(x, key, arrays):
                 return fun(*args, **kwargs)
         for name in kwargs:
@@ -144,7 +207,7 @@ def remembered(fun: F) -> F:
             found = _large(fun, args, kwargs)  # from the first call on: the same bits each time
             if found is not _unmet:
                 programs[exact] = found
-        if (type(found) is _Program or type(found) is _Whole) and not any(_is_elsewhere(x) for x in arrays):
+        if type(found) is _Program or type(found) is _Whole:
             try:
                 return found.run(arrays)
             except Exception:  # the function's own error names the lines of this call
@@ -163,11 +226,6 @@ def remembered(fun: F) -> F:
 
 
 _unmet = object()
-
-
-def _is_elsewhere(x: Array) -> bool:
-    """Whether parts of it are on several devices, where the results are to be."""
-    return x._host is None and is_spread(x)
 
 
 def _describe(x: Any, key: list[Any], arrays: list[Array]) -> bool:
@@ -195,7 +253,7 @@ def _describe(x: Any, key: list[Any], arrays: list[Array]) -> bool:
 def _recorded(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Program | bool:
     """The call as a program; False where it needs values, has effects, warns or gives something else than arrays."""
     staged = _staged(fun, args, kwargs)
-    return False if staged is None else _Program(*staged)
+    return False if staged is None else _Program(*staged, getattr(fun, "__name__", "remembered"))
 
 
 def _large(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
