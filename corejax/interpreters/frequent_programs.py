@@ -29,10 +29,10 @@ _begins: list[_Begin] = []
 def compiles_frequent_programs(begin: F) -> F:
     """Have programs compiled that eager calls of `remembered` functions run often.
 
-    By a function `(program, name, spent, ready) -> bool`. It is told the seconds that NumPy has spent on it. It returns at once: False where it is to be asked again
-    when more have been spent; else it calls `ready` from any thread, or never, with what runs the program: a function
-    of a list of its arguments, which gives a list of its results, or None where NumPy has to do it, this time.
-    The last one to register is asked.
+    By a function `(program, name, spent, ready) -> bool`. `spent` is how many seconds NumPy has run the program. It
+    returns at once: False where it is to be asked again later; else it calls `ready`, from any thread, or never, with
+    what runs the program: a function of a list of its arguments, which gives a list of its results, or None where
+    NumPy has to do it, this time. The last one to register is asked.
     """
     _begins[:] = [begin]
     return begin

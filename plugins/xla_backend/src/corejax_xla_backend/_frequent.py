@@ -1,4 +1,4 @@
-"""Eager programs that come often, compiled in the background for CPUs: `remembered` functions run there from then on."""
+"""Eager programs that come often and take NumPy long: compiled in the background, for CPUs."""
 
 from __future__ import annotations
 
