@@ -13,12 +13,13 @@ from typing import TypeVar
 
 from corejax.array import Array
 from corejax.config import config
-from corejax.ir.jaxpr import ClosedJaxpr
+from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 from corejax.rules import load_rules
 
 RUNS = 12  # that are looked at before cheap programs are left alone, on NumPy and compiled
 CHEAP = 18e-6  # seconds of a run on NumPy, about twice what it takes to call a compiled program and read its results
-SPENT = 0.05  # seconds of runs on NumPy, after which a program is compiled
+SPENT = 0.05  # seconds of runs on NumPy, after which a program is compiled,
+SPENT_EACH = 0.001  # and as many more for each of its equations: about what compiling takes
 
 _Compiled = Callable[[list[Array]], "list[Array] | None"]
 _Begin = Callable[[ClosedJaxpr, str, float, Callable[[_Compiled], None]], bool]
@@ -45,13 +46,13 @@ class Frequent:
         compiled: runs the program; None before it is compiled.
     """
 
-    __slots__ = ("_begun", "_least", "_least_compiled", "_runs", "_runs_compiled", "_spent", "compiled")
+    __slots__ = ("_begun", "_least", "_least_compiled", "_limit", "_runs", "_runs_compiled", "_spent", "compiled")
 
     def __init__(self) -> None:
         self.compiled: _Compiled | None = None
         self._begun = False
         self._runs = self._runs_compiled = 0
-        self._spent = 0.0
+        self._spent = self._limit = 0.0
         self._least = self._least_compiled = float("inf")
 
     def count(self, seconds: float, was_compiled: bool, program: ClosedJaxpr, name: str) -> bool:
@@ -65,7 +66,9 @@ class Frequent:
             return True
         if self._least < CHEAP or not config.compile_frequent:
             return False
-        if self._spent > SPENT and not self._begun:
+        if not self._limit:
+            self._limit = SPENT + SPENT_EACH * _length(program.jaxpr)
+        if self._spent > self._limit and not self._begun:
             load_rules("impl")  # a backend registers with them
             if not _begins:
                 return False
@@ -80,3 +83,12 @@ class Frequent:
             self._runs_compiled += 1
             self._least_compiled = min(self._least_compiled, seconds)
         return self._runs_compiled < RUNS or self._least_compiled < 0.7 * self._least
+
+
+def _length(jaxpr: Jaxpr) -> int:
+    """Number of equations, those of programs inside of it included."""
+    found = len(jaxpr.eqns)
+    for eqn in jaxpr.eqns:
+        for inner in subjaxprs(eqn.params):
+            found += _length(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner)
+    return found

@@ -22,6 +22,7 @@ X = jnp.asarray(np.linspace(-3, 3, 60, dtype=np.float32))
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs are compiled soon, whatever they take."""
     monkeypatch.setattr(frequent_programs, "CHEAP", 0.0)
+    monkeypatch.setattr(frequent_programs, "SPENT_EACH", 0.0)
     monkeypatch.setattr(frequent_programs, "SPENT", 0.0)
     corejax.jit(lambda x: x)(X)  # jaxlib is there
 

@@ -54,6 +54,7 @@ class Compiler:
 def compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[Compiler]:
     load_rules("impl")  # backends register with them
     monkeypatch.setattr(frequent_programs, "_begins", [])
+    monkeypatch.setattr(frequent_programs, "SPENT_EACH", 0.0)
     monkeypatch.setattr(frequent_programs, "SPENT", 0.004)
     yield frequent_programs.compiles_frequent_programs(Compiler())
 
