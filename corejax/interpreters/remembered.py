@@ -185,7 +185,7 @@ def remembered(fun: F) -> F:
     def call(*args: Any, **kwargs: Any) -> Any:
         if state.trace is not _bottom or observe.watched:
             return fun(*args, **kwargs)
-        key: list[Any] = [_settings]
+        key: list[Any] = [_settings if _settings is not None else _number_settings()]
         arrays: list[Array] = []
         for x in args:
             kind = type(x)
@@ -298,17 +298,24 @@ def _forget_programs() -> None:
         programs.clear()
 
 
-def _follow_settings() -> None:
-    """Programs are of the settings that they were recorded with, and found again where these come back."""
+def _number_settings() -> int:
+    """The number of the settings in force: programs are found again where these come back."""
     global _settings
     values = tuple(config.values().values())
     try:
         _settings = _settings_met.setdefault(values, len(_settings_met))
     except TypeError:  # a plugin's, that has no hash
         _forget_programs()
+        _settings = 0
+    return _settings
 
 
-_settings = 0
+def _follow_settings() -> None:
+    """Leave it to the next call to look at all of them: many a change is taken back before there is one."""
+    global _settings
+    _settings = None
+
+
+_settings: int | None = None
 _settings_met: dict[tuple[Any, ...], int] = {}
 config.on_change.append(_follow_settings)
-_follow_settings()
