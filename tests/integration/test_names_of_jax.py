@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import corejax
-from tests.signatures import difference, names_in, public
+from tests.signatures import PLACEMENT, difference, names_in, public
 
 jax = pytest.importorskip("jax")
 
@@ -171,6 +171,16 @@ def module(root: str, name: str) -> Any:
             return found
 
 
+def no_placement(mine: Any, wanted: Any) -> str:
+    """Which arguments that say where results are to be are missing; `difference` leaves them out."""
+    try:
+        ours, other = (inspect.signature(f).parameters for f in (mine, wanted))
+    except (TypeError, ValueError):
+        return ""
+    absent = PLACEMENT & other.keys() - ours.keys()
+    return f"no {', '.join(absent)}" if absent and not any(p.kind is p.VAR_KEYWORD for p in ours.values()) else ""
+
+
 def has(namespace: Any, name: str) -> bool:
     """Whether it has a name, one that is imported when it is asked for among them."""
     try:
@@ -206,7 +216,7 @@ def test_signatures() -> None:
         for n in theirs(name):
             mine, wanted = getattr(ours, n, None), getattr(module("jax", name), n)
             if mine is not None and not isinstance(wanted, type | types.ModuleType):
-                text = difference(mine, wanted)
+                text = difference(mine, wanted) or no_placement(mine, wanted)
                 if text:
                     found[f"{name}.{n}".lstrip(".")] = text
     reasons = set().union(*map(names_in, DIFFERENT.values()))
