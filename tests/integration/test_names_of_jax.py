@@ -153,7 +153,7 @@ DIFFERENT = {
         dtypes.canonicalize_dtype dtypes.issubdtype dtypes.itemsize_bits experimental.checkify.checkify
         scipy.special.logit
     """,
-    "arrays have one layout, and memory is XLA's to reuse": "ffi.ffi_call",
+    "arrays have one layout, and kernels one version of the interface": "ffi.ffi_call",
     "slices of TPUs": "distributed.initialize",
 }
 
