@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax import tree
-from corejax.extend import as_array, dtypes, fun_name
+from corejax.extend import as_array, dtypes, fun_name, tree
 
 _SEED = 0
 _MODES = ("fwd", "rev")
