@@ -14,6 +14,8 @@ import numpy as np
 import corejax
 from corejax.extend import as_array, dtypes, fun_name, tree
 
+__all__ = ["check_grads", "check_jvp", "check_vjp"]
+
 _SEED = 0
 _MODES = ("fwd", "rev")
 # What is left of a difference's error where nothing else is asked for: by the bits of a number's real part.
