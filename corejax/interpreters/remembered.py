@@ -10,19 +10,21 @@ runs, as if it were not remembered.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
 from corejax import observe, tree
 from corejax.array import Array, as_array, is_spread
+from corejax.avals import ShapedArray
 from corejax.caches import clears_cache
 from corejax.config import config
 from corejax.interpreters import evaluation, host_programs, large_operations
 from corejax.interpreters.frequent_programs import Frequent
+from corejax.interpreters.host_functions import by_ufunc
 from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr
 from corejax.interpreters.rematerialization import keep_all
 from corejax.interpreters.staging import stage_closed
@@ -115,14 +117,7 @@ class _Program:
 
     def run_on_host(self, arrays: list[Array]) -> Any:
         """The same, by NumPy."""
-        values = self.known.copy()
-        for x in arrays:
-            host = x._host
-            if host is None:
-                if is_spread(x):
-                    raise ValueError("on several devices")
-                host = x._fetch()
-            values.append(host)
+        values = _host_values(self.known.copy(), arrays)
         run = evaluation._quiet.run or evaluation._new_context()
         outs = None
         if (
@@ -140,14 +135,59 @@ class _Program:
             self._follow_plan()
         for i in self.given:  # each array has memory of its own: it may be donated
             outs[i] = outs[i].copy()
-        if self.tree is None:
-            return Array(outs[0], self.avals[0])
-        return tree.unflatten(self.tree, [Array(o, aval) for o, aval in zip(outs, self.avals, strict=True)])
+        return _put_together(outs, self.avals, self.tree)
 
     def _follow_plan(self) -> None:
         plan = self.jaxpr.memo.get("host_plan")
         if plan is not None and plan.function is not None:
             self.written, (self.rules, self.version) = plan.function, plan.rules
+
+
+class _Ufunc:
+    """A recorded call that is one ufunc.
+
+    Attributes:
+        avals: types of the results.
+        function: gives them.
+        tree: how they are put together; None for one array.
+    """
+
+    __slots__ = ("avals", "function", "tree")
+
+    def __init__(self, function: Callable[..., list[Any]], program: _Program) -> None:
+        self.function = function
+        self.avals, self.tree = program.avals, program.tree
+
+    def run(self, arrays: list[Array]) -> Any:
+        """The results for operands of the recorded types.
+
+        Raises:
+            ValueError: an operand's parts are on several devices, where the results are to be.
+        """
+        run = evaluation._quiet.run or evaluation._new_context()
+        return _put_together(run(self.function, *_host_values([], arrays)), self.avals, self.tree)
+
+
+def _host_values(values: list[Any], arrays: list[Array]) -> list[Any]:
+    """Values, and then those of arrays.
+
+    Raises:
+        ValueError: parts of one are on several devices.
+    """
+    for x in arrays:
+        host = x._host
+        if host is None:
+            if is_spread(x):
+                raise ValueError("on several devices")
+            host = x._fetch()
+        values.append(host)
+    return values
+
+
+def _put_together(outs: list[Any], avals: Sequence[ShapedArray], structure: Any) -> Any:
+    if structure is None:
+        return Array(outs[0], avals[0])
+    return tree.unflatten(structure, [Array(o, aval) for o, aval in zip(outs, avals, strict=True)])
 
 
 def _with_known_values(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
@@ -164,7 +204,15 @@ def _on_host(values: list[Any]) -> list[Any]:
     return [as_array(x)._fetch() for x in values]
 
 
-def remembered(fun: F) -> F:
+@overload
+def remembered(fun: F, *, ufunc: np.ufunc | None = None) -> F: ...
+
+
+@overload
+def remembered(*, ufunc: np.ufunc | None = None) -> Callable[[F], F]: ...
+
+
+def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None) -> Any:
     """A function whose eager calls are recorded when they come again, and then run as one program.
 
     For pure functions of arrays and static arguments (numbers, strings, None, dtypes, enumerations), lists and tuples
@@ -173,11 +221,15 @@ def remembered(fun: F) -> F:
     are one object, has to be left alone: its program would give something else.
 
     Args:
-        fun: the function; what it returns has to be the same for the same values.
+        fun: the function; what it returns has to be the same for the same values. Without it, a decorator.
+        ufunc: NumPy's ufunc that gives the same bits wherever it gives the same dtypes, special values included: it
+            runs in place of the program, whatever rules its primitives have.
 
     Returns:
         The function under its name and with its documentation; `__wrapped__` is `fun`.
     """
+    if fun is None:
+        return functools.partial(remembered, ufunc=ufunc)
     programs: dict[Any, Any] = {}  # types and static arguments -> a program; None: met once; False: cannot be recorded
     _tables.append(programs)
 
@@ -207,14 +259,18 @@ def remembered(fun: F) -> F:
             found = _large(fun, args, kwargs)  # from the first call on: the same bits each time
             if found is not _unmet:
                 programs[exact] = found
-        if type(found) is _Program or type(found) is _Whole:
+        if type(found) in _RECORDED:
             try:
                 return found.run(arrays)
             except Exception:  # the function's own error names the lines of this call
                 return fun(*args, **kwargs)
         if found is None:
-            programs[exact] = _recorded(fun, args, kwargs)
-        elif found is _unmet:
+            found = _recorded(fun, args, kwargs)
+            if ufunc is not None and not kwargs and len(arrays) == len(args):
+                found = _as_ufunc(ufunc, arrays, found)
+            programs[exact] = found
+            return fun(*args, **kwargs)
+        if found is _unmet:
             out = fun(*args, **kwargs)  # an error is no reason to remember
             if len(programs) >= _LIMIT:
                 programs.clear()
@@ -222,10 +278,19 @@ def remembered(fun: F) -> F:
             return out
         return fun(*args, **kwargs)
 
-    return call  # type: ignore[return-value]
+    return call
 
 
 _unmet = object()
+_RECORDED = frozenset({_Program, _Whole, _Ufunc})
+
+
+def _as_ufunc(ufunc: np.ufunc, arrays: list[Array], found: Any) -> Any:
+    """A recorded call as a ufunc, if that gives results of the same types, and nobody looks for NaNs."""
+    if type(found) is not _Program or host_programs._run_program is not _run_program:
+        return found
+    function = by_ufunc(ufunc, [x.aval for x in arrays], found.avals)
+    return found if function is None else _Ufunc(function, found)
 
 
 def _describe(x: Any, key: list[Any], arrays: list[Array]) -> bool:
