@@ -30,7 +30,7 @@ def lazy_names(
             public, _, written = name.partition("=")
             homes[public] = (module, written or public)
     many = frozenset(homes[name] for name in composite.split())  # also under their other names
-    exact = frozenset(ufuncs.split())
+    exact = {homes[name]: name for name in ufuncs.split()}
     whole: dict[tuple[str, str], Any] = {}
     public_names = sorted({*homes, *(n for n in names if not n.startswith("_") and n != "annotations")})
 
@@ -39,7 +39,7 @@ def lazy_names(
         if home is not None:
             found = getattr(importlib.import_module(f"corejax_numpy.{home[0]}"), home[1])
             if home in many and home not in whole:
-                whole[home] = remembered(found, ufunc=getattr(np, name) if name in exact else None)
+                whole[home] = remembered(found, ufunc=getattr(np, exact[home]) if home in exact else None)
                 whole[home].__module__ = f"corejax.{namespace}"  # where it is found again when it is unpickled
             found = whole.get(home, found)
         elif name.startswith("_"):  # never exported by a plugin
