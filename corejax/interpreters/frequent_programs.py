@@ -17,7 +17,7 @@ from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 from corejax.rules import load_rules
 
 RUNS = 12  # that are looked at before cheap programs are left alone, on NumPy and compiled
-CHEAP = 18e-6  # seconds of a run on NumPy, about twice what it takes to call a compiled program and read its results
+CHEAP = 12e-6  # seconds of a run on NumPy: above what it takes to call a compiled program and read its results
 SPENT = 0.05  # seconds of runs on NumPy, after which a program is compiled,
 SPENT_EACH = 0.001  # and as many more for each of its equations: about what compiling takes
 
