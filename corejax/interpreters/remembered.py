@@ -71,14 +71,14 @@ class _Program:
     """A recorded call.
 
     Attributes:
-        program, name: what was recorded, of which function.
+        program, name: what was recorded, of which function; no program once it is known that compiling does not pay.
         jaxpr: the program without what depends on no argument.
         known: NumPy arrays, its constants and then its first arguments.
         given: which results no equation makes.
         avals: types of the results.
         tree: how they are put together; None for one array.
         written: the program as a Python function, once it is (`host_functions`), with the `rules` of `version`.
-        cost: what its runs take, until it is known that compiling does not pay.
+        cost: what its runs take, until then.
     """
 
     __slots__ = ("avals", "cost", "given", "jaxpr", "known", "name", "program", "rules", "tree", "version", "written")
@@ -87,7 +87,7 @@ class _Program:
         self.avals = closed.out_avals
         self.tree = structure
         self.name = name
-        self.program = closed
+        self.program: ClosedJaxpr | None = closed
         self.jaxpr, self.known = _with_known_values(closed)
         made = {v for eqn in self.jaxpr.eqns for v in eqn.outvars}
         self.given = [i for i, v in enumerate(self.jaxpr.outvars) if v not in made]
@@ -102,8 +102,8 @@ class _Program:
         Raises:
             ValueError: an operand's parts are on several devices, where the results are to be.
         """
-        cost = self.cost
-        if cost is None:
+        cost, program = self.cost, self.program
+        if cost is None or program is None:
             return self.run_on_host(arrays)
         started = perf_counter()
         outs = None if cost.compiled is None else cost.compiled(arrays)
@@ -111,8 +111,8 @@ class _Program:
             out = self.run_on_host(arrays)
         else:
             out = outs[0] if self.tree is None else tree.unflatten(self.tree, outs)
-        if not cost.count(perf_counter() - started, outs is not None, self.program, self.name):
-            self.cost = None
+        if not cost.count(perf_counter() - started, outs is not None, program, self.name):
+            self.cost = self.program = None
         return out
 
     def run_on_host(self, arrays: list[Array]) -> Any:
