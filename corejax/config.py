@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import keyword
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -94,6 +94,7 @@ _SETTINGS: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
     "check_jaxprs": (False, _flag, "run the jaxpr type checker after every transformation"),
     "check_tracer_leaks": (False, _flag, "look for traced values that outlive their transformation, and raise"),
     "disable_jit": (False, _flag, "run jitted functions, and control flow, in Python, operation by operation"),
+    "compile_frequent": (False, _flag, "compile eager functions in the background that come often and take NumPy long"),
     "debug_nans": (False, _flag, "raise FloatingPointError where an operation or a compiled function makes a NaN"),
     "debug_infs": (
         False,
@@ -213,9 +214,11 @@ class Config:
     numpy_rank_promotion: str
     _settings: Table[str, Setting]
     on_change: list[Callable[[], None]]  # called after any setting changes
+    _followers: dict[str, list[Callable[[], None]]]  # called after one of these changes
 
     def __init__(self) -> None:
         self.__dict__["on_change"] = []
+        self.__dict__["_followers"] = {}
         self.__dict__["load_plugins"] = lambda: None
         own = {name: self._setting(name, default, parser) for name, (default, parser, _) in _SETTINGS.items()}
         self.__dict__["_settings"] = Table("setting", own, changed=self._put, refusal=_second, of_hooks=True)
@@ -300,7 +303,7 @@ class Config:
         parsed = value if flag else setting.parser(value)
         when_dropped(partial(self._back, name, earlier, parsed))
         self.__dict__[name] = parsed
-        self._changed()
+        self._changed((name,))
 
     def _setting_of(self, name: str) -> Setting:
         if name not in self._settings and not name.startswith("_"):
@@ -335,7 +338,7 @@ class Config:
         """Undo an update, unless somebody has made another since then."""
         if self.__dict__.get(name) is given and name in self._settings:
             self.__dict__[name] = earlier
-            self._changed()
+            self._changed((name,))
 
     def _put(self, name: str, setting: Setting | None) -> None:
         if setting is None:
@@ -350,10 +353,18 @@ class Config:
     def put_back(self, values: dict[str, Any]) -> None:
         """Settings as they were."""
         self.__dict__.update(values)
-        self._changed()
+        self._changed(values)
 
-    def _changed(self) -> None:
+    def follow(self, hook: Callable[[], None], *names: str) -> None:
+        """Have a function called now, and after each change of one of the settings."""
+        for name in names:
+            self._followers.setdefault(name, []).append(hook)
+        hook()
+
+    def _changed(self, names: Iterable[str]) -> None:
         for hook in self.on_change:
+            hook()
+        for hook in {hook: None for name in names for hook in self._followers.get(name, ())}:
             hook()
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -88,6 +88,7 @@ from corejax.interpreters.debug_info import DebugInfo as DebugInfo
 from corejax.interpreters.debug_info import fun_name as fun_name
 from corejax.interpreters.differentiability import nondifferentiable as nondifferentiable
 from corejax.interpreters.differentiability import why_not_differentiable as why_not_differentiable
+from corejax.interpreters.frequent_programs import compiles_frequent_programs as compiles_frequent_programs
 from corejax.interpreters.host_programs import eval_jaxpr_on_host as eval_jaxpr_on_host
 from corejax.interpreters.jaxpr_transforms import batch_jaxpr as batch_jaxpr
 from corejax.interpreters.jaxpr_transforms import dce_jaxpr as dce_jaxpr
@@ -444,6 +445,7 @@ __all__ = [  # noqa: RUF022  by section
     "bytes_text",
     "check_memory",
     "clears_cache",
+    "compiles_frequent_programs",
     "config",
     "donating",
     "observe",

@@ -158,3 +158,27 @@ def _gives(ufunc: np.ufunc, avals: Sequence[ShapedArray], out: ShapedArray) -> b
         return found == out.dtype and np.broadcast_shapes(*(aval.shape for aval in avals)) == out.shape
     except (TypeError, ValueError):
         return False
+
+
+def by_ufunc(
+    ufunc: np.ufunc, avals: Sequence[ShapedArray], avals_out: Sequence[ShapedArray]
+) -> Callable[..., list[Any]] | None:
+    """A program that is one ufunc, of NumPy arrays; None where the ufunc gives other types."""
+    kinds = {aval.dtype.kind for aval in (*avals, *avals_out)}
+    if (len(avals), len(avals_out)) != (ufunc.nin, ufunc.nout) or not _KNOWN_KINDS.issuperset(kinds):
+        return None
+    try:
+        found = ufunc.resolve_dtypes((*(aval.dtype for aval in avals), *(None,) * ufunc.nout))[ufunc.nin :]
+        shape = np.broadcast_shapes(*(aval.shape for aval in avals))
+    except (TypeError, ValueError):
+        return None
+    if any(dtype != aval.dtype or shape != aval.shape for dtype, aval in zip(found, avals_out, strict=True)):
+        return None
+
+    def one(*values: Any) -> list[Any]:
+        return [np.asarray(ufunc(*values))]
+
+    def several(*values: Any) -> list[Any]:
+        return list(map(np.asarray, ufunc(*values)))
+
+    return one if ufunc.nout == 1 else several

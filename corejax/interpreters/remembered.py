@@ -10,17 +10,21 @@ runs, as if it were not remembered.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any, TypeVar
+from time import perf_counter
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
 from corejax import observe, tree
 from corejax.array import Array, as_array, is_spread
+from corejax.avals import ShapedArray
 from corejax.caches import clears_cache
 from corejax.config import config
 from corejax.interpreters import evaluation, host_programs, large_operations
+from corejax.interpreters.frequent_programs import Frequent
+from corejax.interpreters.host_functions import by_ufunc
 from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr
 from corejax.interpreters.rematerialization import keep_all
 from corejax.interpreters.staging import stage_closed
@@ -34,6 +38,7 @@ _LIMIT = 512  # programs of one function
 _LARGEST_KNOWN = 1 << 20  # bytes of values that a program keeps; above it computes them each time
 _PLAIN = frozenset({int, bool, str, type(None), type(Ellipsis), type})
 _bottom = evaluation._bottom
+_run_program = host_programs._run_program
 _tables: list[dict[Any, Any]] = []  # of all functions
 
 
@@ -51,8 +56,11 @@ class _Whole:
         """The results for operands of the recorded types.
 
         Raises:
+            ValueError: an operand's parts are on several devices, where the results are to be.
             RuntimeError: nothing compiles.
         """
+        if any(x._host is None and is_spread(x) for x in arrays):
+            raise ValueError("on several devices")
         outs = large_operations.run_whole(self.program, arrays, self.name)
         if outs is None:
             raise RuntimeError("nothing compiles")
@@ -63,32 +71,123 @@ class _Program:
     """A recorded call.
 
     Attributes:
-        jaxpr: the program.
+        program, name: what was recorded, of which function; no program once it is known that compiling does not pay.
+        jaxpr: the program without what depends on no argument.
         known: NumPy arrays, its constants and then its first arguments.
         given: which results no equation makes.
         avals: types of the results.
         tree: how they are put together; None for one array.
+        written: the program as a Python function, once it is (`host_functions`), with the `rules` of `version`.
+        cost: what its runs take, until then.
     """
 
-    __slots__ = ("avals", "given", "jaxpr", "known", "tree")
+    __slots__ = ("avals", "cost", "given", "jaxpr", "known", "name", "program", "rules", "tree", "version", "written")
 
-    def __init__(self, closed: ClosedJaxpr, structure: Any) -> None:
+    def __init__(self, closed: ClosedJaxpr, structure: Any, name: str) -> None:
         self.avals = closed.out_avals
         self.tree = structure
+        self.name = name
+        self.program: ClosedJaxpr | None = closed
         self.jaxpr, self.known = _with_known_values(closed)
         made = {v for eqn in self.jaxpr.eqns for v in eqn.outvars}
         self.given = [i for i, v in enumerate(self.jaxpr.outvars) if v not in made]
+        self.written: Callable[..., list[Any]] | None = None
+        self.rules: Any = None
+        self.version = 0
+        self.cost: Frequent | None = Frequent()
 
     def run(self, arrays: list[Array]) -> Any:
-        """The results for operands of the recorded types."""
-        values = [*self.known, *[x._fetch() if x._host is None else x._host for x in arrays]]
+        """The results for operands of the recorded types.
+
+        Raises:
+            ValueError: an operand's parts are on several devices, where the results are to be.
+        """
+        cost, program = self.cost, self.program
+        if cost is None or program is None:
+            return self.run_on_host(arrays)
+        started = perf_counter()
+        outs = None if cost.compiled is None else cost.compiled(arrays)
+        if outs is None:
+            out = self.run_on_host(arrays)
+        else:
+            out = outs[0] if self.tree is None else tree.unflatten(self.tree, outs)
+        if not cost.count(perf_counter() - started, outs is not None, program, self.name):
+            self.cost = self.program = None
+        return out
+
+    def run_on_host(self, arrays: list[Array]) -> Any:
+        """The same, by NumPy."""
+        values = _host_values(self.known.copy(), arrays)
         run = evaluation._quiet.run or evaluation._new_context()
-        outs = run(host_programs._run_program, self.jaxpr, values)
+        outs = None
+        if (
+            self.written is not None
+            and self.rules is evaluation.host_rules
+            and self.version == evaluation.rules_version
+            and host_programs._run_program is _run_program
+        ):
+            try:
+                outs = run(self.written, *values)
+            except Exception:  # step by step, to say where
+                self.written = None
+        if outs is None:
+            outs = run(host_programs._run_program, self.jaxpr, values)
+            self._follow_plan()
         for i in self.given:  # each array has memory of its own: it may be donated
             outs[i] = outs[i].copy()
-        if self.tree is None:
-            return Array(outs[0], self.avals[0])
-        return tree.unflatten(self.tree, [Array(o, aval) for o, aval in zip(outs, self.avals, strict=True)])
+        return _put_together(outs, self.avals, self.tree)
+
+    def _follow_plan(self) -> None:
+        plan = self.jaxpr.memo.get("host_plan")
+        if plan is not None and plan.function is not None:
+            self.written, (self.rules, self.version) = plan.function, plan.rules
+
+
+class _Ufunc:
+    """A recorded call that is one ufunc.
+
+    Attributes:
+        avals: types of the results.
+        function: gives them.
+        tree: how they are put together; None for one array.
+    """
+
+    __slots__ = ("avals", "function", "tree")
+
+    def __init__(self, function: Callable[..., list[Any]], program: _Program) -> None:
+        self.function = function
+        self.avals, self.tree = program.avals, program.tree
+
+    def run(self, arrays: list[Array]) -> Any:
+        """The results for operands of the recorded types.
+
+        Raises:
+            ValueError: an operand's parts are on several devices, where the results are to be.
+        """
+        run = evaluation._quiet.run or evaluation._new_context()
+        return _put_together(run(self.function, *_host_values([], arrays)), self.avals, self.tree)
+
+
+def _host_values(values: list[Any], arrays: list[Array]) -> list[Any]:
+    """Values, and then those of arrays.
+
+    Raises:
+        ValueError: parts of one are on several devices.
+    """
+    for x in arrays:
+        host = x._host
+        if host is None:
+            if is_spread(x):
+                raise ValueError("on several devices")
+            host = x._fetch()
+        values.append(host)
+    return values
+
+
+def _put_together(outs: list[Any], avals: Sequence[ShapedArray], structure: Any) -> Any:
+    if structure is None:
+        return Array(outs[0], avals[0])
+    return tree.unflatten(structure, [Array(o, aval) for o, aval in zip(outs, avals, strict=True)])
 
 
 def _with_known_values(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
@@ -105,7 +204,15 @@ def _on_host(values: list[Any]) -> list[Any]:
     return [as_array(x)._fetch() for x in values]
 
 
-def remembered(fun: F) -> F:
+@overload
+def remembered(fun: F, *, ufunc: np.ufunc | None = None) -> F: ...
+
+
+@overload
+def remembered(*, ufunc: np.ufunc | None = None) -> Callable[[F], F]: ...
+
+
+def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None) -> Any:
     """A function whose eager calls are recorded when they come again, and then run as one program.
 
     For pure functions of arrays and static arguments (numbers, strings, None, dtypes, enumerations), lists and tuples
@@ -114,11 +221,15 @@ def remembered(fun: F) -> F:
     are one object, has to be left alone: its program would give something else.
 
     Args:
-        fun: the function; what it returns has to be the same for the same values.
+        fun: the function; what it returns has to be the same for the same values. Without it, a decorator.
+        ufunc: NumPy's ufunc that gives the same bits wherever it gives the same dtypes, special values included: it
+            runs in place of the program, whatever rules its primitives have.
 
     Returns:
         The function under its name and with its documentation; `__wrapped__` is `fun`.
     """
+    if fun is None:
+        return functools.partial(remembered, ufunc=ufunc)
     programs: dict[Any, Any] = {}  # types and static arguments -> a program; None: met once; False: cannot be recorded
     _tables.append(programs)
 
@@ -126,12 +237,16 @@ def remembered(fun: F) -> F:
     def call(*args: Any, **kwargs: Any) -> Any:
         if state.trace is not _bottom or observe.watched:
             return fun(*args, **kwargs)
-        key: list[Any] = [_settings]
+        key: list[Any] = [_settings if _settings is not None else _number_settings()]
         arrays: list[Array] = []
         for x in args:
-            if type(x) is Array:
+            kind = type(x)
+            if kind is Array:
                 key.append(x.aval)
                 arrays.append(x)
+            elif kind in _PLAIN:
+                key.append(kind)
+                key.append(x)
             elif not _describe(x, key, arrays):
                 return fun(*args, **kwargs)
         for name in kwargs:
@@ -144,14 +259,18 @@ def remembered(fun: F) -> F:
             found = _large(fun, args, kwargs)  # from the first call on: the same bits each time
             if found is not _unmet:
                 programs[exact] = found
-        if (type(found) is _Program or type(found) is _Whole) and not any(_is_elsewhere(x) for x in arrays):
+        if type(found) in _RECORDED:
             try:
                 return found.run(arrays)
             except Exception:  # the function's own error names the lines of this call
                 return fun(*args, **kwargs)
         if found is None:
-            programs[exact] = _recorded(fun, args, kwargs)
-        elif found is _unmet:
+            found = _recorded(fun, args, kwargs)
+            if ufunc is not None and not kwargs and len(arrays) == len(args):
+                found = _as_ufunc(ufunc, arrays, found)
+            programs[exact] = found
+            return fun(*args, **kwargs)
+        if found is _unmet:
             out = fun(*args, **kwargs)  # an error is no reason to remember
             if len(programs) >= _LIMIT:
                 programs.clear()
@@ -159,15 +278,19 @@ def remembered(fun: F) -> F:
             return out
         return fun(*args, **kwargs)
 
-    return call  # type: ignore[return-value]
+    return call
 
 
 _unmet = object()
+_RECORDED = frozenset({_Program, _Whole, _Ufunc})
 
 
-def _is_elsewhere(x: Array) -> bool:
-    """Whether parts of it are on several devices, where the results are to be."""
-    return x._host is None and is_spread(x)
+def _as_ufunc(ufunc: np.ufunc, arrays: list[Array], found: Any) -> Any:
+    """A recorded call as a ufunc, if that gives results of the same types, and nobody looks for NaNs."""
+    if type(found) is not _Program or host_programs._run_program is not _run_program:
+        return found
+    function = by_ufunc(ufunc, [x.aval for x in arrays], found.avals)
+    return found if function is None else _Ufunc(function, found)
 
 
 def _describe(x: Any, key: list[Any], arrays: list[Array]) -> bool:
@@ -195,7 +318,7 @@ def _describe(x: Any, key: list[Any], arrays: list[Array]) -> bool:
 def _recorded(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Program | bool:
     """The call as a program; False where it needs values, has effects, warns or gives something else than arrays."""
     staged = _staged(fun, args, kwargs)
-    return False if staged is None else _Program(*staged)
+    return False if staged is None else _Program(*staged, getattr(fun, "__name__", "remembered"))
 
 
 def _large(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -240,17 +363,24 @@ def _forget_programs() -> None:
         programs.clear()
 
 
-def _follow_settings() -> None:
-    """Programs are of the settings that they were recorded with, and found again where these come back."""
+def _number_settings() -> int:
+    """The number of the settings in force: programs are found again where these come back."""
     global _settings
     values = tuple(config.values().values())
     try:
         _settings = _settings_met.setdefault(values, len(_settings_met))
     except TypeError:  # a plugin's, that has no hash
         _forget_programs()
+        _settings = 0
+    return _settings
 
 
-_settings = 0
+def _follow_settings() -> None:
+    """Leave it to the next call to look at all of them: many a change is taken back before there is one."""
+    global _settings
+    _settings = None
+
+
+_settings: int | None = None
 _settings_met: dict[tuple[Any, ...], int] = {}
 config.on_change.append(_follow_settings)
-_follow_settings()

@@ -32,9 +32,10 @@ _NAMES = {
     ),
     "corejax-xla-backend": (
         "Device Shard block_until_ready compilation_cache copy_to_host_async core debug default_backend default_device "
-        "device_count device_get device_put devices distributed effects_barrier experimental.io_callback "
+        "device_count device_get device_put devices distributed effects_barrier "
+        "experimental.compilation_cache.compilation_cache experimental.io_callback "
         "experimental.topologies "
-        "explain_cache_misses export ffi io_callback jit lax.platform_dependent lax.platform_index_p "
+        "explain_cache_misses export ffi fwd_and_bwd io_callback jit lax.platform_dependent lax.platform_index_p "
         "lax.sharding_constraint_p lax.with_sharding_constraint live_arrays local_device_count local_devices "
         "log_compiles memory "
         "make_array_from_callback make_array_from_process_local_data make_array_from_single_device_arrays "
@@ -42,7 +43,7 @@ _NAMES = {
         "transfer_guard transfer_guard_device_to_device transfer_guard_device_to_host transfer_guard_host_to_device "
         "xla_computation"
     ),
-    "corejax-testing": "",
+    "corejax-testing": "test_util",
     "corejax-checkify": "checkify experimental.checkify",
     "corejax-checkpoints": "checkpoints",
     "corejax-jet": "experimental.jet",

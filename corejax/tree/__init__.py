@@ -53,6 +53,7 @@ from corejax.tree._registry import (
     register_pytree_with_keys,
     register_pytree_with_keys_class,
     register_static,
+    static,
 )
 from corejax.tree._treedef import (
     PyTreeDef,
@@ -109,6 +110,7 @@ __all__ = [
     "register_pytree_with_keys",
     "register_pytree_with_keys_class",
     "register_static",
+    "static",
     "structure",
     "transpose",
     "tree_all",

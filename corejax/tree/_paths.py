@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import optree
 
+from corejax.caches import clears_cache
 from corejax.tree._treedef import (
     NAMESPACE,
     PyTreeDef,
@@ -180,6 +181,26 @@ def _visit(
         yield from _visit(child, (*path, key), is_leaf, decisions)
 
 
+_LIMIT = 1024
+_paths: dict[PyTreeDef, list[KeyPath]] = {}  # of structures that tell them
+clears_cache(_paths.clear)
+
+
+def _paths_of(tree: Any, treedef: PyTreeDef) -> list[KeyPath]:
+    """Paths of a tree's leaves, kept for its structure where that tells them."""
+    paths = [path for path, _ in _visit(tree, (), None, [])]
+    # Nodes that name their children may do so as they like; `1` and `True` are one key of a dict in a structure.
+    if all(_is_told(key) for path in paths for key in path):
+        if len(_paths) >= _LIMIT:
+            _paths.clear()
+        _paths[treedef] = paths
+    return paths
+
+
+def _is_told(key: KeyEntry) -> bool:
+    return type(key) is SequenceKey or (type(key) is DictKey and type(key.content) is str)
+
+
 def tree_flatten_with_path(
     tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
@@ -191,7 +212,11 @@ def tree_flatten_with_path(
         is_leaf_takes_path: whether `is_leaf` is given the path too.
     """
     if is_leaf is None:
-        return list(_visit(tree, (), None, [])), tree_flatten(tree)[1]
+        leaves, treedef = tree_flatten(tree)
+        paths = _paths.get(treedef)
+        if paths is None:
+            paths = _paths_of(tree, treedef)
+        return list(zip(paths, leaves, strict=True)), treedef
     predicate = is_leaf if is_leaf_takes_path else lambda path, node: is_leaf(node)
     decisions: list[bool] = []
     pairs = list(_visit(tree, (), predicate, decisions))

@@ -187,6 +187,18 @@ def register_dataclass(
     return nodetype
 
 
+def static(**kwargs: Any) -> Any:
+    """A field of a dataclass that is metadata of its nodes: part of the structure, for `register_dataclass`.
+
+    Args:
+        **kwargs: what `dataclasses.field` takes.
+
+    Raises:
+        TypeError: `dataclasses.field` has no such argument.
+    """
+    return dataclasses.field(**{**kwargs, "metadata": {**(kwargs.get("metadata") or {}), "static": True}})
+
+
 def register_static(cls: T) -> T:
     """Class decorator: instances, which must be hashable, are nodes without leaves: part of the structure."""
     register_pytree_node(cls, lambda node: ((), node), lambda node, _: node, lambda node: ((), node))

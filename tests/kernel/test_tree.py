@@ -568,3 +568,27 @@ def test_both_modules_offer_the_same():
 def test_every_name_of_jax_is_there(jtu):
     missing = {n for n in dir(jtu) if not n.startswith("_")} - set(dir(tree_util)) - {"default_registry"}
     assert not missing
+
+
+def test_paths_that_are_kept_are_those_of_the_tree() -> None:
+    class Named:
+        """A node that names its children as it likes."""
+
+        def __init__(self, name: str, child: object) -> None:
+            self.name, self.child = name, child
+
+    tree_util.register_pytree_with_keys(
+        Named, lambda x: (((x.name, x.child),), None), lambda _, children: Named("new", children[0])
+    )
+    for trees in (
+        [{"a": [1, (2, None)], "b": {}}, {"a": [3, (4, None)], "b": {}}],
+        [{1: 2}, {True: 2}, {1.0: 2}],
+        [Named("x", [1]), Named("y", [1])],
+        [{"a": Named("x", 1)}, {"a": Named("y", 1)}],
+        [(1, [2]), [1, (2,)]],
+    ):
+        for t in trees * 2:
+            pairs, treedef = tree_util.tree_flatten_with_path(t)
+            slowly = tree_util.tree_flatten_with_path(t, lambda node: False)[0]
+            assert repr(pairs) == repr(slowly)
+            assert treedef == tree_util.tree_structure(t)

@@ -117,3 +117,15 @@ def test_specs_over_the_mesh_of_the_context() -> None:
         jnp.ones(4, out_sharding=NamedSharding(corejax.make_mesh((8,), "x"), P("x")))
     with pytest.raises(TypeError, match=r"normal: out_sharding: expected one of"):
         random.normal(random.key(0), (8,), out_sharding="x")
+
+
+@pytest.mark.parametrize("name", ["segment_sum", "segment_prod", "segment_max", "segment_min"])
+def test_segments_are_laid_out(name: str) -> None:
+    mesh = corejax.make_mesh((4,), ("x",), devices=corejax.devices()[:4])
+    where = corejax.NamedSharding(mesh, corejax.P("x"))
+    data, ids = corejax.numpy.arange(16.0), corejax.numpy.arange(16) % 8
+    segments = getattr(corejax.ops, name)
+    out = segments(data, ids, 8, out_sharding=where)
+    assert out.sharding == where
+    np.testing.assert_array_equal(out, segments(data, ids, 8))
+    assert corejax.jit(lambda x: segments(x, ids, 8, out_sharding=where))(data).sharding == where

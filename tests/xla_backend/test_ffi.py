@@ -193,3 +193,30 @@ def test_kernels_that_refuse_a_call() -> None:
         for fun in (call, corejax.jit(call), corejax.jit(lambda x, call=call: call(x) + 1)):
             with pytest.raises((RuntimeError, ValueError), match=message):
                 np.asarray(fun(x))
+
+
+@pytest.mark.parametrize("vmap_method", ["sequential", "expand_dims", "broadcast_all"])
+def test_results_in_the_memory_of_operands(library: Any, vmap_method: str) -> None:
+    def call(x: Any) -> Any:
+        kernel = ffi.ffi_call("test.Scale", x.aval, vmap_method=vmap_method, input_output_aliases={0: 0})
+        return kernel(x, **ATTRIBUTES)
+
+    x = jnp.arange(6.0).reshape(2, 3)
+    for f in (call, corejax.jit(call), corejax.vmap(call), corejax.jit(corejax.vmap(call))):
+        np.testing.assert_array_equal(f(x), scaled(np.asarray(x)))
+        np.testing.assert_array_equal(x, np.arange(6.0).reshape(2, 3))
+    assert "output_operand_aliases" in corejax.jit(call).lower(x).as_text()
+    both = corejax.jit(lambda x: (call(x), x + 1))(x)
+    np.testing.assert_array_equal(both[1], x + 1)
+
+
+def test_aliases_that_cannot_be(library: Any) -> None:
+    x = jnp.arange(6.0)
+    for bad in ({0: 1}, {0: 0, 1: 0}, {"x": 0}, {0: -1}):
+        with pytest.raises(ValueError, match=r"input_output_aliases are numbers of operands, .* less than 1; got"):
+            ffi.ffi_call("test.Scale", x.aval, input_output_aliases=bad)
+    other = ShapedArray((3,), F32)
+    with pytest.raises(ValueError, match=r"have result 0, f32\[3\], in the memory of operand 0, which is f32\[6\]"):
+        ffi.ffi_call("test.Scale", other, input_output_aliases={0: 0})(x, **ATTRIBUTES)
+    with pytest.raises(ValueError, match="of operand 4, which is not there"):
+        ffi.ffi_call("test.Scale", x.aval, input_output_aliases={4: 0})(x, **ATTRIBUTES)

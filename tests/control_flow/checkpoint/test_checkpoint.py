@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textwrap import dedent
+from typing import Any
 
 import numpy as np
 import pytest
@@ -475,3 +476,27 @@ def test_an_exception_leaves_nothing_behind():
     with pytest.raises(ValueError, match="no"):
         corejax.jit(corejax.grad(f))(X)
     assert len(trace_stack()) == 1
+
+
+def test_static_arguments_by_name() -> None:
+    traced = []
+
+    def f(x: Any, *, power: int, mode: str = "sin", scale: Any = 1.0) -> Any:
+        traced.append((power, mode))
+        return scale * (jnp.sin(x) if mode == "sin" else x) ** power
+
+    for names in (("power", "mode"), ["power", "mode", "unknown"], iter(["power", "mode"])):
+        traced.clear()
+        wrapped = corejax.checkpoint(f, static_argnames=names)
+        for _ in range(2):
+            np.testing.assert_allclose(wrapped(X, power=2, scale=2.0), 2 * np.sin(X) ** 2, rtol=1e-6)
+            np.testing.assert_allclose(wrapped(X, power=3, mode="id"), np.asarray(X) ** 3, rtol=1e-6)
+        assert traced == [(2, "sin"), (3, "id")]
+    grads = corejax.grad(lambda x: corejax.checkpoint(f, static_argnames="power")(x, power=3).sum())(X)
+    np.testing.assert_allclose(grads, 3 * np.sin(X) ** 2 * np.cos(X), rtol=1e-5)
+    decorated = corejax.checkpoint(static_argnames="power")(f)
+    np.testing.assert_allclose(decorated(X, power=1), np.sin(X), rtol=1e-6)
+    with pytest.raises(TypeError, match=r"static argument 'power' has to be hashable, got \[1\] of type list"):
+        corejax.checkpoint(f, static_argnames="power")(X, power=[1])
+    with pytest.raises(TypeError, match="static_argnames is a name or several, got 3"):
+        corejax.checkpoint(f, static_argnames=3)

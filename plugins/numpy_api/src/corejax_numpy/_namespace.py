@@ -6,11 +6,13 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from corejax.extend import exported, exported_names, missing_name, remembered
 
 
 def lazy_names(
-    namespace: str, modules: Mapping[str, str], names: dict[str, Any], composite: str = ""
+    namespace: str, modules: Mapping[str, str], names: dict[str, Any], composite: str = "", ufuncs: str = ""
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` of a namespace.
 
@@ -20,6 +22,7 @@ def lazy_names(
             for what the module calls `absolute`.
         names: the namespace's globals, with what needs no module; names that were used are kept there.
         composite: functions of many primitives, whose eager calls are remembered as programs.
+        ufuncs: those of them that give the same bits as NumPy's ufunc of their name.
     """
     homes: dict[str, tuple[str, str]] = {}
     for module, text in modules.items():
@@ -27,6 +30,7 @@ def lazy_names(
             public, _, written = name.partition("=")
             homes[public] = (module, written or public)
     many = frozenset(homes[name] for name in composite.split())  # also under their other names
+    exact = {homes[name]: name for name in ufuncs.split()}
     whole: dict[tuple[str, str], Any] = {}
     public_names = sorted({*homes, *(n for n in names if not n.startswith("_") and n != "annotations")})
 
@@ -35,7 +39,7 @@ def lazy_names(
         if home is not None:
             found = getattr(importlib.import_module(f"corejax_numpy.{home[0]}"), home[1])
             if home in many and home not in whole:
-                whole[home] = remembered(found)
+                whole[home] = remembered(found, ufunc=getattr(np, exact[home]) if home in exact else None)
                 whole[home].__module__ = f"corejax.{namespace}"  # where it is found again when it is unpickled
             found = whole.get(home, found)
         elif name.startswith("_"):  # never exported by a plugin

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import dtypes, remembered
+from corejax.extend import dtypes, laid_out, remembered
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, concrete, documented, static_int
 from corejax_numpy.reductions import max as _max
@@ -28,6 +28,7 @@ _DOC = """{what} of the segments of an array.
         unique_indices: promises that no id is there twice.
         bucket_size: parts of so many are combined on their own first, which loses less accuracy.
         mode: what becomes of ids out of bounds: `"drop"` (None too), or `"clip"`, which takes the nearest.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Returns:
         An array with `num_segments` in place of the first axis; {empty} for segments without parts.
@@ -61,7 +62,11 @@ def _segments(
         unique_indices: bool = False,
         bucket_size: int | None = None,
         mode: Any = None,
+        out_sharding: Any = None,
     ) -> Any:
+        if out_sharding is not None:
+            out = segments(data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode)
+            return laid_out(name, out, out_sharding)
         x, ids = array_argument(name, data), array_argument(name, segment_ids, 1)
         if not dtypes.is_integer(ids.dtype):
             raise TypeError(f"{name}: segment_ids are integers, got {ids.aval.str_short()}")

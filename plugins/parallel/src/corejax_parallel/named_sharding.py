@@ -46,6 +46,11 @@ class NamedSharding(Sharding):
         self._hash = hash((mesh, spec, self.memory_kind))
         self._known: dict[int, np.ndarray[Any, Any]] = {}
 
+    @property
+    def replicated_axes(self) -> frozenset[Any]:
+        """The mesh's axes that the spec does not name: along them are copies."""
+        return frozenset(self.mesh.axis_names).difference(*(axes or () for axes in self.spec.axes()))
+
     def tiles(self, ndim: int) -> np.ndarray[Any, Any]:
         """As the spec says; dimensions that it leaves open are whole."""
         found = self._known.get(ndim)

@@ -71,6 +71,16 @@ class PartitionSpec:
         """The entries."""
         return self._partitions
 
+    @property
+    def unreduced(self) -> frozenset[Any]:
+        """Axes over which the array is still to be summed: none, arrays have their sums."""
+        return frozenset()
+
+    @property
+    def reduced(self) -> frozenset[Any]:
+        """Axes over which cotangents are still to be summed: none."""
+        return frozenset()
+
     def update(self, partitions: Any = None) -> PartitionSpec:
         """With other entries."""
         return self if partitions is None else PartitionSpec(*partitions)

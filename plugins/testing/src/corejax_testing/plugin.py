@@ -23,3 +23,9 @@ def corejax_add_cli_commands(group: Any) -> None:
 
     for command in (verify, fuzz, new_plugin, write_manifest):
         group.add_command(command)
+
+
+@hookimpl
+def corejax_export_namespaces() -> dict[str, str]:
+    """`corejax.test_util`."""
+    return {"test_util": "corejax_testing.test_util"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from corejax.extend import Array, Tracer, backends, bound_device, device_buffer, placed
@@ -22,7 +23,13 @@ def _sharding(self: Any) -> Sharding:
     if isinstance(place, Sharding):
         return place
     backend = None if buffer is None else backends.of_buffer(buffer)
-    return SingleDeviceSharding(place, memory_kind=getattr(backend, "other_memory_of", lambda _: None)(buffer))
+    kind = None if backend is None or not hasattr(backend, "other_memory_of") else backend.other_memory_of(buffer)
+    return _on_one_device(place, kind)
+
+
+@functools.lru_cache(256)
+def _on_one_device(device: Any, memory_kind: str | None) -> SingleDeviceSharding:
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
 def _committed(self: Any) -> bool:

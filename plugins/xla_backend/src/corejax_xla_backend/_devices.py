@@ -220,7 +220,7 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     Args:
         platform: of a platform's devices only ("cpu"); by default of all devices, and on the host.
     """
-    found = [x for x in gc.get_objects() if type(x) is Array and not x.is_deleted()]
+    found = [x for x in [x for x in gc.get_objects() if type(x) is Array] if not x.is_deleted()]
     if platform is None:
         return found
     wanted: Sequence[Any] = devices(platform)

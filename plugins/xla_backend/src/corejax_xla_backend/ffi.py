@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from corejax_xla_backend._vmap_methods import all_at_once, one_by_one
 _DOC = (
     "Call a kernel that is registered with XLA's foreign function interface. "
     "Params: target, in_types and out_types (types of operands and results), attributes, vmap_method, batch_dims "
-    "(leading axes of all of them that vmap made)."
+    "(leading axes of all of them that vmap made), aliases (pairs of an operand and the result in its memory), if any."
 )
 
 ffi_call_p = Primitive("ffi_call", multiple_results=True, doc=_DOC)
@@ -77,7 +77,12 @@ def include_dir() -> str:
 
 
 def ffi_call(
-    target_name: str, result_shape_dtypes: Any, *, has_side_effect: bool = False, vmap_method: str | None = None
+    target_name: str,
+    result_shape_dtypes: Any,
+    *,
+    has_side_effect: bool = False,
+    vmap_method: str | None = None,
+    input_output_aliases: Mapping[int, int] | None = None,
 ) -> Callable[..., Any]:
     """A function that calls a registered kernel.
 
@@ -92,6 +97,8 @@ def ffi_call(
             not. `"sequential"`: one call for each element.
             `"expand_dims"`: one call with a leading batch axis on every operand, of size 1 where it is not batched.
             `"broadcast_all"`: the same with every operand broadcast to the batch.
+        input_output_aliases: numbers of operands, and for each that of a result of its type, for which the kernel is
+            given the operand's memory: it finds the operand there. Where others read the operand, too, it is a copy.
 
     Returns:
         `f(*operands, **attributes)`: operands are arrays, attributes static numbers, strings, booleans or NumPy
@@ -99,7 +106,8 @@ def ffi_call(
 
     Raises:
         TypeError: a result type lacks shape or dtype, or an attribute is of another type.
-        ValueError: the method is not one of these, or the target is no kernel's name.
+        ValueError: the method is not one of these, or the target is no kernel's name; aliases name a result that is not
+            there, or twice; at a call, an operand that is not there or of another type.
     """
     target, result_types = target_name, result_shape_dtypes
     if not isinstance(target, str) or not target or "\0" in target or target.startswith("xla_ffi_python_"):
@@ -116,15 +124,42 @@ def ffi_call(
     types = result_types if several else [result_types]
     out_types = tuple(ShapedArray(tuple(each.shape), np.dtype(each.dtype)) for each in types)
     primitive = effectful_ffi_call_p if has_side_effect else ffi_call_p
+    aliases = _aliases(target, input_output_aliases, len(out_types))
 
     def called(*operands: Any, **attributes: Any) -> Any:
         given = tuple((name, _static(target, name, value)) for name, value in sorted(attributes.items()))
         values = [x if hasattr(x, "aval") else as_array(x) for x in operands]
         params = {"target": target, "attributes": given, "vmap_method": vmap_method, "batch_dims": 0}
-        outs = primitive.bind(*values, in_types=_types(values), out_types=out_types, **params)
+        in_types = _types(values)
+        if aliases:
+            _check_aliases(target, aliases, in_types, out_types)
+            params["aliases"] = aliases
+        outs = primitive.bind(*values, in_types=in_types, out_types=out_types, **params)
         return outs if several else outs[0]
 
     return called
+
+
+def _aliases(target: str, given: Any, count: int) -> tuple[tuple[int, int], ...]:
+    """Pairs of an operand and a result."""
+    pairs = dict(given or {})
+    whole = all(isinstance(i, int) for pair in pairs.items() for i in pair)
+    if not whole or not all(0 <= k < count for k in pairs.values()) or len(set(pairs.values())) < len(pairs):
+        raise ValueError(
+            f"ffi_call of {target!r}: input_output_aliases are numbers of operands, each with the number of a result "
+            f"of its own, less than {count}; got {given!r}"
+        )
+    return tuple(sorted(pairs.items()))
+
+
+def _check_aliases(target: str, aliases: Any, in_types: Any, out_types: Any) -> None:
+    for i, k in aliases:
+        if not 0 <= i < len(in_types) or in_types[i] is not out_types[k]:
+            operand = in_types[i].str_short() if 0 <= i < len(in_types) else "not there"
+            raise ValueError(
+                f"ffi_call of {target!r}: input_output_aliases have result {k}, {out_types[k].str_short()}, in the "
+                f"memory of operand {i}, which is {operand}"
+            )
 
 
 def _types(values: Sequence[Any]) -> tuple[ShapedArray, ...]:
@@ -174,8 +209,11 @@ def _vmap(
     vmap_method: str | None,
     batch_dims: int,
     primitive: Primitive,
+    aliases: tuple[tuple[int, int], ...] = (),
 ) -> tuple[list[Any], list[int]]:
     params = {"target": target, "attributes": attributes, "vmap_method": vmap_method}
+    if aliases and (vmap_method != "expand_dims" or None not in dims):  # else types differ
+        params["aliases"] = aliases
     if vmap_method is None:
         raise NotImplementedError(
             f"ffi_call of {target!r} does not say how its kernel takes a batch; "
@@ -206,6 +244,7 @@ def _translation(
     vmap_method: str | None,
     batch_dims: int,
     effect: bool,
+    aliases: tuple[tuple[int, int], ...] = (),
 ) -> Any:
     given = {name: _attribute(value) for name, value in attributes}
     return ctx.custom_call(
@@ -215,6 +254,7 @@ def _translation(
         attributes=given,
         has_side_effect=effect,
         batch_dims=0 if effect else batch_dims,
+        in_place=aliases,
     )
 
 

@@ -22,6 +22,7 @@ _NAMES = {
         local_device_count local_devices process_count process_index process_indices
     """,
     "environment": "print_environment_info",
+    "forward_backward": "fwd_and_bwd",
     "platform_dependent": "lax.platform_dependent lax.platform_index_p",
     "sharding_constraint": "lax.sharding_constraint_p lax.with_sharding_constraint",
     "sharding": "Shard",
@@ -66,7 +67,8 @@ def corejax_register_rules(kind: str) -> None:
         import corejax_xla_backend.callbacks.inspect_sharding_translation
         import corejax_xla_backend.export.translation
     elif kind == "impl":
-        import corejax_xla_backend._compiled_impl  # noqa: F401
+        import corejax_xla_backend._compiled_impl
+        import corejax_xla_backend._frequent  # noqa: F401
 
 
 @hookimpl
@@ -87,6 +89,7 @@ def corejax_export_namespaces() -> dict[str, str]:
         "core": "corejax_xla_backend.core_names",
         "debug": "corejax_xla_backend.callbacks.debug",
         "distributed": "corejax_xla_backend.distributed",
+        "experimental.compilation_cache.compilation_cache": "corejax_xla_backend.compilation_cache",
         "experimental.topologies": "corejax_xla_backend.topologies",
         "export": "corejax_xla_backend.export.api",
         "ffi": "corejax_xla_backend.ffi",

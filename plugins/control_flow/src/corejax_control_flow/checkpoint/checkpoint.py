@@ -35,6 +35,7 @@ def checkpoint(
     prevent_cse: bool = True,
     policy: Policy | None = None,
     static_argnums: int | Iterable[int] = (),
+    static_argnames: str | Iterable[str] = (),
 ) -> Any:
     """A function that computes the same, and whose derivative keeps only its arguments for the backward pass.
 
@@ -49,6 +50,7 @@ def checkpoint(
         policy: which values are kept besides, `policy(primitive, *avals, **params) -> bool`; see
             `corejax.checkpoint_policies`. None keeps nothing.
         static_argnums: positional arguments that are passed on as they are; hashable.
+        static_argnames: the same of arguments that are given by keyword, by their names.
 
     Returns:
         The function.
@@ -59,7 +61,13 @@ def checkpoint(
         ValueError: at a call, `static_argnums` names an argument that there is not.
     """
     if fun is None:
-        return functools.partial(checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums)
+        return functools.partial(
+            checkpoint,
+            prevent_cse=prevent_cse,
+            policy=policy,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+        )
     if not callable(fun):
         raise TypeError(f"checkpoint takes a function, got {fun!r} of type {type(fun).__name__}")
     if policy is not None and not callable(policy):
@@ -67,17 +75,21 @@ def checkpoint(
             f"checkpoint of {fun_name(fun)}: policy is a function such as corejax.checkpoint_policies.dots_saveable, "
             f"got {policy!r} of type {type(policy).__name__}"
         )
-    numbers = _integers(fun, static_argnums)
+    numbers, names = _integers(fun, static_argnums), _names(fun, static_argnames)
     traces: dict[Any, _Traced] = {}
 
     @api_boundary
     @functools.wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         static = _static(fun, args, numbers)
+        named = _static_by_name(fun, kwargs, names)
         leaves, in_tree = tree.tree_flatten(
-            (tuple(x for i, x in enumerate(args) if i not in static), kwargs),
+            (
+                tuple(x for i, x in enumerate(args) if i not in static),
+                {name: x for name, x in kwargs.items() if name not in named},
+            ),
         )
-        call = _Call(fun, len(args), static, in_tree)
+        call = _Call(fun, len(args), static, named, in_tree)
         check_arguments("checkpoint", fun, leaves, lambda: call.debug_info().arg_names())
         traced = _trace(call, [get_aval(x) for x in leaves], traces)
         outs = remat_p.bind(
@@ -106,6 +118,32 @@ def _integers(fun: Any, static_argnums: Any) -> tuple[int, ...]:
         ) from None
 
 
+def _names(fun: Any, static_argnames: Any) -> tuple[str, ...]:
+    given = (static_argnames,) if isinstance(static_argnames, str) else static_argnames
+    names = tuple(given) if isinstance(given, Iterable) else (given,)
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(f"checkpoint of {fun_name(fun)}: static_argnames is a name or several, got {static_argnames!r}")
+    return names
+
+
+def _static_by_name(fun: Any, kwargs: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Static arguments by name."""
+    static = {name: kwargs[name] for name in names if name in kwargs}
+    for name, value in static.items():
+        _check_hashable(fun, repr(name), value)
+    return static
+
+
+def _check_hashable(fun: Any, which: str, value: Any) -> None:
+    try:
+        hash(value)
+    except TypeError:
+        raise TypeError(
+            f"checkpoint of {fun_name(fun)}: static argument {which} has to be hashable, got {value!r} of type "
+            f"{type(value).__name__}"
+        ) from None
+
+
 def _static(fun: Any, args: Sequence[Any], numbers: Sequence[int]) -> dict[int, Any]:
     """Static arguments by position."""
     for i in numbers:
@@ -116,13 +154,7 @@ def _static(fun: Any, args: Sequence[Any], numbers: Sequence[int]) -> dict[int, 
             )
     static = {i % len(args): args[i] for i in numbers}
     for i, value in static.items():
-        try:
-            hash(value)
-        except TypeError:
-            raise TypeError(
-                f"checkpoint of {fun_name(fun)}: static argument {i} has to be hashable, got {value!r} of type "
-                f"{type(value).__name__}"
-            ) from None
+        _check_hashable(fun, str(i), value)
     return static
 
 
@@ -140,6 +172,7 @@ class _Call(NamedTuple):
     fun: Callable[..., Any]
     count: int
     static: dict[int, Any]
+    named: dict[str, Any]
     in_tree: Any
 
     def whole(self, args: Sequence[Any], static: dict[int, Any]) -> tuple[Any, ...]:
@@ -149,20 +182,21 @@ class _Call(NamedTuple):
 
     def of_traced(self, *args: Any, **kwargs: Any) -> Any:
         """The function of the arguments that are not static."""
-        return self.fun(*self.whole(args, self.static), **kwargs)
+        return self.fun(*self.whole(args, self.static), **kwargs, **self.named)
 
     def debug_info(self) -> DebugInfo:
         """What is traced, for messages."""
-        if not self.static:
+        if not self.static and not self.named:
             return DebugInfo(self.fun, "checkpoint", self.in_tree)
         args, kwargs = tree.tree_unflatten(self.in_tree, range(self.in_tree.num_leaves))
-        leaves, whole = tree.tree_flatten((self.whole(args, dict.fromkeys(self.static, _STATIC)), kwargs))
+        named = dict.fromkeys(self.named, _STATIC)
+        leaves, whole = tree.tree_flatten((self.whole(args, dict.fromkeys(self.static, _STATIC)), {**kwargs, **named}))
         return DebugInfo(self.fun, "checkpoint", whole, tuple(i for i, x in enumerate(leaves) if x is not _STATIC))
 
 
 def _trace(call: _Call, avals: Sequence[ShapedArray], traces: dict[Any, _Traced]) -> _Traced:
     """The program for a call. It is kept, so that equal layers share it and its transformations."""
-    static = tuple((i, type(x), x) for i, x in sorted(call.static.items()))
+    static = tuple((i, type(x), x) for of in (call.static, call.named) for i, x in sorted(of.items()))
     key = (call.in_tree, tuple(avals), static, call.count, config.trace_key(), axes_in_scope())
     found = traces.get(key)
     if found is None:

@@ -202,13 +202,17 @@ _COMPOSITE = """
     divmod dot dsplit dstack ediff1d einsum empty empty_like expand_dims eye fabs fix flip fliplr flipud
     float_power floor_divide fmax fmin fmod frexp full_like gcd geomspace gradient hamming hanning heaviside
     hsplit hstack hypot i0 identity imag indices inner isclose iscomplex isin isinf isneginf isposinf isreal ix_
-    kaiser kron lcm ldexp lexsort linspace log10 log2 logspace matmul matrix_transpose matvec max mean median
-    meshgrid min mod modf moveaxis nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian
-    nanmin nanprod nanstd nansum nanvar nextafter ones ones_like outer packbits pad partition permute_dims
-    polyadd polyder polyint polysub polyval pow power prod ptp rad2deg radians remainder resize roll rollaxis
-    rot90 round select signbit sinc sort_complex spacing split std sum swapaxes tensordot tile trace trapezoid
-    tri tril tril_indices tril_indices_from triu triu_indices triu_indices_from trunc unpackbits unwrap vander
-    var vdot vecdot vecmat vsplit vstack where zeros zeros_like
+    kaiser kron lcm ldexp left_shift lexsort linspace log10 log2 logspace matmul matrix_transpose matvec max
+    mean median meshgrid min mod modf moveaxis nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax
+    nanmean nanmedian nanmin nanprod nanstd nansum nanvar nextafter ones ones_like outer packbits pad partition
+    permute_dims poly polyadd polyder polyint polymul polysub polyval pow power prod ptp put_along_axis rad2deg
+    radians remainder resize right_shift roll rollaxis rot90 round select signbit sinc sort_complex spacing
+    split std sum swapaxes tensordot tile trace trapezoid tri tril tril_indices tril_indices_from triu
+    triu_indices triu_indices_from trunc unpackbits unravel_index unwrap vander var vdot vecdot vecmat vsplit
+    vstack where zeros zeros_like
 """
 
-__getattr__, __dir__, __all__ = _lazy_names("numpy", _MODULES, globals(), _COMPOSITE)
+# Special values and all: tests/numpy_api/test_exact_ufuncs.py.
+_UFUNCS = "copysign frexp heaviside lcm ldexp left_shift right_shift signbit trunc"
+
+__getattr__, __dir__, __all__ = _lazy_names("numpy", _MODULES, globals(), _COMPOSITE, _UFUNCS)

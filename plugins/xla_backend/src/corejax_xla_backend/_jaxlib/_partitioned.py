@@ -227,8 +227,8 @@ def renumbered(buffer: Buffer, place: Placement) -> Buffer:
 def parts_of(buffer: Buffer) -> list[Buffer]:
     """Buffers of the parts, on this process's devices in order.
 
-    On 0.10 this imports jax where that is installed: C++ looks there for a type of the parts, and remembers for jax
-    that there was none if it does not find it.
+    On 0.10 C++ imports jax where that is installed: it looks there for a type of the parts, and remembers for jax that
+    there was none if it does not find it. Instead these are copies, on CPUs, of dtypes that DLPack has.
 
     Raises:
         RuntimeError: the buffer was deleted.
@@ -240,6 +240,11 @@ def parts_of(buffer: Buffer) -> list[Buffer]:
     part = ShapedArray(layout.shape, aval.dtype, aval.weak_type)
     if 0 in aval.shape:  # those that XLA makes may be of the whole array's shape
         return [put(np.empty(part.shape, part.dtype), part, d, committed=True) for d in layout.devices]
+    copied = _copied_parts(buffer, layout, range(len(layout.devices)))
+    if copied is not None:
+        pairs = zip(copied, layout.devices, strict=True)
+        with unguarded():
+            return [put(value, part, device, committed=True, alias=True) for value, device in pairs]
     return [
         Buffer(part, device_sharding(device), [each], True, _skip_checks=True)
         for device, each in zip(layout.devices, buffer._arrays, strict=True)
@@ -273,17 +278,21 @@ def whole(buffer: Buffer) -> np.ndarray:
     return value
 
 
+def _copied_parts(buffer: Buffer, layout: _Layout, wanted: Sequence[int]) -> list[np.ndarray] | None:
+    """Copies of parts where taking the buffer apart would import jax; None where it does not, or they cannot be had."""
+    if layout.devices[0].platform != "cpu" or not layout.complete or not would_import_jax():
+        return None
+    block_until_ready((buffer,))
+    return copied_parts(buffer, layout.shape, layout.devices, wanted, _replicated)
+
+
 def _views(buffer: Buffer, layout: _Layout) -> list[np.ndarray]:
     """The parts as NumPy arrays, of which each is taken once; of the memory itself where that can be read."""
     if layout.devices[0].platform == "cpu" and 0 not in buffer.aval.shape and not buffer.is_deleted():
-        block_until_ready((buffer,))
-        copied = (
-            copied_parts(buffer, layout.shape, layout.devices, layout.first, _replicated)
-            if would_import_jax()
-            else None
-        )
+        copied = _copied_parts(buffer, layout, layout.first)
         if copied is not None:
             return copied
+        block_until_ready((buffer,))
         held = buffer._arrays
         try:
             return [np.asarray(memoryview(held[i])) for i in layout.first]

@@ -6,6 +6,8 @@ looking for jax. Such memory is read at once and let go: a buffer that is delete
 
 from __future__ import annotations
 
+import ctypes
+import math
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -31,17 +33,35 @@ def _is_installed() -> bool:
     return find_spec("jax") is not None
 
 
-class _Seen:
-    """Memory for NumPy to look at."""
+class _Tensor(ctypes.Structure):
+    """DLPack's `DLTensor`, with which what is in a capsule begins (https://dmlc.github.io/dlpack/latest/c_api.html)."""
 
-    def __init__(self, capsule: Any) -> None:
-        self._capsule = capsule
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("byte_offset", ctypes.c_uint64),
+    )
 
-    def __dlpack__(self, **options: Any) -> Any:
-        return self._capsule
 
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return 1, 0
+_pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer_of.restype, _pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+
+
+def _copied(capsule: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
+    """What a capsule has, in row-major order; None where its elements are packed. NumPy reads no type of ml_dtypes."""
+    tensor = ctypes.cast(_pointer_of(capsule, b"dltensor"), ctypes.POINTER(_Tensor)).contents
+    if tensor.bits * tensor.lanes != 8 * dtype.itemsize:
+        return None
+    nbytes = math.prod(shape) * dtype.itemsize
+    memory = (ctypes.c_char * nbytes).from_address(tensor.data + tensor.byte_offset)
+    return np.frombuffer(memory, np.uint8).copy().view(dtype).reshape(shape)
 
 
 def copied_parts(
@@ -61,12 +81,16 @@ def copied_parts(
         replicated: sharding of copies on devices.
     """
     dtype = np.dtype(buffer.aval.dtype)
-    if dtype.kind not in "bfiuc" or dtype.isbuiltin != 1:  # of ml_dtypes DLPack knows none
-        return None
     aval, found = ShapedArray(shape, dtype), []
     for i in wanted:
         place = replicated((devices[i], *devices[:i], *devices[i + 1 :]))
         moved = core.reorder_shards(buffer, place, core.ArrayCopySemantics.REUSE_INPUT) if i else buffer
         first = moved._rewrap_with_aval_and_sharding(aval, place)
-        found.append(np.array(np.from_dlpack(_Seen(core.buffer_to_dlpack_managed_tensor(first, stream=None)))))
+        try:
+            part = _copied(core.buffer_to_dlpack_managed_tensor(first, stream=None), shape, dtype)
+        except Exception:  # of jaxlib's own, for a type that DLPack does not have
+            return None
+        if part is None:
+            return None
+        found.append(part)
     return found

@@ -158,6 +158,7 @@ class TranslationContext:
         has_side_effect: bool = False,
         calls_python: bool = False,
         batch_dims: int = 0,
+        in_place: Sequence[tuple[int, int]] = (),
     ) -> Any:
         """Append a call of a kernel that is registered with XLA's typed FFI (`corejax.ffi.register_ffi_target`).
 
@@ -171,6 +172,7 @@ class TranslationContext:
             calls_python: whether one device calls it in a program over several, with whole operands.
             batch_dims: how many leading axes all operands and results have in common whose elements the kernel computes
                 each by itself: over several devices each calls it on its part of them.
+            in_place: pairs of an operand and the result of its type that is computed in its memory.
 
         Returns:
             The result, or a list of results where `out` is a list.
@@ -182,7 +184,8 @@ class TranslationContext:
         avals = [v.aval for v in operands]
         check_batch(target, [*avals, *results], batch_dims)
         batch_dims = batch_dims if self.module.meshes.count > 1 else 0
-        attrs = attributes_of(target, avals, results, attributes or {}, has_side_effect, batch_dims=batch_dims)
+        given = {"in_place": in_place, "batch_dims": batch_dims}
+        attrs = attributes_of(target, avals, results, attributes or {}, has_side_effect, **given)
         if calls_python and (place := self.module.meshes.of_call_back(len(results))):
             attrs += ", " + place
         return self.op("custom_call", *operands, out=out, attrs=attrs)

@@ -86,8 +86,7 @@ def _choose_host_values() -> None:
         _to_scalar.update((kind, _maker(dtypes.scalar_dtype(kind))) for kind in _scalar_buffers)
 
 
-config.on_change.append(_choose_host_values)
-_choose_host_values()
+config.follow(_choose_host_values, "x64_compat", "cpu_enable_async_dispatch", "default_dtype_bits")
 _jaxlib.before_jax(_make_buffers)
 
 
@@ -231,14 +230,15 @@ def _follow_context() -> None:
     on_context(inside)
 
 
+_DIRECTIONS = ("host_to_device", "device_to_device", "device_to_host")
+
+
 def _follow_transfer_guards() -> None:
     """The settings hold in every thread that is in no `with transfer_guard(...)`."""
     every = config.transfer_guard
-    directions = ("host_to_device", "device_to_device", "device_to_host")
-    levels = {name: getattr(config, f"transfer_guard_{name}") or every for name in directions}
+    levels = {name: getattr(config, f"transfer_guard_{name}") or every for name in _DIRECTIONS}
     _jaxlib.set_default_transfer_guards(levels)
 
 
 _follow_context()
-config.on_change.append(_follow_transfer_guards)
-_follow_transfer_guards()
+config.follow(_follow_transfer_guards, "transfer_guard", *(f"transfer_guard_{name}" for name in _DIRECTIONS))

@@ -1,0 +1,216 @@
+"""`corejax.test_util`: derivatives of users' functions held against differences, along a random direction.
+
+A direction and its cotangent are enough: a derivative that is wrong is right along few of them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import corejax
+from corejax.extend import as_array, dtypes, fun_name, tree
+
+__all__ = ["check_grads", "check_jvp", "check_vjp"]
+
+_SEED = 0
+_MODES = ("fwd", "rev")
+# What is left of a difference's error where nothing else is asked for: by the bits of a number's real part.
+_TOLERANCES = {8: 0.5, 16: 0.2, 32: 2e-3, 64: 1e-6}
+_STEPS = {8: 0.25, 16: 0.05, 32: 1e-3, 64: 1e-5}
+
+
+def check_grads(
+    f: Callable[..., Any],
+    args: Sequence[Any],
+    order: int,
+    modes: str | Sequence[str] = _MODES,
+    atol: float | None = None,
+    rtol: float | None = None,
+    eps: float | None = None,
+) -> None:
+    """Hold derivatives of a function against central differences.
+
+    Args:
+        f: function of arrays (in pytrees).
+        args: where; what is neither floating-point nor complex is not changed.
+        order: how often derivatives are taken, 1 or more.
+        modes: "fwd", "rev" or both: in each order forward mode, reverse mode, and one of the other.
+        atol, rtol: tolerances, by default as the coarsest dtype of arguments and results allows.
+        eps: step of the differences, likewise.
+
+    Raises:
+        AssertionError: a derivative differs; says of which order and mode.
+        ValueError: another mode, or an order below 1.
+    """
+    chosen = (modes,) if isinstance(modes, str) else tuple(modes)
+    if not chosen or not set(chosen) <= set(_MODES):
+        raise ValueError(f"check_grads of {fun_name(f)}: modes are 'fwd' and 'rev', got {modes!r}")
+    if not isinstance(order, int) or order < 1:
+        raise ValueError(f"check_grads of {fun_name(f)}: order is a number of derivatives, 1 or more, got {order!r}")
+    _check(f, tuple(args), order, chosen, (atol, rtol, eps), fun_name(f))
+
+
+def _check(f: Any, args: tuple[Any, ...], order: int, modes: Sequence[str], given: Any, what: str) -> None:
+    atol, rtol, eps = given
+    step = _of_bits(_STEPS, args) if eps is None else eps
+    if "fwd" in modes:
+        check_jvp(f, functools.partial(corejax.jvp, f), args, atol, rtol, step, f"jvp of {what}")
+        if order > 1:
+            tangents = _direction(args)
+
+            def forward(*args: Any) -> Any:
+                return corejax.jvp(f, args, tangents)[1]
+
+            _check(forward, args, order - 1, modes, given, f"jvp of {what}")
+    if "rev" in modes:
+        check_vjp(f, functools.partial(corejax.vjp, f), args, atol, rtol, step, f"vjp of {what}")
+        if order > 1:
+            ct = _direction(f(*args))
+
+            def backward(*args: Any) -> Any:
+                return _differentiable_part(corejax.vjp(f, *args)[1](ct))
+
+            _check(backward, args, order - 1, modes, given, f"vjp of {what}")
+
+
+def check_jvp(
+    f: Callable[..., Any],
+    f_jvp: Callable[..., Any],
+    args: Sequence[Any],
+    atol: float | None = None,
+    rtol: float | None = None,
+    eps: float = 1e-4,
+    err_msg: str = "",
+) -> None:
+    """Hold `f_jvp(args, tangents)`, which gives `(f(*args), tangents of it)`, against central differences.
+
+    Args:
+        f: function of arrays (in pytrees).
+        f_jvp: its derivative, as `functools.partial(corejax.jvp, f)` is.
+        args: where.
+        atol, rtol: tolerances, by default as the coarsest dtype allows.
+        eps: step of the differences.
+        err_msg: what errors begin with.
+
+    Raises:
+        AssertionError: a value or a tangent differs.
+    """
+    args = tuple(args)
+    tangents = _direction(args)
+    out, tangents_out = f_jvp(args, tangents)
+    tolerances = _tolerances(atol, rtol, (args, out))
+    what = err_msg or f"jvp of {fun_name(f)}"
+    _compare(out, f(*args), tolerances, f"{what}: the value")
+    _compare(tangents_out, _difference(f, args, tangents, eps), tolerances, f"{what}: the tangent")
+
+
+def check_vjp(
+    f: Callable[..., Any],
+    f_vjp: Callable[..., Any],
+    args: Sequence[Any],
+    atol: float | None = None,
+    rtol: float | None = None,
+    eps: float = 1e-4,
+    err_msg: str = "",
+) -> None:
+    """Hold `f_vjp(*args)`, which gives `(f(*args), pullback)`, against central differences.
+
+    Args:
+        f: function of arrays (in pytrees).
+        f_vjp: its derivative, as `functools.partial(corejax.vjp, f)` is.
+        args: where.
+        atol, rtol: tolerances, by default as the coarsest dtype allows.
+        eps: step of the differences.
+        err_msg: what errors begin with.
+
+    Raises:
+        AssertionError: a value differs, or the product of a direction and the cotangents.
+    """
+    args = tuple(args)
+    tangents = _direction(args)
+    out, pullback = f_vjp(*args)
+    tolerances = _tolerances(atol, rtol, (args, out))
+    what = err_msg or f"vjp of {fun_name(f)}"
+    _compare(out, f(*args), tolerances, f"{what}: the value")
+    ct = _direction(out)
+    product = _inner(tangents, pullback(ct))
+    _compare(product, _inner(_difference(f, args, tangents, eps), ct), tolerances, f"{what}: the cotangent's product")
+
+
+# -- trees of arrays ---------------------------------------------------------------------------------------------
+
+
+def _is_inexact(x: Any) -> bool:
+    return dtypes.is_inexact(as_array(x).dtype)
+
+
+def _direction(values: Any) -> Any:
+    """Random tangents, or cotangents: for what has none zeros of float0."""
+    numbers = np.random.default_rng(_SEED)
+
+    def one(x: Any) -> Any:
+        x = as_array(x)
+        if not dtypes.is_inexact(x.dtype):
+            return np.zeros(x.shape, corejax.float0)
+        drawn = numbers.standard_normal(x.shape)
+        if dtypes.is_complex(x.dtype):
+            drawn = drawn + 1j * numbers.standard_normal(x.shape)
+        return as_array(np.asarray(drawn).astype(x.dtype))
+
+    return tree.map(one, values)
+
+
+def _difference(f: Callable[..., Any], args: tuple[Any, ...], tangents: Any, step: float) -> Any:
+    """Derivative of `f` along tangents, wide."""
+
+    def at(sign: float) -> Any:
+        def moved(x: Any, t: Any) -> Any:
+            return as_array((_wide(x) + sign * step * _wide(t)).astype(as_array(x).dtype)) if _is_inexact(x) else x
+
+        return f(*tree.map(moved, args, tangents))
+
+    return tree.map(lambda a, b: (_wide(a) - _wide(b)) / (2 * step) if _is_inexact(a) else a, at(1.0), at(-1.0))
+
+
+def _wide(x: Any) -> Any:
+    x = np.asarray(x)
+    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+
+
+def _inner(xs: Any, ys: Any) -> Any:
+    """The sum of the products of all elements, without conjugation; its real part."""
+    pairs = zip(tree.leaves(xs), tree.leaves(ys), strict=True)
+    return np.float64(sum(np.sum(_wide(x) * _wide(y)).real for x, y in pairs if _is_number(x) and _is_number(y)))
+
+
+def _is_number(x: Any) -> bool:
+    return getattr(x, "dtype", None) != corejax.float0 and _is_inexact(x)
+
+
+def _differentiable_part(cts: Any) -> Any:
+    return [x for x in tree.leaves(cts) if getattr(x, "dtype", None) != corejax.float0]
+
+
+def _of_bits(table: dict[int, float], values: Any) -> float:
+    """What a table has for the coarsest dtype."""
+    found = [dtypes.real_dtype_of(x.dtype).itemsize * 8 for x in map(as_array, tree.leaves(values)) if _is_inexact(x)]
+    return table[min(found, default=64)]
+
+
+def _tolerances(atol: float | None, rtol: float | None, values: Any) -> tuple[float, float]:
+    default = _of_bits(_TOLERANCES, values)
+    return default if atol is None else atol, default if rtol is None else rtol
+
+
+def _compare(got: Any, wanted: Any, tolerances: tuple[float, float], what: str) -> None:
+    structures = [tree.structure(x) for x in (got, wanted)]
+    assert structures[0] == structures[1], f"{what} is of structure {structures[0]}, should be {structures[1]}"
+    atol, rtol = tolerances
+    for a, b in zip(tree.leaves(got), tree.leaves(wanted), strict=True):
+        if getattr(a, "dtype", None) == corejax.float0 or not _is_inexact(a):
+            continue
+        np.testing.assert_allclose(_wide(a), _wide(b), rtol=rtol, atol=atol, err_msg=f"{what} differs")

@@ -1,0 +1,65 @@
+"""Eager programs that come often and take NumPy long: compiled in the background, for CPUs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from corejax.extend import (
+    DEFAULT_OPTIONS,
+    Array,
+    ClosedJaxpr,
+    RepeatableCall,
+    backends,
+    checks_values,
+    compiles_frequent_programs,
+    config,
+)
+from corejax_xla_backend._callbacks import state as callbacks
+from corejax_xla_backend._jit.tiers import enqueue
+from corejax_xla_backend._programs import compiled, run
+from corejax_xla_backend._several_devices import place_program
+
+_IMPORTED_AFTER = 1.0  # seconds on NumPy, before jaxlib is imported for nothing else: it takes 100 MiB
+_Run = Callable[[list[Array]], "list[Array] | None"]
+
+
+@compiles_frequent_programs
+def _begin(program: ClosedJaxpr, name: str, spent: float, ready: Callable[[_Run], None]) -> bool:
+    if "jaxlib" not in sys.modules and spent < _IMPORTED_AFTER:
+        return False
+    settings = config.trace_key()
+
+    def compile_now() -> None:
+        if config.disable_jit or checks_values() or config.trace_key() != settings:
+            return
+        target = backends.find("xla")
+        if target.backend.default_device(target.platform).platform == "cpu":
+            compiled(program, name, target)
+            ready(_runs(program, name, target))
+
+    enqueue(compile_now)
+    return True
+
+
+def _runs(program: ClosedJaxpr, name: str, target: Any) -> _Run:
+    def miss(*arrays: Array) -> tuple[list[Array], RepeatableCall]:
+        options, device = place_program(program, name, target.backend, DEFAULT_OPTIONS, arrays)
+        executable = compiled(program, name, target, options, device)
+        outs = run(executable, target.backend, arrays, program.out_avals)
+        return outs, RepeatableCall(executable, [], arrays, {}, outs)
+
+    call = target.backend.dispatcher(name, miss)
+    process = os.getpid()
+
+    def runs(arrays: Sequence[Array]) -> list[Array] | None:
+        if callbacks.running or os.getpid() != process:  # it waits for this call; its threads are not in this process
+            return None
+        outs: list[Array] = call(*arrays)
+        for out in outs:
+            out.block_until_ready()  # a process that is forked meanwhile could not
+        return outs
+
+    return runs

@@ -1,0 +1,70 @@
+"""`corejax.fwd_and_bwd`: a function and its derivative backwards as two functions, each compiled once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from corejax import vjp
+from corejax.extend import api_boundary, fun_name
+from corejax_xla_backend._jit.functions import jit
+
+
+@api_boundary
+def fwd_and_bwd(
+    fun: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool = False, jitted: bool = True
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The forward and the backward pass of a function, as `vjp` has them, to be called again and again.
+
+    Args:
+        fun: function of arrays (in pytrees).
+        argnums: positional argument, or several, to differentiate by.
+        has_aux: `fun` returns `(out, aux)`; aux is not differentiated.
+        jitted: whether both are compiled. A backward pass that is compiled by itself is compiled for each call of a
+            forward pass that is not.
+
+    Returns:
+        `(fwd, bwd)`: `fwd(*args, **kwargs)` gives `(out, residuals)`, or `(out, residuals, aux)`; `bwd(residuals, ct)`
+        the cotangent of the argument, or a tuple of those of several.
+
+    Raises:
+        TypeError: `fun` is not a function, or `argnums` not integers; at a call, there is no such argument.
+        ValueError: `argnums` names an argument twice.
+    """
+    if not callable(fun):
+        raise TypeError(f"fwd_and_bwd takes a function, got {fun!r} of type {type(fun).__name__}")
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    if not all(isinstance(i, int) for i in numbers):
+        raise TypeError(f"fwd_and_bwd of {fun_name(fun)}: argnums is an integer or several, got {argnums!r}")
+
+    def fwd(*args: Any, **kwargs: Any) -> Any:
+        places = _places(fun, numbers, len(args))
+
+        def of_chosen(*chosen: Any) -> Any:
+            given = list(args)
+            for i, x in zip(places, chosen, strict=True):
+                given[i] = x
+            return fun(*given, **kwargs)
+
+        return vjp(of_chosen, *[args[i] for i in places], has_aux=has_aux)
+
+    def bwd(residuals: Any, ct: Any) -> Any:
+        cts = residuals(ct)
+        return cts[0] if isinstance(argnums, int) else cts
+
+    name = fun_name(fun)
+    fwd.__name__, bwd.__name__ = f"fwd_{name}", f"bwd_{name}"
+    return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)
+
+
+def _places(fun: Callable[..., Any], numbers: Sequence[int], count: int) -> tuple[int, ...]:
+    for i in numbers:
+        if not -count <= i < count:
+            raise TypeError(
+                f"fwd_and_bwd of {fun_name(fun)}: argnums has {i}, but the call has {count} positional "
+                f"argument{'' if count == 1 else 's'}"
+            )
+    places = tuple(i % count for i in numbers)
+    if len(set(places)) != len(places):
+        raise ValueError(f"fwd_and_bwd of {fun_name(fun)}: argnums {tuple(numbers)} names an argument twice")
+    return places
