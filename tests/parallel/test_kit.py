@@ -125,7 +125,9 @@ def test_what_has_effects_is_left_alone() -> None:
 
 
 test_first_party = tests_for(
-    "sin", "add", "dot_general", "cholesky", "sort", "custom_partitioning", "scan", checks=["sharded"], quick=True
+    *("sin", "add", "dot_general", "cholesky", "sort", "reduce", "custom_partitioning", "scan", "custom_lin"),
+    checks=["sharded"],
+    quick=True,
 )
 test_collectives = tests_for(*COLLECTIVES, "shard_map", "xla_pmap", checks=QUICK, quick=True)
 test_batches = tests_for("psum", "shard_map", "xla_pmap", checks=["vmap"], quick=True)
