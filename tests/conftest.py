@@ -12,9 +12,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import oracle
-from tests.own_process import open_reports, pytest_runtest_logreport, pytest_runtest_protocol
+from tests.own_process import (
+    pytest_runtest_logreport,
+    pytest_runtest_protocol,
+    pytest_runtestloop,
+    pytest_sessionfinish,
+)
 
-__all__ = ["pytest_runtest_logreport", "pytest_runtest_protocol"]  # hooks
+__all__ = ["pytest_runtest_logreport", "pytest_runtest_protocol", "pytest_runtestloop", "pytest_sessionfinish"]  # hooks
 
 # corejax reads its settings when it is first imported, so this comes before any test module imports it:
 # whatever the developer's shell says, tests start from the defaults, with the jaxpr type checker on.
@@ -68,7 +73,6 @@ def pytest_configure(config: pytest.Config) -> None:
     if not config.getoption("--one-of-each") and config.getoption("-m") == "not slow":
         os.environ[_QUICK] = "1"
         oracle.configure(config)  # it compiles no more than we do
-    open_reports()
 
 
 @pytest.hookimpl(trylast=True)  # after `-m` and `-k` have chosen

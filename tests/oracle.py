@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from tests import own_process
+
 # Of `config.disable_most_optimizations`; jax's own setting has the other half.
 _FLAGS = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
 
@@ -39,7 +41,8 @@ def quicken() -> None:
     compiler.get_compile_options = lambda *args, env_options_overrides=None, **kwargs: get_compile_options(
         *args, env_options_overrides={**flags, **(env_options_overrides or {})}, **kwargs
     )
-    _keep_contexts(sys.modules["jax._src.interpreters.mlir"])
+    if not own_process.CHILD:  # custom partitioning makes programs while another one is compiled, in the same thread
+        _keep_contexts(sys.modules["jax._src.interpreters.mlir"])
     _write_whole_files(sys.modules["jax._src.lru_cache"].LRUCache)
 
 
