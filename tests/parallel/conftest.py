@@ -1,5 +1,5 @@
-"""Tests here have eight CPU devices, corejax's and jax's: how many there are is fixed at their first use, so they run in
-a process of their own. Devices are asked for inside of tests and fixtures.
+"""Tests here have eight CPU devices, corejax's and jax's: how many there are is fixed at their first use, so they run
+in a process of their own. Devices are asked for inside of tests and fixtures.
 """
 
 from __future__ import annotations

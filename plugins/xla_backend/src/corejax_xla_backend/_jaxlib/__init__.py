@@ -63,6 +63,7 @@ from ._executable import Executable as Executable
 from ._executable import FastpathData as FastpathData
 from ._executable import compile_module as compile_module
 from ._executable import hlo_cost_analysis as hlo_cost_analysis
+from ._executable import is_unimplemented as is_unimplemented
 from ._executable import load as load
 from ._executable import load_program as load_program
 from ._fingerprint import compilation_fingerprint as compilation_fingerprint
