@@ -26,6 +26,9 @@ PYPROJECTS := pyproject.toml $(PLUGINS:%=%/pyproject.toml)
 EDITABLE := -e '.[demo]' $(PLUGINS:%=-e ./%)
 SOURCES := corejax plugins tests $(wildcard examples benchmarks docs tools)
 
+# Tests start hundreds of processes, each of which would compile every module that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help install demo examples test test-newest test-slow lint format docs freeze bench bench-plugins scale manifests clean distclean

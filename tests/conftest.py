@@ -11,9 +11,15 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.own_process import open_reports, pytest_runtest_logreport, pytest_runtest_protocol
+from tests import oracle
+from tests.own_process import (
+    pytest_runtest_logreport,
+    pytest_runtest_protocol,
+    pytest_runtestloop,
+    pytest_sessionfinish,
+)
 
-__all__ = ["pytest_runtest_logreport", "pytest_runtest_protocol"]  # hooks
+__all__ = ["pytest_runtest_logreport", "pytest_runtest_protocol", "pytest_runtestloop", "pytest_sessionfinish"]  # hooks
 
 # corejax reads its settings when it is first imported, so this comes before any test module imports it:
 # whatever the developer's shell says, tests start from the defaults, with the jaxpr type checker on.
@@ -66,8 +72,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Before corejax is imported, also by processes that tests start."""
     if not config.getoption("--one-of-each") and config.getoption("-m") == "not slow":
         os.environ[_QUICK] = "1"
-        os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"  # the oracle compiles as much as we do
-    open_reports()
+        oracle.configure(config)  # it compiles no more than we do
 
 
 @pytest.hookimpl(trylast=True)  # after `-m` and `-k` have chosen
@@ -146,23 +151,15 @@ def _above(path: Path) -> list[Path]:
 
 @pytest.fixture(autouse=True, scope="module")
 def quick_oracle(optimised: None) -> None:
-    """jax compiles with the flags of `config.disable_most_optimizations`, of which its own setting has the half."""
-    compiler = sys.modules.get("jax._src.compiler")
-    if compiler is None or "JAX_DISABLE_MOST_OPTIMIZATIONS" not in os.environ or hasattr(compiler, "quick_flags"):
-        return
-    flags = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
-    get_compile_options = compiler.get_compile_options
-    compiler.quick_flags = flags
-    compiler.get_compile_options = lambda *args, env_options_overrides=None, **kwargs: get_compile_options(
-        *args, env_options_overrides={**flags, **(env_options_overrides or {})}, **kwargs
-    )
+    """jax, if a file's tests compare with it, compiles little."""
+    oracle.quicken()
 
 
 @pytest.fixture
 def optimised_oracle() -> Iterator[None]:
     """jax compiles as its users have it: where its bits are compared, and roundings depend on what is fused."""
     jax = pytest.importorskip("jax")
-    flags = getattr(sys.modules["jax._src.compiler"], "quick_flags", {})
+    flags = oracle.flags()
     given = dict(flags)
     jax.clear_caches()
     flags.clear()

@@ -42,6 +42,17 @@ PLUGINS = {distribution_of(file.parent): file.parent for file in sorted(ROOT.glo
 PROJECTS = {KERNEL: ".", **{name: str(path.relative_to(ROOT)) for name, path in PLUGINS.items()}}
 # plugin -> where it is built from: whatever is there
 EXAMPLES = {file.parent.name: file.parent for file in sorted((ROOT / "examples" / "plugins").glob("*/pyproject.toml"))}
+# As a frontend asks the backend that each pyproject.toml names, which would start several processes for each wheel.
+BUILD = """
+import importlib, os, sys, tomllib
+
+wheels, *projects = sys.argv[1:]
+for project in projects:
+    os.chdir(project)
+    with open("pyproject.toml", "rb") as file:
+        backend = importlib.import_module(tomllib.load(file)["build-system"]["build-backend"])
+    backend.build_wheel(wheels)  # which changes sys.argv
+"""
 LEFT_BEHIND = shutil.ignore_patterns("__pycache__", "*.egg-info", "*.so", "*.pyd")
 
 
@@ -137,9 +148,8 @@ def build(projects: Mapping[str, Path], work: Path) -> Wheels:
     for name, directory in projects.items():
         _copy_sources(directory, work / name, "corejax" if name == KERNEL else "src")
     out = work / "wheels"
-    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"]
-    options = ["--no-build-isolation", "--no-deps", "--no-index", "--wheel-dir", str(out)]
-    run([*pip, *options, *(str(work / name) for name in projects)])
+    out.mkdir()
+    run([sys.executable, "-c", BUILD, str(out), *(str(work / name) for name in projects)])
     found = built(work)
     assert found.files.keys() == projects.keys()
     return found

@@ -54,6 +54,8 @@ def run(command: str, directory: Path, home: Path) -> tuple[int, str, Path]:
     settings = {"PATH": f"{home / 'bin'}{os.pathsep}{os.environ['PATH']}", "PYTHONUTF8": "1"}
     # Nothing is downloaded: what is asked for is there.
     settings |= {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    # Each of its programs is compiled once, whatever command it comes back in.
+    settings |= {"COREJAX_COMPILATION_CACHE_DIR": str(home / "programs")}
     done = subprocess.run(
         ["bash", "-c", f"{command}\nstatus=$?\npwd > {home}/where\nexit $status"],
         cwd=directory,

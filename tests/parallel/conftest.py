@@ -1,5 +1,5 @@
-"""Tests here have eight CPU devices, corejax's and jax's: how many there are is fixed at their first use, so each file
-runs in a process of its own. Devices are asked for inside of tests and fixtures.
+"""Tests here have eight CPU devices, corejax's and jax's: how many there are is fixed at their first use, so they run
+in a process of their own. Devices are asked for inside of tests and fixtures.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if CHILD:  # before corejax and jax are imported
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Each test runs in its file's process."""
+    """The tests run in one process, apart from the others."""
     if HERE in item.path.parents:
-        item.add_marker("own_process")
+        item.add_marker(pytest.mark.own_process(shared=True))
 
 
 @pytest.fixture(autouse=True)

@@ -306,3 +306,35 @@ def test_derivatives_of_the_least_in_windows_that_are_split() -> None:
     derivative = corejax.jit(lambda t, x: corejax.jvp(least, (x,), (t,))[1])
     split = [corejax.device_put(v, NamedSharding(mesh, p)) for v, p in zip((t, x), (P(None, "i"), P()), strict=True)]
     np.testing.assert_array_equal(np.asarray(derivative(*split)), np.asarray(derivative(t, x)))
+
+
+@pytest.mark.parametrize("split", [P("a"), P(None, ("a", "b")), P("b", "a")], ids=str)
+@pytest.mark.parametrize(
+    "reduce",
+    [
+        lambda x: lax.reduce_xor(x > 0, (0,)),
+        lambda x: [f(x.astype(np.int32), (0,)) for f in (lax.reduce_xor, lax.reduce_or, lax.reduce_and)],
+        lambda x: [
+            f((x % 4).astype("uint2"), (0, 1)).astype(int) for f in (lax.reduce_xor, lax.reduce_max, lax.reduce_sum)
+        ],
+        lambda x: lax.reduce_max(x + 1j * x, (0,)),
+        lambda x: lax.reduce(x, 0, lambda x, y: x + y + x * y, (0,)),
+        lambda x: lax.reduce(x.astype("int4"), np.zeros((), "int4"), lambda x, y: abs(x) | abs(y), (1,)).astype(int),
+        lambda x: lax.reduce(x, 0, lambda x, y: lax.add(y, x), (0, 1)),
+        vmap(lambda x: lax.reduce(x, -8, lambda x, y: lax.max(x, y), (0,))),
+        lambda x: lax.reduce_xor(x[:0].astype(np.int8), (0,)),
+    ],
+    ids=["truth_values", "bits", "narrow", "complex", "own", "own_narrow", "sum", "greatest", "empty"],
+)
+def test_reductions_of_axes_that_are_split(mesh: Mesh, reduce: Any, split: P) -> None:
+    """XLA has no all-reduce for most of these, and its partitioner refused them."""
+    x = np.random.default_rng(0).integers(-3, 4, (8, 8)).astype(np.float32)
+    given = corejax.device_put(x, NamedSharding(mesh, split))
+    for ours, wanted in zip(corejax.tree.leaves(jit(reduce)(given)), corejax.tree.leaves(reduce(x)), strict=True):
+        np.testing.assert_array_equal(np.asarray(ours), np.asarray(wanted))
+
+
+def test_of_a_reduction_only_what_devices_have_got_is_gathered(mesh: Mesh) -> None:
+    x = corejax.device_put(np.ones((4096, 2), np.int32), NamedSharding(mesh, P("a")))
+    text = jit(lambda x: lax.reduce_xor(x, (0,))).lower(x).compile().as_text()
+    assert "s32[4,2]" in text and "s32[4096,2]" not in text

@@ -41,7 +41,7 @@ def rows_type(x: ShapedArray) -> ShapedArray:
 def rows(**rules: Any) -> Primitive:
     """Cumulative sums of rows, called back."""
     given = {"impl": lambda x: np.cumsum(x, -1, x.dtype), "abstract_eval": rows_type, **rules}
-    return Primitive("test.rows", **given)
+    return Primitive("test.kit_rows", **given)
 
 
 def leading(primitive: Primitive) -> None:
@@ -125,7 +125,9 @@ def test_what_has_effects_is_left_alone() -> None:
 
 
 test_first_party = tests_for(
-    "sin", "add", "dot_general", "cholesky", "sort", "custom_partitioning", "scan", checks=["sharded"], quick=True
+    *("sin", "add", "dot_general", "cholesky", "sort", "reduce", "custom_partitioning", "scan", "custom_lin"),
+    checks=["sharded"],
+    quick=True,
 )
 test_collectives = tests_for(*COLLECTIVES, "shard_map", "xla_pmap", checks=QUICK, quick=True)
 test_batches = tests_for("psum", "shard_map", "xla_pmap", checks=["vmap"], quick=True)

@@ -69,6 +69,19 @@ def test_what_xla_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
         corejax.jit(lambda x: x + 1)(X)
 
 
+def test_what_is_wrong_with_any_flags_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[Any] = []
+    own = _jaxlib.compile_module
+    monkeypatch.setattr(_jaxlib, "compile_module", lambda *args, **more: tried.append(more) or own(*args, **more))
+    f = program("once", lambda ctx, avals, vals: ctx.custom_call("acme.nowhere", *vals, out=avals[0]))
+    with pytest.raises(BackendError, match=r"acme\.nowhere"):
+        f(X)
+    assert len(tried) == 1
+    with pytest.raises(ValueError, match="xla_cpu_nonsense"):
+        corejax.jit(lambda x: x, compiler_options={"xla_cpu_nonsense": True})(X)
+    assert len(tried) == 2
+
+
 def test_locations_that_say_little() -> None:
     error = compile_errors.compile_failure("f", "", ValueError('error: "only/a/path": bad'))
     assert "the StableHLO of primitive 'path' is not valid: bad" in str(error)

@@ -92,7 +92,7 @@ _EVALUATES = (
         "vjp",
         "vmap",
     ),
-    *("nested_vmap", "partial_eval", "splits", "xla", "stablehlo", "pairs", "triples"),
+    *("nested_vmap", "partial_eval", "splits", "xla", "stablehlo", "pairs", "triples", "sharded"),
 )
 
 

@@ -10,12 +10,10 @@ import functools
 import math
 from typing import Any
 
-import corejax
 import corejax.numpy as jnp
 from corejax_lax_basic import lax
 from corejax_scipy.special._formulas import number, sin_pi, where
-from corejax_scipy.special._rows import in_float64
-from corejax_scipy.special._taylor import LARGE, Equation, integrated, is_whole, polynomial
+from corejax_scipy.special._taylor import LARGE, Equation, integrated, is_whole, longest_step, next_term, polynomial
 from corejax_scipy.special.gamma_functions import gamma_formula
 
 LARGEST = 1e3
@@ -38,20 +36,14 @@ def _prepared(params: Any, y: Any, h: Any) -> Any:
 def _term(given: Any, n: Any, before: Any, last: Any) -> Any:
     a, b, square, slope, rest = given
     k = n - 1.0
-    return ((k + a) * (k + b) * square * before / n - (slope * k + rest) * last) / (n + 1.0)
+    return next_term(n, (k + a) * (k + b) * square, slope * k + rest, before, last)
 
 
 def _reach(params: Any, y: Any) -> Any:
-    """Half of the way to 1, or less, see `_kummer.cap`: by the roots of `z y r**2 + (c - (a+b+1) z) r = a b`."""
+    """Half of the way to 1, or less: by `z y r**2 + (c - (a+b+1) z) r = a b`."""
     a, b, c, last = params
     z = 1.0 - y
-    gap, size = (a + b + 1.0) * z - c, z * y
-    square = gap * gap + 4.0 * a * b * size
-    root, waves = lax.sqrt(lax.abs(square)), square < 0.0
-    falling = lax.max(-gap, 0.0 * y)
-    against = where(waves, root + falling, lax.max(root - gap, 0.0 * y))
-    along = lax.max(gap + where(waves, 0.0, root), 0.0 * y)
-    cap = 2.0 * size / (against / 4.0 + along / 200.0 + 1e-30)
+    cap = longest_step((a + b + 1.0) * z - c, a * b, z * y)
     there = lax.max(last, y - lax.min(0.5 * lax.min(y, z), cap))
     return where(y - last <= 1e-15 * y, 0.0, there - y)
 
@@ -159,21 +151,3 @@ def is_scipys(a: Any, b: Any, c: Any, x: Any) -> Any:
     for v in (a, b, c - a, c - b):
         inside &= v.round() != v
     return inside
-
-
-def derivative(position: int) -> Any:
-    """The derivative by one operand, in forward mode through the loop."""
-
-    def slope(out: Any, *xs: Any) -> Any:
-        @in_float64
-        def computed(*wide: Any) -> Any:
-            wide = jnp.broadcast_arrays(*wide)
-
-            def of_one(p: Any) -> Any:
-                return hyp2f1(*wide[:position], p, *wide[position + 1 :], by=position)
-
-            return corejax.jvp(of_one, (wide[position],), (jnp.ones_like(wide[position]),))[1]
-
-        return computed(*jnp.broadcast_arrays(*xs))
-
-    return slope

@@ -10,12 +10,10 @@ from typing import Any
 
 import numpy as np
 
-import corejax
 import corejax.numpy as jnp
 from corejax_lax_basic import lax
 from corejax_scipy.special._formulas import number, sin_pi, where
-from corejax_scipy.special._rows import in_float64
-from corejax_scipy.special._taylor import LARGE, Equation, integrated, is_whole, polynomial
+from corejax_scipy.special._taylor import LARGE, Equation, integrated, is_whole, longest_step, next_term, polynomial
 from corejax_scipy.special.gamma_functions import gammasgn_formula
 
 LARGEST = 1e4
@@ -36,28 +34,13 @@ def _prepared(params: Any, z: Any, h: Any) -> Any:
 def _term(given: Any, n: Any, before: Any, last: Any) -> Any:
     a, rest, square, step = given
     k = n - 1.0
-    return ((k + a) * square * before / n - (k + rest) * step * last) / (n + 1.0)
-
-
-def _cap(a: Any, b: Any, z: Any) -> Any:
-    """A step in which neither an oscillation nor the other solution grows by more than `exp(4)`, all by `exp(200)`.
-
-    By the roots of the characteristic equation there, `z r**2 + (b - z) r = a`.
-    """
-    gap = z - b
-    square = gap * gap + 4.0 * a * z
-    root = lax.sqrt(lax.abs(square))
-    waves = square < 0.0
-    falling = lax.max(-gap, 0.0 * z)
-    against = where(waves, root + falling, lax.max(root - gap, 0.0 * z))
-    along = lax.max(gap + where(waves, 0.0, root), 0.0 * z)
-    return 2.0 * z / (against / 4.0 + along / 200.0)
+    return next_term(n, (k + a) * square, (k + rest) * step, before, last)
 
 
 def _reach(params: Any, z: Any) -> Any:
     a, b, last = params
     rest = last - z
-    step = lax.min(0.5 * z, _cap(a, b, z))
+    step = lax.min(0.5 * z, longest_step(z - b, a, z))
     return where(rest <= 1e-15 * z, 0.0, lax.min(rest, step))
 
 
@@ -165,21 +148,3 @@ def is_scipys(a: Any, b: Any, x: Any) -> Any:
     """Where SciPy is right; elsewhere it may take minutes."""
     pole = (b < 1) & (abs(b - np.round(b)) < 1e-6)
     return ~pole & (abs(a) <= 100) & (abs(b) <= 100) & (abs(x) <= 500) & (np.floor(a) != a) & (np.floor(b - a) != b - a)
-
-
-def derivative(position: int) -> Any:
-    """The derivative by one operand, in forward mode through the loops."""
-
-    def slope(out: Any, *xs: Any) -> Any:
-        @in_float64
-        def computed(*wide: Any) -> Any:
-            wide = jnp.broadcast_arrays(*wide)
-
-            def of_one(p: Any) -> Any:
-                return hyp1f1(*wide[:position], p, *wide[position + 1 :], by=position)
-
-            return corejax.jvp(of_one, (wide[position],), (jnp.ones_like(wide[position]),))[1]
-
-        return computed(*jnp.broadcast_arrays(*xs))
-
-    return slope

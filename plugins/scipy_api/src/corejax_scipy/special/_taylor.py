@@ -14,6 +14,7 @@ import corejax
 import corejax.numpy as jnp
 from corejax_lax_basic import lax
 from corejax_scipy.special._formulas import number, where
+from corejax_scipy.special._rows import in_float64
 
 _EPSILON = 2.0**-54
 LARGE = 2.0**512
@@ -38,6 +39,23 @@ class Equation(NamedTuple):
     term: Callable[..., Any]
     reach: Callable[..., Any]
     least: Callable[..., Any]
+
+
+def next_term(n: Any, factor: Any, middle: Any, before: Any, last: Any) -> Any:
+    """The term after the `n`-th, by the two last ones: what both equations' recurrences have in common."""
+    return (factor * before / n - middle * last) / (n + 1.0)
+
+
+def longest_step(gap: Any, product: Any, size: Any) -> Any:
+    """A step in which neither an oscillation nor the other solution grows by more than `exp(4)`, all by `exp(200)`.
+
+    By the roots of the characteristic equation there, `size r**2 - gap r = product`.
+    """
+    square = gap * gap + 4.0 * product * size
+    root, waves, zero = lax.sqrt(lax.abs(square)), square < 0.0, 0.0 * size
+    against = where(waves, root + lax.max(-gap, zero), lax.max(root - gap, zero))
+    along = lax.max(gap + where(waves, 0.0, root), zero)
+    return 2.0 * size / (against / 4.0 + along / 200.0 + 1e-30)
 
 
 def _needed(term: Any, n: Any, total: Any, slope: Any) -> Any:
@@ -136,6 +154,24 @@ def integrated(equation: Equation, params: Any, first: Any) -> tuple[Any, Any, A
         unfinished, body, (number(0.0), there, reach(there, start[0]), *start)
     )
     return where(lax.eq(h, zero), total, math.nan), slope, times
+
+
+def derivative_by(function: Callable[..., Any], position: int) -> Callable[..., Any]:
+    """The rule for one operand of `function(*xs, by=position)`, in forward mode through its loops."""
+
+    def slope(out: Any, *xs: Any) -> Any:
+        @in_float64
+        def computed(*wide: Any) -> Any:
+            wide = jnp.broadcast_arrays(*wide)
+
+            def of_one(p: Any) -> Any:
+                return function(*wide[:position], p, *wide[position + 1 :], by=position)
+
+            return corejax.jvp(of_one, (wide[position],), (jnp.ones_like(wide[position]),))[1]
+
+        return computed(*jnp.broadcast_arrays(*xs))
+
+    return slope
 
 
 def is_whole(x: Any) -> Any:

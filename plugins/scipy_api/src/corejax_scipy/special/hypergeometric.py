@@ -15,6 +15,7 @@ import corejax.numpy as jnp
 from corejax.extend import Array
 from corejax_scipy.special import _gauss, _kummer
 from corejax_scipy.special._rows import row, scipy_special
+from corejax_scipy.special._taylor import derivative_by
 
 
 def _on_host(name: str, formula: Callable[..., Any], is_scipys: Callable[..., Any]) -> Callable[..., Any]:
@@ -55,8 +56,8 @@ hyp1f1, hyp1f1_p = row(
     "hyp1f1",
     _kummer.hyp1f1,
     [
-        _kummer.derivative(0),
-        _kummer.derivative(1),
+        derivative_by(_kummer.hyp1f1, 0),
+        derivative_by(_kummer.hyp1f1, 1),
         _by_argument(lambda: hyp1f1, 1),
     ],
     """Kummer's confluent hypergeometric function `1F1(a, b, x)`, infinite where `b` is 0, -1, -2, ...
@@ -71,9 +72,9 @@ hyp2f1, hyp2f1_p = row(
     "hyp2f1",
     _gauss.hyp2f1,
     [
-        _gauss.derivative(0),
-        _gauss.derivative(1),
-        _gauss.derivative(2),
+        derivative_by(_gauss.hyp2f1, 0),
+        derivative_by(_gauss.hyp2f1, 1),
+        derivative_by(_gauss.hyp2f1, 2),
         _by_argument(lambda: hyp2f1, 2),
     ],
     """Gauss's hypergeometric function `2F1(a, b; c; x)` for `x < 1`; infinite beyond, unless it is a polynomial.

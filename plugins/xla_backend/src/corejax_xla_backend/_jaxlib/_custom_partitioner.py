@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ._partitioned import hlo_of_tiles, tiles_of_hlo
 from ._probe import xla_client
+from ._spread import hlo_of_tiles, tiles_of_hlo
 
 TARGET = "corejax.partitioned"
 

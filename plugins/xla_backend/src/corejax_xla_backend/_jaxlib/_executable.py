@@ -19,6 +19,11 @@ COMPILE_ERRORS = (ir.MLIRError, RuntimeError)
 """What MLIR says against a module's text, and XLA against a program."""
 
 
+def is_unimplemented(error: Exception) -> bool:
+    """Whether XLA cannot compile a program as it was asked to, and says nothing against the program itself."""
+    return str(error).startswith(("UNIMPLEMENTED", "INTERNAL"))
+
+
 class FastpathData(NamedTuple):
     """What the C++ dispatcher keeps for one signature; it reads these fields by name (and wants a tuple).
 

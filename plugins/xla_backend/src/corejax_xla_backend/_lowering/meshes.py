@@ -91,9 +91,14 @@ class Meshes:
         """Text of a sharding of values of `ndim` dimensions: `<@mesh, [{"x"}, {}]>`."""
         return f"<{self.symbol(sharding.mesh)}, {dimensions_text(sharding.dimension_axes(ndim))}>"
 
+    @property
+    def divides(self) -> bool:
+        """Whether the compiler divides operations that are written now among devices."""
+        return self.count > 1 and not self.manual
+
     def whole(self, ndim: int) -> str:
         """Text of the sharding of values that every device has whole; empty where there are no others to have them."""
-        if self.manual or self.count == 1:
+        if not self.divides:
             return ""
         mesh = next(iter(self._declared.values()), None) or self.declared(f'<["all"={self.count}]>')
         return f"<{mesh}, [{', '.join(['{}'] * ndim)}]>"

@@ -284,8 +284,8 @@ def _compile(compile_with: Callable[..., Compiled], flags: Flags, asked: Flags) 
     """With all flags, or with those alone that were asked for: what fusions can do, XLA has not everywhere."""
     try:
         return compile_with(overrides=flags)
-    except _jaxlib.COMPILE_ERRORS:
-        if flags == asked:
+    except _jaxlib.COMPILE_ERRORS as error:
+        if flags == asked or not _jaxlib.is_unimplemented(error):
             raise
     return compile_with(overrides=asked)
 

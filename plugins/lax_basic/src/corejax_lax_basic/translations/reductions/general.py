@@ -5,13 +5,32 @@ from __future__ import annotations
 from typing import Any
 
 from corejax.extend import ShapedArray, xla_translations
+from corejax_lax_basic.elementwise._family import STABLEHLO
+from corejax_lax_basic.elementwise.arithmetic import max_p, min_p
 from corejax_lax_basic.reductions.general import reduce_p
+from corejax_lax_basic.translations.reductions._operation import is_all_reduced, reduce_one
 
 
 @xla_translations.register(reduce_p)
 def reduce(ctx: Any, in_avals: Any, in_vals: Any, *, jaxpr: Any, dimensions: Any) -> Any:
     """`reduce`, whose region is the program."""
     outs = reduce_p.abstract(tuple(in_avals), {"jaxpr": jaxpr, "dimensions": dimensions})
+
+    def body(ctx: Any, *vals: Any) -> Any:
+        return ctx.inline(jaxpr, vals)
+
+    if len(outs) == 1:
+        all_reduced = is_all_reduced(_operation(jaxpr.jaxpr), outs[0].dtype)
+        return [reduce_one(ctx, *in_vals, outs[0], dimensions, body, all_reduced)]
     scalars = [ShapedArray((), a.dtype) for a in outs]
-    regions = [ctx.region([*scalars, *scalars], lambda ctx, *vals: ctx.inline(jaxpr, vals))]
+    regions = [ctx.region([*scalars, *scalars], body)]
     return ctx.op("reduce", *in_vals, out=list(outs), attrs=f"dimensions = {ctx.i64(dimensions)}", regions=regions)
+
+
+def _operation(jaxpr: Any) -> str | None:
+    """The operation of StableHLO that a program of two elements is; None for any other."""
+    if len(jaxpr.eqns) != 1:
+        return None
+    (eqn,) = jaxpr.eqns
+    alone = set(map(id, eqn.invars)) == set(map(id, jaxpr.invars)) and eqn.outvars == jaxpr.outvars
+    return {**STABLEHLO, max_p: "maximum", min_p: "minimum"}.get(eqn.primitive) if alone else None

@@ -13,17 +13,11 @@ from corejax_lax_basic.reductions._family import REDUCTIONS, Axes, Fold, greates
 from corejax_lax_basic.reductions.reduce import argmax_p, argmin_p
 from corejax_lax_basic.translations._widening import widened
 from corejax_lax_basic.translations.reductions._combination import combination, first_wins
+from corejax_lax_basic.translations.reductions._operation import is_all_reduced, reduce_one
 
 
 def _reduced(aval: ShapedArray, axes: Axes) -> ShapedArray:
     return ShapedArray(tuple(d for i, d in enumerate(aval.shape) if i not in axes), aval.dtype)
-
-
-def _reduce(ctx: Any, x: Any, axes: Axes, initial: Any, body: Callable[..., Any]) -> Any:
-    scalar = ShapedArray((), x.aval.dtype)
-    attrs = f"dimensions = {ctx.i64(axes)}"
-    regions = [ctx.region([scalar, scalar], body)]
-    return ctx.op("reduce", x, ctx.constant(initial), out=_reduced(x.aval, axes), attrs=attrs, regions=regions)
 
 
 def _folding(fold: Fold) -> Callable[..., Any]:
@@ -34,7 +28,10 @@ def _folding(fold: Fold) -> Callable[..., Any]:
         dtype = x.aval.dtype
         if fold.wide and dtype in NARROW_FLOATS:
             x = ctx.convert(x, np.dtype(np.float32))
-        return ctx.convert(_reduce(ctx, x, axes, fold.neutral(x.aval.dtype), combination(fold)), dtype)
+        initial = ctx.constant(fold.neutral(x.aval.dtype))
+        all_reduced = is_all_reduced(fold.stablehlo, dtype)
+        folded = reduce_one(ctx, x, initial, _reduced(x.aval, axes), axes, combination(fold), all_reduced)
+        return ctx.convert(folded, dtype)
 
     return rule
 

@@ -1,0 +1,47 @@
+"""StableHLO's `reduce` of one array, in a form that XLA divides among devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import ShapedArray, dtypes
+from corejax_lax_basic._base.small_ints import SMALL_INT_BYTES
+
+
+def is_all_reduced(name: str | None, dtype: Any) -> bool:
+    """Whether XLA combines what devices have got by this operation of StableHLO."""
+    if dtype in SMALL_INT_BYTES:
+        return False
+    if name in ("maximum", "minimum"):
+        return not dtypes.is_complex(dtype)
+    return name in ("add", "multiply") or (name in ("and", "or") and dtypes.is_bool(dtype))
+
+
+def reduce_one(
+    ctx: Any, x: Any, initial: Any, out: ShapedArray, axes: Any, body: Callable[..., Any], all_reduced: bool
+) -> Any:
+    """`reduce`, whose region `body` computes.
+
+    Where XLA has no all-reduce of the kind, its partitioner refuses axes that are divided, but for several arrays
+    reduced at once: then it gathers what each device has got, and reduces that. So there is a second array, of which
+    nothing comes; the barrier keeps the compiler from seeing that. What it gathers are whole bytes.
+    """
+    dtype, attrs = x.aval.dtype, f"dimensions = {ctx.i64(axes)}"
+    if all_reduced or not ctx.module.meshes.divides:
+        regions = [ctx.region([ShapedArray((), dtype)] * 2, body)]
+        return ctx.op("reduce", x, initial, out=out, attrs=attrs, regions=regions)
+    x, initial = (ctx.convert(v, SMALL_INT_BYTES.get(dtype, dtype)) for v in (x, initial))
+    carried = x.aval.dtype
+    zero, zeros = ctx.constant(np.zeros((), carried)), ctx.full(ShapedArray(x.aval.shape, carried), 0)
+
+    def first(ctx: Any, x: Any, p: Any, y: Any, q: Any) -> list[Any]:
+        combined = body(ctx, ctx.convert(x, dtype), ctx.convert(y, dtype))
+        return [ctx.convert(combined[0] if isinstance(combined, list) else combined, carried), p]
+
+    types = [ShapedArray(out.shape, carried)] * 2
+    regions = [ctx.region([ShapedArray((), carried)] * 4, first)]
+    outs = ctx.op("reduce", x, zeros, initial, zero, out=types, attrs=attrs, regions=regions)
+    return ctx.convert(ctx.op("optimization_barrier", *outs, out=types)[0], dtype)

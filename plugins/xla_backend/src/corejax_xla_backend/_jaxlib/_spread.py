@@ -1,0 +1,386 @@
+"""Arrays over several devices.
+
+A `Placement` is jaxlib's sharding of a buffer over several devices. One is made for each sharding and rank, and kept:
+C++ compares its identity, and what it was made of comes back with the buffer. Positions in it number the devices as the
+program does. jaxlib checks nothing: a part of the wrong shape ends the process, so parts are made and counted here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from corejax.extend import ShapedArray, get_aval
+
+from ._absent import absent, is_absent
+from ._buffers import (
+    _ALIAS,
+    _COPY,
+    Aval,
+    Buffer,
+    aligned_copy,
+    aligned_empty,
+    block_until_ready,
+    is_immutable,
+    is_out_of_memory,
+    put,
+    refused_by_guard,
+)
+from ._client import Device, device_sharding
+from ._parts import copied_parts, would_import_jax
+from ._probe import core, xla_client
+from ._readback import to_numpy
+from ._transfers import unguarded
+
+HloSharding = xla_client.HloSharding
+
+
+class ShardingLike(Protocol):
+    """What is read of a sharding: its devices, and which of them holds which tile."""
+
+    device_tuple: tuple[Device, ...]
+
+    def tiles(self, ndim: int) -> np.ndarray[Any, Any]:
+        """Positions of devices: an axis for each dimension, and a last one for copies."""
+
+
+def other_memory(sharding: ShardingLike) -> str | None:
+    """The kind of memory of a sharding where that is not the devices' default one, which jaxlib takes unless told."""
+    kind = getattr(sharding, "memory_kind", None)
+    return None if kind == sharding.device_tuple[0].default_memory().kind else kind
+
+
+class Placement(xla_client.GSPMDSharding):
+    """Where the parts of buffers of one rank lie.
+
+    Attributes:
+        sharding: what it was made of.
+        tiles: positions of the devices that hold them.
+    """
+
+    __slots__ = ("sharding", "tiles")
+
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+    sharding: Any
+    tiles: np.ndarray[Any, Any]
+
+    num_devices = property(lambda self: len(self._internal_device_list))
+    memory_kind = property(lambda self: self._memory_kind)
+    device_set = property(lambda self: set(self._internal_device_list))
+
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
+        return self._hlo_sharding
+
+    def place(self, value: Any) -> Buffer:
+        """A buffer, or a host value, with its parts here."""
+        return place_parts(value, self)
+
+
+@lru_cache(maxsize=4096)
+def placement(sharding: ShardingLike, ndim: int) -> Placement:
+    """The one placement of buffers of `ndim` dimensions that a sharding says.
+
+    Raises:
+        BackendError: it is over devices of a topology, on which no array can be.
+    """
+    if is_absent(sharding.device_tuple[0]):
+        raise absent("arrays are put on devices", sharding.device_tuple[0])
+    tiles = sharding.tiles(ndim)
+    made = Placement(sharding.device_tuple, hlo_of_tiles(tiles), other_memory(sharding))
+    made.sharding, made.tiles = sharding, tiles
+    return made
+
+
+@lru_cache(maxsize=256)
+def _replicated(devices: tuple[Device, ...]) -> Placement:
+    return Placement(devices, HloSharding.replicate())
+
+
+def hlo_of_tiles(tiles: np.ndarray[Any, Any]) -> Any:
+    """XLA's own sharding with the same tiles."""
+    if tiles.shape[-1] == tiles.size:
+        return HloSharding.replicate()
+    shape, copies = (tiles.shape[:-1], "") if tiles.shape[-1] == 1 else (tiles.shape, " last_tile_dim_replicate")
+    sizes, ids = ",".join(map(str, shape)), ",".join(map(str, tiles.reshape(-1).tolist()))
+    return HloSharding.from_string(f"{{devices=[{sizes}]{ids}{copies}}}")
+
+
+def tiles_of_hlo(hlo: Any, ndim: int, count: int) -> np.ndarray[Any, Any]:
+    """The same as `tiles` of a sharding, of XLA's own one for a program over `count` devices."""
+    if hlo is None or not hlo.is_tiled():
+        return np.arange(count).reshape((1,) * ndim + (count,))
+    shape = tuple(hlo.tile_assignment_dimensions())
+    ids = np.array(hlo.tile_assignment_devices(), np.int64)
+    return ids.reshape(*shape[:ndim], -1)
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+
+
+class _Layout(NamedTuple):
+    """The parts of an array that this process has.
+
+    Attributes:
+        shape: of a part.
+        indices: which parts of the array they are, each once.
+        devices: the devices, in order.
+        numbers: for each device which of `indices` it holds.
+        first: for each of `indices` the first of `devices` that holds it, as a position.
+        complete: whether they are the whole array.
+    """
+
+    shape: tuple[int, ...]
+    indices: tuple[tuple[slice, ...], ...]
+    devices: tuple[Device, ...]
+    numbers: tuple[int, ...]
+    first: tuple[int, ...]
+    complete: bool
+
+
+@lru_cache(maxsize=4096)
+def _layout(place: Placement, shape: tuple[int, ...]) -> _Layout:
+    counts, devices = place.tiles.shape[:-1], place.sharding.device_tuple
+    part = tuple(size // count for size, count in zip(shape, counts, strict=True))
+    tile_of = {int(i): where for where in np.ndindex(counts) for i in place.tiles[where]}
+    own = [i for i, d in enumerate(devices) if d.process_index == d.client.process_index()]
+    tiles: dict[Any, int] = {}
+    for i in own:
+        tiles.setdefault(tile_of[i], len(tiles))
+    numbers = tuple(tiles[tile_of[i]] for i in own)
+    return _Layout(
+        part,
+        tuple(tuple(slice(i * n, (i + 1) * n) for i, n in zip(where, part, strict=True)) for where in tiles),
+        tuple(devices[i] for i in own),
+        numbers,
+        tuple(map(numbers.index, range(len(tiles)))),
+        len(tiles) * place.tiles.shape[-1] == place.tiles.size,
+    )
+
+
+def put_parts(value: np.ndarray, aval: Aval, place: Placement, *, alias: bool = True) -> Buffer:
+    """A buffer over several devices with the value of a NumPy array, committed to them.
+
+    Args:
+        value: the whole.
+        aval: shape, dtype and weak type of the buffer.
+        place: where to; its counts divide the shape.
+        alias: whether nobody writes to the array any more, so that memory may be shared.
+    """
+    if not value.dtype.isnative:
+        value = value.astype(value.dtype.newbyteorder("="))
+    layout = _layout(place, value.shape)
+    views = [value[(*index, ...)] for index in layout.indices]  # dots: no scalars of NumPy's
+    parts = views if alias else [aligned_copy(view) for view in views]
+    return put_each([parts[i] for i in layout.numbers], aval, place)
+
+
+def put_each(parts: Sequence[np.ndarray], aval: Aval, place: Placement, *, alias: bool = True) -> Buffer:
+    """A buffer of one part for each of this process's devices.
+
+    Args:
+        parts: in the order of the devices.
+        aval: shape, dtype and weak type of the buffer.
+        place: where to.
+        alias: whether nobody writes to the parts any more, so that memory may be shared.
+
+    Raises:
+        ValueError: a part has another shape.
+    """
+    layout = _layout(place, aval.shape)
+    for part in parts:
+        if part.shape != layout.shape or part.dtype != aval.dtype:
+            raise ValueError(
+                f"parts have shape {layout.shape} and dtype {aval.dtype}, got {part.shape} and {part.dtype}"
+            )
+    devices = list(layout.devices)
+    semantics = _ALIAS if alias or not aval.size else _COPY  # jaxlib cannot copy nothing where there are more processes
+    try:
+        return core.batched_device_put(aval, place, list(parts), devices, True, False, semantics, True)
+    except RuntimeError as error:
+        if "Disallowed" in str(error):
+            raise refused_by_guard(aval, f"{len(devices)} devices") from None
+        if is_out_of_memory(error):
+            what = f"an array of shape {aval.shape} and dtype {aval.dtype}"
+            raise MemoryError(f"{what} cannot be put on {len(devices)} devices: {error}") from None
+        raise
+
+
+def join_parts(parts: Sequence[Buffer], aval: Aval, place: Placement) -> Buffer:
+    """A buffer over several devices of one buffer on each of this process's; their memory becomes its own."""
+    return Buffer(aval, place, list(parts), True, _skip_checks=True)
+
+
+def renumbered(buffer: Buffer, place: Placement) -> Buffer:
+    """The buffer at a placement that numbers its devices in another order, and has the same part on each."""
+    parts = dict(zip(_layout(buffer._sharding, buffer.aval.shape).devices, parts_of(buffer), strict=True))
+    return join_parts([parts[d] for d in _layout(place, buffer.aval.shape).devices], buffer.aval, place)
+
+
+def parts_of(buffer: Buffer) -> list[Buffer]:
+    """Buffers of the parts, on this process's devices in order.
+
+    On 0.10 C++ imports jax where that is installed: it looks there for a type of the parts, and remembers for jax that
+    there was none if it does not find it. Instead these are copies, on CPUs, of dtypes that DLPack has.
+
+    Raises:
+        RuntimeError: the buffer was deleted.
+    """
+    if buffer.is_deleted():
+        raise RuntimeError("this device buffer was deleted, or donated to a computation.")
+    place, aval = buffer._sharding, buffer.aval
+    layout = _layout(place, aval.shape)
+    part = ShapedArray(layout.shape, aval.dtype, aval.weak_type)
+    if 0 in aval.shape:  # those that XLA makes may be of the whole array's shape
+        return [put(np.empty(part.shape, part.dtype), part, d, committed=True) for d in layout.devices]
+    copied = _copied_parts(buffer, layout, range(len(layout.devices)))
+    if copied is not None:
+        pairs = zip(copied, layout.devices, strict=True)
+        with unguarded():
+            return [put(value, part, device, committed=True, alias=True) for value, device in pairs]
+    return [
+        Buffer(part, device_sharding(device), [each], True, _skip_checks=True)
+        for device, each in zip(layout.devices, buffer._arrays, strict=True)
+    ]
+
+
+def whole(buffer: Buffer) -> np.ndarray:
+    """The value of a buffer over several devices as a read-only NumPy array, kept with the buffer.
+
+    Raises:
+        RuntimeError: the buffer was deleted, or other processes hold parts of it.
+    """
+    kept = buffer._npy_value
+    if kept is not None and not buffer.is_deleted():
+        return kept
+    layout = _layout(buffer._sharding, buffer.aval.shape)
+    if not layout.complete:
+        raise RuntimeError(
+            f"an array of shape {buffer.aval.shape} has parts on devices of other processes, so its value is not here; "
+            "x.addressable_shards are the parts that are"
+        )
+    views = _views(buffer, layout)
+    if len(views) == 1:
+        value = np.array(views[0])
+    else:
+        value = aligned_empty(buffer.aval.shape, np.dtype(buffer.aval.dtype))
+        for index, view in zip(layout.indices, views, strict=True):
+            value[index] = view
+    value.flags.writeable = False
+    buffer._npy_value = value
+    return value
+
+
+def _copied_parts(buffer: Buffer, layout: _Layout, wanted: Sequence[int]) -> list[np.ndarray] | None:
+    """Copies of parts where taking the buffer apart would import jax; None where it does not, or they cannot be had."""
+    if layout.devices[0].platform != "cpu" or not layout.complete or not would_import_jax():
+        return None
+    block_until_ready((buffer,))
+    return copied_parts(buffer, layout.shape, layout.devices, wanted, _replicated)
+
+
+def _views(buffer: Buffer, layout: _Layout) -> list[np.ndarray]:
+    """The parts as NumPy arrays, of which each is taken once; of the memory itself where that can be read."""
+    if layout.devices[0].platform == "cpu" and 0 not in buffer.aval.shape and not buffer.is_deleted():
+        copied = _copied_parts(buffer, layout, layout.first)
+        if copied is not None:
+            return copied
+        block_until_ready((buffer,))
+        held = buffer._arrays
+        try:
+            return [np.asarray(memoryview(held[i])) for i in layout.first]
+        except BufferError:  # Python's buffers lack the type
+            pass
+    parts = parts_of(buffer)
+    return [to_numpy(parts[i]) for i in layout.first]
+
+
+def move_parts(buffer: Buffer, place: Placement) -> Buffer | None:
+    """The buffer with its parts at another placement, where no program has to move them.
+
+    Parts that stay as they are go from device to device. Others are cut anew on CPUs alone, whose memory is the host's:
+    views of it are taken, and a program would take longer.
+
+    Returns:
+        None where neither can be.
+    """
+    source, shape = buffer._sharding, buffer.aval.shape
+    if source is place:
+        return buffer
+    if not isinstance(source, Placement) or buffer.is_deleted():
+        return None
+    before, after = _layout(source, shape), _layout(place, shape)
+    if 0 in shape:
+        return put_parts(np.empty(shape, buffer.aval.dtype), buffer.aval, place)
+    if not _is_ours(source, before) or not _is_ours(place, after):
+        return None
+    if before.devices[0].platform == after.devices[0].platform == "cpu":
+        with unguarded():
+            return _cut_anew(buffer, place, before, after)
+    one_client = before.devices[0].client is after.devices[0].client
+    return _copied(buffer, place) if one_client and np.array_equal(source.tiles, place.tiles) else None
+
+
+def _is_ours(place: Placement, layout: _Layout) -> bool:
+    """Whether all devices are this process's."""
+    return len(layout.devices) == place.tiles.size
+
+
+def _cut_anew(buffer: Buffer, place: Placement, before: _Layout, after: _Layout) -> Buffer:
+    """Of views of the parts' memory where each is of one part; of the whole value else."""
+    known = {_bounds(index): number for number, index in enumerate(before.indices)}
+    numbers = [known.get(_bounds(index)) for index in after.indices]
+    if len(before.indices) > 1 and None in numbers:
+        return put_parts(whole(buffer), buffer.aval, place)
+    views = _views(buffer, before)
+    if len(views) == 1:
+        return put_parts(views[0], buffer.aval, place)
+    return put_each([views[numbers[i]] for i in after.numbers], buffer.aval, place)  # type: ignore[index]
+
+
+def _bounds(index: tuple[slice, ...]) -> tuple[tuple[int, int], ...]:
+    return tuple((part.start, part.stop) for part in index)
+
+
+def _copied(buffer: Buffer, place: Placement) -> Buffer:
+    return core.batched_copy_array_to_devices_with_sharding(
+        [buffer], [place._internal_device_list], [place], [core.ArrayCopySemantics.REUSE_INPUT]
+    )[0]
+
+
+def place_parts(value: Any, place: Placement) -> Buffer:
+    """A buffer, wherever it is, or a host value, with its parts at a placement."""
+    if isinstance(value, Buffer):
+        moved = move_parts(value, place)
+        if moved is not None:
+            return moved
+        aval: Any = value.aval
+        host = whole(value) if isinstance(value._sharding, Placement) else to_numpy(value)
+        return put_parts(host, aval, place) if host.ndim else _scalar(host, aval, place)
+    aval = get_aval(value)
+    host = np.asarray(value, aval.dtype)
+    return put_parts(host, aval, place, alias=is_immutable(host))
+
+
+_scalars: dict[Any, Buffer] = {}  # operands of eager operations with numbers, the same again and again
+_MAX_SCALARS = 1024
+
+
+def _scalar(host: np.ndarray, aval: Any, place: Placement) -> Buffer:
+    """A number on all devices; the one that was put there before, unless a program took it."""
+    key = (place, aval, host.tobytes())
+    found = _scalars.get(key)
+    if found is None or found.is_deleted():
+        while len(_scalars) >= _MAX_SCALARS:
+            _scalars.pop(next(iter(_scalars), None), None)
+        found = _scalars[key] = put_parts(host, aval, place)
+    return found
+
+
+def forget_scalars() -> None:
+    """Drop the numbers that are kept on devices."""
+    _scalars.clear()
