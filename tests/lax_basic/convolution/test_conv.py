@@ -286,3 +286,20 @@ def test_what_does_not_fit_is_named(call: Callable[[], Any], error: type[Excepti
 def test_narrow_floats_are_summed_in_float32() -> None:
     x = np.full((1, 1, 600), 1.0, ml_dtypes.bfloat16)
     assert lax.conv(x, x, (1,), "VALID").item() == 600
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("length", "reach"), [(1, 1), (2, 5), (5, 2), (7, 7), (17, 3)])
+def test_one_sequence_is_as_two(length: int, reach: int, dtype: type) -> None:
+    """NumPy correlates one sequence with one kernel by itself; a batch goes the way of all convolutions."""
+    numbers = np.random.default_rng(length + reach)
+    with corejax.enable_x64():
+        x, kernel = numbers.normal(size=(1, 1, length)).astype(dtype), numbers.normal(size=(1, 1, reach)).astype(dtype)
+        for low in range(-2, reach + 1):
+            for high in range(-2, reach + 1):
+                if length + low + high < reach:
+                    continue
+                one = lax.conv_general_dilated(x, kernel, (1,), [(low, high)])
+                two = lax.conv_general_dilated(np.concatenate([x, x]), kernel, (1,), [(low, high)])
+                assert one.dtype == dtype and one.shape == (1, 1, length + low + high - reach + 1)
+                np.testing.assert_allclose(one, two[:1], rtol=1e-4, atol=1e-5)

@@ -16,6 +16,9 @@ from corejax_lax_basic.windows.views import windows_view
 
 # What NumPy multiplies by itself; narrower floats are summed in float32, as compilers do, narrower ints in int32.
 _DIRECT = frozenset(map(np.dtype, "?bBhHiIlLqQfdFD"))
+_REAL = frozenset(map(np.dtype, "fd"))
+_SPEC = (0, 1, 2)
+_ONE_SEQUENCE = ((1, 1), (1, 1), (1,), (1,), (1,), ConvDimensionNumbers(_SPEC, _SPEC, _SPEC))
 _CHUNK = 1 << 21  # elements of windows that are laid out at a time
 
 
@@ -40,6 +43,10 @@ def convolve(
     precision: Any = None,
 ) -> Any:
     """The impl rule of `conv_general_dilated`; letters are those of `dimension_numbers`, G is the group."""
+    if lhs.ndim == 3 and lhs.dtype in _REAL and lhs.dtype == rhs.dtype == preferred_element_type:
+        shape = (lhs.shape[:2], rhs.shape[:2], window_strides, lhs_dilation, rhs_dilation, dimension_numbers)
+        if shape == _ONE_SEQUENCE and (out := _correlated(lhs[0, 0], rhs[0, 0], *padding[0])) is not None:
+            return out[None, None]
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     working = _sum_dtype(preferred_element_type)
     nd = len(lhs_spec) - 2
@@ -66,6 +73,15 @@ def convolve(
     out = out.reshape((*out.shape[:-2], rhs.shape[-1]))
     out = out.transpose(unpermuted((0, 1 + nd, *range(1, 1 + nd)), out_spec))
     return out.astype(preferred_element_type, copy=False)
+
+
+def _correlated(x: Any, kernel: Any, low: int, high: int) -> Any:
+    """One sequence and one kernel, by `np.correlate`; None where the padding is longer than the kernel reaches."""
+    reach = kernel.size - 1
+    if not (x.size and 0 <= low <= reach and 0 <= high <= reach) or x.size + low + high <= reach:
+        return None
+    whole = np.correlate(x, kernel, "full")
+    return whole[reach - low : whole.size - (reach - high)]
 
 
 def _products(view: Any, kernel: Any, nd: int) -> Any:
