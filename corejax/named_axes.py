@@ -125,7 +125,7 @@ def _own(x: Any, names: tuple[Any, ...]) -> Any:
 def varied(x: Any, names: Iterable[Any]) -> Any:
     """A value, of a type that says that it may differ along these axes too: those along which types tell."""
     vma = get_aval(x).vma
-    for name in names:
+    for name in sorted(names, key=str):  # programs are the same in each process, where sets are in other orders
         axes = None if name in vma else manual_axes(name)
         if axes is not None:
             x = axes.vary(x, (name,))
@@ -144,7 +144,7 @@ def with_vma(ct: Any, vma: frozenset[Any]) -> Any:
         axes = manual_axes(name)
         if axes is not None:
             ct = axes.total(ct, (name,))
-    return varied(ct, sorted(vma - found, key=str))
+    return varied(ct, vma - found)
 
 
 def axis_of_rule() -> MappedAxis:

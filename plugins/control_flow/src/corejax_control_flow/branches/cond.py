@@ -15,7 +15,7 @@ from corejax.extend import (
     dtypes,
     get_aval,
     host_value,
-    inline_closed,
+    jaxpr_as_fun,
     leaf_names,
     stage_closed,
     tree,
@@ -205,7 +205,8 @@ def _choose(transform: str, index: Any, funs: Sequence[Any], names: Sequence[str
         return results(funs[int(chosen)](*operands))
     leaves, in_tree = flatten_operands(transform, funs[0], operands)
     vma = get_aval(index).vma
-    leaves = [varied(x, vma) for x in leaves]
+    if vma:
+        leaves = [varied(x, vma) for x in leaves]
     avals = [get_aval(x) for x in leaves]
     traced = [trace_where(vma, transform, fun, in_tree, avals) for fun in funs]
     common = _common_dtypes(transform, funs, names, traced)
@@ -236,10 +237,7 @@ def _varying(programs: list[Any], args: list[Any], vma: frozenset[Any]) -> tuple
     if vma:
         args = [varied(x, vma) for x in args]
         avals = [get_aval(x) for x in args]
-        programs = [
-            stage_closed(lambda *xs, p=p: inline_closed(p, xs), avals, p.jaxpr.debug_info)  # type: ignore[misc]
-            for p in programs
-        ]
+        programs = [stage_closed(jaxpr_as_fun(p), avals, p.jaxpr.debug_info) for p in programs]
     wanted = [vma.union(*(a.vma for a in column)) for column in zip(*(p.out_avals for p in programs), strict=True)]
     if any(a.vma != w for p in programs for a, w in zip(p.out_avals, wanted, strict=True)):
         programs = [appended(p, lambda outs, _: list(map(varied, outs, wanted))) for p in programs]

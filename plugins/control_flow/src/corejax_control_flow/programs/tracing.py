@@ -53,8 +53,9 @@ def trace_where(
     diverges: frozenset[Any], transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray]
 ) -> Traced:
     """As `trace`, of a function that runs, or how often it does, differs along these manual axes."""
-    within = (diverging(diverges),) if diverges else ()
-    return run_within(within, trace, transform, fun, in_tree, avals)  # type: ignore[no-any-return]
+    if not diverges:
+        return trace(transform, fun, in_tree, avals)
+    return run_within((diverging(diverges),), trace, transform, fun, in_tree, avals)  # type: ignore[no-any-return]
 
 
 def _explain_arity(error: TypeError, transform: str, fun: Callable[..., Any], in_tree: Any) -> None:
