@@ -359,11 +359,18 @@ def placed(array: Array, backend: Backend, device: Any = None) -> Array:
     if device is None:
         buffer = buffer_of(array, backend)
         return array if device_buffer(array) is buffer else Array(buffer, array.aval)
+    aval = _type_at(array.aval, device)
     if type(own) is not backend.buffer_type or array._host is not None:
-        return Array(_put(backend, array, device), array.aval)
+        return Array(_put(backend, array, device), aval)
     binds = type(backend).bound_to is not Backend.bound_to
     there = backend.bound_to(own) if binds else backend.device_of(own)
-    return array if there == device else Array(backend.put(own, physical_aval(array.aval), device), array.aval)
+    return array if there == device else Array(backend.put(own, physical_aval(array.aval), device), aval)
+
+
+def _type_at(aval: ShapedArray, place: Any) -> ShapedArray:
+    """The type of an array on a device or at a sharding, which types tell of where axes of its mesh are Explicit."""
+    told = getattr(place, "of_type", None)
+    return aval.laid_out(None if told is None else told(aval.ndim))
 
 
 _read_buffer = vars(Array)["_buf"].__get__

@@ -24,6 +24,8 @@ class ShapedArray:
         dtype: NumPy dtype (ml_dtypes included).
         weak_type: whether the dtype came from a Python scalar and yields to other dtypes.
         vma: the manual axes of a mesh along which values may differ; none but in functions of blocks (`shard_map`).
+        sharding: over which axes of type Explicit of a mesh each dimension is split; None where the type does not say
+            it. See `explicit_axes`.
         nbytes: bytes that an array of the type takes; 0 where a size is not known.
 
     Raises:
@@ -31,12 +33,13 @@ class ShapedArray:
         OverflowError: more bytes than 64-bit integers count.
     """
 
-    __slots__ = ("_size", "dtype", "nbytes", "ndim", "shape", "vma", "weak_type")
+    __slots__ = ("_size", "dtype", "nbytes", "ndim", "shape", "sharding", "vma", "weak_type")
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     weak_type: bool
     vma: frozenset[Any]
+    sharding: Any
     ndim: int
     nbytes: int
     _size: int
@@ -52,13 +55,15 @@ class ShapedArray:
     def update(
         self, shape: Sequence[int] | None = None, dtype: Any = None, weak_type: bool | None = None
     ) -> ShapedArray:
-        """The aval with some fields replaced."""
+        """The aval with some fields replaced; of another shape, the type does not say how the array is split."""
         found = ShapedArray(
             self.shape if shape is None else tuple(shape),
             self.dtype if dtype is None else dtype,
             self.weak_type if weak_type is None else weak_type,
         )
-        return found.varying(self.vma) if self.vma else found
+        if self.sharding is not None and found.shape == self.shape:
+            return _refined(found, self.vma, self.sharding)
+        return _refined(found, self.vma, None) if self.vma else found
 
     def strip_weak_type(self) -> ShapedArray:
         """The strongly typed aval of the same shape and dtype."""
@@ -67,12 +72,11 @@ class ShapedArray:
     def varying(self, vma: Iterable[Any]) -> ShapedArray:
         """The aval of values that may differ along these manual axes, and along no other."""
         vma = frozenset(vma)
-        if vma == self.vma:
-            return self
-        if not vma:
-            return ShapedArray(self.shape, self.dtype, self.weak_type)
-        found = _interned.get((self.shape, self.dtype, self.weak_type, vma))
-        return _intern(ShapedArray, self.shape, self.dtype, self.weak_type, vma) if found is None else found
+        return self if vma == self.vma else _refined(self, vma, self.sharding)
+
+    def laid_out(self, sharding: Any) -> ShapedArray:
+        """The aval of arrays that are split like this over axes of type Explicit; None: the type does not say how."""
+        return self if sharding is self.sharding else _refined(self, self.vma, sharding)
 
     @property
     def size(self) -> int:
@@ -80,16 +84,19 @@ class ShapedArray:
         return self._size
 
     def str_short(self, *, short_dtypes: bool = True) -> str:
-        """`f32[3,4]`, or `float32[3,4]` with `short_dtypes=False`; of what may differ along axes `f32[3,4]{V:i}`."""
+        """`f32[3,4]`, or `float32[3,4]` with `short_dtypes=False`.
+
+        Of what may differ along axes `f32[3,4]{V:i}`; of what is split over axes `f32[3@x,4]`.
+        """
         name = dtypes.short_name(self.dtype) if short_dtypes or self.dtype.names else self.dtype.name
-        text = f"{name}[{','.join(map(repr, self.shape))}]"
+        text = f"{name}[{','.join(map(repr, self.shape) if self.sharding is None else _split_sizes(self))}]"
         return text + _vma_text(self.vma) if self.vma else text
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"avals are immutable; use aval.update({name}=...)")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_restored, (self.shape, self.dtype, self.weak_type, self.vma))
+        return (_restored, (self.shape, self.dtype, self.weak_type, self.vma, self.sharding))
 
     def __copy__(self) -> ShapedArray:
         return self
@@ -107,15 +114,39 @@ def _vma_text(vma: frozenset[Any]) -> str:
     return f"{{V:{names[0] if len(names) == 1 else '(' + ', '.join(names) + ')'}}}"
 
 
-def _restored(shape: Sequence[int], dtype: Any, weak_type: bool, vma: frozenset[Any]) -> ShapedArray:
-    return ShapedArray(shape, dtype, weak_type).varying(vma)
+def _split_sizes(aval: ShapedArray) -> list[str]:
+    """Sizes with the axes that they are split over: `8@x`, `8@(x,y)`."""
+    sizes = zip(aval.shape, aval.sharding.dimension_axes(aval.ndim), strict=True)
+    return [
+        repr(n) if not names else f"{n!r}@{names[0]}" if len(names) == 1 else f"{n!r}@({','.join(names)})"
+        for n, names in sizes
+    ]
+
+
+def _restored(
+    shape: Sequence[int], dtype: Any, weak_type: bool, vma: frozenset[Any], sharding: Any = None
+) -> ShapedArray:
+    return _refined(ShapedArray(shape, dtype, weak_type), vma, sharding)
+
+
+def _refined(aval: ShapedArray, vma: frozenset[Any], sharding: Any) -> ShapedArray:
+    """The aval of the same shape, dtype and weak type that says this of axes of a mesh."""
+    if not vma and sharding is None:
+        return ShapedArray(aval.shape, aval.dtype, aval.weak_type)
+    found = _interned.get((aval.shape, aval.dtype, aval.weak_type, vma, sharding))
+    return _intern(ShapedArray, aval.shape, aval.dtype, aval.weak_type, vma, sharding) if found is None else found
 
 
 _NOWHERE: frozenset[Any] = frozenset()
 
 
 def _intern(
-    cls: type[ShapedArray], shape: Sequence[int], dtype: Any, weak_type: bool, vma: frozenset[Any] = _NOWHERE
+    cls: type[ShapedArray],
+    shape: Sequence[int],
+    dtype: Any,
+    weak_type: bool,
+    vma: frozenset[Any] = _NOWHERE,
+    sharding: Any = None,
 ) -> ShapedArray:
     shape = tuple(as_dim(d) for d in shape)
     symbol = next((d for d in shape if isinstance(d, SymbolicDim)), None)
@@ -124,7 +155,9 @@ def _intern(
         raise ValueError(f"an array's dimensions are not negative, got shape {shape}")
     dtype = np.dtype(dtype)
     weak_type = bool(weak_type)
-    key: tuple[Any, ...] = (shape, dtype, weak_type, vma) if vma else (shape, dtype, weak_type)
+    key: tuple[Any, ...] = (shape, dtype, weak_type)
+    if vma or sharding is not None:
+        key = (*key, vma, sharding)
     interned = _interned if symbol is None else symbol.memo
     found = interned.get(key)
     if found is None:
@@ -139,7 +172,7 @@ def _intern(
                 f"an array of shape {shape} and dtype {dtype.name} {takes}: sizes are counted in 64-bit integers"
             )
         fields = {"shape": shape, "dtype": dtype, "weak_type": weak_type, "vma": vma, "ndim": len(shape)}
-        fields |= {"_size": size, "nbytes": nbytes}
+        fields |= {"sharding": sharding, "_size": size, "nbytes": nbytes}
         for name, value in fields.items():
             object.__setattr__(new, name, value)
         found = interned.setdefault(key, new)  # atomic: two threads agree on one object

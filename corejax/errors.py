@@ -32,6 +32,13 @@ class NotLinearError(CorejaxError, TypeError):
     """
 
 
+class ShardingTypeError(CorejaxError, TypeError):
+    """Operands' types say of their dimensions that they are split in ways that do not go together.
+
+    Only axes of a mesh of type Explicit are in types; `reshard` lays an operand out as the other.
+    """
+
+
 class DerivedRuleWarning(UserWarning):
     """A derived rule ran that works and is slow; said once for each primitive and rule kind.
 

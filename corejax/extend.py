@@ -70,7 +70,13 @@ from corejax.errors import NonConcreteBooleanIndexError as NonConcreteBooleanInd
 from corejax.errors import NotDifferentiableError as NotDifferentiableError
 from corejax.errors import NotLinearError as NotLinearError
 from corejax.errors import PluginError as PluginError
+from corejax.errors import ShardingTypeError as ShardingTypeError
 from corejax.errors import UnexpectedTracerError as UnexpectedTracerError
+from corejax.explicit_axes import derives_splits as derives_splits
+from corejax.explicit_axes import either_axes as either_axes
+from corejax.explicit_axes import placed_as as placed_as
+from corejax.explicit_axes import split_axes as split_axes
+from corejax.explicit_axes import split_rules as split_rules
 from corejax.interpreters.batching import BatchTrace as BatchTrace
 from corejax.interpreters.batching import BatchTracer as BatchTracer
 from corejax.interpreters.batching import batch_flat as batch_flat
@@ -258,6 +264,7 @@ __all__ = [  # noqa: RUF022  by section
     "physical_rules",
     "primitives",
     "registries",
+    "split_rules",
     "transpose_rules",
     "vmap_rules",
     "xla_translations",
@@ -390,6 +397,11 @@ __all__ = [  # noqa: RUF022  by section
     "trace_stack",
     "unbound_axis",
     "varied",
+    # types that say how arrays are split over axes of type Explicit
+    "derives_splits",
+    "either_axes",
+    "placed_as",
+    "split_axes",
     # user functions: pytrees, names for messages
     "DebugInfo",
     "FlatFunction",
@@ -466,6 +478,7 @@ __all__ = [  # noqa: RUF022  by section
     "NotDifferentiableError",
     "NotLinearError",
     "PluginError",
+    "ShardingTypeError",
     "UnexpectedTracerError",
     "attribute_to_rule",
     "attributed_rule",

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from corejax.avals import get_aval
+from corejax.avals import ShapedArray, get_aval
+from corejax.explicit_axes import placed_as
 from corejax.restoring import Restoring
 from corejax.trace import set_contexts, state
 
@@ -145,6 +146,16 @@ def with_vma(ct: Any, vma: frozenset[Any]) -> Any:
         if axes is not None:
             ct = axes.total(ct, (name,))
     return varied(ct, vma - found)
+
+
+def cotangent_as(ct: Any, aval: ShapedArray) -> Any:
+    """The cotangent of a value of this type: as `with_vma`, and laid out as the value is."""
+    found = get_aval(ct)
+    if found is aval:
+        return ct
+    if found.vma != aval.vma:
+        ct = with_vma(ct, aval.vma)
+    return ct if aval.sharding is None else placed_as(ct, aval.sharding)
 
 
 def axis_of_rule() -> MappedAxis:

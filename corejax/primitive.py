@@ -11,6 +11,7 @@ from corejax.attribution import attribute_to_rule
 from corejax.avals import ShapedArray
 from corejax.caches import clears_cache
 from corejax.errors import PluginMissingError
+from corejax.explicit_axes import results_laid_out
 from corejax.memory_limit import LARGE
 from corejax.provenance import Provenance
 from corejax.rules import (
@@ -58,7 +59,8 @@ class Primitive:
             A name that starts with `ordered:` is ordered.
         linear_in: positions of the operands in which the primitive is linear.
         tags: free words that transformations and tools consult ("elementwise", "linear", "higher_order"; "structural":
-            it moves elements, whatever their dtype is; "cheap": it takes less time than reading what it gave).
+            it moves elements, whatever their dtype is; "cheap": it takes less time than reading what it gave;
+            "placing": its abstract-eval rule says where the result is).
         decomposition: the primitive in terms of others, `f(*args, **params) -> out`; every rule is derived from it.
         impl, abstract_eval, jvp, vmap, transpose: rules, as if registered one by one.
         doc: what it computes; by default the docstring of the decomposition or impl.
@@ -189,6 +191,8 @@ class Primitive:
             self._refuse_extended(outs)
         if any(aval.vma for aval in avals) and (vma := self._untold_vma(avals, params)):
             outs = tuple([aval.varying(aval.vma | vma) for aval in outs])
+        if any(aval.sharding is not None for aval in avals):
+            outs = results_laid_out(self, avals, outs, params)
         # Who evaluates looks at the sizes of what is not in the memo.
         large = any(aval.nbytes > LARGE for aval in outs)
         if not large and "higher_order" not in self.tags and not _holds_function(params.values()):

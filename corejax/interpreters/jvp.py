@@ -19,6 +19,7 @@ from corejax.avals import ShapedArray, avals_of, get_aval
 from corejax.caches import clears_cache
 from corejax.config import config
 from corejax.dtypes import is_inexact
+from corejax.explicit_axes import placed_as
 from corejax.interpreters.differentiability import (
     nondifferentiable,
     note_discrete,
@@ -110,6 +111,8 @@ class JVPTrace(Trace, reports=True):
             check_tangent(primitive, out, tangent)
             if found is not None and found.vma:
                 tangent = varied(tangent, found.vma)
+            if found is not None and found.sharding is not None:
+                tangent = placed_as(tangent, found.sharding)
         return JVPTracer(self, out, tangent)
 
     def unbox(self, x: Any) -> tuple[Any, Any]:
@@ -174,7 +177,14 @@ def has_tangents(aval: ShapedArray) -> bool:
 
 def zeros_like(x: Any) -> Any:
     """Zeros of the tangent type of a value."""
-    return structural.zeros(tangent_aval(get_aval(x)))
+    return zeros_of(tangent_aval(get_aval(x)))
+
+
+def zeros_of(aval: ShapedArray) -> Any:
+    """Zeros of a type, laid out as it says."""
+    if aval.sharding is None:
+        return structural.zeros(aval)
+    return aval.sharding.place(structural.zeros(aval.laid_out(None)))
 
 
 def tangent_aval(aval: ShapedArray) -> ShapedArray:
@@ -185,6 +195,8 @@ def tangent_aval(aval: ShapedArray) -> ShapedArray:
 def as_tangent(x: Any, aval: ShapedArray) -> Any:
     """A value as the tangent or cotangent of one of type `aval`: strongly typed, of its dtype."""
     wanted = tangent_aval(aval)
+    if aval.sharding is not None:
+        x = placed_as(x, aval.sharding)
     if isinstance(x, Tracer):
         return x if x.aval is wanted else structural.astype(x, wanted.dtype)
     x = as_array(x)

@@ -15,12 +15,12 @@ from corejax.attribution import attribute_to_rule
 from corejax.avals import ShapedArray, get_aval
 from corejax.errors import NotLinearError
 from corejax.interpreters.differentiability import nondifferentiable, refusing_transposition
-from corejax.interpreters.jvp import tangent_aval
+from corejax.interpreters.jvp import tangent_aval, zeros_of
 from corejax.interpreters.linearize import LinearTape
 from corejax.interpreters.staging import decomposed
 from corejax.ir.interpret import literal_value
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
-from corejax.named_axes import with_vma
+from corejax.named_axes import cotangent_as
 from corejax.primitive import Primitive
 from corejax.rules import Derivation, transpose_rules
 from corejax.run_rule import check_cotangents
@@ -97,7 +97,7 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
                 if c is not None and type(x) is Var:
                     if getattr(c, "aval", None) is not x.aval:
                         check_cotangents(primitive, cts_in, _linear_avals(eqn))
-                        c = with_vma(c, x.aval.vma)
+                        c = cotangent_as(c, x.aval)
                     earlier = cotangents.get(x)
                     cotangents[x] = c if earlier is None else process(earlier, c)
     except NotLinearError as error:
@@ -120,7 +120,7 @@ def pull(tape: LinearTape, cts: Sequence[Any]) -> list[Any]:
     for tangent, ct in zip(tape.outs, cts, strict=True):
         if ct is not None and tape.trace.is_unknown(tangent):  # a known tangent does not depend on the inputs'
             earlier = cotangents.get(tangent._var)
-            ct = with_vma(ct, tangent.aval.vma)
+            ct = cotangent_as(ct, tangent.aval)
             cotangents[tangent._var] = ct if earlier is None else structural.add(earlier, ct)
     return _transpose_in_scope(tape.eqns, cotangents, tape.invars)
 
@@ -166,7 +166,7 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts:
     cotangents: dict[Var, Any] = {}
     for v, ct in zip(jaxpr.outvars, cts, strict=True):
         if ct is not None and type(v) is Var and v not in env:
-            ct = with_vma(ct, v.aval.vma)
+            ct = cotangent_as(ct, v.aval)
             cotangents[v] = structural.add(cotangents[v], ct) if v in cotangents else ct
     wanted = [v if type(x) is UndefPrimal else None for v, x in zip(jaxpr.invars, args, strict=True)]
     return transpose_tape(linear, cotangents, wanted)
@@ -220,7 +220,7 @@ def _note_equation(error: NotLinearError, eqn: JaxprEqn) -> None:
 
 def zero_cotangent(aval: ShapedArray) -> Any:
     """Zeros of the cotangent type of an aval."""
-    return structural.zeros(tangent_aval(aval))
+    return zeros_of(tangent_aval(aval))
 
 
 def _with_real_zeros(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, Any]) -> Callable[..., Any]:

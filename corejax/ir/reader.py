@@ -14,6 +14,7 @@ import numpy as np
 from corejax import dtypes
 from corejax.array import Array
 from corejax.avals import ShapedArray, from_numbers, physical_aval
+from corejax.config import config
 from corejax.errors import JaxprSyntaxError
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from corejax.ir.values import UNSIGNED, Scalar, param_types, scalar_from_text
@@ -24,7 +25,8 @@ SCALAR = re.compile(rf"(?:True|False|\([+-]?{UNSIGNED}[+-]{UNSIGNED}j\)|[+-]?{UN
 STRING = re.compile(r"""b?(?:'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")""")
 _SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
 _INT = re.compile(r"[+-]?\d+")
-_TYPE = re.compile(r"(~?)([A-Za-z]\w*(?:<\w+>)?)\[([\d,\s]*)\](?:\{V:(\w+|\(\w+(?:,\s*\w+)*\))\})?")
+_TYPE = re.compile(r"(~?)([A-Za-z]\w*(?:<\w+>)?)\[([\w@(),\s]*)\](?:\{V:(\w+|\(\w+(?:,\s*\w+)*\))\})?")
+_SPLIT = re.compile(r"@(?:(\w+)|\(([\w,\s]+)\))|,")  # behind a size, the axes of a mesh: `8@x`, `8@(x,y)`
 _KEY = re.compile(r"([A-Za-z_]\w*)\s*=")
 _OPAQUE = re.compile(r"<[^\n]*?>(?=[\s,;)\]]|$)")
 
@@ -98,10 +100,25 @@ class Cursor:
         found = self.match(_TYPE)
         if found is None:
             self.expected("a type such as `f32[3,4]`")
-        aval = _aval(*found.groups())
+        weak, name, sizes, vma = found.groups()
+        aval = _aval(weak, name, _SPLIT.sub(lambda m: "," if m.group() == "," else "", sizes), vma)
         if isinstance(aval, str):
             self.fail(aval, start)
-        return aval
+        return self.split(aval, sizes, start) if "@" in sizes else aval
+
+    def split(self, aval: ShapedArray, sizes: str, start: int) -> ShapedArray:
+        """The type of arrays that are split over axes of the mesh of the context: `8@x`."""
+        mesh = config.context_mesh
+        axes: list[tuple[str, ...]] = [()]
+        for one, several in _SPLIT.findall(sizes):
+            if one or several:
+                axes[-1] = tuple(name.strip() for name in (one or several).split(","))
+            else:
+                axes.append(())
+        if mesh is None or not {name for names in axes for name in names} <= set(mesh.explicit_axes):
+            self.fail(f"`[{sizes}]` names axes of type Explicit of the context's mesh, which is {mesh}", start)
+        spec = param_types["PartitionSpec"](*axes[: aval.ndim])
+        return aval.laid_out(param_types["NamedSharding"](mesh, spec).of_type(aval.ndim))
 
     def scalar(self, dtype: np.dtype[Any]) -> Scalar:
         """A scalar of a known dtype."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+import corejax.lax as lax
 from corejax.extend import register_param_type
 from corejax.sharding import Sharding
 from corejax_parallel.mesh import AbstractMesh, Mesh
@@ -45,6 +46,7 @@ class NamedSharding(Sharding):
         self.memory_kind = _checked_memory(mesh, memory_kind)
         self._hash = hash((mesh, spec, self.memory_kind))
         self._known: dict[int, np.ndarray[Any, Any]] = {}
+        self._types: dict[int, NamedSharding | None] = {}
 
     @property
     def replicated_axes(self) -> frozenset[Any]:
@@ -77,6 +79,31 @@ class NamedSharding(Sharding):
                 "entries of its spec out"
             )
         return axes + ((),) * (ndim - len(axes))
+
+    # -- of types (`corejax.explicit_axes`) ----------------------------------------------------------------------------
+
+    def of_type(self, ndim: int) -> NamedSharding | None:
+        """Its axes of type Explicit, over a mesh without devices; None where the mesh has none."""
+        if ndim not in self._types:
+            self._types[ndim] = self._of_type(ndim)
+        return self._types[ndim]
+
+    def _of_type(self, ndim: int) -> NamedSharding | None:
+        told = self.mesh.explicit_axes
+        if not told:
+            return None
+        axes = [x if x is None else tuple(name for name in x if name in told) for x in self.dimension_axes(ndim)]
+        return NamedSharding(self.mesh.abstract_mesh, _spec(axes))
+
+    def with_axes(self, axes: Sequence[tuple[Any, ...] | None]) -> NamedSharding:
+        """Over the same mesh, with other axes for each dimension; None where the compiler may choose."""
+        return NamedSharding(self.mesh, _spec(axes))
+
+    def place(self, x: Any) -> Any:
+        """A value laid out so."""
+        return lax.with_sharding_constraint(x, self)
+
+    # ------------------------------------------------------------------------------------------------------------------
 
     def like(self, tiles: np.ndarray[Any, Any]) -> Sharding:
         """A spec over the same mesh, where one says it."""
@@ -140,6 +167,10 @@ class NamedSharding(Sharding):
     def __repr__(self) -> str:
         kind = f", memory_kind={self.memory_kind}" if self.memory_kind is not None else ""
         return f"NamedSharding(mesh={self.mesh!s}, spec={self.spec!r}{kind})"
+
+
+def _spec(axes: Sequence[tuple[Any, ...] | None]) -> PartitionSpec:
+    return PartitionSpec(*(UNCONSTRAINED if x is None else x for x in axes))
 
 
 def _rebuild(mesh: Any, spec: Any, memory_kind: str | None) -> NamedSharding:

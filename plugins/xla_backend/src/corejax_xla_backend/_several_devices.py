@@ -152,6 +152,7 @@ def place_at(
 
     Where all of this is about meshes without devices, the options have shardings and no devices.
     """
+    options = _as_typed(closed, options, avals)
     several = bool(options.devices) or names_meshes(closed) or names_shardings(options)
     if not several and not any(isinstance(p, Sharding) for p in places):
         if options.device is not None:
@@ -177,6 +178,19 @@ def place_at(
         if sharding is not None:
             check_fits(f"jit of {name}: out_shardings", sharding, aval.shape)
     return options._replace(devices=devices, device=None, in_shardings=given), None
+
+
+def _as_typed(closed: ClosedJaxpr, options: CompileOptions, avals: Sequence[ShapedArray]) -> CompileOptions:
+    """Options that say of arguments and results what their types say, where they do not say it."""
+    outs = closed.out_avals
+    if all(aval.sharding is None for aval in (*avals, *outs)):
+        return options
+    given = [(options.in_shardings, avals), (options.out_shardings, outs)]
+    told = [
+        tuple(aval.sharding if s is None else s for s, aval in zip(known or (None,) * len(types), types, strict=True))
+        for known, types in given
+    ]
+    return options._replace(in_shardings=told[0], out_shardings=told[1])
 
 
 def _over_devices(

@@ -15,7 +15,10 @@ import numpy as np
 from corejax.extend import (
     Array,
     Device,
+    Primitive,
+    ShapedArray,
     backends,
+    derives_splits,
     exported,
     exported_names,
     missing_name,
@@ -118,6 +121,10 @@ class Sharding:
     def dimension_axes(self, ndim: int) -> tuple[tuple[str, ...] | None, ...]:
         """For each dimension the axes of `mesh` that it is split over; None where the compiler may choose."""
         raise NotImplementedError(f"{type(self).__name__}.dimension_axes")
+
+    def of_type(self, ndim: int) -> Sharding | None:
+        """What types of arrays of `ndim` dimensions say of it: None but for meshes with axes of type Explicit."""
+        return None
 
     def like(self, tiles: np.ndarray[Any, Any]) -> Sharding:
         """The sharding over the same devices with these tiles; with the mesh's axes, where they say it."""
@@ -418,6 +425,14 @@ def other_memory(sharding: Sharding) -> str | None:
     if kind is None or not sharding.device_tuple:
         return None
     return None if kind == memory_kind_of("sharding", sharding.device_tuple[0], None) else kind
+
+
+@derives_splits
+def axes_by_factors(primitive: Primitive, avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> Any:
+    """The axes of a primitive's results, by its vmap rule."""
+    from corejax_xla_backend._lowering import explicit_axes
+
+    return explicit_axes.axes_by_factors(primitive, avals, params)
 
 
 class Shard:

@@ -32,6 +32,7 @@ from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, check_f
 sharding_constraint_p = Primitive(
     "sharding_constraint",
     linear_in=(0,),
+    tags=("placing",),
     doc="Its operand, laid out over devices as a sharding says. Params: sharding.",
 )
 
@@ -135,15 +136,27 @@ def is_spec(x: Any) -> bool:
 def sharding_constraint_impl(x: Array, *, sharding: Sharding) -> Array:
     """The array's parts put in place."""
     if not sharding.device_tuple:
+        sharding = _over_own_devices(sharding, x)
+    if not sharding.device_tuple:
         return x
     sharding = settled(sharding, x.ndim)
     return placed(x, backends.of_device(sharding.device_tuple[0]), sharding)
 
 
+def _over_own_devices(sharding: Sharding, x: Array) -> Sharding:
+    """A sharding over a mesh of any devices, over those of the array, or of the mesh of the context; else itself."""
+    place = x.device
+    devices = place.device_tuple if isinstance(place, Sharding) else ()
+    if len(devices) != sharding.mesh.size:
+        get_mesh = exported("sharding.get_mesh")
+        devices = () if get_mesh is None else tuple(get_mesh().device_tuple)
+    return sharding.over(devices) if len(devices) == sharding.mesh.size else sharding
+
+
 @abstract_eval_rules.register(sharding_constraint_p)
 def sharding_constraint_type(x: ShapedArray, *, sharding: Sharding) -> ShapedArray:
-    """The operand's."""
-    return x
+    """The operand's, which says where it is now."""
+    return x.laid_out(sharding.of_type(x.ndim))
 
 
 def _transpose(ct: Any, x: Any, *, sharding: Sharding) -> list[Any]:

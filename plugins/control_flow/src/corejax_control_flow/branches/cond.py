@@ -17,6 +17,7 @@ from corejax.extend import (
     host_value,
     jaxpr_as_fun,
     leaf_names,
+    placed_as,
     stage_closed,
     tree,
     varied,
@@ -229,7 +230,7 @@ def _with_dtypes(program: Any, wanted: Sequence[Any]) -> Any:
 
 
 def _varying(programs: list[Any], args: list[Any], vma: frozenset[Any]) -> tuple[list[Any], list[Any]]:
-    """Programs whose results may differ along the same manual axes, and their operands.
+    """Programs whose results may differ along the same manual axes, and are laid out alike, and their operands.
 
     Where the choice differs along some, results do, and operands are made to: devices that choose otherwise do not
     take part in the sum of an operand's cotangents.
@@ -238,10 +239,15 @@ def _varying(programs: list[Any], args: list[Any], vma: frozenset[Any]) -> tuple
         args = [varied(x, vma) for x in args]
         avals = [get_aval(x) for x in args]
         programs = [stage_closed(jaxpr_as_fun(p), avals, p.jaxpr.debug_info) for p in programs]
-    wanted = [vma.union(*(a.vma for a in column)) for column in zip(*(p.out_avals for p in programs), strict=True)]
-    if any(a.vma != w for p in programs for a, w in zip(p.out_avals, wanted, strict=True)):
-        programs = [appended(p, lambda outs, _: list(map(varied, outs, wanted))) for p in programs]
+    columns = list(zip(*(p.out_avals for p in programs), strict=True))
+    wanted = [(vma.union(*(a.vma for a in c)), next((a.sharding for a in c if a.sharding), None)) for c in columns]
+    if any((a.vma, a.sharding) != w for c, w in zip(columns, wanted, strict=True) for a in c):
+        programs = [appended(p, lambda outs, _: list(map(_as_typed, outs, wanted))) for p in programs]
     return programs, args
+
+
+def _as_typed(x: Any, axes: tuple[frozenset[Any], Any]) -> Any:
+    return placed_as(varied(x, axes[0]), axes[1])
 
 
 def _common_dtypes(transform: str, funs: Sequence[Any], names: Sequence[str], traced: Sequence[Traced]) -> list[Any]:

@@ -18,6 +18,7 @@ from corejax.extend import (
     get_aval,
     leaf_names,
     partition_list,
+    placed_as,
     tree,
     varied,
 )
@@ -70,38 +71,49 @@ def carry_fixed_point(
     avals, traced = fixpoint(body_on, first, _promoted)
     _check_types(transform, fun, init_tree, avals, traced.jaxpr.out_avals[: len(avals)])
     carry = [x if a is b else _of_type(x, a, b) for x, a, b in zip(init, first, avals, strict=True)]
-    return carry, _giving(traced, [a.vma for a in avals])
+    return carry, _giving(traced, avals)
 
 
 def _of_type(x: Any, given: ShapedArray, wanted: ShapedArray) -> Any:
-    return varied(x if given.varying(wanted.vma) is wanted else convert(x, wanted.dtype), wanted.vma)
+    same = (given.dtype, given.weak_type) == (wanted.dtype, wanted.weak_type)
+    return _as_typed(x if same else convert(x, wanted.dtype), wanted)
 
 
-def _giving(traced: Traced, vmas: Sequence[frozenset[Any]]) -> Traced:
-    """The body with carries that may differ along the same manual axes as those that it takes."""
+def _as_typed(x: Any, aval: ShapedArray) -> Any:
+    """A value that may differ along the axes that a type says, and is laid out as it says."""
+    return placed_as(varied(x, aval.vma), aval.sharding)
+
+
+def _giving(traced: Traced, avals: Sequence[ShapedArray]) -> Traced:
+    """The body with carries that say of axes of meshes what those say that it takes."""
     jaxpr = traced.jaxpr
-    if all(v.aval.vma == vma for v, vma in zip(jaxpr.outvars, vmas, strict=False)):
+    if all(_axes(v.aval) == _axes(aval) for v, aval in zip(jaxpr.outvars, avals, strict=False)):
         return traced
-    count = len(vmas)
+    count = len(avals)
     closed = appended(
         ClosedJaxpr(jaxpr, traced.consts),
-        lambda outs, _: [*map(varied, outs[:count], vmas), *outs[count:]],
+        lambda outs, _: [*map(_as_typed, outs[:count], avals), *outs[count:]],
     )
     return traced._replace(jaxpr=closed.jaxpr, consts=closed.consts)
 
 
 def _dtypes(avals: Sequence[ShapedArray]) -> list[Any]:
-    return [(a.dtype, a.vma) for a in avals]
+    return [(a.dtype, *_axes(a)) for a in avals]
+
+
+def _axes(aval: ShapedArray) -> tuple[Any, ...]:
+    return aval.vma, aval.sharding
 
 
 def _promoted(taken: ShapedArray, given: ShapedArray) -> ShapedArray:
     """The type of a first carry. A weak type becomes the strong type of what the body returns, where it can.
 
-    It may differ along manual axes along which one of both may.
+    It may differ along manual axes along which one of both may. How it is split says the first carry; where that does
+    not say it, what the body returns.
     """
     dtype = common_dtype((taken, given)) if taken.weak_type and given is not taken else None
     found = taken if dtype is None or dtype != given.dtype else taken.update(dtype=dtype, weak_type=False)
-    return found.varying(taken.vma | given.vma)
+    return found.varying(taken.vma | given.vma).laid_out(given.sharding if taken.sharding is None else taken.sharding)
 
 
 def _check_structure(

@@ -20,6 +20,8 @@ from corejax.extend import (
     is_undef_primal,
     jvp_rules,
     move_batch_axis,
+    split_axes,
+    split_rules,
     vmap_rules,
     zero_cotangent,
 )
@@ -271,6 +273,11 @@ dynamic_slice_p = Primitive(
 jvp_rules.register(dynamic_slice_p, _slice_jvp, symbolic_zeros=True)
 
 
+@split_rules.register(dynamic_slice_p)
+def _slice_split(x: ShapedArray, *starts: ShapedArray, slice_sizes: tuple[int, ...]) -> list[Any]:
+    return [a if n == size else () for a, n, size in zip(split_axes(x), slice_sizes, x.shape, strict=True)]
+
+
 def _update_impl(x: Any, update: Any, *starts: Any) -> Any:
     out = np.array(x)
     out[_block(x.shape, starts, update.shape)] = update
@@ -336,3 +343,4 @@ dynamic_update_slice_p = Primitive(
     doc="An array with a block replaced, at a start that is data, clamped so that the block lies inside.",
 )
 jvp_rules.register(dynamic_update_slice_p, _update_jvp, symbolic_zeros=True)
+split_rules.register(dynamic_update_slice_p, lambda x, *others: split_axes(x))

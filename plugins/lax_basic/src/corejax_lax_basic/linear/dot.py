@@ -15,11 +15,14 @@ from corejax.extend import (
     ShapedArray,
     add_tangents,
     dtypes,
+    either_axes,
     get_aval,
     impl_rules,
     is_undef_primal,
     jvp_rules,
     laid_out,
+    split_axes,
+    split_rules,
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import ints
@@ -347,6 +350,17 @@ dot_general_p = Primitive(
 _LARGE = dict.fromkeys((*HALVES, "int32", "int64", "uint32", "uint64"), 0) | {"float32": 1 << 12}
 impl_rules.register(dot_general_p, _impl, large=_LARGE)
 jvp_rules.register(dot_general_p, _jvp, symbolic_zeros=True)
+
+
+@split_rules.register(dot_general_p)
+def _split(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: DimensionNumbers, **params: Any) -> list[Any]:
+    """Sums along an axis of the mesh are made; where both operands name one, the left keeps it."""
+    contract, batch = dimension_numbers
+    sides = split_axes(lhs), split_axes(rhs)
+    shared = [either_axes(sides[0][i], sides[1][k]) for i, k in zip(*batch, strict=True)]
+    gone = [{*c, *b} for c, b in zip(contract, batch, strict=True)]
+    free = [axes for side, away in zip(sides, gone, strict=True) for d, axes in enumerate(side) if d not in away]
+    return [*shared, *free]
 
 
 # -- in terms of it ----------------------------------------------------------------------------------------------

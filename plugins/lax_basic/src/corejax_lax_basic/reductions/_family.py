@@ -9,7 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, dtypes, get_aval, impl_rules, laid_out, vmap_rules
+from corejax.extend import (
+    Primitive,
+    ShapedArray,
+    dtypes,
+    get_aval,
+    impl_rules,
+    laid_out,
+    split_axes,
+    split_rules,
+    vmap_rules,
+)
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_axis
 from corejax_lax_basic._base.derivatives import Derivative, Function
@@ -186,6 +196,7 @@ def reduction(
     primitive = Primitive(name, abstract_eval=abstract_eval, linear_in=linear_in, doc=doc)
     impl_rules.register(primitive, fold.on_host(impl), prepared=prepared)
     vmap_rules.register(primitive, _moving_axes(primitive))
+    split_rules.register(primitive, lambda x, *, axes: [a for i, a in enumerate(split_axes(x)) if i not in axes])
     derivative(primitive)
     REDUCTIONS[primitive] = fold
     return defined(function, primitive)

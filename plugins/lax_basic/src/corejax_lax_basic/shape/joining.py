@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,9 +13,12 @@ from corejax.extend import (
     ShapedArray,
     as_array,
     deflinear,
+    either_axes,
     get_aval,
     is_undef_primal,
     move_batch_axis,
+    split_axes,
+    split_rules,
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axis, integer, sequence
@@ -97,3 +101,9 @@ concatenate_p = Primitive(
     doc="Arrays joined along an axis.",
 )
 deflinear(concatenate_p, _concatenate_transpose)
+
+
+@split_rules.register(concatenate_p)
+def _concatenate_split(*avals: ShapedArray, dimension: int) -> list[Any]:
+    joined = [functools.reduce(either_axes, column) for column in zip(*map(split_axes, avals), strict=True)]
+    return [*joined[:dimension], (), *joined[dimension + 1 :]]

@@ -6,7 +6,17 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import Primitive, ShapedArray, UndefPrimal, as_array, deflinear, get_aval, laid_out
+from corejax.extend import (
+    Primitive,
+    ShapedArray,
+    UndefPrimal,
+    as_array,
+    deflinear,
+    get_aval,
+    laid_out,
+    split_axes,
+    split_rules,
+)
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_axis, canonical_shape, integer, ints
 
@@ -88,6 +98,25 @@ reshape_p = Primitive(
 deflinear(reshape_p, _reshape_transpose)
 
 
+@split_rules.register(reshape_p)
+def _reshape_split(x: ShapedArray, *, new_sizes: tuple[int, ...]) -> list[Any]:
+    """Where dimensions become one, or one several, the outermost has the axes of the outermost."""
+    axes, found = split_axes(x), [() for _ in new_sizes]
+    i = k = 0
+    while i < x.ndim and k < len(new_sizes):
+        first, outer = i, k
+        sizes = [x.shape[i], new_sizes[k]]
+        i, k = i + 1, k + 1
+        while sizes[0] != sizes[1]:
+            if sizes[0] < sizes[1]:
+                sizes[0], i = sizes[0] * x.shape[i], i + 1
+            else:
+                sizes[1], k = sizes[1] * new_sizes[k], k + 1
+        if not any(axes[first + 1 : i]):
+            found[outer] = axes[first]  # type: ignore[call-overload]
+    return found
+
+
 # -- transpose ---------------------------------------------------------------------------------------------------
 
 
@@ -148,6 +177,7 @@ transpose_p = Primitive(
     doc="Axes in another order.",
 )
 deflinear(transpose_p, _transpose_transpose)
+split_rules.register(transpose_p, lambda x, *, permutation: [split_axes(x)[d] for d in permutation])
 
 
 # -- squeeze -----------------------------------------------------------------------------------------------------
@@ -167,7 +197,7 @@ def squeeze(array: Any, dimensions: int | Sequence[int] | None = None) -> Any:
     return squeeze_p.bind(array, dimensions=axes) if axes else as_array(array)
 
 
-def _without(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+def _without(shape: tuple[Any, ...], axes: tuple[int, ...]) -> tuple[Any, ...]:
     return tuple(d for i, d in enumerate(shape) if i not in axes)
 
 
@@ -206,6 +236,7 @@ squeeze_p = Primitive(
     doc="An array without some of its axes of size 1.",
 )
 deflinear(squeeze_p, _squeeze_transpose)
+split_rules.register(squeeze_p, lambda x, *, dimensions: _without(split_axes(x), dimensions))
 
 
 # -- rev ---------------------------------------------------------------------------------------------------------
@@ -248,6 +279,7 @@ rev_p = Primitive(
     doc="The order of elements along some axes reversed.",
 )
 deflinear(rev_p, lambda ct, x, *, dimensions: [rev_p.bind(ct, dimensions=dimensions)])
+split_rules.register(rev_p, lambda x, *, dimensions: split_axes(x))
 
 
 # -- in terms of them --------------------------------------------------------------------------------------------

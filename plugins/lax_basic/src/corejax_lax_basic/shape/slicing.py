@@ -18,6 +18,8 @@ from corejax.extend import (
     is_undef_primal,
     jvp_rules,
     move_batch_axis,
+    split_axes,
+    split_rules,
 )
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
@@ -109,6 +111,12 @@ slice_p = Primitive(
     doc="Part of an array, with static bounds and strides.",
 )
 deflinear(slice_p, _transpose)
+
+
+@split_rules.register(slice_p)
+def _slice_split(x: ShapedArray, **params: Any) -> list[Any]:
+    sizes = _abstract_eval(x, **params).shape
+    return [axes if n == size else () for axes, n, size in zip(split_axes(x), sizes, x.shape, strict=True)]
 
 
 # -- pad ---------------------------------------------------------------------------------------------------------
@@ -235,6 +243,13 @@ pad_p = Primitive(
     transpose=_pad_transpose,
     doc="An array with a value put before, behind and between its elements.",
 )
+
+
+@split_rules.register(pad_p)
+def _pad_split(x: ShapedArray, value: ShapedArray, *, padding_config: PaddingConfig) -> list[Any]:
+    return [axes if not any(config) else () for axes, config in zip(split_axes(x), padding_config, strict=True)]
+
+
 jvp_rules.register(pad_p, _pad_jvp, symbolic_zeros=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -13,10 +14,13 @@ from corejax.extend import (
     Primitive,
     ShapedArray,
     deflinear,
+    either_axes,
     get_aval,
     is_undef_primal,
     jvp_rules,
     move_batch_axis,
+    split_axes,
+    split_rules,
     transpose_rules,
     zero_cotangent,
 )
@@ -169,6 +173,18 @@ _linear(split_p, _split_transpose)
 _linear(unstack_p, _unstack_transpose)
 
 
+@split_rules.register(split_p)
+def _split_split(x: ShapedArray, *, sizes: Ints, axis: int) -> list[Any]:
+    axes = split_axes(x)
+    return [(*axes[:axis], (), *axes[axis + 1 :])] * len(sizes)
+
+
+@split_rules.register(unstack_p)
+def _unstack_split(x: ShapedArray, *, axis: int) -> list[Any]:
+    axes = split_axes(x)
+    return [axes[:axis] + axes[axis + 1 :]] * x.shape[axis]
+
+
 # -- stack -------------------------------------------------------------------------------------------------------
 
 
@@ -206,3 +222,9 @@ stack_p = Primitive(
     doc="Arrays joined along a new axis.",
 )
 deflinear(stack_p, _stack_transpose)
+
+
+@split_rules.register(stack_p)
+def _stack_split(*avals: ShapedArray, axis: int) -> list[Any]:
+    joined = [functools.reduce(either_axes, column) for column in zip(*map(split_axes, avals), strict=True)]
+    return [*joined[:axis], (), *joined[axis:]]

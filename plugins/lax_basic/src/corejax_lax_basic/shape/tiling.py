@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, UndefPrimal, deflinear
+from corejax.extend import Primitive, ShapedArray, UndefPrimal, deflinear, split_axes, split_rules
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import Ints, ints
@@ -61,3 +61,4 @@ tile_p = Primitive(
     doc="An array repeated as a whole along its axes.",
 )
 deflinear(tile_p, _transpose)
+split_rules.register(tile_p, lambda x, *, reps: [a if n == 1 else () for a, n in zip(split_axes(x), reps, strict=True)])

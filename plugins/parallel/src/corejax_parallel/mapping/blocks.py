@@ -28,7 +28,7 @@ def counts(spec: PartitionSpec, sizes: dict[Any, int], ndim: int) -> list[int]:
 def block_type(aval: ShapedArray, spec: PartitionSpec, sizes: dict[Any, int]) -> ShapedArray:
     """The type of a block of an array."""
     parts = counts(spec, sizes, aval.ndim)
-    return aval.update(shape=tuple([n // k for n, k in zip(aval.shape, parts, strict=True)]))
+    return aval.laid_out(None).update(shape=tuple([n // k for n, k in zip(aval.shape, parts, strict=True)]))
 
 
 def whole_type(aval: ShapedArray, spec: PartitionSpec, sizes: dict[Any, int]) -> ShapedArray:

@@ -84,7 +84,14 @@ def _type(
         whole = whole_type(wanted, spec, sizes)
         if aval.shape != whole.shape or aval.dtype != whole.dtype:
             raise TypeError(f"shard_map: operand {i} is {aval.str_short()}, its blocks are of {whole.str_short()}")
-    return [whole_type(aval, spec, sizes) for aval, spec in zip(jaxpr.out_avals, out_specs, strict=True)]
+    return [_out_type(aval, spec, mesh, axis_name) for aval, spec in zip(jaxpr.out_avals, out_specs, strict=True)]
+
+
+def _out_type(aval: ShapedArray, spec: PartitionSpec, mesh: Any, axis_name: tuple[Any, ...]) -> ShapedArray:
+    """The type of a whole result, which says how it is split where all axes of type Explicit are mapped over."""
+    whole = whole_type(aval, spec, sizes_of(mesh, axis_name))
+    told = set(mesh.explicit_axes) <= set(axis_name)
+    return whole.laid_out(NamedSharding(mesh, spec).of_type(whole.ndim) if told else None)
 
 
 def runs_piecewise() -> bool:
@@ -275,9 +282,9 @@ def _partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
     halves = _Halves(unknowns, eqn.params)
     known_in, unknown_in = partition_list(unknowns, eqn.invars)
     known_out, unknown_out = partition_list(halves.unknowns_out, eqn.outvars)
-    sizes = sizes_of(eqn.params["mesh"], eqn.params["axis_name"])
+    mesh, names = eqn.params["mesh"], eqn.params["axis_name"]
     made = halves.known["jaxpr"].out_avals[len(known_out) :]
-    residuals = [Var(whole_type(a, _stacked_spec(eqn.params["axis_name"]), sizes)) for a in made]
+    residuals = [Var(_out_type(a, _stacked_spec(names), mesh, names)) for a in made]
     known = eqn.replace(invars=known_in, outvars=[*known_out, *residuals], params=halves.known)
     unknown = eqn.replace(invars=[*residuals, *unknown_in], outvars=unknown_out, params=halves.unknown)
     return (

@@ -46,6 +46,9 @@ class ShardingLike(Protocol):
     def tiles(self, ndim: int) -> np.ndarray[Any, Any]:
         """Positions of devices: an axis for each dimension, and a last one for copies."""
 
+    def of_type(self, ndim: int) -> Any:
+        """What types of arrays say of it; None where they say nothing."""
+
 
 def other_memory(sharding: ShardingLike) -> str | None:
     """The kind of memory of a sharding where that is not the devices' default one, which jaxlib takes unless told."""
@@ -58,15 +61,17 @@ class Placement(xla_client.GSPMDSharding):
 
     Attributes:
         sharding: what it was made of.
+        told: what types of arrays there say of it; None where they say nothing.
         tiles: positions of the devices that hold them.
     """
 
-    __slots__ = ("sharding", "tiles")
+    __slots__ = ("sharding", "tiles", "told")
 
     __hash__ = object.__hash__
     __eq__ = object.__eq__
 
     sharding: Any
+    told: Any
     tiles: np.ndarray[Any, Any]
 
     num_devices = property(lambda self: len(self._internal_device_list))
@@ -92,7 +97,7 @@ def placement(sharding: ShardingLike, ndim: int) -> Placement:
         raise absent("arrays are put on devices", sharding.device_tuple[0])
     tiles = sharding.tiles(ndim)
     made = Placement(sharding.device_tuple, hlo_of_tiles(tiles), other_memory(sharding))
-    made.sharding, made.tiles = sharding, tiles
+    made.sharding, made.tiles, made.told = sharding, tiles, sharding.of_type(ndim)
     return made
 
 
@@ -199,6 +204,7 @@ def put_each(parts: Sequence[np.ndarray], aval: Aval, place: Placement, *, alias
             )
     devices = list(layout.devices)
     semantics = _ALIAS if alias or not aval.size else _COPY  # jaxlib cannot copy nothing where there are more processes
+    aval = aval.laid_out(place.told)
     try:
         return core.batched_device_put(aval, place, list(parts), devices, True, False, semantics, True)
     except RuntimeError as error:
@@ -212,7 +218,7 @@ def put_each(parts: Sequence[np.ndarray], aval: Aval, place: Placement, *, alias
 
 def join_parts(parts: Sequence[Buffer], aval: Aval, place: Placement) -> Buffer:
     """A buffer over several devices of one buffer on each of this process's; their memory becomes its own."""
-    return Buffer(aval, place, list(parts), True, _skip_checks=True)
+    return Buffer(aval.laid_out(place.told), place, list(parts), True, _skip_checks=True)
 
 
 def renumbered(buffer: Buffer, place: Placement) -> Buffer:
@@ -321,7 +327,7 @@ def move_parts(buffer: Buffer, place: Placement) -> Buffer | None:
     if before.devices[0].platform == after.devices[0].platform == "cpu":
         with unguarded():
             return _cut_anew(buffer, place, before, after)
-    one_client = before.devices[0].client is after.devices[0].client
+    one_client = before.devices[0].client is after.devices[0].client and source.told == place.told
     return _copied(buffer, place) if one_client and np.array_equal(source.tiles, place.tiles) else None
 
 

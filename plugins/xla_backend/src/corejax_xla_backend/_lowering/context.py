@@ -30,6 +30,7 @@ from corejax.extend import (
     xla_translations,
 )
 from corejax_xla_backend._lowering.custom_calls import attributes_of, check_batch, is_partitioned, quoted
+from corejax_xla_backend._lowering.explicit_axes import constrained
 from corejax_xla_backend._lowering.partitioned_calls import equation_in_parts, is_split
 from corejax_xla_backend._lowering.regions import TOKEN, Region
 from corejax_xla_backend._lowering.results import results_of_rule
@@ -445,6 +446,8 @@ class TranslationContext:
             outs = results_of_rule(primitive, out, eqn.outvars)
             if module.opaque > written[0]:
                 outs = self._in_parts(eqn, rule, operands, outs, written)
+            if any(v.aval.sharding is not None for v in eqn.outvars):
+                outs = constrained(self, eqn, outs)
             if KnownValue in map(type, operands):
                 outs = _known_results(eqn, operands, outs)
             env.update(zip(eqn.outvars, outs, strict=True))
