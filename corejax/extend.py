@@ -70,7 +70,6 @@ from corejax.errors import NonConcreteBooleanIndexError as NonConcreteBooleanInd
 from corejax.errors import NotDifferentiableError as NotDifferentiableError
 from corejax.errors import NotLinearError as NotLinearError
 from corejax.errors import PluginError as PluginError
-from corejax.errors import ShardingTypeError as ShardingTypeError
 from corejax.errors import UnexpectedTracerError as UnexpectedTracerError
 from corejax.explicit_axes import derives_splits as derives_splits
 from corejax.explicit_axes import either_axes as either_axes
@@ -478,7 +477,6 @@ __all__ = [  # noqa: RUF022  by section
     "NotDifferentiableError",
     "NotLinearError",
     "PluginError",
-    "ShardingTypeError",
     "UnexpectedTracerError",
     "attribute_to_rule",
     "attributed_rule",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import corejax.lax as lax
-from corejax.extend import register_param_type
+from corejax.extend import exported, register_param_type
 from corejax.sharding import Sharding
 from corejax_parallel.mesh import AbstractMesh, Mesh
 from corejax_parallel.partition_spec import UNCONSTRAINED, PartitionSpec
@@ -92,6 +92,7 @@ class NamedSharding(Sharding):
         told = self.mesh.explicit_axes
         if not told:
             return None
+        exported("lax.with_sharding_constraint")  # its module finds out of types what operations do with such axes
         axes = [x if x is None else tuple(name for name in x if name in told) for x in self.dimension_axes(ndim)]
         return NamedSharding(self.mesh.abstract_mesh, _spec(axes))
 

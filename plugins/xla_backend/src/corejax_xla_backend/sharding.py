@@ -15,10 +15,7 @@ import numpy as np
 from corejax.extend import (
     Array,
     Device,
-    Primitive,
-    ShapedArray,
     backends,
-    derives_splits,
     exported,
     exported_names,
     missing_name,
@@ -425,14 +422,6 @@ def other_memory(sharding: Sharding) -> str | None:
     if kind is None or not sharding.device_tuple:
         return None
     return None if kind == memory_kind_of("sharding", sharding.device_tuple[0], None) else kind
-
-
-@derives_splits
-def axes_by_factors(primitive: Primitive, avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> Any:
-    """The axes of a primitive's results, by its vmap rule."""
-    from corejax_xla_backend._lowering import explicit_axes
-
-    return explicit_axes.axes_by_factors(primitive, avals, params)
 
 
 class Shard:
