@@ -271,6 +271,8 @@ def full_like(
     if out_sharding is not None:
         return laid_out("full_like", full_like(a, fill_value, dtype, shape, device=device), out_sharding)
     aval = _aval_of(a)
+    if aval.sharding is not None and shape is None and device is None:
+        return aval.sharding.place(full_like(a, fill_value, dtype, aval.shape))
     shape = aval.shape if shape is None else canonical_shape(shape)
     weak = dtype is None and aval.weak_type
     dtype = aval.dtype if dtype is None else canonical_dtype(dtype)

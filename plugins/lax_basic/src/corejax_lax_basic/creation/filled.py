@@ -48,6 +48,8 @@ def full_like(
     if sharding is not None:
         return laid_out("full_like", full_like(x, fill_value, dtype, shape), sharding)
     aval = get_aval(x)
+    if aval.sharding is not None and shape is None:
+        return aval.sharding.place(full_like(x, fill_value, dtype, aval.shape))
     shape = aval.shape if shape is None else canonical_shape(shape)
     if dtype is None and aval.weak_type and type(fill_value) in PYTHON_SCALARS:
         value = fill_scalar(fill_value, aval.dtype, True)

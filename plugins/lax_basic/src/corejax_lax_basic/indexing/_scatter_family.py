@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import Primitive, ShapedArray, get_aval, is_undef_primal, move_batch_axis
+from corejax.extend import Primitive, ShapedArray, get_aval, is_undef_primal, move_batch_axis, split_axes, split_rules
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import Ints
 from corejax_lax_basic._base.rows import named
@@ -118,6 +118,7 @@ def scatter_primitive(
         vmap=vmap,
         doc=doc,
     )
+    split_rules.register(primitive, lambda x, indices, updates, **params: split_axes(x))
     named(function, name)
     function.__module__ = primitive.provenance.module
     function.__doc__ = doc + _ARGUMENTS

@@ -271,11 +271,7 @@ dynamic_slice_p = Primitive(
     doc="A block of static size at a start that is data, clamped to lie inside the operand.",
 )
 jvp_rules.register(dynamic_slice_p, _slice_jvp, symbolic_zeros=True)
-
-
-@split_rules.register(dynamic_slice_p)
-def _slice_split(x: ShapedArray, *starts: ShapedArray, slice_sizes: tuple[int, ...]) -> list[Any]:
-    return [a if n == size else () for a, n, size in zip(split_axes(x), slice_sizes, x.shape, strict=True)]
+split_rules.register(dynamic_slice_p, lambda x, *starts, slice_sizes: split_axes(x))
 
 
 def _update_impl(x: Any, update: Any, *starts: Any) -> Any:

@@ -12,7 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, dtypes, from_numbers, get_aval, jvp_rules, zero_cotangent
+from corejax.extend import (
+    Primitive,
+    ShapedArray,
+    dtypes,
+    either_axes,
+    from_numbers,
+    get_aval,
+    jvp_rules,
+    split_axes,
+    split_rules,
+    zero_cotangent,
+)
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import Ints, canonical_axes, canonical_shape, sequence
@@ -240,3 +251,18 @@ gather_p = Primitive(
     doc="Windows of an array at places that are data.",
 )
 jvp_rules.register(gather_p, _jvp, symbolic_zeros=True)
+
+
+@split_rules.register(gather_p)
+def _split(
+    x: ShapedArray, indices: ShapedArray, *, dimension_numbers: GatherDimensionNumbers, slice_sizes: Ints, **others: Any
+) -> list[Any]:
+    """Windows that are whole have the operand's axes, what they are at has the indices'."""
+    numbers, axes = dimension_numbers, split_axes(x)
+    where = list(split_axes(indices)[:-1])
+    for own, theirs in zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True):
+        where[theirs] = either_axes(where[theirs], axes[own])
+    gone = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
+    inside = [a if slice_sizes[d] == x.shape[d] else () for d, a in enumerate(axes) if d not in gone]
+    sides = {True: iter(inside), False: iter(where)}
+    return [next(sides[d in numbers.offset_dims]) for d in range(len(inside) + len(where))]

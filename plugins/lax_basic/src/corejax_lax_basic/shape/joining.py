@@ -105,5 +105,4 @@ deflinear(concatenate_p, _concatenate_transpose)
 
 @split_rules.register(concatenate_p)
 def _concatenate_split(*avals: ShapedArray, dimension: int) -> list[Any]:
-    joined = [functools.reduce(either_axes, column) for column in zip(*map(split_axes, avals), strict=True)]
-    return [*joined[:dimension], (), *joined[dimension + 1 :]]
+    return [functools.reduce(either_axes, column) for column in zip(*map(split_axes, avals), strict=True)]

@@ -111,12 +111,7 @@ slice_p = Primitive(
     doc="Part of an array, with static bounds and strides.",
 )
 deflinear(slice_p, _transpose)
-
-
-@split_rules.register(slice_p)
-def _slice_split(x: ShapedArray, **params: Any) -> list[Any]:
-    sizes = _abstract_eval(x, **params).shape
-    return [axes if n == size else () for axes, n, size in zip(split_axes(x), sizes, x.shape, strict=True)]
+split_rules.register(slice_p, lambda x, **params: split_axes(x))
 
 
 # -- pad ---------------------------------------------------------------------------------------------------------

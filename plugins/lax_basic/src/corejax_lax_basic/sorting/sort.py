@@ -8,11 +8,21 @@ equal ones by their imaginary parts.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, get_aval, jvp_rules, move_batch_axis
+from corejax.extend import (
+    Primitive,
+    ShapedArray,
+    either_axes,
+    get_aval,
+    jvp_rules,
+    move_batch_axis,
+    split_axes,
+    split_rules,
+)
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axis, integer
 from corejax_lax_basic.creation.iota import broadcasted_iota
@@ -113,3 +123,8 @@ sort_p = Primitive(
     doc="Arrays sorted along an axis by the first `num_keys` of them; NaN last, zeros of both signs equal.",
 )
 jvp_rules.register(sort_p, _jvp, symbolic_zeros=True)
+
+
+@split_rules.register(sort_p)
+def _split(*avals: ShapedArray, **params: Any) -> list[Any]:
+    return [[functools.reduce(either_axes, c) for c in zip(*map(split_axes, avals), strict=True)]] * len(avals)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, get_aval, jvp_rules
+from corejax.extend import Primitive, ShapedArray, get_aval, jvp_rules, split_axes, split_rules
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axis, integer
 from corejax_lax_basic._base.type_rules import FLOAT, ORDERED, check_kind
@@ -98,6 +98,7 @@ top_k_p = Primitive(
     doc="The `k` greatest elements along an axis, the greatest first, and their places as int32.",
 )
 jvp_rules.register(top_k_p, _jvp, symbolic_zeros=True)
+split_rules.register(top_k_p, lambda x, **params: [split_axes(x)] * 2)
 
 
 # -- approximate -------------------------------------------------------------------------------------------------
@@ -238,3 +239,4 @@ approx_top_k_p = Primitive(
     doc="The greatest or least elements along an axis and their places; accelerators may miss some.",
 )
 jvp_rules.register(approx_top_k_p, _approx_jvp, symbolic_zeros=True)
+split_rules.register(approx_top_k_p, lambda x, **params: [split_axes(x)] * 2)
