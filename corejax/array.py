@@ -314,6 +314,8 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
 
 def is_spread(array: Array) -> bool:
     """Whether parts of the array's value are on several devices, and nowhere else."""
+    if array._host is not None:
+        return False
     buffer = device_buffer(array)
     backend = backends.of_buffer(buffer)
     return backend is not None and backend.is_spread(buffer)

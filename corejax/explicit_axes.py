@@ -89,6 +89,11 @@ def results_laid_out(
     else:
         found = _derived[0](primitive, avals, params) if _derived else None
     axes = found or [((),) * out.ndim for out in outs]
+    if [len(each) for each in axes] != [out.ndim for out in outs]:
+        raise TypeError(
+            f"the split rule of primitive {primitive.name!r} gives {axes}: it has to give axes, a tuple of names, for "
+            f"each dimension of {', '.join(out.str_short() for out in outs)}"
+        )
     sizes = dict(first.mesh.shape_tuple)
     return tuple([out.laid_out(first.with_axes(_fitting(out, a, sizes))) for out, a in zip(outs, axes, strict=True)])
 

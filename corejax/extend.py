@@ -32,6 +32,7 @@ from corejax.array import bound_device as bound_device
 from corejax.array import buffer_of as buffer_of
 from corejax.array import device_buffer as device_buffer
 from corejax.array import host_value as host_value
+from corejax.array import is_spread as is_spread
 from corejax.array import placed as placed
 from corejax.attribution import attribute_to_rule as attribute_to_rule
 from corejax.attribution import attributed_rule as attributed_rule
@@ -278,6 +279,7 @@ __all__ = [  # noqa: RUF022  by section
     "get_aval",
     "host_value",
     "is_array_like",
+    "is_spread",
     "shaped_abstractify",
     # extended dtypes: elements that are made of numbers
     "ElementBuffer",

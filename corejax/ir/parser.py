@@ -41,6 +41,7 @@ _IN = re.compile(r"in\b")
 # What `jaxpr_text(program, requires=True)` begins with.
 _REQUIRES = re.compile(r"^# requires (?P<distribution>\S+) (?P<version>\S+): (?P<primitives>.*)$", re.MULTILINE)
 
+_PlainType = tuple[ShapedArray, str, int]
 _UNTYPED = "; programs without types do not parse"
 
 
@@ -168,11 +169,11 @@ class _Parser(ValueReader):
         return var
 
     def eqn(self, scope: dict[str, Var]) -> JaxprEqn:
-        outputs: list[tuple[str, ShapedArray, int]] = []
+        outputs: list[tuple[str, _PlainType, int]] = []
         start = first = self.pos
         while found := self.match(_BINDER):
             self.space()
-            outputs.append((found.group(1), self.type(), start))
+            outputs.append((found.group(1), self.plain_type(), start))
             self.space()
             start = self.pos
         if not self.at("=") and outputs:
@@ -180,11 +181,32 @@ class _Parser(ValueReader):
         primitive = self.primitive(untyped=not outputs)
         params = self.params()
         operands = self.operands(scope)
+        avals = self.laid_out(primitive, operands, params, [given for _, given, _ in outputs])
         # Outputs are bound last: an equation does not see them.
-        outvars = [self.bind(*output[:2], scope, output[2]) for output in outputs]
+        outvars = [self.bind(name, aval, scope, at) for (name, _, at), aval in zip(outputs, avals, strict=True)]
         eqn = JaxprEqn(primitive, operands, outvars, params)
         self.places[id(eqn)] = first
         return eqn
+
+    def laid_out(
+        self,
+        primitive: Primitive,
+        operands: list[Atom],
+        params: dict[str, Any],
+        given: list[_PlainType],
+    ) -> list[ShapedArray]:
+        """Types of outputs. Over which mesh their axes are, those of operands tell, or parameters."""
+        avals = [aval for aval, _, _ in given]
+        if all(v.aval.sharding is None for v in operands) and not any("@" in sizes for _, sizes, _ in given):
+            return avals
+        try:
+            found: Any = primitive.abstract(tuple([v.aval for v in operands]), params)
+        except Exception:  # what is wrong is told where programs are checked
+            found = ()
+        if [aval.laid_out(None) for aval in found] != avals:
+            return [self.split(*each) if "@" in each[1] else each[0] for each in given]
+        self.mesh = next((aval.sharding.mesh for aval in found if aval.sharding is not None), self.mesh)
+        return list(found)
 
     def primitive(self, untyped: bool) -> Primitive:
         self.space()

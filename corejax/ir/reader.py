@@ -32,11 +32,16 @@ _OPAQUE = re.compile(r"<[^\n]*?>(?=[\s,;)\]]|$)")
 
 
 class Cursor:
-    """A position in a text, and errors that show it."""
+    """A position in a text, and errors that show it.
+
+    Attributes:
+        mesh: that of the last type that named axes of one.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.pos = 0
+        self.mesh: Any = None
 
     def fail(self, message: str, pos: int | None = None) -> NoReturn:
         pos = self.pos if pos is None else pos
@@ -96,6 +101,12 @@ class Cursor:
         return found
 
     def type(self) -> ShapedArray:
+        """A type; the axes that it names are of the mesh of the context, or of types before it."""
+        aval, sizes, start = self.plain_type()
+        return self.split(aval, sizes, start) if "@" in sizes else aval
+
+    def plain_type(self) -> tuple[ShapedArray, str, int]:
+        """A type without the axes that sizes are split over, the text of its sizes, and where it starts."""
         start = self.pos
         found = self.match(_TYPE)
         if found is None:
@@ -104,11 +115,11 @@ class Cursor:
         aval = _aval(weak, name, _SPLIT.sub(lambda m: "," if m.group() == "," else "", sizes), vma)
         if isinstance(aval, str):
             self.fail(aval, start)
-        return self.split(aval, sizes, start) if "@" in sizes else aval
+        return aval, sizes, start
 
     def split(self, aval: ShapedArray, sizes: str, start: int) -> ShapedArray:
         """The type of arrays that are split over axes of the mesh of the context: `8@x`."""
-        mesh = config.context_mesh
+        mesh = config.context_mesh or self.mesh
         axes: list[tuple[str, ...]] = [()]
         for one, several in _SPLIT.findall(sizes):
             if one or several:
@@ -116,7 +127,8 @@ class Cursor:
             else:
                 axes.append(())
         if mesh is None or not {name for names in axes for name in names} <= set(mesh.explicit_axes):
-            self.fail(f"`[{sizes}]` names axes of type Explicit of the context's mesh, which is {mesh}", start)
+            self.fail(f"`[{sizes}]` names axes of type Explicit of the mesh of the context, which is {mesh}", start)
+        self.mesh = mesh
         spec = param_types["PartitionSpec"](*axes[: aval.ndim])
         return aval.laid_out(param_types["NamedSharding"](mesh, spec).of_type(aval.ndim))
 

@@ -151,7 +151,9 @@ def shaped_abstractify(x: Any) -> ShapedArray:
     if is_array_like(x):
         return get_aval(x)
     if hasattr(x, "shape") and hasattr(x, "dtype"):
-        return ShapedArray(tuple(x.shape), np.dtype(x.dtype), bool(getattr(x, "weak_type", False)))
+        aval = ShapedArray(tuple(x.shape), np.dtype(x.dtype), bool(getattr(x, "weak_type", False)))
+        told = getattr(getattr(x, "sharding", None), "of_type", None)
+        return aval if told is None else aval.laid_out(told(aval.ndim))
     return get_aval(x)
 
 
@@ -224,3 +226,8 @@ class ShapeDtypeStruct:
         weak = ", weak_type=True" if self.weak_type else ""
         place = f", sharding={self.sharding!r}" if self.sharding is not None else ""
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak}{place})"
+
+
+def type_without_value(aval: ShapedArray) -> ShapeDtypeStruct:
+    """What an aval says of arrays, for users."""
+    return ShapeDtypeStruct(aval.shape, aval.dtype, aval.weak_type, sharding=aval.sharding)

@@ -13,7 +13,7 @@ from corejax.ir.jaxpr import ClosedJaxpr
 from corejax.named_axes import named_axes
 from corejax.restoring import run_within
 from corejax.tracebacks import api_boundary
-from corejax.transforms.flattening import FlatFunction, ShapeDtypeStruct, abstractified
+from corejax.transforms.flattening import FlatFunction, abstractified, type_without_value
 
 
 def _split_static(
@@ -62,7 +62,7 @@ def make_jaxpr(
         closed = ClosedJaxpr(jaxpr, consts)
         if not return_shape:
             return closed
-        shapes = [ShapeDtypeStruct(a.shape, a.dtype, a.weak_type) for a in closed.out_avals]
+        shapes = [type_without_value(a) for a in closed.out_avals]
         return closed, tree.tree_unflatten(out_tree, shapes)
 
     return jaxpr_of
@@ -92,4 +92,4 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if not callable(fun):
         raise TypeError(f"eval_shape takes a function, got {fun!r} of type {type(fun).__name__}")
     jaxpr, _, out_tree = _trace("eval_shape", fun, (), args, kwargs)
-    return tree.tree_unflatten(out_tree, [ShapeDtypeStruct(a.shape, a.dtype, a.weak_type) for a in jaxpr.out_avals])
+    return tree.tree_unflatten(out_tree, [type_without_value(a) for a in jaxpr.out_avals])

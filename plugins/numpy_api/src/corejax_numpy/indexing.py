@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, dtypes, host_value, recording_trace
+from corejax.extend import Array, dtypes, host_value, is_spread, recording_trace
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     array_argument,
@@ -89,7 +89,7 @@ def take(
     if mode == "raise":
         _refuse_outside(indices, size)
         mode = None
-    if type(x) is Array and type(indices) is Array and recording_trace() is None:
+    if type(x) is Array and type(indices) is Array and recording_trace() is None and not is_spread(x):
         found = _taken_by_numpy(x, indices, axis, "raise" if mode in (None, "fill") else mode)
         if found is not None:
             return found
@@ -187,7 +187,8 @@ def take_along_axis(
     if not size:
         return lax.full(shape, 0, x.dtype)
     mode = lax.GatherScatterMode.from_any(mode)
-    if type(x) is Array and type(indices) is Array and wrap_negative_indices is None and recording_trace() is None:
+    at_once = type(x) is Array and type(indices) is Array and recording_trace() is None and not is_spread(x)
+    if at_once and wrap_negative_indices is None:
         found = _along_axis_by_numpy(x, indices, axis)
         if found is not None:
             return found

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Tracer, as_array, dtypes, host_value, recording_trace
+from corejax.extend import Tracer, as_array, dtypes, host_value, is_spread, recording_trace
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, number_argument, promote_dtypes
 
@@ -45,7 +45,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
     dtype = np.dtype(np.int32 if a.size < 1 << 31 else np.int64)
     if not a.size:
         return lax.full(v.shape, 0, dtype)
-    if recording_trace() is None and not isinstance(a, Tracer) and not isinstance(v, Tracer):
+    if recording_trace() is None and not any(isinstance(x, Tracer) or is_spread(x) for x in (a, v)):
         return _on_host(a, v, side, dtype)
     if method == "sort":
         return _by_sorting(a, v, side, dtype)

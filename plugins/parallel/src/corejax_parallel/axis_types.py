@@ -1,7 +1,6 @@
 """`sharding.auto_axes`, `explicit_axes`: functions that see axes of the context's mesh as of another type.
 
-Types of axes decide nothing here (see `AxisType`), so what is left of these is where arguments and results are laid
-out, and the types that the function is told.
+Their arguments and results have types over a mesh with such axes, and are where they were.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import Restoring, api_boundary, config, run_within, tree
+from corejax.extend import Restoring, api_boundary, config, get_aval, is_array_like, run_within, tree
 from corejax_parallel.contexts import reshard, within
 from corejax_parallel.mesh import AxisType
 from corejax_parallel.named_sharding import NamedSharding
@@ -44,7 +43,8 @@ def auto_axes(
         mesh = _mesh("auto_axes", wanted)
         if mesh is None:
             return f(*args, **kwargs)
-        out = run_within(_as_type("auto_axes", mesh, axes, AxisType.Auto), f, *args, **kwargs)
+        types = _types("auto_axes", mesh, axes, AxisType.Auto)
+        out = run_within(_within(mesh, types), f, *_cast(args, types), **_cast(kwargs, types))
         return reshard(out, wanted)
 
     return call
@@ -78,8 +78,10 @@ def explicit_axes(
         mesh = _mesh("explicit_axes", wanted)
         if config.context_mesh is None:
             raise ValueError("explicit_axes: no mesh is set; set one: with corejax.set_mesh(mesh)")
-        placed = reshard(args, wanted)
-        return run_within(_as_type("explicit_axes", mesh, axes, AxisType.Explicit), f, *placed, **kwargs)
+        types = _types("explicit_axes", mesh, axes, AxisType.Explicit)
+        before = dict(zip(mesh.axis_names, mesh.axis_types, strict=True))
+        placed = _cast(run_within(_within(mesh, types), reshard, args, wanted), types)
+        return _cast(run_within(_within(mesh, types), f, *placed, **kwargs), {name: before[name] for name in types})
 
     return call
 
@@ -103,10 +105,28 @@ def _mesh(what: str, shardings: Any) -> Any:
     return found
 
 
-def _as_type(what: str, mesh: Any, axes: Any, kind: AxisType) -> list[Restoring]:
+def _types(what: str, mesh: Any, axes: Any, kind: AxisType) -> dict[Any, AxisType]:
+    """The new type of each axis."""
     names = mesh.axis_names if axes is None else (axes,) if isinstance(axes, str) else tuple(axes)
     for name in names:
         if name not in mesh.axis_names:
             raise ValueError(f"{what}: axes names {name!r}, and the mesh has {', '.join(map(repr, mesh.axis_names))}")
-    inner = mesh.update_axis_types(dict.fromkeys(names, kind))
+    return dict.fromkeys(names, kind)
+
+
+def _within(mesh: Any, types: dict[Any, AxisType]) -> list[Restoring]:
+    inner = mesh.update_axis_types(types)
     return [] if config.context_mesh is None or inner == mesh else [within(inner)]
+
+
+def _cast(xs: Any, types: dict[Any, AxisType]) -> Any:
+    """Values whose types are over a mesh, over one with other types of axes; where they are they stay."""
+    return tree.tree_map(lambda x: _cast_leaf(x, types), xs)
+
+
+def _cast_leaf(x: Any, types: dict[Any, AxisType]) -> Any:
+    told = get_aval(x).sharding if is_array_like(x) else None
+    if told is None or not types.keys() <= set(told.mesh.axis_names):
+        return x
+    mesh = told.mesh.update_axis_types(types)
+    return x if mesh == told.mesh else told.update(mesh=mesh).place(x)

@@ -20,7 +20,7 @@ class AxisType(enum.Enum):
     """What decides how arrays are split over an axis of a mesh."""
 
     Auto = "auto"  # the compiler, from what shardings are given
-    Explicit = "explicit"  # as Auto: the types of arrays say nothing of shardings here
+    Explicit = "explicit"  # the types of arrays, which say it: `f32[8@x]`; results' follow from operands'
     Manual = "manual"  # the program, inside of `shard_map`
 
     def __repr__(self) -> str:

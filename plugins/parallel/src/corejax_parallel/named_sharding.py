@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 import corejax.lax as lax
-from corejax.extend import exported, register_param_type
+from corejax.extend import config, exported, register_param_type
 from corejax.sharding import Sharding
 from corejax_parallel.mesh import AbstractMesh, Mesh
 from corejax_parallel.partition_spec import UNCONSTRAINED, PartitionSpec
+
+_latest: dict[AbstractMesh, tuple[Any, ...]] = {}
+"""By axes the devices of the last mesh that an array was put on whose type names some of them."""
 
 
 @register_param_type
@@ -93,12 +96,21 @@ class NamedSharding(Sharding):
         if not told:
             return None
         exported("lax.with_sharding_constraint")  # its module finds out of types what operations do with such axes
+        if self.device_tuple:
+            _latest[self.mesh.abstract_mesh] = self.device_tuple
         axes = [x if x is None else tuple(name for name in x if name in told) for x in self.dimension_axes(ndim)]
         return NamedSharding(self.mesh.abstract_mesh, _spec(axes))
 
     def with_axes(self, axes: Sequence[tuple[Any, ...] | None]) -> NamedSharding:
         """Over the same mesh, with other axes for each dimension; None where the compiler may choose."""
         return NamedSharding(self.mesh, _spec(axes))
+
+    def known_devices(self) -> tuple[Any, ...]:
+        """Those of the context's mesh, or of the last one with these axes that types are about."""
+        axes, found = self.mesh.abstract_mesh, config.context_mesh
+        if found is not None and found.abstract_mesh == axes and found.device_tuple:
+            return tuple(found.device_tuple)
+        return _latest.get(axes, self.device_tuple)
 
     def place(self, x: Any) -> Any:
         """A value laid out so."""

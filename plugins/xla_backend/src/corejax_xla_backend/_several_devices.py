@@ -152,7 +152,7 @@ def place_at(
 
     Where all of this is about meshes without devices, the options have shardings and no devices.
     """
-    options = _as_typed(closed, options, avals)
+    options = _as_typed(closed, options, places, avals)
     several = bool(options.devices) or names_meshes(closed) or names_shardings(options)
     if not several and not any(isinstance(p, Sharding) for p in places):
         if options.device is not None:
@@ -180,17 +180,23 @@ def place_at(
     return options._replace(devices=devices, device=None, in_shardings=given), None
 
 
-def _as_typed(closed: ClosedJaxpr, options: CompileOptions, avals: Sequence[ShapedArray]) -> CompileOptions:
-    """Options that say of arguments and results what their types say, where they do not say it."""
+def _as_typed(
+    closed: ClosedJaxpr, options: CompileOptions, places: Sequence[Any], avals: Sequence[ShapedArray]
+) -> CompileOptions:
+    """Options that say what types say of arguments that are nowhere yet, and of results, where they do not say it."""
     outs = closed.out_avals
     if all(aval.sharding is None for aval in (*avals, *outs)):
         return options
-    given = [(options.in_shardings, avals), (options.out_shardings, outs)]
-    told = [
-        tuple(aval.sharding if s is None else s for s, aval in zip(known or (None,) * len(types), types, strict=True))
-        for known, types in given
-    ]
-    return options._replace(in_shardings=told[0], out_shardings=told[1])
+    ins = options.in_shardings or (None,) * len(avals)
+    given = [_told(aval) if s is None and p is None else s for s, p, aval in zip(ins, places, avals, strict=True)]
+    known = options.out_shardings or (None,) * len(outs)
+    results = [_told(aval) if s is None else s for s, aval in zip(known, outs, strict=True)]
+    return options._replace(in_shardings=tuple(given), out_shardings=tuple(results))
+
+
+def _told(aval: ShapedArray) -> Any:
+    """The sharding that a type says; None where the compiler chooses along axes of other types."""
+    return aval.sharding if aval.sharding is not None and aval.sharding.mesh.are_all_axes_explicit else None
 
 
 def _over_devices(

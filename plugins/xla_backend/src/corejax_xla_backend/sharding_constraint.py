@@ -145,12 +145,14 @@ def sharding_constraint_impl(x: Array, *, sharding: Sharding) -> Array:
 
 
 def _over_own_devices(sharding: Sharding, x: Array) -> Sharding:
-    """A sharding over a mesh of any devices, over those of the array, or of the mesh of the context; else itself."""
+    """A sharding over a mesh of any devices, over those of the array, or of a mesh with the axes; else itself.
+
+    That is the context's mesh, or the last one that arrays were put on.
+    """
     place = x.device
     devices = place.device_tuple if isinstance(place, Sharding) else ()
     if len(devices) != sharding.mesh.size:
-        get_mesh = exported("sharding.get_mesh")
-        devices = () if get_mesh is None else tuple(get_mesh().device_tuple)
+        devices = sharding.known_devices()
     return sharding.over(devices) if len(devices) == sharding.mesh.size else sharding
 
 

@@ -16,6 +16,7 @@ from corejax.extend import (
     as_array,
     dtypes,
     host_value,
+    is_spread,
     recording_trace,
 )
 from corejax_lax_basic._base.scalars import is_array
@@ -83,8 +84,8 @@ def _known_mask(mask: Any) -> Any:
 
 
 def _concrete(x: Any, entries: list[Any]) -> bool:
-    """Whether everything is known and nothing is being recorded."""
-    if isinstance(x, Tracer) or any(isinstance(e, Tracer) for e in entries):
+    """Whether everything is known, on one device or none, and nothing is being recorded."""
+    if isinstance(x, Tracer) or is_spread(x) or any(isinstance(e, Tracer) for e in entries):
         return False
     return recording_trace() is None
 

@@ -39,7 +39,7 @@ from corejax.extend import (
 from corejax_xla_backend._jit.donation import donated_leaves
 from corejax_xla_backend._jit.named_arguments import check_apart, named_arguments
 from corejax_xla_backend._jit.one_at_a_time import OneAtATime
-from corejax_xla_backend._jit.options import JitOptions
+from corejax_xla_backend._jit.options import UNSPECIFIED, JitOptions
 from corejax_xla_backend._jit.shared_traces import shared_traces
 from corejax_xla_backend._jit.signatures import Signature, reasons, report_trace
 from corejax_xla_backend._jit.stages import Lowered, Traced, TracedProgram
@@ -142,8 +142,8 @@ class Jitted:
         found = self.traces.get(key)
         return self._traced(key) if found is None else found
 
-    @staticmethod
-    def _key(avals: Sequence[ShapedArray], in_tree: Any, static: StaticKey | None) -> Signature:
+    def _key(self, avals: Sequence[ShapedArray], in_tree: Any, static: StaticKey | None) -> Signature:
+        avals = self.options.laid_out(self.fun, in_tree, avals)
         return Signature(in_tree, tuple(avals), static, config.trace_key(), axes_in_scope())
 
     def _traced(self, key: Signature) -> TracedProgram:
@@ -161,7 +161,7 @@ class Jitted:
         debug = self.static.debug_info(key.in_tree, key.static)
         why = reasons(key, self.traces, debug.arg_names, self.static.name_of) if watched_by_anybody() else ()
         flat = FlatFunction(self.static.closed(key.static), key.in_tree, with_kwargs=True)
-        jaxpr, consts = stage(flat, key.avals, debug)
+        jaxpr, consts = stage(self._results_of(flat), key.avals, debug)
         found = TracedProgram(close_over_consts(jaxpr), consts, key.in_tree, flat.out_tree)
         kept = not any(isinstance(c, Tracer) for c in consts)  # those belong to one trace of a function around
         if kept:
@@ -171,6 +171,17 @@ class Jitted:
         if why:
             report_trace(self.name, why, 1000 * (time.perf_counter() - started), key, kept=kept)
         return found
+
+    def _results_of(self, flat: FlatFunction) -> Callable[..., Any]:
+        """The function with results whose types say what `out_shardings` does."""
+        if self.options.out_shardings is UNSPECIFIED:
+            return flat
+
+        def laid_out(*args: Any) -> Any:
+            outs = flat(*args)
+            return self.options.results_laid_out(self.fun, flat.out_tree, outs)
+
+        return laid_out
 
     def _signature(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Signature]:
         """Leaves of the traced arguments, and what the call's trace depends on."""

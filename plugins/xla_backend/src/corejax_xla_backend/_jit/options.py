@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from corejax.extend import CompileOptions, backends, fun_name, tree
+from corejax.extend import CompileOptions, ShapedArray, backends, fun_name, get_aval, tree
 from corejax_xla_backend.settings import EFFORTS, SETTINGS
-from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding
-from corejax_xla_backend.sharding_constraint import is_spec, shardings_of
+from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, check_fits
+from corejax_xla_backend.sharding_constraint import constrain, is_spec, shardings_of
 
 
 class Unspecified:
@@ -79,14 +79,41 @@ class JitOptions(NamedTuple):
         """
         if all(given is None or given is UNSPECIFIED for given in self[:2]):
             return None
-        name = f"jit of {fun_name(fun)}: "
+        ins = self._of_arguments(fun, in_tree)
+        what = f"jit of {fun_name(fun)}: out_shardings"
+        outs = shardings_of(what, out_tree, _unspecified_to_none(self.out_shardings))
+        return (ins, outs) if any(is_over_mesh(x) for x in (*ins, *outs)) else None
+
+    def _of_arguments(self, fun: Callable[..., Any], in_tree: Any) -> list[Any]:
         args, kwargs = in_tree.children()
         given = tuple(self.in_shardings) if type(self.in_shardings) is list else self.in_shardings
-        ins = shardings_of(name + "in_shardings", args, _unspecified_to_none(given))
-        outs = shardings_of(name + "out_shardings", out_tree, _unspecified_to_none(self.out_shardings))
-        if not any(is_over_mesh(x) for x in (*ins, *outs)):
-            return None
-        return [*ins, *[None] * kwargs.num_leaves], outs
+        ins = shardings_of(f"jit of {fun_name(fun)}: in_shardings", args, _unspecified_to_none(given))
+        return [*ins, *[None] * kwargs.num_leaves]
+
+    def results_laid_out(self, fun: Callable[..., Any], out_tree: Any, outs: Sequence[Any]) -> Sequence[Any]:
+        """Results of types that say what `out_shardings` says over axes of type Explicit."""
+        if self.out_shardings is None or self.out_shardings is UNSPECIFIED:
+            return outs
+        what = f"jit of {fun_name(fun)}: out_shardings"
+        wanted = shardings_of(what, out_tree, _unspecified_to_none(self.out_shardings))
+        found = []
+        for x, sharding in zip(outs, wanted, strict=True):
+            if sharding is not None:
+                check_fits(what, sharding, get_aval(x).shape)
+                x = x if sharding.of_type(get_aval(x).ndim) is None else constrain(x, sharding, what)
+            found.append(x)
+        return found
+
+    def laid_out(self, fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+        """Types of arguments, which say what `in_shardings` says over axes of type Explicit."""
+        if self.in_shardings is None or self.in_shardings is UNSPECIFIED:
+            return avals
+        told = []
+        for sharding, aval in zip(self._of_arguments(fun, in_tree), avals, strict=True):
+            if sharding is not None:
+                check_fits(f"jit of {fun_name(fun)}: in_shardings", sharding, aval.shape)
+            told.append(None if sharding is None else sharding.of_type(aval.ndim))
+        return [a if s is None else a.laid_out(s) for s, a in zip(told, avals, strict=True)]
 
 
 def _unspecified_to_none(given: Any) -> Any:

@@ -331,9 +331,12 @@ class TranslationContext:
         """The symbol of a mesh (with `shape_tuple` and `device_tuple`), for Shardy's operations: `@mesh`."""
         return self.module.meshes.symbol(mesh)
 
-    def sharding_text(self, sharding: Any, ndim: int) -> str:
-        """A sharding of values of `ndim` dimensions, for Shardy's operations: `<@mesh, [{"x"}, {}]>`."""
-        return self.module.meshes.sharding(sharding, ndim)
+    def sharding_text(self, sharding: Any, ndim: int, closed: bool = True) -> str:
+        """A sharding of values of `ndim` dimensions, for Shardy's operations: `<@mesh, [{"x"}, {}]>`.
+
+        Where it is not closed, the compiler may split dimensions further.
+        """
+        return self.module.meshes.sharding(sharding, ndim, closed)
 
     def manual_computation(
         self,

@@ -24,7 +24,7 @@ def constrained(ctx: Any, eqn: JaxprEqn, outs: Sequence[Value]) -> list[Value]:
 
 
 def _constrained(ctx: Any, x: Value, aval: ShapedArray) -> Value:
-    text = ctx.sharding_text(aval.sharding, aval.ndim)
+    text = ctx.sharding_text(aval.sharding, aval.ndim, aval.sharding.mesh.are_all_axes_explicit)
     made: Value = ctx.op("sdy.sharding_constraint", x, out=x.aval, attrs=f"sharding = #sdy.sharding{text}")
     return made
 

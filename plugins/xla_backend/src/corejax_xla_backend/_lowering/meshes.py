@@ -87,9 +87,9 @@ class Meshes:
         positions = self._positions(mesh)
         return np.arange(mesh.size) if positions is None else np.asarray(positions)
 
-    def sharding(self, sharding: Any, ndim: int) -> str:
-        """Text of a sharding of values of `ndim` dimensions: `<@mesh, [{"x"}, {}]>`."""
-        return f"<{self.symbol(sharding.mesh)}, {dimensions_text(sharding.dimension_axes(ndim))}>"
+    def sharding(self, sharding: Any, ndim: int, closed: bool = True) -> str:
+        """Text of a sharding of values of `ndim` dimensions: `<@mesh, [{"x"}, {}]>`, `<@mesh, [{"x", ?}, {?}]>`."""
+        return f"<{self.symbol(sharding.mesh)}, {dimensions_text(sharding.dimension_axes(ndim), closed)}>"
 
     @property
     def divides(self) -> bool:
@@ -118,12 +118,7 @@ class Meshes:
         return "" if sharding is None else f"sdy.sharding = #sdy.sharding{self.sharding(sharding, ndim)}"
 
 
-def dimensions_text(axes: Sequence[Sequence[Any] | None]) -> str:
+def dimensions_text(axes: Sequence[Sequence[Any] | None], closed: bool = True) -> str:
     """The axes that each dimension is split over, None where the compiler may choose: `[{"x"}, {?}]`."""
-    return (
-        "["
-        + ", ".join(
-            "{?}" if names is None else "{" + ", ".join(quoted(str(name)) for name in names) + "}" for names in axes
-        )
-        + "]"
-    )
+    dims = [[*map(quoted, map(str, names or ()))] + ["?"] * (names is None or not closed) for names in axes]
+    return "[" + ", ".join("{" + ", ".join(names) + "}" for names in dims) + "]"

@@ -10,12 +10,17 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from corejax.extend import (
     Primitive,
     ShapedArray,
     SymbolicDim,
+    as_array,
     batch_flat,
+    bottom_trace,
     clears_cache,
+    set_current_trace,
     stage_closed,
     unmapped_aval,
     vmap_rules,
@@ -168,10 +173,31 @@ def _batched(
                 continue
             # Parts have other sizes: what holds for this one only is no batch.
             if all(_applied(primitive, elements, given, params, dims, n) == first for n in (1, size + 1)):
+                if not _is_of_scalars(primitive, elements, given):
+                    continue
                 return _Batch(first, elements, given)  # type: ignore[arg-type]
         except Exception:  # rules need not take what is only guessed
             continue
     return None
+
+
+def _is_of_scalars(primitive: Primitive, elements: Sequence[ShapedArray], params: Mapping[str, Any]) -> bool:
+    """Whether a batch of scalars is computed one by one, too: rules may promise it and be meant for rows.
+
+    What normalises along an axis, say, has none there, and its vmap rule gives it that of the batch.
+    """
+    if any(aval.ndim for aval in elements) or "elementwise" in primitive.tags:
+        return True
+
+    def results(*args: Any) -> list[Any]:
+        out = primitive.bind(*map(as_array, args), **params)
+        return [np.asarray(x) for x in (out if primitive.multiple_results else [out])]
+
+    values = [np.array([2, 3]).astype(aval.dtype) for aval in elements]
+    with set_current_trace(bottom_trace()):
+        both = results(*values)
+        each = zip(*(results(*(x[i] for x in values)) for i in range(2)), strict=True)
+        return all(np.array_equal(x, np.stack(rows), equal_nan=True) for x, rows in zip(both, each, strict=True))
 
 
 def _without(aval: ShapedArray, dim: int | None) -> ShapedArray:
