@@ -303,7 +303,7 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
         return (Array(np.asarray(x, self.dtype), row) for x in self._fetch())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (self._fetch(), self.aval))
+        return (_rebuild, (self._fetch(), self.aval.laid_out(None)))
 
     def __copy__(self) -> Array:
         return self

@@ -73,7 +73,7 @@ def results_laid_out(
     """The types of results with what operands' types say of axes; of a program's they say it already.
 
     Raises:
-        ShardingTypeError: operands are over different meshes, or elementwise ones split over different axes.
+        ShardingTypeError: operands are over different meshes, or elementwise ones split one dimension differently.
     """
     if not primitive.tags.isdisjoint(("higher_order", "collective", "placing")):
         return outs
@@ -106,10 +106,8 @@ def _of_elements(primitive: Primitive, avals: Sequence[ShapedArray], out: Shaped
         own = split_axes(aval)
         if any(x and y and x != y for x, y in zip(axes, own, strict=True)):
             raise _refused(primitive, avals, "are split over different axes", "reshard one as the other")
-        axes = [either_axes(x, y) for x, y in zip(axes, own, strict=True)]
-    names = [name for each in axes for name in each or ()]
-    if len(set(names)) != len(names):
-        raise _refused(primitive, avals, "split two dimensions over one axis", "reshard one as the other")
+        taken = {name for names in axes for name in names or ()}
+        axes = [x or (y if y is None or taken.isdisjoint(y) else x) for x, y in zip(axes, own, strict=True)]
     return axes
 
 

@@ -22,6 +22,7 @@ from corejax.extend import (
     get_aval,
     host_value,
     impl_rules,
+    is_spread,
     is_undef_primal,
     jvp_rules,
     laid_out,
@@ -369,10 +370,13 @@ _SMALL = 1 << 18  # products up to which NumPy is done before a compiled program
 
 @impl_rules.register(conv_general_dilated_p, device=True)
 def _impl(lhs: Array, rhs: Array, **params: Any) -> Array:
-    """By NumPy where that is quicker, or nothing compiles; else the compiled program of this one equation."""
+    """By NumPy where that is quicker, or nothing compiles; else the compiled program of this one equation.
+
+    What has parts on several devices is compiled: results are there, too.
+    """
     out = conv_general_dilated_p.abstract((lhs.aval, rhs.aval), params)[0]
     of_each = rhs.aval.size // max(1, rhs.aval.shape[params["dimension_numbers"].rhs_spec[0]])
-    if out.size * of_each > _SMALL and dtypes.is_inexact(out.dtype):
+    if (out.size * of_each > _SMALL and dtypes.is_inexact(out.dtype)) or is_spread(lhs) or is_spread(rhs):
         found = run_compiled(conv_general_dilated_p, lhs, rhs, **params)
         if found is not None:
             return found  # type: ignore[no-any-return]

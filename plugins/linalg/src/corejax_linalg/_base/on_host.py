@@ -1,6 +1,7 @@
 """One matrix, eagerly: what LAPACK gives directly, where each operation would cost more than the matrix does.
 
-Each function gives None where that is not the case: of stacks, of arrays that are traced, watched or to be converted,
+Each function gives None where that is not the case: of stacks, of arrays that are traced, watched, split or to be
+converted,
 of singular matrices, whose results the operations say, and with the setting `linalg_errors`.
 """
 
@@ -10,7 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, ShapedArray, bottom_trace, config, current_trace, host_value, in_context, observe
+from corejax.extend import (
+    Array,
+    ShapedArray,
+    bottom_trace,
+    config,
+    current_trace,
+    host_value,
+    in_context,
+    is_spread,
+    observe,
+)
 from corejax_linalg._base.eager import routine
 from corejax_linalg._base.types import LAPACK
 
@@ -21,7 +32,7 @@ def _matrix(a: Any, *others: Any) -> bool:
         return False
     if type(a) is not Array or a.dtype not in LAPACK or a.ndim != 2 or not a.size or a.shape[0] != a.shape[1]:
         return False
-    return all(type(x) is Array and x.dtype == a.dtype and not x.weak_type for x in (a, *others))
+    return all(type(x) is Array and x.dtype == a.dtype and not x.weak_type and not is_spread(x) for x in (a, *others))
 
 
 def _result(value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
