@@ -16,6 +16,7 @@ from corejax.extend import (
     as_array,
     dtypes,
     host_value,
+    observe,
     recording_trace,
 )
 from corejax_lax_basic._base.scalars import is_array
@@ -86,7 +87,7 @@ def _concrete(x: Any, entries: list[Any]) -> bool:
     """Whether everything is known and nothing is being recorded."""
     if isinstance(x, Tracer) or any(isinstance(e, Tracer) for e in entries):
         return False
-    return recording_trace() is None
+    return recording_trace() is None and not observe.checking
 
 
 def _by_numpy(x: Array, entries: list[Any]) -> Array:
