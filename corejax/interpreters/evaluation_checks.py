@@ -54,8 +54,8 @@ def _process_and_tell(
         return _process(self, primitive, args, params)
     finishing: list[Finish] = []
     outs = None
-    _state.inside = True
     try:
+        _state.inside = True
         for check in _checks:
             finish = check.call(primitive, args, params)
             if finish is not None:
