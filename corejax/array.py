@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax import dtypes, source_info, tree
+from corejax import dtypes, observe, source_info, tree
 from corejax.array_methods import ArrayMethods
 from corejax.array_text import NumbersAndText
 from corejax.avals import (
@@ -297,7 +297,13 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
         return (1, 0)  # kDLCPU: the host view is what is exported
 
     def __iter__(self) -> Iterator[Any]:
-        if not self.shape or in_context() or current_trace() is not bottom_trace() or is_spread(self):
+        if (
+            not self.shape
+            or observe.checking
+            or in_context()
+            or current_trace() is not bottom_trace()
+            or is_spread(self)
+        ):
             return super().__iter__()  # parts of a program, if one is recorded, or on several devices
         row = ShapedArray(self.shape[1:], self.dtype, self.weak_type)
         return (Array(np.asarray(x, self.dtype), row) for x in self._fetch())

@@ -94,6 +94,9 @@ from corejax.interpreters.debug_info import DebugInfo as DebugInfo
 from corejax.interpreters.debug_info import fun_name as fun_name
 from corejax.interpreters.differentiability import nondifferentiable as nondifferentiable
 from corejax.interpreters.differentiability import why_not_differentiable as why_not_differentiable
+from corejax.interpreters.evaluation_checks import EvaluationCheck as EvaluationCheck
+from corejax.interpreters.evaluation_checks import checks_calls as checks_calls
+from corejax.interpreters.evaluation_checks import evaluation_checks as evaluation_checks
 from corejax.interpreters.frequent_programs import compiles_frequent_programs as compiles_frequent_programs
 from corejax.interpreters.host_programs import eval_jaxpr_on_host as eval_jaxpr_on_host
 from corejax.interpreters.jaxpr_transforms import batch_jaxpr as batch_jaxpr
@@ -464,9 +467,12 @@ __all__ = [  # noqa: RUF022  by section
     "observe",
     "placed",
     "run_within",
-    # values that settings forbid
+    # what settings forbid
+    "EvaluationCheck",
     "check_values",
+    "checks_calls",
     "checks_values",
+    "evaluation_checks",
     # errors and warnings
     "BackendError",
     "CorejaxError",

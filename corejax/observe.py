@@ -108,6 +108,9 @@ def observing(observer: Observer) -> Restoring:
 # Whether any thread is watched: what interpreters ask about each primitive, as `observe.watched`.
 watched = False
 
+# Whether a check of evaluation is on (`evaluation_checks`): `watched` is True then, too, and NumPy takes no elements.
+checking = False
+
 # Called after `watched` was set, changed or not.
 on_watched: list[Callable[[], None]] = []
 
@@ -170,9 +173,17 @@ class _Watching(Restoring):
 
 def _tell() -> None:
     global watched
-    watched = bool(_watching)
+    watched = bool(_watching) or checking
     for function in on_watched:
         function()
+
+
+def set_checking(on: bool) -> None:
+    """Say whether a check of evaluation is on."""
+    global checking
+    with _changing:
+        checking = on
+        _tell()
 
 
 def unwatched(fun: Callable[..., _R], *args: Any) -> _R:

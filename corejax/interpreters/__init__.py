@@ -1,7 +1,8 @@
 """The interpreters: what gives primitives a meaning. In the order to read them in:
 
 - `evaluation`: compute now, at the bottom of the stack; `impl_results` has the checks of what impl rules give,
-  `host_programs` evaluates whole programs, `value_checks` looks for NaNs while a setting asks for it.
+  `host_programs` evaluates whole programs, `value_checks` looks for NaNs while a setting asks for it,
+  `evaluation_checks` tells plugins' checks of what is evaluated.
 - `jvp`: push tangents forward; `jvp_helpers` registers rules, `differentiability` says what has no derivative.
 - `batching`: one batched application instead of many; `batching_helpers` registers rules, `looping` is for no rule.
 - `staging`: record a program instead of running.

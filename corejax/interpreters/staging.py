@@ -26,6 +26,9 @@ from corejax.primitive import Primitive, flat_decomposition
 from corejax.rules import Derivation, abstract_eval_rules
 from corejax.trace import Trace, Tracer, escaped, set_contexts, state
 
+# Told each program that has been recorded, while a check asks for it (`evaluation_checks`).
+told_programs: Callable[[Jaxpr], None] | None = None
+
 _NUMBERS = (bool, int, float, complex, np.generic, np.ndarray)
 
 
@@ -212,6 +215,8 @@ def stage(
         _end(trace, *earlier)
     if config.check_jaxprs:
         check_jaxpr(jaxpr)
+    if told_programs is not None:
+        told_programs(jaxpr)
     if config.check_tracer_leaks:
         from corejax.interpreters.leaks import refuse_leaks  # needed for this check only
 

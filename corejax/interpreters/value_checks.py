@@ -145,7 +145,7 @@ def _process_and_check(
 ) -> list[Any]:
     outs = _process(self, primitive, args, params)
     if not checks_values():  # an interrupt has kept a setting's end from being followed
-        _follow_settings()
+        follow_settings()
     check_values(primitive, args, params, outs)
     return outs
 
@@ -168,12 +168,13 @@ def _run_and_check(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
     return [read(v)._fetch() for v in jaxpr.outvars]
 
 
-def _follow_settings() -> None:
+def follow_settings() -> None:
+    """Have evaluation look at results, or no longer."""
     on = checks_values()
     process: Callable[..., list[Any]] = _process_and_check if on else _process
     evaluation.EvalTrace.process_primitive = process  # type: ignore[method-assign]
     host_programs._run_program = _run_and_check if on else _run_program
 
 
-config.on_change.append(_follow_settings)
-_follow_settings()
+config.on_change.append(follow_settings)
+follow_settings()

@@ -74,3 +74,9 @@ def test_ravel_pytree() -> None:
         back(ours[:9])
     with pytest.raises(TypeError, match=r"a vector of dtype float32, got i32\[10\]"):
         back(ours.astype("int32"))
+
+
+def test_traced_ids_need_a_number_of_segments():
+    with pytest.raises(corejax.errors.ConcretizationTypeError) as info:
+        corejax.jit(corejax.ops.segment_sum)(np.ones(4), np.array([0, 0, 2, 2]))
+    assert "segment_sum: give num_segments" in info.value.__notes__[0]

@@ -103,3 +103,20 @@ def test_what_is_refused(call: Callable[[], Any], error: type[Exception], words:
     with pytest.raises(error, match=words):
         call()
     assert corejax.extend.axes_in_scope() == ()
+
+
+def test_keys_used_twice_are_found():
+    random = pytest.importorskip("corejax.random")
+    mesh = corejax.make_mesh((4,), ("i",))
+
+    def draw(keys):
+        return corejax.vmap(random.normal)(keys)
+
+    along = corejax.sharding.PartitionSpec("i")
+    blocks = corejax.shard_map(draw, mesh=mesh, in_specs=along, out_specs=along)
+    with corejax.debug_key_reuse(True):
+        for f in (corejax.pmap(random.normal), corejax.jit(blocks)):
+            keys = corejax.device_put(random.split(random.key(0), 4), corejax.sharding.NamedSharding(mesh, along))
+            f(keys)
+            with pytest.raises(corejax.errors.KeyReuseError):
+                random.bits(keys[0])

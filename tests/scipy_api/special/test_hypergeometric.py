@@ -34,6 +34,8 @@ VALUES = [
     ("hyp2f1", (-3.0, 2.5, -5.0, 4.0), 70.0),
     ("hyp2f1", (0.25, -2.75, 0.5, 0.99993896484375), 0.38354767503080694),
     ("hyp2f1", (7.5, 4.25, 11.75, 0.984375), 862.1261124997872),
+    ("hyp2f1", (4.0, 3.0, 2.0, 1.5), -80.0),  # polynomials times whole powers of 1 - x, beyond 1
+    ("hyp2f1", (2.0, 2.5, 2.5, 2.0), 1.0),
 ]
 SLOPES = [
     ("hyp1f1", 0, (-3.0, 2.5, 40.0), -5532192074.562033),
@@ -71,6 +73,13 @@ def test_values(name):
     xs, wanted = _rows(VALUES, name)
     for f in (getattr(special, name), compiled[name]):
         np.testing.assert_allclose(f(*xs), wanted, rtol=3e-11)
+
+
+def test_derivatives_beyond_one():
+    """By the argument as of any rational function; by parameters there are none: values in between are complex."""
+    x = jnp.array([4.0, 3.0, 2.0, 1.5], "float64")
+    slopes = corejax.grad(lambda p: special.hyp2f1(*p))(x)
+    np.testing.assert_allclose(slopes, [NAN, NAN, NAN, 768.0], rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", NAMES)

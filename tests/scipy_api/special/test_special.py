@@ -154,6 +154,13 @@ def test_orders_and_counts():
     np.testing.assert_allclose(special.comb(10.0, np.arange(-1.0, 12)), scipy.special.comb(10.0, np.arange(-1.0, 12)))
     np.testing.assert_allclose(special.comb(4.0, 3.0, repetition=True), 20.0)
     np.testing.assert_allclose(special.factorial(np.array([-1.0, 0, 5, 10])), [0, 1, 120, 3628800])
+    for dtype, eps in ((jnp.bfloat16, 2.0**-8), (jnp.float16, 2.0**-11)):  # n + 1 is not rounded
+        n = jnp.asarray([15.4375, 6.5, 2.25][dtype == jnp.float16 :], dtype)
+        found = special.factorial(n)
+        assert found.dtype == dtype
+        np.testing.assert_allclose(
+            np.asarray(found, float), scipy.special.factorial(np.asarray(n, float)), rtol=1.01 * eps
+        )
     np.testing.assert_allclose(special.multigammaln(5.0, 3), scipy.special.multigammaln(5.0, 3), rtol=1e-6)
     np.testing.assert_allclose(special.polygamma(2, POSITIVE), scipy.special.polygamma(2, POSITIVE), rtol=1e-11)
     np.testing.assert_allclose(special.zeta(3.0, POSITIVE), scipy.special.zeta(3.0, POSITIVE), rtol=1e-11)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, dtypes, host_value, is_spread, recording_trace
+from corejax.extend import Array, dtypes, host_value, is_spread, observe, recording_trace
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     array_argument,
@@ -89,7 +89,7 @@ def take(
     if mode == "raise":
         _refuse_outside(indices, size)
         mode = None
-    if type(x) is Array and type(indices) is Array and recording_trace() is None and not is_spread(x):
+    if _at_once(x, indices):
         found = _taken_by_numpy(x, indices, axis, "raise" if mode in (None, "fill") else mode)
         if found is not None:
             return found
@@ -123,6 +123,12 @@ def _refuse_outside(indices: Any, size: int) -> None:
     outside = _outside(_counted_from_front(indices, size), size)
     if concrete("take", lax.reduce_or(outside, tuple(range(outside.ndim)))):
         raise IndexError(f"take: an index is out of bounds for size {size}; use mode 'fill', 'clip' or 'wrap'")
+
+
+def _at_once(x: Any, indices: Any) -> bool:
+    """Whether NumPy may take the elements: nothing is traced or split, and nobody has to see what is done with them."""
+    known = type(x) is Array and type(indices) is Array and not is_spread(x)
+    return known and recording_trace() is None and not observe.checking
 
 
 def _taken_by_numpy(x: Array, indices: Array, axis: int, mode: Any) -> Array | None:
@@ -187,8 +193,7 @@ def take_along_axis(
     if not size:
         return lax.full(shape, 0, x.dtype)
     mode = lax.GatherScatterMode.from_any(mode)
-    at_once = type(x) is Array and type(indices) is Array and recording_trace() is None and not is_spread(x)
-    if at_once and wrap_negative_indices is None:
+    if wrap_negative_indices is None and _at_once(x, indices):
         found = _along_axis_by_numpy(x, indices, axis)
         if found is not None:
             return found

@@ -95,7 +95,8 @@ def _segments(
 
 def _number(name: str, ids: Any, given: Any) -> int:
     if given is None:
-        given = int(concrete(name, lax.reduce_max(ids, tuple(range(ids.ndim))))) + 1 if ids.size else 0
+        largest = lax.reduce_max(ids, tuple(range(ids.ndim))) if ids.size else -1
+        given = int(concrete(name, largest, "give num_segments, which is one more than the largest id else")) + 1
     count = static_int(name, given, "num_segments")
     if count < 0:
         raise ValueError(f"{name}: num_segments is not negative, got {count}")

@@ -17,6 +17,7 @@ from corejax.extend import (
     dtypes,
     host_value,
     is_spread,
+    observe,
     recording_trace,
 )
 from corejax_lax_basic._base.scalars import is_array
@@ -87,7 +88,7 @@ def _concrete(x: Any, entries: list[Any]) -> bool:
     """Whether everything is known, on one device or none, and nothing is being recorded."""
     if isinstance(x, Tracer) or is_spread(x) or any(isinstance(e, Tracer) for e in entries):
         return False
-    return recording_trace() is None
+    return recording_trace() is None and not observe.checking
 
 
 def _by_numpy(x: Array, entries: list[Any]) -> Array:

@@ -13,7 +13,6 @@ from corejax_lax_basic import lax
 from corejax_random.generators.table import UINTS
 from corejax_random.keys.arguments import is_key, key_argument
 from corejax_random.keys.functions import shape_argument
-from corejax_random.reuse.marks import use
 
 __all__ = [
     "array_or_number", "common_shape", "converted", "dtype_argument", "float_dtype", "integer_dtype", "joint_shape",
@@ -29,9 +28,7 @@ def single_key(name: str, key: Any) -> Any:
         TypeError, ValueError: as `key_argument`.
         KeyReuseError: it was used before, and the setting `debug_key_reuse` is on.
     """
-    key = key_argument(name, key)[0]
-    use(name, key)
-    return key
+    return key_argument(name, key)[0]
 
 
 def dtype_argument(name: str, dtype: Any, default: Any) -> Any:

@@ -23,6 +23,7 @@ from corejax_random.distributions.arguments import (
 )
 from corejax_random.distributions.drawing import draw, keys, size_of, two_keys
 from corejax_random.distributions.uniform import between_0_and_1
+from corejax_random.keys.primitives import random_clone_p
 
 _FLOAT32 = np.dtype(np.float32)
 _MOST_STEPS = 2**31 - 1
@@ -88,7 +89,7 @@ def _poisson(key: Any, lam: Any, *, shape: Any, dtype: Any) -> Any:
     small = (lam < 10) | (lam != lam)
     most = min(int(dtypes.iinfo(dtype).max), _MOST_STEPS)
     few = _poisson_by_products(key, jnp.where(small, lam, 0.0), shape, dtype, most)
-    many = _poisson_by_rejection(key, jnp.where(small, 1e5, lam), shape, dtype, most)
+    many = _poisson_by_rejection(random_clone_p.bind(key), jnp.where(small, 1e5, lam), shape, dtype, most)
     return jnp.where(lam == 0, dtype.type(0), jnp.where(small, few, many))
 
 
@@ -179,10 +180,11 @@ def binomial_counts(key: Any, n: Any, p: Any, *, shape: Any, dtype: Any) -> Any:
     endless = jnp.isinf(n)
     n = lax.floor(n)
     most = int(min(float(dtypes.finfo(dtype).max), _MOST_STEPS))
+    again = random_clone_p.bind(key)  # numbers by one way or the other
     out = jnp.where(
         few,
         _binomial_by_gaps(key, jnp.where(few, n, 0.0), q, shape, dtype, most),
-        _binomial_by_rejection(key, jnp.where(few, 1e4, n), jnp.where(few, 0.5, q), shape, dtype, most),
+        _binomial_by_rejection(again, jnp.where(few, 1e4, n), jnp.where(few, 0.5, q), shape, dtype, most),
     )
     invalid = negative | wrong_q | wrong_n
     out = jnp.where(invalid, dtype.type(np.nan), out)

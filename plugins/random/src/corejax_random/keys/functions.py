@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
+import corejax_random.reuse.calls  # noqa: F401  # what the setting debug_key_reuse asks for
 from corejax.extend import (
     Array,
     ShapedArray,
@@ -39,7 +40,6 @@ from corejax_random.keys.primitives import (
     random_wrap_p,
     words_of,
 )
-from corejax_random.reuse.marks import use
 
 
 @api_boundary
@@ -131,7 +131,6 @@ def split(key: Any, num: Any = 2) -> Any:
         KeyReuseError: the key was used before, and the setting `debug_key_reuse` is on.
     """
     key, raw = key_argument("split", key)
-    use("split", key)
     shape = shape_argument("split", num, "num")
     if evaluating(key) and generator_of(key.dtype) is THREEFRY and not observe.watched and math.prod(shape) < PACKED:
         words = split_on_host(words_of(host_value(key)), shape)  # what the primitive does, without what it costs

@@ -1,7 +1,7 @@
 """`corejax.experimental.key_reuse`: whether a key is used twice.
 
-With the setting `debug_key_reuse` functions of `corejax.random` refuse a key that was used before, run or traced;
-`check_key_reuse` looks at a function's whole program, loops included.
+With the setting `debug_key_reuse` a key that was used before is refused wherever something draws with it: functions
+of `corejax.random`, compiled functions, loops and branches. `check_key_reuse` looks at a program without running it.
 """
 
 from __future__ import annotations

@@ -1,26 +1,32 @@
-"""`check_key_reuse`: whether a program uses a key twice, by a walk over its equations.
+"""Whether a program uses a key twice, by a walk over its equations: for `check_key_reuse`, and for calls of programs.
 
-A key is used by what draws with it and by `split`; `fold_in` and `clone` make others. Equations that only move keys
-give the same ones; parts of an array of keys are keys of their own, and the same part of the same array the same ones.
-Arrays that keys are joined in, or selected from, are used with any of these, and each of these with the array.
+A loop is two steps of its body, which is walked with the keys that each of them gets. What any branch uses is used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
 
 import corejax
-from corejax.extend import ClosedJaxpr, Jaxpr, JaxprEqn, KeyReuseError, api_boundary, describe_source
+from corejax.extend import (
+    Array,
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Tracer,
+    api_boundary,
+    describe_source,
+    host_value,
+    subjaxprs,
+)
 from corejax_random.generators.table import is_key_dtype
+from corejax_random.reuse.keys import Keys, Ledger, any_of, fresh, is_used
+from corejax_random.reuse.moves import moved
 
-_USES = {"random_bits", "random_split", "random_gamma"}
-_MOVES = {
-    "broadcast_in_dim", "convert_element_type", "copy", "optimization_barrier", "reshape", "rev", "squeeze", "stage",
-    "stop_gradient", "transpose",
-}  # fmt: skip
-_PARTS = {"slice", "dynamic_slice", "gather"}
-_JOINS = {"concatenate", "pad", "select_n", "stack"}
+Found = dict[Any, Any]  # variables -> their keys
 
 
 @api_boundary
@@ -32,162 +38,236 @@ def check_key_reuse(fun: Callable[..., Any], /, *args: Any) -> None:
         args: its arguments.
 
     Raises:
-        KeyReuseError: it uses a key twice; with the line of the second use.
+        KeyReuseError: it uses a key twice; with the lines of both uses.
     """
     check_key_reuse_jaxpr(corejax.make_jaxpr(fun)(*args))
 
 
-def check_key_reuse_jaxpr(program: ClosedJaxpr) -> None:
+def check_key_reuse_jaxpr(program: ClosedJaxpr | Jaxpr) -> None:
     """As `check_key_reuse`, of a program.
 
     Raises:
         KeyReuseError: it uses a key twice.
     """
-    _Walk(program.jaxpr)
+    ledger = Ledger()
+    jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
+    try:
+        Walk(ledger).program(program, [new_keys(v) for v in jaxpr.invars])
+    finally:
+        ledger.take_back()
 
 
-class _Part(NamedTuple):
-    """What stands for a part of an array of keys: which array, and what took the part."""
-
-    whole: Any
-    primitive: str
-    operands: tuple[Any, ...]
-    params: tuple[Any, ...]
+def new_keys(atom: Any) -> Keys | None:
+    """Keys that nothing is known of, for a variable."""
+    return fresh(atom.aval.shape) if is_key_dtype(atom.aval.dtype) else None
 
 
-def _overlap(x: Any, y: Any) -> bool:
-    """Whether two slices of one array have keys in common."""
-    if not (isinstance(x, _Part) and isinstance(y, _Part)) or x.whole != y.whole:
-        return False
-    if x.primitive != "slice" or y.primitive != "slice":
-        return False
-    return all(set(a) & set(b) for a, b in zip(_ranges(x), _ranges(y), strict=True))
+def with_keys(program: ClosedJaxpr | Jaxpr) -> list[JaxprEqn]:
+    """Those equations of a program that have to do with keys."""
+    jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
+    found = jaxpr.memo.get("equations_with_keys")
+    if found is None:
+        found = jaxpr.memo["equations_with_keys"] = [eqn for eqn in jaxpr.eqns if _has_keys(eqn)]
+    return found  # type: ignore[no-any-return]
 
 
-def _ranges(part: _Part) -> list[range]:
-    """Along each axis the indices that a slice has."""
-    params = dict(part.params)
-    starts, limits = params["start_indices"], params["limit_indices"]
-    return list(map(range, starts, limits, params["strides"] or (1,) * len(starts)))
+def _has_keys(eqn: JaxprEqn) -> bool:
+    return any(is_key_dtype(v.aval.dtype) for v in (*eqn.invars, *eqn.outvars)) or any(
+        with_keys(inner) for inner in subjaxprs(eqn.params)
+    )
 
 
-class _Walk:
-    """The keys of one program: what is the same key, and what has been used.
+class Walk:
+    """One way through programs.
 
-    Attributes:
-        used: keys that have been.
+    Args:
+        ledger: where uses are noted.
+        keys_of: gives the keys of an array that a program holds.
+        where: what is added to the places of uses: of which call the program is.
     """
 
-    def __init__(self, jaxpr: Jaxpr) -> None:
-        self.same: dict[Any, Any] = {}
-        self.parents: dict[Any, list[Any]] = {}
-        self.used: dict[Any, Any] = {}
-        self.jaxpr = jaxpr
-        for eqn in jaxpr.eqns:
-            self.equation(eqn)
+    def __init__(self, ledger: Ledger, keys_of: Callable[[Array], Keys] | None = None, where: str = "") -> None:
+        self.ledger = ledger
+        self.keys_of = keys_of or (lambda array: fresh(array.shape))
+        self.where = where
+        self.chosen: dict[Any, dict[Any, Any]] = {}
 
-    def key_of(self, atom: Any) -> Any:
-        """What stands for a variable's key."""
-        return self.same.get(atom, atom)
+    def program(self, program: ClosedJaxpr | Jaxpr, given: Sequence[Keys | None]) -> list[Keys | None]:
+        """The keys of a program's results, of the keys of its arguments.
 
-    def use(self, eqn: JaxprEqn, atom: Any) -> None:
-        key = self.key_of(atom)
-        line = describe_source(eqn.source_info)
-        for whole in self.wholes(key):
-            if whole in self.used:
-                raise KeyReuseError(
-                    f"a key of type {atom.aval.str_short()} that was used at {self.used[whole]} is used again by "
-                    f"{eqn.primitive.name!r} at {line}; corejax.random.split makes new ones of it"
-                )
-        for part, place in self.used.items():
-            if key in self.wholes(part) or _overlap(key, part):
-                raise KeyReuseError(
-                    f"keys, one of which was used at {place}, are used again by {eqn.primitive.name!r} at {line}"
-                )
-        self.used[key] = line
+        Raises:
+            KeyReuseError: a key is used twice.
+        """
+        closed = isinstance(program, ClosedJaxpr)
+        jaxpr = program.jaxpr if closed else program
+        found: Found = dict(zip(jaxpr.invars, given, strict=True))
+        values: Found = {}
+        for v, const in zip(jaxpr.constvars, program.consts if closed else jaxpr.constvars, strict=True):
+            if is_key_dtype(v.aval.dtype):
+                found[v] = self.keys_of(const) if isinstance(const, Array) else new_keys(v)
+            elif closed and not isinstance(const, Tracer):
+                values[v] = const
+        for eqn in with_keys(jaxpr):
+            operands = [self.read(found, atom) for atom in eqn.invars]
+            found.update(zip(eqn.outvars, self.equation(eqn, operands, values, _makers(jaxpr)), strict=True))
+        return [self.read(found, atom) for atom in jaxpr.outvars]
 
-    def wholes(self, key: Any) -> list[Any]:
-        """The key, and the arrays that it is a part of."""
-        found = [key]
-        for each in found:  # grows on the way
-            found += [whole for whole in self.parents.get(each, ()) if whole not in found]
-        return found
+    def read(self, found: Found, atom: Any) -> Keys | None:
+        if not is_key_dtype(atom.aval.dtype):
+            return None
+        if hasattr(atom, "val"):
+            return self.keys_of(atom.val) if isinstance(atom.val, Array) else new_keys(atom)
+        if atom not in found:
+            found[atom] = new_keys(atom)
+        return found[atom]  # type: ignore[no-any-return]
 
-    def is_used(self, atom: Any) -> bool:
-        """Whether it is a key that has been used."""
-        return any(whole in self.used for whole in self.wholes(self.key_of(atom)))
+    def place(self, eqn: JaxprEqn) -> str:
+        return describe_source(eqn.source_info) + self.where
 
-    def equation(self, eqn: JaxprEqn) -> None:
+    def use(self, eqn: JaxprEqn, keys: Keys, i: int) -> None:
+        self.ledger.use(keys, f"{eqn.primitive.name!r} of {eqn.invars[i].aval.str_short()}", self.place(eqn))
+
+    def equation(
+        self, eqn: JaxprEqn, keys: list[Keys | None], values: Found, makers: dict[Any, JaxprEqn]
+    ) -> Sequence[Keys | None]:
+        """The keys of an equation's results.
+
+        Args:
+            eqn: the equation.
+            keys: those of its operands.
+            values: of variables whose value is known.
+            makers: for other variables the equations that compute them.
+        """
         name = eqn.primitive.name
-        if name in _USES:
-            self.use(eqn, eqn.invars[0])
-        elif not any(is_key_dtype(v.aval.dtype) for v in eqn.invars):
-            return
-        elif name in _MOVES:
-            self.same[eqn.outvars[0]] = self.key_of(eqn.invars[0])
-        elif name in _PARTS:
-            self.part(eqn)
-        elif name in _JOINS:
-            for atom in eqn.invars:
-                if is_key_dtype(atom.aval.dtype):
-                    self.parents.setdefault(self.key_of(atom), []).append(eqn.outvars[0])
-        elif name == "cond":
-            self.call(eqn, eqn.params["branches"], eqn.invars[1:])
-        elif name == "scan":
-            self.scan(eqn)
-        elif name == "while":
-            self.loop(eqn)
-        else:
-            programs = [p for p in eqn.params.values() if isinstance(p, ClosedJaxpr)]
-            if len(programs) == 1 and len(programs[0].jaxpr.invars) == len(eqn.invars):
-                self.call(eqn, programs, eqn.invars)
-
-    def part(self, eqn: JaxprEqn) -> None:
-        key = self.key_of(eqn.invars[0])
-        found = _Part(key, eqn.primitive.name, tuple(eqn.invars[1:]), tuple(eqn.params.items()))
-        self.parents[found] = [key, *(w for w in self.parents.get(found, ()) if w != key)]
-        self.same[eqn.outvars[0]] = found
-
-    def call(self, eqn: JaxprEqn, programs: Any, operands: Any) -> None:
-        """What any of the programs uses is used."""
-        walks = [_Walk(p.jaxpr) for p in programs]
-        for i, operand in enumerate(operands):
-            if any(walk.is_used(walk.jaxpr.invars[i]) for walk in walks):
-                self.use(eqn, operand)
-
-    def scan(self, eqn: JaxprEqn) -> None:
-        """Constants of the body are used once in each step, and carried keys have to be new ones."""
-        params = eqn.params
-        body, consts, carried = params["jaxpr"], params["num_consts"], params["num_carry"]
-        walk = _Walk(body.jaxpr)
-        again = params["length"] != 1
-        self.steps(
-            eqn, walk, walk.jaxpr.invars[:consts] if again else [], walk.jaxpr.outvars[:carried] if again else []
+        if name == "cond":
+            return self.branches(eqn, eqn.params["branches"], keys[1:])
+        if name == "scan":
+            return self.scan(eqn, keys)
+        if name == "while":
+            return self.loop(eqn, keys)
+        if name == "remat2" and eqn.params["differentiated"]:  # what is computed again is no second use
+            return [new_keys(v) for v in eqn.outvars]
+        programs = list(subjaxprs(eqn.params))
+        if programs:
+            return self.call(eqn, programs, keys)
+        known = [None if k is not None else _value(atom, values) for k, atom in zip(keys, eqn.invars, strict=True)]
+        same = (
+            name,
+            tuple(_identity(a, k, makers) for a, k in zip(eqn.invars, keys, strict=True)),
+            tuple(eqn.params.items()),
         )
-        for operand, var in zip(eqn.invars, walk.jaxpr.invars, strict=True):
-            if walk.is_used(var):
-                self.use(eqn, operand)
+        return moved(
+            eqn.primitive,
+            eqn.params,
+            keys,
+            known,
+            [v.aval for v in eqn.outvars],
+            lambda k, i: self.use(eqn, k, i),
+            lambda: self.chosen.setdefault(same, {}),
+        )
 
-    def loop(self, eqn: JaxprEqn) -> None:
+    def call(self, eqn: JaxprEqn, programs: list[Any], keys: list[Keys | None]) -> list[Keys | None]:
+        """Of one program the operands are the arguments; of others, and of blocks, all are used if one is."""
+        if len(programs) == 1 and [a.shape for a in programs[0].in_avals] == [v.aval.shape for v in eqn.invars]:
+            return self.program(programs[0], keys)
+        for program in programs:
+            inner = [fresh(a.shape) if is_key_dtype(a.dtype) else None for a in program.in_avals]
+            self.program(program, inner)
+            for i, (k, operand) in enumerate(zip(inner, keys, strict=False)):
+                if k is not None and operand is not None and is_used(k):
+                    self.use(eqn, operand, i)
+        return [new_keys(v) for v in eqn.outvars]
+
+    def branches(self, eqn: JaxprEqn, programs: Sequence[Any], keys: list[Keys | None]) -> list[Keys | None]:
+        """What any of the programs uses is used, and a result is that of any."""
+        start = len(self.ledger.entries)
+        used: list[Any] = []
+        results = []
+        for program in programs:
+            results.append(self.program(program, keys))
+            used += self.ledger.take_back(start)
+        self.ledger.enter_again(used)
+        return [
+            None if found[0] is None else any_of([x for x in found if x is not None], v.aval.shape)
+            for found, v in zip(zip(*results, strict=True), eqn.outvars, strict=True)
+        ]
+
+    def scan(self, eqn: JaxprEqn, keys: list[Keys | None]) -> list[Keys | None]:
+        """Constants of the body are those of each step, and what it carries comes from the step before."""
+        params = eqn.params
+        body, length = params["jaxpr"], params["length"]
+        first = params["num_consts"]
+        second = first + params["num_carry"]
+        consts, carry, xs = keys[:first], keys[first:second], keys[second:]
+        steps = min(length, 2) if isinstance(length, int) else 2
+        outs = None
+        for i in range(steps):
+            outs = self.step(eqn, i, body, [*consts, *carry, *(_element(x, i) for x in xs)])
+            carry = outs[: len(carry)]
+        if steps == 2:
+            for x in xs:
+                if x is not None and x.apart:
+                    rest = x._replace(ids=x.ids[2:])
+                    self.ledger.use_as(_element(x, 1), rest)  # type: ignore[arg-type]
+        stacked = [new_keys(v) for v in eqn.outvars[len(carry) :]]
+        for place, var in enumerate(body.jaxpr.outvars[len(carry) :]):
+            if var in body.jaxpr.invars[second:]:
+                stacked[place] = xs[body.jaxpr.invars[second:].index(var)]
+        for k, last in zip(stacked, outs[len(carry) :] if outs is not None else (), strict=False):
+            if k is not None and last is not None and is_used(last) and not is_used(k):
+                self.ledger.use(k, f"{eqn.primitive.name!r}", self.place(eqn))
+        return [*carry, *stacked]
+
+    def loop(self, eqn: JaxprEqn, keys: list[Keys | None]) -> list[Keys | None]:
         """The same of a while loop, whose condition and body have constants of their own."""
         params = eqn.params
-        body = _Walk(params["body_jaxpr"].jaxpr)
-        test = _Walk(params["cond_jaxpr"].jaxpr)
-        first, second = params["cond_nconsts"], params["body_nconsts"]
-        self.steps(eqn, body, body.jaxpr.invars[:second], body.jaxpr.outvars)
-        self.steps(eqn, test, test.jaxpr.invars, [])
-        for operand, var in zip(eqn.invars[first:], body.jaxpr.invars, strict=True):
-            if body.is_used(var):
-                self.use(eqn, operand)
+        first = params["cond_nconsts"]
+        second = first + params["body_nconsts"]
+        tested, consts, carry = keys[:first], keys[first:second], keys[second:]
+        for i in range(2):
+            self.step(eqn, i, params["cond_jaxpr"], [*tested, *carry])
+            carry = self.step(eqn, i, params["body_jaxpr"], [*consts, *carry])
+        return carry
 
-    @staticmethod
-    def steps(eqn: JaxprEqn, walk: _Walk, constant: Any, carried: Any) -> None:
-        line = describe_source(eqn.source_info)
-        if any(walk.is_used(var) for var in constant):
-            raise KeyReuseError(
-                f"the {eqn.primitive.name} at {line} uses the same key in each step; fold_in the step's number"
-            )
-        if any(walk.is_used(var) for var in carried):
-            raise KeyReuseError(
-                f"the {eqn.primitive.name} at {line} hands a key on to its next step that the step has used"
-            )
+    def step(self, eqn: JaxprEqn, i: int, body: Any, keys: list[Keys | None]) -> list[Keys | None]:
+        where = self.where
+        try:
+            if i:
+                self.where = (
+                    f"{where}, in a later step of the {eqn.primitive.name} at {describe_source(eqn.source_info)}"
+                )
+            return self.program(body, keys)
+        finally:
+            self.where = where
+
+
+def _element(x: Keys | None, i: int) -> Keys | None:
+    """An element of an array of keys along its first axis."""
+    return x._replace(ids=x.ids[i]) if x is not None and x.apart else x
+
+
+def _value(atom: Any, values: Found) -> Any:
+    """The value of an operand as a NumPy array; None where it is not known."""
+    found = atom.val if hasattr(atom, "val") else values.get(atom)
+    return None if found is None else np.asarray(host_value(found), atom.aval.dtype)
+
+
+def _identity(atom: Any, keys: Keys | None, makers: dict[Any, JaxprEqn], depth: int = 8) -> Any:
+    """What tells an operand from others: indices that are computed alike are the same."""
+    if keys is not None:
+        return keys.ids.tobytes()
+    if hasattr(atom, "val"):
+        return ("literal", repr(atom))
+    eqn = makers.get(atom)
+    if eqn is None or eqn.primitive.effects or not depth:
+        return atom
+    operands = tuple(_identity(x, None, makers, depth - 1) for x in eqn.invars)
+    return (eqn.primitive.name, eqn.outvars.index(atom), tuple(eqn.params.items()), operands)
+
+
+def _makers(jaxpr: Jaxpr) -> dict[Any, JaxprEqn]:
+    """For each variable the equation that it is a result of."""
+    found = jaxpr.memo.get("makers")
+    if found is None:
+        found = jaxpr.memo["makers"] = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
+    return found  # type: ignore[no-any-return]

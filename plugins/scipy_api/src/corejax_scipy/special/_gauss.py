@@ -90,7 +90,7 @@ def _below_one(a: Any, b: Any, c: Any, x: Any) -> Any:
 def _ending(a: Any, b: Any, c: Any, x: Any, by: int | None) -> tuple[Any, Any]:
     """Where it is a polynomial, or one times a power of `1 - x`, and its value there."""
     ends = [is_whole(v) & (True if by != i else v != v) for i, v in enumerate((a, b))]
-    powers = [is_whole(c - v) & (x < 1.0) & ~ends[0] & ~ends[1] for v in (a, b)]
+    powers = [is_whole(c - v) & ((x < 1.0) | _is_real_power(a, b, c, x)) & ~ends[0] & ~ends[1] for v in (a, b)]
     p, q = c - a, c - b
     top = where(powers[0], p, where(powers[1], q, where(ends[0] & (~ends[1] | (a > b)), a, b)))
     other = where(powers[0], q, where(powers[1], p, where(ends[0] & (~ends[1] | (a > b)), b, a)))
@@ -99,8 +99,21 @@ def _ending(a: Any, b: Any, c: Any, x: Any, by: int | None) -> tuple[Any, Any]:
         powered = powered & (x != x)
     here = ends[0] | ends[1] | powered
     degree = lax.stop_gradient(where(here, -top, 0.0))
-    factor = where(powered, lax.exp((c - a - b) * lax.log1p(-where(powered, x, 0.0))), 1.0)
+    d, base = c - a - b, where(powered, x, 0.0)
+    above = base > 1.0
+    factor = lax.exp(d * where(above, lax.log(where(above, base - 1.0, 1.0)), lax.log1p(-where(above, 0.0, base))))
+    factor = where(powered, where(above & ~_is_even(d), -factor, factor), 1.0)
     return here, factor * polynomial(degree, other, c, x, False)
+
+
+def _is_even(d: Any) -> Any:
+    return lax.eq(lax.floor(0.5 * d), 0.5 * d)
+
+
+def _is_real_power(a: Any, b: Any, c: Any, x: Any) -> Any:
+    """Whether it is a polynomial times a whole power of `1 - x`, beyond 1."""
+    d = c - a - b
+    return (x > 1.0) & lax.eq(lax.floor(d), d) & (is_whole(c - a) | is_whole(c - b))
 
 
 def _at_one(a: Any, b: Any, c: Any) -> Any:
@@ -126,7 +139,8 @@ def hyp2f1(a: Any, b: Any, c: Any, x: Any, by: int | None = None) -> Any:
     degree = lax.min(where(is_whole(a), -a, math.inf), where(is_whole(b), -b, math.inf))
     pole = is_whole(c) & (degree > -c)
     in_reach = _known(a, b, c, x) & ~pole
-    known = in_reach & ((x < 1.0) | (degree < math.inf))
+    powered = _is_real_power(a, b, c, x)
+    known = in_reach & ((x < 1.0) | (degree < math.inf) | (powered if by is None else x != x))
     a_here, b_here, c_here = (where(known, v, 1.5) for v in (a, b, c))
     inside = where(known, lax.clamp(number(-1e300), x, number(1e300)), 0.25)
     ends, polynomials = _ending(a_here, b_here, c_here, inside, by)
@@ -139,6 +153,8 @@ def hyp2f1(a: Any, b: Any, c: Any, x: Any, by: int | None = None) -> Any:
         out = where(lost, (a, b, c)[by] * math.nan, out)
     at_one = lax.eq(x, number(1.0)) & in_reach & ~(known & ends)
     beyond = where(_known(a, b, c, x), math.inf, math.nan)
+    if by is not None:
+        beyond = where(powered, (a, b, c)[by] * math.nan, beyond)
     out = where(at_one, _at_one(a, b, where(pole, 1.5, c)), where(known, out, beyond))
     constants = [lax.eq(v, number(0.0)) & ~pole for i, v in enumerate((a, b)) if i != by]
     constant = functools.reduce(lambda p, q: p | q, constants, lax.eq(x, number(0.0)))

@@ -218,18 +218,18 @@ def _poch(z: Any, m: Any) -> Any:
     whole = lax.floor(m) == m
     pole = (z <= 0.0) & (lax.floor(z) == z)
     top_pole = (z + m <= 0.0) & (lax.floor(z + m) == z + m)
-    both = pole & top_pole & whole
+    # Where the sum is negative it loses digits of a tiny z, and may be rounded to a pole.
+    both = whole & (z + m < 0.5) & (pole | (lax.floor(z) != z))
     # gamma(z + m) / gamma(z) = (-1)**m gamma(1 - z) / gamma(1 - z - m)
     upper, lower = where(both, 1.0 - z, z + m), where(both, 1.0 - z - m, z)
-    sign = where(
-        both, where(lax.floor(0.5 * m) * 2.0 == m, 1.0, -1.0), gammasgn_formula(upper) * gammasgn_formula(lower)
-    )
+    turned = where(both & (lax.floor(0.5 * m) * 2.0 != m), -1.0, 1.0)
+    sign = turned * gammasgn_formula(upper) * gammasgn_formula(lower)
     large = (upper > 10.0) & (lower > 10.0)
     a, b, gap = where(large, upper, 11.0), where(large, lower, 11.0), where(large, m, 0.0)
     gain = where(lax.abs(gap / b) < 1e-18, gap, (b - 0.5) * lax.log1p(gap / b))  # the quotient may underflow
     ratio = lax.exp(gain + gap * (lax.log(a) - 1.0) + stirling_rest(a) - stirling_rest(b))
-    out = where(large, ratio, sign * lax.exp(lax.lgamma(upper) - lax.lgamma(lower)))
-    out = where(pole & ~both, 0.0, where(top_pole & ~pole, math.inf, out))
+    out = where(large, turned * ratio, sign * lax.exp(lax.lgamma(upper) - lax.lgamma(lower)))
+    out = where(pole & ~both, 0.0, where(top_pole & ~pole & ~both, math.inf, out))
     few = whole & (lax.abs(m) <= float(_FACTORS)) & (lax.abs(z) < math.inf)
     out = where(few, _product(where(few, z, 1.0), where(few, m, 0.0)), out)
     out = where(z == math.inf, where(m > 0.0, math.inf, 0.0), out)

@@ -221,7 +221,10 @@ def factorial(n: Any, exact: bool = False) -> Any:
     if flag("factorial", exact, "exact"):
         raise NotImplementedError("factorial: results are floating-point numbers, `exact` has to be False")
     (n,) = reals("factorial", n)
-    return jnp.where(n < 0, 0, _real_gamma(jnp.where(n < 0, 0, n) + 1))
+    narrow = dtypes.finfo(n.dtype).bits < 32  # in which 16.4 + 1 is rounded to 17.5, say
+    wide = lax.convert_element_type(n, "float32") if narrow else n
+    found = jnp.where(wide < 0, 0, _real_gamma(jnp.where(wide < 0, 0, wide) + 1))
+    return lax.convert_element_type(found, n.dtype) if narrow else found
 
 
 def bernoulli(n: int) -> Any:

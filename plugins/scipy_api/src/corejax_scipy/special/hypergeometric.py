@@ -77,9 +77,10 @@ hyp2f1, hyp2f1_p = row(
         derivative_by(_gauss.hyp2f1, 2),
         _by_argument(lambda: hyp2f1, 2),
     ],
-    """Gauss's hypergeometric function `2F1(a, b; c; x)` for `x < 1`; infinite beyond, unless it is a polynomial.
+    """Gauss's hypergeometric function `2F1(a, b; c; x)` for `x < 1`.
 
-    NaN where a parameter is larger than 1,000, but for `a = 0`, `b = 0`, `x = 0`.
+    Beyond it is infinite, unless it is a polynomial, or one times a whole power of `1 - x`. NaN where a parameter is
+    larger than 1,000, but for `a = 0`, `b = 0`, `x = 0`.
     """,
     impl=_on_host("hyp2f1", _gauss.hyp2f1, _gauss.is_scipys),
     arguments="a b c x",

@@ -21,12 +21,15 @@ from corejax.extend import (
     as_array,
     axes_in_scope,
     backends,
+    bottom_trace,
     bound_device,
     check_arguments,
+    checks_calls,
     checks_values,
     clears_cache,
     close_over_consts,
     config,
+    current_trace,
     fun_name,
     get_aval,
     in_context,
@@ -198,7 +201,7 @@ class Jitted:
         if given is not None:  # a transformation may change what is argument and result, and shardings with them
             leaves = [constrain(x, sharding) for x, sharding in zip(leaves, given[0], strict=True)]
         operands = [*traced.consts, *leaves]
-        if self.options.inline:
+        if self.options.inline and not (checks_calls() and current_trace() is bottom_trace()):
             outs = inline_closed(traced.closed, operands)
         else:
             more = {} if self.compile_options == DEFAULT_OPTIONS else {"options": self.compile_options}
@@ -220,7 +223,7 @@ class Jitted:
         if traced is None:
             self._forget_signatures()
             traced = self._traced(key)
-        checked = checks_values()
+        checked = checks_values() or checks_calls()
         if checked:
             self._forget_signatures()  # what it calls back may call it
         if in_context() or checked or any(isinstance(x, Tracer) for x in (*traced.consts, *leaves)):

@@ -15,6 +15,7 @@ from corejax.extend import (
     RepeatableCall,
     api_boundary,
     as_array,
+    checks_calls,
     checks_values,
     config,
     dtypes,
@@ -216,7 +217,8 @@ def _follow_context() -> None:
     context = _jaxlib.dispatch_context()
 
     def settings_changed() -> None:
-        key = (config.trace_key(), config.backend, config.default_device, config.disable_jit, checks_values())
+        checked = checks_values() or checks_calls()
+        key = (config.trace_key(), config.backend, config.default_device, config.disable_jit, checked)
         context.set_default(2 * _settings.setdefault(key, len(_settings)))
 
     def inside(entered: bool) -> None:
