@@ -71,6 +71,7 @@ from corejax.errors import NotDifferentiableError as NotDifferentiableError
 from corejax.errors import NotLinearError as NotLinearError
 from corejax.errors import PluginError as PluginError
 from corejax.errors import UnexpectedTracerError as UnexpectedTracerError
+from corejax.host_code import HostCode as HostCode
 from corejax.interpreters.batching import BatchTrace as BatchTrace
 from corejax.interpreters.batching import BatchTracer as BatchTracer
 from corejax.interpreters.batching import batch_flat as batch_flat
