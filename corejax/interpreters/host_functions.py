@@ -21,7 +21,7 @@ from corejax.avals import ShapedArray
 from corejax.host_code import HostCode
 from corejax.interpreters.impl_results import as_promised
 from corejax.ir.interpret import last_uses
-from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
+from corejax.ir.jaxpr import Jaxpr, JaxprEqn
 from corejax.ownership import SOLE, in_own_memory
 from corejax.rules import impl_rules
 
@@ -241,9 +241,9 @@ class _Writer:
         """An operand whose memory may become the result's; None where there is none."""
         aval = eqn.outvars[0].aval
         for v in eqn.invars:
-            if v in dead and v in self.fresh and v not in self.shared:
-                if v.aval.shape == aval.shape and v.aval.dtype is aval.dtype:
-                    return v
+            own = v in dead and v in self.fresh and v not in self.shared
+            if own and v.aval.shape == aval.shape and v.aval.dtype is aval.dtype:
+                return v
         return None
 
     # -- equations -----------------------------------------------------------------------------------------------

@@ -19,7 +19,6 @@ import numpy as np
 
 from corejax import observe, tree
 from corejax.array import Array, as_array, is_spread
-from corejax.avals import ShapedArray
 from corejax.caches import clears_cache
 from corejax.config import config
 from corejax.interpreters import evaluation, host_programs, large_operations

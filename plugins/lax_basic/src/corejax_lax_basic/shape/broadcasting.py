@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import (
+    HostCode,
     Primitive,
     ShapedArray,
     UndefPrimal,
@@ -25,6 +26,7 @@ from corejax.extend import (
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_shape, ints
+from corejax_lax_basic._base.prepared import reshaped
 from corejax_lax_basic.shape.rearranging import moveaxis, reshape_p
 
 __all__ = ["broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_shapes", "broadcast_to", "expand_dims"]
@@ -63,6 +65,8 @@ def _impl(x: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ..
     unit = _unit_axes(x, shape, broadcast_dimensions)
     if unit is not None:
         x = x.reshape(unit)
+    if x.shape == shape:
+        return x
     if math.prod(shape) > _SMALL:
         return np.broadcast_to(x, shape)  # a view, which costs more to make than a small copy
     out = np.empty(shape, x.dtype)
@@ -81,16 +85,18 @@ def _unit_axes(x: Any, shape: tuple[int, ...], broadcast_dimensions: tuple[int, 
 
 
 def _prepared(avals: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> Any:
-    unit = _unit_axes(avals[0], shape, broadcast_dimensions)
-    if math.prod(shape) > _SMALL:
+    [x], size = avals, math.prod(shape)
+    if x.size == size:
+        return reshaped(shape)
+    if size > _SMALL:
         return None
-
-    def repeat(x: Any) -> Any:
-        out = np.empty(shape, x.dtype)
-        out[...] = x if unit is None else x.reshape(unit)
-        return out
-
-    return repeat
+    if not x.ndim:
+        return HostCode(
+            "{out} = {empty}({shape}, {dtype})\n{out}.fill({0})", empty=np.empty, shape=shape, dtype=x.dtype
+        )
+    unit = _unit_axes(x, shape, broadcast_dimensions)
+    text = "{out} = {empty}({shape}, {dtype})\n{out}[...] = {0}" + ("" if unit is None else ".reshape({unit})")
+    return HostCode(text, empty=np.empty, shape=shape, dtype=x.dtype, unit=unit)
 
 
 @takes("broadcast_in_dim", 1)
