@@ -23,6 +23,7 @@ from corejax.interpreters.impl_results import as_promised
 from corejax.ir.interpret import last_uses
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn
 from corejax.ownership import SOLE, in_own_memory
+from corejax.primitive import Primitive
 from corejax.rules import impl_rules
 
 _LONGEST = 256  # equations
@@ -252,8 +253,10 @@ class _Writer:
         """The lines of all equations."""
         for eqn, dead in zip(self.jaxpr.eqns, last_uses(self.jaxpr), strict=True):
             rule = self.rules.get(eqn.primitive)
-            prepared = None if rule is None else _prepared(eqn)
-            ufunc = _ufunc_of(eqn, rule, prepared)
+            avals, outs = [x.aval for x in eqn.invars], [v.aval for v in eqn.outvars]
+            prepared = None if rule is None else _prepared(eqn.primitive, avals, eqn.params, eqn.source_info)
+            plain = rule if not eqn.params and not eqn.primitive.multiple_results else None
+            ufunc = _as_ufunc(plain or prepared, prepared, avals, outs)
             if ufunc is not None:
                 self.by_ufunc(eqn, ufunc, dead)
             elif type(prepared) is HostCode:
@@ -316,25 +319,28 @@ class _Writer:
         self.lines.append(_CHECKED.format(call=call, operands=joined, **names))
 
 
-def _ufunc_of(eqn: JaxprEqn, rule: Any, prepared: Any) -> np.ufunc | None:
-    """The ufunc that an equation is, if it gives arrays of the promised type whenever its operands have theirs."""
-    ufunc = prepared or (None if eqn.params else rule)
-    if rule is None or type(ufunc) is not np.ufunc or len(eqn.outvars) != ufunc.nout or ufunc.nout != 1:
+def ufunc_for(primitive: Primitive, rule: Any, avals: Sequence[ShapedArray], out: ShapedArray) -> np.ufunc | None:
+    """The ufunc that a rule without params is, if it gives results of the type `out` for operands of these types."""
+    return _as_ufunc(rule, _prepared(primitive, avals, {}), avals, [out])
+
+
+def _as_ufunc(rule: Any, prepared: Any, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> np.ufunc | None:
+    ufunc = prepared or rule
+    if rule is None or type(ufunc) is not np.ufunc or ufunc.nout != 1 or not gives(ufunc, avals, outs):
         return None
-    return ufunc if gives(ufunc, [v.aval for v in eqn.invars], [eqn.outvars[0].aval]) else None
+    return ufunc
 
 
-def _prepared(eqn: JaxprEqn) -> Callable[..., Any] | None:
-    """What the impl rule is for the types and params of an equation, where its author says that (`prepared=`)."""
-    rule = impl_rules.rule_of(eqn.primitive)
+def _prepared(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], source: Any = None) -> Any:
+    """What the impl rule is for types of operands and params, where its author says that (`prepared=`)."""
+    rule = impl_rules.rule_of(primitive)
     prepare = None if rule is None else rule.flags.get("prepared")
     if prepare is None:
         return None
     try:
-        return prepare([v.aval for v in eqn.invars], **eqn.params)  # type: ignore[no-any-return]
+        return prepare(avals, **params)
     except Exception as error:
-        what = f"`prepared` of the impl rule of primitive {eqn.primitive.name!r}"
-        note_origin(error, eqn.primitive, what, eqn.source_info)
+        note_origin(error, primitive, f"`prepared` of the impl rule of primitive {primitive.name!r}", source)
         raise
 
 

@@ -35,6 +35,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _LIMIT = 512  # programs of one function
 _LARGEST_KNOWN = 1 << 20  # bytes of values that a program keeps; above it computes them each time
+_LARGEST_COPIED = 1 << 14  # bytes of a result that is an argument
 _PLAIN = frozenset({int, bool, str, type(None), type(Ellipsis), type})
 _bottom = evaluation._bottom
 _quiet = evaluation._quiet
@@ -321,6 +322,9 @@ def _describe(x: Any, key: list[Any], arrays: list[Array]) -> bool:
         key.append(kind)
         key.append(len(x))
         return all(_describe(item, key, arrays) for item in x)
+    elif kind is slice:
+        key.append(kind)
+        return all(_describe(item, key, arrays) for item in (x.start, x.stop, x.step))
     elif isinstance(x, type | Enum | np.dtype):
         key.append(x)
     else:
@@ -331,7 +335,12 @@ def _describe(x: Any, key: list[Any], arrays: list[Array]) -> bool:
 def _recorded(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Program | bool:
     """The call as a program; False where it needs values, has effects, warns or gives something else than arrays."""
     staged = _staged(fun, args, kwargs)
-    return False if staged is None else _Program(*staged, getattr(fun, "__name__", "remembered"))
+    if staged is None:
+        return False
+    found = _Program(*staged, getattr(fun, "__name__", "remembered"))
+    # What is given as it is would be copied: nobody minds where that is small.
+    large = any(found.avals[i].nbytes > _LARGEST_COPIED for i in found.given)
+    return False if large else found
 
 
 def _large(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

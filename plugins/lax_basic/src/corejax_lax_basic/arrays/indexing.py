@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from corejax.extend import dtypes
+from corejax.extend import dtypes, host_of, of_host
 from corejax_lax_basic._base.scalars import is_array
 from corejax_lax_basic.arrays._basic_indexing import basic_index, complete
 from corejax_lax_basic.arrays._indexing_by_arrays import index_by_arrays
+
+_STATIC = frozenset({int, slice, type(None), type(Ellipsis)})
+_NUMPYS = frozenset("biufc")  # kinds of dtypes
 
 
 def getitem(self: Any, index: Any) -> Any:
@@ -25,6 +28,13 @@ def getitem(self: Any, index: Any) -> Any:
         IndexError: an integer is out of bounds (named with axis and size), or there are too many entries.
         TypeError: an entry is nothing that arrays are indexed by.
     """
+    if type(index) in _STATIC or (type(index) is tuple and _STATIC.issuperset(map(type, index))):
+        host = host_of(self)
+        if host is not None and host.dtype.kind in _NUMPYS:
+            try:
+                return of_host(host[index], self)
+            except (IndexError, TypeError, ValueError):  # below there are words for it
+                pass
     entries = complete(self, index)
     if any(is_array(e) and (e.aval.ndim or dtypes.is_bool(e.aval.dtype)) for e in entries):
         return index_by_arrays(self, entries)
