@@ -71,7 +71,6 @@ from corejax.errors import NotDifferentiableError as NotDifferentiableError
 from corejax.errors import NotLinearError as NotLinearError
 from corejax.errors import PluginError as PluginError
 from corejax.errors import UnexpectedTracerError as UnexpectedTracerError
-from corejax.host_code import HostCode as HostCode
 from corejax.interpreters.batching import BatchTrace as BatchTrace
 from corejax.interpreters.batching import BatchTracer as BatchTracer
 from corejax.interpreters.batching import batch_flat as batch_flat
@@ -90,6 +89,7 @@ from corejax.interpreters.debug_info import fun_name as fun_name
 from corejax.interpreters.differentiability import nondifferentiable as nondifferentiable
 from corejax.interpreters.differentiability import why_not_differentiable as why_not_differentiable
 from corejax.interpreters.frequent_programs import compiles_frequent_programs as compiles_frequent_programs
+from corejax.interpreters.host_code import HostCode as HostCode
 from corejax.interpreters.host_programs import eval_jaxpr_on_host as eval_jaxpr_on_host
 from corejax.interpreters.jaxpr_transforms import batch_jaxpr as batch_jaxpr
 from corejax.interpreters.jaxpr_transforms import dce_jaxpr as dce_jaxpr

@@ -18,7 +18,7 @@ from corejax import tree
 from corejax.array import Array, is_spread
 from corejax.attribution import note_origin
 from corejax.avals import ShapedArray
-from corejax.host_code import HostCode
+from corejax.interpreters.host_code import HostCode
 from corejax.interpreters.impl_results import as_promised
 from corejax.ir.interpret import last_uses
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn
@@ -168,7 +168,7 @@ class _Writer:
         arguments = [self.names[v] for v in binders]
         self.steps()
         outs = [self.sealed(v) for v in self.jaxpr.outvars]
-        return self.compiled(arguments, f"[{', '.join(outs)}]")
+        return self.compiled(arguments, f"[{', '.join(outs)}]")  # type: ignore[no-any-return]
 
     def on_arrays(self, known: Sequence[Any], avals: Sequence[ShapedArray], structure: Any) -> Callable[..., Any]:
         """The function of `Array`s, which gives what is to be returned."""
@@ -179,14 +179,14 @@ class _Writer:
         self.steps()
         made = {v for eqn in self.jaxpr.eqns for v in eqn.outvars}
         outs = []
-        for v, aval in zip(self.jaxpr.outvars, avals, strict=True):
-            out = self.names[v]
-            if v not in made:
+        for atom, aval in zip(self.jaxpr.outvars, avals, strict=True):
+            out = self.names[atom]
+            if atom not in made:
                 out += ".copy()"  # each array has memory of its own: it may be donated
-            elif v in self.numbers:
+            elif atom in self.numbers:
                 out = f"asarray({out})"
             outs.append(f"Array({out}, {self.named('type', aval)})")
-        return self.compiled(arguments, self.put_together(outs, structure))
+        return self.compiled(arguments, self.put_together(outs, structure))  # type: ignore[no-any-return]
 
     def argument(self, name: str) -> str:
         """The name of an argument, an `Array`, whose value gets a name of its own."""
@@ -254,7 +254,7 @@ class _Writer:
         for eqn, dead in zip(self.jaxpr.eqns, last_uses(self.jaxpr), strict=True):
             rule = self.rules.get(eqn.primitive)
             avals, outs = [x.aval for x in eqn.invars], [v.aval for v in eqn.outvars]
-            prepared = None if rule is None else _prepared(eqn.primitive, avals, eqn.params, eqn.source_info)
+            prepared = _prepared(eqn.primitive, avals, eqn.params, eqn.source_info)
             plain = rule if not eqn.params and not eqn.primitive.multiple_results else None
             ufunc = _as_ufunc(plain or prepared, prepared, avals, outs)
             if ufunc is not None:

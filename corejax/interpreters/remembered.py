@@ -129,7 +129,7 @@ class _Program:
 
     def written(self) -> Callable[..., Any] | None:
         """A function of the operands that does the same, once the program has been run a few times; None before."""
-        if self.cost is not None or self.runs < host_programs.RUNS:
+        if self.cost is not None or self.runs < host_programs.RUNS - 1:
             return None
         self.runs = 0
         if host_programs._run_program is not _run_program:

@@ -174,10 +174,12 @@ def _identity(x: Any) -> Any:
 
 stop_gradient_p = Primitive(
     "stop_gradient",
-    impl=_identity,
     abstract_eval=takes("stop_gradient", 1)(_identity),
     tags=("elementwise", "structural", "cheap"),
     doc="The operand, with derivative zero.",
+)
+impl_rules.register(
+    stop_gradient_p, _identity, prepared=lambda avals: HostCode("{out} = {0}", own=False) if avals[0].shape else None
 )
 defzero(stop_gradient_p)
 defvectorized(stop_gradient_p)
