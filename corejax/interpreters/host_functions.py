@@ -38,6 +38,7 @@ _OPERATORS = {
     np.divide: "{} / {}",
     np.negative: "-{}",
 }
+_WITHOUT_OUT = frozenset({np.maximum, np.minimum})  # where a third operand is deprecated, and by name it takes longer
 _OPERATORS_TAKE = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 
 _CHECKED = """\
@@ -276,7 +277,7 @@ class _Writer:
                     self.lines.append(f"    {self.new(v)} = {operator.format(*numbers)}")
                     return
         operands = [self.array(x) for x in eqn.invars]
-        given = None if v in self.numbers else self.reusable(eqn, dead)
+        given = None if v in self.numbers or ufunc in _WITHOUT_OUT else self.reusable(eqn, dead)
         call = self.named(eqn.primitive.name.replace(".", "_"), ufunc)
         if given is None:
             self.lines.append(f"    {self.new(v)} = {call}({', '.join(operands)})")
