@@ -196,7 +196,7 @@ def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None) -> Any:
     """
     if fun is None:
         return functools.partial(remembered, ufunc=ufunc)
-    programs: dict[Any, Any] = {}  # types and static arguments -> see `_call`
+    programs: dict[Any, Any] = {}  # types and static arguments -> see `call_anew`
     _tables.append(programs)
 
     @functools.wraps(fun)
@@ -234,12 +234,12 @@ def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None) -> Any:
                 return fun(*args, **kwargs)
         if found is False:
             return fun(*args, **kwargs)
-        return _call(fun, args, kwargs, arrays, programs, exact, found, ufunc)
+        return call_anew(fun, args, kwargs, arrays, programs, exact, found, ufunc)
 
     return call
 
 
-def _call(
+def call_anew(
     fun: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
