@@ -122,9 +122,9 @@ from corejax.interpreters.partial_eval import PartialEvalTrace as PartialEvalTra
 from corejax.interpreters.partial_eval import partial_eval_flat as partial_eval_flat
 from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr as partial_eval_jaxpr
 from corejax.interpreters.physical import physical_program as physical_program
-from corejax.interpreters.quick import host_of as host_of
-from corejax.interpreters.quick import of_host as of_host
+from corejax.interpreters.quick import quick_array as quick_array
 from corejax.interpreters.quick import quick_bind as quick_bind
+from corejax.interpreters.quick import quick_host_value as quick_host_value
 from corejax.interpreters.rematerialization import Policy as Policy
 from corejax.interpreters.rematerialization import keep_all as keep_all
 from corejax.interpreters.rematerialization import recompute_jaxpr as recompute_jaxpr
@@ -255,6 +255,7 @@ __all__ = [  # noqa: RUF022  by section
     "abstract_eval_rules",
     "collective_rules",
     "find_primitive",
+    "HostCode",
     "impl_rules",
     "jvp_rules",
     "partial_eval_jaxpr_rules",
@@ -335,6 +336,9 @@ __all__ = [  # noqa: RUF022  by section
     "program_graph",
     "register_param_type",
     "same_jaxpr",
+    "quick_array",
+    "quick_bind",
+    "quick_host_value",
     "remembered",
     "runs_large_programs",
     "stage",

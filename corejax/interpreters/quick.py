@@ -95,12 +95,12 @@ def _found(primitive: Primitive, operands: tuple[Any, ...], out: Any) -> tuple[A
     return (ufunc if out.aval.shape else lambda *values: np.asarray(ufunc(*values)), out.aval)
 
 
-def host_of(x: Any) -> Any:
+def quick_host_value(x: Any) -> Any:
     """The NumPy array of an `Array` that operations are evaluated of, with nobody looking; None otherwise."""
     return x._host if type(x) is Array and computes_only() else None
 
 
-def of_host(value: Any, like: Array) -> Array:
+def quick_array(value: Any, like: Array) -> Array:
     """A NumPy array, or a scalar of its, of a dtype that arrays have as an `Array`, weakly typed where `like` is."""
     if type(value) is not _ndarray:
         value = np.asarray(value)

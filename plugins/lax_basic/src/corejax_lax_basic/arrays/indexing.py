@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from corejax.extend import dtypes, host_of, of_host
+from corejax.extend import dtypes, quick_array, quick_host_value
 from corejax_lax_basic._base.scalars import is_array
 from corejax_lax_basic.arrays._basic_indexing import basic_index, complete
 from corejax_lax_basic.arrays._indexing_by_arrays import index_by_arrays
@@ -29,10 +29,10 @@ def getitem(self: Any, index: Any) -> Any:
         TypeError: an entry is nothing that arrays are indexed by.
     """
     if type(index) in _STATIC or (type(index) is tuple and _STATIC.issuperset(map(type, index))):
-        host = host_of(self)
+        host = quick_host_value(self)
         if host is not None and host.dtype.kind in _NUMPYS:
             try:
-                return of_host(host[index], self)
+                return quick_array(host[index], self)
             except (IndexError, TypeError, ValueError):  # below there are words for it
                 pass
     entries = complete(self, index)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from corejax.extend import dtypes, host_of, of_host, remembered
+from corejax.extend import dtypes, quick_array, quick_host_value, remembered
 from corejax_lax_basic._base.arguments import refuse_out
 from corejax_lax_basic._base.axes import canonical_axis, canonical_shape
 from corejax_lax_basic._promotion import as_operand, promote_operands
@@ -53,8 +53,8 @@ def transpose(self: Any, *axes: Any) -> Any:
     Raises:
         TypeError: the axes are not a permutation.
     """
-    if not axes and (host := host_of(self)) is not None:
-        return of_host(host.T, self)
+    if not axes and (host := quick_host_value(self)) is not None:
+        return quick_array(host.T, self)
     ndim = self.aval.ndim
     given = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
     if given is None:

@@ -27,7 +27,7 @@ from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import integer
 from corejax_lax_basic._base.compiling import COMPLEX
 from corejax_lax_basic._base.derivatives import tangents
-from corejax_lax_basic._base.narrow_floats import through_float32
+from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, through_float32
 from corejax_lax_basic._base.type_rules import NUMERIC, check_equal_dtypes, check_kind, joint_shape
 from corejax_lax_basic._promotion import scalars_yield
 from corejax_lax_basic.conversion.convert import convert_element_type, stop_gradient
@@ -157,7 +157,7 @@ def _integer_pow(x: Any, *, y: int) -> Any:
 
 def _integer_pow_prepared(avals: Any, *, y: int) -> Any:
     [x] = avals
-    if y < 1 or not x.shape or x.dtype.kind not in "biufc":
+    if y < 1 or not x.shape or x.dtype.kind not in "biufc" or x.dtype in NARROW_FLOATS:
         return None
     names, lines = ["{0}"], []  # of x to the powers 1, 2, 4, ...
     for i in range(y.bit_length() - 1):
