@@ -239,12 +239,11 @@ class _Writer:
         value = self.constants.get(v)
         return None if value is None or value.shape else self.named("number", value[()])
 
-    def reusable(self, eqn: JaxprEqn, dead: Sequence[Any]) -> Any:
-        """An operand whose memory may become the result's; None where there is none."""
-        aval = eqn.outvars[0].aval
-        for v in eqn.invars:
+    def reusable(self, operands: Sequence[Any], out: Any, dead: Sequence[Any]) -> Any:
+        """One of the operands whose memory may become the result's; None where there is none."""
+        for v in operands:
             own = v in dead and v in self.fresh and v not in self.shared
-            if own and v.aval.shape == aval.shape and v.aval.dtype is aval.dtype:
+            if own and v.aval.shape == out.aval.shape and v.aval.dtype is out.aval.dtype:
                 return v
         return None
 
@@ -261,7 +260,7 @@ class _Writer:
             if ufunc is not None:
                 self.by_ufunc(eqn, ufunc, dead)
             elif type(prepared) is HostCode:
-                self.by_code(eqn, prepared)
+                self.by_code(eqn, prepared, dead)
             else:
                 self.by_rule(eqn, rule, prepared)
 
@@ -277,7 +276,7 @@ class _Writer:
                     self.lines.append(f"    {self.new(v)} = {operator.format(*numbers)}")
                     return
         operands = [self.array(x) for x in eqn.invars]
-        given = None if v in self.numbers or ufunc in _WITHOUT_OUT else self.reusable(eqn, dead)
+        given = None if v in self.numbers or ufunc in _WITHOUT_OUT else self.reusable(eqn.invars, v, dead)
         call = self.named(eqn.primitive.name.replace(".", "_"), ufunc)
         if given is None:
             self.lines.append(f"    {self.new(v)} = {call}({', '.join(operands)})")
@@ -287,14 +286,18 @@ class _Writer:
         if v not in self.numbers:
             self.fresh.add(v)
 
-    def by_code(self, eqn: JaxprEqn, code: HostCode) -> None:
+    def by_code(self, eqn: JaxprEqn, code: HostCode, dead: Sequence[Any]) -> None:
         """One whose rule is written in lines."""
         operands = [self.array(x) for x in eqn.invars]
-        outs = [self.new(v) for v in eqn.outvars]
-        out = f"[{', '.join(outs)}]" if eqn.primitive.multiple_results else outs[0]
         names = {name: self.named(name, value) for name, value in code.names.items()}
-        text = code.text.format(*operands, out=out, **names)
-        self.lines.extend(f"    {line}" for line in text.splitlines())
+        place, text = code.in_place or (0, "")
+        given = self.reusable(eqn.invars[place : place + 1], eqn.outvars[0], dead) if code.in_place else None
+        if given is not None and eqn.invars.count(given) == 1:
+            out = self.names[eqn.outvars[0]] = self.names[given]
+        else:
+            text, outs = code.text, [self.new(v) for v in eqn.outvars]
+            out = f"[{', '.join(outs)}]" if eqn.primitive.multiple_results else outs[0]
+        self.lines.extend(f"    {line}" for line in text.format(*operands, out=out, **names).splitlines())
         if code.scalar:
             self.numbers.update(eqn.outvars)
             return
