@@ -302,6 +302,24 @@ def test_operands_and_arguments_are_not_written_over() -> None:
     np.testing.assert_array_equal(y, F32)
 
 
+def test_a_result_takes_the_place_of_an_operand_that_nothing_else_reads() -> None:
+    p = Primitive(f"host_function_test.p{next(_numbers)}", abstract_eval=lambda x, y: x)
+    in_place = (0, "{add}({0}, {1}, {0})")
+    code = HostCode("{out} = {add}({0}, {1})\n{out} += 0", in_place=in_place, add=np.add)
+    impl_rules.register(p, np.add, prepared=lambda avals: code)
+    q = coded("{out} = {0}[::-1]", lambda x: x[::-1], own=False)
+
+    def f(x: Any) -> Any:
+        a = lax.neg(x)
+        b = p.bind(a, x)  # over a
+        c = p.bind(x, b)  # an argument is nobody's to write to
+        d, e = lax.neg(x), lax.exp(x)
+        view = q.bind(d)
+        return c, p.bind(d, e), view, p.bind(e, e), p.bind(lax.exp(e), e), p.bind(c, b)
+
+    check(f, F32)
+
+
 def test_numbers_of_rank_0() -> None:
     p = Primitive(f"host_function_test.p{next(_numbers)}", abstract_eval=lambda x: ShapedArray((), x.dtype))
     code = HostCode("{out} = {reduce}({0}, None)", scalar=True, reduce=np.add.reduce)
