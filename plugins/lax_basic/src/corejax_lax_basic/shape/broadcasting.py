@@ -26,7 +26,6 @@ from corejax.extend import (
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_shape, ints
-from corejax_lax_basic._base.prepared import reshaped
 from corejax_lax_basic.shape.rearranging import moveaxis, reshape_p
 
 __all__ = ["broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_shapes", "broadcast_to", "expand_dims"]
@@ -66,7 +65,8 @@ def _impl(x: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ..
     if unit is not None:
         x = x.reshape(unit)
     if x.shape == shape:
-        return x
+        # Row by row, as what is repeated: products depend on it in their last bits.
+        return x if x.flags.c_contiguous or x.size > _SMALL else x.copy()
     if math.prod(shape) > _SMALL:
         return np.broadcast_to(x, shape)  # a view, which costs more to make than a small copy
     out = np.empty(shape, x.dtype)
@@ -86,8 +86,9 @@ def _unit_axes(x: Any, shape: tuple[int, ...], broadcast_dimensions: tuple[int, 
 
 def _prepared(avals: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> Any:
     [x], size = avals, math.prod(shape)
-    if x.size == size:
-        return reshaped(shape)
+    if x.size == size and size <= _SMALL:
+        lines = "{out} = {0}.reshape({shape})\nif not {out}.flags.c_contiguous:\n    {out} = {out}.copy()"
+        return HostCode(lines, own=False, shape=shape)
     if size > _SMALL:
         return None
     if not x.ndim:
