@@ -98,6 +98,7 @@ from corejax.interpreters.evaluation_checks import EvaluationCheck as Evaluation
 from corejax.interpreters.evaluation_checks import checks_calls as checks_calls
 from corejax.interpreters.evaluation_checks import evaluation_checks as evaluation_checks
 from corejax.interpreters.frequent_programs import compiles_frequent_programs as compiles_frequent_programs
+from corejax.interpreters.host_code import HostCode as HostCode
 from corejax.interpreters.host_programs import eval_jaxpr_on_host as eval_jaxpr_on_host
 from corejax.interpreters.jaxpr_transforms import batch_jaxpr as batch_jaxpr
 from corejax.interpreters.jaxpr_transforms import dce_jaxpr as dce_jaxpr
@@ -130,6 +131,9 @@ from corejax.interpreters.partial_eval import PartialEvalTrace as PartialEvalTra
 from corejax.interpreters.partial_eval import partial_eval_flat as partial_eval_flat
 from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr as partial_eval_jaxpr
 from corejax.interpreters.physical import physical_program as physical_program
+from corejax.interpreters.quick import quick_array as quick_array
+from corejax.interpreters.quick import quick_bind as quick_bind
+from corejax.interpreters.quick import quick_host_value as quick_host_value
 from corejax.interpreters.rematerialization import Policy as Policy
 from corejax.interpreters.rematerialization import keep_all as keep_all
 from corejax.interpreters.rematerialization import recompute_jaxpr as recompute_jaxpr
@@ -260,6 +264,7 @@ __all__ = [  # noqa: RUF022  by section
     "abstract_eval_rules",
     "collective_rules",
     "find_primitive",
+    "HostCode",
     "impl_rules",
     "jvp_rules",
     "partial_eval_jaxpr_rules",
@@ -342,6 +347,9 @@ __all__ = [  # noqa: RUF022  by section
     "program_graph",
     "register_param_type",
     "same_jaxpr",
+    "quick_array",
+    "quick_bind",
+    "quick_host_value",
     "remembered",
     "runs_large_programs",
     "stage",

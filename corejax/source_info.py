@@ -73,6 +73,9 @@ def user_frames(*, filtered: bool = True) -> list[FrameType]:
     return found
 
 
+_AROUND = frozenset({"call", "call_anew"})  # frames of `remembered`
+
+
 def called_function() -> str:
     """The name of the plugin's function that the user's line calls, for messages; "" where there is none to name."""
     frame: FrameType | None = sys._getframe(1)
@@ -80,7 +83,7 @@ def called_function() -> str:
     while frame is not None and _is_internal(frame.f_code.co_filename):
         called.append(frame)
         frame = frame.f_back
-    while called and called[-1].f_code.co_name == "call" and _of_kernel(called[-1]):
+    while called and called[-1].f_code.co_name in _AROUND and _of_kernel(called[-1]):
         called.pop()  # what a decorator has put around the function
     if not called or frame is None or _of_kernel(called[-1]):
         return ""

@@ -39,6 +39,7 @@ left_by = large_operations.left_by
 # Impl rules that take NumPy arrays, ready to run; while somebody watches they report (`reporting_table`).
 host_rules: dict[Any, Callable[..., Any]] = {}
 rules_version = 0  # grows with each change of an impl rule
+on_rules: list[Callable[[], None]] = []  # called then
 
 
 class EvalTrace(Trace, reports=True):
@@ -288,6 +289,8 @@ def _file(primitive: Any) -> None:
         _written_for_host.pop(primitive, None)
     else:
         _written_for_host[primitive] = rule
+    for follow in on_rules:
+        follow()
 
 
 def _follow_watchers() -> None:

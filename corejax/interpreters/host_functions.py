@@ -2,8 +2,8 @@
 
 `host_programs` goes from equation to equation, looks up each rule, and holds each result against its promise. That
 takes as long as NumPy's functions take for small arrays. What a ufunc gives is known before it runs, from the types of
-its operands; what other rules give is looked at here, too. Where something goes wrong, `host_programs` runs the
-program again, and says where.
+its operands, and what `HostCode` gives is promised; what other rules give is looked at here, too. Where something goes
+wrong, `host_programs` runs the program again, and says where.
 """
 
 from __future__ import annotations
@@ -14,25 +14,33 @@ from typing import Any
 
 import numpy as np
 
+from corejax import tree
+from corejax.array import Array, is_spread
 from corejax.attribution import note_origin
 from corejax.avals import ShapedArray
+from corejax.interpreters.host_code import HostCode
 from corejax.interpreters.impl_results import as_promised
-from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
+from corejax.ir.interpret import last_uses
+from corejax.ir.jaxpr import Jaxpr, JaxprEqn
 from corejax.ownership import SOLE, in_own_memory
+from corejax.primitive import Primitive
 from corejax.rules import impl_rules
 
 _LONGEST = 256  # equations
 _LARGEST = 4096  # elements of a result: what is larger is given up as soon as nothing reads it any more
 _KNOWN_KINDS = frozenset("biufc")  # NumPy's own; others are held in them, and have to be made what was promised
 
-_COMMON = {
-    "ndarray": np.ndarray,
-    "asarray": np.asarray,
-    "as_promised": as_promised,
-    "in_own_memory": in_own_memory,
-    "getrefcount": getrefcount,
-    "SOLE": SOLE,
+# Of NumPy's scalars these are Python's operators, which take a fifth of the ufunc's time.
+_OPERATORS = {
+    np.add: "{} + {}",
+    np.subtract: "{} - {}",
+    np.multiply: "{} * {}",
+    np.divide: "{} / {}",
+    np.negative: "-{}",
 }
+_WITHOUT_OUT = frozenset({np.maximum, np.minimum})  # where a third operand is deprecated, and by name it takes longer
+_OPERATORS_TAKE = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
+
 _CHECKED = """\
     out = {call}
     {given}if type(out) is not ndarray or out.dtype is not {type}.dtype or out.shape != {type}.shape:
@@ -41,6 +49,25 @@ _CHECKED = """\
         out = in_own_memory(out, [{operands}], getrefcount(out) <= SOLE)
     out.setflags(False)
     {name} = out"""
+
+
+def _host_of(array: Array) -> Any:
+    if is_spread(array):
+        raise ValueError("on several devices")
+    return array._fetch()
+
+
+_COMMON = {
+    "Array": Array,
+    "ndarray": np.ndarray,
+    "asarray": np.asarray,
+    "as_promised": as_promised,
+    "in_own_memory": in_own_memory,
+    "getrefcount": getrefcount,
+    "host_of": _host_of,
+    "unflatten": tree.unflatten,
+    "SOLE": SOLE,
+}
 
 
 def written_out(
@@ -57,23 +84,62 @@ def written_out(
     Returns:
         The function. It raises `TypeError` where values are of other types than the program's variables.
     """
-    large = any(v.aval.size > _LARGEST for eqn in jaxpr.eqns for v in eqn.outvars)
-    if large or len(jaxpr.eqns) > _LONGEST or jaxpr.effects:
+    return _Writer(jaxpr, literals, rules, results).on_values() if _is_short(jaxpr) else None
+
+
+def written_out_on_arrays(
+    jaxpr: Jaxpr,
+    literals: dict[Any, Any],
+    rules: dict[Any, Callable[..., Any]],
+    results: Callable[..., list[Any]],
+    known: Sequence[Any],
+    out_avals: Sequence[ShapedArray],
+    structure: Any,
+) -> Callable[..., Any] | None:
+    """The same, of `Array`s of the right types: a function for eager calls; None as `written_out`.
+
+    Args:
+        jaxpr, literals, rules, results: as there.
+        known: values of the constants and first arguments, NumPy arrays; the function takes the other arguments.
+        out_avals: types of the results.
+        structure: how they are put together; None for one array.
+
+    Returns:
+        The function. It raises `ValueError` where parts of an argument are on several devices.
+    """
+    if not _is_short(jaxpr):
         return None
-    return _Writer(jaxpr, literals, rules, results).function()
+    return _Writer(jaxpr, literals, rules, results).on_arrays(known, out_avals, structure)
+
+
+def _is_short(jaxpr: Jaxpr) -> bool:
+    large = any(v.aval.size > _LARGEST for eqn in jaxpr.eqns for v in eqn.outvars)
+    return not large and len(jaxpr.eqns) <= _LONGEST and not jaxpr.effects
 
 
 class _Writer:
-    """The text of a function, and the names in it."""
+    """The text of a function, and the names in it.
+
+    Attributes:
+        names: of variables and literals.
+        constants: values of those that are known.
+        numbers: variables that are NumPy scalars where they are written: arrays of rank 0, once they have to be.
+        fresh: variables whose arrays are the function's own, and can be written to still.
+        shared: those of them whose memory another variable has, too.
+    """
 
     def __init__(self, jaxpr: Jaxpr, literals: dict[Any, Any], rules: Any, results: Any) -> None:
         self.jaxpr = jaxpr
         self.rules = rules
         self.space: dict[str, Any] = {**_COMMON, "results": results}
         self.names: dict[Any, str] = {}
-        for atom, value in literals.items():
-            self.names[atom] = self.named("literal", value)
+        self.constants: dict[Any, Any] = {}
+        self.numbers: set[Any] = set()
+        self.fresh: set[Any] = set()
+        self.shared: set[Any] = set()
         self.lines: list[str] = []
+        for atom, value in literals.items():
+            self.know("literal", atom, value)
 
     def named(self, word: str, value: Any) -> str:
         """A name for a value."""
@@ -81,104 +147,234 @@ class _Writer:
         self.space[name] = value
         return name
 
-    def function(self) -> Callable[..., list[Any]]:
-        """The function, compiled."""
+    def know(self, word: str, atom: Any, value: Any) -> None:
+        """Give a variable or a literal the name of its value."""
+        self.names[atom] = self.named(word, value)
+        self.constants[atom] = value
+
+    def new(self, v: Any) -> str:
+        """A name for a variable."""
+        name = self.names[v] = f"v{len(self.names)}"
+        return name
+
+    # -- the whole -----------------------------------------------------------------------------------------------
+
+    def on_values(self) -> Callable[..., list[Any]]:
+        """The function of arrays of NumPy's, which gives a list of these."""
         binders = [*self.jaxpr.constvars, *self.jaxpr.invars]
         for v in binders:
-            name = self.names[v] = f"v{len(self.names)}"
-            aval = self.named("type", v.aval)
+            name, aval = self.new(v), self.named("type", v.aval)
             self.lines.append(f"    if {name}.dtype is not {aval}.dtype or {name}.shape != {aval}.shape:")
             self.lines.append(f"        raise TypeError({name!r})")
-        looked_at = self.looked_at()
-        for eqn in self.jaxpr.eqns:
-            operands = [self.names[v] for v in eqn.invars]
-            for v in eqn.outvars:
-                self.names[v] = f"v{len(self.names)}"
-            self.lines.append(self.step(eqn, operands, [self.names[v] for v in eqn.outvars], looked_at))
-        arguments = ", ".join(self.names[v] for v in binders)
-        outs = ", ".join(self.names[v] for v in self.jaxpr.outvars)
-        text = "\n".join([f"def program({arguments}):", *self.lines, f"    return [{outs}]"])
+        arguments = [self.names[v] for v in binders]
+        self.steps()
+        outs = [self.sealed(v) for v in self.jaxpr.outvars]
+        return self.compiled(arguments, f"[{', '.join(outs)}]")  # type: ignore[no-any-return]
+
+    def on_arrays(self, known: Sequence[Any], avals: Sequence[ShapedArray], structure: Any) -> Callable[..., Any]:
+        """The function of `Array`s, which gives what is to be returned."""
+        binders = [*self.jaxpr.constvars, *self.jaxpr.invars]
+        for v, value in zip(binders, known, strict=False):
+            self.know("known", v, value)
+        arguments = [self.argument(self.new(v)) for v in binders[len(known) :]]
+        self.steps()
+        made = {v for eqn in self.jaxpr.eqns for v in eqn.outvars}
+        outs = []
+        for atom, aval in zip(self.jaxpr.outvars, avals, strict=True):
+            out = self.names[atom]
+            if atom not in made:
+                out += ".copy()"  # each array has memory of its own: it may be donated
+            elif atom in self.numbers:
+                out = f"asarray({out})"
+            outs.append(f"Array({out}, {self.named('type', aval)})")
+        return self.compiled(arguments, self.put_together(outs, structure))  # type: ignore[no-any-return]
+
+    def argument(self, name: str) -> str:
+        """The name of an argument, an `Array`, whose value gets a name of its own."""
+        argument = f"array_{name}"
+        self.lines.append(f"    {name} = {argument}._host")
+        self.lines.append(f"    if {name} is None:\n        {name} = host_of({argument})")
+        return argument
+
+    def put_together(self, outs: list[str], structure: Any) -> str:
+        """The text of what is returned."""
+        if structure is None:
+            return outs[0]
+        marks = [object() for _ in outs]
+        shape = tree.unflatten(structure, marks)
+        if type(shape) in (tuple, list) and list(shape) == marks:
+            text = ", ".join(outs)
+            return f"[{text}]" if type(shape) is list else f"({text},)" if outs else "()"
+        return f"unflatten({self.named('structure', structure)}, [{', '.join(outs)}])"
+
+    def compiled(self, arguments: Sequence[str], value: str) -> Any:
+        """The function."""
+        text = "\n".join([f"def program({', '.join(arguments)}):", *self.lines, f"    return {value}"])
         exec(compile(text, "<program written out>", "exec"), self.space)
-        return self.space.pop("program")  # type: ignore[no-any-return]
+        return self.space.pop("program")
 
-    def looked_at(self) -> set[Any]:
-        """Variables that are read-only: results, and operands of rules that could write to them."""
-        outs = {v for v in self.jaxpr.outvars if type(v) is Var}
-        return outs.union(*(eqn.invars for eqn in self.jaxpr.eqns if self.ufunc_of(eqn) is None))
+    # -- operands ------------------------------------------------------------------------------------------------
 
-    def step(self, eqn: JaxprEqn, operands: Sequence[str], outs: Sequence[str], looked_at: set[Any]) -> str:
-        """The lines of an equation."""
-        rule = self.rules.get(eqn.primitive)
+    def array(self, v: Any) -> str:
+        """The name of an operand, which is an array from here on."""
+        name = self.names[v]
+        if v in self.numbers:
+            self.numbers.discard(v)
+            self.fresh.add(v)
+            self.lines.append(f"    {name} = asarray({name})")
+        return name
+
+    def sealed(self, v: Any) -> str:
+        """The name of an operand, an array that is read-only from here on."""
+        name = self.array(v)
+        if v in self.fresh:
+            self.fresh.discard(v)
+            self.lines.append(f"    {name}.setflags(False)")
+        return name
+
+    def number(self, v: Any) -> str | None:
+        """The name of an operand that is a NumPy scalar; None where it is an array."""
+        if v in self.numbers:
+            return self.names[v]
+        value = self.constants.get(v)
+        return None if value is None or value.shape else self.named("number", value[()])
+
+    def reusable(self, operands: Sequence[Any], out: Any, dead: Sequence[Any]) -> Any:
+        """One of the operands whose memory may become the result's; None where there is none."""
+        for v in operands:
+            own = v in dead and v in self.fresh and v not in self.shared
+            if own and v.aval.shape == out.aval.shape and v.aval.dtype is out.aval.dtype:
+                return v
+        return None
+
+    # -- equations -----------------------------------------------------------------------------------------------
+
+    def steps(self) -> None:
+        """The lines of all equations."""
+        for eqn, dead in zip(self.jaxpr.eqns, last_uses(self.jaxpr), strict=True):
+            rule = self.rules.get(eqn.primitive)
+            avals, outs = [x.aval for x in eqn.invars], [v.aval for v in eqn.outvars]
+            prepared = _prepared(eqn.primitive, avals, eqn.params, eqn.source_info)
+            plain = rule if not eqn.params and not eqn.primitive.multiple_results else None
+            ufunc = _as_ufunc(plain or prepared, prepared, avals, outs)
+            if ufunc is not None:
+                self.by_ufunc(eqn, ufunc, dead)
+            elif type(prepared) is HostCode:
+                self.by_code(eqn, prepared, dead)
+            else:
+                self.by_rule(eqn, rule, prepared)
+
+    def by_ufunc(self, eqn: JaxprEqn, ufunc: np.ufunc, dead: Sequence[Any]) -> None:
+        """One that is a ufunc."""
+        [v] = eqn.outvars
+        if not v.aval.shape:
+            self.numbers.add(v)  # ufuncs make them of arrays of rank 0, too
+            operator = _OPERATORS.get(ufunc)
+            if operator and all(x.aval.dtype in _OPERATORS_TAKE for x in (*eqn.invars, v)):
+                numbers = [self.number(x) for x in eqn.invars]
+                if None not in numbers:
+                    self.lines.append(f"    {self.new(v)} = {operator.format(*numbers)}")
+                    return
+        operands = [self.array(x) for x in eqn.invars]
+        given = None if v in self.numbers or ufunc in _WITHOUT_OUT else self.reusable(eqn.invars, v, dead)
+        call = self.named(eqn.primitive.name.replace(".", "_"), ufunc)
+        if given is None:
+            self.lines.append(f"    {self.new(v)} = {call}({', '.join(operands)})")
+        else:
+            self.names[v] = self.names[given]
+            self.lines.append(f"    {call}({', '.join([*operands, self.names[v]])})")
+        if v not in self.numbers:
+            self.fresh.add(v)
+
+    def by_code(self, eqn: JaxprEqn, code: HostCode, dead: Sequence[Any]) -> None:
+        """One whose rule is written in lines."""
+        operands = [self.array(x) for x in eqn.invars]
+        names = {name: self.named(name, value) for name, value in code.names.items()}
+        place, text = code.in_place or (0, "")
+        given = self.reusable(eqn.invars[place : place + 1], eqn.outvars[0], dead) if code.in_place else None
+        if given is not None and eqn.invars.count(given) == 1:
+            out = self.names[eqn.outvars[0]] = self.names[given]
+        else:
+            text, outs = code.text, [self.new(v) for v in eqn.outvars]
+            out = f"[{', '.join(outs)}]" if eqn.primitive.multiple_results else outs[0]
+        self.lines.extend(f"    {line}" for line in text.format(*operands, out=out, **names).splitlines())
+        if code.scalar:
+            self.numbers.update(eqn.outvars)
+            return
+        self.fresh.update(eqn.outvars)
+        if not code.own:
+            self.shared.update(eqn.outvars, eqn.invars)
+
+    def by_rule(self, eqn: JaxprEqn, rule: Any, prepared: Any) -> None:
+        """Any other one."""
+        operands = [self.sealed(x) for x in eqn.invars]
+        joined, outs = ", ".join(operands), [self.new(v) for v in eqn.outvars]
         if rule is None or eqn.primitive.multiple_results:
-            given = f"results({self.named('eqn', eqn)}, {self.named('rule', rule)}, [{', '.join(operands)}])"
-            return f"    [{', '.join(outs)}] = {given}"
-        ufunc, joined, [v] = self.ufunc_of(eqn), ", ".join(operands), eqn.outvars
-        if ufunc is not None:
-            call = f"{self.named(eqn.primitive.name.replace('.', '_'), ufunc)}({joined})"
-            line = f"    {outs[0]} = {call if v.aval.shape else f'asarray({call})'}"
-            return f"{line}\n    {outs[0]}.setflags(False)" if v in looked_at else line
-        run = _prepared(eqn) or rule
+            call = f"results({self.named('eqn', eqn)}, {self.named('rule', rule)}, [{joined}])"
+            self.lines.append(f"    [{', '.join(outs)}] = {call}")
+            return
+        run, [v] = prepared or rule, eqn.outvars
         params = [f"**{self.named('params', eqn.params)}"] if run is rule and eqn.params else []
         call = f"{self.named('rule', run)}({', '.join([*operands, *params])})"
         names = {"eqn": self.named("eqn", eqn), "type": self.named("type", v.aval), "name": outs[0], "given": ""}
         if not v.aval.shape:  # NumPy gives its own scalars there
             scalar = self.named("scalar", v.aval.dtype.type)
             names["given"] = f"if type(out) is {scalar}:\n        out = asarray(out)\n    el"
-        return _CHECKED.format(call=call, operands=joined, **names)
-
-    def ufunc_of(self, eqn: JaxprEqn) -> np.ufunc | None:
-        """The ufunc that an equation is, if it gives arrays of the promised type whenever its operands have theirs."""
-        rule = self.rules.get(eqn.primitive)
-        ufunc = _prepared(eqn) or (None if eqn.params else rule)
-        if rule is None or type(ufunc) is not np.ufunc or len(eqn.outvars) != ufunc.nout or ufunc.nout != 1:
-            return None
-        avals, out = [v.aval for v in eqn.invars], eqn.outvars[0].aval
-        return ufunc if _gives(ufunc, avals, out) else None
+        self.lines.append(_CHECKED.format(call=call, operands=joined, **names))
 
 
-def _prepared(eqn: JaxprEqn) -> Callable[..., Any] | None:
-    """What the impl rule is for the types and params of an equation, where its author says that (`prepared=`)."""
-    rule = impl_rules.rule_of(eqn.primitive)
+def ufunc_for(primitive: Primitive, rule: Any, avals: Sequence[ShapedArray], out: ShapedArray) -> np.ufunc | None:
+    """The ufunc that a rule without params is, if it gives results of the type `out` for operands of these types."""
+    return _as_ufunc(rule, _prepared(primitive, avals, {}), avals, [out])
+
+
+def _as_ufunc(rule: Any, prepared: Any, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> np.ufunc | None:
+    ufunc = prepared or rule
+    if rule is None or type(ufunc) is not np.ufunc or ufunc.nout != 1 or not gives(ufunc, avals, outs):
+        return None
+    return ufunc
+
+
+def _prepared(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], source: Any = None) -> Any:
+    """What the impl rule is for types of operands and params, where its author says that (`prepared=`)."""
+    rule = impl_rules.rule_of(primitive)
     prepare = None if rule is None else rule.flags.get("prepared")
     if prepare is None:
         return None
     try:
-        return prepare([v.aval for v in eqn.invars], **eqn.params)  # type: ignore[no-any-return]
+        return prepare(avals, **params)
     except Exception as error:
-        what = f"`prepared` of the impl rule of primitive {eqn.primitive.name!r}"
-        note_origin(error, eqn.primitive, what, eqn.source_info)
+        note_origin(error, primitive, f"`prepared` of the impl rule of primitive {primitive.name!r}", source)
         raise
 
 
-def _gives(ufunc: np.ufunc, avals: Sequence[ShapedArray], out: ShapedArray) -> bool:
-    if not _KNOWN_KINDS.issuperset(aval.dtype.kind for aval in (*avals, out)):
+def gives(ufunc: np.ufunc, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> bool:
+    """Whether a ufunc of arrays of these types gives arrays of those, or NumPy scalars for arrays of rank 0."""
+    if (len(avals), len(outs)) != (ufunc.nin, ufunc.nout):
         return False
-    try:
-        found = ufunc.resolve_dtypes((*(aval.dtype for aval in avals), None))[-1]
-        return found == out.dtype and np.broadcast_shapes(*(aval.shape for aval in avals)) == out.shape
-    except (TypeError, ValueError):
+    if not _KNOWN_KINDS.issuperset(aval.dtype.kind for aval in (*avals, *outs)):
         return False
-
-
-def by_ufunc(
-    ufunc: np.ufunc, avals: Sequence[ShapedArray], avals_out: Sequence[ShapedArray]
-) -> Callable[..., list[Any]] | None:
-    """A program that is one ufunc, of NumPy arrays; None where the ufunc gives other types."""
-    kinds = {aval.dtype.kind for aval in (*avals, *avals_out)}
-    if (len(avals), len(avals_out)) != (ufunc.nin, ufunc.nout) or not _KNOWN_KINDS.issuperset(kinds):
-        return None
     try:
         found = ufunc.resolve_dtypes((*(aval.dtype for aval in avals), *(None,) * ufunc.nout))[ufunc.nin :]
         shape = np.broadcast_shapes(*(aval.shape for aval in avals))
     except (TypeError, ValueError):
+        return False
+    return all(dtype == out.dtype and shape == out.shape for dtype, out in zip(found, outs, strict=True))
+
+
+def ufunc_on_arrays(
+    ufunc: np.ufunc, avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], structure: Any
+) -> Callable[..., Any] | None:
+    """A function of `Array`s that is one ufunc; None where the ufunc gives other types."""
+    if not gives(ufunc, avals, out_avals):
         return None
-    if any(dtype != aval.dtype or shape != aval.shape for dtype, aval in zip(found, avals_out, strict=True)):
-        return None
-
-    def one(*values: Any) -> list[Any]:
-        return [np.asarray(ufunc(*values))]
-
-    def several(*values: Any) -> list[Any]:
-        return list(map(np.asarray, ufunc(*values)))
-
-    return one if ufunc.nout == 1 else several
+    writer = _Writer(Jaxpr((), (), (), ()), {}, {}, None)
+    arguments = [writer.argument(f"v{i}") for i in range(len(avals))]
+    outs = [f"out{i}" for i in range(len(out_avals))]
+    given = ", ".join(f"v{i}" for i in range(len(avals)))
+    writer.lines.append(f"    {', '.join(outs)} = {writer.named('ufunc', ufunc)}({given})")
+    arrays = [
+        f"Array({out if aval.shape else f'asarray({out})'}, {writer.named('type', aval)})"
+        for out, aval in zip(outs, out_avals, strict=True)
+    ]
+    return writer.compiled(arguments, writer.put_together(arrays, structure))  # type: ignore[no-any-return]

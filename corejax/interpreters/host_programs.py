@@ -14,7 +14,7 @@ import numpy as np
 from corejax import observe
 from corejax.array import Array, as_array, host_value, is_spread
 from corejax.attribution import attribute_to_rule
-from corejax.avals import get_aval
+from corejax.avals import ShapedArray, get_aval
 from corejax.interpreters import evaluation
 from corejax.interpreters.impl_results import as_promised, check_count
 from corejax.ir.interpret import last_uses, set_concrete_runner
@@ -124,6 +124,18 @@ class _Plan:
 
                 self.function = host_functions.written_out(jaxpr, self.atoms, rules[0], _results)
         return self.function
+
+
+def written_out_on_arrays(
+    jaxpr: Jaxpr, known: Sequence[Any], avals: Sequence[ShapedArray], structure: Any
+) -> Callable[..., Any] | None:
+    """A program as a function of `Array`s, with the rules in force; see there."""
+    from corejax.interpreters import host_functions
+
+    plan = jaxpr.memo.get("host_plan") or _plan(jaxpr)
+    return host_functions.written_out_on_arrays(
+        jaxpr, plan.atoms, evaluation.host_rules, _results, known, avals, structure
+    )
 
 
 def _plan(jaxpr: Jaxpr) -> _Plan:

@@ -19,12 +19,11 @@ import numpy as np
 
 from corejax import observe, tree
 from corejax.array import Array, as_array, is_spread
-from corejax.avals import ShapedArray
 from corejax.caches import clears_cache
 from corejax.config import config
 from corejax.interpreters import evaluation, host_programs, large_operations
 from corejax.interpreters.frequent_programs import Frequent
-from corejax.interpreters.host_functions import by_ufunc
+from corejax.interpreters.host_functions import ufunc_on_arrays
 from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr
 from corejax.interpreters.rematerialization import keep_all
 from corejax.interpreters.staging import stage_closed
@@ -36,8 +35,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _LIMIT = 512  # programs of one function
 _LARGEST_KNOWN = 1 << 20  # bytes of values that a program keeps; above it computes them each time
+_LARGEST_COPIED = 1 << 14  # bytes of a result that is an argument
 _PLAIN = frozenset({int, bool, str, type(None), type(Ellipsis), type})
 _bottom = evaluation._bottom
+_quiet = evaluation._quiet
+_new_context = evaluation._new_context
+_Function = type(lambda: None)
 _run_program = host_programs._run_program
 _tables: list[dict[Any, Any]] = []  # of all functions
 
@@ -52,7 +55,7 @@ class _Whole:
         self.tree = structure
         self.name = name
 
-    def run(self, arrays: list[Array]) -> Any:
+    def run(self, arrays: Sequence[Array]) -> Any:
         """The results for operands of the recorded types.
 
         Raises:
@@ -61,14 +64,14 @@ class _Whole:
         """
         if any(x._host is None and is_spread(x) for x in arrays):
             raise ValueError("on several devices")
-        outs = large_operations.run_whole(self.program, arrays, self.name)
+        outs = large_operations.run_whole(self.program, [*arrays], self.name)
         if outs is None:
             raise RuntimeError("nothing compiles")
         return outs[0] if self.tree is None else tree.unflatten(self.tree, outs)
 
 
 class _Program:
-    """A recorded call.
+    """A recorded call, run by NumPy.
 
     Attributes:
         program, name: what was recorded, of which function; no program once it is known that compiling does not pay.
@@ -77,11 +80,11 @@ class _Program:
         given: which results no equation makes.
         avals: types of the results.
         tree: how they are put together; None for one array.
-        written: the program as a Python function, once it is (`host_functions`), with the `rules` of `version`.
-        cost: what its runs take, until then.
+        cost: what its runs take, as long as it may be compiled.
+        runs: how often it was run, until it is written out.
     """
 
-    __slots__ = ("avals", "cost", "given", "jaxpr", "known", "name", "program", "rules", "tree", "version", "written")
+    __slots__ = ("avals", "cost", "given", "jaxpr", "known", "name", "program", "runs", "tree")
 
     def __init__(self, closed: ClosedJaxpr, structure: Any, name: str) -> None:
         self.avals = closed.out_avals
@@ -91,12 +94,10 @@ class _Program:
         self.jaxpr, self.known = _with_known_values(closed)
         made = {v for eqn in self.jaxpr.eqns for v in eqn.outvars}
         self.given = [i for i, v in enumerate(self.jaxpr.outvars) if v not in made]
-        self.written: Callable[..., list[Any]] | None = None
-        self.rules: Any = None
-        self.version = 0
-        self.cost: Frequent | None = Frequent()
+        self.cost: Frequent | None = Frequent() if config.compile_frequent else None
+        self.runs = 0
 
-    def run(self, arrays: list[Array]) -> Any:
+    def run(self, arrays: Sequence[Array]) -> Any:
         """The results for operands of the recorded types.
 
         Raises:
@@ -106,7 +107,7 @@ class _Program:
         if cost is None or program is None:
             return self.run_on_host(arrays)
         started = perf_counter()
-        outs = None if cost.compiled is None else cost.compiled(arrays)
+        outs = None if cost.compiled is None else cost.compiled([*arrays])
         if outs is None:
             out = self.run_on_host(arrays)
         else:
@@ -115,60 +116,31 @@ class _Program:
             self.cost = self.program = None
         return out
 
-    def run_on_host(self, arrays: list[Array]) -> Any:
+    def run_on_host(self, arrays: Sequence[Array]) -> Any:
         """The same, by NumPy."""
+        self.runs += 1
         values = _host_values(self.known.copy(), arrays)
         run = evaluation._quiet.run or evaluation._new_context()
-        outs = None
-        if (
-            self.written is not None
-            and self.rules is evaluation.host_rules
-            and self.version == evaluation.rules_version
-            and host_programs._run_program is _run_program
-        ):
-            try:
-                outs = run(self.written, *values)
-            except Exception:  # step by step, to say where
-                self.written = None
-        if outs is None:
-            outs = run(host_programs._run_program, self.jaxpr, values)
-            self._follow_plan()
+        outs = run(host_programs._run_program, self.jaxpr, values)
         for i in self.given:  # each array has memory of its own: it may be donated
             outs[i] = outs[i].copy()
-        return _put_together(outs, self.avals, self.tree)
+        arrays = [Array(o, aval) for o, aval in zip(outs, self.avals, strict=True)]
+        return arrays[0] if self.tree is None else tree.unflatten(self.tree, arrays)
 
-    def _follow_plan(self) -> None:
-        plan = self.jaxpr.memo.get("host_plan")
-        if plan is not None and plan.function is not None:
-            self.written, (self.rules, self.version) = plan.function, plan.rules
-
-
-class _Ufunc:
-    """A recorded call that is one ufunc.
-
-    Attributes:
-        avals: types of the results.
-        function: gives them.
-        tree: how they are put together; None for one array.
-    """
-
-    __slots__ = ("avals", "function", "tree")
-
-    def __init__(self, function: Callable[..., list[Any]], program: _Program) -> None:
-        self.function = function
-        self.avals, self.tree = program.avals, program.tree
-
-    def run(self, arrays: list[Array]) -> Any:
-        """The results for operands of the recorded types.
-
-        Raises:
-            ValueError: an operand's parts are on several devices, where the results are to be.
-        """
-        run = evaluation._quiet.run or evaluation._new_context()
-        return _put_together(run(self.function, *_host_values([], arrays)), self.avals, self.tree)
+    def written(self) -> Callable[..., Any] | None:
+        """A function of the operands that does the same, once the program has been run a few times; None before."""
+        if self.cost is not None or self.runs < host_programs.RUNS - 1:
+            return None
+        self.runs = 0
+        if host_programs._run_program is not _run_program:
+            return None  # somebody looks at values
+        function = host_programs.written_out_on_arrays(self.jaxpr, self.known, self.avals, self.tree)
+        if function is not None:
+            vars(function)["program"] = self
+        return function
 
 
-def _host_values(values: list[Any], arrays: list[Array]) -> list[Any]:
+def _host_values(values: list[Any], arrays: Sequence[Array]) -> list[Any]:
     """Values, and then those of arrays.
 
     Raises:
@@ -182,12 +154,6 @@ def _host_values(values: list[Any], arrays: list[Array]) -> list[Any]:
             host = x._fetch()
         values.append(host)
     return values
-
-
-def _put_together(outs: list[Any], avals: Sequence[ShapedArray], structure: Any) -> Any:
-    if structure is None:
-        return Array(outs[0], avals[0])
-    return tree.unflatten(structure, [Array(o, aval) for o, aval in zip(outs, avals, strict=True)])
 
 
 def _with_known_values(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
@@ -230,67 +196,115 @@ def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None) -> Any:
     """
     if fun is None:
         return functools.partial(remembered, ufunc=ufunc)
-    programs: dict[Any, Any] = {}  # types and static arguments -> a program; None: met once; False: cannot be recorded
+    programs: dict[Any, Any] = {}  # types and static arguments -> see `call_anew`
     _tables.append(programs)
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
         if state.trace is not _bottom or observe.watched:
             return fun(*args, **kwargs)
-        key: list[Any] = [_settings if _settings is not None else _number_settings()]
-        arrays: list[Array] = []
-        for x in args:
-            kind = type(x)
-            if kind is Array:
-                key.append(x.aval)
-                arrays.append(x)
-            elif kind in _PLAIN:
-                key.append(kind)
-                key.append(x)
-            elif not _describe(x, key, arrays):
+        settings = _settings
+        if settings is None:
+            settings = _number_settings()
+        arrays: Sequence[Array] = args
+        exact: tuple[Any, ...]
+        if kwargs or len(args) > 2:
+            count = 0
+        else:
+            count = len(args)
+            for x in args:
+                if type(x) is not Array:
+                    count = 0
+                    break
+        if count == 1:  # written out for one and two arrays, which most calls are
+            exact = (settings, args[0].aval)
+        elif count:
+            exact = (settings, args[0].aval, args[1].aval)
+        else:
+            key: list[Any] = [settings]
+            arrays = []
+            if not _described(args, kwargs, key, arrays):
                 return fun(*args, **kwargs)
-        for name in kwargs:
-            key.append(name)
-            if not _describe(kwargs[name], key, arrays):
-                return fun(*args, **kwargs)
-        exact = tuple(key)
+            exact = tuple(key)
         found = programs.get(exact, _unmet)
-        if found is _unmet and any(x.aval.size >= large_operations.SIZE for x in arrays):
-            found = _large(fun, args, kwargs)  # from the first call on: the same bits each time
-            if found is not _unmet:
-                programs[exact] = found
-        if type(found) in _RECORDED:
+        if type(found) is _Function:
             try:
-                return found.run(arrays)
+                return (_quiet.run or _new_context())(found, *arrays)
             except Exception:  # the function's own error names the lines of this call
                 return fun(*args, **kwargs)
-        if found is None:
-            found = _recorded(fun, args, kwargs)
-            if ufunc is not None and not kwargs and len(arrays) == len(args):
-                found = _as_ufunc(ufunc, arrays, found)
-            programs[exact] = found
+        if found is False:
             return fun(*args, **kwargs)
-        if found is _unmet:
-            out = fun(*args, **kwargs)  # an error is no reason to remember
-            if len(programs) >= _LIMIT:
-                programs.clear()
-            programs[exact] = None
-            return out
-        return fun(*args, **kwargs)
+        return call_anew(fun, args, kwargs, arrays, programs, exact, found, ufunc)
 
     return call
 
 
+def call_anew(
+    fun: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    arrays: Sequence[Array],
+    programs: dict[Any, Any],
+    exact: tuple[Any, ...],
+    found: Any,
+    ufunc: np.ufunc | None,
+) -> Any:
+    """A call that is not written out: from the first one on."""
+    if found is _unmet and any(x.aval.size >= large_operations.SIZE for x in arrays):
+        found = _large(fun, args, kwargs)  # from the first call on: the same bits each time
+        if found is not _unmet:
+            programs[exact] = found
+    if type(found) is _Program or type(found) is _Whole:
+        try:
+            out = found.run(arrays)
+        except Exception:  # the function's own error names the lines of this call
+            return fun(*args, **kwargs)
+        if type(found) is _Program and (function := found.written()) is not None:
+            programs[exact] = function
+        return out
+    if found is None:
+        found = _recorded(fun, args, kwargs)
+        if ufunc is not None and not kwargs and len(arrays) == len(args):
+            found = _as_ufunc(ufunc, arrays, found)
+        programs[exact] = found
+        return fun(*args, **kwargs)
+    if found is _unmet:
+        out = fun(*args, **kwargs)  # an error is no reason to remember
+        if len(programs) >= _LIMIT:
+            programs.clear()
+        programs[exact] = None
+        return out
+    return fun(*args, **kwargs)
+
+
 _unmet = object()
-_RECORDED = frozenset({_Program, _Whole, _Ufunc})
 
 
-def _as_ufunc(ufunc: np.ufunc, arrays: list[Array], found: Any) -> Any:
+def _as_ufunc(ufunc: np.ufunc, arrays: Sequence[Array], found: Any) -> Any:
     """A recorded call as a ufunc, if that gives results of the same types, and nobody looks for NaNs."""
     if type(found) is not _Program or host_programs._run_program is not _run_program:
         return found
-    function = by_ufunc(ufunc, [x.aval for x in arrays], found.avals)
-    return found if function is None else _Ufunc(function, found)
+    function = ufunc_on_arrays(ufunc, [x.aval for x in arrays], found.avals, found.tree)
+    return found if function is None else function
+
+
+def _described(args: tuple[Any, ...], kwargs: dict[str, Any], key: list[Any], arrays: list[Array]) -> bool:
+    """Add arguments to the key of a call, and their arrays; False where one cannot be told from others."""
+    for x in args:
+        kind = type(x)
+        if kind is Array:
+            key.append(x.aval)
+            arrays.append(x)
+        elif kind in _PLAIN:
+            key.append(kind)
+            key.append(x)
+        elif not _describe(x, key, arrays):
+            return False
+    for name in kwargs:
+        key.append(name)
+        if not _describe(kwargs[name], key, arrays):
+            return False
+    return True
 
 
 def _describe(x: Any, key: list[Any], arrays: list[Array]) -> bool:
@@ -308,6 +322,9 @@ def _describe(x: Any, key: list[Any], arrays: list[Array]) -> bool:
         key.append(kind)
         key.append(len(x))
         return all(_describe(item, key, arrays) for item in x)
+    elif kind is slice:
+        key.append(kind)
+        return all(_describe(item, key, arrays) for item in (x.start, x.stop, x.step))
     elif isinstance(x, type | Enum | np.dtype):
         key.append(x)
     else:
@@ -318,7 +335,12 @@ def _describe(x: Any, key: list[Any], arrays: list[Array]) -> bool:
 def _recorded(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Program | bool:
     """The call as a program; False where it needs values, has effects, warns or gives something else than arrays."""
     staged = _staged(fun, args, kwargs)
-    return False if staged is None else _Program(*staged, getattr(fun, "__name__", "remembered"))
+    if staged is None:
+        return False
+    found = _Program(*staged, getattr(fun, "__name__", "remembered"))
+    # What is given as it is would be copied: nobody minds where that is small.
+    large = any(found.avals[i].nbytes > _LARGEST_COPIED for i in found.given)
+    return False if large else found
 
 
 def _large(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -363,9 +385,21 @@ def _forget_programs() -> None:
         programs.clear()
 
 
+def _forget_functions() -> None:
+    """Leave programs that were written out with other rules to be written out again."""
+    for programs in _tables:
+        for key, found in list(programs.items()):
+            if type(found) is _Function and (program := vars(found).get("program")) is not None:
+                programs[key] = program
+
+
 def _number_settings() -> int:
     """The number of the settings in force: programs are found again where these come back."""
-    global _settings
+    global _settings, _rules
+    rules = evaluation.rules_version
+    if rules != _rules:
+        _forget_functions()
+        _rules = rules
     values = tuple(config.values().values())
     try:
         _settings = _settings_met.setdefault(values, len(_settings_met))
@@ -382,5 +416,7 @@ def _follow_settings() -> None:
 
 
 _settings: int | None = None
+_rules = evaluation.rules_version  # that functions are written with
 _settings_met: dict[tuple[Any, ...], int] = {}
 config.on_change.append(_follow_settings)
+evaluation.on_rules.append(_follow_settings)

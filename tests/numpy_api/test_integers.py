@@ -21,13 +21,13 @@ def extremes(dtype: str) -> np.ndarray:
 
 @pytest.mark.parametrize("dtype", [*DTYPES, "int64", "uint64"])
 def test_every_dtype(dtype: str) -> None:
-    x, y = (v.ravel() for v in np.meshgrid(extremes(dtype), extremes(dtype)[:-2]))
+    x, y = (v.ravel() for v in np.meshgrid(extremes(dtype), extremes(dtype)))
     with np.errstate(all="ignore"):
         for name in ("gcd", "lcm"):
             ours = getattr(jnp, name)(x, y)
             assert ours.dtype == dtype
-            fits = x > np.iinfo(dtype).min  # whose absolute value wraps
-            np.testing.assert_array_equal(np.asarray(ours)[fits], getattr(np, name)(x, y)[fits])
+            np.testing.assert_array_equal(ours, getattr(np, name)(x, y))
+            np.testing.assert_array_equal(corejax.jit(getattr(jnp, name))(x, y), ours)
         count = jnp.bitwise_count(extremes(dtype))
         assert count.dtype == np.uint8
         np.testing.assert_array_equal(count, np.bitwise_count(extremes(dtype)))

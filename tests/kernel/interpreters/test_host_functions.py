@@ -13,7 +13,7 @@ import pytest
 import corejax as cj
 import corejax.numpy as jnp
 from corejax import lax, observe
-from corejax.extend import Primitive, ShapedArray, eval_jaxpr_on_host, impl_rules, primitives, remembered
+from corejax.extend import HostCode, Primitive, ShapedArray, eval_jaxpr_on_host, impl_rules, primitives, remembered
 from corejax.interpreters import host_programs
 
 _numbers = itertools.count()
@@ -261,3 +261,103 @@ def test_what_is_prepared_is_what_the_rule_gives(dtype: Any) -> None:
             assert got.dtype == wanted.dtype == promised[0].dtype, name
             assert got.tobytes() == wanted.tobytes(), name
     assert found > 5
+
+
+# -- HostCode ------------------------------------------------------------------------------------------------------
+
+
+def coded(text: str, rule: Callable[..., Any], **how: Any) -> Primitive:
+    """A primitive of one operand whose rule is lines of code."""
+    return unary(rule, prepared=lambda avals: HostCode(text, **how))
+
+
+def test_lines_in_place_of_a_call() -> None:
+    calls = []
+
+    def rule(x: Any) -> Any:
+        calls.append(x.shape)
+        return np.exp(x) + 1
+
+    p = coded("{out} = {exp}({0})\n{add}({out}, {one}, {out})", rule, exp=np.exp, add=np.add, one=np.ones((), "f"))
+    q = coded("{out} = {0}[::-1]", lambda x: x[::-1], own=False)
+    # Memory is used again only where no variable and no view of it is read any more.
+    check(lambda x: (q.bind(p.bind(x)), p.bind(q.bind(p.bind(x)) + 1) * 2), F32)
+    check(lambda x: [y := p.bind(x), q.bind(y), lax.neg(y), lax.neg(lax.neg(y)) + q.bind(y)], F32)
+    assert len(calls) < 7 * (MANY + 1)
+    assert repr(HostCode("{out} = {0}")) == "HostCode('{out} = {0}')"
+
+
+def test_operands_and_arguments_are_not_written_over() -> None:
+    p = coded("{out} = {0}", lambda x: x, own=False)
+
+    def f(x: Any, y: Any) -> Any:
+        a = p.bind(x)
+        b = lax.neg(a)  # of which c is a name
+        c = p.bind(b)
+        return lax.exp(a), lax.exp(b), lax.sin(c), lax.exp(lax.exp(y))
+
+    x, y = F32.copy(), F32.copy()
+    check(f, x, y)
+    np.testing.assert_array_equal(x, F32)
+    np.testing.assert_array_equal(y, F32)
+
+
+def test_a_result_takes_the_place_of_an_operand_that_nothing_else_reads() -> None:
+    p = Primitive(f"host_function_test.p{next(_numbers)}", abstract_eval=lambda x, y: x)
+    in_place = (0, "{add}({0}, {1}, {0})")
+    code = HostCode("{out} = {add}({0}, {1})\n{out} += 0", in_place=in_place, add=np.add)
+    impl_rules.register(p, np.add, prepared=lambda avals: code)
+    q = coded("{out} = {0}[::-1]", lambda x: x[::-1], own=False)
+
+    def f(x: Any) -> Any:
+        a = lax.neg(x)
+        b = p.bind(a, x)  # over a
+        c = p.bind(x, b)  # an argument is nobody's to write to
+        d, e = lax.neg(x), lax.exp(x)
+        view = q.bind(d)
+        return c, p.bind(d, e), view, p.bind(e, e), p.bind(lax.exp(e), e), p.bind(c, b)
+
+    check(f, F32)
+
+
+def test_numbers_of_rank_0() -> None:
+    p = Primitive(f"host_function_test.p{next(_numbers)}", abstract_eval=lambda x: ShapedArray((), x.dtype))
+    code = HostCode("{out} = {reduce}({0}, None)", scalar=True, reduce=np.add.reduce)
+    impl_rules.register(p, lambda x: np.asarray(x.sum()), prepared=lambda avals: code)
+    assert type(code(F32)) is np.ndarray and code(F32).shape == ()
+    q = unary(lambda x: np.asarray(x * 2))
+
+    def f(x: Any) -> Any:
+        s = p.bind(x)
+        t = (s + 1) / (s - 2.5) * s - s
+        return s, t, q.bind(t), lax.sqrt(t), x * t, lax.neg(t)
+
+    check(f, F32)
+    check(f, F32.astype(np.float64))
+    over_zero = remembered(lambda x: p.bind(x) / lax.mul(p.bind(x), jnp.float32(0)))
+    assert all(np.isinf(over_zero(jnp.asarray(F32))) for _ in range(MANY + 3))  # and nobody is warned
+
+
+def test_arguments_that_are_results_have_memory_of_their_own() -> None:
+    f = remembered(lambda x: (x, x + 1, [x]))
+    x = jnp.asarray(F32)
+    for i in range(MANY + 3):
+        a, b, [c] = f(x)
+        for y in (a, c):
+            np.testing.assert_array_equal(y, F32)
+            assert i < 2 or not np.shares_memory(np.asarray(y), np.asarray(x))  # the function itself runs twice
+        np.testing.assert_array_equal(b, F32 + 1)
+    large = jnp.zeros(1 << 16)
+    keep = remembered(lambda x: x.reshape(x.shape))
+    assert all(np.shares_memory(np.asarray(keep(large)), np.asarray(large)) for _ in range(MANY + 3))
+
+
+def test_a_rule_that_changes_is_seen_by_calls_that_were_written_out() -> None:
+    p = unary(np.negative)
+    f = remembered(lambda x: lax.mul(p.bind(x), x))
+    x = jnp.asarray(F32)
+    for _ in range(MANY + 3):
+        np.testing.assert_array_equal(f(x), -F32 * F32)
+    impl_rules.register(p, np.exp, override=True)
+    for _ in range(MANY + 3):
+        np.testing.assert_array_equal(f(x), np.exp(F32) * F32)

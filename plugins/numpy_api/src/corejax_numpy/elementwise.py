@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import Primitive, as_array, dtypes, get_aval
+from corejax.extend import Primitive, as_array, dtypes, get_aval, quick_bind, remembered
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     array_argument,
@@ -69,7 +69,7 @@ def inexact_function(name: str, apply: Unary | Primitive, doc: str) -> Unary:
         apply: what it does to an array of these: a primitive, or a function.
         doc: its docstring.
     """
-    apply = apply.bind if isinstance(apply, Primitive) else apply
+    apply = quick_bind(apply, 1) if isinstance(apply, Primitive) else apply
 
     @documented(name, doc)
     def function(x: Any, /) -> Any:
@@ -92,7 +92,11 @@ def _binary(name: str, general: Binary, primitive: Primitive, fits: Fits, doc: s
         doc: its docstring.
     """
     direct = _dtypes_that(fits)
-    bind = primitive.bind
+    bind = quick_bind(primitive, 2)
+
+    @remembered
+    def broadcast(x: Any, y: Any) -> Any:
+        return primitive.bind(*lax.broadcast_operands(x, y, name=name))
 
     @documented(name, doc)
     def function(x: Any, y: Any, /, *, out: Any = None, where: Any = None) -> Any:
@@ -107,7 +111,9 @@ def _binary(name: str, general: Binary, primitive: Primitive, fits: Fits, doc: s
                 if (make := lax.yielding_scalar(aval, type(y))) is not None:
                     return bind(x, make(y))
             elif other.dtype is aval.dtype:
-                return bind(*lax.broadcast_operands(x, y, name=name))
+                if not aval.shape or not other.shape or other.shape == aval.shape:
+                    return bind(x, y)
+                return broadcast(x, y)
         return general(x, y)
 
     return function
@@ -137,7 +143,7 @@ def promoted_function(
         inexact: whether booleans and integers become floating.
         fits: dtypes for which the operands are the primitive's; by default, all that it gets.
     """
-    bind = apply.bind if isinstance(apply, Primitive) else apply
+    bind = quick_bind(apply, 2) if isinstance(apply, Primitive) else apply
 
     def general(x: Any, y: Any) -> Any:
         return bind(*promote(name, x, y, inexact=inexact))

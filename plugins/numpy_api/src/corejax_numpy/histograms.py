@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import dtypes, laid_out
+from corejax.extend import dtypes, laid_out, remembered
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     array_argument,
@@ -22,6 +22,7 @@ from corejax_numpy.creation import asarray
 from corejax_numpy.differences import diff
 from corejax_numpy.elementwise import where
 from corejax_numpy.joining import stack
+from corejax_numpy.manipulation import ravel
 from corejax_numpy.ranges import linspace
 from corejax_numpy.reductions import max as maximum_over
 from corejax_numpy.reductions import min as minimum_over
@@ -122,6 +123,11 @@ def _edges(name: str, a: Any, bins: Any, range: Any) -> Any:
             raise ValueError(f"{name}: range is from the lower to the higher edge, got {range!r}")
         low, high = bounds[0], bounds[1]
     low, high = (lax.convert_element_type(v, dtype) for v in (low, high))
+    return _even_edges(low, high, number, dtype)
+
+
+@remembered
+def _even_edges(low: Any, high: Any, number: int, dtype: Any) -> Any:
     half = lax.select(lax.eq(low, high), like(low, 0.5), like(low, 0))
     return linspace(lax.sub(low, half), lax.add(high, half), number + 1, dtype=dtype)
 
@@ -158,17 +164,24 @@ def histogram(
     if weights is not None and weights.shape != a.shape:
         raise ValueError(f"histogram: weights of shape {weights.shape} for numbers of shape {a.shape}")
     edges = _edges("histogram", a, bins, range)
-    index = _bin(lax.reshape(a, (a.size,)), edges)
-    weights = like(a, 1) if weights is None else lax.reshape(weights, (a.size,))
+    return _weights_of_bins(a, edges, searchsorted(edges, ravel(a), side="right"), weights, bool(density)), edges
+
+
+@remembered
+def _weights_of_bins(a: Any, edges: Any, index: Any, weights: Any, density: bool) -> Any:
+    index = _of_bins(ravel(a), edges, index)
+    weights = like(a, 1) if weights is None else ravel(weights)
     counts = lax.slice_in_dim(_counted(index, weights, edges.shape[0]), 1, None)
-    if density:
-        counts = counts / diff(edges) / sum(counts)
-    return counts, edges
+    return counts / diff(edges) / sum(counts) if density else counts
 
 
 def _bin(a: Any, edges: Any) -> Any:
     """Number of the bin of each element, from 1 on; 0 for those below all and one more than bins for those above."""
-    index = searchsorted(edges, a, side="right")
+    return _of_bins(a, edges, searchsorted(edges, a, side="right"))
+
+
+def _of_bins(a: Any, edges: Any, index: Any) -> Any:
+    """The same, of what `searchsorted` gives."""
     last = lax.index_in_dim(edges, -1, 0, keepdims=False)
     return where(lax.eq(a, last), like(index, edges.shape[0] - 1), index)
 

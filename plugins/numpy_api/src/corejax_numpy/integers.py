@@ -76,7 +76,8 @@ def gcd(x1: Any, x2: Any) -> Any:
     Raises:
         ValueError: the arguments are not integers.
     """
-    return lax.while_loop(_remain, _euclid, tuple(_sizes("gcd", x1, x2)))[0]
+    divisor = lax.while_loop(_remain, _euclid, tuple(_sizes("gcd", x1, x2)))[0]
+    return divisor if dtypes.is_unsigned(divisor.dtype) else lax.abs(divisor)  # the least integer has no size
 
 
 def lcm(x1: Any, x2: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import dtypes
+from corejax.extend import dtypes, remembered
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, like, promote_dtypes
 from corejax_numpy.elementwise import remainder, where
@@ -41,9 +41,13 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
             raise ValueError(f"interp: {name} is a number or 'extrapolate', got {side!r}")
     if period is not None:
         x, xp, fp = _within_one_period(x, xp, fp, period)
-    out = _on_lines(x, xp, fp)
-    if period is not None:
-        return out
+    index = searchsorted(xp, x, side="right")
+    return _on_lines(x, xp, fp, index) if period is not None else _between(x, xp, fp, index, left, right)
+
+
+@remembered
+def _between(x: Any, xp: Any, fp: Any, index: Any, left: Any, right: Any) -> Any:
+    out = _on_lines(x, xp, fp, index)
     for beyond, side, at in ((lax.lt, left, 0), (lax.gt, right, -1)):
         if not isinstance(side, str):
             value = lax.index_in_dim(fp, at, 0, keepdims=False) if side is None else side
@@ -63,11 +67,10 @@ def _within_one_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any,
     return remainder(x, period), lax.concatenate([before, xp, after], 0), lax.concatenate(values, 0)
 
 
-def _on_lines(x: Any, xp: Any, fp: Any) -> Any:
+def _on_lines(x: Any, xp: Any, fp: Any, index: Any) -> Any:
     """On the line through the two points around `x`; where these have (nearly) one coordinate, at the first."""
     if xp.shape[0] == 1:
         return lax.broadcast_to(lax.reshape(fp, ()), x.shape)
-    index = searchsorted(xp, x, side="right")
     index = lax.clamp(1, index, xp.shape[0] - 1)
     before = lax.sub(index, like(index, 1))
     start, value = xp[before], fp[before]

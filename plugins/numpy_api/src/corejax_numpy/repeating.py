@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, Tracer, laid_out
+from corejax.extend import Array, Tracer, laid_out, remembered
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     array_argument,
@@ -82,6 +82,7 @@ def repeat(
     return x[(*[slice(None)] * axis, indices)] if size else x
 
 
+@remembered
 def _repeated_evenly(x: Any, count: int, axis: int) -> Any:
     spread = (*x.shape[: axis + 1], count, *x.shape[axis + 1 :])
     out = lax.broadcast_in_dim(x, spread, tuple(d for d in range(x.ndim + 1) if d != axis + 1))

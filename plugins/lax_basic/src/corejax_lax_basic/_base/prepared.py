@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
+
+from corejax.extend import HostCode, ShapedArray
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -21,6 +23,32 @@ def is_ufunc(ufunc: np.ufunc, kinds: str = "f") -> Callable[[F], F]:
         return impl
 
     return mark
+
+
+def prepared_by(prepare: Callable[..., Any]) -> Callable[[F], F]:
+    """Mark an impl rule with what says what it is for types that are known."""
+
+    def mark(impl: F) -> F:
+        impl.prepared = prepare  # type: ignore[attr-defined]
+        return impl
+
+    return mark
+
+
+def reshaped(shape: tuple[int, ...]) -> HostCode:
+    """The operand in another shape."""
+    return HostCode("{out} = {0}.reshape({shape})", own=False, shape=shape)
+
+
+def part(x: ShapedArray, key: tuple[Any, ...]) -> HostCode | None:
+    """What of an operand NumPy's basic indexing gives."""
+    return HostCode("{out} = {0}[{key}]", own=False, key=key) if x.ndim else None  # of rank 0 it gives a scalar
+
+
+def parts(keys: Sequence[Any]) -> HostCode:
+    """Several parts of an operand."""
+    names = {f"key{i}": key for i, key in enumerate(keys)}
+    return HostCode(f"{{out}} = [{', '.join(f'{{0}}[{{{name}}}]' for name in names)}]", own=False, **names)
 
 
 def prepared_flag(impl: Callable[..., Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import dtypes, get_aval, warn_user
+from corejax.extend import dtypes, get_aval, remembered, warn_user
 from corejax_lax_basic._base.rows import named
 from corejax_lax_basic._base.scalars import is_array, make_scalar
 from corejax_lax_basic._promotion import as_operand, convert_operand
@@ -238,6 +238,10 @@ def _changed(
 
 
 def _method(name: str, operation: Callable[..., Any], doc: str) -> Callable[..., Any]:
+    @remembered
+    def changed(x: Any, index: Any, values: Any, **options: Any) -> Any:
+        return _changed(name, x, index, values, operation, **options)
+
     def method(
         self: IndexedArray,
         values: Any,
@@ -247,12 +251,10 @@ def _method(name: str, operation: Callable[..., Any], doc: str) -> Callable[...,
         mode: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
-        return _changed(
-            name,
+        return changed(
             self.array,
             self.index,
             values,
-            operation,
             indices_are_sorted=indices_are_sorted,
             unique_indices=unique_indices,
             mode=mode,

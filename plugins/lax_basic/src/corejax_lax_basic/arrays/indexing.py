@@ -5,10 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from corejax.extend import dtypes
+import numpy as np
+
+from corejax.extend import dtypes, quick_array, quick_host_value
 from corejax_lax_basic._base.scalars import is_array
 from corejax_lax_basic.arrays._basic_indexing import basic_index, complete
 from corejax_lax_basic.arrays._indexing_by_arrays import index_by_arrays
+
+_STATIC = frozenset({int, slice, type(None), type(Ellipsis)})
+_NUMPYS = frozenset("biufc")  # kinds of dtypes
+_SMALL = 4096  # elements
+
+
+def _part(host: Any, index: Any) -> Any:
+    """What NumPy's indexing gives, new axes made as the primitive makes them: small arrays are row by row then."""
+    found = host[index]
+    if index is not None and (type(index) is not tuple or None not in index):
+        return found
+    entries = index if type(index) is tuple else (index,)
+    part = np.asarray(host[tuple(e for e in entries if e is not None)], host.dtype).reshape(found.shape)
+    return part if part.flags.c_contiguous or part.size > _SMALL else part.copy()
 
 
 def getitem(self: Any, index: Any) -> Any:
@@ -25,6 +41,13 @@ def getitem(self: Any, index: Any) -> Any:
         IndexError: an integer is out of bounds (named with axis and size), or there are too many entries.
         TypeError: an entry is nothing that arrays are indexed by.
     """
+    if type(index) in _STATIC or (type(index) is tuple and _STATIC.issuperset(map(type, index))):
+        host = quick_host_value(self)
+        if host is not None and host.dtype.kind in _NUMPYS:
+            try:
+                return quick_array(_part(host, index), self)
+            except (IndexError, TypeError, ValueError):  # below there are words for it
+                pass
     entries = complete(self, index)
     if any(is_array(e) and (e.aval.ndim or dtypes.is_bool(e.aval.dtype)) for e in entries):
         return index_by_arrays(self, entries)

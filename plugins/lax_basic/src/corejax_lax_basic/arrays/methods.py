@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from corejax.extend import dtypes
+from corejax.extend import dtypes, quick_array, quick_host_value, remembered
 from corejax_lax_basic._base.arguments import refuse_out
 from corejax_lax_basic._base.axes import canonical_axis, canonical_shape
 from corejax_lax_basic._promotion import as_operand, promote_operands
@@ -53,6 +53,8 @@ def transpose(self: Any, *axes: Any) -> Any:
     Raises:
         TypeError: the axes are not a permutation.
     """
+    if not axes and (host := quick_host_value(self)) is not None:
+        return quick_array(host.T, self)
     ndim = self.aval.ndim
     given = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
     if given is None:
@@ -87,8 +89,13 @@ def swapaxes(self: Any, axis1: int, axis2: int) -> Any:
 
 def astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
     """The elements in another dtype, None being the default floating one; complex numbers give their real part."""
-    out = convert_element_type(self, dtypes.default_float_dtype() if dtype is None else dtype)
+    out = _converted(self, dtype)
     return out if device is None else out.to_device(device)
+
+
+@remembered
+def _converted(x: Any, dtype: Any) -> Any:
+    return convert_element_type(x, dtypes.default_float_dtype() if dtype is None else dtype)
 
 
 def copy(self: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, api_boundary, as_array, dtypes, frames_left_out, remembered
+from corejax.extend import Primitive, api_boundary, as_array, dtypes, frames_left_out, quick_bind, remembered
 from corejax_lax_basic._base.rows import named
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS, scalar_maker
 from corejax_lax_basic._promotion import as_operand, broadcast_operands, promote_operands, yielding_scalar
@@ -206,7 +206,11 @@ def _operator(
         fits: the dtypes for which it does.
     """
     direct = frozenset(filter(fits, dtypes.LONG_NAMES.values()))
-    bind = primitive.bind
+    bind = quick_bind(primitive, 2)
+
+    @remembered
+    def broadcast(x: Any, y: Any) -> Any:
+        return primitive.bind(*broadcast_operands(x, y, name=primitive.name))
 
     def forward(self: Any, other: Any) -> Any:
         aval = self.aval
@@ -218,8 +222,10 @@ def _operator(
                 if (make := yielding_scalar(aval, type(other))) is not None:
                     return bind(self, make(other))
             elif other_aval.dtype is aval.dtype:
+                if not aval.shape or not other_aval.shape or other_aval.shape == aval.shape:
+                    return bind(self, other)
                 try:
-                    return bind(*broadcast_operands(self, other, name=primitive.name))
+                    return broadcast(self, other)
                 except frames_left_out():
                     raise
         try:
@@ -302,7 +308,7 @@ OPERATORS: Mapping[str, Any] = {
     **_operator("mod", remembered(remainder)),
     **_operator("divmod", remembered(divmod_)),
     **{**_operator("pow", power), "__pow__": _pow},
-    **_operator("matmul", matmul),
+    **_operator("matmul", remembered(matmul)),
     **_operator("lshift", _shift(shift_left_p, shift_left_p, "<<")),
     **_operator("rshift", _shift(shift_right_logical_p, shift_right_arithmetic_p, ">>")),
     **_comparison("eq", eq_p),

@@ -10,7 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, as_array, defzero, dtypes, get_aval, move_batch_axis, vmap_rules
+from corejax.extend import (
+    HostCode,
+    Primitive,
+    ShapedArray,
+    as_array,
+    defzero,
+    dtypes,
+    get_aval,
+    impl_rules,
+    move_batch_axis,
+    vmap_rules,
+)
 from corejax_lax_basic._base.arity import takes
 
 __all__ = ["bitcast_convert_type", "bitcast_convert_type_p"]
@@ -44,6 +55,12 @@ def bits_of(dtype: np.dtype[Any]) -> int:
     if dtypes.is_integer(dtype):
         return int(dtypes.iinfo(dtype).bits)
     return int(dtypes.finfo(dtype).bits) if dtypes.is_float(dtype) else 8 * dtype.itemsize
+
+
+def _prepared(avals: Any, *, new_dtype: np.dtype[Any]) -> HostCode | None:
+    [x] = avals
+    same = x.dtype.itemsize == new_dtype.itemsize and {x.dtype.kind, new_dtype.kind} <= set("iuf")
+    return HostCode("{out} = {0}.view({dtype})", own=False, dtype=new_dtype) if same else None
 
 
 def _impl(x: Any, *, new_dtype: np.dtype[Any]) -> Any:
@@ -109,10 +126,10 @@ def _abstract_eval(x: ShapedArray, *, new_dtype: np.dtype[Any]) -> ShapedArray:
 
 bitcast_convert_type_p = Primitive(
     "bitcast_convert_type",
-    impl=_impl,
     abstract_eval=_abstract_eval,
     doc="The same bits as elements of another dtype, with an axis more or less where their number changes.",
 )
+impl_rules.register(bitcast_convert_type_p, _impl, prepared=_prepared)
 defzero(bitcast_convert_type_p)
 
 

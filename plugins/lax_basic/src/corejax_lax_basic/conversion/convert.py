@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import (
+    HostCode,
     Primitive,
     ShapedArray,
     as_array,
@@ -20,6 +21,7 @@ from corejax.extend import (
     defzero,
     dtypes,
     get_aval,
+    impl_rules,
     is_array_like,
     jvp_rules,
     transpose_rules,
@@ -30,6 +32,8 @@ from corejax_lax_basic._base.arity import takes
 __all__ = ["convert_element_type", "convert_element_type_p", "stop_gradient", "stop_gradient_p"]
 
 
+_NUMPYS = frozenset("biufc")  # kinds of dtypes
+_SMALL = 4096  # elements, of which NumPy's comparisons take less time than its reductions
 _WITHOUT_ZERO = dtypes.dtype("float8_e8m0fnu")
 
 
@@ -76,10 +80,27 @@ def convert(x: np.ndarray[Any, Any], *, new_dtype: np.dtype[Any], weak_type: boo
         return x.astype(np.float32 if dtypes.is_float(x.dtype) else np.int32).astype(new_dtype)
 
 
+def _prepared(avals: Any, *, new_dtype: np.dtype[Any], weak_type: bool = False) -> Any:
+    [x] = avals
+    if not _NUMPYS.issuperset((x.dtype.kind, new_dtype.kind)):
+        return None
+    if dtypes.is_bool(new_dtype):
+        return (
+            HostCode("{out} = {differs}({0}, {zero})", differs=np.not_equal, zero=np.zeros((), x.dtype))
+            if x.shape
+            else None
+        )
+    if dtypes.is_integer(new_dtype) and dtypes.is_inexact(x.dtype):
+        return (lambda x: _saturated(x, new_dtype)) if dtypes.is_float(x.dtype) else None
+    if dtypes.is_complex(x.dtype) and not dtypes.is_complex(new_dtype):
+        return HostCode("{out} = {0}.real.astype({dtype})", dtype=new_dtype)
+    return HostCode("{out} = {0}.astype({dtype})", dtype=new_dtype)
+
+
 def _saturated(x: np.ndarray[Any, Any], new_dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     info = dtypes.iinfo(new_dtype)
     low, high = float(info.min), float(int(info.max) + 1)  # both exact, unlike info.max itself
-    if x.dtype.kind == "f" and new_dtype.kind in "iu" and x.size and x.min() >= low and x.max() < high:
+    if x.dtype.kind == "f" and new_dtype.kind in "iu" and x.size and _all_inside(x, low, high):
         return x.astype(new_dtype)
     wide = np.trunc(x.astype(np.float64))
     inside = (wide >= low) & (wide < high)
@@ -89,6 +110,15 @@ def _saturated(x: np.ndarray[Any, Any], new_dtype: np.dtype[Any]) -> np.ndarray[
     return out.astype(new_dtype)
 
 
+def _all_inside(x: np.ndarray[Any, Any], low: float, high: float) -> bool:
+    """Whether no element, of some, is outside of the interval, or NaN."""
+    if x.size > _SMALL:
+        return bool(x.min() >= low and x.max() < high)
+    least, end = x.dtype.type(low), x.dtype.type(high)  # infinite in float16, of which finite ones are inside then
+    inside = (x < end) & (x > least if np.isinf(least) else x >= least)
+    return bool(np.count_nonzero(inside) == x.size)
+
+
 @takes("convert_element_type", 1)
 def _abstract_eval(x: ShapedArray, *, new_dtype: np.dtype[Any], weak_type: bool) -> ShapedArray:
     return ShapedArray(x.shape, new_dtype, weak_type)
@@ -96,12 +126,12 @@ def _abstract_eval(x: ShapedArray, *, new_dtype: np.dtype[Any], weak_type: bool)
 
 convert_element_type_p = Primitive(
     "convert_element_type",
-    impl=convert,
     abstract_eval=_abstract_eval,
     linear_in=(0,),
     tags=("elementwise", "cheap"),
     doc="The same values in another dtype.",
 )
+impl_rules.register(convert_element_type_p, convert, prepared=_prepared)
 defvectorized(convert_element_type_p)
 
 
@@ -144,10 +174,12 @@ def _identity(x: Any) -> Any:
 
 stop_gradient_p = Primitive(
     "stop_gradient",
-    impl=_identity,
     abstract_eval=takes("stop_gradient", 1)(_identity),
     tags=("elementwise", "structural", "cheap"),
     doc="The operand, with derivative zero.",
+)
+impl_rules.register(
+    stop_gradient_p, _identity, prepared=lambda avals: HostCode("{out} = {0}", own=False) if avals[0].shape else None
 )
 defzero(stop_gradient_p)
 defvectorized(stop_gradient_p)

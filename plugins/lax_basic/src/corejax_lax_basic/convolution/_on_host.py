@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import dtypes
+from corejax.extend import HostCode, ShapedArray, dtypes
 from corejax_lax_basic.convolution.dimension_numbers import ConvDimensionNumbers
 from corejax_lax_basic.convolution.shapes import unpermuted
 from corejax_lax_basic.shape.slicing import pad_on_host
@@ -77,11 +77,29 @@ def convolve(
 
 def _correlated(x: Any, kernel: Any, low: int, high: int) -> Any:
     """One sequence and one kernel, by `np.correlate`; None where the padding is longer than the kernel reaches."""
-    reach = kernel.size - 1
-    if not (x.size and 0 <= low <= reach and 0 <= high <= reach) or x.size + low + high <= reach:
+    part = _part_of_correlation(x.size, kernel.size, low, high)
+    return None if part is None else np.correlate(x, kernel, "full")[part]
+
+
+def _part_of_correlation(size: int, taps: int, low: int, high: int) -> slice | None:
+    reach = taps - 1
+    if not (size and 0 <= low <= reach and 0 <= high <= reach) or size + low + high <= reach:
         return None
-    whole = np.correlate(x, kernel, "full")
-    return whole[reach - low : whole.size - (reach - high)]
+    return slice(reach - low, size + reach - (reach - high))
+
+
+def correlation_code(lhs: ShapedArray, rhs: ShapedArray, params: dict[str, Any]) -> HostCode | None:
+    """What `convolve` does with one sequence and one kernel; None for others."""
+    if lhs.ndim != 3 or lhs.dtype not in _REAL or not lhs.dtype == rhs.dtype == params["preferred_element_type"]:
+        return None
+    names = ("window_strides", "lhs_dilation", "rhs_dilation", "dimension_numbers")
+    if (lhs.shape[:2], rhs.shape[:2], *map(params.get, names)) != _ONE_SEQUENCE:
+        return None
+    part = _part_of_correlation(lhs.size, rhs.size, *params["padding"][0])
+    if part is None:
+        return None
+    text = "{out} = {correlate}({0}[0, 0], {1}[0, 0], 'full')[{key}][None, None]"
+    return HostCode(text, correlate=np.correlate, key=part)
 
 
 def _products(view: Any, kernel: Any, nd: int) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 
 from corejax.extend import (
     Array,
+    HostCode,
     Primitive,
     ShapedArray,
     add_tangents,
@@ -32,7 +33,7 @@ from corejax_lax_basic._base.compiling import run_compiled
 from corejax_lax_basic._base.type_rules import check_equal_dtypes
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.convolution._batching import merged, parted
-from corejax_lax_basic.convolution._on_host import convolve
+from corejax_lax_basic.convolution._on_host import convolve, correlation_code
 from corejax_lax_basic.convolution.dimension_numbers import ConvDimensionNumbers, conv_dimension_numbers
 from corejax_lax_basic.convolution.shapes import conv_shape_tuple, permuted, unpermuted
 from corejax_lax_basic.linear.precision import operands_precision
@@ -368,17 +369,27 @@ jvp_rules.register(conv_general_dilated_p, _jvp, symbolic_zeros=True)
 _SMALL = 1 << 18  # products up to which NumPy is done before a compiled program is
 
 
-@impl_rules.register(conv_general_dilated_p, device=True)
+def _is_small(lhs: ShapedArray, rhs: ShapedArray, params: dict[str, Any]) -> bool:
+    """Whether NumPy is quicker than a compiled program."""
+    out = conv_general_dilated_p.abstract((lhs, rhs), params)[0]
+    of_each = rhs.size // max(1, rhs.shape[params["dimension_numbers"].rhs_spec[0]])
+    return out.size * of_each <= _SMALL or not dtypes.is_inexact(out.dtype)
+
+
+def _prepared(avals: Any, **params: Any) -> HostCode | None:
+    return correlation_code(*avals, params) if _is_small(*avals, params) else None
+
+
+@impl_rules.register(conv_general_dilated_p, device=True, prepared=_prepared)
 def _impl(lhs: Array, rhs: Array, **params: Any) -> Array:
     """By NumPy where that is quicker, or nothing compiles; else the compiled program of this one equation.
 
     What has parts on several devices is compiled: results are there, too.
     """
-    out = conv_general_dilated_p.abstract((lhs.aval, rhs.aval), params)[0]
-    of_each = rhs.aval.size // max(1, rhs.aval.shape[params["dimension_numbers"].rhs_spec[0]])
-    if (out.size * of_each > _SMALL and dtypes.is_inexact(out.dtype)) or is_spread(lhs) or is_spread(rhs):
+    if not _is_small(lhs.aval, rhs.aval, params) or is_spread(lhs) or is_spread(rhs):
         found = run_compiled(conv_general_dilated_p, lhs, rhs, **params)
         if found is not None:
             return found  # type: ignore[no-any-return]
     with np.errstate(all="ignore"):
-        return Array(convolve(host_value(lhs), host_value(rhs), **params), out)
+        [aval] = conv_general_dilated_p.abstract((lhs.aval, rhs.aval), params)
+        return Array(convolve(host_value(lhs), host_value(rhs), **params), aval)

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from corejax.extend import HostCode
 from corejax_lax_basic._base.narrow_floats import through_float32
-from corejax_lax_basic._base.prepared import is_ufunc
+from corejax_lax_basic._base.prepared import is_ufunc, prepared_by
 
 _NAN = complex(np.nan, np.nan)
 
@@ -153,6 +154,15 @@ def log1p(x: Any, *, accuracy: Any = None) -> Any:
     return _of_parts(np.where(small, np.log1p(a * (a + 2) + b * b) / 2, out.real), out.imag, x.dtype)
 
 
+def _rsqrt_prepared(avals: Any, *, accuracy: Any = None) -> Any:
+    [x] = avals
+    if x.dtype.kind != "f" or x.dtype.itemsize < 4 or not x.shape:
+        return None
+    lines = "{out} = {sqrt}({0})\n{reciprocal}({out}, {out})"
+    return HostCode(lines, sqrt=np.sqrt, reciprocal=np.reciprocal)
+
+
+@prepared_by(_rsqrt_prepared)
 @through_float32
 def rsqrt(x: Any, *, accuracy: Any = None) -> Any:
     """Zero of infinite numbers, and infinite only in the real part of zero."""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import defzero, dtypes
+from corejax_lax_basic._base.prepared import is_ufunc
 from corejax_lax_basic._base.type_rules import INTEGER
 from corejax_lax_basic.elementwise._family import binary, unary
 
@@ -53,6 +54,7 @@ def _shift_left(x: Any, y: Any) -> Any:
     return _of_bits(np.where(count < _width(x.dtype), bits << count, 0).astype(bits.dtype), x.dtype)
 
 
+@is_ufunc(np.right_shift, "u")
 def _shift_right_logical(x: Any, y: Any) -> Any:
     return _of_bits(_unsigned(x) >> _unsigned(y), x.dtype)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from corejax.extend import (
     Array,
+    HostCode,
     Primitive,
     ShapedArray,
     as_array,
@@ -26,7 +27,7 @@ from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import integer
 from corejax_lax_basic._base.compiling import COMPLEX
 from corejax_lax_basic._base.derivatives import tangents
-from corejax_lax_basic._base.narrow_floats import through_float32
+from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, through_float32
 from corejax_lax_basic._base.type_rules import NUMERIC, check_equal_dtypes, check_kind, joint_shape
 from corejax_lax_basic._promotion import scalars_yield
 from corejax_lax_basic.conversion.convert import convert_element_type, stop_gradient
@@ -154,6 +155,20 @@ def _integer_pow(x: Any, *, y: int) -> Any:
     return _complex_values.divide(np.ones_like(x), power) if y < 0 else power
 
 
+def _integer_pow_prepared(avals: Any, *, y: int) -> Any:
+    [x] = avals
+    if y < 1 or not x.shape or x.dtype.kind not in "biufc" or x.dtype in NARROW_FLOATS:
+        return None
+    names, lines = ["{0}"], []  # of x to the powers 1, 2, 4, ...
+    for i in range(y.bit_length() - 1):
+        lines.append(f"{{out}}_{i} = {{multiply}}({names[-1]}, {names[-1]})")
+        names.append(f"{{out}}_{i}")
+    first, *others = [name for i, name in enumerate(names) if y >> i & 1]
+    lines.append(f"{{out}} = {first}")
+    lines += [f"{{out}} = {{multiply}}({{out}}, {name})" for name in others]
+    return HostCode("\n".join(lines), own=y > 1, multiply=np.multiply)
+
+
 @takes("integer_pow", 1)
 def _integer_pow_abstract_eval(x: ShapedArray, *, y: int) -> ShapedArray:
     check_kind("integer_pow", x, NUMERIC)
@@ -167,11 +182,11 @@ def _integer_pow_abstract_eval(x: ShapedArray, *, y: int) -> ShapedArray:
 
 integer_pow_p = Primitive(
     "integer_pow",
-    impl=_integer_pow,
     abstract_eval=_integer_pow_abstract_eval,
     tags=("elementwise", "cheap"),
     doc=integer_pow.__doc__,
 )
+impl_rules.register(integer_pow_p, _integer_pow, prepared=_integer_pow_prepared)
 defvectorized(integer_pow_p)
 
 

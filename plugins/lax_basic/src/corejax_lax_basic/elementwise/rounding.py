@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, defvectorized, defzero, register_param_type
+from corejax.extend import HostCode, Primitive, ShapedArray, defvectorized, defzero, impl_rules, register_param_type
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.compiling import REALS
-from corejax_lax_basic._base.narrow_floats import through_float32
+from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, through_float32
 from corejax_lax_basic._base.type_rules import FLOAT, check_kind
 from corejax_lax_basic.elementwise._family import binary
 
@@ -69,15 +69,25 @@ def _below_half(dtype: np.dtype[Any]) -> Any:
     return np.nextafter(dtype.type(0.5), dtype.type(0))
 
 
+def _round_prepared(avals: Any, *, rounding_method: RoundingMethod) -> Any:
+    [x] = avals
+    if x.dtype in NARROW_FLOATS or not x.shape:
+        return None
+    if rounding_method is RoundingMethod.TO_NEAREST_EVEN:
+        return np.rint
+    lines = "{out} = {copysign}({half}, {0})\n{add}({0}, {out}, {out})\n{trunc}({out}, {out})"
+    half = np.asarray(_below_half(x.dtype))
+    return HostCode(lines, copysign=np.copysign, add=np.add, trunc=np.trunc, half=half)
+
+
 @takes("round", 1)
 def _round_abstract_eval(x: ShapedArray, *, rounding_method: RoundingMethod) -> ShapedArray:
     check_kind("round", x, FLOAT)
     return x
 
 
-round_p = Primitive(
-    "round", impl=_round_impl, abstract_eval=_round_abstract_eval, tags=("elementwise",), doc=round.__doc__
-)
+round_p = Primitive("round", abstract_eval=_round_abstract_eval, tags=("elementwise",), doc=round.__doc__)
+impl_rules.register(round_p, _round_impl, prepared=_round_prepared)
 defzero(round_p)
 defvectorized(round_p)
 

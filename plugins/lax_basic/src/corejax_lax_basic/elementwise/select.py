@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import (
+    HostCode,
     Primitive,
     ShapedArray,
     defbroadcasting,
@@ -57,7 +58,7 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
 
 def _select_impl(which: Any, *cases: Any) -> Any:
     if which.dtype is dtypes.bool_ and len(cases) == 2:
-        return np.where(which, cases[1], cases[0])
+        return _select_of_two(which, *cases)
     shape = np.broadcast_shapes(which.shape, *(c.shape for c in cases))
     out = np.broadcast_to(cases[0], shape)
     if which.dtype is dtypes.bool_:
@@ -88,11 +89,41 @@ select_n_p = Primitive(
 
 def _select_prepared(avals: Any, **params: Any) -> Any:
     which, *cases = avals
-    return _select_of_two if which.dtype is dtypes.bool_ and len(cases) == 2 else None
+    if which.dtype is not dtypes.bool_ or len(cases) != 2:
+        return None
+    if not _by_mask(which, *cases):
+        return _select_of_two
+    if cases[0].shape:
+        in_place = (1, "{putmask}({1}, {0}, {2})")
+        return HostCode("{out} = {1}.copy()\n{putmask}({out}, {0}, {2})", in_place=in_place, putmask=np.putmask)
+    return HostCode(
+        "{out} = {empty}({shape}, {dtype})\n{out}.fill({1})\n{putmask}({out}, {0}, {2})",
+        **{"empty": np.empty, "putmask": np.putmask, "shape": which.shape, "dtype": cases[0].dtype},
+    )
+
+
+_SMALL = 4096  # elements
+_NUMPYS = frozenset("biufc")  # kinds of dtypes
+
+
+def _by_mask(which: Any, on_false: Any, on_true: Any) -> bool:
+    """Whether elements are written over one case: of small arrays `np.where` takes three times as long."""
+    shape = which.shape
+    if not shape or which.size > _SMALL or on_true.dtype.kind not in _NUMPYS:
+        return False
+    return (not on_false.shape or on_false.shape == shape) and (not on_true.shape or on_true.shape == shape)
 
 
 def _select_of_two(which: Any, on_false: Any, on_true: Any) -> Any:
-    return np.where(which, on_true, on_false)
+    if not _by_mask(which, on_false, on_true):
+        return np.where(which, on_true, on_false)
+    if on_false.shape:
+        out = on_false.copy()
+    else:
+        out = np.empty(which.shape, on_false.dtype)
+        out.fill(on_false)
+    np.putmask(out, which, on_true)
+    return out
 
 
 impl_rules.register(select_n_p, _select_impl, large=(*REALS, *COMPLEX, *INTEGERS), prepared=_select_prepared)
@@ -146,6 +177,13 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
     return clamp_p.bind(*scalars_yield(min, x, max))
 
 
+def _clamp_prepared(avals: Any) -> Any:
+    if not avals[1].shape or avals[1].dtype.kind not in _NUMPYS:
+        return None
+    lines = "{out} = {maximum}({1}, {0})\n{out} = {minimum}({out}, {2})"
+    return HostCode(lines, maximum=np.maximum, minimum=np.minimum)
+
+
 def _clamp_impl(low: Any, x: Any, high: Any) -> Any:
     return np.minimum(np.maximum(x, low), high)
 
@@ -156,7 +194,7 @@ clamp_p = Primitive(
     tags=("elementwise", "cheap"),
     doc="x limited to an interval: minimum(maximum(x, low), high).",
 )
-impl_rules.register(clamp_p, _clamp_impl, large=HALVES)
+impl_rules.register(clamp_p, _clamp_impl, large=HALVES, prepared=_clamp_prepared)
 defbroadcasting(clamp_p)
 
 

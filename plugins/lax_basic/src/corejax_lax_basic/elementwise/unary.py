@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import defzero, dtypes, get_aval
+from corejax.extend import HostCode, defzero, dtypes, get_aval
 from corejax_lax_basic._base.accuracy import is_highest
 from corejax_lax_basic._base.compiling import COMPLEX, REALS, SINGLES
 from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
 from corejax_lax_basic._base.narrow_floats import through_float32
-from corejax_lax_basic._base.prepared import is_ufunc
+from corejax_lax_basic._base.prepared import prepared_by
 from corejax_lax_basic._base.type_rules import FLOAT, INEXACT, NUMERIC, to_bool
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise import _complex_values
@@ -28,6 +28,9 @@ from corejax_lax_basic.elementwise.complex_numbers import conj, real
 from corejax_lax_basic.elementwise.select import select_n
 
 __all__: list[str] = []  # rows bring their own names
+
+
+_WIDE = frozenset(map(np.dtype, (np.float32, np.float64)))  # computed in themselves
 
 
 def _one(x: Any) -> Any:
@@ -58,7 +61,15 @@ abs, abs_p = unary(
 )  # fmt: skip
 
 
-@is_ufunc(np.sign, "iu")
+def _sign_prepared(avals: Any) -> Any:
+    [x] = avals
+    if x.dtype.kind == "f" and x.shape:
+        lines = "{out} = {sign}({0})\n{copysign}({out}, {0}, {out})"
+        return HostCode(lines, sign=np.sign, copysign=np.copysign)
+    return np.sign if x.dtype.kind in "iu" else None
+
+
+@prepared_by(_sign_prepared)
 def _sign(x: Any) -> Any:
     if dtypes.is_complex(x.dtype):
         return _complex_values.sign(x)
@@ -177,6 +188,21 @@ cbrt, cbrt_p = unary(
 )  # fmt: skip
 
 
+def _logistic_prepared(avals: Any, *, accuracy: Any = None) -> Any:
+    [x] = avals
+    if x.dtype not in _WIDE or not x.shape:
+        return None
+    lines = (
+        "{out} = {negative}({0})",
+        "{exp}({out}, {out})",
+        "{add}({one}, {out}, {out})",
+        "{divide}({one}, {out}, {out})",
+    )
+    ufuncs = {"negative": np.negative, "exp": np.exp, "add": np.add, "divide": np.divide}
+    return HostCode("\n".join(lines), one=np.ones((), x.dtype), **ufuncs)
+
+
+@prepared_by(_logistic_prepared)
 @through_float32
 def _logistic(x: Any, *, accuracy: Any = None) -> Any:
     one = x.dtype.type(1)

@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import (
+    HostCode,
     Primitive,
     ShapedArray,
     dtypes,
     either_axes,
     from_numbers,
     get_aval,
+    impl_rules,
     jvp_rules,
     split_axes,
     split_rules,
@@ -157,6 +159,27 @@ def _impl(
     return collect(x, indices, plan, mode, fill_of(x.dtype, fill_value) if mode is FILL else None)
 
 
+def _prepared(
+    avals: Any,
+    *,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Ints,
+    mode: GatherScatterMode,
+    fill_value: Any,
+    **promises: bool,
+) -> HostCode | None:
+    """Elements of a vector, which are taken."""
+    x, indices = avals
+    usual = x.ndim == 1 and x.size and slice_sizes == (1,) and dimension_numbers == _OF_A_VECTOR
+    if not usual or mode is FILL or indices.dtype.kind not in "iu" or indices.dtype.itemsize > 4:
+        return None
+    shape = indices.shape[:-1]
+    return HostCode("{out} = {0}.take({1}.reshape({shape}), 0, None, 'clip')", shape=shape) if shape else None
+
+
+_OF_A_VECTOR = GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(0,), start_index_map=(0,))
+
+
 @takes("gather", 2)
 def _abstract_eval(
     x: ShapedArray,
@@ -244,12 +267,12 @@ gather_p = Primitive(
     "gather",
     linear_in=(0,),
     tags=("structural",),
-    impl=_impl,
     abstract_eval=_abstract_eval,
     vmap=_vmap,
     transpose=_transpose,
     doc="Windows of an array at places that are data.",
 )
+impl_rules.register(gather_p, _impl, prepared=_prepared)
 jvp_rules.register(gather_p, _jvp, symbolic_zeros=True)
 
 

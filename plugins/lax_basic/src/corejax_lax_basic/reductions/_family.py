@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import (
+    HostCode,
     Primitive,
     ShapedArray,
     dtypes,
@@ -180,8 +181,18 @@ def reduction(
         return fold.ufunc.reduce(x, axis=axes, dtype=x.dtype, initial=neutral()[()])
 
     def prepared(avals: Any, *, axes: Axes) -> Any:
-        dtype = avals[0].dtype
-        return (lambda x: reduce(x, axes, dtype)) if avals[0].size and fold.width(dtype) is dtype else None
+        [x] = avals
+        if not x.size or not axes or fold.width(x.dtype) is not x.dtype or x.dtype.kind not in "biufc":
+            return None
+        whole = len(axes) == x.ndim
+        if whole and x.dtype is dtypes.bool_ and fold in (AND, OR):
+            wanted = f"== {x.size}" if fold is AND else "!= 0"
+            return HostCode(
+                f"{{out}} = {{true}} if {{count}}({{0}}) {wanted} else {{false}}",
+                **{"scalar": True, "true": np.True_, "false": np.False_, "count": np.count_nonzero},
+            )
+        over = None if whole else axes[0] if len(axes) == 1 else axes
+        return HostCode("{out} = {reduce}({0}, {over}, {dtype})", scalar=whole, reduce=reduce, over=over, dtype=x.dtype)
 
     @takes(name, 1)
     def abstract_eval(x: ShapedArray, *, axes: Axes) -> ShapedArray:
@@ -205,11 +216,22 @@ def reduction(
 # -- to an index ---------------------------------------------------------------------------------------------------
 
 
-def index_reduction(name: str, find: Function, derivative: Derivative, doc: str) -> tuple[Function, Primitive]:
+def index_reduction(
+    name: str, find: Callable[..., Any], derivative: Derivative, doc: str
+) -> tuple[Function, Primitive]:
     """The index of an element along an axis, as the NumPy function `find` gives it: a row in the table."""
 
     def impl(x: Any, *, axes: Axes, index_dtype: np.dtype[Any]) -> Any:
         return np.asarray(find(x, axis=axes[0])).astype(index_dtype)
+
+    def prepared(avals: Any, *, axes: Axes, index_dtype: np.dtype[Any]) -> Any:
+        [x] = avals
+        if x.dtype.kind not in "biuf" or index_dtype.kind not in "iu":
+            return None
+        text = f"{{0}}.{find.__name__}({axes[0]})"
+        if x.ndim == 1:
+            return HostCode(f"{{out}} = {{to}}({text})", scalar=True, to=index_dtype.type)
+        return HostCode(f"{{out}} = {text}.astype({{to}})", to=index_dtype)
 
     @takes(name, 1)
     def abstract_eval(x: ShapedArray, *, axes: Axes, index_dtype: np.dtype[Any]) -> ShapedArray:
@@ -228,7 +250,8 @@ def index_reduction(name: str, find: Function, derivative: Derivative, doc: str)
         dtype = dtypes.default_int_dtype() if index_dtype is None else dtypes.dtype(index_dtype)
         return primitive.bind(operand, axes=axes, index_dtype=dtype)
 
-    primitive = Primitive(name, impl=impl, abstract_eval=abstract_eval, doc=doc)
+    primitive = Primitive(name, abstract_eval=abstract_eval, doc=doc)
+    impl_rules.register(primitive, impl, prepared=prepared)
     vmap_rules.register(primitive, _moving_axes(primitive))
     derivative(primitive)
     return defined(function, primitive)
@@ -249,7 +272,9 @@ def cumulative(
     def prepared(avals: Any, *, axis: int, reverse: bool) -> Any:
         dtype, accumulate = avals[0].dtype, fold.ufunc.accumulate
         plain = not reverse and avals[0].size and fold.width(dtype) is dtype
-        return (lambda x: accumulate(x, axis, dtype)) if plain else None
+        if not plain or dtype.kind not in "biufc":
+            return None
+        return HostCode("{out} = {accumulate}({0}, {axis}, {dtype})", accumulate=accumulate, axis=axis, dtype=dtype)
 
     @takes(name, 1)
     def abstract_eval(x: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import (
+    HostCode,
     Primitive,
     ShapedArray,
     UndefPrimal,
@@ -65,6 +66,9 @@ def _impl(x: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ..
     unit = _unit_axes(x, shape, broadcast_dimensions)
     if unit is not None:
         x = x.reshape(unit)
+    if x.shape == shape:
+        # Row by row, as what is repeated: products depend on it in their last bits.
+        return x if x.flags.c_contiguous or x.size > _SMALL else x.copy()
     if math.prod(shape) > _SMALL:
         return np.broadcast_to(x, shape)  # a view, which costs more to make than a small copy
     out = np.empty(shape, x.dtype)
@@ -83,16 +87,19 @@ def _unit_axes(x: Any, shape: tuple[int, ...], broadcast_dimensions: tuple[int, 
 
 
 def _prepared(avals: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> Any:
-    unit = _unit_axes(avals[0], shape, broadcast_dimensions)
-    if math.prod(shape) > _SMALL:
+    [x], size = avals, math.prod(shape)
+    if x.size == size and size <= _SMALL:
+        lines = "{out} = {0}.reshape({shape})\nif not {out}.flags.c_contiguous:\n    {out} = {out}.copy()"
+        return HostCode(lines, own=False, shape=shape)
+    if size > _SMALL:
         return None
-
-    def repeat(x: Any) -> Any:
-        out = np.empty(shape, x.dtype)
-        out[...] = x if unit is None else x.reshape(unit)
-        return out
-
-    return repeat
+    if not x.ndim:
+        return HostCode(
+            "{out} = {empty}({shape}, {dtype})\n{out}.fill({0})", empty=np.empty, shape=shape, dtype=x.dtype
+        )
+    unit = _unit_axes(x, shape, broadcast_dimensions)
+    text = "{out} = {empty}({shape}, {dtype})\n{out}[...] = {0}" + ("" if unit is None else ".reshape({unit})")
+    return HostCode(text, empty=np.empty, shape=shape, dtype=x.dtype, unit=unit)
 
 
 @takes("broadcast_in_dim", 1)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from corejax.extend import (
+    HostCode,
     Primitive,
     ShapedArray,
     as_array,
     deflinear,
     either_axes,
     get_aval,
+    impl_rules,
     is_undef_primal,
     move_batch_axis,
     split_axes,
@@ -25,6 +28,8 @@ from corejax_lax_basic._base.axes import canonical_axis, integer, sequence
 from corejax_lax_basic.shape.slicing import slice_p
 
 __all__ = ["concatenate", "concatenate_p"]
+
+_FEW = 4  # vectors that are put into a new one faster than NumPy joins them
 
 
 def concatenate(operands: Sequence[Any], dimension: int) -> Any:
@@ -92,13 +97,26 @@ def _concatenate_vmap(axis_size: int, vals: Any, dims: Any, *, dimension: int) -
     return concatenate_p.bind(*moved, dimension=dimension + 1), 0
 
 
+def _concatenate_prepared(avals: Any, *, dimension: int) -> HostCode:
+    operands = "".join(f"{{{i}}}, " for i in range(len(avals)))
+    if avals[0].ndim > 1 or len(avals) > _FEW:
+        text = f"{{out}} = {{concatenate}}(({operands}), {dimension})"
+        return HostCode(text, concatenate=np.concatenate)
+    ends = [0, *itertools.accumulate(aval.shape[0] for aval in avals)]
+    lines = ["{out} = {empty}({size}, {dtype})"]
+    lines += [f"{{out}}[{a}:{b}] = {{{i}}}" for i, (a, b) in enumerate(itertools.pairwise(ends))]
+    return HostCode("\n".join(lines), empty=np.empty, size=ends[-1], dtype=avals[0].dtype)
+
+
 concatenate_p = Primitive(
     "concatenate",
     tags=("linear", "structural"),
-    impl=lambda *xs, dimension: np.concatenate(xs, axis=dimension),
     abstract_eval=_concatenate_abstract_eval,
     vmap=_concatenate_vmap,
     doc="Arrays joined along an axis.",
+)
+impl_rules.register(
+    concatenate_p, lambda *xs, dimension: np.concatenate(xs, axis=dimension), prepared=_concatenate_prepared
 )
 deflinear(concatenate_p, _concatenate_transpose)
 

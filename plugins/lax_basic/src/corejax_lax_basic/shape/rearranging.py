@@ -7,18 +7,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from corejax.extend import (
+    HostCode,
     Primitive,
     ShapedArray,
     UndefPrimal,
     as_array,
     deflinear,
     get_aval,
+    impl_rules,
     laid_out,
     split_axes,
     split_rules,
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_axis, canonical_shape, integer, ints
+from corejax_lax_basic._base.prepared import part, reshaped
 
 __all__ = ["collapse", "reshape", "reshape_p", "rev", "rev_p", "squeeze", "squeeze_p", "transpose", "transpose_p"]
 
@@ -90,10 +93,14 @@ reshape_p = Primitive(
     "reshape",
     linear_in=(0,),
     tags=("linear", "structural", "cheap"),
-    impl=lambda x, *, new_sizes: x.reshape(new_sizes),
     abstract_eval=_reshape_abstract_eval,
     vmap=_reshape_vmap,
     doc="The same elements, in row-major order, in another shape.",
+)
+impl_rules.register(
+    reshape_p,
+    lambda x, *, new_sizes: x.reshape(new_sizes),
+    prepared=lambda avals, *, new_sizes: reshaped(new_sizes),
 )
 deflinear(reshape_p, _reshape_transpose)
 
@@ -171,10 +178,16 @@ transpose_p = Primitive(
     "transpose",
     linear_in=(0,),
     tags=("linear", "structural"),
-    impl=lambda x, *, permutation: x.transpose(permutation),
     abstract_eval=_transpose_abstract_eval,
     vmap=_transpose_vmap,
     doc="Axes in another order.",
+)
+impl_rules.register(
+    transpose_p,
+    lambda x, *, permutation: x.transpose(permutation),
+    prepared=lambda avals, *, permutation: HostCode(
+        "{out} = {0}.transpose({axes})", own=False, axes=tuple(permutation)
+    ),
 )
 deflinear(transpose_p, _transpose_transpose)
 split_rules.register(transpose_p, lambda x, *, permutation: [split_axes(x)[d] for d in permutation])
@@ -230,10 +243,14 @@ squeeze_p = Primitive(
     "squeeze",
     linear_in=(0,),
     tags=("linear", "structural", "cheap"),
-    impl=lambda x, *, dimensions: x.reshape(_without(x.shape, dimensions)),
     abstract_eval=_squeeze_abstract_eval,
     vmap=_squeeze_vmap,
     doc="An array without some of its axes of size 1.",
+)
+impl_rules.register(
+    squeeze_p,
+    lambda x, *, dimensions: x.reshape(_without(x.shape, dimensions)),
+    prepared=lambda avals, *, dimensions: reshaped(_without(avals[0].shape, dimensions)),
 )
 deflinear(squeeze_p, _squeeze_transpose)
 split_rules.register(squeeze_p, lambda x, *, dimensions: _without(split_axes(x), dimensions))
@@ -252,7 +269,11 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
 
 
 def _rev_impl(x: Any, *, dimensions: tuple[int, ...]) -> Any:
-    return x[tuple(slice(None, None, -1 if i in dimensions else 1) for i in range(x.ndim))]
+    return x[_reversing(x.ndim, dimensions)]
+
+
+def _reversing(rank: int, dimensions: tuple[int, ...]) -> tuple[slice, ...]:
+    return tuple(slice(None, None, -1 if i in dimensions else 1) for i in range(rank))
 
 
 @takes("rev", 1)
@@ -273,10 +294,14 @@ rev_p = Primitive(
     "rev",
     linear_in=(0,),
     tags=("linear", "structural"),
-    impl=_rev_impl,
     abstract_eval=_rev_abstract_eval,
     vmap=_rev_vmap,
     doc="The order of elements along some axes reversed.",
+)
+impl_rules.register(
+    rev_p,
+    _rev_impl,
+    prepared=lambda avals, *, dimensions: part(avals[0], _reversing(avals[0].ndim, dimensions)),
 )
 deflinear(rev_p, lambda ct, x, *, dimensions: [rev_p.bind(ct, dimensions=dimensions)])
 split_rules.register(rev_p, lambda x, *, dimensions: split_axes(x))

@@ -15,6 +15,7 @@ from corejax.extend import (
     as_array,
     deflinear,
     get_aval,
+    impl_rules,
     is_undef_primal,
     jvp_rules,
     move_batch_axis,
@@ -24,6 +25,7 @@ from corejax.extend import (
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import Ints, canonical_axis, integer, ints, sequence
+from corejax_lax_basic._base.prepared import part
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS, make_scalar
 from corejax_lax_basic.conversion.convert import as_weak_as
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p
@@ -59,6 +61,11 @@ def slice(
 def _impl(x: Any, *, start_indices: Ints, limit_indices: Ints, strides: Ints | None) -> Any:
     steps = strides or (1,) * len(start_indices)
     return x[tuple(map(builtins.slice, start_indices, limit_indices, steps))]
+
+
+def _prepared(avals: Any, *, start_indices: Ints, limit_indices: Ints, strides: Ints | None) -> Any:
+    steps = strides or (1,) * len(start_indices)
+    return part(avals[0], tuple(map(builtins.slice, start_indices, limit_indices, steps)))
 
 
 @takes("slice", 1)
@@ -105,11 +112,11 @@ slice_p = Primitive(
     "slice",
     linear_in=(0,),
     tags=("linear", "structural"),
-    impl=_impl,
     abstract_eval=_abstract_eval,
     vmap=_vmap,
     doc="Part of an array, with static bounds and strides.",
 )
+impl_rules.register(slice_p, _impl, prepared=_prepared)
 deflinear(slice_p, _transpose)
 split_rules.register(slice_p, lambda x, **params: split_axes(x))
 

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import (
+    HostCode,
     Primitive,
     ShapedArray,
     deflinear,
     either_axes,
     get_aval,
+    impl_rules,
     is_undef_primal,
     jvp_rules,
     move_batch_axis,
@@ -26,6 +28,7 @@ from corejax.extend import (
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import Ints, canonical_axis, ints, sequence
+from corejax_lax_basic._base.prepared import parts
 from corejax_lax_basic.shape.joining import concatenate
 
 __all__ = ["split", "split_p", "stack", "stack_p", "unstack", "unstack_p"]
@@ -73,9 +76,13 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
 
 
 def _split_impl(x: Any, *, sizes: Ints, axis: int) -> list[Any]:
+    return [x[key] for key in _keys_of_parts(sizes, axis)]
+
+
+def _keys_of_parts(sizes: Ints, axis: int) -> list[Any]:
     whole = (builtins.slice(None),) * axis
     ends = [0, *itertools.accumulate(sizes)]
-    return [x[(*whole, builtins.slice(a, b))] for a, b in itertools.pairwise(ends)]
+    return [(*whole, builtins.slice(a, b)) for a, b in itertools.pairwise(ends)]
 
 
 @takes("split", 1)
@@ -108,7 +115,6 @@ split_p = Primitive(
     multiple_results=True,
     linear_in=(0,),
     tags=("linear", "structural"),
-    impl=_split_impl,
     abstract_eval=_split_abstract_eval,
     vmap=_split_vmap,
     doc="Consecutive parts along an axis, of the given sizes.",
@@ -120,6 +126,11 @@ split_p = Primitive(
 
 def _unstack_impl(x: Any, *, axis: int) -> list[Any]:
     return list(np.moveaxis(x, axis, 0))
+
+
+def _unstack_prepared(avals: Any, *, axis: int) -> HostCode:
+    whole = (builtins.slice(None),) * axis
+    return parts([(*whole, i, ...) for i in range(avals[0].shape[axis])])
 
 
 @takes("unstack", 1)
@@ -149,7 +160,6 @@ unstack_p = Primitive(
     multiple_results=True,
     linear_in=(0,),
     tags=("linear", "structural"),
-    impl=_unstack_impl,
     abstract_eval=_unstack_abstract_eval,
     vmap=_unstack_vmap,
     doc="The parts at each index of an axis, without that axis.",
@@ -169,6 +179,8 @@ def _linear(primitive: Primitive, transpose: Any) -> None:
     transpose_rules.register(primitive, transpose, symbolic_zeros=True)
 
 
+impl_rules.register(split_p, _split_impl, prepared=lambda avals, *, sizes, axis: parts(_keys_of_parts(sizes, axis)))
+impl_rules.register(unstack_p, _unstack_impl, prepared=_unstack_prepared)
 _linear(split_p, _split_transpose)
 _linear(unstack_p, _unstack_transpose)
 
@@ -210,14 +222,20 @@ def _stack_vmap(axis_size: int, vals: Any, dims: Any, *, axis: int) -> Any:
     return stack_p.bind(*moved, axis=axis + 1), 0
 
 
+def _stack_prepared(avals: Any, *, axis: int) -> HostCode:
+    operands = "".join(f"{{{i}}}[{{key}}], " for i in range(len(avals)))
+    key = (*(builtins.slice(None),) * axis, None, ...)  # as `np.stack` does it
+    return HostCode(f"{{out}} = {{concatenate}}(({operands}), {axis})", concatenate=np.concatenate, key=key)
+
+
 stack_p = Primitive(
     "stack",
     tags=("linear", "structural"),
-    impl=lambda *xs, axis: np.stack(xs, axis),
     abstract_eval=_stack_abstract_eval,
     vmap=_stack_vmap,
     doc="Arrays joined along a new axis.",
 )
+impl_rules.register(stack_p, lambda *xs, axis: np.stack(xs, axis), prepared=_stack_prepared)
 deflinear(stack_p, _stack_transpose)
 
 

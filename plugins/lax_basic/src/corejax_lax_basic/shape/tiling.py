@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, UndefPrimal, deflinear, split_axes, split_rules
+from corejax.extend import (
+    HostCode,
+    Primitive,
+    ShapedArray,
+    UndefPrimal,
+    deflinear,
+    impl_rules,
+    split_axes,
+    split_rules,
+)
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import Ints, ints
@@ -51,14 +60,23 @@ def _vmap(axis_size: int, vals: Any, dims: Any, *, reps: Ints) -> Any:
     return tile_p.bind(x, reps=(*reps[:d], 1, *reps[d:])), d
 
 
+def _prepared(avals: Any, *, reps: Ints) -> HostCode:
+    [x] = avals
+    unit = tuple(size for n in x.shape for size in (1, n))
+    whole = tuple(size for n, r in zip(x.shape, reps, strict=True) for size in (r, n))
+    shape = tuple(map(math.prod, zip(x.shape, reps, strict=True)))
+    lines = ["{out} = {empty}({whole}, {dtype})", "{out}[...] = {0}.reshape({unit})", "{out} = {out}.reshape({shape})"]
+    return HostCode("\n".join(lines), empty=np.empty, whole=whole, dtype=x.dtype, unit=unit, shape=shape)
+
+
 tile_p = Primitive(
     "tile",
     linear_in=(0,),
     tags=("linear", "structural"),
-    impl=lambda x, *, reps: np.tile(x, reps),
     abstract_eval=_abstract_eval,
     vmap=_vmap,
     doc="An array repeated as a whole along its axes.",
 )
+impl_rules.register(tile_p, lambda x, *, reps: np.tile(x, reps), prepared=_prepared)
 deflinear(tile_p, _transpose)
 split_rules.register(tile_p, lambda x, *, reps: [a if n == 1 else () for a, n in zip(split_axes(x), reps, strict=True)])

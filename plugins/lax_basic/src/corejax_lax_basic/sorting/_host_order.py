@@ -87,6 +87,11 @@ def sorting_order(keys: Sequence[Host], axis: int, stable: bool) -> Host:
     return np.moveaxis(places(packed), -1, axis)
 
 
+def sorts_stably(dtype: np.dtype[Any], size: int) -> bool:
+    """Whether NumPy's stable sort of elements as they are is what sorts a small array of them."""
+    return size < _SMALL and (dtype in _FLOATS or dtype in _INTEGERS)
+
+
 def sorted_alone(x: Host, axis: int) -> Host:
     """`x` sorted along an axis; zeros of both signs keep their order, NaNs come last."""
     own = numpy_own(x)

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import (
+    HostCode,
     Primitive,
     ShapedArray,
     either_axes,
     get_aval,
+    impl_rules,
     jvp_rules,
     move_batch_axis,
     split_axes,
@@ -26,7 +28,7 @@ from corejax.extend import (
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axis, integer
 from corejax_lax_basic.creation.iota import broadcasted_iota
-from corejax_lax_basic.sorting._host_order import sorted_alone, sorting_order
+from corejax_lax_basic.sorting._host_order import sorted_alone, sorting_order, sorts_stably
 from corejax_lax_basic.sorting._taking import take_along
 
 __all__ = ["sort", "sort_key_val", "sort_p"]
@@ -85,6 +87,20 @@ def _impl(*arrays: Any, dimension: int, is_stable: bool, num_keys: int) -> list[
     return [np.take_along_axis(x, order, dimension) for x in arrays]
 
 
+def _prepared(avals: Any, *, dimension: int, is_stable: bool, num_keys: int) -> HostCode | None:
+    key = avals[0]
+    if num_keys > 1 or not sorts_stably(key.dtype, key.size):
+        return None
+    if len(avals) == 1:
+        lines = ["ordered = {0}.copy('K')", f"ordered.sort({dimension}, 'stable')", "{out} = [ordered]"]
+    elif key.ndim == 1 and is_stable:
+        taken = ", ".join(f"{{{i}}}.take(order)" for i in range(len(avals)))
+        lines = ["order = {0}.argsort(0, 'stable')", f"{{out}} = [{taken}]"]
+    else:
+        return None
+    return HostCode("\n".join(lines))
+
+
 @takes("sort", 1, at_least=True)
 def _abstract_eval(*avals: ShapedArray, dimension: int, is_stable: bool, num_keys: int) -> list[ShapedArray]:
     first = avals[0]
@@ -117,11 +133,11 @@ def _vmap(axis_size: int, vals: Any, dims: Any, *, dimension: int, **params: Any
 sort_p = Primitive(
     "sort",
     multiple_results=True,
-    impl=_impl,
     abstract_eval=_abstract_eval,
     vmap=_vmap,
     doc="Arrays sorted along an axis by the first `num_keys` of them; NaN last, zeros of both signs equal.",
 )
+impl_rules.register(sort_p, _impl, prepared=_prepared)
 jvp_rules.register(sort_p, _jvp, symbolic_zeros=True)
 
 

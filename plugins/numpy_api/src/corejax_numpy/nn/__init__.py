@@ -27,7 +27,7 @@ _MODULES = {
 
 _COMPOSITE = """
     celu dot_product_attention elu gelu glu hard_sigmoid hard_silu hard_swish hard_tanh leaky_relu log1mexp
-    log_sigmoid log_softmax logmeanexp logsumexp mish one_hot relu6 selu sigmoid silu soft_sign softmax softplus
+    log_sigmoid log_softmax logmeanexp logsumexp mish one_hot relu relu6 selu sigmoid silu soft_sign softmax softplus
     sparse_plus sparse_sigmoid squareplus standardize swish
 """
 

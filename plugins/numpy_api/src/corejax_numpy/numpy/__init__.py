@@ -206,13 +206,13 @@ _COMPOSITE = """
     mean median meshgrid min mod modf moveaxis nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax
     nanmean nanmedian nanmin nanprod nanstd nansum nanvar nextafter ones ones_like outer packbits pad partition
     permute_dims poly polyadd polyder polyint polymul polysub polyval pow power prod ptp put_along_axis rad2deg
-    radians remainder resize right_shift roll rollaxis rot90 round select signbit sinc sort_complex spacing
+    radians remainder resize right_shift roll rollaxis rot90 round select signbit sinc sort sort_complex spacing
     split std sum swapaxes tensordot tile trace trapezoid tri tril tril_indices tril_indices_from triu
     triu_indices triu_indices_from trunc unpackbits unravel_index unwrap vander var vdot vecdot vecmat vsplit
     vstack where zeros zeros_like
 """
 
 # Special values and all: tests/numpy_api/test_exact_ufuncs.py.
-_UFUNCS = "copysign frexp heaviside lcm ldexp left_shift right_shift signbit trunc"
+_UFUNCS = "copysign frexp gcd heaviside lcm ldexp left_shift right_shift signbit trunc"
 
 __getattr__, __dir__, __all__ = _lazy_names("numpy", _MODULES, globals(), _COMPOSITE, _UFUNCS)

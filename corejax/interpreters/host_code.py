@@ -1,0 +1,58 @@
+"""What an impl rule does to operands of known types, as lines of Python: for programs that are written out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class HostCode:
+    """Lines of Python that do what an impl rule does, for operands of known types.
+
+    What `prepared=` gives of a rule may be one: a program that is written out has these lines in place of a call, and
+    looks at nothing that they give. They give NumPy arrays of the promised types and write to no operand.
+
+    Args:
+        text: assigns `{out}`, of the operands `{0}`, `{1}` and so on, and of `names`, in braces too: `"{out} =
+            {0}.reshape({shape})"`. The results of several are one `{out}`, a list of targets.
+        own: whether the results are in memory of their own; else they may be operands, or views of them.
+        scalar: whether the result, of rank 0, is a NumPy scalar of the promised dtype, and no array.
+        in_place: an operand of the result's type and another text, which writes the result over this operand: for where
+            nothing else reads it.
+        names: values that the texts name.
+    """
+
+    __slots__ = ("_function", "in_place", "names", "own", "scalar", "text")
+
+    def __init__(
+        self,
+        text: str,
+        /,
+        *,
+        own: bool = True,
+        scalar: bool = False,
+        in_place: tuple[int, str] | None = None,
+        **names: Any,
+    ) -> None:
+        self.text = text
+        self.own = own
+        self.scalar = scalar
+        self.in_place = in_place
+        self.names = names
+        self._function: Any = None
+
+    def __call__(self, *operands: Any) -> Any:
+        """The results for operands of the types that it is for, as arrays."""
+        if self._function is None:
+            given = [f"x{i}" for i in range(len(operands))]
+            lines = self.text.format(*given, out="out", **{name: name for name in self.names}).splitlines()
+            body = "\n".join(f"    {line}" for line in [*lines, "return out"])
+            space = dict(self.names)
+            exec(compile(f"def function({', '.join(given)}):\n{body}", "<host code>", "exec"), space)
+            self._function = space["function"]
+        out = self._function(*operands)
+        return np.asarray(out) if self.scalar else out
+
+    def __repr__(self) -> str:
+        return f"HostCode({self.text!r})"
