@@ -33,6 +33,7 @@ from corejax_xla_backend._lowering.custom_calls import attributes_of, check_batc
 from corejax_xla_backend._lowering.partitioned_calls import equation_in_parts, is_split
 from corejax_xla_backend._lowering.regions import TOKEN, Region
 from corejax_xla_backend._lowering.results import results_of_rule
+from corejax_xla_backend._lowering.two_bits import check_divided
 from corejax_xla_backend._lowering.types import KnownValue, Value, element_text, tensor_type
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ class TranslationContext:
 
         Raises:
             NotImplementedError: a region of an operation that combines elements calls back, or a kernel: XLA aborts.
+            BackendError: it would move integers of two bits between CPU devices.
                 A region has ordered effects, and the operation is no `while` or `case`.
         """
         if regions:
@@ -114,6 +116,8 @@ class TranslationContext:
                 return self._ordered_op(name, operands, out, attrs, regions)
         if name == "custom_call" and not is_partitioned(attrs):
             self.module.opaque += 1
+        if self.module.meshes.count > 1 and self.platform == "cpu" and self.module.meshes.divides:
+            check_divided(name, [v.aval for v in operands])
         number = self._counter[0] = self._counter[0] + 1
         if "." not in name:
             name = "stablehlo." + name
@@ -333,6 +337,15 @@ class TranslationContext:
     def sharding_text(self, sharding: Any, ndim: int) -> str:
         """A sharding of values of `ndim` dimensions, for Shardy's operations: `<@mesh, [{"x"}, {}]>`."""
         return self.module.meshes.sharding(sharding, ndim)
+
+    def undivided(self, x: Value, dims: Iterable[int] | None = None) -> Value:
+        """The same value, of which each device has some dimensions (all unless given) whole.
+
+        For operations that XLA's partitioner computes wrongly where these are split.
+        """
+        text = self.module.meshes.whole(x.aval.ndim, dims)
+        attrs = f"sharding = #sdy.sharding{text}"
+        return self.op("sdy.sharding_constraint", x, out=x.aval, attrs=attrs) if text else x
 
     def manual_computation(
         self,
