@@ -55,6 +55,7 @@ CASES: list[tuple[str, Function, Sequence[tuple[int, ...]], Sequence[P]]] = [
     ("own_windows", pool(lambda a, b: a + b * 1, 0, **LONG), [(16, 4, 24)], [P(None, "j", "i")]),
     ("sums", weighted(pool(lax.add, 0, **WIDE)), [(16, 16, 4)], [P(("i", "j"))]),
     ("greatest", weighted(pool(lax.max, -np.inf, **LONG)), [(16, 4, 24)], [P("i", None, "j")]),
+    ("pad", lambda x, y: lax.pad(x, np.float32(7), ((1, 0, 0), (-1, 0, 1))), [(16, 8)], [P("i", "j")]),
     ("fft", lambda x, y: jnp.real(jnp.fft.fft(x, axis=1)), [(8, 8, 24)], [P("i", "j")]),
 ]  # fmt: skip
 

@@ -315,7 +315,10 @@ class TranslationContext:
             f"edge_padding_low = {self.i64(low)}, edge_padding_high = {self.i64(high)}, "
             f"interior_padding = {self.i64(interior)}"
         )
-        return self.op("pad", x, value, out=x.aval.update(shape=shape), attrs=attrs)  # type: ignore[no-any-return]
+        # XLA's partitioner ends the process where it splits what is both cut and spread out.
+        together = [i for i, (a, b, gap) in enumerate(config) if gap and min(a, b) < 0]
+        out = self.op("pad", self.undivided(x, together), value, out=x.aval.update(shape=shape), attrs=attrs)
+        return self.undivided(out, together)
 
     def compare(self, direction: str, x: Value, y: Value) -> Value:
         """Booleans: `"EQ"`, `"NE"`, `"LT"`, `"LE"`, `"GT"` or `"GE"` of two values of one type."""
