@@ -27,6 +27,7 @@ def test_devices(tmp_path: Path) -> None:
     assert (tmp_path / "p.png").exists()
 
 
+@pytest.mark.slow  # tests/checkpoints has what is killed, and what goes from some devices to others
 def test_going_on(tmp_path: Path) -> None:
     """A training that is killed after an epoch ends as one that is not, on other devices."""
     save = ["--checkpoint", str(tmp_path / "c")]

@@ -35,7 +35,9 @@ def check(scale: Any, axes: tuple[int, int], sizes: Any) -> list[int]:
     return list(run.found)
 
 
-@pytest.mark.parametrize("axes", [(8, 8), (8, 1), (1, 8), (2, 4)])
+@pytest.mark.parametrize(
+    "axes", [*(pytest.param(axes, marks=pytest.mark.slow) for axes in ((8, 8), (8, 1), (1, 8))), (2, 4)]
+)
 def test_small_models(scale: Any, axes: tuple[int, int]) -> None:
     check(scale, axes, scale.model.Sizes(letters=50, width=64, blocks=3, heads=8, length=48, batch=16))
 

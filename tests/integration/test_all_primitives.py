@@ -18,7 +18,7 @@ from tests.integration.samples import names_of, samples
 
 NAMES = names_of("lax_basic")
 HALF = ("float16", "bfloat16")
-PART = 5  # one in five
+PART = 10  # one in ten
 # Iterations in float64 for every dtype: of their own size and empty.
 LONG_TO_COMPILE = (
     *("igamma", "igamma_grad_a", "igammac", "polygamma", "random_gamma_grad", "regularized_incomplete_beta", "zeta"),

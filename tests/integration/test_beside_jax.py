@@ -63,8 +63,12 @@ def test_jax_is_never_imported() -> None:
 @pytest.mark.parametrize(
     "order",
     [
-        OURS + THEIRS + "check_ours(); check_theirs(); check_ours(); check_theirs()",
-        THEIRS + OURS + "check_theirs(); check_ours(); check_theirs(); check_ours()",
+        pytest.param(
+            OURS + THEIRS + "check_ours(); check_theirs(); check_ours(); check_theirs()", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            THEIRS + OURS + "check_theirs(); check_ours(); check_theirs(); check_ours()", marks=pytest.mark.slow
+        ),
         OURS + "check_ours()\n" + THEIRS + "check_theirs(); check_ours(); check_theirs()",
         THEIRS + "check_theirs()\n" + OURS + "check_ours(); check_theirs(); check_ours()",
     ],

@@ -21,7 +21,8 @@ BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL
 FILE = re.compile(r"# (at the end of )?(\S+)\n")
 STATUS = re.compile(r"\n?\[exit status (\d+)\]$")
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="makes symbolic links")
+# Half a minute; tests/testing_kit/test_new_plugin.py and tests/packaging/test_wheels.py have its steps one by one.
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name == "nt", reason="makes symbolic links")]
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,9 @@ corejax.plugins.load_everything()
 F32 = np.dtype(np.float32)
 EXAMPLES = [Example((ShapedArray((4, 3), F32),)), Example((ShapedArray((8,), F32),))]
 COLLECTIVES = ("all_gather", "all_to_all", "axis_index", "pmax", "pmin", "ppermute", "psum", "reduce_scatter")
-QUICK = ["examples", "types", "text", "jvp", "transpose", "vjp", "splits", "xla", "sharded", "kept_effects"]
+OF_EACH_SORT = ("psum", "all_gather", "shard_map", "xla_pmap")
+QUICK = ["examples", "types", "text", "xla", "sharded"]
+DERIVED = ["jvp", "transpose", "vjp", "splits", "kept_effects"]
 
 
 @pytest.fixture(autouse=True)
@@ -130,7 +132,10 @@ test_first_party = tests_for(
     quick=True,
 )
 test_collectives = tests_for(*COLLECTIVES, "shard_map", "xla_pmap", checks=QUICK, quick=True)
-test_batches = tests_for("psum", "shard_map", "xla_pmap", checks=["vmap"], quick=True)
+test_derivatives = tests_for(
+    *OF_EACH_SORT, checks=DERIVED, quick=True
+)  # test_collectives.py has those of all, beside jax's
+test_batches = tests_for("shard_map", "xla_pmap", checks=["vmap"], quick=True)
 test_everything_of_the_plugin = pytest.mark.slow(tests_for("parallel"))
 test_everything_sharded = pytest.mark.slow(
     tests_for("lax_basic", "linalg", "fft", "control_flow", "random", "scipy_api", checks=["sharded"], quick=True)

@@ -32,8 +32,10 @@ def check(got: Any, value: np.ndarray[Any, Any], where: Sharding) -> None:
     np.testing.assert_array_equal(np.asarray(got), value)
 
 
-@pytest.mark.parametrize("dtype", [*DTYPES, ml_dtypes.int4])
-@pytest.mark.parametrize("shape", [(8, 16), (0, 8), (8, 0)])
+WITHOUT_ELEMENTS = [(shape, dtype) for shape in ((0, 8), (8, 0)) for dtype in (np.complex64, ml_dtypes.int4)]
+
+
+@pytest.mark.parametrize(("shape", "dtype"), [*(((8, 16), d) for d in (*DTYPES, ml_dtypes.int4)), *WITHOUT_ELEMENTS])
 def test_from_everywhere_to_everywhere(dtype: Any, shape: tuple[int, ...]) -> None:
     value = (np.arange(np.prod(shape)) % 3 % 2).astype(dtype).reshape(shape)
     for start in shardings():

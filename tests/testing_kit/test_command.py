@@ -47,6 +47,7 @@ def test_table_of_marks() -> None:
     assert "# 2 primitives: ✓ 3 passed, ✗ 0 failed, · 0 missing rule, – 1 not applicable" in done.output
 
 
+@pytest.mark.slow  # each of its checks is among those of `test_first_party`
 def test_one_elementwise_primitive_in_full() -> None:
     done = run("mul")
     assert done.exit_code == 0, done.output

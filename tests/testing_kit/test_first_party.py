@@ -22,7 +22,13 @@ test_pairs = corejax_testing.tests_for(
 )
 LONG = ("pairs", "triples", "cost", "sharded")
 HIGHER_ORDER = [name for name in corejax_testing.CHECKS if name not in LONG]
-LOOPS_AND_CALLS = ("scan", "while", "cond", "xla_call", "custom_jvp_call", "custom_vjp_call", "remat2", "linear_call")
+LOOPS_AND_CALLS = (
+    "scan",
+    "while",
+    "cond",
+    "xla_call",
+    "custom_vjp_call",
+)  # tests/control_flow/test_pairs.py has others
 
 test_higher_order = corejax_testing.tests_for("control_flow", "xla_backend", checks=HIGHER_ORDER, quick=True)
 test_loops_and_calls = corejax_testing.tests_for(*LOOPS_AND_CALLS, checks=["pairs"], quick=True)

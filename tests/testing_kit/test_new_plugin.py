@@ -155,7 +155,9 @@ def test_a_translation_added_later_is_found(installed: Installed) -> None:
     assert computed.split() == ["[7.", "7.]"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=() if kind == "higher-order" else pytest.mark.slow) for kind in KINDS]
+)
 def test_a_primitive_of_another_name_needs_no_renaming(kind: str, tmp_path: Path) -> None:
     assert run("acme", "--kind", kind, "--primitive", "wobble", "--directory", str(tmp_path)).exit_code == 0
     home = tmp_path / "corejax-acme"

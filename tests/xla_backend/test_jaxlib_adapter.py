@@ -493,7 +493,7 @@ def test_nothing_imports_jax() -> None:
 @pytest.mark.skipif(not HAS_JAX, reason="jax is not installed")
 @pytest.mark.parametrize(
     "code",
-    [ALL + JAX + ALL + JAX, JAX + ALL + JAX, "import jax\n" + ALL + JAX],
+    [ALL + JAX + ALL + JAX, JAX + ALL + JAX, pytest.param("import jax\n" + ALL + JAX, marks=pytest.mark.slow)],
     ids=["after", "before", "bare"],
 )
 def test_jax_in_the_same_process(code: str) -> None:

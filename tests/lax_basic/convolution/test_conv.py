@@ -303,3 +303,15 @@ def test_one_sequence_is_as_two(length: int, reach: int, dtype: type) -> None:
                 two = lax.conv_general_dilated(np.concatenate([x, x]), kernel, (1,), [(low, high)])
                 assert one.dtype == dtype and one.shape == (1, 1, length + low + high - reach + 1)
                 np.testing.assert_allclose(one, two[:1], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("padding", [(-2, 2), (-1, 1), (2, -2), (-9, 9), (-1, -1)])
+@pytest.mark.parametrize("groups", [1, 4])
+def test_one_end_is_cut_and_the_other_padded(padding: tuple[int, int], groups: int) -> None:
+    """XLA on CPUs reads beyond the operand."""
+    numbers = np.random.default_rng(0)
+    x, kernel = (numbers.integers(-3, 4, shape).astype(np.float32) for shape in ((8, 8, 16), (4, 8 // groups, 8)))
+    for options in ({}, {"window_strides": (2,)}, {"lhs_dilation": (2,)}):
+        options = {"window_strides": (1,), "padding": [padding], "feature_group_count": groups} | options
+        compiled = corejax.jit(lambda x, kernel: lax.conv_general_dilated(x, kernel, **options))  # noqa: B023
+        np.testing.assert_array_equal(compiled(x, kernel), lax.conv_general_dilated(x, kernel, **options))

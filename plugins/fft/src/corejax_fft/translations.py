@@ -14,7 +14,8 @@ def _operation(ctx: Any, x: Any, kind: FftType, lengths: tuple[int, ...]) -> Any
     """The transform of the last axes, up to three."""
     out = fft_p.abstract((ShapedArray(x.aval.shape, x.aval.dtype),), {"fft_type": kind, "fft_lengths": lengths})[0]
     attrs = f"fft_length = {ctx.i64(lengths)}, fft_type = #stablehlo<fft_type {kind.name}>"
-    return ctx.op("fft", x, out=out, attrs=attrs)
+    together = range(out.ndim - len(lengths), out.ndim)  # XLA's partitioner refuses some that are split, or aborts
+    return ctx.undivided(ctx.op("fft", ctx.undivided(x, together), out=out, attrs=attrs), together)
 
 
 def _transposed(ctx: Any, x: Any, order: list[int]) -> Any:

@@ -34,6 +34,7 @@ from corejax_xla_backend._lowering.explicit_axes import constrained
 from corejax_xla_backend._lowering.partitioned_calls import equation_in_parts, is_split
 from corejax_xla_backend._lowering.regions import TOKEN, Region
 from corejax_xla_backend._lowering.results import results_of_rule
+from corejax_xla_backend._lowering.two_bits import check_divided
 from corejax_xla_backend._lowering.types import KnownValue, Value, element_text, tensor_type
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ class TranslationContext:
 
         Raises:
             NotImplementedError: a region of an operation that combines elements calls back, or a kernel: XLA aborts.
+            BackendError: it would move integers of two bits between CPU devices.
                 A region has ordered effects, and the operation is no `while` or `case`.
         """
         if regions:
@@ -115,6 +117,8 @@ class TranslationContext:
                 return self._ordered_op(name, operands, out, attrs, regions)
         if name == "custom_call" and not is_partitioned(attrs):
             self.module.opaque += 1
+        if self.module.meshes.count > 1 and self.platform == "cpu" and self.module.meshes.divides:
+            check_divided(name, [v.aval for v in operands])
         number = self._counter[0] = self._counter[0] + 1
         if "." not in name:
             name = "stablehlo." + name
@@ -312,7 +316,10 @@ class TranslationContext:
             f"edge_padding_low = {self.i64(low)}, edge_padding_high = {self.i64(high)}, "
             f"interior_padding = {self.i64(interior)}"
         )
-        return self.op("pad", x, value, out=x.aval.update(shape=shape), attrs=attrs)  # type: ignore[no-any-return]
+        # XLA's partitioner ends the process where it splits what is both cut and spread out.
+        together = [i for i, (a, b, gap) in enumerate(config) if gap and min(a, b) < 0]
+        out = self.op("pad", self.undivided(x, together), value, out=x.aval.update(shape=shape), attrs=attrs)
+        return self.undivided(out, together)
 
     def compare(self, direction: str, x: Value, y: Value) -> Value:
         """Booleans: `"EQ"`, `"NE"`, `"LT"`, `"LE"`, `"GT"` or `"GE"` of two values of one type."""
@@ -337,6 +344,15 @@ class TranslationContext:
         Where it is not closed, the compiler may split dimensions further.
         """
         return self.module.meshes.sharding(sharding, ndim, closed)
+
+    def undivided(self, x: Value, dims: Iterable[int] | None = None) -> Value:
+        """The same value, of which each device has some dimensions (all unless given) whole.
+
+        For operations that XLA's partitioner computes wrongly where these are split.
+        """
+        text = self.module.meshes.whole(x.aval.ndim, dims)
+        attrs = f"sharding = #sdy.sharding{text}"
+        return self.op("sdy.sharding_constraint", x, out=x.aval, attrs=attrs) if text else x
 
     def manual_computation(
         self,

@@ -7,7 +7,7 @@ a sharding what has a `mesh` and `dimension_axes(ndim)`. See https://openxla.org
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -96,12 +96,16 @@ class Meshes:
         """Whether the compiler divides operations that are written now among devices."""
         return self.count > 1 and not self.manual
 
-    def whole(self, ndim: int) -> str:
-        """Text of the sharding of values that every device has whole; empty where there are no others to have them."""
-        if not self.divides:
+    def whole(self, ndim: int, dims: Iterable[int] | None = None) -> str:
+        """Text of the sharding of values that every device has whole, or whole along some dimensions.
+
+        Empty where there are no other devices to have them.
+        """
+        together = range(ndim) if dims is None else tuple(dims)
+        if not self.divides or not together:
             return ""
         mesh = next(iter(self._declared.values()), None) or self.declared(f'<["all"={self.count}]>')
-        return f"<{mesh}, [{', '.join(['{}'] * ndim)}]>"
+        return f"<{mesh}, {dimensions_text([() if i in together else None for i in range(ndim)])}>"
 
     def of_call_back(self, results: int) -> str:
         """What is said of an operation that calls Python: the first device calls for all, in manual parts each does."""

@@ -23,6 +23,7 @@ from corejax_xla_backend._callbacks import under_way
 from corejax_xla_backend._lowering import host_callback
 from corejax_xla_backend._lowering.locations import without_locations
 from corejax_xla_backend._lowering.module import ModuleBuilder
+from corejax_xla_backend._lowering.two_bits import check_collectives
 from corejax_xla_backend._several_devices import concrete, like_of, names_shardings
 from corejax_xla_backend._xla.agreement import check_before_runs
 from corejax_xla_backend._xla.buffers import LARGE
@@ -274,6 +275,8 @@ def compile_program(
         if _jaxlib.is_out_of_memory(error):
             raise MemoryError(f"jit of {name}: there is no memory to compile it: {error}") from None
         raise compile_failure(name, text, error) from None
+    if len(options.devices) > 1 and device.platform == "cpu":
+        check_collectives(name, text, executable.optimized_hlo)
     if isinstance(executable, _jaxlib.PartitionedExecutable):
         consts = executable.placed(consts, kept)
     nbytes = executable.nbytes() if device.platform == "cpu" else 0

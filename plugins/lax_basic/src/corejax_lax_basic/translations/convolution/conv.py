@@ -43,12 +43,45 @@ def _attributes(ctx: Any, precision: Any, params: dict[str, Any]) -> str:
 @xla_translations.register(conv_general_dilated_p)
 def conv_general_dilated(ctx: Any, in_avals: Any, in_vals: Any, *, precision: Any = None, **params: Any) -> Any:
     """`convolution`, with sums in the preferred element type; four real ones for complex numbers."""
-    lhs, rhs = in_vals
     out = conv_general_dilated_p.abstract(tuple(in_avals), params)[0]
     out = ShapedArray(out.shape, out.dtype)
-    if not (lhs.aval.size and rhs.aval.size and out.size):
+    if not (in_vals[0].aval.size and in_vals[1].aval.size and out.size):
         return ctx.full(out, 0)
-    attrs = _attributes(ctx, precision, params)
+    together = _together(**params)
+    lhs, rhs = (ctx.undivided(x, dims) for x, dims in zip(in_vals, together, strict=False))
+    lhs, params = _cut(ctx, lhs, params)
+    return ctx.undivided(_convolution(ctx, lhs, rhs, out, _attributes(ctx, precision, params)), together[2])
+
+
+def _together(
+    *, dimension_numbers: Any, feature_group_count: int, batch_group_count: int, **params: Any
+) -> list[tuple[int, ...]]:
+    """The dimensions of both operands and of the result that are not split over devices.
+
+    Where windows or groups are split, and others of the devices hold copies or split something else, XLA's partitioner
+    sums over all of them, or ends the process. What is left to it is what a product of matrices has: the batch, and
+    features that are of one group.
+    """
+    lhs, rhs, out = (tuple(spec) for spec in dimension_numbers)
+    if feature_group_count > 1:
+        return [lhs[1:], rhs, out[1:]]
+    if batch_group_count > 1:
+        return [lhs, rhs, out]
+    return [lhs[2:], rhs[2:], out[2:]]
+
+
+def _cut(ctx: Any, lhs: Any, params: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The operand, and what is left to do, where padding is negative: XLA on CPUs reads beyond the operand where one
+    end is to be cut and the other one padded."""
+    axes, padding = params["dimension_numbers"].lhs_spec[2:], list(params["padding"])
+    config = [(0, 0, 0)] * lhs.aval.ndim
+    for i, axis in enumerate(axes):
+        if min(padding[i]) < 0 and params["lhs_dilation"][i] == 1:
+            config[axis], padding[i] = (*padding[i], 0), (0, 0)
+    return (ctx.pad(lhs, config), params | {"padding": tuple(padding)}) if any(map(any, config)) else (lhs, params)
+
+
+def _convolution(ctx: Any, lhs: Any, rhs: Any, out: ShapedArray, attrs: str) -> Any:
     if out.dtype in SMALL_INT_BYTES:  # XLA has no convolutions of these
         wide = np.dtype(np.int32)
         lhs, rhs = ctx.convert(lhs, wide), ctx.convert(rhs, wide)

@@ -21,6 +21,15 @@ def pad_for_windows(ctx: Any, x: Any, value: Any, padding: Pads, base_dilation: 
     return ctx.pad(x, config, value) if any(map(any, config)) else x
 
 
+def windowed(*settings: Sequence[Any]) -> list[int]:
+    """The dimensions that have windows, by sizes, strides, dilation and padding.
+
+    These are not split over devices: XLA's partitioner gives wrong numbers for some, and ends the process for others.
+    """
+    usual = (1, (0, 0))
+    return [i for i, given in enumerate(zip(*settings, strict=True)) if any(x not in usual for x in given)]
+
+
 def reduce_window(
     ctx: Any,
     operands: Sequence[Any],
@@ -55,4 +64,7 @@ def reduce_window(
     )
     scalars = [ShapedArray((), x.aval.dtype) for x in operands]
     regions = [ctx.region([*scalars, *scalars], body)]
-    return ctx.op("reduce_window", *operands, *initial, out=outs, attrs=attrs, regions=regions)
+    together = windowed(window_dimensions, window_strides, padding, window_dilation)
+    operands = [ctx.undivided(x, together) for x in operands]
+    results = ctx.op("reduce_window", *operands, *initial, out=outs, attrs=attrs, regions=regions)
+    return [ctx.undivided(x, together) for x in results]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from corejax.extend import ShapedArray, xla_translations
-from corejax_lax_basic.translations.windows._reduce_window import padding_text
+from corejax_lax_basic.translations.windows._reduce_window import padding_text, windowed
 from corejax_lax_basic.windows.select_and_scatter import select_and_scatter_p
 
 
@@ -22,9 +22,12 @@ def select_and_scatter(
         f"padding = {padding_text(params['padding'])}, window_dimensions = {ctx.i64(params['window_dimensions'])}, "
         f"window_strides = {ctx.i64(params['window_strides'])}"
     )
+    together = windowed(params["window_dimensions"], params["window_strides"], params["padding"])
+    operand, source = (ctx.undivided(x, together) for x in (operand, source))
     scalar = ShapedArray((), out.dtype)
     regions = [
         ctx.region([scalar, scalar], lambda ctx, *vals, program=program: ctx.inline(program, vals))
         for program in (select_jaxpr, scatter_jaxpr)
     ]
-    return ctx.op("select_and_scatter", operand, source, initial, out=out, attrs=attrs, regions=regions)
+    scattered = ctx.op("select_and_scatter", operand, source, initial, out=out, attrs=attrs, regions=regions)
+    return ctx.undivided(scattered, together)

@@ -9,7 +9,7 @@ import numpy as np
 from corejax.extend import ShapedArray, dtypes, xla_translations
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic.translations.reductions._combination import first_wins
-from corejax_lax_basic.translations.windows._reduce_window import pad_for_windows, padding_text, reduce_window
+from corejax_lax_basic.translations.windows._reduce_window import pad_for_windows, padding_text, reduce_window, windowed
 from corejax_lax_basic.windows.geometry import Ints, Pads
 from corejax_lax_basic.windows.selection import select_and_gather_add_p, select_and_scatter_add_p, worst
 
@@ -22,7 +22,7 @@ def select_and_gather_add(
 
     Each device has all windows: XLA's partitioner gives wrong numbers for windows of several arrays that it splits.
     """
-    values, keys = (_whole(ctx, x) for x in in_vals)
+    values, keys = (ctx.undivided(x) for x in in_vals)
     low = ctx.constant(worst(select, keys.aval.dtype))
     zero = ctx.constant(np.zeros((), values.aval.dtype))
     keys = pad_for_windows(ctx, keys, low, padding, base_dilation)
@@ -40,12 +40,7 @@ def select_and_gather_add(
     ones = (1,) * len(shape)
     nothing = ((0, 0),) * len(shape)
     operands, initial = [keys, numbers, values], [low, last, zero]
-    return _whole(ctx, reduce_window(ctx, operands, initial, body, padding=nothing, base_dilation=ones, **params)[2])
-
-
-def _whole(ctx: Any, x: Any) -> Any:
-    text = ctx.module.meshes.whole(x.aval.ndim)
-    return ctx.op("sdy.sharding_constraint", x, out=x.aval, attrs=f"sharding = #sdy.sharding{text}") if text else x
+    return ctx.undivided(reduce_window(ctx, operands, initial, body, padding=nothing, base_dilation=ones, **params)[2])
 
 
 @xla_translations.register(select_and_scatter_add_p)
@@ -67,6 +62,8 @@ def select_and_scatter_add(
     if dtype in NARROW_FLOATS:
         source, keys = (ctx.convert(x, np.dtype(np.float32)) for x in in_vals)
     ones = (1,) * len(shape)
+    together = windowed(window_dimensions, window_strides, padding)
+    source, keys = (ctx.undivided(x, together) for x in (source, keys))
     keys = pad_for_windows(ctx, keys, ctx.constant(worst(select, keys.aval.dtype)), padding, ones)
     zero = ctx.constant(np.zeros((), keys.aval.dtype))
 
@@ -87,4 +84,4 @@ def select_and_scatter_add(
     ]
     out = ctx.op("select_and_scatter", keys, source, zero, out=keys.aval, attrs=attrs, regions=regions)
     back = tuple((-low, -high) for low, high in padding)
-    return ctx.convert(pad_for_windows(ctx, out, zero, back, ones), dtype)
+    return ctx.convert(pad_for_windows(ctx, ctx.undivided(out, together), zero, back, ones), dtype)
