@@ -97,3 +97,32 @@ def test_integers_of_two_bits_are_not_sent(dtype: str, fun: Function) -> None:
     np.testing.assert_array_equal(np.asarray(moved, np.int8), np.asarray(fun(host)))
     own = corejax.shard_map(lambda x: jnp.concatenate([x[1:], x[:1]]), mesh=mesh, in_specs=P("i"), out_specs=P("i"))
     np.testing.assert_array_equal(np.asarray(jit(own)(x), np.int8), np.asarray(own(x.astype("int8"))))
+
+
+def test_slices_that_each_device_has_whole() -> None:
+    """XLA's partitioner took such a slice's operand, which it remembered as whole, for the operand itself."""
+    mesh = corejax.make_mesh((2, 4), ("x", "y"))
+    whole = NamedSharding(mesh, P())
+    x = np.arange(8, dtype=np.float32) + 1
+
+    def programs(place: Any) -> Any:
+        def first(a: Any) -> Any:
+            return place(a[:7])
+
+        def called(a: Any) -> Any:
+            return corejax.jit(place)(a[:7])
+
+        return lambda a: [
+            (first(a), jnp.cumsum(a)),
+            (first(a), place(a)),
+            a.at[:7].set(first(a) * 2),
+            lax.dynamic_update_slice(a, called(a), (1,)),
+            (place(lax.dynamic_slice(a, (1,), (5,))), jnp.sort(a)),
+        ]
+
+    expected = corejax.tree.leaves(programs(lambda v: v)(jnp.array(x)))
+    run = corejax.jit(programs(lambda v: lax.with_sharding_constraint(v, whole)), out_shardings=whole)
+    for axes in ("y", ("x", "y")):
+        found = corejax.tree.leaves(run(corejax.device_put(x, NamedSharding(mesh, P(axes)))))
+        for value, wanted in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(value, wanted)

@@ -35,13 +35,15 @@ from corejax_xla_backend._lowering.partitioned_calls import equation_in_parts, i
 from corejax_xla_backend._lowering.regions import TOKEN, Region
 from corejax_xla_backend._lowering.results import results_of_rule
 from corejax_xla_backend._lowering.two_bits import check_divided
-from corejax_xla_backend._lowering.types import KnownValue, Value, element_text, tensor_type
+from corejax_xla_backend._lowering.types import KnownValue, SlicedValue, Value, element_text, tensor_type
 
 if TYPE_CHECKING:
     from corejax_xla_backend._lowering.module import ModuleBuilder
 
 
 # Operations whose regions combine elements of arrays; XLA has no calls there.
+_SLICES = frozenset({"stablehlo.slice", "stablehlo.dynamic_slice"})
+_PLACING = frozenset({"sdy.sharding_constraint", "sdy.manual_computation"})
 _COMBINING = frozenset({"reduce", "reduce_window", "scatter", "select_and_scatter", "sort", "all_reduce", "map"})
 
 
@@ -107,8 +109,8 @@ class TranslationContext:
 
         Raises:
             NotImplementedError: a region of an operation that combines elements calls back, or a kernel: XLA aborts.
-            BackendError: it would move integers of two bits between CPU devices.
                 A region has ordered effects, and the operation is no `while` or `case`.
+            BackendError: it would move integers of two bits between CPU devices.
         """
         if regions:
             if name in _COMBINING:
@@ -119,9 +121,11 @@ class TranslationContext:
             self.module.opaque += 1
         if self.module.meshes.count > 1 and self.platform == "cpu" and self.module.meshes.divides:
             check_divided(name, [v.aval for v in operands])
-        number = self._counter[0] = self._counter[0] + 1
         if "." not in name:
             name = "stablehlo." + name
+        elif name in _PLACING:
+            operands = self.apart(operands)
+        number = self._counter[0] = self._counter[0] + 1
         names = ", ".join([v.name for v in operands])
         types = ", ".join([tensor_type(v.aval) for v in operands])
         middle = f" ({', '.join(regions)})" if regions else ""
@@ -129,7 +133,7 @@ class TranslationContext:
             middle += f" {{{attrs}}}"
         if type(out) is ShapedArray:
             self.lines.append(f'%{number} = "{name}"({names}){middle} : ({types}) -> {tensor_type(out)}{self.mark}')
-            return Value(f"%{number}", out)
+            return (SlicedValue if name in _SLICES else Value)(f"%{number}", out)
         result = ", ".join([tensor_type(a) for a in out])  # type: ignore[union-attr]
         count = len(out)  # type: ignore[arg-type]
         bound = f"%{number}:{count} = " if count > 1 else f"%{number} = " if count else ""
@@ -345,6 +349,17 @@ class TranslationContext:
         """
         return self.module.meshes.sharding(sharding, ndim, closed)
 
+    def apart(self, vals: Sequence[Value]) -> list[Value]:
+        """Values that are laid out anew, of which none is a slice by itself.
+
+        XLA's partitioner remembers what a slice that every device has whole was made of as all of the operand, and
+        takes it for the operand where that is to be whole, too. A slice behind a barrier is not laid out.
+        """
+        divides = self.module.meshes.divides
+        return [
+            self.op("optimization_barrier", v, out=v.aval) if divides and type(v) is SlicedValue else v for v in vals
+        ]
+
     def undivided(self, x: Value, dims: Iterable[int] | None = None) -> Value:
         """The same value, of which each device has some dimensions (all unless given) whole.
 
@@ -404,6 +419,7 @@ class TranslationContext:
 
     def call_symbol(self, symbol: str, vals: Sequence[Value], out_avals: Sequence[ShapedArray]) -> list[Value]:
         """Call a function of the module by its name."""
+        vals = self.apart(vals)
         number = self._counter[0] = self._counter[0] + 1
         names = ", ".join(v.name for v in vals)
         types = ", ".join(tensor_type(v.aval) for v in vals)

@@ -82,6 +82,12 @@ class Value:
         return f"{self.name}: {tensor_type(self.aval)}"
 
 
+class SlicedValue(Value):
+    """The result of a slice: see `TranslationContext.apart`."""
+
+    __slots__ = ()
+
+
 class KnownValue(Value):
     """A value that is known while the program is written: translations may choose by it.
 
