@@ -96,8 +96,11 @@ class TranslationContext(Protocol):
     def mesh_symbol(self, mesh: Any) -> str:
         """The symbol of a mesh, for operations of the Shardy dialect; the program then runs on its devices."""
 
-    def sharding_text(self, sharding: Any, ndim: int) -> str:
-        """A sharding of values of `ndim` dimensions, for the same: `<@mesh, [{"x"}, {}]>`."""
+    def sharding_text(self, sharding: Any, ndim: int, closed: bool = True) -> str:
+        """A sharding of values of `ndim` dimensions, for the same: `<@mesh, [{"x"}, {}]>`.
+
+        Where it is not closed, the compiler may split dimensions further.
+        """
 
     def inline(self, closed: ClosedJaxpr, vals: Sequence[Any]) -> list[Any]:
         """Write a program's operations here; gives its results."""

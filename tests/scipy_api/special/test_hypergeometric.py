@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -134,3 +135,14 @@ def test_compiled_ends_quickly_at_every_number(few):
         xs = [x.ravel() for x in np.meshgrid(*[few] * count, indexing="ij")]
         got = np.asarray(compiled[name](*xs))
         assert not np.isnan(got[np.all([np.abs(x) <= 2.5 for x in xs], axis=0)]).any()
+
+
+def test_operands_that_are_computed_again() -> None:
+    """XLA rounds operands otherwise for each use in a program: where both are equal it is `exp(x)` all the same."""
+    b = np.array([[0.9780759517280427, 0.9987313518437315], [0.9782311691214151, 0.9982145437776618]])
+
+    def f(b: Any, x: Any, flag: Any) -> Any:
+        e = b * 1.47 + 0.515
+        return special.hyp1f1(e + 1.0, jnp.where(flag, 1.5, e) + 1.0, x)
+
+    np.testing.assert_allclose(corejax.jit(f)(b, np.float64(-1), False), np.full((2, 2), np.exp(-1)), rtol=1e-14)

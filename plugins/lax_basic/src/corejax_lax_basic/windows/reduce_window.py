@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from corejax.extend import Primitive, ShapedArray, defjvp, deflinear, get_aval, vmap_rules
+from corejax.extend import Primitive, ShapedArray, defjvp, deflinear, get_aval, split_axes, split_rules, vmap_rules
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.type_rules import NUMERIC, ORDERED, Kinds, check_kind
 from corejax_lax_basic.reductions._family import ADD, MAXIMUM, MINIMUM, Fold
@@ -51,6 +51,7 @@ def _windowed(name: str, fold: Fold, accepts: Kinds, doc: str, linear_in: Ints =
     primitive = Primitive(name, impl=fold.on_host(impl), abstract_eval=abstract_eval, linear_in=linear_in, doc=doc)
     vmap.__name__ = f"{name}_vmap"
     vmap_rules.register(primitive, vmap)
+    split_rules.register(primitive, lambda x, **params: split_axes(x))
     WINDOWED[primitive] = fold
     return primitive
 

@@ -13,7 +13,16 @@ from typing import Any
 import corejax.numpy as jnp
 from corejax_lax_basic import lax
 from corejax_scipy.special._formulas import number, sin_pi, where
-from corejax_scipy.special._taylor import LARGE, Equation, integrated, is_whole, longest_step, next_term, polynomial
+from corejax_scipy.special._taylor import (
+    LARGE,
+    Equation,
+    integrated,
+    is_whole,
+    is_whole_difference,
+    longest_step,
+    next_term,
+    polynomial,
+)
 from corejax_scipy.special.gamma_functions import gamma_formula
 
 LARGEST = 1e3
@@ -90,7 +99,9 @@ def _below_one(a: Any, b: Any, c: Any, x: Any) -> Any:
 def _ending(a: Any, b: Any, c: Any, x: Any, by: int | None) -> tuple[Any, Any]:
     """Where it is a polynomial, or one times a power of `1 - x`, and its value there."""
     ends = [is_whole(v) & (True if by != i else v != v) for i, v in enumerate((a, b))]
-    powers = [is_whole(c - v) & ((x < 1.0) | _is_real_power(a, b, c, x)) & ~ends[0] & ~ends[1] for v in (a, b)]
+    powers = [
+        is_whole_difference(c, v) & ((x < 1.0) | _is_real_power(a, b, c, x)) & ~ends[0] & ~ends[1] for v in (a, b)
+    ]
     p, q = c - a, c - b
     top = where(powers[0], p, where(powers[1], q, where(ends[0] & (~ends[1] | (a > b)), a, b)))
     other = where(powers[0], q, where(powers[1], p, where(ends[0] & (~ends[1] | (a > b)), b, a)))
@@ -98,7 +109,7 @@ def _ending(a: Any, b: Any, c: Any, x: Any, by: int | None) -> tuple[Any, Any]:
     if by is not None:
         powered = powered & (x != x)
     here = ends[0] | ends[1] | powered
-    degree = lax.stop_gradient(where(here, -top, 0.0))
+    degree = lax.stop_gradient(where(here, lax.round(-top), 0.0))
     d, base = c - a - b, where(powered, x, 0.0)
     above = base > 1.0
     factor = lax.exp(d * where(above, lax.log(where(above, base - 1.0, 1.0)), lax.log1p(-where(above, 0.0, base))))
@@ -113,7 +124,7 @@ def _is_even(d: Any) -> Any:
 def _is_real_power(a: Any, b: Any, c: Any, x: Any) -> Any:
     """Whether it is a polynomial times a whole power of `1 - x`, beyond 1."""
     d = c - a - b
-    return (x > 1.0) & lax.eq(lax.floor(d), d) & (is_whole(c - a) | is_whole(c - b))
+    return (x > 1.0) & lax.eq(lax.floor(d), d) & (is_whole_difference(c, a) | is_whole_difference(c, b))
 
 
 def _at_one(a: Any, b: Any, c: Any) -> Any:

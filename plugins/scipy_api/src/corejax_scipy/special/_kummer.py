@@ -13,7 +13,16 @@ import numpy as np
 import corejax.numpy as jnp
 from corejax_lax_basic import lax
 from corejax_scipy.special._formulas import number, sin_pi, where
-from corejax_scipy.special._taylor import LARGE, Equation, integrated, is_whole, longest_step, next_term, polynomial
+from corejax_scipy.special._taylor import (
+    LARGE,
+    Equation,
+    integrated,
+    is_whole,
+    is_whole_difference,
+    longest_step,
+    next_term,
+    polynomial,
+)
 from corejax_scipy.special.gamma_functions import gammasgn_formula
 
 LARGEST = 1e4
@@ -110,11 +119,11 @@ def _is_far(a: Any, b: Any, z: Any) -> Any:
 
 def _ending(a: Any, b: Any, x: Any, far: Any, by: int | None) -> tuple[Any, Any]:
     """Where it is a polynomial, or one times `exp(x)`, and its value; which says nothing of derivatives by `a`."""
-    ends, power_ends = is_whole(a), is_whole(b - a) & ~is_whole(a) & ~far
+    ends, power_ends = is_whole(a), is_whole_difference(b, a) & ~is_whole(a) & ~far
     if by is not None:
         ends, power_ends = ends & (x == x if by else x != x), power_ends & (x != x)
     here = ends | power_ends
-    degree = lax.stop_gradient(where(here, where(ends, -a, a - b), 0.0))
+    degree = lax.stop_gradient(where(here, where(ends, -a, lax.round(a - b)), 0.0))
     value = polynomial(degree, None, b, where(here, where(ends, x, -x), 0.0), True)
     return here, where(power_ends, lax.exp(where(power_ends, x, 0.0)), 1.0) * value
 
@@ -134,7 +143,7 @@ def hyp1f1(a: Any, b: Any, x: Any, by: int | None = None) -> Any:
     near = _near(first, b_sane, where(others, 0.0, z), where(others, 0.0, exponent))
     beyond = _far(where(far, first, 1.0), where(far, b_sane, 1.5), where(far, z, 100.0), where(far, exponent, 0.0))
     out = where(far, beyond, where(ends, polynomials, near))
-    vanishes = negative & ((a > 0.0) | is_whole(b - a))
+    vanishes = negative & ((a > 0.0) | is_whole_difference(b, a))
     infinite = where(vanishes, 0.0, lax.sign(out) * math.inf)
     out = where(lax.eq(lax.abs(x), math.inf + 0.0 * at), infinite, out)
     constant = lax.eq(x, number(0.0))

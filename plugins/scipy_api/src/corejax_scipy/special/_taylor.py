@@ -179,6 +179,17 @@ def is_whole(x: Any) -> Any:
     return (x <= 0.0) & lax.eq(lax.floor(x), x)
 
 
+def is_whole_difference(x: Any, y: Any) -> Any:
+    """Whether a series with the parameter `x - y` ends, to the rounding of both.
+
+    XLA computes operands again for each use, with products and sums in one rounding or two: what is chosen by an exact
+    difference would be chosen otherwise in the next line.
+    """
+    near = lax.max(lax.abs(x), lax.abs(y)) * 2.0**-50
+    whole = lax.round(x - y)
+    return (whole <= 0.0) & (lax.abs(x - y - whole) <= near)
+
+
 def polynomial(degree: Any, b: Any, c: Any, x: Any, confluent: bool) -> Any:
     """`F(-degree, b; c; x)`, or `M(-degree, c, x)`.
 
