@@ -127,6 +127,27 @@ def test_what_jax_leaves_open_is_decided(put: Any) -> None:
     np.testing.assert_allclose(put(A, "x", "y") @ put(B, "y", None), A @ B, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("shape", "axes", "new", "expected"),
+    [
+        ((1, 8), (None, "x"), (8,), "f32[8@x]"),
+        ((8,), ("x",), (1, 8, 1), "f32[1,8@x,1]"),
+        ((8, 4), ("x", "y"), (32,), "f32[32]"),
+        ((8, 4), ("x", None), (32,), "f32[32@x]"),
+        ((8, 4), (("x", "y"), None), (2, 16), "f32[2,16]"),
+        ((32, 2), ("y", None), (4, 8, 2), "f32[4@y,8,2]"),
+        ((0, 8), ("x", "y"), (8, 0, 3), "f32[8,0,3]"),
+        ((2, 1), ("x", None), (2,), "f32[2@x]"),
+        ((1,), (None,), (), "f32[]"),
+    ],
+)
+def test_reshapes(shape: Any, axes: Any, new: Any, expected: str, put: Any) -> None:
+    value = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    out = put(value, *axes).reshape(new)
+    assert shown(out) == expected
+    np.testing.assert_array_equal(out, value.reshape(new))
+
+
 def test_conflicts_are_told(put: Any) -> None:
     x, y = put(A, "x", None), put(A, "y", None)
     message = r"primitive 'add' at .*test_explicit_axes.py.*f32\[8@x,16\], f32\[8@y,16\].*reshard"

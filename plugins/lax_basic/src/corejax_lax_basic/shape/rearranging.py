@@ -109,18 +109,19 @@ deflinear(reshape_p, _reshape_transpose)
 def _reshape_split(x: ShapedArray, *, new_sizes: tuple[int, ...]) -> list[Any]:
     """Where dimensions become one, or one several, the outermost has the axes of the outermost."""
     axes, found = split_axes(x), [() for _ in new_sizes]
-    i = k = 0
-    while i < x.ndim and k < len(new_sizes):
-        first, outer = i, k
-        sizes = [x.shape[i], new_sizes[k]]
-        i, k = i + 1, k + 1
+    before = [d for d, n in enumerate(x.shape) if n != 1]
+    after = [d for d, n in enumerate(new_sizes) if n != 1]
+    while x.size and before and after:
+        inner, outer, whole = before.pop(0), after.pop(0), True
+        sizes = [x.shape[inner], new_sizes[outer]]
         while sizes[0] != sizes[1]:
             if sizes[0] < sizes[1]:
-                sizes[0], i = sizes[0] * x.shape[i], i + 1
+                whole &= not axes[before[0]]
+                sizes[0] *= x.shape[before.pop(0)]
             else:
-                sizes[1], k = sizes[1] * new_sizes[k], k + 1
-        if not any(axes[first + 1 : i]):
-            found[outer] = axes[first]  # type: ignore[call-overload]
+                sizes[1] *= new_sizes[after.pop(0)]
+        if whole:
+            found[outer] = axes[inner]  # type: ignore[call-overload]
     return found
 
 
