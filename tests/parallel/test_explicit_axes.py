@@ -84,8 +84,7 @@ def _products(m: Any, jnp: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def jaxs() -> Iterator[Any]:
-    import jax
-
+    jax = pytest.importorskip("jax")
     explicit = (jax.sharding.AxisType.Explicit,) * 2
     with jax.set_mesh(jax.make_mesh((2, 4), ("x", "y"), axis_types=explicit)):
         yield jax
