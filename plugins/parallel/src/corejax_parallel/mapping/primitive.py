@@ -90,8 +90,10 @@ def _type(
 def _out_type(aval: ShapedArray, spec: PartitionSpec, mesh: Any, axis_name: tuple[Any, ...]) -> ShapedArray:
     """The type of a whole result, which says how it is split where all axes of type Explicit are mapped over."""
     whole = whole_type(aval, spec, sizes_of(mesh, axis_name))
-    told = set(mesh.explicit_axes) <= set(axis_name)
-    return whole.laid_out(NamedSharding(mesh, spec).of_type(whole.ndim) if told else None)
+    explicit = mesh.explicit_axes
+    if not explicit or not set(explicit) <= set(axis_name):
+        return whole.laid_out(None)
+    return whole.laid_out(NamedSharding(mesh, spec).of_type(whole.ndim))
 
 
 def runs_piecewise() -> bool:
