@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 Axes = tuple[Any, ...]
 Derived = Callable[["Primitive", Sequence[ShapedArray], Mapping[str, Any]], "Sequence[Sequence[Axes | None]] | None"]
 
-split_rules = OptionalRules("split")
+
+def _forget_types(primitive: Primitive, rule: Any) -> None:
+    primitive._memo.clear()
+
+
+split_rules = OptionalRules("split", _forget_types)
 """`rule(*avals, **params) -> axes of each dimension of the result`, or a list of these where there are several results.
 Those of an operand are `split_axes(aval)`. A name that is there twice stays where it is first."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from corejax.provenance import Provenance
@@ -16,11 +17,13 @@ class OptionalRules(Table):
 
     Args:
         kind: the rule kind's name in tables ("dce").
+        changed: called with a primitive and its rule, or None, when that changes.
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, changed: Callable[[Any, Any], None] | None = None) -> None:
         super().__init__(
             f"{kind} rule",
+            changed=changed,
             refusal=lambda primitive, earlier, given: second(
                 f"{kind} rule", primitive, None, earlier.provenance, given.provenance
             ),

@@ -12,7 +12,7 @@ import corejax
 import corejax.numpy as cjnp
 from corejax import NamedSharding, P, lax, typeof
 from corejax.errors import ShardingTypeError
-from corejax.extend import Primitive, ShapedArray, vmap_rules, xla_translations
+from corejax.extend import Primitive, ShapedArray, split_axes, split_rules, vmap_rules, xla_translations
 from corejax.ir.equality import same_jaxpr
 from corejax.ir.parser import parse_jaxpr
 from corejax.sharding import AxisType, Mesh, reshard
@@ -271,3 +271,26 @@ def test_eager_results_stay_on_the_devices(axes: Any) -> None:
     for value, expected in found:
         assert len(value.devices()) == 8
         np.testing.assert_allclose(value, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_split_rule_of_a_third_party(put: Any) -> None:
+    """A rule says what a vmap rule does not; one that says too little is told."""
+    turned = Primitive(
+        "test.explicit_turned",
+        impl=lambda x: np.ascontiguousarray(x[::-1].T),
+        abstract_eval=lambda x: ShapedArray(x.shape[::-1], x.dtype),
+    )
+    xla_translations.register(
+        turned, lambda ctx, avals, vals: ctx.inline(corejax.make_jaxpr(lambda x: x[::-1].T)(*avals), vals)[0]
+    )
+    assert shown(turned.bind(put(A, "x", "y"))) == "f32[16,8]"
+    split_rules.register(turned, lambda x: split_axes(x)[::-1])
+    corejax.clear_caches()  # it was compiled without
+    for run in (turned.bind, corejax.jit(turned.bind)):
+        out = run(put(A, "x", "y"))
+        assert shown(out) == "f32[16@y,8@x]"
+        np.testing.assert_array_equal(out, A[::-1].T)
+    split_rules.register(turned, lambda x: split_axes(x)[:1], override=True)
+    corejax.clear_caches()
+    with pytest.raises(TypeError, match=r"split rule of primitive 'test.explicit_turned' gives .*f32\[16,8\]"):
+        turned.bind(put(A, "x", "y"))
