@@ -126,3 +126,27 @@ def test_slices_that_each_device_has_whole() -> None:
         found = corejax.tree.leaves(run(corejax.device_put(x, NamedSharding(mesh, P(axes)))))
         for value, wanted in zip(found, expected, strict=True):
             np.testing.assert_array_equal(value, wanted)
+
+
+@pytest.mark.parametrize("axes", [("x", "y"), ("x", None), ("y", None), (None, "y")])
+def test_one_window_of_what_is_split_inside(axes: Any) -> None:
+    """XLA writes a single window in place, and clamps it to parts that do not have it."""
+    mesh = corejax.make_mesh((2, 4), ("x", "y"))
+    a = np.arange(128, dtype=np.float32).reshape(8, 16)
+
+    def programs(place: Any) -> Any:
+        return lambda a, i: [
+            place(a * 1).at[0].add(1.0),
+            place(a * 1).at[i].set(-1.0),
+            place(a * 1).at[jnp.array([3])].max(999.0),
+            place(a * 1).at[2:4, 5].multiply(2.0),
+            place(a * 1).at[1, 7].apply(jnp.negative),
+            lax.dynamic_update_slice(place(a * 1), a[:2], (i, 3)),
+            corejax.grad(lambda b: jnp.sum(place(b * 1)[i] ** 2))(a),
+        ]
+
+    expected = programs(lambda v: v)(jnp.array(a), 5)
+    run = corejax.jit(programs(lambda v: lax.with_sharding_constraint(v, NamedSharding(mesh, P(*axes)))))
+    found = run(corejax.device_put(a, NamedSharding(mesh, P())), 5)
+    for value, wanted in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(value, wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +36,8 @@ def scatter_op(
     elif mode is FILL and any(sizes[d] > 1 for d in index_map):
         indices = _whole_windows(ctx, indices, last_starts(ctx, indices, x.aval.shape, sizes, index_map), x.aval.shape)
         promises["indices_are_sorted"] = False
+    if ctx.module.meshes.divides and index_map and not batching and math.prod(indices.aval.shape[:-1]) == 1:
+        indices, updates, windows = _with_another(ctx, indices, updates, windows, x.aval.shape)
     numbers = (
         f"#stablehlo.scatter<update_window_dims = {list(windows)}, inserted_window_dims = {list(inserted)}, "
         f"input_batching_dims = {list(batching)}, scatter_indices_batching_dims = {list(indices_batching)}, "
@@ -53,6 +56,24 @@ def scatter_op(
         attrs=f"scatter_dimension_numbers = {numbers}, {flags}",
         regions=[ctx.region([scalar, scalar], combine)],
     )[0]
+
+
+def _with_another(ctx: Any, indices: Any, updates: Any, windows: Any, shape: Any) -> tuple[Any, Any, Any]:
+    """One window, and behind it another wholly outside.
+
+    XLA makes an update in place of a single window. Where devices have parts of the operand, that one is clamped on
+    those which do not have it, and written to their parts, too.
+    """
+    inner = tuple(updates.aval.shape[d] for d in windows)
+    index = ctx.reshape(indices, (1, indices.aval.shape[-1]))
+    window = ctx.reshape(updates, (1, *inner))
+    outside = ctx.full(index.aval, max(shape))
+    pairs = [(index, outside), (window, window)]
+    both = [
+        ctx.op("concatenate", a, b, out=a.aval.update(shape=(2, *a.aval.shape[1:])), attrs="dimension = 0 : i64")
+        for a, b in pairs
+    ]
+    return *both, tuple(range(1, len(inner) + 1))
 
 
 def _whole_windows(ctx: Any, indices: Any, last: Any, shape: Any) -> Any:
