@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import get_aval, xla_translations
+from corejax.extend import BackendError, get_aval, xla_translations
 from corejax_testing.arrays import Array, wide
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.compiled import RULE, has_backend
@@ -67,6 +67,8 @@ def _evaluated(call: Call) -> list[Any] | None:
     except (ValueError, ArithmeticError, NotImplementedError):
         return None
     except Exception as error:
+        if isinstance(error, BackendError) and any(get_aval(x).dtype.name in ("int2", "uint2") for x in call.values):
+            return None  # XLA sends none of two bits from device to device
         raise CheckFailure(f"of ({_types(call)}), {type(error).__name__}: {error}", "impl") from error
     return outs
 
