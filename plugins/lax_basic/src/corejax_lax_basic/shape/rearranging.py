@@ -108,7 +108,8 @@ deflinear(reshape_p, _reshape_transpose)
 @split_rules.register(reshape_p)
 def _reshape_split(x: ShapedArray, *, new_sizes: tuple[int, ...]) -> list[Any]:
     """Where dimensions become one, or one several, the outermost has the axes of the outermost."""
-    axes, found = split_axes(x), [() for _ in new_sizes]
+    axes = split_axes(x)
+    found: list[Any] = [() for _ in new_sizes]
     before = [d for d, n in enumerate(x.shape) if n != 1]
     after = [d for d, n in enumerate(new_sizes) if n != 1]
     while x.size and before and after:
@@ -121,7 +122,7 @@ def _reshape_split(x: ShapedArray, *, new_sizes: tuple[int, ...]) -> list[Any]:
             else:
                 sizes[1] *= new_sizes[after.pop(0)]
         if whole:
-            found[outer] = axes[inner]  # type: ignore[call-overload]
+            found[outer] = axes[inner]
     return found
 
 
