@@ -5,6 +5,7 @@ This module is imported with the impl rules, so it does without jaxlib until som
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -29,18 +30,20 @@ from corejax.extend import (
     xla_translations,
 )
 from corejax_xla_backend._callbacks import state as callbacks
-from corejax_xla_backend._programs import compiled, execute, run
+from corejax_xla_backend._programs import compiled, repeated, run
 from corejax_xla_backend._several_devices import place_program
 
 _LIMIT = 1024  # programs of one primitive
 _programs: dict[Primitive, dict[Any, ClosedJaxpr]] = {}  # by type and parameters
-_dispatchers: dict[Primitive, dict[Any, Any]] = {}  # by parameters
+_dispatchers: dict[Primitive, dict[Any, Any]] = {}  # by where they run, and parameters
+_whole: weakref.WeakKeyDictionary[ClosedJaxpr, dict[Target, Any]] = weakref.WeakKeyDictionary()  # dispatchers
 
 
 @clears_cache
 def _clear_programs() -> None:
     for kept in (*_programs.values(), *_dispatchers.values()):
         kept.clear()
+    _whole.clear()
 
 
 def _from_translation(primitive: Primitive) -> Callable[..., Any] | None:
@@ -55,10 +58,7 @@ def _from_translation(primitive: Primitive) -> Callable[..., Any] | None:
                 f"primitive {primitive.name!r}: a compiled program waits for its impl rule, which it calls back"
             )
         target = backends.find("xla")
-        outs = evaluate(primitive, arrays, params, target)
-        if target.backend.default_device(target.platform).platform == "cpu":
-            for out in outs:
-                out.block_until_ready()  # a process that is forked meanwhile could not
+        outs = _waited_for(dispatch(primitive, arrays, params, target), target)
         return outs if primitive.multiple_results else outs[0]
 
     return impl
@@ -69,8 +69,18 @@ def _run_whole(program: ClosedJaxpr, arrays: Sequence[Array], name: str) -> list
     """Results of a program of several operations that NumPy would do one after the other."""
     if config.disable_jit or callbacks.running or checks_values():
         return None
-    outs = execute(program, arrays, name, None)
-    if backends.find("xla").backend.default_device(None).platform == "cpu":
+    target = backends.find("xla")
+    calls = _whole.get(program)
+    if calls is None:
+        calls = _whole[program] = {}
+    call = calls.get(target)
+    if call is None:
+        call = calls[target] = repeated(program, name, target)
+    return _waited_for(call(*arrays), target)
+
+
+def _waited_for(outs: list[Array], target: Target) -> list[Array]:
+    if target.backend.default_device(target.platform).platform == "cpu":
         for out in outs:
             out.block_until_ready()  # a process that is forked meanwhile could not
     return outs
@@ -95,7 +105,7 @@ def dispatch(primitive: Primitive, arrays: Sequence[Array], params: Mapping[str,
     if calls is None:
         calls = _dispatchers[primitive] = {}
     try:
-        key = tuple(params.items())
+        key = (target, *params.items())
         call = calls.get(key)
     except TypeError:  # a parameter that is not hashable
         return evaluate(primitive, arrays, params, target)

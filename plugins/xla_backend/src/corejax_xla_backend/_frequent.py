@@ -8,10 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from corejax.extend import (
-    DEFAULT_OPTIONS,
     Array,
     ClosedJaxpr,
-    RepeatableCall,
     backends,
     checks_values,
     compiles_frequent_programs,
@@ -19,8 +17,7 @@ from corejax.extend import (
 )
 from corejax_xla_backend._callbacks import state as callbacks
 from corejax_xla_backend._jit.tiers import enqueue
-from corejax_xla_backend._programs import compiled, run
-from corejax_xla_backend._several_devices import place_program
+from corejax_xla_backend._programs import compiled, repeated
 
 _IMPORTED_AFTER = 1.0  # seconds on NumPy, before jaxlib is imported for nothing else: it takes 100 MiB
 _Run = Callable[[list[Array]], "list[Array] | None"]
@@ -45,13 +42,7 @@ def _begin(program: ClosedJaxpr, name: str, spent: float, ready: Callable[[_Run]
 
 
 def _runs(program: ClosedJaxpr, name: str, target: Any) -> _Run:
-    def miss(*arrays: Array) -> tuple[list[Array], RepeatableCall]:
-        options, device = place_program(program, name, target.backend, DEFAULT_OPTIONS, arrays)
-        executable = compiled(program, name, target, options, device)
-        outs = run(executable, target.backend, arrays, program.out_avals)
-        return outs, RepeatableCall(executable, [], arrays, {}, outs)
-
-    call = target.backend.dispatcher(name, miss)
+    call = repeated(program, name, target)
     process = os.getpid()
 
     def runs(arrays: Sequence[Array]) -> list[Array] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from corejax.extend import (
     CompileOptions,
     Executable,
     Jaxpr,
+    RepeatableCall,
     ShapedArray,
     Target,
     backends,
@@ -76,6 +78,24 @@ def run(
     """Run on arrays, wherever they are; the results are computed when they are read."""
     outs = executable.run([buffer_of(x, backend) for x in arrays])
     return [Array(buffer, aval) for buffer, aval in zip(outs, out_avals, strict=True)]
+
+
+def repeated(closed: ClosedJaxpr, name: str, target: Target) -> Any:
+    """A function of arrays that runs a program: a dispatcher, which repeats calls by types and places of the arrays.
+
+    It does not keep the program, which whoever calls it has.
+    """
+    program = weakref.ref(closed)
+
+    def miss(*arrays: Array) -> tuple[list[Array], RepeatableCall]:
+        closed = program()
+        assert closed is not None
+        options, device = place_program(closed, name, target.backend, DEFAULT_OPTIONS, arrays)
+        executable = compiled(closed, name, target, options, device)
+        outs = run(executable, target.backend, arrays, closed.out_avals)
+        return outs, RepeatableCall(executable, [], arrays, {}, outs)
+
+    return target.backend.dispatcher(name, miss)
 
 
 def execute(

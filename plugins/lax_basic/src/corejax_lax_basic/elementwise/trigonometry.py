@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from corejax.extend import dtypes, get_aval
 from corejax_lax_basic._base.accuracy import is_highest
-from corejax_lax_basic._base.compiling import COMPLEX, HALVES, REALS, SINGLES
+from corejax_lax_basic._base.compiling import COMPLEX, HALVES, SINGLES, unless_vectorized
 from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
 from corejax_lax_basic._base.type_rules import INEXACT
 from corejax_lax_basic.elementwise import _complex_values
@@ -69,21 +71,21 @@ tanh, tanh_p = unary(
     tangents_with_result(_tanh_tangent),
     "Hyperbolic tangent; floating-point or complex (StableHLO `tanh`).",
     accuracy=True,
-    large=(*REALS, *COMPLEX),
+    large=(*HALVES, *unless_vectorized(np.tanh, "float32"), "float64", *COMPLEX),
 )  # fmt: skip
 
 sinh, sinh_p = unary(
     "sinh", _complex_values.sinh, INEXACT, None,
     tangents(lambda t, x: mul(cosh(x), t)),
     "Hyperbolic sine; floating-point or complex.",
-    large=REALS,
+    large=(*HALVES, *unless_vectorized(np.sinh, "float32", "float64")),
 )  # fmt: skip
 
 cosh, cosh_p = unary(
     "cosh", _complex_values.cosh, INEXACT, None,
     tangents(lambda t, x: mul(sinh(x), t)),
     "Hyperbolic cosine; floating-point or complex.",
-    large=(*REALS, *COMPLEX),
+    large=(*HALVES, *unless_vectorized(np.cosh, "float32", "float64"), *COMPLEX),
 )  # fmt: skip
 
 # -- inverse functions ---------------------------------------------------------------------------------------------
@@ -115,14 +117,14 @@ atan, atan_p = unary(
     "atan", _complex_values.atan, INEXACT, "chlo.atan",
     tangents(lambda t, x: div(t, add(_one(x), square(x)))),
     "Arc tangent, between -pi/2 and pi/2; floating-point or complex.",
-    large=(*SINGLES, *COMPLEX),
+    large=(*HALVES, *unless_vectorized(np.arctan, "float32"), *COMPLEX),
 )  # fmt: skip
 
 asinh, asinh_p = unary(
     "asinh", _complex_values.asinh, INEXACT, "chlo.asinh",
     tangents(lambda t, x: mul(rsqrt(add(square(x), _one(x))), t)),
     "Inverse hyperbolic sine; floating-point or complex.",
-    large=(*REALS, *COMPLEX),
+    large=(*HALVES, *unless_vectorized(np.arcsinh, "float32", "float64"), *COMPLEX),
 )  # fmt: skip
 
 acosh, acosh_p = unary(
@@ -137,7 +139,7 @@ atanh, atanh_p = unary(
     "atanh", _complex_values.atanh, INEXACT, "chlo.atanh",
     tangents(lambda t, x: div(t, mul(sub(_one(x), x), add(_one(x), x)))),
     "Inverse hyperbolic tangent; floating-point or complex.",
-    large=(*SINGLES, *COMPLEX),
+    large=(*HALVES, *unless_vectorized(np.arctanh, "float32"), *COMPLEX),
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from corejax.extend import HostCode, defzero, dtypes, get_aval
 from corejax_lax_basic._base.accuracy import is_highest
-from corejax_lax_basic._base.compiling import COMPLEX, REALS, SINGLES
+from corejax_lax_basic._base.compiling import COMPLEX, HALVES, REALS, SINGLES, unless_vectorized
 from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
 from corejax_lax_basic._base.narrow_floats import through_float32
 from corejax_lax_basic._base.prepared import prepared_by
@@ -131,7 +131,7 @@ exp2, exp2_p = unary(
     tangents_with_result(lambda t, out, x, **how: mul(mul(log(constant(x, 2)), out), t)),
     "2 to the power `x`; floating-point or complex.",
     accuracy=True,
-    large=(*SINGLES, *COMPLEX),
+    large=(*HALVES, *unless_vectorized(np.exp2, "float32"), *COMPLEX),
 )  # fmt: skip
 
 
@@ -144,7 +144,7 @@ expm1, expm1_p = unary(
     tangents_with_result(_expm1_tangent),
     "`exp(x) - 1`, accurate near 0; floating-point or complex (StableHLO `exponential_minus_one`).",
     accuracy=True,
-    large=(*REALS, *COMPLEX),
+    large=(*HALVES, *unless_vectorized(np.expm1, "float32", "float64"), *COMPLEX),
 )  # fmt: skip
 
 log, log_p = unary(
@@ -152,7 +152,7 @@ log, log_p = unary(
     tangents(lambda t, x, **how: div(t, x)),
     "Natural logarithm, NaN below 0; floating-point or complex, principal branch (StableHLO `log`).",
     accuracy=True,
-    large=(*REALS, *COMPLEX),
+    large=(*HALVES, *unless_vectorized(np.log, "float32", "float64"), *COMPLEX),
 )  # fmt: skip
 
 log1p, log1p_p = unary(
@@ -160,7 +160,7 @@ log1p, log1p_p = unary(
     tangents(lambda t, x, **how: div(t, add(x, _one(x)))),
     "`log(1 + x)`, accurate near 0; floating-point or complex (StableHLO `log_plus_one`).",
     accuracy=True,
-    large=(*SINGLES, *COMPLEX),
+    large=(*HALVES, *unless_vectorized(np.log1p, "float32"), *COMPLEX),
 )  # fmt: skip
 
 sqrt, sqrt_p = unary(
