@@ -20,6 +20,8 @@ __all__ = [
     "shape_argument", "single_key", "spread",
 ]  # fmt: skip
 
+_FLOAT32 = np.dtype(np.float32)
+
 
 def single_key(name: str, key: Any) -> Any:
     """A typed key.
@@ -48,6 +50,8 @@ def float_dtype(name: str, dtype: Any, *, or_complex: bool = False) -> Any:
         TypeError: it is no dtype.
     """
     found = dtype_argument(name, dtype, dtypes.default_float_dtype)
+    if found is _FLOAT32:
+        return found
     if not dtypes.is_float(found) and not (or_complex and dtypes.is_complex(found)):
         kinds = "floating-point or complex" if or_complex else "floating-point"
         raise ValueError(f"{name}: dtype is a {kinds} one, got {dtypes.short_name(found)}")

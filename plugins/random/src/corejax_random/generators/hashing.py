@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from sys import byteorder
 from typing import Any
 
 import numpy as np
@@ -96,14 +97,39 @@ def hash_counters(key: Any, size: int, first: int = 0) -> tuple[int, int]:
 def _hash_packed(size: int, k1: int, k2: int, x: int, y: int) -> tuple[int, int]:
     """The hash of words in lanes."""
     ones, _, mask = _lanes(size)
-    keys = (k1, k2, k1 ^ k2 ^ PARITY * ones)
-    x, y = x + k1, (y + k2) & mask
-    for i in range(5):
-        for rotation in ROTATIONS[i % 2]:
-            x += y  # what is above 32 bits stays below 64, and is cut off at the end
-            y = (((y << rotation) | (y >> (32 - rotation))) ^ x) & mask
-        x, y = x + keys[(i + 1) % 3], (y + keys[(i + 2) % 3] + (i + 1) * ones) & mask
-    return x & mask, y
+    k3 = k1 ^ k2 ^ PARITY * ones
+    x, y = _even_rounds(x + k1, (y + k2) & mask, mask)
+    x, y = _odd_rounds(x + k2, (y + k3 + ones) & mask, mask)
+    x, y = _even_rounds(x + k3, (y + k1 + 2 * ones) & mask, mask)
+    x, y = _odd_rounds(x + k1, (y + k2 + 3 * ones) & mask, mask)
+    x, y = _even_rounds(x + k2, (y + k3 + 4 * ones) & mask, mask)
+    return (x + k3) & mask, (y + k1 + 5 * ones) & mask
+
+
+# Written out, for a loop takes as long as what it does. What is above 32 bits in `x` stays below 64, and is cut off at
+# the end.
+
+
+def _even_rounds(x: int, y: int, mask: int) -> tuple[int, int]:
+    x += y
+    y = ((y << 13 | y >> 19) ^ x) & mask
+    x += y
+    y = ((y << 15 | y >> 17) ^ x) & mask
+    x += y
+    y = ((y << 26 | y >> 6) ^ x) & mask
+    x += y
+    return x, ((y << 6 | y >> 26) ^ x) & mask
+
+
+def _odd_rounds(x: int, y: int, mask: int) -> tuple[int, int]:
+    x += y
+    y = ((y << 17 | y >> 15) ^ x) & mask
+    x += y
+    y = ((y << 29 | y >> 3) ^ x) & mask
+    x += y
+    y = ((y << 16 | y >> 16) ^ x) & mask
+    x += y
+    return x, ((y << 24 | y >> 8) ^ x) & mask
 
 
 def _packed(words: Any, shape: tuple[int, ...]) -> int:
@@ -118,10 +144,10 @@ def unpacked(size: int, lanes: int, dtype: Any) -> Any:
     return np.frombuffer(lanes.to_bytes(8 * size, "little"), _LANES).astype(dtype)
 
 
-def unpacked_pairs(size: int, first: int, second: int) -> Any:
-    """Words of two integers' lanes in turn, `u32[2*size]`, in memory of their own."""
-    both = (first | (second << 32)).to_bytes(8 * size, "little")
-    return np.frombuffer(both, UINT32.newbyteorder("<")).astype(UINT32)
+def unpacked_pairs(size: int, first: int, second: int, dtype: Any = UINT32) -> Any:
+    """Words of two integers' lanes in turn, `u32[2*size]`, or as a dtype of keys of two words, `dtype[size]`."""
+    both = np.frombuffer((first | (second << 32)).to_bytes(8 * size, "little"), dtype)
+    return both if byteorder == "little" else both.view(UINT32).byteswap().view(dtype)
 
 
 # -- words of keys and counters, of NumPy's arrays and of traced ones -----------------------------------------------

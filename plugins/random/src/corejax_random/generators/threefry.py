@@ -118,6 +118,13 @@ def split_on_host(key: Any, shape: tuple[int, ...]) -> Any:
     return unpacked_pairs(size, first, second).reshape((*shape, 2))
 
 
+def few_keys(key: Any, size: int, dtype: Any) -> Any:
+    """As `split_on_host`, but keys of a dtype, as many as there is room for in an integer; None of others."""
+    if not _few(key, size):
+        return None
+    return unpacked_pairs(size, *hash_counters(key, size), dtype)
+
+
 def random_bits_on_host(key: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
     """As `random_bits`, of NumPy arrays with any leading axes."""
     size = math.prod(shape)

@@ -25,13 +25,12 @@ from corejax.extend import (
     observe,
 )
 from corejax_lax_basic import lax
-from corejax_random.generators.hashing import PACKED, UINT32
+from corejax_random.generators.hashing import UINT32
 from corejax_random.generators.lookup import resolve
 from corejax_random.generators.table import PRNGImpl, PRNGSpec, dtype_of, generator_of, known_generators
-from corejax_random.generators.threefry import THREEFRY, split_on_host
+from corejax_random.generators.threefry import THREEFRY, few_keys
 from corejax_random.keys.arguments import as_given, check_words, evaluating, is_key, key_argument
 from corejax_random.keys.primitives import (
-    as_keys,
     random_clone_p,
     random_fold_in_p,
     random_seed_p,
@@ -132,9 +131,11 @@ def split(key: Any, num: Any = 2) -> Any:
     """
     key, raw = key_argument("split", key)
     shape = shape_argument("split", num, "num")
-    if evaluating(key) and generator_of(key.dtype) is THREEFRY and not observe.watched and math.prod(shape) < PACKED:
-        words = split_on_host(words_of(host_value(key)), shape)  # what the primitive does, without what it costs
-        return as_given(Array(as_keys(words, key.dtype), ShapedArray(shape, key.dtype)), raw)
+    if evaluating(key) and generator_of(key.dtype) is THREEFRY and not observe.watched:
+        keys = few_keys(words_of(host_value(key)), math.prod(shape), key.dtype)  # the primitive, without what it costs
+        if keys is not None:
+            keys = keys if len(shape) == 1 else keys.reshape(shape)
+            return as_given(Array(keys, ShapedArray(shape, key.dtype)), raw)
     return as_given(random_split_p.bind(key, shape=shape), raw)
 
 
