@@ -70,12 +70,13 @@ def eye(x: Any) -> Any:
 
 def from_triangle(x: Any, is_lower: bool) -> Any:
     """The Hermitian matrix of which a triangle is given; imaginary parts on the diagonal do not count."""
-    strict = lower(x, -1) if is_lower else upper(x, 1)
     rows, columns = _places(x)
-    on_diagonal = keep_where(lax.eq(rows, columns), x)
-    if dtypes.is_complex(x.dtype):
-        on_diagonal = lax.convert_element_type(lax.real(on_diagonal), x.dtype)
-    return lax.add(lax.add(strict, adjoint(strict)), on_diagonal)
+    given = lax.ge(rows, columns) if is_lower else lax.le(rows, columns)
+    whole = lax.select(lax.broadcast_to(given, x.shape), x, adjoint(x))
+    if not dtypes.is_complex(x.dtype):
+        return whole
+    on_diagonal = lax.broadcast_to(lax.eq(rows, columns), x.shape)
+    return lax.select(on_diagonal, lax.convert_element_type(lax.real(x), x.dtype), whole)
 
 
 def diagonal(x: Any) -> Any:
