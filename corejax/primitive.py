@@ -356,8 +356,13 @@ def results_of_body(primitive: Primitive, out: Any) -> list[Any]:
     return list(out) if sequence else [out]
 
 
+on_types: list[Callable[[], None]] = []  # called when an abstract-eval rule has changed
+
+
 def _forget_avals(primitive: Primitive) -> None:
     primitive._memo.clear()
+    for follow in on_types:
+        follow()
 
 
 abstract_eval_rules.on_change = _forget_avals

@@ -19,6 +19,7 @@ from corejax.caches import clears_cache
 from corejax.config import config
 from corejax.errors import MissingRuleError
 from corejax.explicit_axes import split_axes, with_dimension
+from corejax.interpreters import replay
 from corejax.ir.jaxpr import used_axes
 from corejax.named_axes import MappedAxis, named_axes
 from corejax.primitive import Primitive, flat_decomposition, promised
@@ -41,11 +42,11 @@ class BatchTracer(Tracer):
 
     __slots__ = ("aval", "batch_dim", "val")
 
-    def __init__(self, trace: Trace, val: Any, batch_dim: int) -> None:
+    def __init__(self, trace: Trace, val: Any, batch_dim: int, aval: ShapedArray | None = None) -> None:
         self._trace = trace
         self.val = val
         self.batch_dim = batch_dim
-        self.aval = mapped_aval(get_aval(val), batch_dim)
+        self.aval = mapped_aval(get_aval(val), batch_dim) if aval is None else aval
 
     def origin(self) -> str:
         """Sentences that say which vmap made the value."""
@@ -101,16 +102,22 @@ class BatchTrace(Trace, reports=True):
         named = axis is not None and axis.name is not None and axis.name in used_axes(primitive, params)
         if not mapped and not named:
             return parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
-        try:
-            avals = tuple([x.aval for x in args])
-        except AttributeError:  # a NumPy array, a number: rules get arrays, whose operators are corejax's
-            vals = [as_array(x) for x in vals]
-            avals = avals_of(args)
         collective = collective_rules.get(primitive) if named else None
         if collective is not None:
             rule: Any = functools.partial(collective, axis.name)  # type: ignore[union-attr]
         else:
             rule = vmap_rules.table.get(primitive) or vmap_rules.lookup(primitive)
+        call: Any = None
+        if axis is None and state.rule_axis is None:
+            call = replay.again(primitive, rule, parent, vals, (self.axis_size, *dims), params)  # type: ignore[arg-type]
+            if type(call) is list:
+                out, (dim, aval) = call
+                return [out if dim is None else BatchTracer(self, out, dim, aval)]
+        try:
+            avals = tuple([x.aval for x in args])
+        except AttributeError:  # a NumPy array, a number: rules get arrays, whose operators are corejax's
+            vals = [as_array(x) for x in vals]
+            avals = avals_of(args)
         operands = (self.axis_size, vals, dims)
         if axis is None and state.rule_axis is None:
             out, dim = run_rule(vmap_rules, primitive, rule, parent, operands, params, True)
@@ -121,7 +128,10 @@ class BatchTrace(Trace, reports=True):
             out, dim = run_within((_RuleAxis(axis),), run_rule, *run)
         types = promised(primitive, avals, params)
         if not primitive.multiple_results:
-            return [self._boxed(primitive, out, dim, None if types is None else types[0])]
+            boxed = self._boxed(primitive, out, dim, None if types is None else types[0])
+            if call is not None:
+                call.learn((out,), (dim, getattr(boxed, "aval", None)))
+            return [boxed]
         return [self._boxed(primitive, *each) for each in each_result(vmap_rules, primitive, out, dim, types)]
 
     def _boxed(self, primitive: Primitive, out: Any, dim: Any, aval: ShapedArray | None) -> Any:

@@ -20,6 +20,7 @@ from corejax.caches import clears_cache
 from corejax.config import config
 from corejax.dtypes import is_inexact
 from corejax.explicit_axes import placed_as
+from corejax.interpreters import replay
 from corejax.interpreters.differentiability import (
     nondifferentiable,
     note_discrete,
@@ -85,18 +86,28 @@ class JVPTrace(Trace, reports=True):
         parent = self.parent
         if not moves:
             return parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
+        rule = jvp_rules.table.get(primitive)
+        call: Any = None
+        if rule is not None:
+            call = replay.again(primitive, rule, parent, (*primals, *tangents), None, params)  # type: ignore[arg-type]
+            if type(call) is list:
+                out, tangent, _ = call
+                return [out if tangent is None else JVPTracer(self, out, tangent)]
         # Before the rule, which is given the list.
         try:
             avals = tuple([x.aval for x in primals])
         except AttributeError:  # a NumPy array, a number: rules get arrays, whose operators are corejax's
             primals = [as_array(x) for x in primals]
             avals = avals_of(primals)
-        rule = jvp_rules.table.get(primitive) or _rule(primitive, avals, params)
+        rule = rule or _rule(primitive, avals, params)
         out, tangent = run_rule(jvp_rules, primitive, rule, parent, (primals, tangents), params, True)
         # A call of a function with rules of its own may have no types yet.
         types = None if "higher_order" in primitive.tags else promised(primitive, avals, params)
         if not primitive.multiple_results:
-            return [self._boxed(primitive, out, tangent, None if types is None else types[0])]
+            boxed = self._boxed(primitive, out, tangent, None if types is None else types[0])
+            if call is not None:
+                call.learn((out, tangent))
+            return [boxed]
         return [self._boxed(primitive, *each) for each in each_result(jvp_rules, primitive, out, tangent, types)]
 
     def _boxed(self, primitive: Primitive, out: Any, tangent: Any, aval: ShapedArray | None) -> Any:

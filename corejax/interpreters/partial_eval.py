@@ -108,6 +108,13 @@ class PartialEvalTrace(Trace, reports=True):
             source = source_info.capture(4)
             if state.scope:
                 source = source_info.inside(state.scope, source)
+        return self.place_of(source)
+
+    def place_of(self, source: source_info.Source | None) -> source_info.Source | None:
+        """What equations remember of a place: the scope inside this transformation."""
+        if not self.located:
+            source = state.source
+            return source
         if not self.depth or source is None or len(source) < 3:
             return source
         return (source[0], source[1], source[2][self.depth :])

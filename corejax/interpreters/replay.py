@@ -1,0 +1,255 @@
+"""Rules that were run before for operands of the same types: the equations that they recorded are appended again.
+
+    replay : (rule, types, parameters) -> (tracers -> tracers)
+
+A rule is a function of its operands and of the settings; where the operands are not known, of their types. So where
+everything that it binds is recorded (`StagingTrace`, and the tape of a linearisation above one), it is run once for
+each list of types, and what it gives is checked once. Left to the rule itself is each call that could go otherwise:
+with a value that is known and no scalar, of programs and functions, along axes with names or over several devices,
+where equations are at lines of the rule's own, and while somebody watches (`corejax.explain`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from corejax import observe, source_info
+from corejax.array import Array
+from corejax.caches import clears_cache
+from corejax.config import config
+from corejax.interpreters.partial_eval import PartialEvalTrace, PartialEvalTracer
+from corejax.interpreters.staging import JitTracer, StagingTrace
+from corejax.ir.jaxpr import JaxprEqn, Literal, Var
+from corejax.primitive import Primitive, on_types
+from corejax.rules import partial_eval_rules
+from corejax.trace import Trace, state
+
+_LIMIT = 4096  # calls that are remembered
+_UNFIT = frozenset({"higher_order", "collective"})
+_WORDS = (int, str, np.dtype, Enum)
+
+# (rule, what else it is given, operands, parameters) -> what it recorded; False where that cannot be repeated.
+_remembered: dict[Any, _Recorded | bool] = {}
+clears_cache(_remembered.clear)
+config.on_change.append(_remembered.clear)
+on_types.append(_remembered.clear)
+partial_eval_rules.on_change = lambda primitive: _remembered.clear()
+
+
+class _Recorded:
+    """What a rule recorded.
+
+    Attributes:
+        known, tape: its equations, each as primitive, operands, parameters and type of the result. An operand is the
+            place of a tracer, from 0 of one that is known and from -1 down of one on the tape; or what it is itself.
+        outs: the places of what it gave, None for None.
+        static: what it gave beside that, whatever the values are.
+    """
+
+    __slots__ = ("known", "outs", "static", "tape")
+
+    def __init__(self, known: list[Any], tape: list[Any], outs: list[int | None], static: Any) -> None:
+        self.known = known
+        self.tape = tape
+        self.outs = outs
+        self.static = static
+
+
+def again(
+    primitive: Primitive,
+    rule: Callable[..., Any],
+    below: Trace,
+    operands: Sequence[Any],
+    static: Any,
+    params: dict[str, Any],
+) -> list[Any] | Call | None:
+    """What a rule gives, by the equations that it recorded before.
+
+    Args:
+        primitive: whose rule it is.
+        rule: the rule, ready to run.
+        below: the trace that interprets what it binds.
+        operands: the values that it is given, and None for zero tangents.
+        static: what else it is given, hashable.
+        params: the primitive's parameters.
+
+    Returns:
+        The values that the rule gives, and last what it gives whatever the values are; a `Call` where this is the
+        first call, which learns from what the rule does; None where the rule is to be run each time.
+    """
+    above: Any = below
+    recorder: Any = above if type(below) is StagingTrace else above.parent
+    if type(recorder) is not StagingTrace or (recorder is not below and type(below) is not PartialEvalTrace):
+        return None
+    if observe.watched or primitive.multiple_results or not _UNFIT.isdisjoint(primitive.tags):
+        return None
+    places: dict[Var, int] = {}
+    known: list[Any] = []
+    unknown: list[Any] = []
+    key: list[Any] = [rule, static]
+    for x in operands:
+        kind = type(x)
+        if kind is JitTracer and x._trace is recorder:
+            place: Any = places.get(x._var)
+            if place is None:
+                place = places[x._var] = len(known)
+                known.append(x)
+        elif x is None:
+            key.append(None)
+            continue
+        elif kind is PartialEvalTracer and x._trace is below:
+            place = places.get(x._var)
+            if place is None:
+                place = places[x._var] = ~len(unknown)
+                unknown.append(x)
+        elif kind is Array and _is_scalar(x):
+            place = x._host.tobytes()
+        else:
+            return None
+        key.append(x.aval)
+        key.append(place)
+    if params:
+        key.extend(params.items())
+        key.extend(map(type, params.values()))
+    exact = tuple(key)
+    try:
+        recorded: Any = _remembered.get(exact)
+    except TypeError:  # a parameter has no hash
+        return None
+    if recorded is False:
+        return None
+    source = state.source
+    if source is None:
+        source = source_info.capture(2)
+        if state.scope:
+            source = source_info.inside(state.scope, source)
+    if recorded is None:
+        if not all(map(_is_word, params.values())):
+            _remembered[exact] = False
+            return None
+        return Call(exact, below, recorder, places, len(known), len(unknown), source)
+    return _append(recorded, recorder, above, known, unknown, source)
+
+
+def _append(
+    recorded: _Recorded, recorder: StagingTrace, above: Any, known: list[Any], unknown: list[Any], source: Any
+) -> list[Any]:
+    """Append a rule's equations, to a program and to the tape above it, if one is; what the rule gives."""
+    eqns = recorder.eqns
+    for primitive, operands, params, aval in recorded.known:
+        var = Var(aval)
+        invars = [known[i]._var if type(i) is int else i for i in operands]
+        eqns.append(JaxprEqn(primitive, invars, [var], params, source))
+        known.append(JitTracer(recorder, aval, var))
+    if recorded.tape:
+        tape, source = above.tape, above.place_of(source)
+        for primitive, operands, params, aval in recorded.tape:
+            var = Var(aval)
+            invars = [i if type(i) is not int else known[i] if i >= 0 else unknown[~i]._var for i in operands]
+            tape.append(JaxprEqn(primitive, invars, [var], params, source))
+            unknown.append(PartialEvalTracer(above, aval, var))
+    outs = [None if i is None else known[i] if i >= 0 else unknown[~i] for i in recorded.outs]
+    outs.append(recorded.static)
+    return outs
+
+
+class Call:
+    """The first call of a rule with operands of some types."""
+
+    __slots__ = ("_below", "_counts", "_key", "_places", "_recorder", "_source", "_starts")
+
+    def __init__(
+        self,
+        key: Any,
+        below: Any,
+        recorder: StagingTrace,
+        places: dict[Var, int],
+        known: int,
+        unknown: int,
+        source: Any,
+    ) -> None:
+        self._key = key
+        self._below = below
+        self._recorder = recorder
+        self._places = places
+        self._counts = known, unknown
+        self._source = source
+        self._starts = len(recorder.eqns), 0 if recorder is below else len(below.tape)
+
+    def learn(self, outs: Sequence[Any], static: Any = None) -> None:
+        """Remember what the rule, which was run, recorded and gave: values, and what is the same whatever they are."""
+        if len(_remembered) >= _LIMIT:
+            _remembered.clear()
+        _remembered[self._key] = self._read(outs, static) or False
+
+    def _read(self, outs: Sequence[Any], static: Any) -> _Recorded | None:
+        """None where it cannot be repeated."""
+        if not all(_plain(v.aval) for v in self._places):
+            return None
+        (start, tape_start), (count, tape_count) = self._starts, self._counts
+        known = self._equations(self._recorder.eqns[start:], self._source, range(count, 1 << 60))
+        tape: list[Any] | None = []
+        if self._below is not self._recorder:
+            eqns = self._below.tape[tape_start:]
+            tape = self._equations(eqns, self._below.place_of(self._source), range(~tape_count, -1 << 60, -1))
+        found = [None if x is None else self._place(x) for x in outs]
+        if (
+            known is None
+            or tape is None
+            or any(type(i) is not int for i, x in zip(found, outs, strict=True) if x is not None)
+        ):
+            return None
+        return _Recorded(known, tape, found, static)
+
+    def _equations(self, eqns: Sequence[JaxprEqn], source: Any, places: Sequence[int]) -> list[Any] | None:
+        """Equations as they are remembered; their results get places."""
+        found = []
+        for eqn, place in zip(eqns, places):  # noqa: B905  # there are more places
+            operands = [self._place(x) for x in eqn.invars]
+            if None in operands or not _is_repeatable(eqn, source):
+                return None
+            self._places[eqn.outvars[0]] = place
+            found.append((eqn.primitive, operands, eqn.params, eqn.outvars[0].aval))
+        return found
+
+    def _place(self, x: Any) -> Any:
+        """What stands for an operand or a result; None where nothing can."""
+        kind = type(x)
+        if kind is Var:
+            return self._places.get(x)
+        if kind is JitTracer or kind is PartialEvalTracer:
+            return self._places.get(x._var) if x._trace is self._recorder or x._trace is self._below else None
+        if kind is Array and _is_scalar(x):
+            return Array(x._host, x.aval)  # the rule's own may be deleted
+        return x if kind is Literal else None
+
+
+def _is_scalar(x: Array) -> bool:
+    return x._host is not None and x.aval.ndim == 0 and x.aval.dtype.names is None
+
+
+def _is_word(value: Any) -> bool:
+    """Whether equal parameters are the same: 0.0 and -0.0 are equal, and a program is what it closes over."""
+    if isinstance(value, tuple):
+        return all(map(_is_word, value))
+    return value is None or isinstance(value, _WORDS)
+
+
+def _plain(aval: Any) -> bool:
+    return not aval.vma and aval.sharding is None
+
+
+def _is_repeatable(eqn: JaxprEqn, source: Any) -> bool:
+    """Whether an equation is one of those that a rule records each time, at the line of who called."""
+    primitive = eqn.primitive
+    return (
+        len(eqn.outvars) == 1
+        and not primitive.effects
+        and _UNFIT.isdisjoint(primitive.tags)
+        and _plain(eqn.outvars[0].aval)
+        and eqn.source_info == source
+    )
