@@ -315,7 +315,8 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
         return self
 
     def __deepcopy__(self, memo: Any) -> Array:
-        return self
+        copy: Array = self.copy()  # stays when this one is donated
+        return copy
 
 
 def is_spread(array: Array) -> bool:

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from corejax import tree
-from corejax.array import as_array
+from corejax.array import Array, as_array
 from corejax.avals import get_aval
 from corejax.interpreters import looping as looping  # registers the vmap rule that is derived as a loop
 from corejax.interpreters.batching import batch_flat, move_batch_axis, split_axis
 from corejax.interpreters.debug_info import DebugInfo, fun_name
 from corejax.named_axes import MappedAxis
 from corejax.source_info import VMAP
-from corejax.trace import in_scope
+from corejax.trace import Tracer, in_scope
 from corejax.tracebacks import api_boundary
-from corejax.transforms.flattening import FlatFunction, arg_names, check_arguments, float0, leaf_names
+from corejax.transforms.flattening import FlatFunction, arg_names, check_argument, float0, leaf_names
 
 
 def _is_axis(x: Any) -> bool:
@@ -176,11 +176,13 @@ def vmap(
         def names() -> list[str]:
             return arg_names(fun, in_tree, with_kwargs=True)
 
-        check_arguments("vmap", fun, leaves, names)
         if _is_axis(in_axes) and not kwargs:
             axes: Sequence[int | None] = [in_axes] * len(leaves)
         else:
             axes = tree.flatten_axes("vmap in_axes", in_tree, (in_axes, 0 if kwargs else None))
+        for i, (x, given) in enumerate(zip(leaves, axes, strict=True)):
+            if given is not None and type(x) is not Array and not isinstance(x, Tracer):
+                check_argument("vmap", fun, x, lambda i=i: names()[i])  # type: ignore[misc]
         axes = _normalised_axes(fun, leaves, axes, names)
         size = _axis_size(fun, leaves, axes, axis_size, names)
         flat = FlatFunction(fun, in_tree, with_kwargs=True)
