@@ -169,7 +169,7 @@ def vmap(
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
                 f"vmap of {fun_name(fun)}: in_axes {in_axes!r} has {len(in_axes)} entries, the call {len(args)} "
-                "positional arguments"
+                "positional arguments" + (" (those by keyword are mapped over axis 0)" if kwargs else "")
             )
         leaves, in_tree = tree.tree_flatten((args, kwargs))
 

@@ -125,7 +125,9 @@ def test_one_array_twice() -> None:
 
 
 @pytest.mark.parametrize("make", [on_device, jnp.array, lambda x: corejax.device_put(x, corejax.devices()[0])])
-@pytest.mark.parametrize("copied", [Array.copy, jnp.copy, jnp.array, copy.deepcopy, lambda x: jnp.asarray(x, copy=True)])
+@pytest.mark.parametrize(
+    "copied", [Array.copy, jnp.copy, jnp.array, copy.deepcopy, lambda x: jnp.asarray(x, copy=True)]
+)
 def test_a_copy_stays(make: Any, copied: Any) -> None:
     """An average beside the parameters, a target network: what an error says to do."""
     step = jit(lambda x: x * 2, donate_argnums=0)
