@@ -55,7 +55,7 @@ def test_conversions_of_what_is_kept_for_later(use: Any) -> None:
     """Whoever converts it is told that it escaped, not that it is being traced."""
     kept = []
     for transformed in (jit, vmap):
-        transformed(lambda x: kept.append(jnp.int32(x)) or x)(X if transformed is vmap else 1.0)  # noqa: B023
+        transformed(lambda x: kept.append(jnp.int32(x)) or x)(X if transformed is vmap else 1.0)
         text = said(UnexpectedTracerError, use, kept.pop())
         assert "that transformation has ended" in text and "test_mistakes.py" in text
 

@@ -43,7 +43,8 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
             raise ValueError(f"unravel: a vector of {sum(sizes)} elements, got {vector.aval.str_short()}")
         if vector.dtype != joint:
             raise TypeError(
-                f"unravel: a vector of dtype {joint.name}, got {vector.aval.str_short()}; cast it: .astype('{joint.name}')"
+                f"unravel: a vector of dtype {joint.name}, got {vector.aval.str_short()}; cast it: "
+                f".astype('{joint.name}')"
             )
         parts, start = [], 0
         for aval, size in zip(avals, sizes, strict=True):

@@ -35,8 +35,8 @@ def whence_wide(first: ShapedArray, second: ShapedArray) -> str:
     if (wide.itemsize, narrow.itemsize) != {"f": (8, 4), "c": (16, 8), "i": (8, 4)}.get(wide.kind):
         return ""
     return (
-        f"\n  {wide.name} is what NumPy's arrays and scalars are (np.linspace, np.sqrt(2)): make them {narrow.name}, or "
-        "set config.x64_compat, which takes all of them so"
+        f"\n  {wide.name} is what NumPy's arrays and scalars are (np.linspace, np.sqrt(2)): make them {narrow.name}, "
+        "or set config.x64_compat, which takes all of them so"
     )
 
 

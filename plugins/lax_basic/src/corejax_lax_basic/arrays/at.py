@@ -90,8 +90,8 @@ class IndexedArray:
 
     def _in_place(self, value: Any) -> Any:
         raise TypeError(
-            "x.at[index] += value is not defined, for arrays are immutable. Make a new one: x = x.at[index].add(value), "
-            "or multiply, divide, power, min, max"
+            "x.at[index] += value is not defined, for arrays are immutable. Make a new one: "
+            "x = x.at[index].add(value), or multiply, divide, power, min, max"
         )
 
     __iadd__ = __isub__ = __imul__ = __itruediv__ = __ipow__ = _in_place
