@@ -141,7 +141,7 @@ def vmap(
         fun: function of one element of the batch.
         in_axes: the axis of each argument to map over: an integer, None (the same for all elements), or a tuple with
             one entry for each positional argument, each entry a prefix of that argument's pytree. Keyword arguments
-            are mapped over axis 0.
+            are mapped over axis 0. What is not mapped `fun` gets as it is, a function or a string too.
         out_axes: where the mapped axis goes in the outputs: an integer, or a prefix of the output's pytree; None for
             outputs that are the same for all elements.
         axis_name: name of the mapped axis for collectives.
@@ -153,7 +153,7 @@ def vmap(
         The batched function.
 
     Raises:
-        TypeError: `in_axes` is not an integer, None, tuple or list, an argument is not an array, or a name is not
+        TypeError: `in_axes` is not an integer, None, tuple or list, a mapped argument is not an array, or a name is not
             hashable.
         ValueError: mapped axes have unequal sizes (each is listed with its path), do not exist, or none is given.
     """
