@@ -315,7 +315,9 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
         return self
 
     def __deepcopy__(self, memo: Any) -> Array:
-        return self
+        """The same value in an array of its own, which stays when this one is donated."""
+        copy: Any = getattr(self, "copy", None)  # a plugin's, which leaves parts on their devices
+        return Array(self._fetch(), self.aval) if copy is None else copy()
 
 
 def is_spread(array: Array) -> bool:

@@ -144,6 +144,11 @@ class ArrayMethods:
             "and x = x.at[index].add(value) in place of x[index] += value"
         )
 
+    def __delitem__(self, index: Any) -> None:
+        raise TypeError(
+            "arrays are immutable: del x[index] is not defined. Make a new one: x = corejax.numpy.delete(x, index)"
+        )
+
     def __getattr__(self, name: str) -> Any:
         # Reached only for names that no plugin has provided (yet). Private names are never provided.
         if not name.startswith("_") and name not in methods and _loader is not None:

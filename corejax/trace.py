@@ -334,6 +334,8 @@ class Tracer(ArrayMethods):
         return None
 
     def _refuse(self, error: type[ConcretizationTypeError], what: str, advice: str) -> Exception:
+        if not self._trace.alive:
+            return escaped(self, what.removeprefix("Attempted "))
         known = f"{what} of traced array with shape {self.aval.str_short(short_dtypes=False)}."
         origin = self.origin()
         if self.steering() is not None:

@@ -87,10 +87,11 @@ class Differentiation:
             return True
         if self.allow_int:
             return False
+        allowed = ", or pass allow_int=True (then its gradient is float0)" if self.transform != "jacfwd" else ""
         raise TypeError(
             f"{self.transform} takes real- or complex-valued inputs, but argument {name()} of {self.fun_name} is "
-            f"{dtype.name}. Convert it to a floating-point dtype, choose other argnums, or pass allow_int=True (then "
-            "its gradient is float0)."
+            f"{dtypes.short_name(dtype) if dtypes.is_extended(dtype) else dtype.name}. Convert it to a floating-point "
+            f"dtype{',' if allowed else ' or'} choose other argnums{allowed}."
         )
 
     def check_output(self, y: Any) -> None:
@@ -101,7 +102,9 @@ class Differentiation:
             except TypeError:
                 raise TypeError(
                     f"{self.transform} is only defined for functions with one scalar output, but {self.fun_name} "
-                    f"returns {y!r}" + (" (for a pair (out, aux) pass has_aux=True)" if isinstance(y, tuple) else "")
+                    f"returns {y!r}"
+                    + (" (for a pair (out, aux) pass has_aux=True)" if isinstance(y, tuple) else "")
+                    + (": is its return statement missing?" if y is None else "")
                 ) from None
         aval = get_aval(y)
         if aval.shape != ():

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from corejax import tree
-from corejax.array import as_array
+from corejax.array import Array, as_array
 from corejax.avals import get_aval
 from corejax.interpreters import looping as looping  # registers the vmap rule that is derived as a loop
 from corejax.interpreters.batching import batch_flat, move_batch_axis, split_axis
 from corejax.interpreters.debug_info import DebugInfo, fun_name
 from corejax.named_axes import MappedAxis
 from corejax.source_info import VMAP
-from corejax.trace import in_scope
+from corejax.trace import Tracer, in_scope
 from corejax.tracebacks import api_boundary
-from corejax.transforms.flattening import FlatFunction, arg_names, check_arguments, float0, leaf_names
+from corejax.transforms.flattening import FlatFunction, arg_names, check_argument, float0, leaf_names
 
 
 def _is_axis(x: Any) -> bool:
@@ -141,7 +141,7 @@ def vmap(
         fun: function of one element of the batch.
         in_axes: the axis of each argument to map over: an integer, None (the same for all elements), or a tuple with
             one entry for each positional argument, each entry a prefix of that argument's pytree. Keyword arguments
-            are mapped over axis 0.
+            are mapped over axis 0. What is not mapped `fun` gets as it is, a function or a string too.
         out_axes: where the mapped axis goes in the outputs: an integer, or a prefix of the output's pytree; None for
             outputs that are the same for all elements.
         axis_name: name of the mapped axis for collectives.
@@ -153,7 +153,7 @@ def vmap(
         The batched function.
 
     Raises:
-        TypeError: `in_axes` is not an integer, None, tuple or list, an argument is not an array, or a name is not
+        TypeError: `in_axes` is not an integer, None, tuple or list, a mapped argument is not an array, or a name is not
             hashable.
         ValueError: mapped axes have unequal sizes (each is listed with its path), do not exist, or none is given.
     """
@@ -169,18 +169,20 @@ def vmap(
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
                 f"vmap of {fun_name(fun)}: in_axes {in_axes!r} has {len(in_axes)} entries, the call {len(args)} "
-                "positional arguments"
+                "positional arguments" + (" (those by keyword are mapped over axis 0)" if kwargs else "")
             )
         leaves, in_tree = tree.tree_flatten((args, kwargs))
 
         def names() -> list[str]:
             return arg_names(fun, in_tree, with_kwargs=True)
 
-        check_arguments("vmap", fun, leaves, names)
         if _is_axis(in_axes) and not kwargs:
             axes: Sequence[int | None] = [in_axes] * len(leaves)
         else:
             axes = tree.flatten_axes("vmap in_axes", in_tree, (in_axes, 0 if kwargs else None))
+        for i, (x, given) in enumerate(zip(leaves, axes, strict=True)):
+            if given is not None and type(x) is not Array and not isinstance(x, Tracer):
+                check_argument("vmap", fun, x, lambda i=i: names()[i])  # type: ignore[misc]
         axes = _normalised_axes(fun, leaves, axes, names)
         size = _axis_size(fun, leaves, axes, axis_size, names)
         flat = FlatFunction(fun, in_tree, with_kwargs=True)

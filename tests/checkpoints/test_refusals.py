@@ -129,7 +129,7 @@ def like(**changes: Any) -> Any:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (like(more=1), r"at \['more'\] like has a leaf, and the checkpoint has none"),
+        (like(more=1), r"at \['more'\] like has a leaf, and the checkpoint has none$"),
         (like(layers=[{"b": np.zeros(3)}]), r"at \['layers'\] the checkpoint has None under 1, and like has none"),
         (like(layers=[{"b": np.zeros(3)}, 1]), r"at \['layers'\]\[1\] the checkpoint has None, and like has a leaf"),
         (like(layers=[]), r"at \['layers'\] the checkpoint has a dict with 'b' under 0, and like has none"),

@@ -69,6 +69,23 @@ def test_a_carry_of_another_shape(loop):
     assert "carry.astype('float32')" in text
 
 
+def test_where_64_bits_come_from():
+    """NumPy's numbers are as wide as they are: who did not ask for 64 bits is told who makes them."""
+    wide = np.linspace(0, 1, 3)
+    for call in (
+        lambda: lax.scan(lambda c, x: (c + x, None), jnp.float32(0), wide),
+        lambda: lax.fori_loop(0, 3, lambda i, c: c * np.sqrt(2), jnp.ones(2)),
+        lambda: lax.cond(X[0] > 0, lambda: jnp.ones(3), lambda: X * wide),
+    ):
+        assert "float64 is what NumPy's arrays and scalars are" in (text := said(TypeError, call)), text
+        with corejax.config.override(default_dtype_bits=64):
+            assert "what NumPy's" not in said(TypeError, lambda: lax.scan(lambda c, x: (X + x, None), X, wide))
+    with corejax.config.override(x64_compat=True):
+        assert lax.scan(lambda c, x: (c + x, None), jnp.float32(0), wide)[0] == 1.5
+    for other in (jnp.int32, jnp.bfloat16):
+        assert "what NumPy's" not in said(TypeError, lambda: lax.scan(lambda c, x: (c + x, None), other(0), X))  # noqa: B023
+
+
 def test_a_body_with_other_parameters():
     """Python's own error, and with how many arguments the body is called."""
 

@@ -70,7 +70,9 @@ def test_python() -> None:
     assert (Fraction(1, 2) + float(x[0, 0])) == 4.5
     first, *_ = x
     np.testing.assert_array_equal(first, X[0])
-    assert copy.copy(x) is x and copy.deepcopy([x])[0] is x
+    deep = copy.deepcopy([x])[0]  # stays when x is donated
+    assert copy.copy(x) is x and deep is not x and deep.aval is x.aval
+    np.testing.assert_array_equal(deep, X)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(x)), X)
     assert random.Random(0).choice(jnp.arange(3)) in jnp.arange(3)
     with pytest.raises(TypeError, match="unhashable type: 'Array'"):

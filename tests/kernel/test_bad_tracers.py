@@ -226,7 +226,7 @@ def test_arrays_convert():
     assert type(np.asarray(x)) is np.ndarray and x.shape == () and x.aval is cj.Array(np.array(2.5, np.float32)).aval
     assert (float(x), int(x), bool(x), x.item(), x.tolist()) == (2.5, 2, True, 2.5, 2.5)
     assert [10, 20, 30][cj.Array(np.int32(1))] == 20 and f"{x:.2f}" == "2.50" and repr(x) == "Array(2.5, dtype=float32)"
-    assert pickle.loads(pickle.dumps(x)).aval is x.aval and copy.deepcopy(x) is x
+    assert pickle.loads(pickle.dumps(x)).aval is x.aval and copy.deepcopy(x).aval is x.aval
     v = cj.Array(X)
     for action, error in ((bool, ValueError), (float, TypeError), (operator.index, TypeError), (hash, TypeError)):
         with pytest.raises(error):

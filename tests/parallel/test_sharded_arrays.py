@@ -101,6 +101,19 @@ def test_empty_arrays_and_scalars(mesh: Mesh, shape: tuple[int, ...]) -> None:
     assert y.shape == shape and np.asarray(y + 1).shape == shape and len((y + 1).addressable_shards) == 8
 
 
+@pytest.mark.parametrize("spec", [P("a", "b"), P(None, "a"), P()])
+def test_a_copy_stays_where_it_is_when_the_array_is_donated(mesh: Mesh, spec: P) -> None:
+    double = corejax.jit(lambda x: x * 2, donate_argnums=0)
+    for made in (lambda x: x.copy(), jnp.copy, jnp.array, copy.deepcopy):
+        y = corejax.device_put(VALUE, NamedSharding(mesh, spec)) + 0
+        own = made(y)
+        np.testing.assert_array_equal(double(y), 2 * VALUE)
+        np.testing.assert_array_equal(own, VALUE)
+        assert own.sharding.is_equivalent_to(NamedSharding(mesh, spec), 2) and not own.is_deleted()
+    bound = corejax.device_put(VALUE, corejax.devices()[3])
+    assert jnp.copy(bound).devices() == {corejax.devices()[3]}
+
+
 def test_views_and_memory_of_others(mesh: Mesh) -> None:
     sharding = NamedSharding(mesh, P("a"))
     np.testing.assert_array_equal(corejax.device_put(VALUE[::-1, ::-1], sharding), VALUE[::-1, ::-1])

@@ -53,6 +53,21 @@ def test_jvp_rule_wrong_in_one_dtype(dtype: str, change: str) -> None:
     assert result.rule == "jvp", result.report()
 
 
+def test_linearize_blames_the_partial_eval_rule() -> None:
+    """Where a primitive has one, for jvp itself ran the jvp rule as well."""
+
+    def through_itself(primals: Any, tangents: Any) -> Any:
+        (x, y), (dx, dy) = primals, tangents
+        return primitive.bind(x, y), primitive.bind(dx, y) + x * lax.cos(y) * dy
+
+    def wrong(trace: Any, args: Any) -> Any:
+        return trace.record(primitive, [args[0], lax.cos(args[1])], {})[0]
+
+    rules = {"jvp": through_itself, "partial_eval": wrong, "transpose": toys.mulsin_transpose}
+    with toy("toy.mulsin", rules) as primitive:
+        assert _failed(primitive, "linearize", EXAMPLES["toy.mulsin"]).rule == "partial_eval"
+
+
 @pytest.mark.parametrize("dtype", NARROW)
 def test_transpose_rule_wrong_in_one_dtype(dtype: str) -> None:
     def through_itself(primals: Any, tangents: Any) -> Any:

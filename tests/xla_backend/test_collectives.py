@@ -106,6 +106,8 @@ def test_of_the_table_and_copies(mesh: Any) -> None:
     found = collectives(program, mesh)
     assert len(found) == 2 == found.times and found.nbytes == 2 * 8 * 32 * 4
     assert len(found.of("all-reduce")) == 2 and not found.of("all-gather")
+    with pytest.raises(ValueError, match=r"kind is one of all-gather, .*got 'allreduce'"):
+        found.of("allreduce")
     assert len(found.of(axes="data")) == 1 == len(found.of("all-reduce", ["model"]))
     lines = str(found).splitlines()
     assert lines[0].split() == ["collective", "along", "times", "bytes", "of", "line", "for"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import corejax
+import corejax.numpy as jnp
 from corejax import Array, grad, jit, lax, vmap
 
 pytest.importorskip("jaxlib")
@@ -120,6 +122,37 @@ def test_one_array_twice() -> None:
     with pytest.raises(ValueError, match="second time"):
         both(x, x)
     np.testing.assert_array_equal(x, np.ones(3))
+
+
+@pytest.mark.parametrize("make", [on_device, jnp.array, lambda x: corejax.device_put(x, corejax.devices()[0])])
+@pytest.mark.parametrize(
+    "copied", [Array.copy, jnp.copy, jnp.array, copy.deepcopy, lambda x: jnp.asarray(x, copy=True)]
+)
+def test_a_copy_stays(make: Any, copied: Any) -> None:
+    """An average beside the parameters, a target network: what an error says to do."""
+    step = jit(lambda x: x * 2, donate_argnums=0)
+    pair = jit(lambda x, y: (x + 1, y + 1), donate_argnums=(0, 1))
+    ones = np.ones(SHAPE, np.float32)
+    for seen in (False, True):
+        for which in (0, 1):
+            x = make(ones)
+            both = x, copied(x)
+            if seen:
+                np.asarray(x)
+            assert both[1].devices() <= x.devices() and (both[1].dtype, both[1].weak_type) == (x.dtype, x.weak_type)
+            np.testing.assert_array_equal(step(both[which]), 2 * ones)
+            assert not both[1 - which].is_deleted()
+            np.testing.assert_array_equal(both[1 - which], ones)
+    x = make(ones)
+    np.testing.assert_array_equal(pair(x, copied(x))[1], 2 * ones)
+    keys = corejax.random.split(corejax.random.key(0))
+    assert copied(keys) is not keys and copied(keys).dtype == keys.dtype
+
+
+def test_traced_values_are_their_own_copies() -> None:
+    constant = jnp.ones(3)
+    program = corejax.make_jaxpr(lambda x: (jnp.array(x) + constant.copy()) * jnp.array(constant))(1.0)
+    assert [eqn.primitive.name for eqn in program.jaxpr.eqns] == ["add", "mul"] and len(program.consts) == 1
 
 
 def test_nothing_is_donated_inside_of_transformations() -> None:

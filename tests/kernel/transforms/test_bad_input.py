@@ -212,6 +212,20 @@ def test_vmap_of_unequal_sizes():
     refused(ValueError, lambda: cj.vmap(lambda x, *, k: x)(M, k=X), "k: axis 0 of float32[3] has size 3")
 
 
+def test_vmap_hands_what_is_not_mapped_on_as_it_is():
+    """Functions, strings and Python's numbers, also within an argument, and through a second vmap and grad."""
+    M2 = np.ones((2, 3), np.float32)
+    np.testing.assert_allclose(cj.vmap(lambda f, x: f(x), (None, 0))(sin, X), np.sin(X), rtol=1e-6)
+    twice = cj.vmap(cj.vmap(lambda d, x: x if d["sign"] == "+" else mul(x, d["k"]), (None, 0)), (None, 0))
+    np.testing.assert_array_equal(twice({"sign": "-", "k": -1}, M2), -M2)
+    part = cj.vmap(lambda d: mul(d["x"], float(len(d["name"]))), in_axes=({"x": 0, "name": None},))
+    np.testing.assert_array_equal(part({"x": X, "name": "abc"}), 3 * X)
+    power = cj.grad(lambda x: cj.vmap(lambda x, n: [mul(x, x), x][n % 2], (0, None))(x, 2)[1])
+    np.testing.assert_allclose(power(X), [0, 2 * X[1], 0], rtol=1e-6)
+    refused(TypeError, lambda: cj.vmap(lambda f, x: f(x))(sin, X), "vmap", "argument f", "not an array")
+    refused(TypeError, lambda: cj.vmap(lambda x, k: k, (0, None))(X, "s"), "returns 's' of type str")
+
+
 def test_vmap_without_a_mapped_argument():
     refused(ValueError, lambda: cj.vmap(sin, in_axes=None)(X), "no argument is mapped", "in_axes", "axis_size")
     refused(ValueError, lambda: cj.vmap(add, in_axes=(None, None))(X, X), "no argument is mapped")

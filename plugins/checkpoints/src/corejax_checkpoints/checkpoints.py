@@ -240,7 +240,7 @@ def _targets(
                 ""
                 if partial
                 else ". partial=True leaves out what like has not"
-                * any(d.endswith((" none", " None")) for d in differences)
+                * any(d.endswith(("like has none", "like has None")) for d in differences)
             )
         )
     treedef = tree.tree_structure(like)

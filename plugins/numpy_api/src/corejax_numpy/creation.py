@@ -43,8 +43,9 @@ def array(
         object: an array, a NumPy array or scalar, a Python scalar, nested lists and tuples of these, or anything
             that NumPy makes an array of. A NumPy array's dtype is kept; Python's scalars give the default width.
         dtype: dtype of the result, if not the object's own.
-        copy: True or None: whatever is not an array yet is copied, so that nobody else can write to the result.
-            False: a copy is an error.
+        copy: True: the result stays when `object` is donated to a compiled function. None: an array is the result
+            itself; whatever is not an array yet is copied, so that nobody else can write to it. False: a copy is an
+            error.
         order: accepted as NumPy's; arrays have no memory layout.
         ndmin: least number of axes; new ones come first.
         device: where the result is to be; None leaves it where it is made.
@@ -71,6 +72,8 @@ def array(
             "leave `copy` out"
         )
     out = _from_object(object, dtype)
+    if copy and out is object:
+        out = out.copy()
     if ndmin and out.ndim < (ndmin := _rank(ndmin)):
         out = lax.expand_dims(out, tuple(range(ndmin - out.ndim)))
     return on_device(_traced(out), device)
@@ -99,7 +102,7 @@ def asarray(
 
 
 def copy(a: Any, order: str | None = None) -> Any:
-    """An array with the value of `a`; an array is its own copy, since nobody can write to it."""
+    """An array with the value of `a`, which stays when `a` is donated; a traced value is its own copy."""
     return array(a, order=order or "K")
 
 

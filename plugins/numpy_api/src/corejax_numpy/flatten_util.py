@@ -42,7 +42,10 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
         if vector.shape != (sum(sizes),):
             raise ValueError(f"unravel: a vector of {sum(sizes)} elements, got {vector.aval.str_short()}")
         if vector.dtype != joint:
-            raise TypeError(f"unravel: a vector of dtype {joint.name}, got {vector.aval.str_short()}")
+            raise TypeError(
+                f"unravel: a vector of dtype {joint.name}, got {vector.aval.str_short()}; cast it: "
+                f".astype('{joint.name}')"
+            )
         parts, start = [], 0
         for aval, size in zip(avals, sizes, strict=True):
             part = vector if len(sizes) == 1 else lax.slice_in_dim(vector, start, start + size)

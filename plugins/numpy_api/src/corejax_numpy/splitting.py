@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from corejax.extend import Tracer
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, canonical_axis, static_int
 
@@ -67,6 +68,8 @@ def _cuts(name: str, size: int, number: Any, axis: int, evenly: bool) -> list[in
     try:
         sections = static_int(name, number, "indices_or_sections")
     except TypeError:
+        if isinstance(number, Tracer):
+            raise
         raise TypeError(f"{name}: a number of parts or indices at which they begin, got {number!r}") from None
     if sections <= 0:
         raise ValueError(f"{name}: the number of parts is positive, got {sections}")

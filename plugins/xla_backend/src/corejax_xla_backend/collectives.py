@@ -64,7 +64,12 @@ class Collectives(tuple[Collective, ...]):
         Args:
             kind: "all-reduce".
             axes: names of axes; a string is one.
+
+        Raises:
+            ValueError: XLA has no such kind.
         """
+        if kind is not None and kind not in KINDS:
+            raise ValueError(f"of: kind is one of {', '.join(KINDS)}, got {kind!r}")
         named = {axes} if isinstance(axes, str) else set(axes or ())
         return Collectives(
             x

@@ -25,7 +25,7 @@ from corejax.extend import (
 from corejax_control_flow.branches import cond_partial_eval as cond_partial_eval  # the rest of the primitive's rules
 from corejax_control_flow.branches.cond_rules import cond_p
 from corejax_control_flow.programs.in_python import in_python, known, results
-from corejax_control_flow.programs.messages import place, shown, structural_difference
+from corejax_control_flow.programs.messages import place, shown, structural_difference, whence_wide
 from corejax_control_flow.programs.rewriting import appended
 from corejax_control_flow.programs.tracing import Traced, flatten_operands, result_type, trace_where, with_common_consts
 from corejax_control_flow.programs.weak_types import common_dtype, convert
@@ -259,10 +259,10 @@ def _common_dtypes(transform: str, funs: Sequence[Any], names: Sequence[str], tr
     if transform == "cond":  # the last branch is true_fun, which messages mention first
         funs, names, traced = funs[::-1], names[::-1], traced[::-1]
 
-    def disagreement(other: int, what: str) -> TypeError:
+    def disagreement(other: int, what: str, more: str = "") -> TypeError:
         lines = [f"  {names[i]} ({place(funs[i])}) gives {result_type(traced[i])}" for i in (0, other)]
         head = f"{transform}: all branches have to give results of one structure and type, these differ {what}"
-        return TypeError("\n".join([head, *lines]))
+        return TypeError("\n".join([head, *lines]) + more)
 
     out_tree = traced[0].out_tree
     for other, t in enumerate(traced[1:], 1):
@@ -275,7 +275,9 @@ def _common_dtypes(transform: str, funs: Sequence[Any], names: Sequence[str], tr
         if dtype is None:
             pairs = ((column[0], aval) for aval in column)
             other = next((j for j, pair in enumerate(pairs) if common_dtype(pair) is None), len(column) - 1)
-            raise disagreement(other, _leaf_difference(leaf_names(out_tree)[i], column[0], column[other]))
+            first, second = column[0], column[other]
+            whence = whence_wide(first, second) if first.shape == second.shape else ""
+            raise disagreement(other, _leaf_difference(leaf_names(out_tree)[i], first, second), whence)
         wanted.append(dtype)
     return wanted
 

@@ -23,7 +23,7 @@ from corejax.extend import (
     varied,
 )
 from corejax_control_flow.loops._strong_carries import with_strong_carries
-from corejax_control_flow.programs.messages import place, shown, structural_difference, typed_tree
+from corejax_control_flow.programs.messages import place, shown, structural_difference, typed_tree, whence_wide
 from corejax_control_flow.programs.rewriting import appended
 from corejax_control_flow.programs.tracing import Traced
 from corejax_control_flow.programs.weak_types import common_dtype, convert, same_but_weak_type
@@ -132,7 +132,7 @@ def _check_structure(
 def _check_types(
     transform: str, fun: Any, init_tree: Any, taken: Sequence[ShapedArray], given: Sequence[ShapedArray]
 ) -> None:
-    lines = []
+    lines, whence = [], ""
     for name, a, b in zip(leaf_names(init_tree, "carry"), taken, given, strict=True):
         if same_but_weak_type(a, b):
             continue
@@ -147,9 +147,12 @@ def _check_types(
         ):
             cast += f", or start from init{name[len('carry') :]}.astype('{b.dtype.name}')"
         lines.append(f"  {types}: {cast}")
+        whence = whence or whence_wide(a, b)
     if lines:
         raise TypeError(
-            f"{transform}: {place(fun)} changes the carry's type from one iteration to the next:\n" + "\n".join(lines)
+            f"{transform}: {place(fun)} changes the carry's type from one iteration to the next:\n"
+            + "\n".join(lines)
+            + whence
         )
 
 

@@ -8,6 +8,8 @@ from typing import Any
 from corejax.extend import (
     DebugInfo,
     ShapedArray,
+    config,
+    dtypes,
     fun_name,
     get_aval,
     tree,
@@ -23,6 +25,19 @@ def place(fun: Any) -> str:
 def shown(aval: ShapedArray) -> str:
     """A type as messages write it: `float32[3]`."""
     return aval.str_short(short_dtypes=False)
+
+
+def whence_wide(first: ShapedArray, second: ShapedArray) -> str:
+    """A line on where 64 bits come from, if two types differ in their width alone and nobody asked for 64."""
+    wide, narrow = sorted((first.dtype, second.dtype), key=lambda dtype: -dtype.itemsize)
+    if dtypes.is_extended(wide) or config.default_dtype_bits == 64 or wide.kind != narrow.kind:
+        return ""
+    if (wide.itemsize, narrow.itemsize) != {"f": (8, 4), "c": (16, 8), "i": (8, 4)}.get(wide.kind):
+        return ""
+    return (
+        f"\n  {wide.name} is what NumPy's arrays and scalars are (np.linspace, np.sqrt(2)): make them {narrow.name}, "
+        "or set config.x64_compat, which takes all of them so"
+    )
 
 
 def shown_types(avals: Sequence[ShapedArray]) -> str:

@@ -61,6 +61,14 @@ class IndexedArrays:
     def __getitem__(self, index: Any) -> IndexedArray:
         return IndexedArray(self.array, index)
 
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError(
+            "x.at[index] = value is not defined, for arrays are immutable. Make a new one: x = x.at[index].set(value)"
+        )
+
+    def __call__(self, *index: Any) -> Any:
+        raise TypeError("x.at is indexed, not called: x.at[index].set(value)")
+
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"x.at has no {name!r}: index it first, as in x.at[0].set(1)")
 
@@ -79,6 +87,14 @@ class IndexedArray:
 
     def __repr__(self) -> str:
         return f"<x.at[{_index_text(self.index)}] of {self.array!r}: get, set, add, ... of it give new arrays>"
+
+    def _in_place(self, value: Any) -> Any:
+        raise TypeError(
+            "x.at[index] += value is not defined, for arrays are immutable. Make a new one: "
+            "x = x.at[index].add(value), or multiply, divide, power, min, max"
+        )
+
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ipow__ = _in_place
 
     def get(
         self,

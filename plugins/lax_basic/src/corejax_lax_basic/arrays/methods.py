@@ -14,6 +14,7 @@ from corejax_lax_basic._base.arguments import refuse_out
 from corejax_lax_basic._base.axes import canonical_axis, canonical_shape
 from corejax_lax_basic._promotion import as_operand, promote_operands
 from corejax_lax_basic.conversion.convert import convert_element_type
+from corejax_lax_basic.conversion.identity import copied
 from corejax_lax_basic.creation.filled import zeros_like_array
 from corejax_lax_basic.elementwise import complex_numbers
 from corejax_lax_basic.elementwise.arithmetic import max_p, min_p
@@ -99,8 +100,8 @@ def _converted(x: Any, dtype: Any) -> Any:
 
 
 def copy(self: Any) -> Any:
-    """The array itself: it cannot be changed."""
-    return self
+    """The same value in an array of its own, which stays when this one is donated; a traced value itself."""
+    return copied(self)
 
 
 def clip(self: Any, min: Any = None, max: Any = None, out: None = None) -> Any:

@@ -8,7 +8,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from corejax.extend import Primitive, ShapedArray, Tracer, deflinear, defvectorized
+from corejax.extend import (
+    Array,
+    Primitive,
+    ShapedArray,
+    Tracer,
+    backends,
+    bottom_trace,
+    bound_device,
+    current_trace,
+    deflinear,
+    defvectorized,
+    device_buffer,
+    in_context,
+    is_spread,
+    placed,
+)
 from corejax_lax_basic._base.arity import takes
 
 __all__ = ["copy_p", "stage", "stage_p"]
@@ -26,6 +41,23 @@ def stage(x: Any, /) -> Any:
         TypeError: `x` is neither.
     """
     return x if isinstance(x, Tracer) else stage_p.bind(x)
+
+
+def copied(x: Any) -> Any:
+    """An array with the same value, which stays when the other one is donated.
+
+    What is on the host, or viewed there, is shared by both: no program writes to memory that somebody sees. A traced
+    value is its own copy, and so is an array where a program is recorded.
+    """
+    if type(x) is not Array or in_context() or current_trace() is not bottom_trace():
+        return x
+    if is_spread(x):
+        return copy_p.bind(x)
+    copy = Array(x._fetch(), x.aval)
+    buffer = device_buffer(x)
+    backend = None if buffer is None else backends.of_buffer(buffer)
+    place = None if backend is None else bound_device(x, backend)
+    return copy if place is None else placed(copy, backend, place)
 
 
 def _identity(x: Any) -> Any:

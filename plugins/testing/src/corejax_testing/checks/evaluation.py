@@ -148,7 +148,8 @@ def check_values(call: Call, rng: np.random.Generator) -> None:
         raise CheckFailure(
             f"the example's reference function raises {type(error).__name__}: {error}",
             None,
-            "it gets operands of every dtype that the rules take, and may compute in another: x.astype('float64')",
+            "it is called as reference(*operands, **params), with operands of every dtype that the rules take, and may "
+            "compute in another: x.astype('float64')",
         ) from error
     listed = list(wanted) if call.primitive.multiple_results else [wanted]
     for i, (got, right) in enumerate(zip(call(*call.values), listed, strict=True)):

@@ -5,10 +5,24 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import is_dataclass
 from typing import Any, NamedTuple
 
 from corejax.extend import DebugInfo, Tracer, fun_name, tree
 from corejax_xla_backend._jit.named_arguments import named_arguments
+
+
+def _instead(value: Any) -> str:
+    """What to pass in place of a value that has no hash."""
+    if isinstance(value, Tracer):
+        return "it is an argument of the transformation around this call: give it the value from outside, or "
+    if isinstance(value, list):
+        return "pass a tuple instead of a list, or "
+    if isinstance(value, tuple):
+        return "what is in it has to be, too, or "
+    if is_dataclass(value):
+        return "make its class a @dataclass(frozen=True), or "
+    return "pass a tuple of what is in it, or " if isinstance(value, dict | set) else ""
 
 
 class StaticKey(NamedTuple):
@@ -105,8 +119,7 @@ class StaticArguments:
             kind = "a traced value" if isinstance(value, Tracer) else f"of type {type(value).__name__}"
             raise TypeError(
                 f"jit of {fun_name(self.fun)}: static argument {self.name_of(where)} has to be hashable, "
-                f"got {value!r} ({kind}); "
-                "pass a tuple instead of a list, or do not mark the argument as static"
+                f"got {value!r} ({kind}); {_instead(value)}do not mark the argument as static"
             ) from None
 
     def name_of(self, where: int | str) -> str:
