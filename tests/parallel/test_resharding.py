@@ -10,6 +10,7 @@ import pytest
 
 import corejax
 import corejax.numpy as jnp
+from corejax import lax
 from corejax.errors import BackendError
 from corejax.sharding import Mesh, NamedSharding, Sharding
 from corejax.sharding import PartitionSpec as P
@@ -140,3 +141,32 @@ def test_programs_that_nobody_waits_for() -> None:
         z = large(x, host)
     np.testing.assert_allclose(np.sum(y), 33, rtol=1e-5)
     np.testing.assert_allclose(z, 1 + 64 * 16384)
+
+
+def test_branches_whose_results_are_laid_out_differently() -> None:
+    """XLA's partitioner refuses them where there is one result."""
+    mesh = corejax.make_mesh((2, 4), ("x", "y"))
+    x = np.arange(128, dtype=np.float32).reshape(8, 16)
+
+    def programs(place: Any) -> Any:
+        def chosen(a: Any) -> Any:
+            return lax.cond(a[0, 0] > 1, lambda a: place(a * 2, P("x")), lambda a: place(a / 2, P(None, "y")), a)
+
+        def one_of_three(a: Any, i: Any) -> Any:
+            branches = [lambda a, s=s: place(a + len(s), P(*s)) for s in (("y",), (), ("x", "y"))]
+            return lax.switch(i, branches, a)
+
+        return lambda a: [
+            chosen(a),
+            one_of_three(a, (a[0, 1]).astype(int)),
+            lax.fori_loop(0, 4, lambda i, c: one_of_three(c, i), a),
+            lax.scan(lambda c, y: (chosen(c), chosen(c)[0] + y), a, a),
+            corejax.grad(lambda a: jnp.sum(chosen(a) ** 2))(a),
+        ]
+
+    expected = corejax.tree.leaves(programs(lambda v, spec: v)(jnp.array(x)))
+    run = corejax.jit(programs(lambda v, spec: lax.with_sharding_constraint(v, NamedSharding(mesh, spec))))
+    for spec in (P(), P("x", "y"), P(None, "x")):
+        found = corejax.tree.leaves(run(corejax.device_put(x, NamedSharding(mesh, spec))))
+        for value, wanted in zip(found, expected, strict=True):
+            np.testing.assert_allclose(np.asarray(value), np.asarray(wanted), rtol=1e-5)

@@ -266,3 +266,9 @@ def test_powers_of_two_have_no_derivatives() -> None:
             with pytest.raises(NotApplicable):
                 replay(text.format(dtype=dtype), [value], relation)
     assert replay(text.format(dtype="f32"), [np.float32([1, 2])], "jit") is None
+
+
+@pytest.mark.parametrize("large", [1e6, 1e20])
+def test_what_is_rounded_off_beside_a_large_operand_is_no_failure(large: float) -> None:
+    text = "{ lambda ; a:f32[2] b:f32[2]. let c:f32[2] = add a b in (c,) }"
+    assert replay(text, [np.float32([1, 2]), np.full(2, large, np.float32)], "transpose") is None

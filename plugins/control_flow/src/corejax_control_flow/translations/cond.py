@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import ClosedJaxpr, xla_translations
+import numpy as np
+
+from corejax.extend import ClosedJaxpr, ShapedArray, xla_translations
 from corejax_control_flow.branches.cond_rules import cond_p, joined_out_avals
+
+_FLAG = ShapedArray((), np.dtype(np.bool_))
 
 
 @xla_translations.register(cond_p)
@@ -21,6 +25,9 @@ def cond_translation(
     known = getattr(index, "known", None)
     if known is not None:  # of `platform_dependent`: the other branches may have no translation here
         return ctx.inline(branches[min(max(int(known), 0), len(branches) - 1)], operands)  # type: ignore[no-any-return]
-    regions = [ctx.region((), lambda inner, b=branch: inner.inline(b, operands)) for branch in branches]
+    # XLA's partitioner refuses branches whose only results are laid out differently; not where there are two.
+    another = [ctx.full(_FLAG, False)] if len(out) == 1 and ctx.module.meshes.divides else []
+    regions = [ctx.region((), lambda inner, b=branch: [*inner.inline(b, operands), *another]) for branch in branches]
     first = ctx.op("maximum", index, ctx.full(in_avals[0], 0), out=in_avals[0])
-    return ctx.op("case", first, out=out, regions=regions)  # type: ignore[no-any-return]
+    outs: list[Any] = ctx.op("case", first, out=[*out, *(x.aval for x in another)], regions=regions)
+    return outs[: len(out)]

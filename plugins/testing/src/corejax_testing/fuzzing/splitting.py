@@ -92,7 +92,8 @@ def _transposed(case: Case, eqn: JaxprEqn, rule: Any, operands: list[Array], i: 
         return host(out if eqn.primitive.multiple_results else [out])
 
     with np.errstate(all="ignore"):
-        moved = [np.asarray(a - b) for a, b in zip(at(t), at(np.zeros_like(t)), strict=True)]
+        there = at(np.zeros_like(t))
+        moved = [np.asarray(a - b) for a, b in zip(at(t), there, strict=True)]
     cts = [direction(rng, y) for y in moved]
     args = [UndefPrimal(v.aval) if k == i else x for k, (v, x) in enumerate(zip(eqn.invars, operands, strict=True))]
     given: Any = cts if eqn.primitive.multiple_results else cts[0]
@@ -107,7 +108,7 @@ def _transposed(case: Case, eqn: JaxprEqn, rule: Any, operands: list[Array], i: 
         )
     left, right = inner(cts, moved), inner([ct], [t])
     size = magnitude(cts, moved) + magnitude([ct], [t])
-    size += sum(float(np.abs(wide(x)).sum()) for x in moved)
+    size += sum(float(np.abs(wide(x)).sum()) for x in (*moved, *there))  # as much as is rounded off
     allowed = 10 * tolerance(max((x.dtype for x in (*moved, ct)), key=tolerance)) * max(size, 1.0)
     if not abs(left - right) <= allowed and np.isfinite(left):
         raise CheckFailure(f"transpose of {eqn.primitive.name} in operand {i}: <ct, f(t)> is {left!r}, "

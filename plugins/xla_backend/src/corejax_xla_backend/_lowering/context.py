@@ -31,6 +31,7 @@ from corejax.extend import (
 )
 from corejax_xla_backend._lowering.custom_calls import attributes_of, check_batch, is_partitioned
 from corejax_xla_backend._lowering.explicit_axes import constrained
+from corejax_xla_backend._lowering.in_place import InPlace
 from corejax_xla_backend._lowering.partitioned_calls import equation_in_parts, is_split
 from corejax_xla_backend._lowering.placing import Placing
 from corejax_xla_backend._lowering.regions import TOKEN, Region
@@ -48,7 +49,7 @@ _PLACING = frozenset({"sdy.sharding_constraint", "sdy.manual_computation"})
 _COMBINING = frozenset({"reduce", "reduce_window", "scatter", "select_and_scatter", "sort", "all_reduce", "map"})
 
 
-class TranslationContext(Placing):
+class TranslationContext(Placing, InPlace):
     """What a translation rule builds with: operations of one function.
 
     Attributes:
@@ -60,10 +61,26 @@ class TranslationContext(Placing):
         source: the user's line of the equation that is written now.
     """
 
-    __slots__ = ("_constants", "_counter", "_token", "lines", "mark", "module", "platform", "scope", "source")
+    __slots__ = (
+        "_constants",
+        "_counter",
+        "_origin_bits",
+        "_token",
+        "lines",
+        "mark",
+        "module",
+        "platform",
+        "scope",
+        "source",
+    )
 
     def __init__(
-        self, module: ModuleBuilder, counter: list[int] | None = None, mark: str = "", scope: tuple[str, ...] = ()
+        self,
+        module: ModuleBuilder,
+        counter: list[int] | None = None,
+        mark: str = "",
+        scope: tuple[str, ...] = (),
+        origin_bits: int = 1,
     ) -> None:
         self.module = module
         self.platform = module.platform
@@ -72,6 +89,7 @@ class TranslationContext(Placing):
         self.scope = scope
         self.source: Any = None
         self._counter = [0] if counter is None else counter
+        self._origin_bits = origin_bits
         self._constants: dict[Any, Value] = {}
         self._token: Value | None = None
 
@@ -132,16 +150,17 @@ class TranslationContext(Placing):
         middle = f" ({', '.join(regions)})" if regions else ""
         if attrs:
             middle += f" {{{attrs}}}"
+        origins = self._origins(operands, regions)
         if type(out) is ShapedArray:
             self.lines.append(f'%{number} = "{name}"({names}){middle} : ({types}) -> {tensor_type(out)}{self.mark}')
-            return (SlicedValue if name in _SLICES else Value)(f"%{number}", out)
+            return (SlicedValue if name in _SLICES else Value)(f"%{number}", out, origins)
         result = ", ".join([tensor_type(a) for a in out])  # type: ignore[union-attr]
         count = len(out)  # type: ignore[arg-type]
         bound = f"%{number}:{count} = " if count > 1 else f"%{number} = " if count else ""
         self.lines.append(f'{bound}"{name}"({names}){middle} : ({types}) -> ({result}){self.mark}')
         if count == 1:
-            return [Value(f"%{number}", out[0])]  # type: ignore[index]
-        return [Value(f"%{number}#{i}", a) for i, a in enumerate(out)]  # type: ignore[arg-type]
+            return [Value(f"%{number}", out[0], origins)]  # type: ignore[index]
+        return [Value(f"%{number}#{i}", a, origins) for i, a in enumerate(out)]  # type: ignore[arg-type]
 
     def _ordered_op(self, name: str, operands: Sequence[Value], out: Any, attrs: str, regions: Sequence[str]) -> Any:
         """The operation with the token handed through its regions."""
@@ -210,13 +229,16 @@ class TranslationContext(Placing):
         """A region: `body(ctx, *args)` gives the value or values that it returns."""
         return self._region(arg_avals, body, "stablehlo")
 
-    def _region(self, arg_avals: Sequence[ShapedArray], body: Callable[..., Any], dialect: str) -> str:
-        """A region that ends with the `return` of a dialect."""
-        inner = TranslationContext(self.module, self._counter, self.mark, self.scope)
+    def _region(
+        self, arg_avals: Sequence[ShapedArray], body: Callable[..., Any], dialect: str, given: Sequence[Value] = ()
+    ) -> str:
+        """A region that ends with the `return` of a dialect; of arguments that are the given values, if any."""
+        inner = TranslationContext(self.module, self._counter, self.mark, self.scope, self._origin_bits)
         args = []
         for aval in arg_avals:
             self._counter[0] += 1
-            args.append(Value(f"%a{self._counter[0]}", aval))
+            name = f"%a{self._counter[0]}"
+            args.append(Value(name, aval, self._origins(given)) if given else inner.argument(name, aval))
         inner.token = before = self.module.new_token()
         outs = body(inner, *args)
         outs = [outs] if isinstance(outs, Value) else list(outs)
@@ -263,7 +285,10 @@ class TranslationContext(Placing):
         return self._dense(f'"0x{np.ascontiguousarray(little).tobytes().hex().upper()}"', aval)
 
     def _dense(self, text: str, aval: ShapedArray) -> Value:
-        return self.op("constant", out=aval, attrs=f"value = dense<{text}> : {tensor_type(aval)}")  # type: ignore[no-any-return]
+        made: Value = self.op("constant", out=aval, attrs=f"value = dense<{text}> : {tensor_type(aval)}")
+        if not text.startswith(('"', "[")):
+            made.origins = 0
+        return made
 
     def full(self, aval: ShapedArray, value: Any) -> Value:
         """A constant with the same value everywhere."""
@@ -350,7 +375,9 @@ class TranslationContext(Placing):
         self.token = outs.pop()
         return outs
 
-    def call_symbol(self, symbol: str, vals: Sequence[Value], out_avals: Sequence[ShapedArray]) -> list[Value]:
+    def call_symbol(
+        self, symbol: str, vals: Sequence[Value], out_avals: Sequence[ShapedArray], attrs: str = ""
+    ) -> list[Value]:
         """Call a function of the module by its name."""
         vals = self.apart(vals)
         number = self._counter[0] = self._counter[0] + 1
@@ -358,10 +385,11 @@ class TranslationContext(Placing):
         types = ", ".join(tensor_type(v.aval) for v in vals)
         results = ", ".join(tensor_type(a) for a in out_avals)
         bound = f"%{number}:{len(out_avals)} = " if len(out_avals) > 1 else f"%{number} = " if out_avals else ""
-        self.lines.append(f"{bound}func.call @{symbol}({names}) : ({types}) -> ({results}){self.mark}")
+        self.lines.append(f"{bound}func.call @{symbol}({names}) {attrs} : ({types}) -> ({results}){self.mark}")
+        origins = self._origins(vals)
         if len(out_avals) == 1:
-            return [Value(f"%{number}", out_avals[0])]
-        return [Value(f"%{number}#{i}", a) for i, a in enumerate(out_avals)]
+            return [Value(f"%{number}", out_avals[0], origins)]
+        return [Value(f"%{number}#{i}", a, origins) for i, a in enumerate(out_avals)]
 
     def function(self, closed: ClosedJaxpr, name: str = "f") -> str:
         """The symbol of a private function for a program, written once for each program object.

@@ -12,7 +12,7 @@ from corejax_xla_backend._lowering.context import TranslationContext
 from corejax_xla_backend._lowering.locations import Locations, without_locations
 from corejax_xla_backend._lowering.meshes import SYMBOL, Meshes
 from corejax_xla_backend._lowering.regions import TOKEN
-from corejax_xla_backend._lowering.types import Value, tensor_type
+from corejax_xla_backend._lowering.types import OWN, Value, tensor_type
 
 _MAIN = "main"
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -49,6 +49,7 @@ class ModuleBuilder:
         self._callback_indices: dict[Any, int] = {}
         self._private: dict[Any, tuple[str, bool, ClosedJaxpr]] = {}
         self._spliced: dict[int, tuple[str, Any]] = {}
+        self._identities: dict[ShapedArray, str] = {}
         self._names = {_MAIN: 1, SYMBOL: 1}  # whatever else is called so: XLA starts there
         self._tokens = itertools.count()
         self._channels = itertools.count(1)
@@ -95,7 +96,7 @@ class ModuleBuilder:
         """Write the entry point of such a program, `write(ctx, *parts)`; gives the types of its results."""
         ctx = TranslationContext(self)
         ctx.source = source
-        args = [Value(f"%arg{i}", aval) for i, aval in enumerate(avals)]
+        args = [ctx.argument(f"%arg{i}", aval) for i, aval in enumerate(avals)]
         outs = write(ctx, *args)
         self._write("public", _MAIN, args, ctx, outs)
         return [x.aval for x in outs]
@@ -112,7 +113,8 @@ class ModuleBuilder:
         if found is None:
             symbol = self.fresh_name(name)
             ctx = TranslationContext(self, scope=scope)
-            args = [Value(f"%arg{i}", v.aval) for i, v in enumerate(closed.jaxpr.invars)]
+            # Its arguments may all be given one value.
+            args = [Value(f"%arg{i}", v.aval, OWN) for i, v in enumerate(closed.jaxpr.invars)]
             ctx.token = before = self.new_token()
             outs = ctx.inline(closed, args)
             ordered = ctx.token is not before
@@ -120,6 +122,15 @@ class ModuleBuilder:
             more = ([before], [ctx.token]) if ordered else ([], [])
             self._write("private", symbol, [*args, *more[0]], ctx, [*outs, *more[1]])
         return found[:2]
+
+    def identity(self, aval: ShapedArray) -> str:
+        """Name of the function that gives its argument back."""
+        found = self._identities.get(aval)
+        if found is None:
+            found = self._identities[aval] = self.fresh_name("identity")
+            x = Value("%arg0", aval)
+            self._write("private", found, [x], TranslationContext(self), [x])
+        return found
 
     def spliced(self, owner: Any, functions: Callable[[Callable[[str], str]], list[str]]) -> str:
         """Name of the first of some functions that are text already; added once for each owner.
@@ -161,7 +172,7 @@ class ModuleBuilder:
         """
         binders = [*(() if embedded else closed.jaxpr.constvars), *closed.jaxpr.invars]
         ctx = TranslationContext(self, scope=(f"jit({self.name})",) if self.name else ())
-        vals = [Value(f"%arg{i}", v.aval) for i, v in enumerate(binders)]
+        vals = [ctx.argument(f"%arg{i}", v.aval) for i, v in enumerate(binders)]
         outs = ctx.inline(closed, vals) if embedded else ctx.inline_jaxpr(closed.jaxpr, vals)
         self._write(
             "public",

@@ -84,7 +84,7 @@ class Placing:
         outer = () if around is None else around[1]
         self.module.enter(mesh, (*outer, *axes))
         try:
-            region = self._region(block_avals, body, "sdy")
+            region = self._region(block_avals, body, "sdy", vals)
         finally:
             self.module.enter(*(around or (None, ())))
         named = ", ".join(map(quoted, axes))

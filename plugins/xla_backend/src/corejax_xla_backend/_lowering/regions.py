@@ -21,11 +21,13 @@ class Region(str):
     """A region's text, of one without ordered effects.
 
     Attributes:
+        origins: what its results are computed from, as of values.
         token_out: the token after its last ordered effect; None where there are none.
     """
 
-    __slots__ = ("_args", "_lines", "_outs", "_token_in", "token_out")
+    __slots__ = ("_args", "_lines", "_outs", "_token_in", "origins", "token_out")
 
+    origins: int
     token_out: Value | None
 
     def __new__(
@@ -41,6 +43,9 @@ class Region(str):
         region = super().__new__(cls, _text(args, lines, outs, returns))
         region._args, region._lines, region._outs = args, lines, outs
         region._token_in, region.token_out = token_in, token_out
+        region.origins = 0
+        for out in outs:
+            region.origins |= out.origins
         return region
 
     def carrying(self, *, gives: bool) -> str:

@@ -62,21 +62,27 @@ def tensor_type(aval: ShapedArray) -> str:
     return text
 
 
+OWN = 1
+
+
 class Value:
     """A value in a StableHLO program.
 
     Attributes:
         name: its SSA name, `%12`.
         aval: its type; the weak type has no meaning here.
+        origins: what it is computed from: a bit for each argument of the function and of the regions around, and one,
+            `OWN`, for what is made without any.
     """
 
-    __slots__ = ("aval", "name")
+    __slots__ = ("aval", "name", "origins")
 
     known: Any = None  # of `KnownValue`
 
-    def __init__(self, name: str, aval: ShapedArray) -> None:
+    def __init__(self, name: str, aval: ShapedArray, origins: int = 0) -> None:
         self.name = name
         self.aval = aval
+        self.origins = origins
 
     def __repr__(self) -> str:
         return f"{self.name}: {tensor_type(self.aval)}"
@@ -98,7 +104,7 @@ class KnownValue(Value):
     __slots__ = ("known",)
 
     def __init__(self, value: Value, known: Any) -> None:
-        super().__init__(value.name, value.aval)
+        super().__init__(value.name, value.aval, value.origins)
         self.known = known
 
 

@@ -26,4 +26,4 @@ def dynamic_slice(ctx: Any, in_avals: Any, in_vals: Any, *, slice_sizes: Any) ->
 def dynamic_update_slice(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
     """`dynamic_update_slice`."""
     x, update, *starts = in_vals
-    return ctx.op("dynamic_update_slice", x, update, *_starts(ctx, starts), out=x.aval)
+    return ctx.op("dynamic_update_slice", x, ctx.written(x, update), *_starts(ctx, starts), out=x.aval)

@@ -36,8 +36,11 @@ def scatter_op(
     elif mode is FILL and any(sizes[d] > 1 for d in index_map):
         indices = _whole_windows(ctx, indices, last_starts(ctx, indices, x.aval.shape, sizes, index_map), x.aval.shape)
         promises["indices_are_sorted"] = False
-    if ctx.module.meshes.divides and index_map and not batching and math.prod(indices.aval.shape[:-1]) == 1:
-        indices, updates, windows = _with_another(ctx, indices, updates, windows, x.aval.shape)
+    if math.prod(indices.aval.shape[:-1]) == 1:
+        if ctx.module.meshes.divides and index_map and not batching:
+            indices, updates, windows = _with_another(ctx, indices, updates, windows, x.aval.shape)
+        else:
+            updates = ctx.written(x, updates)
     numbers = (
         f"#stablehlo.scatter<update_window_dims = {list(windows)}, inserted_window_dims = {list(inserted)}, "
         f"input_batching_dims = {list(batching)}, scatter_indices_batching_dims = {list(indices_batching)}, "
