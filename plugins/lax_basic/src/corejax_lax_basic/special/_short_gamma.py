@@ -1,8 +1,8 @@
 """Incomplete gamma functions in float64 for results that become float32: relative errors of some 1e-10, no loops.
 
-The formulas are those of `_incomplete_gamma`. As many terms as the worst operands need are summed from behind, numerator
-and denominator apart, which compilers do in one pass over the elements; what only some elements need is done where one
-does.
+The formulas are those of `_incomplete_gamma`. As many terms as the worst operands need are summed from behind,
+numerator and denominator apart, which compilers do in one pass over the elements; what only some elements need is done
+where one does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Bessel functions of the first kind of few orders, in float64 for results that become float32.
 
-Below 8 the power series of `J_n(x) / x**n` (DLMF 10.2.2) for the two largest orders, from which the recurrence goes down;
-beyond, Hankel's expansions for orders 0 and 1, from which it goes up (DLMF 10.6.1). Two numbers are kept of each
+Below 8 the power series of `J_n(x) / x**n` (DLMF 10.2.2) for the two largest orders, from which the recurrence goes
+down; beyond, Hankel's expansions for orders 0 and 1, from which it goes up (DLMF 10.6.1). Two numbers are kept of each
 element, from which all orders follow: a compiler computes what is before them twice, not once for each order.
 """
 

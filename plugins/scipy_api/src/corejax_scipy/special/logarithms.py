@@ -127,7 +127,7 @@ def _short_rel_entr(p: Any, q: Any) -> Any:
 
 
 def _short_kl_div(p: Any, q: Any) -> Any:
-    """For float32: `x log(x/y) - x + y`, by `t = (x-y)/(x+y)`, for `log(x/y) = 2 atanh(t)`, where terms would cancel."""
+    """For float32: `x log(x/y) - x + y`, by `t = (x-y)/(x+y)` where terms would cancel, for `log(x/y) = 2 atanh(t)`."""
     p, q = jnp.broadcast_arrays(p, q)
     logarithm, t, near = _wide.log_ratio(p, q)
     x, y = _wide.wide(p), _wide.wide(q)
@@ -176,6 +176,7 @@ rel_entr, rel_entr_p = row(
     [_positive(lambda p, q: jnp.log(p / q) + 1.0), _positive(lambda p, q: -p / q)],
     "The relative entropy `p log(p / q)`: 0 where `p` is, infinite where one is negative or only `q` is 0.",
     single=_short_rel_entr,
+    many=True,
     arguments="p q",
 )
 
@@ -186,6 +187,7 @@ kl_div, kl_div_p = row(
     "The Kullback-Leibler divergence `p log(p / q) - p + q`; where that is not finite see `rel_entr`.",
     impl=_kl_div_impl,
     single=_short_kl_div,
+    many=True,
     arguments="p q",
 )
 
@@ -260,6 +262,7 @@ boxcox, boxcox_p = row(
     [lambda out, x, lmbda: jnp.power(x, lmbda - 1.0), _boxcox_by_power(jnp.log)],
     "Box and Cox's transformation `(x**lmbda - 1) / lmbda`, `log(x)` for `lmbda = 0`.",
     single=_boxcox(_wide.log, _wide.expm1),
+    many=True,
     of_complex=_complex_boxcox(lax.log),
     arguments="x lmbda",
 )
@@ -270,6 +273,7 @@ boxcox1p, boxcox1p_p = row(
     [lambda out, x, lmbda: jnp.power(1.0 + x, lmbda - 1.0), _boxcox_by_power(jnp.log1p)],
     "`boxcox(1 + x, lmbda)`, accurate also for small `x`.",
     single=_boxcox(_wide.log1p, _wide.expm1),
+    many=True,
     of_complex=_complex_boxcox(lax.log1p),
     arguments="x lmbda",
 )
