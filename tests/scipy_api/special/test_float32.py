@@ -21,6 +21,40 @@ def test_units_in_the_last_place(name):
     assert found.most < 3.0 and found.median < 0.6 and not found.lost
 
 
+@pytest.mark.parametrize("name", ["boxcox", "boxcox1p", "kl_div", "rel_entr", "owens_t", "hyp1f1"])
+def test_arithmetic_of_float64_is_rounded_once(name):
+    found = measure(name, "float32", "compiled", 5_000)
+    assert found.most < 0.6 and not found.lost
+
+
+def test_infinite_and_tiny_operands_of_differences():
+    """Where SciPy's own are NaN, signed zeros or the operand itself."""
+    x = np.array([-0.0, 0.0, 1e-30, -1e-30, 1e-9, np.inf, -1.0, -2.0], np.float32)
+    for power in (-1.5, 0.0, 2.0):
+        got = np.asarray(corejax.jit(special.boxcox1p)(x, np.float32(power)))
+        want = scipy.special.boxcox1p(x.astype(np.float64), power)
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+        np.testing.assert_array_equal(np.signbit(got[:-1]), np.signbit(want[:-1]))  # the last one is NaN
+    p, q = (
+        v.ravel() for v in np.meshgrid([0.0, 1.0, 3e38, 1e-30, np.inf, np.nan, -1.0], [0.0, 2.0, 3e38, np.inf, -1.0])
+    )
+    for name in ("kl_div", "rel_entr"):
+        with np.errstate(all="ignore"):
+            want = getattr(scipy.special, name)(p, q).astype(np.float32)
+        got = corejax.jit(getattr(special, name))(p.astype(np.float32), q.astype(np.float32))
+        np.testing.assert_allclose(got, want, rtol=1e-6, err_msg=name)
+
+
+def test_kummer_functions_of_cancelling_parameters():
+    """Values by mpmath: what ends, what is nearly constant, and a first term beyond the negative pole."""
+    cases = [
+        (-200.0, -3.5, -1e-10, 1.0), (1e-20, 1.5, 40.0, 1.0000085790), (-2.0, -3.5, 40.0, 206.7142857),
+        (-0.5, 1.0, -8.0, 3.2930240), (3.0, 3.0, -5.0, math.exp(-5.0)), (math.nan, -1.0, 1.0, math.nan),
+    ]  # fmt: skip
+    a, b, x, want = np.array(cases, np.float32).T
+    np.testing.assert_allclose(corejax.jit(special.hyp1f1)(a, b, x), want, rtol=1e-6)
+
+
 def test_logit_about_its_zero():
     p = (np.float32(0.5) + np.float32(2.0**-25) * np.arange(-50, 51)).astype(np.float32)
     wide = p.astype(np.float64)
@@ -75,6 +109,11 @@ def test_bessel_functions_of_every_size():
     got = np.asarray(corejax.jit(lambda x: special.bessel_jn(x, v=12))(tiny))
     want = np.array([(tiny / 2) ** n / math.factorial(n) for n in range(13)])
     np.testing.assert_allclose(got, np.where(want < 1e-305, 0, want), rtol=1e-9, atol=1e-305)
+    large = np.array([9.9e7, 1.5e8, 3e20, -2e9, np.inf, np.nan, 3.0], np.float32)  # those of other sizes beside them
+    got = np.asarray(corejax.jit(lambda x: special.bessel_jn(x, v=2))(large))
+    want = scipy.special.jv(np.arange(3)[:, None], large.astype(np.float64))
+    np.testing.assert_allclose(got[:, [0, 1, 3, 6]], want[:, [0, 1, 3, 6]], rtol=2e-6, atol=1e-9)
+    np.testing.assert_array_equal(got[:, 4:6], [[0, np.nan]] * 3)
     ends = special.bessel_jn(np.array([-np.inf, np.inf, np.nan]), v=2)
     np.testing.assert_array_equal(ends, [[0, 0, np.nan]] * 3)
 

@@ -203,3 +203,18 @@ def test_quantiles_of_cauchys_distribution_have_derivatives():
     slope = np.pi / np.sin(np.pi * q) ** 2
     np.testing.assert_allclose(corejax.vmap(corejax.grad(stats.cauchy.ppf))(q), slope, rtol=1e-12)
     np.testing.assert_allclose(corejax.vmap(corejax.grad(stats.cauchy.isf))(q), -slope, rtol=1e-12)
+
+
+def test_heavy_tails_beyond_where_squares_overflow():
+    """Of float16 that is from 256 on; SciPy's own values are of float64."""
+    for dtype, points in ((np.float16, [300.0, -6e4]), (np.float32, [1e25, -1e38])):
+        x = np.array(points, dtype)
+        for name, shape in (("cauchy", ()), ("t", (3.0,))):
+            want = getattr(scipy.stats, name).logpdf(x.astype(np.float64), *shape)
+            logpdf = getattr(stats, name).logpdf
+            np.testing.assert_allclose(logpdf(x, *shape).astype(np.float32), want, rtol=3 * np.finfo(dtype).eps)
+            slope = corejax.vmap(corejax.grad(lambda x, f=logpdf, shape=shape: f(x, *shape)))(x)
+            power = 2.0 if name == "cauchy" else shape[0] + 1.0
+            np.testing.assert_allclose(slope.astype(np.float32), -power / x.astype(np.float64), rtol=5e-3)
+    ends = stats.cauchy.logpdf(np.array([np.inf, -np.inf, np.nan, 0.0], np.float32))
+    np.testing.assert_allclose(ends, [-np.inf, -np.inf, np.nan, -np.log(np.pi)], rtol=1e-6)

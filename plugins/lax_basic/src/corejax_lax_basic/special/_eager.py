@@ -57,7 +57,7 @@ def compiled_if_many(name: str, impl: Function) -> Function:
         if max(x.size for x in arrays) >= _MANY and arrays[0].dtype.itemsize <= 4:
             found = run_compiled(primitives[name], *[Array(x) for x in arrays])
             if found is not None:
-                return np.asarray(found)
+                return found  # whose memory is its own: an array of NumPy's would be copied
         return impl(*arrays)
 
     return rule

@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from corejax_lax_basic.special import _uniform
-from corejax_lax_basic.special._series import log1p_less, log_gamma_1p, stirling_rest
+from corejax_lax_basic.special import _short_gamma, _uniform
+from corejax_lax_basic.special._series import SINGLE, log1p_less, log_gamma_1p, stirling_rest
 
 _LIMIT = 2000  # steps of a series or a continued fraction, of which some hundred suffice
 _BIG = 2.0**52
@@ -176,24 +176,39 @@ def _or_uniform_over_density(ops: Any, out: Any, uniform: Any, a: Any, x: Any) -
     return ops.where(uniform, 0.0 - _uniform.over_density(ops, a, x), out)
 
 
-def tails(ops: Any, a: Any, x: Any) -> tuple[Any, Any]:
-    """The regularised incomplete gamma functions `P(a, x)` and `Q(a, x)`; NaN outside, and at (0, 0) and infinity."""
+def _is_small(ops: Any, at: _Regions) -> Any:
+    """Where `_small_upper` is accurate."""
+    a, x = at.a, at.x
+    return at.series & (x <= 1.1) & ops.where(x <= 0.5, a * ops.log(x) >= -0.4, x * 1.1 >= a)
+
+
+def lower(ops: Any, a: Any, x: Any) -> Any:
+    """The regularised lower incomplete gamma function `P(a, x)`; NaN outside, and at (0, 0) and infinity."""
     at = _Regions(ops, a, x)
-    b, y = at.a, at.x
-    small = at.series & (y <= 1.1) & ops.where(y <= 0.5, b * ops.log(y) >= -0.4, y * 1.1 >= b)
-    log_power = _log_power(ops, b, y)
-    factor = _factor(ops, b, y, log_power)
-    by_series = factor * _series(ops, b, y, at.series)
-    by_fraction = b * factor * _fraction(ops, b, y, at.fraction)
+    value = _short_gamma.lower(ops, at) if ops.epsilon == SINGLE else _tails(ops, at)[0]
+    return _with_ends(ops, a, x, at.inside, value, 0.0, 1.0)
+
+
+def upper(ops: Any, a: Any, x: Any) -> Any:
+    """The regularised upper incomplete gamma function `Q(a, x)`; see `lower`."""
+    at = _Regions(ops, a, x)
+    value = _short_gamma.upper(ops, at, _is_small(ops, at)) if ops.epsilon == SINGLE else _tails(ops, at)[1]
+    return _with_ends(ops, a, x, at.inside, value, 1.0, 0.0)
+
+
+def _tails(ops: Any, at: _Regions) -> tuple[Any, Any]:
+    """Both inside of their domain, of which a program keeps what it needs."""
+    a, x = at.a, at.x
+    small, log_power = _is_small(ops, at), _log_power(ops, a, x)
+    factor = _factor(ops, a, x, log_power)
+    by_series = factor * _series(ops, a, x, at.series)
+    by_fraction = a * factor * _fraction(ops, a, x, at.fraction)
     lower = ops.where(at.fraction, 1.0 - by_fraction, by_series)
-    complement = ops.where(small, _small_upper(ops, b, y, log_power, small), 1.0 - by_series)
+    complement = ops.where(small, _small_upper(ops, a, x, log_power, small), 1.0 - by_series)
     upper = ops.where(at.fraction, by_fraction, complement)
     lower = ops.if_any(at.uniform, _or_uniform_lower, lower, at.uniform, *at.large)
     upper = ops.if_any(at.uniform, _or_uniform_upper, upper, at.uniform, *at.large)
-    return (
-        _with_ends(ops, a, x, at.inside, lower, 0.0, 1.0),
-        _with_ends(ops, a, x, at.inside, upper, 1.0, 0.0),
-    )
+    return lower, upper
 
 
 def _by_a_parts(ops: Any, at: _Regions) -> Any:

@@ -78,7 +78,7 @@ def _where_huge(below: float) -> Callable[..., Any]:
 
 
 igamma, igamma_p = binary(
-    "igamma", by_scipy("gammainc", _where_huge(0.0)), FLOAT, None,
+    "igamma", compiled_if_many("igamma", by_scipy("gammainc", _where_huge(0.0))), FLOAT, None,
     tangents(
         lambda t, a, x: mul(igamma_grad_a(a, x), t),
         lambda t, a, x: mul(_density(a, x), t),
@@ -91,7 +91,7 @@ igamma, igamma_p = binary(
 )  # fmt: skip
 
 igammac, igammac_p = binary(
-    "igammac", by_scipy("gammaincc", _where_huge(1.0)), FLOAT, None,
+    "igammac", compiled_if_many("igammac", by_scipy("gammaincc", _where_huge(1.0))), FLOAT, None,
     tangents(
         lambda t, a, x: mul(neg(igamma_grad_a(a, x)), t),
         lambda t, a, x: mul(neg(_density(a, x)), t),

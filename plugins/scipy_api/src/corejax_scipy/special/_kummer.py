@@ -12,7 +12,7 @@ import numpy as np
 
 import corejax.numpy as jnp
 from corejax_lax_basic import lax
-from corejax_scipy.special._formulas import number, sin_pi, where
+from corejax_scipy.special._formulas import WIDE, number, sin_pi, where
 from corejax_scipy.special._taylor import (
     LARGE,
     Equation,
@@ -141,7 +141,8 @@ def hyp1f1(a: Any, b: Any, x: Any, by: int | None = None) -> Any:
     ends, polynomials = _ending(a_sane, b_sane, at, far, by)
     far, others = far & ~ends, far | ends
     near = _near(first, b_sane, where(others, 0.0, z), where(others, 0.0, exponent))
-    beyond = _far(where(far, first, 1.0), where(far, b_sane, 1.5), where(far, z, 100.0), where(far, exponent, 0.0))
+    operands = where(far, first, 1.0), where(far, b_sane, 1.5), where(far, z, 100.0), where(far, exponent, 0.0)
+    beyond = lax.cond(jnp.any(far), _far, lambda a, b, z, exponent: z * 0.0, *operands)
     out = where(far, beyond, where(ends, polynomials, near))
     vanishes = negative & ((a > 0.0) | is_whole_difference(b, a))
     infinite = where(vanishes, 0.0, lax.sign(out) * math.inf)
@@ -151,6 +152,54 @@ def hyp1f1(a: Any, b: Any, x: Any, by: int | None = None) -> Any:
         constant = constant | lax.eq(a, number(0.0))
     out = where(known, out, math.nan)
     return where(pole, math.inf, where(constant, 1.0, out))
+
+
+# -- for results that become float32 -------------------------------------------------------------------------------
+
+_FEW, _MANY = 40, 112  # terms that are written out
+_LEFT_OUT, _CANCELLED = 2.0**-33, 2.0**-21
+
+
+def _summed(a: Any, b: Any, z: Any, count: int) -> tuple[Any, Any]:
+    """So many terms of the power series from behind, numerator and denominator apart; and whether that is enough.
+
+    It is where what is left out is small beside the sum, and the sum beside the sum of the terms' sizes.
+    """
+    ratio = (a + float(count)) * z / ((b + float(count)) * (count + 1.0))
+    rest = lax.abs(ratio) < 0.9
+    tail = ratio / (1.0 - where(rest, ratio, 0.0))
+    below, above, sizes, term = 0.0 * z + 1.0, 1.0 + tail, 1.0 + lax.abs(tail), tail
+    for n in range(count - 1, -1, -1):
+        c = 1.0 / (n + 1.0)
+        top = (a + float(n)) * (z * (c * c))  # 0 where the series ends
+        below = below * ((b + float(n)) * c)
+        above, sizes, term = below + top * above, lax.abs(below) + lax.abs(top) * sizes, top * term
+    size = lax.abs(above)
+    enough = rest & (lax.abs(term) <= _LEFT_OUT * size) & (size >= _CANCELLED * sizes)
+    return above / below, enough & (sizes < 1e300) & ~is_whole(b)
+
+
+def of_float32(a: Any, b: Any, x: Any) -> Any:
+    """Kummer's function of float32: by its power series where that is short, which takes no loops."""
+    a, b, x = (lax.convert_element_type(v, WIDE) for v in jnp.broadcast_arrays(a, b, x))
+    z, negative = lax.abs(x), x < 0.0
+    top, scale = where(negative, b - a, a), lax.exp(where(negative, x, 0.0))
+
+    def longer() -> tuple[Any, Any]:
+        left = ~enough
+        value, now = _summed(where(left, top, 1.0), where(left, b, 1.5), where(left, z, 0.0), _MANY)
+        return where(left, value * scale, found), enough | (now & _known(a, b, x))
+
+    value, enough = _summed(top, b, z, _FEW)
+    found, enough = value * scale, enough & _known(a, b, x)
+    found, enough = lax.cond(jnp.all(enough), lambda: (found, enough), longer)
+
+    def others() -> Any:
+        sane = where(enough, 1.0, a), where(enough, 1.5, b), where(enough, 0.0, x)
+        return where(enough, found, hyp1f1(*sane))
+
+    out = lax.cond(jnp.all(enough), lambda: found, others)
+    return where((a == a) & (b == b) & (x == x), out, math.nan)
 
 
 def is_scipys(a: Any, b: Any, x: Any) -> Any:

@@ -79,7 +79,8 @@ def compiled_if_many(primitive: Callable[[], Primitive], impl: Function) -> Func
         many = max(x.size for x in arrays) >= _MANY and arrays[0].dtype.itemsize <= 4
         if many and not corejax.config.disable_jit:
             try:
-                return np.asarray(_program(primitive(), tuple(params.items()))(*[Array(x) for x in arrays]))
+                # Its memory is its own: an array of NumPy's would be copied.
+                return _program(primitive(), tuple(params.items()))(*[Array(x) for x in arrays])
             except (MissingRuleError, BackendError):
                 pass  # nothing compiles or runs here
         return impl(*arrays, **params)

@@ -15,6 +15,7 @@ from corejax.extend import Primitive, ShapedArray, defjvp, dtypes, xla_translati
 from corejax_lax_basic import lax
 from corejax_scipy._arguments import array, reals, static_int
 from corejax_scipy.special._chebyshev import Piece, in_pieces
+from corejax_scipy.special._few_orders import LARGEST, few_orders
 from corejax_scipy.special._formulas import WIDE, where
 from corejax_scipy.special._rows import compiled_if_many, scipy_special
 
@@ -107,6 +108,12 @@ def _far(x: Any, error: float) -> tuple[Any, Any]:
             * (in_pieces(x, *p, error=error) * cos_c - in_pieces(x, *q, error=error) / x * sin_c)
         )
     return out[0], out[1]
+
+
+def _short_hankel(x: Any, order: int) -> tuple[Any, Any]:
+    """`P` and `Q` for results that become float32."""
+    p, q = _HANKEL[order]
+    return in_pieces(x, *p, error=2.0**-30), in_pieces(x, *q, error=2.0**-30) / x
 
 
 _FEW = 8  # the largest order up to which recurrences are written out
@@ -217,8 +224,31 @@ def _many_orders(x: Any, v: int, wide: bool) -> Any:
     return jnp.where(tiny, _of_tiny(where(tiny, x, 0.0), v), jnp.where(below, out, up))
 
 
-def _decomposition(z: Any, *, v: int, n_iter: int) -> Any:
+def _short_few_orders(z: Any, v: int) -> Any:
+    """Orders 0 to `v <= 8`, for float32 and what is narrower."""
     x = lax.abs(lax.convert_element_type(z, WIDE))
+    quick = x <= LARGEST
+    outs = []
+    for n, out in enumerate(few_orders(where(quick, x, 1.0), v, _short_hankel)):
+        out = lax.convert_element_type(out, z.dtype)
+        outs.append(jnp.where(z < 0, -out, out) if n % 2 else out)
+    found = jnp.stack(lax.optimization_barrier(outs))  # what is put together in one pass computes all for each
+
+    def with_others() -> Any:
+        others = _of_any_size(where(quick, 100.0, x), z, v)
+        return jnp.where(quick, found, others)
+
+    return lax.cond(jnp.all(quick), lambda: found, with_others)
+
+
+def _decomposition(z: Any, *, v: int, n_iter: int) -> Any:
+    if z.dtype != WIDE and v <= _FEW:
+        return _short_few_orders(z, v)
+    return _of_any_size(lax.abs(lax.convert_element_type(z, WIDE)), z, v)
+
+
+def _of_any_size(x: Any, z: Any, v: int) -> Any:
+    """Of `x = |z|`."""
     out = (_few_orders if v <= _FEW else _many_orders)(x, v, z.dtype == WIDE)
     out = jnp.where(x == math.inf, 0.0, out)
     odd = lax.reshape(lax.iota(np.dtype(np.int32), v + 1) % 2 == 1, (v + 1, *[1] * z.ndim))

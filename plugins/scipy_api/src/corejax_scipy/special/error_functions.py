@@ -145,6 +145,7 @@ ndtr, ndtr_p = row(
     "ndtr", lambda x: 0.5 * lax.erfc(x * -math.sqrt(0.5)), [lambda out, x: lax.exp(-0.5 * x * x) / _ROOT_2PI],
     "The cumulative distribution function of the standard normal distribution.",
     single=_ndtr_of_float32,
+    many=True,
 )  # fmt: skip
 
 
@@ -180,6 +181,7 @@ _log_ndtr_row, log_ndtr_p = row(
     "log_ndtr", _log_ndtr, [_log_ndtr_slope],
     "Logarithm of `ndtr`, accurate also where that underflows.",
     single=_log_ndtr_of_float32,
+    many=True,
 )  # fmt: skip
 
 
@@ -235,6 +237,7 @@ ndtri, ndtri_p = row(
     "ndtri", _quantile(lax.log, 0.0), [lambda out, p: _ROOT_2PI * jnp.exp(0.5 * out * out)],
     "The quantile function of the standard normal distribution, the inverse of `ndtr`; NaN outside of [0, 1].",
     single=_ndtri_of_float32,
+    many=True,
     arguments="p",
 )  # fmt: skip
 
@@ -310,6 +313,7 @@ owens_t, owens_t_p = row(
     "Owen's T function: the integral of `exp(-h**2 (1 + t**2) / 2) / (1 + t**2) / (2 pi)` over t from 0 to `a`.",
     impl=_owens_t_impl,
     single=_OWENS_T_OF_FLOAT32,
+    many=True,
     arguments="h a",
 )
 

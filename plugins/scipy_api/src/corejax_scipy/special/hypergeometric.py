@@ -65,6 +65,8 @@ hyp1f1, hyp1f1_p = row(
     NaN where a parameter is larger than 10,000, but for `a = 0`, `x = 0`.
     """,
     impl=_on_host("hyp1f1", _kummer.hyp1f1, _kummer.is_scipys),
+    single=_kummer.of_float32,
+    many=True,
     arguments="a b x",
 )
 

@@ -18,7 +18,7 @@ import corejax.numpy as jnp
 from corejax_lax_basic import lax
 from corejax_scipy._arguments import array, inexact
 from corejax_scipy.special import _wide
-from corejax_scipy.special._formulas import WIDE, log1p, polynomial, short_log, where
+from corejax_scipy.special._formulas import WIDE, log1p, polynomial, where
 from corejax_scipy.special._rows import row, scipy_special
 
 __all__ = ["expit", "log_softmax", "logsumexp", "softmax"]
@@ -90,15 +90,6 @@ def _ratio_logarithm(p: Any, q: Any) -> Any:
 _ATANH = (0.666666712, 0.399985814, 0.286413172, 0.210384727, 0.260406624)
 
 
-def _short_ratio_logarithm(p: Any, q: Any) -> Any:
-    """`log(p / q)` for float32, whose logarithm is that of a quotient in its range."""
-    ratio = p / q
-    scale = where(ratio > 2.0**120, 2.0**-170, where(ratio < 2.0**-110, 2.0**170, 1.0))
-    moved = where(ratio > 2.0**120, 170.0, where(ratio < 2.0**-110, -170.0, 0.0))
-    finite = ratio < math.inf
-    return where(finite, short_log(where(finite, ratio * scale, 1.0)) + moved * math.log(2.0), ratio)
-
-
 def _rel_entr(ratio_logarithm: Any) -> Any:
     def formula(p: Any, q: Any) -> Any:
         p, q = (lax.convert_element_type(x, WIDE) for x in jnp.broadcast_arrays(p, q))
@@ -122,14 +113,27 @@ def _divergence(x: Any, y: Any) -> Any:
     return where(near, y * small * small * polynomial(-small, _DIVERGENCE), x * _ratio_logarithm(x, y) - x + y)
 
 
-def _short_divergence(x: Any, y: Any) -> Any:
-    """For float32: `x log(x/y) - x + y` by `t = (x-y)/(x+y)`, for `log(x/y) = 2 atanh(t)`, where terms would cancel."""
-    t = (x - y) / (x + y)
-    near = lax.abs(t) <= 0.4
-    small = where(near, t, 0.0)
-    square = small * small
-    series = y * square * (2.0 + (1.0 + small) * small * polynomial(square, _ATANH)) / (1.0 - small)
-    return where(near, series, x * _short_ratio_logarithm(x, y) - x + y)
+def _are_ordinary(p: Any, q: Any) -> Any:
+    """Whether both are positive and finite."""
+    return (lax.min(p, q) > 0.0) & (lax.max(p, q) < math.inf)
+
+
+def _short_rel_entr(p: Any, q: Any) -> Any:
+    """For float32."""
+    p, q = jnp.broadcast_arrays(p, q)
+    ends = jnp.where((p == 0.0) & (q >= 0.0), 0.0, jnp.where((q == math.inf) & (p > 0.0), -math.inf, math.inf))
+    ends = jnp.where((p == p) & (q == q) & (lax.min(p, q) < math.inf), ends, math.nan)
+    return where(_are_ordinary(p, q), _wide.wide(p) * _wide.log_ratio(p, q)[0], _wide.wide(ends))
+
+
+def _short_kl_div(p: Any, q: Any) -> Any:
+    """For float32: `x log(x/y) - x + y`, by `t = (x-y)/(x+y)` where terms would cancel, for `log(x/y) = 2 atanh(t)`."""
+    p, q = jnp.broadcast_arrays(p, q)
+    logarithm, t, near = _wide.log_ratio(p, q)
+    x, y = _wide.wide(p), _wide.wide(q)
+    series = (x - y) * t * (1.0 + (0.5 + 0.5 * t) * t * _wide.horner(t * t, _wide.LOG))
+    ends = jnp.where((p == 0.0) & (q >= 0.0), q, jnp.where(lax.min(p, q) <= 0.0, math.inf, math.nan))
+    return where(_are_ordinary(p, q), where(near, series, x * logarithm - x + y), _wide.wide(ends))
 
 
 def _kl_div(divergence: Any) -> Any:
@@ -171,7 +175,8 @@ rel_entr, rel_entr_p = row(
     _rel_entr(_ratio_logarithm),
     [_positive(lambda p, q: jnp.log(p / q) + 1.0), _positive(lambda p, q: -p / q)],
     "The relative entropy `p log(p / q)`: 0 where `p` is, infinite where one is negative or only `q` is 0.",
-    single=_rel_entr(_short_ratio_logarithm),
+    single=_short_rel_entr,
+    many=True,
     arguments="p q",
 )
 
@@ -181,7 +186,8 @@ kl_div, kl_div_p = row(
     [_positive(lambda p, q: jnp.log(p / q)), lambda out, p, q: jnp.where(out < math.inf, 1.0 - p / q, 0.0)],
     "The Kullback-Leibler divergence `p log(p / q) - p + q`; where that is not finite see `rel_entr`.",
     impl=_kl_div_impl,
-    single=_kl_div(_short_divergence),
+    single=_short_kl_div,
+    many=True,
     arguments="p q",
 )
 
@@ -212,11 +218,11 @@ logit, logit_p = row(
 
 def _boxcox(logarithm: Any, expm1: Any = lax.expm1) -> Any:
     def formula(x: Any, lmbda: Any) -> Any:
-        x, lmbda = (lax.convert_element_type(v, WIDE) for v in jnp.broadcast_arrays(x, lmbda))
-        scale = logarithm(x)
-        zero = (lax.abs(lmbda) < 1e-19) | (lax.abs(lmbda * scale) < 1e-300)  # as SciPy has it
-        safe = where(zero, 1.0, lmbda)
-        return where(zero, scale, expm1(safe * scale) / safe)
+        x, lmbda = jnp.broadcast_arrays(x, lmbda)
+        scale, lmbda = logarithm(x), lax.convert_element_type(lmbda, WIDE)
+        t = lmbda * scale
+        zero = (lax.abs(lmbda) < 1e-19) | (lax.abs(t) < 1e-300)  # as SciPy has it
+        return where(zero, scale, expm1(t) / where(zero, 1.0, lmbda))
 
     return formula
 
@@ -256,6 +262,7 @@ boxcox, boxcox_p = row(
     [lambda out, x, lmbda: jnp.power(x, lmbda - 1.0), _boxcox_by_power(jnp.log)],
     "Box and Cox's transformation `(x**lmbda - 1) / lmbda`, `log(x)` for `lmbda = 0`.",
     single=_boxcox(_wide.log, _wide.expm1),
+    many=True,
     of_complex=_complex_boxcox(lax.log),
     arguments="x lmbda",
 )
@@ -266,6 +273,7 @@ boxcox1p, boxcox1p_p = row(
     [lambda out, x, lmbda: jnp.power(1.0 + x, lmbda - 1.0), _boxcox_by_power(jnp.log1p)],
     "`boxcox(1 + x, lmbda)`, accurate also for small `x`.",
     single=_boxcox(_wide.log1p, _wide.expm1),
+    many=True,
     of_complex=_complex_boxcox(lax.log1p),
     arguments="x lmbda",
 )

@@ -47,10 +47,19 @@ def _cotangent(q: Any) -> Any:
     return jnp.where(middle, inner, jnp.where(near, size, -size))
 
 
+def _log1p_of_square(y: Any, by: Any = 1.0) -> Any:
+    """`log1p(y * y / by)`, also where the square overflows."""
+    s = jnp.abs(y) / jnp.sqrt(by)
+    far = s > 64.0
+    large, small = jnp.where(far, s, 64.0), jnp.where(far, 0.0, y)
+    inverse = 1.0 / large
+    return jnp.where(far, 2.0 * jnp.log(large) + jnp.log1p(inverse * inverse), jnp.log1p(small * small / by))
+
+
 cauchy = located(
     "cauchy", "The Cauchy distribution.", "",
     {
-        "logpdf": lambda y: -math.log(math.pi) - jnp.log1p(y * y),
+        "logpdf": lambda y: -math.log(math.pi) - _log1p_of_square(y),
         "cdf": lambda y: jnp.arctan2(1.0, -y) / math.pi,
         "logcdf": None,
         "sf": lambda y: jnp.arctan2(1.0, y) / math.pi,
@@ -117,7 +126,8 @@ t = located(
     "t", "Student's distribution with `df` degrees of freedom.", "df",
     {
         "logpdf": lambda y, df: (
-            -0.5 * ((df + 1.0) * jnp.log1p(y * y / df) + jnp.log(df)) - special.betaln(jnp.full_like(df, 0.5), 0.5 * df)
+            -0.5 * ((df + 1.0) * _log1p_of_square(y, df) + jnp.log(df))
+            - special.betaln(jnp.full_like(df, 0.5), 0.5 * df)
         ),
     },
 )  # fmt: skip

@@ -7,8 +7,8 @@ from corejax_lax_basic.special import _incomplete_beta, _incomplete_gamma
 from corejax_lax_basic.special import incomplete as special
 from corejax_lax_basic.translations.special._formulas import formula
 
-xla_translations.register(special.igamma_p, formula(lambda ops, a, x: _incomplete_gamma.tails(ops, a, x)[0]))
-xla_translations.register(special.igammac_p, formula(lambda ops, a, x: _incomplete_gamma.tails(ops, a, x)[1]))
+xla_translations.register(special.igamma_p, formula(_incomplete_gamma.lower))
+xla_translations.register(special.igammac_p, formula(_incomplete_gamma.upper))
 xla_translations.register(special.igamma_grad_a_p, formula(_incomplete_gamma.derivative_by_a))
 xla_translations.register(special.random_gamma_grad_p, formula(_incomplete_gamma.sample_derivative))
 xla_translations.register(special.regularized_incomplete_beta_p, formula(_incomplete_beta.betainc))
