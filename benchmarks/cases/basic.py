@@ -95,7 +95,7 @@ def eager_vmap() -> Sides:
     return lambda: ours(a), lambda: theirs(b)
 
 
-@case("lowering 2,000 equations", 0.7)
+@case("lowering 2,000 equations", 0.25)
 def lowering() -> Sides:
     a, b = cnp.asarray(X), jnp.asarray(X)
 

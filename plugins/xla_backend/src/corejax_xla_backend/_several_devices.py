@@ -32,7 +32,7 @@ def meshes_of(program: ClosedJaxpr | Jaxpr) -> tuple[Any, ...]:
     found = program.memo.get("meshes")
     if found is None:
         jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
-        named = dict.fromkeys(x for eqn in jaxpr.eqns for x in _in_parameters(eqn.params))
+        named = dict.fromkeys(x for eqn in jaxpr.eqns if eqn.params for x in _in_parameters(eqn.params))
         found = program.memo["meshes"] = tuple(named)
     return found  # type: ignore[no-any-return]
 

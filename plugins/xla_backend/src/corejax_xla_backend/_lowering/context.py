@@ -145,8 +145,12 @@ class TranslationContext(Placing, InPlace):
         elif name in _PLACING:
             operands = self.apart(operands)
         number = self._counter[0] = self._counter[0] + 1
-        names = ", ".join([v.name for v in operands])
-        types = ", ".join([tensor_type(v.aval) for v in operands])
+        if len(operands) == 1:  # written out for what most operations are
+            [x] = operands
+            names, types = x.name, tensor_type(x.aval)
+        else:
+            names = ", ".join([v.name for v in operands])
+            types = ", ".join([tensor_type(v.aval) for v in operands])
         middle = f" ({', '.join(regions)})" if regions else ""
         if attrs:
             middle += f" {{{attrs}}}"
@@ -432,7 +436,7 @@ class TranslationContext(Placing, InPlace):
             self.mark, self.scope = found
             self.source = source
             invars = eqn.invars
-            operands = [read(v) for v in invars]
+            operands = [env[v] if type(v) is Var else read(v) for v in invars]
             written = module.opaque, len(self.lines), len(self._constants)
             try:
                 out = rule(self, [v.aval for v in invars], operands, **eqn.params)
@@ -442,11 +446,13 @@ class TranslationContext(Placing, InPlace):
             outs = results_of_rule(primitive, out, eqn.outvars)
             if module.opaque > written[0]:
                 outs = self._in_parts(eqn, rule, operands, outs, written)
-            if any(v.aval.sharding is not None for v in eqn.outvars):
-                outs = constrained(self, eqn, outs)
             if KnownValue in map(type, operands):
                 outs = _known_results(eqn, operands, outs)
-            env.update(zip(eqn.outvars, outs, strict=True))
+            for v, x in zip(eqn.outvars, outs, strict=True):
+                if v.aval.sharding is not None:
+                    env.update(zip(eqn.outvars, constrained(self, eqn, outs), strict=True))
+                    break
+                env[v] = x
         self.mark, self.scope, self.source = around
         return [read(v) for v in jaxpr.outvars]
 

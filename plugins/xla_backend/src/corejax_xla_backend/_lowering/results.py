@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from corejax.extend import Primitive, ShapedArray, Var, mismatch, xla_translations
+from corejax_xla_backend._lowering.types import Value
 
 
 def results_of_rule(primitive: Primitive, out: Any, outvars: Sequence[Var]) -> Sequence[Any]:
@@ -19,6 +20,8 @@ def results_of_rule(primitive: Primitive, out: Any, outvars: Sequence[Var]) -> S
     Raises:
         TypeError: too many or too few, no values, or values of another shape or dtype; names the rule.
     """
+    if type(out) is Value and not primitive.multiple_results and out.aval is outvars[0].aval:
+        return (out,)
     outs = out if primitive.multiple_results else (out,)
     if isinstance(outs, list | tuple) and len(outs) == len(outvars):
         for x, v in zip(outs, outvars, strict=True):

@@ -30,7 +30,7 @@ _ELEMENT_TYPES = {
 }
 
 _ADDRESSABLE = 1 << 48  # bytes; XLA's sums of a program's sizes would overflow for larger values
-_types: dict[tuple[tuple[int, ...], Any], str] = {}
+_types: dict[ShapedArray, str] = {}
 clears_cache(_types.clear)
 
 
@@ -49,8 +49,7 @@ def element_type(dtype: Any) -> str:
 
 def tensor_type(aval: ShapedArray) -> str:
     """MLIR's tensor type of an aval: `tensor<3x4xf32>`."""
-    key = (aval.shape, aval.dtype)
-    text = _types.get(key)
+    text = _types.get(aval)
     if text is None:
         if aval.nbytes > _ADDRESSABLE:
             takes = f"an array of shape {aval.shape} and dtype {aval.dtype.name} takes {bytes_text(aval.nbytes)}"
@@ -58,7 +57,7 @@ def tensor_type(aval: ShapedArray) -> str:
         dims = "".join(f"{d}x" for d in aval.shape)
         text = f"tensor<{dims}{element_type(aval.dtype)}>"
         if not any(isinstance(d, SymbolicDim) for d in aval.shape):  # those are of one export
-            _types[key] = text
+            _types[aval] = text
     return text
 
 

@@ -12,10 +12,11 @@ from corejax_lax_basic.elementwise._family import STABLEHLO
 
 def expanded(ctx: Any, vals: Sequence[Any]) -> list[Any]:
     """Elementwise operands in one shape: scalars beside arrays are broadcast."""
-    shapes = {v.aval.shape for v in vals}
-    if len(shapes) == 1:
-        return list(vals)
-    return ctx.expand_scalars(vals, max(shapes, key=len))  # type: ignore[no-any-return]
+    first = vals[0].aval.shape
+    for v in vals:
+        if v.aval.shape != first:
+            return ctx.expand_scalars(vals, max((v.aval.shape for v in vals), key=len))  # type: ignore[no-any-return]
+    return list(vals)
 
 
 def one_op(primitive: Primitive, name: str) -> Callable[..., Any]:
