@@ -94,9 +94,12 @@ def again(
     for x in operands:
         kind = type(x)
         if kind is JitTracer and x._trace is recorder:
-            place: Any = places.get(x._var)
-            if place is None:
-                place = places[x._var] = len(known)
+            var: Any = x._var
+            place: Any = places.get(var)
+            if type(var) is Literal:  # a scalar, whatever it is held in
+                place = np.asarray(var.val, var.aval.dtype).tobytes()
+            elif place is None:
+                place = places[var] = len(known)
                 known.append(x)
         elif x is None:
             key.append(None)

@@ -154,6 +154,19 @@ def test_scalars_are_told_from_others(values):
         np.testing.assert_allclose([found, moved], [want, wanted], rtol=1e-6, atol=1e-7)
 
 
+def test_scalars_that_are_made_while_tracing_are_told_from_others():
+    def mixed(h):
+        for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+            h = (h ^ (h // jnp.uint32(2**shift))) * jnp.uint32(factor)
+        return h
+
+    x = np.arange(6, dtype=np.uint32).reshape(2, 3) * 7919
+    np.testing.assert_array_equal(cj.jit(cj.vmap(mixed))(x), mixed(x))
+    y = X * jnp.float32(2) + jnp.float32(3)
+    found = cj.jit(lambda x: cj.jvp(lambda v: v * jnp.float32(2) + jnp.float32(3) * v, (x,), (y,)))(X)
+    np.testing.assert_allclose(found, [X * 5, y * 5], rtol=1e-6)
+
+
 def test_a_scalar_that_is_deleted_later():
     two = jnp.float32(2)
     assert cj.jit(cj.grad(lambda x: x * two))(1.0) == 2
