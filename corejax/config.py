@@ -103,6 +103,7 @@ _SETTINGS: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
     ),
     "strict_plugins": (False, _flag, "raise when a plugin fails to load instead of recording the fault"),
     "strict_rules": (False, _flag, "refuse derived rules"),
+    "remember_rules": (True, _flag, "run JVP and vmap rules once for operands of the same types while tracing"),
     "rule_overrides": (True, _overrides, "rules that replace another plugin's: all, none, a,b only, -c all but"),
     "memory_limit": (0, _bytes, "bytes that one value or program may take; 0: what the machine has"),
     "backend": ("", _name, "name of the backend, or the platform, that programs are compiled for; empty: the first"),

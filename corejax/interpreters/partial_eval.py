@@ -108,9 +108,9 @@ class PartialEvalTrace(Trace, reports=True):
             source = source_info.capture(4)
             if state.scope:
                 source = source_info.inside(state.scope, source)
-        return self.place_of(source)
+        return self._place_of(source)
 
-    def place_of(self, source: source_info.Source | None) -> source_info.Source | None:
+    def _place_of(self, source: source_info.Source | None) -> source_info.Source | None:
         """What equations remember of a place: the scope inside this transformation."""
         if not self.located:
             source = state.source

@@ -34,8 +34,17 @@ _WORDS = (int, str, np.dtype, Enum)
 
 # (rule, what else it is given, operands, parameters) -> what it recorded; False where that cannot be repeated.
 _remembered: dict[Any, _Recorded | bool] = {}
+_remembers: bool = config.remember_rules
+
+
+def _follow_setting() -> None:
+    global _remembers
+    _remembers = config.remember_rules
+
+
 clears_cache(_remembered.clear)
 config.on_change.append(_remembered.clear)
+config.follow(_follow_setting, "remember_rules")
 on_types.append(_remembered.clear)
 partial_eval_rules.on_change = lambda primitive: _remembered.clear()
 
@@ -85,7 +94,7 @@ def again(
     recorder: Any = above if type(below) is StagingTrace else above.parent
     if type(recorder) is not StagingTrace or (recorder is not below and type(below) is not PartialEvalTrace):
         return None
-    if observe.watched or primitive.multiple_results or not _UNFIT.isdisjoint(primitive.tags):
+    if not _remembers or observe.watched or primitive.multiple_results or not _UNFIT.isdisjoint(primitive.tags):
         return None
     places: dict[Var, int] = {}
     known: list[Any] = []
@@ -149,7 +158,7 @@ def _append(
         eqns.append(JaxprEqn(primitive, invars, [var], params, source))
         known.append(JitTracer(recorder, aval, var))
     if recorded.tape:
-        tape, source = above.tape, above.place_of(source)
+        tape, source = above.tape, above._place_of(source)
         for primitive, operands, params, aval in recorded.tape:
             var = Var(aval)
             invars = [i if type(i) is not int else known[i] if i >= 0 else unknown[~i]._var for i in operands]
@@ -198,7 +207,7 @@ class Call:
         tape: list[Any] | None = []
         if self._below is not self._recorder:
             eqns = self._below.tape[tape_start:]
-            tape = self._equations(eqns, self._below.place_of(self._source), range(~tape_count, -1 << 60, -1))
+            tape = self._equations(eqns, self._below._place_of(self._source), range(~tape_count, -1 << 60, -1))
         found = [None if x is None else self._place(x) for x in outs]
         if (
             known is None
