@@ -67,27 +67,27 @@ def _traced(wrap_ours: Callable[[Any], Any], wrap_theirs: Callable[[Any], Any], 
     return ours, theirs
 
 
-@case("tracing 2,000 equations", 0.3)
+@case("tracing 2,000 equations", 0.15)
 def trace() -> Sides:
     return _traced(lambda f: f, lambda f: f)
 
 
-@case("tracing grad of 2,000 equations", 0.1)
+@case("tracing grad of 2,000 equations", 0.06)
 def trace_grad() -> Sides:
     return _traced(corejax.grad, jax.grad, scalar=True)
 
 
-@case("tracing vmap of 2,000 equations", 0.25)
+@case("tracing vmap of 2,000 equations", 0.11)
 def trace_vmap() -> Sides:
     return _traced(corejax.vmap, jax.vmap)
 
 
-@case("tracing jvp of 2,000 equations", 0.25)
+@case("tracing jvp of 2,000 equations", 0.15)
 def trace_jvp() -> Sides:
     return _traced(lambda f: lambda x: corejax.jvp(f, (x,), (x,)), lambda f: lambda x: jax.jvp(f, (x,), (x,)))
 
 
-@case("eager vmap of sum(-(sin(x)*2)+x)", 0.25)
+@case("eager vmap of sum(-(sin(x)*2)+x)", 0.09)
 def eager_vmap() -> Sides:
     ours = corejax.vmap(lambda x: -(cnp.sin(x) * 2.0) + x)
     theirs = jax.vmap(lambda x: -(jnp.sin(x) * 2.0) + x)

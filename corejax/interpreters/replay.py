@@ -6,7 +6,7 @@ A rule is a function of its operands and of the settings; where the operands are
 everything that it binds is recorded (`StagingTrace`, and the tape of a linearisation above one), it is run once for
 each list of types, and what it gives is checked once. Left to the rule itself is each call that could go otherwise:
 with a value that is known and no scalar, of programs and functions, along axes with names or over several devices,
-where equations are at lines of the rule's own, and while somebody watches (`corejax.explain`).
+where equations are at lines of the rule's own, where it warned, and while somebody watches (`corejax.explain`).
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def _append(
 class Call:
     """The first call of a rule with operands of some types."""
 
-    __slots__ = ("_below", "_counts", "_key", "_places", "_recorder", "_source", "_starts")
+    __slots__ = ("_below", "_counts", "_key", "_places", "_recorder", "_source", "_starts", "_warned")
 
     def __init__(
         self,
@@ -190,6 +190,7 @@ class Call:
         self._places = places
         self._counts = known, unknown
         self._source = source
+        self._warned = source_info.warnings_given[0]
         self._starts = len(recorder.eqns), 0 if recorder is below else len(below.tape)
 
     def learn(self, outs: Sequence[Any], static: Any = None) -> None:
@@ -200,7 +201,7 @@ class Call:
 
     def _read(self, outs: Sequence[Any], static: Any) -> _Recorded | None:
         """None where it cannot be repeated."""
-        if not all(_plain(v.aval) for v in self._places):
+        if source_info.warnings_given[0] != self._warned or not all(_plain(v.aval) for v in self._places):
             return None
         (start, tape_start), (count, tape_count) = self._starts, self._counts
         known = self._equations(self._recorder.eqns[start:], self._source, range(count, 1 << 60))

@@ -7,8 +7,8 @@ import pytest
 
 import corejax as cj
 import corejax.numpy as jnp
-from corejax import lax
-from corejax.extend import Primitive, abstract_eval_rules, defjvp, jvp_rules, observe, run_within, vmap_rules
+from corejax import lax, source_info
+from corejax.extend import Primitive, abstract_eval_rules, defjvp, jvp_rules, observe, run_within, vmap_rules, warn_user
 from corejax.interpreters import replay
 from corejax.source_info import describe
 
@@ -118,8 +118,6 @@ def test_a_rule_at_lines_of_its_own_is_run_each_time(counted):
 
 def test_a_librarys_rule_is_run_once_for_each_list_of_types(counted, monkeypatch):
     p, runs = counted
-    from corejax import source_info
-
     user = compile("def use(p, x):\n    return p.bind(p.bind(p.bind(x)))\n", "<user>", "exec")
     space: dict = {}
     exec(user, space)
@@ -209,6 +207,20 @@ def test_an_error_is_raised_each_time():
     jvp_rules.register(p, lambda primals, tangents: (p.bind(*primals), lax.reduce_sum(tangents[0], (0,))))
     for _ in range(3):
         with pytest.raises(TypeError, match="primitive 'wrong': its JVP rule"):
+            cj.make_jaxpr(lambda x: cj.jvp(p.bind, (x,), (x,)))(X)
+
+
+def test_a_rule_that_warns_does_so_each_time(counted, monkeypatch):
+    p, _ = counted
+    monkeypatch.setattr(source_info, "_internal_files", {**source_info._internal_files, __file__: True})
+
+    def jvp(primals, tangents):
+        warn_user("not accurate there", UserWarning)
+        return p.bind(*primals), tangents[0]
+
+    jvp_rules.register(p, jvp, override=True)
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="not accurate"):
             cj.make_jaxpr(lambda x: cj.jvp(p.bind, (x,), (x,)))(X)
 
 
