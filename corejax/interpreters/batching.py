@@ -97,11 +97,11 @@ class BatchTrace(Trace, reports=True):
             else:
                 vals.append(x)
                 dims.append(None)  # type: ignore[arg-type]
-        parent = self.parent
+        parent: Any = self.parent
         axis = self.axis
         named = axis is not None and axis.name is not None and axis.name in used_axes(primitive, params)
         if not mapped and not named:
-            return parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
+            return parent.process_primitive(primitive, args, params)  # type: ignore[no-any-return]
         collective = collective_rules.get(primitive) if named else None
         if collective is not None:
             rule: Any = functools.partial(collective, axis.name)  # type: ignore[union-attr]
@@ -109,7 +109,7 @@ class BatchTrace(Trace, reports=True):
             rule = vmap_rules.table.get(primitive) or vmap_rules.lookup(primitive)
         call: Any = None
         if axis is None and state.rule_axis is None:
-            call = replay.again(primitive, rule, parent, vals, (self.axis_size, *dims), params)  # type: ignore[arg-type]
+            call = replay.again(primitive, rule, parent, vals, (self.axis_size, *dims), params)
             if type(call) is list:
                 out, (dim, aval) = call
                 return [out if dim is None else BatchTracer(self, out, dim, aval)]

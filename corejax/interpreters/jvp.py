@@ -83,13 +83,13 @@ class JVPTrace(Trace, reports=True):
             else:
                 primals.append(x)
                 tangents.append(None)
-        parent = self.parent
+        parent: Any = self.parent
         if not moves:
-            return parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
+            return parent.process_primitive(primitive, args, params)  # type: ignore[no-any-return]
         rule = jvp_rules.table.get(primitive)
         call: Any = None
         if rule is not None:
-            call = replay.again(primitive, rule, parent, (*primals, *tangents), None, params)  # type: ignore[arg-type]
+            call = replay.again(primitive, rule, parent, (*primals, *tangents), None, params)
             if type(call) is list:
                 out, tangent, _ = call
                 return [out if tangent is None else JVPTracer(self, out, tangent)]

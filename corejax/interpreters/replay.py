@@ -11,7 +11,8 @@ where equations are at lines of the rule's own, where it warned, and while someb
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import Any
 
@@ -204,11 +205,11 @@ class Call:
         if source_info.warnings_given[0] != self._warned or not all(_plain(v.aval) for v in self._places):
             return None
         (start, tape_start), (count, tape_count) = self._starts, self._counts
-        known = self._equations(self._recorder.eqns[start:], self._source, range(count, 1 << 60))
+        known = self._equations(self._recorder.eqns[start:], self._source, itertools.count(count))
         tape: list[Any] | None = []
         if self._below is not self._recorder:
             eqns = self._below.tape[tape_start:]
-            tape = self._equations(eqns, self._below._place_of(self._source), range(~tape_count, -1 << 60, -1))
+            tape = self._equations(eqns, self._below._place_of(self._source), itertools.count(~tape_count, -1))
         found = [None if x is None else self._place(x) for x in outs]
         if (
             known is None
@@ -218,10 +219,10 @@ class Call:
             return None
         return _Recorded(known, tape, found, static)
 
-    def _equations(self, eqns: Sequence[JaxprEqn], source: Any, places: Sequence[int]) -> list[Any] | None:
+    def _equations(self, eqns: Sequence[JaxprEqn], source: Any, places: Iterator[int]) -> list[Any] | None:
         """Equations as they are remembered; their results get places."""
         found = []
-        for eqn, place in zip(eqns, places):  # noqa: B905  # there are more places
+        for eqn, place in zip(eqns, places, strict=False):
             operands = [self._place(x) for x in eqn.invars]
             if None in operands or not _is_repeatable(eqn, source):
                 return None
