@@ -100,7 +100,8 @@ def again(
     places: dict[Var, int] = {}
     known: list[Any] = []
     unknown: list[Any] = []
-    key: list[Any] = [rule, static]
+    source = state.source
+    key: list[Any] = [rule, static, source is None]  # where a program is replayed, its lines are those of all equations
     for x in operands:
         kind = type(x)
         if kind is JitTracer and x._trace is recorder:
@@ -135,7 +136,6 @@ def again(
         return None
     if recorded is False:
         return None
-    source = state.source
     if source is None:
         source = source_info.capture(2)
         if state.scope:

@@ -389,7 +389,7 @@ class TranslationContext(Placing, InPlace):
         types = ", ".join(tensor_type(v.aval) for v in vals)
         results = ", ".join(tensor_type(a) for a in out_avals)
         bound = f"%{number}:{len(out_avals)} = " if len(out_avals) > 1 else f"%{number} = " if out_avals else ""
-        self.lines.append(f"{bound}func.call @{symbol}({names}) {attrs} : ({types}) -> ({results}){self.mark}")
+        self.lines.append(f"{bound}func.call @{symbol}({names}){attrs} : ({types}) -> ({results}){self.mark}")
         origins = self._origins(vals)
         if len(out_avals) == 1:
             return [Value(f"%{number}", out_avals[0], origins)]

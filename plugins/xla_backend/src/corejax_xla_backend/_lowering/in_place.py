@@ -12,7 +12,7 @@ from corejax_xla_backend._lowering.types import OWN, Value
 if TYPE_CHECKING:
     from corejax_xla_backend._lowering.module import ModuleBuilder
 
-_KEPT = '{mhlo.frontend_attributes = {inlineable = "false"}}'
+_KEPT = ' {mhlo.frontend_attributes = {inlineable = "false"}}'
 
 
 class InPlace:
