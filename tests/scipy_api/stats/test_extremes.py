@@ -122,3 +122,9 @@ def test_derivatives_beside_differences(name, operands):
             wanted = (theirs(*up) - theirs(*down)) / (2 * step) if step else 0.0
         for found in _both(corejax.grad(f, argnums=i), *map(np.float64, operands)):
             np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-9)
+
+
+def test_points_that_are_not_known():
+    x, alpha = np.array([[math.nan, 0.2, -0.2], [0.5, 0.8, 1.2]]), np.array([2.0, 3.0])
+    for found in _both(stats.dirichlet.logpdf, x, alpha):
+        np.testing.assert_allclose(found, [math.nan, scipy.stats.dirichlet.logpdf(x[:, 1], alpha), -INF])

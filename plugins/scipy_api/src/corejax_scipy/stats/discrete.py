@@ -151,7 +151,8 @@ def _dirichlet_logpdf(x: Any, alpha: Any) -> Any:
     size = jnp.sum(special.gammaln(alpha)) - special.gammaln(jnp.sum(alpha))
     column = jnp.reshape(alpha, (count, *[1] * (x.ndim - 1)))
     out = jnp.sum(special.xlogy(column - 1.0, jnp.where(inside, x, 0.5)), axis=0) - size
-    return jnp.where(inside, out, -math.inf)
+    known = jnp.all(x == x, axis=0)  # comparisons with NaN would choose something
+    return jnp.where(inside, out, jnp.where(known, -math.inf, math.nan))
 
 
 def _dirichlet_pdf(x: Any, alpha: Any) -> Any:
