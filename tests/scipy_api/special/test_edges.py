@@ -17,7 +17,9 @@ CASES = [
     ("comb", (NAN, 0.4), NAN),
     ("spence", (1.0,), 0.0), ("spence", (1e308,), -0.5 * math.log(1e308) ** 2 - math.pi**2 / 6),
     ("gamma", (-2.3e-308,), 1 / -2.3e-308), ("boxcox", (0.0, 1e-38), -INF), ("owens_t", (INF, INF), 0.0),
-    ("owens_t", (1e30, INF), 0.0), ("expn", (INF, INF), NAN), ("expn", (3.0, 0.0), 0.5), ("poch", (INF, 1.0), INF),
+    ("owens_t", (1e30, INF), 0.0), ("expn", (INF, INF), NAN), ("expn", (3.0, 0.0), 0.5),
+    ("expn", (4e9, 1.0), math.exp(-1) / (4e9 + 1) * (1 + 1 / 4e9)),
+    ("expn", (1e10, 2.0), math.exp(-2) / (1e10 + 2) * (1 + 1e-10)), ("poch", (INF, 1.0), INF),
     ("poch", (1.0, -INF), NAN),
     # What SciPy has otherwise, and is right by mpmath or by the limit: poles of any size, quotients that overflow.
     ("beta", (0.0, -1.0), INF), ("beta", (-3.0, -0.0), INF), ("beta", (1.0, -1e30), -1e-30),

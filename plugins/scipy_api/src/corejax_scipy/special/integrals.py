@@ -121,10 +121,11 @@ def _expn(n: Any, x: Any) -> Any:
 
 
 def _expn_impl(n: Any, x: Any) -> Any:
-    """SciPy's, which knows no limits of large orders and operands."""
+    """SciPy's, which knows no limits of large operands, and no orders beyond 32 bits."""
     valid = (np.floor(n) == n) & (n >= 0) & (n < math.inf) & (x >= 0)
-    large = np.exp(-x) / (x + n)  # DLMF 8.20.6
-    out = np.where((x == math.inf) | (n > 1e10), large, scipy_special("expn")(np.where(valid & (n <= 1e10), n, 1), x))
+    many, total = n > 2e9, x + n
+    large = np.exp(-x) / total * (1 + n / total / total)  # DLMF 8.20.6
+    out = np.where((x == math.inf) | many, large, scipy_special("expn")(np.where(valid & ~many, n, 1), x))
     at_zero = np.where(n > 1, 1 / np.where(n > 1, n - 1, 1), math.inf)
     return np.where(valid, np.where(x == 0, at_zero, out), math.nan)
 

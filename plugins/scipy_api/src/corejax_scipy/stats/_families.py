@@ -123,8 +123,9 @@ def located(
     def make(key: str, body: Function) -> Function:
         def of_point(*args: Any) -> Any:
             x, *params, loc, scale = together(f"{name}.{key}", *args)
-            y = (x - loc) / scale
-            below, above = y < support[0], y > support[1]
+            y = (x - loc) / scale if key == "logpdf" else _standard(x, loc, scale)
+            # At infinity nothing is left, of shapes that are infinite, too.
+            below, above = y < support[0], y >= math.inf if support[1] == math.inf else y > support[1]
             out = body(jnp.where(below | above, safe, y) if support != (-math.inf, math.inf) else y, *params)
             low, high = _OUTSIDE[key]
             out = jnp.where(below, low, jnp.where(above, high, out))
@@ -145,6 +146,12 @@ def located(
     return Distribution(name, doc, {key: make(key, f) for key, f in _completed(functions).items()} | _densities(
         name, {key: make("logpdf", functions[key]) for key in ("logpdf",) if key in functions}
     ))  # fmt: skip
+
+
+def _standard(x: Any, loc: Any, scale: Any) -> Any:
+    """`(x - loc) / scale`, at infinity without derivatives by `loc` and `scale`."""
+    far = jnp.abs(x) == math.inf
+    return jnp.where(far, x, (jnp.where(far, 0.0, x) - loc) / scale)
 
 
 _OUTSIDE = {

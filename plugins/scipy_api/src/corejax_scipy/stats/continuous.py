@@ -11,7 +11,9 @@ from typing import Any
 
 import corejax.numpy as jnp
 import corejax.scipy.special as special
+from corejax.extend import dtypes
 from corejax_scipy.stats._families import located, plain
+from corejax_scipy.stats._large import cancels, log_binomial, log_poisson
 
 _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 _POSITIVE = (0.0, math.inf)
@@ -22,6 +24,13 @@ def log1mexp(y: Any) -> Any:
     small = y < math.log(2)
     inner, outer = jnp.where(small, y, 1.0), jnp.where(small, 1.0, y)
     return jnp.where(small, jnp.log(-jnp.expm1(-inner)), jnp.log1p(-jnp.exp(-outer)))
+
+
+def _log1mexp_of_exp(y: Any) -> Any:
+    """`log(1 - exp(-exp(y)))`, also where `exp(y)` is 0."""
+    far = y < -8.0
+    e = jnp.exp(y)
+    return jnp.where(far, y - e / 2 + e * e / 24, log1mexp(jnp.where(far, 1.0, e)))
 
 
 norm = located(
@@ -82,10 +91,19 @@ expon = located(
     support=_POSITIVE,
 )  # fmt: skip
 
+
+def _log_gamma_density(y: Any, a: Any) -> Any:
+    """Of Poisson's probabilities where `a` is large, so that large terms do not cancel."""
+    large = cancels(a, y)
+    above, point = jnp.where(large, a, 1.0), jnp.where(large, y, 1.0)
+    usual = special.xlogy(a - 1.0, y) - y - special.gammaln(jnp.where(large, 1.0, a))
+    return jnp.where(large, log_poisson(above, point) + jnp.log(above / point), usual)
+
+
 gamma = located(
     "gamma", "The gamma distribution with shape `a`.", "a",
     {
-        "logpdf": lambda y, a: special.xlogy(a - 1.0, y) - y - special.gammaln(a),
+        "logpdf": _log_gamma_density,
         "cdf": lambda y, a: special.gammainc(a, y),
         "logcdf": None,
         "sf": lambda y, a: special.gammaincc(a, y),
@@ -97,9 +115,7 @@ gamma = located(
 chi2 = located(
     "chi2", "The chi-squared distribution with `df` degrees of freedom.", "df",
     {
-        "logpdf": lambda y, df: (
-            special.xlogy(0.5 * df - 1.0, 0.5 * y) - 0.5 * y - special.gammaln(0.5 * df) - math.log(2)
-        ),
+        "logpdf": lambda y, df: _log_gamma_density(0.5 * y, 0.5 * df) - math.log(2),
         "cdf": lambda y, df: special.gammainc(0.5 * df, 0.5 * y),
         "logcdf": None,
         "sf": lambda y, df: special.gammaincc(0.5 * df, 0.5 * y),
@@ -108,29 +124,50 @@ chi2 = located(
     support=_POSITIVE,
 )  # fmt: skip
 
+
+def _log_beta_density(y: Any, a: Any, b: Any) -> Any:
+    """Of binomial probabilities where both shapes are large."""
+    large = (a > 10.0) & (b > 10.0) & (y > 0.0) & (y < 1.0)
+    k, others = jnp.where(large, a, 2.0) - 1.0, jnp.where(large, b, 2.0) - 1.0
+    far = log_binomial(k, others, jnp.where(large, y, 0.5)) + jnp.log(k + others + 1.0)
+    usual = special.xlog1py(b - 1.0, -y) + special.xlogy(a - 1.0, y) - special.betaln(a, b)
+    return jnp.where(large, far, usual)
+
+
+def _beta_sf(y: Any, a: Any, b: Any) -> Any:
+    """From the other end, unless the rounding of `1 - y` there moves more than that of `1 - cdf` does."""
+    tiny = float(dtypes.finfo(y.dtype).eps) * 4.0
+    sane = jnp.where((y > 0.0) & (y < 0.5), y, 0.25)
+    direct = (y < tiny) | ((y < 0.5) & (_log_beta_density(sane, a, b) > 0.0))
+    point = jnp.where(direct, y, 1.0 - y)
+    part = special.betainc(jnp.where(direct, a, b), jnp.where(direct, b, a), point)
+    return jnp.where(direct, 1.0 - part, part)
+
+
 beta = located(
     "beta", "The beta distribution with shapes `a` and `b`.", "a b",
     {
-        "logpdf": lambda y, a, b: (
-            special.xlog1py(b - 1.0, -y) + special.xlogy(a - 1.0, y) - special.betaln(a, b)
-        ),
+        "logpdf": _log_beta_density,
         "cdf": lambda y, a, b: special.betainc(a, b, y),
         "logcdf": None,
-        "sf": lambda y, a, b: special.betainc(b, a, 1.0 - y),
+        "sf": _beta_sf,
         "logsf": None,
     },
     support=(0.0, 1.0),
 )  # fmt: skip
 
-t = located(
-    "t", "Student's distribution with `df` degrees of freedom.", "df",
-    {
-        "logpdf": lambda y, df: (
-            -0.5 * ((df + 1.0) * _log1p_of_square(y, df) + jnp.log(df))
-            - special.betaln(jnp.full_like(df, 0.5), 0.5 * df)
-        ),
-    },
-)  # fmt: skip
+
+def _log_t_density(y: Any, df: Any) -> Any:
+    """The normal one for infinite `df`."""
+    normal = df == math.inf
+    df = jnp.where(normal, 1.0, df)
+    usual = -0.5 * ((df + 1.0) * _log1p_of_square(y, df) + jnp.log(df)) - special.betaln(
+        jnp.full_like(df, 0.5), 0.5 * df
+    )
+    return jnp.where(normal, -0.5 * y * y - _LOG_ROOT_2PI, usual)
+
+
+t = located("t", "Student's distribution with `df` degrees of freedom.", "df", {"logpdf": _log_t_density})
 
 laplace = located(
     "laplace", "The Laplace distribution.", "",
@@ -152,6 +189,7 @@ logistic = located(
     arguments={"ppf": "x", "isf": "x"},
 )  # fmt: skip
 
+_FLAT = 1e4  # beyond which the double exponential is 0 in any dtype, and XLA's `exp` of it finite
 gumbel_r = located(
     "gumbel_r", "The right-skewed Gumbel distribution, of maxima.", "",
     {
@@ -159,10 +197,10 @@ gumbel_r = located(
         "cdf": lambda y: jnp.exp(-jnp.exp(-y)),
         "logcdf": lambda y: -jnp.exp(-y),
         "sf": lambda y: -jnp.expm1(-jnp.exp(-y)),
-        "logsf": lambda y: log1mexp(jnp.exp(-y)),
+        "logsf": lambda y: _log1mexp_of_exp(-y),
         "ppf": lambda q: -jnp.log(-jnp.log(q)),
     },
-    arguments={"ppf": "p"},
+    support=(-_FLAT, math.inf), arguments={"ppf": "p"},
 )  # fmt: skip
 
 gumbel_l = located(
@@ -170,12 +208,12 @@ gumbel_l = located(
     {
         "logpdf": lambda y: y - jnp.exp(y),
         "cdf": lambda y: -jnp.expm1(-jnp.exp(y)),
-        "logcdf": lambda y: log1mexp(jnp.exp(y)),
+        "logcdf": lambda y: _log1mexp_of_exp(y),
         "sf": lambda y: jnp.exp(-jnp.exp(y)),
         "logsf": lambda y: -jnp.exp(y),
         "ppf": lambda q: jnp.log(-jnp.log1p(-q)),
     },
-    arguments={"ppf": "p"},
+    support=(-math.inf, _FLAT), arguments={"ppf": "p"},
 )  # fmt: skip
 
 pareto = located(
@@ -211,8 +249,23 @@ def _log_difference(x: Any, y: Any) -> Any:
     return jnp.where(gap > 0, x + log1mexp(sane), -math.inf)
 
 
+def _log_narrow_mass(a: Any, b: Any) -> Any:
+    """Of a narrow interval, by Hermite's polynomials at its middle (DLMF 18.5.13), after the density there."""
+    m, h = 0.5 * (a + b), 0.5 * (b - a)
+    u, v = m * m, h * h
+    series = (u - 1) * v / 6 + ((u - 6) * u + 3) * v * v / 120 + (((u - 15) * u + 45) * u - 15) * v * v * v / 5040
+    return jnp.log(b - a) - 0.5 * u - _LOG_ROOT_2PI + jnp.log1p(series)
+
+
 def _log_mass(a: Any, b: Any) -> Any:
-    """Logarithm of the normal distribution's mass between `a` and `b`, computed in the left tail."""
+    """Logarithm of the normal distribution's mass between `a` and `b`."""
+    narrow = (b > a) & ((b - a) * (1.0 + jnp.maximum(jnp.abs(a), jnp.abs(b))) < 0.05)
+    near = _log_narrow_mass(jnp.where(narrow, a, 0.0), jnp.where(narrow, b, 0.01))
+    return jnp.where(narrow, near, _log_wide_mass(jnp.where(narrow, 0.0, a), jnp.where(narrow, 1.0, b)))
+
+
+def _log_wide_mass(a: Any, b: Any) -> Any:
+    """By the difference of two, computed in the left tail."""
     right = a > 0
     low, high = jnp.where(right, -b, a), jnp.where(right, -a, b)
     tail = _log_difference(special.log_ndtr(high), special.log_ndtr(low))
@@ -250,12 +303,17 @@ truncnorm = located(
 
 
 def _vonmises(x: Any, kappa: Any) -> Any:
-    out = kappa * (jnp.cos(x) - 1.0) - math.log(2 * math.pi) - jnp.log(special.i0e(kappa))
-    return jnp.where(kappa > 0, out, math.nan)
+    sine = jnp.sin(0.5 * x)  # its square is (1 - cos(x)) / 2, without cancellation
+    valid = kappa >= 0
+    kappa = jnp.where(kappa == 0, kappa + float(dtypes.finfo(kappa.dtype).tiny), kappa)  # the derivative from above
+    out = -2.0 * kappa * (sine * sine) - math.log(2 * math.pi) - jnp.log(special.i0e(kappa))
+    return jnp.where(valid, out, math.nan)
 
 
 def _wrapcauchy(x: Any, c: Any) -> Any:
-    out = jnp.log1p(-c * c) - math.log(2 * math.pi) - jnp.log(1.0 + c * c - 2.0 * c * jnp.cos(x))
+    sine, rest = jnp.sin(0.5 * x), 1.0 - c
+    distance = rest * rest + 4.0 * c * (sine * sine)  # 1 + c**2 - 2 c cos(x), without cancellation
+    out = jnp.log1p(-c) + jnp.log1p(c) - math.log(2 * math.pi) - jnp.log(distance)
     out = jnp.where((x < 0) | (x > 2 * math.pi), -math.inf, out)
     return jnp.where((c > 0) & (c < 1), out, math.nan)
 
@@ -266,7 +324,11 @@ def _gennorm(x: Any, beta: Any) -> Any:
 
 
 def _gennorm_cdf(x: Any, beta: Any) -> Any:
-    tail = 0.5 * special.gammaincc(1.0 / beta, jnp.abs(x) ** beta)
+    size = jnp.abs(x)
+    power = size**beta
+    near = power < float(dtypes.finfo(power.dtype).eps)  # of which the mass to 0 is linear in x, or it underflows
+    tail = 0.5 * special.gammaincc(1.0 / beta, jnp.where(near, 1.0, power))
+    tail = jnp.where(near, 0.5 - 0.5 * size * jnp.exp(-special.gammaln(1.0 + 1.0 / beta)), tail)
     return jnp.where(beta > 0, jnp.where(x > 0, 1.0 - tail, tail), math.nan)
 
 

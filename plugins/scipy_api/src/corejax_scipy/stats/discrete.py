@@ -14,11 +14,7 @@ import corejax.scipy.special as special
 from corejax.extend import dtypes
 from corejax_scipy._arguments import array, reals, together
 from corejax_scipy.stats._families import Distribution, add, counting
-
-
-def _log_choices(n: Any, k: Any) -> Any:
-    """Logarithm of the binomial coefficient."""
-    return -jnp.log1p(n) - special.betaln(n - k + 1.0, k + 1.0)
+from corejax_scipy.stats._large import log_binomial, log_choices, log_poisson
 
 
 def _unit(p: Any) -> Any:
@@ -49,7 +45,7 @@ add(bernoulli, "ppf", _bernoulli_ppf)
 
 binom = counting(
     "binom", "The number of successes of `n`, each with probability `p`.", "n p",
-    lambda y, n, p: _log_choices(n, y) + special.xlogy(y, p) + special.xlog1py(n - y, -p),
+    lambda y, n, p: log_binomial(y, n - y, p),
     support=lambda y, n, p: (y >= 0) & (y <= n),
     valid=lambda n, p: (n >= 0) & (jnp.floor(n) == n) & _unit(p),
     safe=lambda n, p: jnp.zeros_like(p),
@@ -57,7 +53,7 @@ binom = counting(
 
 betabinom = counting(
     "betabinom", "The number of successes of `n`, whose probability has a beta distribution.", "n a b",
-    lambda y, n, a, b: _log_choices(n, y) + special.betaln(y + a, n - y + b) - special.betaln(a, b),
+    lambda y, n, a, b: log_choices(n, y) + special.betaln(y + a, n - y + b) - special.betaln(a, b),
     support=lambda y, n, a, b: (y >= 0) & (y <= n),
     valid=lambda n, a, b: (n >= 0) & (jnp.floor(n) == n) & (a > 0) & (b > 0),
     safe=lambda n, a, b: jnp.zeros_like(a),
@@ -69,10 +65,16 @@ geom = counting(
     support=lambda y, p: y >= 1, valid=lambda p: (p > 0) & (p <= 1), safe=jnp.ones_like,
 )  # fmt: skip
 
+
+def _log_part(n: Any, y: Any) -> Any:
+    """`log(n / (n + y))`."""
+    more = n > y
+    return jnp.where(more, -jnp.log1p(y / jnp.where(more, n, 1.0)), jnp.log(n) - jnp.log(n + y))
+
+
 nbinom = counting(
     "nbinom", "The number of failures before `n` successes, each with probability `p`.", "n p",
-    lambda y, n, p: special.gammaln(y + n) - special.gammaln(n) - special.gammaln(y + 1.0)
-    + special.xlogy(n, p) + special.xlog1py(y, -p),
+    lambda y, n, p: log_binomial(n, y, p) + _log_part(n, y),
     support=lambda y, n, p: y >= 0,
     valid=lambda n, p: (n > 0) & (p > 0) & (p <= 1),
     safe=lambda n, p: jnp.zeros_like(p),
@@ -80,7 +82,7 @@ nbinom = counting(
 
 poisson = counting(
     "poisson", "The number of events of which `mu` are expected.", "mu",
-    lambda y, mu: special.xlogy(y, mu) - special.gammaln(y + 1.0) - mu,
+    log_poisson,
     support=lambda y, mu: y >= 0, valid=lambda mu: mu >= 0, safe=jnp.zeros_like,
 )  # fmt: skip
 
@@ -149,7 +151,8 @@ def _dirichlet_logpdf(x: Any, alpha: Any) -> Any:
     size = jnp.sum(special.gammaln(alpha)) - special.gammaln(jnp.sum(alpha))
     column = jnp.reshape(alpha, (count, *[1] * (x.ndim - 1)))
     out = jnp.sum(special.xlogy(column - 1.0, jnp.where(inside, x, 0.5)), axis=0) - size
-    return jnp.where(inside, out, -math.inf)
+    known = jnp.all(x == x, axis=0)  # comparisons with NaN would choose something
+    return jnp.where(inside, out, jnp.where(known, -math.inf, math.nan))
 
 
 def _dirichlet_pdf(x: Any, alpha: Any) -> Any:

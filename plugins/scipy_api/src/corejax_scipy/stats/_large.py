@@ -1,0 +1,51 @@
+"""Poisson's and binomial probabilities, also of large numbers: Stirling's formula taken out of each logarithm.
+
+What is left are relative entropies and small rests, which do not cancel. Source: Loader, Fast and accurate computation
+of binomial probabilities, 2000.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import corejax.numpy as jnp
+import corejax.scipy.special as special
+from corejax_scipy.special.gamma_functions import stirling_rest
+
+_LEAST = 10.0  # from which on Stirling's series is exact
+_LOG_2PI = math.log(2 * math.pi)
+
+
+def cancels(y: Any, mu: Any) -> Any:
+    """Where `y log(mu)` and the logarithm of `gamma(y + 1)` are large, and their difference is not."""
+    return (y >= _LEAST) & (mu > 1e-3 * y) & (mu < 1e3 * y)
+
+
+def log_choices(n: Any, k: Any) -> Any:
+    """Logarithm of the binomial coefficient."""
+    return -jnp.log1p(n) - special.betaln(n - k + 1.0, k + 1.0)
+
+
+def log_poisson(y: Any, mu: Any) -> Any:
+    """`log(mu**y exp(-mu) / gamma(y + 1))` for `y >= 0` and `mu >= 0`."""
+    large = cancels(y, mu)
+    k, mean = jnp.where(large, y, _LEAST), jnp.where(large, mu, _LEAST)
+    far = -special.kl_div(k, mean) - 0.5 * (jnp.log(k) + _LOG_2PI) - stirling_rest(k)
+    k = jnp.where(large, 0.0, y)
+    return jnp.where(large, far, special.xlogy(k, mu) - special.gammaln(k + 1.0) - mu)
+
+
+def log_binomial(y: Any, rest: Any, p: Any) -> Any:
+    """`log(choices * p**y * (1 - p)**rest)` of `y` out of `y + rest`, for `y, rest >= 0` and `0 <= p <= 1`."""
+    large = cancels(y, (y + rest) * p) & cancels(rest, (y + rest) * (1.0 - p))
+    k, others = jnp.where(large, y, _LEAST), jnp.where(large, rest, _LEAST)
+    total, q = k + others, jnp.where(large, p, 0.5)
+    far = (
+        -special.kl_div(k, total * q) - special.kl_div(others, total * (1.0 - q))
+        + 0.5 * (jnp.log(total / k) - jnp.log(others) - _LOG_2PI)
+        + stirling_rest(total) - stirling_rest(k) - stirling_rest(others)
+    )  # fmt: skip
+    k, others = jnp.where(large, 0.0, y), jnp.where(large, 1.0, rest)
+    choices = -jnp.log1p(k + others) - special.betaln(others + 1.0, k + 1.0)
+    return jnp.where(large, far, choices + special.xlogy(k, p) + special.xlog1py(others, -p))
