@@ -62,8 +62,10 @@ class ElementBuffer:
 def _backend(buffer: Any = None) -> Backend:
     """Whose buffer it is; without one, who makes the buffer of an array that is on the host."""
     if type(buffer) is Deleted:
+        from corejax.attribution import not_of_rule  # needed for an error only
+
         line = source_info.describe(buffer.why.source)
-        raise RuntimeError(f"the array has been deleted at {line}: {buffer.why.reason}")
+        raise not_of_rule(RuntimeError(f"the array has been deleted at {line}: {buffer.why.reason}"))
     found = backends.of_dispatcher if buffer is None else backends.of_buffer(buffer)
     if found is None:
         raise PluginMissingError("no backend is loaded, so there are no device buffers; install corejax-xla-backend")

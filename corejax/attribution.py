@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Iterator
 from contextlib import suppress
 from types import CodeType, TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from corejax import source_info
 from corejax.errors import CorejaxError, NotLinearError
@@ -17,6 +17,8 @@ from corejax.rules import Rule, RuleRegistry, impl_rules, registries
 
 if TYPE_CHECKING:
     from corejax.primitive import Primitive
+
+E = TypeVar("E", bound=BaseException)
 
 _NOTED = "__corejax_rule__"
 
@@ -60,6 +62,18 @@ def mark(error: BaseException, primitive: Primitive, kind: str | None = None) ->
     """Say that an exception names the rule itself, of this kind: no note is added to it."""
     with suppress(Exception):  # an exception with slots, say: a second note does no harm
         setattr(error, _NOTED, (primitive.name, kind))
+
+
+def not_of_rule(error: E) -> E:
+    """Say that an exception tells what the user did, whichever rule finds out: no note names the rule.
+
+    Returns:
+        The exception, to be raised.
+    """
+    if not hasattr(error, _NOTED):
+        with suppress(Exception):
+            setattr(error, _NOTED, None)
+    return error
 
 
 def note_origin(

@@ -31,9 +31,9 @@ _FLAGS = {
 }
 
 
-def _flag(text: str) -> bool:
+def _flag(text: Any) -> bool:
     try:
-        return _FLAGS[text.strip().lower()]
+        return _FLAGS[str(text).strip().lower()]
     except KeyError:
         raise ValueError(f"expected one of {', '.join(repr(k) for k in _FLAGS)}, got {text!r}") from None
 
@@ -301,7 +301,12 @@ class Config:
         setting = self._setting_of(name)
         earlier = self.__dict__[name]
         flag = isinstance(value, bool) and isinstance(earlier, bool)
-        parsed = value if flag else setting.parser(value)
+        try:
+            parsed = value if flag else setting.parser(value)
+        except ValueError as error:
+            if name in str(error):
+                raise
+            raise ValueError(f"{name}: {error}") from None
         when_dropped(partial(self._back, name, earlier, parsed))
         self.__dict__[name] = parsed
         self._changed((name,))

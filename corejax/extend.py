@@ -36,6 +36,7 @@ from corejax.array import is_spread as is_spread
 from corejax.array import placed as placed
 from corejax.attribution import attribute_to_rule as attribute_to_rule
 from corejax.attribution import attributed_rule as attributed_rule
+from corejax.attribution import not_of_rule as not_of_rule
 from corejax.attribution import note_origin as note_origin
 from corejax.avals import ShapedArray as ShapedArray
 from corejax.avals import from_numbers as from_numbers
@@ -496,6 +497,7 @@ __all__ = [  # noqa: RUF022  by section
     "UnexpectedTracerError",
     "attribute_to_rule",
     "attributed_rule",
+    "not_of_rule",
     "note_origin",
     "mismatch",
 ]

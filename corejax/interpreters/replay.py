@@ -2,11 +2,12 @@
 
     replay : (rule, types, parameters) -> (tracers -> tracers)
 
-A rule is a function of its operands and of the settings; where the operands are not known, of their types. So where
-everything that it binds is recorded (`StagingTrace`, and the tape of a linearisation above one), it is run once for
-each list of types, and what it gives is checked once. Left to the rule itself is each call that could go otherwise:
-with a value that is known and no scalar, of programs and functions, along axes with names or over several devices,
-where equations are at lines of the rule's own, where it warned, and while somebody watches (`corejax.explain`).
+A rule is a function of its operands, the named axes in force, the settings and other rules; where the operands are not
+known, of their types. So where everything that it binds is recorded (`StagingTrace`, and the tape of a linearisation
+above one), it is run once for each list of types, and what it gives is checked once. Left to the rule itself is each
+call that could go otherwise: with a value that is known and no scalar, of programs and functions, along axes with names
+or over several devices, where equations are at lines of the rule's own, where it warned, and while somebody watches
+(`corejax.explain`).
 """
 
 from __future__ import annotations
@@ -26,16 +27,18 @@ from corejax.interpreters.partial_eval import PartialEvalTrace, PartialEvalTrace
 from corejax.interpreters.staging import JitTracer, StagingTrace
 from corejax.ir.jaxpr import JaxprEqn, Literal, Var
 from corejax.primitive import Primitive, on_types
-from corejax.rules import partial_eval_rules
+from corejax.rules import jvp_rules, partial_eval_rules, transpose_rules, vmap_rules
 from corejax.trace import Trace, state
 
 _LIMIT = 4096  # calls that are remembered
 _UNFIT = frozenset({"higher_order", "collective"})
-_WORDS = (int, str, np.dtype, Enum)
+_WORDS = frozenset({int, bool, str, type(None)})
+_NAMES = (np.dtype, Enum)
 
 # (rule, what else it is given, operands, parameters) -> what it recorded; False where that cannot be repeated.
 _remembered: dict[Any, _Recorded | bool] = {}
 _remembers: bool = config.remember_rules
+_forgotten = 0  # times: what a rule did before the last one is not remembered after it
 
 
 def _follow_setting() -> None:
@@ -43,11 +46,18 @@ def _follow_setting() -> None:
     _remembers = config.remember_rules
 
 
-clears_cache(_remembered.clear)
-config.on_change.append(_remembered.clear)
+@clears_cache
+def _forget(*_: Any) -> None:
+    global _forgotten
+    _forgotten += 1
+    _remembered.clear()
+
+
+config.on_change.append(_forget)
 config.follow(_follow_setting, "remember_rules")
-on_types.append(_remembered.clear)
-partial_eval_rules.on_change = lambda primitive: _remembered.clear()
+on_types.append(_forget)
+for _registry in (jvp_rules, vmap_rules, transpose_rules, partial_eval_rules):  # rules run others, of any primitive
+    _registry.on_change = _forget
 
 
 class _Recorded:
@@ -101,7 +111,8 @@ def again(
     known: list[Any] = []
     unknown: list[Any] = []
     source = state.source
-    key: list[Any] = [rule, static, source is None]  # where a program is replayed, its lines are those of all equations
+    # Where a program is replayed, its lines are those of all equations.
+    key: list[Any] = [rule, static, source is None, state.axis_env, state.rule_axis]
     for x in operands:
         kind = type(x)
         if kind is JitTracer and x._trace is recorder:
@@ -128,7 +139,7 @@ def again(
         key.append(place)
     if params:
         key.extend(params.items())
-        key.extend(map(type, params.values()))
+        key.extend([_kind(v) if type(v) is tuple else type(v) for v in params.values()])
     exact = tuple(key)
     try:
         recorded: Any = _remembered.get(exact)
@@ -142,7 +153,6 @@ def again(
             source = source_info.inside(state.scope, source)
     if recorded is None:
         if not all(map(_is_word, params.values())):
-            _remembered[exact] = False
             return None
         return Call(exact, below, recorder, places, len(known), len(unknown), source)
     return _append(recorded, recorder, above, known, unknown, source)
@@ -173,7 +183,7 @@ def _append(
 class Call:
     """The first call of a rule with operands of some types."""
 
-    __slots__ = ("_below", "_counts", "_key", "_places", "_recorder", "_source", "_starts", "_warned")
+    __slots__ = ("_below", "_counts", "_forgotten", "_key", "_places", "_recorder", "_source", "_starts", "_warned")
 
     def __init__(
         self,
@@ -190,12 +200,15 @@ class Call:
         self._recorder = recorder
         self._places = places
         self._counts = known, unknown
+        self._forgotten = _forgotten
         self._source = source
         self._warned = source_info.warnings_given[0]
         self._starts = len(recorder.eqns), 0 if recorder is below else len(below.tape)
 
     def learn(self, outs: Sequence[Any], static: Any = None) -> None:
         """Remember what the rule, which was run, recorded and gave: values, and what is the same whatever they are."""
+        if self._forgotten != _forgotten:  # a rule or a setting has changed meanwhile
+            return
         if len(_remembered) >= _LIMIT:
             _remembered.clear()
         _remembered[self._key] = self._read(outs, static) or False
@@ -247,10 +260,19 @@ def _is_scalar(x: Array) -> bool:
 
 
 def _is_word(value: Any) -> bool:
-    """Whether equal parameters are the same: 0.0 and -0.0 are equal, and a program is what it closes over."""
-    if isinstance(value, tuple):
+    """Whether equal parameters of one `_kind` are the same: 0.0 and -0.0 are equal, and so are two of a subclass.
+
+    A program is what it closes over.
+    """
+    if type(value) is tuple:
         return all(map(_is_word, value))
-    return value is None or isinstance(value, _WORDS)
+    return type(value) in _WORDS or isinstance(value, _NAMES)
+
+
+def _kind(value: Any) -> Any:
+    """What equal parameters may differ in: 1 and True are equal, alone and in tuples."""
+    kind = type(value)
+    return tuple([_kind(v) for v in value]) if kind is tuple else kind
 
 
 def _plain(aval: Any) -> bool:

@@ -42,7 +42,9 @@ def missing_name(manager: PluginManager, name: str, *, importing: bool) -> Excep
         return failure(record, name, record.fault)
     namespace, _, last = f"corejax.{name}".rpartition(".")
     message = f"module {namespace!r} has no attribute {last!r}"
-    if record is not None and record.status == "off":
+    if importing and name in manager.names:
+        message = f"{f'corejax.{name}'!r} is no module: from {namespace} import {last}"
+    elif record is not None and record.status == "off":
         message += f"; it comes with plugin {record.title}, which is switched off by {_variable()}"
     elif record is not None:
         message += f"; it comes with {home}, but the installed plugin {record.title} does not export it"

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import corejax
-from corejax.extend import Primitive, attributed_rule, note_origin, user_frames
+import corejax.numpy as jnp
+from corejax.extend import Primitive, attributed_rule, not_of_rule, note_origin, user_frames
 from corejax.source_info import capture
 
 called_p = Primitive("attribution.called", impl=lambda x: x, abstract_eval=lambda x: x)
@@ -49,3 +52,49 @@ def test_frames_of_users() -> None:
     own, every = ([frame.f_code.co_name for frame in frames] for frames in found)
     assert own[:2] == ["within", "test_frames_of_users"]
     assert every[0] == "within" and every.index("test_frames_of_users") > 1
+
+
+def test_what_a_user_did_is_no_rules_fault() -> None:
+    x = jnp.ones(3)
+    x.delete()
+    for run in (
+        lambda: corejax.grad(lambda w: jnp.sum(w * x))(jnp.ones(3)),
+        lambda: corejax.grad(lambda w: jnp.sum(jnp.sin(w)))(x),
+        lambda: corejax.vmap(lambda w: w * x)(jnp.ones((2, 3))),
+    ):
+        with pytest.raises(RuntimeError, match="deleted") as caught:
+            run()
+        assert not getattr(caught.value, "__notes__", ())
+        assert attributed_rule(caught.value) is None
+
+
+def raises(*args: Any) -> Any:
+    raise KeyError("the user's own")
+
+
+def test_what_a_users_rule_raises() -> None:
+    looping = lambda x: corejax.lax.while_loop(lambda c: c < 10, lambda c: c * 2, x)
+    mapped = corejax.custom_batching.custom_vmap(lambda x: x)
+    mapped.def_vmap(raises)
+    backwards = corejax.custom_vjp(lambda x: x)
+    backwards.defvjp(lambda x: (x, None), raises)
+    for run, error in (
+        (lambda: corejax.grad(looping)(1.0), ValueError),
+        (lambda: corejax.jit(corejax.grad(looping))(1.0), ValueError),
+        (lambda: corejax.grad(backwards)(1.0), KeyError),
+        (lambda: corejax.jit(corejax.grad(backwards))(1.0), KeyError),
+        (lambda: corejax.vmap(mapped)(jnp.ones(3)), KeyError),
+    ):
+        with pytest.raises(error) as caught:
+            run()
+        assert not getattr(caught.value, "__notes__", ())
+
+
+def test_a_rule_that_says_it_is_the_users_doing() -> None:
+    def impl(x: Any) -> Any:
+        raise not_of_rule(ValueError("not like this"))
+
+    p = Primitive("attribution.refusing", impl=impl, abstract_eval=lambda x: x)
+    with pytest.raises(ValueError, match="not like this") as caught:
+        p.bind(1.0)
+    assert not getattr(caught.value, "__notes__", ())

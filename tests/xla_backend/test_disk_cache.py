@@ -276,6 +276,8 @@ def test_a_directory_that_is_none_warns_once(cache: Path) -> None:
     assert len(seen) == 1
     assert float(run(lambda x: 2 * x.sum(), X)) == 30  # no warning: those are errors in tests
     assert cache.read_text() == "a file"
+    assert corejax.compilation_cache.stats()[1:3] == (0, 0)
+    corejax.compilation_cache.remove_entries()
 
 
 def test_a_setting_makes_errors_of_warnings(tmp_path: Path) -> None:

@@ -564,3 +564,18 @@ def test_unknown_platform() -> None:
     if jl.cuda_plugin_path() is None:
         with pytest.raises(jl.BackendError, match="jax-cuda13-pjrt"):
             jl.devices("gpu")
+
+
+def test_an_interrupt_while_garbage_is_collected_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    from corejax_xla_backend._jaxlib import _probe
+
+    class Interrupted:
+        @staticmethod
+        def collect_garbage() -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), monkeypatch.context() as patch:
+        patch.setattr(_probe, "core", Interrupted)
+        _probe._collect("start", {})
+        for _ in range(100):
+            pass

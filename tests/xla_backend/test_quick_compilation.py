@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ import corejax
 import corejax.numpy as jnp
 from corejax import lax
 from corejax_xla_backend import _jaxlib
-from corejax_xla_backend._xla.flags import is_small
+from corejax_xla_backend._xla.flags import depth_of, is_small
 
 
 def network(x: Any) -> Any:
@@ -133,3 +135,48 @@ def test_small_programs_compile_without_emitters_of_fusions(flags: list[dict[str
 def test_options_of_a_small_program_come_first(flags: list[dict[str, Any]]) -> None:
     corejax.jit(jnp.sin, compiler_options={"xla_cpu_use_fusion_emitters": True})(np.ones(3, np.float32))
     assert flags == [{"xla_cpu_use_fusion_emitters": True}]
+
+
+def chain(x: Any, length: int) -> Any:
+    for i in range(length):
+        x = jnp.sin(x) * x + i
+    return x
+
+
+@pytest.mark.parametrize("length", [300, 400])
+def test_deep_programs_compile_with_emitters_of_fusions(flags: list[dict[str, Any]], length: int) -> None:
+    corejax.jit(lambda x: chain(x, length))(np.float32(1))
+    assert flags == [_jaxlib.PLAIN_FUSIONS if 3 * length <= 1000 else {}]
+
+
+def test_operations_one_after_the_other() -> None:
+    def depth(f: Any) -> int:
+        return depth_of(corejax.make_jaxpr(f)(np.float32(1)).jaxpr)
+
+    assert depth(lambda x: x) == 0
+    assert depth(lambda x: [x + i for i in range(50)]) == 1
+    assert depth(lambda x: chain(x, 5)) == 15
+    assert depth(lambda x: corejax.jit(lambda x: chain(x, 5))(x) + 1) == 17
+    assert depth(lambda x: lax.fori_loop(0, 100, lambda i, x: chain(x, 5), x)) < 30
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("quick", "exported"), [(False, False), (True, False), (False, True)])
+def test_a_program_of_thousands_of_operations_ends_no_process(quick: bool, exported: bool) -> None:
+    program = """if True:
+        import sys, corejax
+        corejax.config.update("disable_most_optimizations", sys.argv[1] == "True")
+        def f(x):
+            for i in range(2500):
+                x = corejax.numpy.sin(x) * x + i
+            return x
+        if sys.argv[2] == "True":
+            from corejax import export
+            f = export.deserialize(export.export(corejax.jit(f))(1.0).serialize()).call
+        print(corejax.jit(f)(1.0).shape)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(quick), str(exported)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "()\n"

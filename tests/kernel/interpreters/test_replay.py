@@ -233,3 +233,99 @@ def test_explain_tells_of_each_rule():
     watcher = observe.watching(lambda step, begins: seen.append(step) if step.kind == "jvp" and begins else None)
     run_within((watcher,), cj.make_jaxpr(f), X)
     assert len(seen) == 2
+
+
+# -- what a rule may depend on besides its operands ----------------------------------------------------------------
+
+
+@pytest.fixture
+def library(monkeypatch):
+    """Has this file count as a library's."""
+    from corejax import source_info
+
+    monkeypatch.setattr(source_info, "_internal_files", {**source_info._internal_files, __file__: True})
+
+
+def marked(make_tangent, **rules):
+    """A primitive, its own value, whose JVP rule gives what `make_tangent` does."""
+    p = Primitive("marked", abstract_eval=lambda x, **_: x, impl=lambda x, **_: x)
+
+    @jvp_rules.register(p)
+    def jvp(primals, tangents, **params):
+        return p.bind(*primals, **params), make_tangent(*tangents, **params)
+
+    vmap_rules.register(p, lambda size, args, dims, **params: (make_tangent(*args, **params), dims[0]))
+    return p
+
+
+def tangent_of(p, x, **params):
+    return cj.jvp(lambda v: p.bind(v, **params), (x,), (x,))[1]
+
+
+def test_parameters_that_are_equal_in_tuples(library, monkeypatch):
+    p = marked(lambda t, by: lax.mul(t, np.float32(2 if type(by[0]) is bool else 3)))
+    tuples = [(1,), (True,), (np.int64(1),), (False,), (0,)]
+
+    def texts():
+        return [str(cj.make_jaxpr(lambda x, by=by: tangent_of(p, x, by=by))(X)) for by in tuples]
+
+    assert texts() == texts() == each_time(monkeypatch, texts)
+    assert replay._remembered
+
+
+def test_parameters_of_subclasses(library):
+    class Word(str):
+        factor = 1.0
+
+    p = marked(lambda t, by: lax.mul(t, np.float32(by.factor)))
+    first, second = Word("a"), Word("a")
+    second.factor = 5.0
+    for word in (first, second):
+        text = str(cj.make_jaxpr(lambda x, word=word: tangent_of(p, x, by=word))(X))
+        assert f"mul b {word.factor}" in text or f" {word.factor}:f32[]" in text
+
+
+@pytest.mark.parametrize("of", ["jvp", "vmap"])
+def test_sizes_of_named_axes(of, library):
+    p = marked(lambda t: lax.mul(t, np.float32(lax.axis_size("i"))))
+    inner = (lambda x: tangent_of(p, x)) if of == "jvp" else cj.vmap(p.bind)
+    for n in (3, 5):
+        found = cj.vmap(cj.jit(lambda x: inner(x)), axis_name="i")(np.ones((n, 2), np.float32))
+        np.testing.assert_array_equal(found, np.full((n, 2), n))
+    with pytest.raises(NameError, match="'i'"):
+        cj.make_jaxpr(lambda x: inner(x))(X)
+
+
+@pytest.mark.parametrize("of", ["decomposition", "rule"])
+def test_rules_that_run_rules_of_others(of, library):
+    inner = marked(lambda t: lax.neg(t))
+    if of == "decomposition":
+        outer = Primitive("around", decomposition=lambda x: inner.bind(x))
+    else:
+        outer = marked(lambda t: tangent_of(inner, t))
+
+    def texts():
+        return [str(cj.make_jaxpr(f)(X)) for f in (lambda x: tangent_of(outer, x), lambda x: cj.vmap(outer.bind)(x))]
+
+    assert all("neg" in text for text in texts() + texts())
+    jvp_rules.register(inner, lambda primals, tangents: (inner.bind(*primals), lax.cos(*tangents)), override=True)
+    vmap_rules.register(inner, lambda size, args, dims: (lax.cos(*args), dims[0]), override=True)
+    assert all("cos" in text and "neg" not in text for text in texts())
+
+
+def test_what_is_not_remembered_takes_no_memory(library):
+    p = marked(lambda t, by: lax.neg(t))
+    cj.make_jaxpr(lambda x: [tangent_of(p, x, by=float(i)) for i in range(10)])(X)
+    cj.make_jaxpr(lambda x: [tangent_of(p, x, by=lambda i=i: i) for i in range(10)])(X)
+    assert not replay._remembered
+
+
+def test_a_setting_that_changes_while_a_rule_runs(library):
+    def tangent(t):
+        cj.config.update("default_dtype_bits", 64)
+        return lax.neg(t)
+
+    p = marked(tangent)
+    with cj.enable_x64(False):
+        cj.make_jaxpr(lambda x: tangent_of(p, x))(X)
+        assert not replay._remembered

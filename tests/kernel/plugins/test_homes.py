@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -96,3 +97,10 @@ def test_methods_of_arrays_without_the_plugin_that_has_them(site: Site) -> None:
     said = site.run(program).stdout.splitlines()
     assert "pip install corejax-lax-basic" in said[0] and "'sum'" in said[0]
     assert said[1:] == ["'Array' object has no attribute 'nonsense'", "False"]
+
+
+@pytest.mark.parametrize("name", ["experimental.io_callback", "pmap", "jit"])
+def test_a_function_is_no_module(name: str) -> None:
+    namespace, _, last = f"corejax.{name}".rpartition(".")
+    with pytest.raises(ImportError, match=rf"^'corejax.{name}' is no module: from {namespace} import {last}$"):
+        importlib.import_module(f"corejax.{name}")

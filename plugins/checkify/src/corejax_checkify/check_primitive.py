@@ -18,6 +18,7 @@ from corejax.extend import (
     impl_rules,
     jvp_rules,
     move_batch_axis,
+    not_of_rule,
     transpose_rules,
     vmap_rules,
     xla_translations,
@@ -116,11 +117,12 @@ def check_translation(ctx: Any, in_avals: Any, in_vals: Any, *, error_type: Erro
         ValueError: always: compiled programs raise nothing.
     """
     places = dict.fromkeys(failure.where or "an unknown line" for failure, _ in error_type.failures)
-    raise ValueError(
+    error = ValueError(
         f"Cannot compile a checkify.check (at {', '.join(places)}) that is not functionalized: a compiled program "
         "gives results and raises nothing. Transform the function that is jitted, jit(checkify.checkify(f)): it gives "
         "the error beside its result, to raise outside (error.throw()). A debug_check is left out instead."
     )
+    raise not_of_rule(error)
 
 
 @xla_translations.register(debug_check_p)

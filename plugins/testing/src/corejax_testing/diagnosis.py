@@ -26,7 +26,8 @@ ADVICE = {
     "axis that you return, and shift axis parameters past it",
     "xla_translation": "each value's shape and dtype are those of its aval; compare the operation's definition in the "
     "StableHLO specification with NumPy's",
-    "partial_eval": "the rule may evaluate only what depends on known operands; the rest is recorded on the trace",
+    "partial_eval": "the rule may evaluate only what depends on known operands; the rest is recorded on the trace. "
+    "Where it keeps programs (memoised), all that they depend on is in the key: which operands are known, say",
     "partial_eval_jaxpr": "the two equations together compute the original one; residuals are outputs of the first",
 }
 

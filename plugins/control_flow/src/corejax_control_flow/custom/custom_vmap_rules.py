@@ -18,6 +18,7 @@ from corejax.extend import (
     jvp_jaxpr,
     jvp_rules,
     move_batch_axis,
+    not_of_rule,
     select_list,
     spread_list,
     vmap_rules,
@@ -58,7 +59,11 @@ def custom_vmap_call_vmap(
         x if d is None else move_batch_axis(axis_size, d, 0, x)
         for x, d in zip(vals[num_consts:], dims[num_consts:], strict=True)
     ]
-    outs, flags = rule.vmap(axis_size, batched, args)
+    try:
+        outs, flags = rule.vmap(axis_size, batched, args)
+    except Exception as error:
+        not_of_rule(error)  # but of the user's function
+        raise
     return outs, [0 if b else None for b in flags]
 
 

@@ -23,6 +23,7 @@ from corejax.extend import (
     keep_all,
     memoised,
     merge_lists,
+    not_of_rule,
     partial_eval_jaxpr,
     partial_eval_jaxpr_rules,
     partial_eval_rules,
@@ -246,8 +247,9 @@ def while_transpose(cts: Sequence[Any], *operands: Any, **params: Any) -> list[A
     name = f" of {fun_name(body.fun)}" if getattr(body, "fun", None) is not None else ""
     source = replayed_source()
     at = f", at {describe_source(source)}" if source is not None else ""
-    raise ValueError(
+    error = ValueError(
         f"reverse-mode differentiation (grad, vjp) does not work through while_loop{name}{at}, nor through fori_loop "
         "with bounds that are not known while tracing: how many iterations there are to undo is not known. Use "
         "lax.scan, or lax.fori_loop with static bounds (Python integers), or forward mode (jvp, jacfwd)"
     )
+    raise not_of_rule(error)

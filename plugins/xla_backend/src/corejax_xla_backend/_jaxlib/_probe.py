@@ -7,6 +7,7 @@ is checked before anything else, and everything that differs inside the range is
 
 from __future__ import annotations
 
+import _thread
 import gc
 import os
 import re
@@ -107,7 +108,10 @@ FEATURES = Features(
 
 def _collect(phase: str, info: dict[str, int]) -> None:
     # Python references that C++ threads drop without the GIL wait in a queue; nothing else empties it.
-    core.collect_garbage()
+    try:
+        core.collect_garbage()
+    except KeyboardInterrupt:  # Python would drop it here, and the interrupt be lost
+        _thread.interrupt_main()
 
 
 gc.callbacks.append(_collect)

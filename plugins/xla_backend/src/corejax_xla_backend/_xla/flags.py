@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from corejax.extend import CompileOptions, Jaxpr, JaxprEqn, ShapedArray, config, subjaxprs
+from corejax.extend import CompileOptions, Jaxpr, JaxprEqn, ShapedArray, Var, config, subjaxprs
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend.settings import EFFORTS
 
@@ -13,6 +13,10 @@ Flags = tuple[tuple[str, Any], ...]  # by name
 # Elements of the largest array that operations of a small program take or make, and elementwise ones.
 SMALL = 512
 SMALL_ELEMENTWISE = 32768
+# Operations one after the other in a program without emitters of fusions: XLA recurses along them, and 5,500 fill a
+# stack of 8 MiB, which ends the process.
+DEEP = 1000
+_BYTES = 16  # of an artifact, at least, for each operation
 
 
 def flags_for(jaxpr: Jaxpr, device: Any, options: CompileOptions) -> tuple[Flags, Flags]:
@@ -30,9 +34,23 @@ def flags_for(jaxpr: Jaxpr, device: Any, options: CompileOptions) -> tuple[Flags
         pass
     elif config.disable_most_optimizations:
         more = dict(_jaxlib.quick_flags(device.client))
-    elif device.platform == "cpu" and is_small(jaxpr):
+        if depth_of(jaxpr) > DEEP:
+            more = {name: value for name, value in more.items() if name not in _jaxlib.PLAIN_FUSIONS}
+    elif device.platform == "cpu" and is_small(jaxpr) and depth_of(jaxpr) <= DEEP:
         more = _jaxlib.PLAIN_FUSIONS
     return tuple((more | asked).items()), tuple(asked.items())
+
+
+def depth_of(jaxpr: Jaxpr) -> int:
+    """How many operations follow one another at most, those of programs in it included."""
+    depths: dict[Any, int] = {}
+    for eqn in jaxpr.eqns:
+        inside = [depth_of(getattr(program, "jaxpr", program)) for program in subjaxprs(eqn.params)]
+        if "exported" in eqn.params:  # an artifact, whose program is bytes
+            inside.append(len(eqn.params["exported"].mlir_module_serialized) // _BYTES)
+        before = [depths.get(v, 0) for v in eqn.invars if isinstance(v, Var)]
+        depths.update(dict.fromkeys(eqn.outvars, 1 + max(inside, default=0) + max(before, default=0)))
+    return max(depths.values(), default=0)
 
 
 def is_small(jaxpr: Jaxpr) -> bool:

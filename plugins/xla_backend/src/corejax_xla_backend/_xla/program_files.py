@@ -108,7 +108,7 @@ class ProgramFiles:
                         with suppress(FileNotFoundError):  # another process removed it
                             stat = each.stat()
                             yield Entry(stat.st_mtime, stat.st_size, each.path)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return
 
     def _evict(self) -> None:

@@ -21,6 +21,7 @@ from corejax.extend import (
     is_undef_primal,
     jvp_rules,
     leaf_names,
+    not_of_rule,
     physical_rules,
     select_list,
     structural,
@@ -121,11 +122,12 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, exported: Any) -> t
 def _pushed(*operands: Any, exported: Any, nonzero: tuple[bool, ...]) -> list[Any]:
     """J v for the Jacobian J: u -> J^T u is the vjp, and its own vjp with respect to u pulls v back to J v."""
     if not exported.vjp().has_vjp():
-        raise NotDifferentiableError(
+        error = NotDifferentiableError(
             f"the exported function {exported.fun_name} has the derivatives for reverse mode (grad, vjp, jacrev) only: "
             "to push tangents through it (jvp, jacfwd, hessian), serialize it with one order more, at least "
             "exported.serialize(vjp_order=2)"
         )
+        raise not_of_rule(error)
     primals, given = operands[: len(nonzero)], iter(operands[len(nonzero) :])
     tangents = [next(given) if flag else None for flag in nonzero]
     cts = [structural.zeros(aval) for aval in _out_tangents(exported)]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any
 
-from corejax.extend import ShapedArray, physical_aval
+from corejax.extend import ShapedArray, not_of_rule, physical_aval
 from corejax_xla_backend.export import artifact, calling
 from corejax_xla_backend.export.dims import SymbolicScope
 from corejax_xla_backend.export.several_devices import over_mesh
@@ -168,10 +168,11 @@ class Exported:
             return self._modules[platform]
         if DisabledSafetyCheck.platform() in self.disabled_safety_checks:
             return self.mlir_module_serialized
-        raise ValueError(
+        error = ValueError(
             f"the exported function {self.fun_name} is for {', '.join(map(repr, self.platforms))} and is called on "
             f"{platform!r}: export it with platforms={[*self.platforms, platform]!r}"
         )
+        raise not_of_rule(error)
 
     # -- devices -----------------------------------------------------------------------------------
 
