@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,10 @@ for _name in [name for name in os.environ if name.startswith("COREJAX_")]:
 os.environ["COREJAX_CHECK_JAXPRS"] = "1"
 # The oracle would otherwise look for accelerators, and say so in warnings.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+# A shell has what it starts in the background ignore interrupts, which child processes inherit.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Tracing and compiling make first calls slow, so no deadline. "ci" repeats the same examples in every run;
 # HYPOTHESIS_PROFILE=explore searches for new ones.
