@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +32,29 @@ def same(of: Callable[[Any], Any]) -> Any:
     found, wanted = of(corejax), of(pytest.importorskip("jax"))
     assert found == wanted
     return found
+
+
+WITHOUT_JAX = """
+import sys
+import numpy as np
+import corejax
+from tests.parallel.test_memory_kinds import KINDS, X, places
+for kind in KINDS:
+    for place in places(corejax, kind):
+        x = corejax.device_put(X, place)
+        for other in KINDS:
+            for there in places(corejax, other):
+                y = corejax.device_put(x, there)
+                assert y.sharding == there and y.tolist() == X.tolist()
+        assert np.asarray(x).tolist() == X.tolist()
+assert "jax" not in sys.modules
+"""
+
+
+def test_where_jax_is_installed_and_not_imported() -> None:
+    environment = {**os.environ, "COREJAX_NUM_CPU_DEVICES": "8"}
+    root = Path(__file__).parents[2]
+    subprocess.run([sys.executable, "-c", WITHOUT_JAX], check=True, cwd=root, env=environment)
 
 
 def test_devices_tell_of_their_memories() -> None:

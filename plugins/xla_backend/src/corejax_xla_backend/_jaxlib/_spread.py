@@ -102,8 +102,8 @@ def placement(sharding: ShardingLike, ndim: int) -> Placement:
 
 
 @lru_cache(maxsize=256)
-def _replicated(devices: tuple[Device, ...]) -> Placement:
-    return Placement(devices, HloSharding.replicate())
+def _replicated(devices: tuple[Device, ...], memory_kind: str | None) -> Placement:
+    return Placement(devices, HloSharding.replicate(), memory_kind)
 
 
 def hlo_of_tiles(tiles: np.ndarray[Any, Any]) -> Any:
@@ -286,7 +286,8 @@ def _copied_parts(buffer: Buffer, layout: _Layout, wanted: Sequence[int]) -> lis
     if layout.devices[0].platform != "cpu" or not layout.complete or not would_import_jax():
         return None
     block_until_ready((buffer,))
-    return copied_parts(buffer, layout.shape, layout.devices, wanted, _replicated)
+    kind = getattr(buffer._sharding, "memory_kind", None)
+    return copied_parts(buffer, layout.shape, layout.devices, wanted, lambda devices: _replicated(devices, kind))
 
 
 def _views(buffer: Buffer, layout: _Layout) -> list[np.ndarray]:
