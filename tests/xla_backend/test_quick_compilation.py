@@ -180,3 +180,11 @@ def test_a_program_of_thousands_of_operations_ends_no_process(quick: bool, expor
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "()\n"
+
+
+def test_a_program_that_is_called_twice_at_each_level_is_looked_at_once() -> None:
+    f = jnp.sin
+    for _ in range(60):
+        f = (lambda g: lambda x: g(g(x)))(corejax.jit(f))
+    jaxpr = corejax.make_jaxpr(f)(np.float32(1)).jaxpr
+    assert is_small(jaxpr) and depth_of(jaxpr) > 1 << 60

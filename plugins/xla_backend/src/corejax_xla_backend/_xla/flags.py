@@ -43,6 +43,9 @@ def flags_for(jaxpr: Jaxpr, device: Any, options: CompileOptions) -> tuple[Flags
 
 def depth_of(jaxpr: Jaxpr) -> int:
     """How many operations follow one another at most, those of programs in it included."""
+    found: int | None = jaxpr.memo.get("depth")  # of a program that is called more than once
+    if found is not None:
+        return found
     depths: dict[Any, int] = {}
     for eqn in jaxpr.eqns:
         inside = [depth_of(getattr(program, "jaxpr", program)) for program in subjaxprs(eqn.params)]
@@ -50,7 +53,8 @@ def depth_of(jaxpr: Jaxpr) -> int:
             inside.append(len(eqn.params["exported"].mlir_module_serialized) // _BYTES)
         before = [depths.get(v, 0) for v in eqn.invars if isinstance(v, Var)]
         depths.update(dict.fromkeys(eqn.outvars, 1 + max(inside, default=0) + max(before, default=0)))
-    return max(depths.values(), default=0)
+    found = jaxpr.memo["depth"] = max(depths.values(), default=0)
+    return found
 
 
 def is_small(jaxpr: Jaxpr) -> bool:
@@ -58,7 +62,10 @@ def is_small(jaxpr: Jaxpr) -> bool:
 
     Those are rounded otherwise than by fusions, and not as they are here.
     """
-    return all(map(_is_small, jaxpr.eqns))
+    found: bool | None = jaxpr.memo.get("small")
+    if found is None:
+        found = jaxpr.memo["small"] = all(map(_is_small, jaxpr.eqns))
+    return found
 
 
 def _is_small(eqn: JaxprEqn) -> bool:
