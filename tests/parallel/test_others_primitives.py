@@ -382,6 +382,21 @@ def test_a_batch_of_ffi_calls(kernels: Any, method: str) -> None:
             assert not used
 
 
+@pytest.mark.parametrize("method", ["broadcast_all", "sequential"])
+def test_ffi_calls_by_each_device_of_a_shard_map(kernels: Any, method: str) -> None:
+    def running(x: Any, start: Any) -> Any:
+        types = [ShapedArray(x.shape, F32), ShapedArray((), F32)]
+        return ffi.ffi_call("test.Running", types, vmap_method=method)(x, start)[0]
+
+    mesh = corejax.make_mesh((8,), ("i",))
+    mapped = corejax.shard_map(
+        lambda x: corejax.vmap(running, (0, None))(x, np.float32(2)), mesh=mesh, in_specs=P("i"), out_specs=P("i")
+    )
+    rows = np.concatenate([X, X])[:8]
+    for f in (mapped, corejax.jit(mapped)):
+        np.testing.assert_allclose(f(rows), 2 + np.cumsum(rows, 1), rtol=1e-4, atol=1e-5)
+
+
 # -- LAPACK ------------------------------------------------------------------------------------------------------------
 
 A = rng.standard_normal((8, 2, 4, 4)).astype(F32)

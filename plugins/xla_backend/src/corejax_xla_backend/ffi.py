@@ -163,7 +163,12 @@ def _check_aliases(target: str, aliases: Any, in_types: Any, out_types: Any) -> 
 
 
 def _types(values: Sequence[Any]) -> tuple[ShapedArray, ...]:
-    return tuple(get_aval(x).strip_weak_type() for x in values)
+    return tuple(_kernels(get_aval(x)) for x in values)
+
+
+def _kernels(aval: ShapedArray) -> ShapedArray:
+    """A type as kernels know it: nothing of whether it is weak, and along which axes values differ or are split."""
+    return aval.strip_weak_type().varying(()).laid_out(None)
 
 
 def _static(target: str, name: str, value: Any) -> Any:
@@ -190,7 +195,7 @@ def _abstract_eval(
     batch_dims: int,
     **params: Any,
 ) -> Sequence[ShapedArray]:
-    if tuple(aval.strip_weak_type() for aval in avals) != in_types:
+    if tuple(map(_kernels, avals)) != in_types:
         shown = [", ".join(a.str_short() for a in each) for each in (in_types, avals)]
         raise TypeError(f"ffi_call of {target!r}: the kernel takes ({shown[0]}), got ({shown[1]})")
     check_batch(target, [*avals, *out_types], batch_dims)
