@@ -101,7 +101,8 @@ class BatchTrace(Trace, reports=True):
         axis = self.axis
         named = axis is not None and axis.name is not None and axis.name in used_axes(primitive, params)
         if not mapped and not named:
-            return parent.process_primitive(primitive, args, params)  # type: ignore[no-any-return]
+            outs: list[Any] = parent.process_primitive(primitive, args, params)
+            return outs
         collective = collective_rules.get(primitive) if named else None
         if collective is not None:
             rule: Any = functools.partial(collective, axis.name)  # type: ignore[union-attr]

@@ -85,7 +85,8 @@ class JVPTrace(Trace, reports=True):
                 tangents.append(None)
         parent: Any = self.parent
         if not moves:
-            return parent.process_primitive(primitive, args, params)  # type: ignore[no-any-return]
+            outs: list[Any] = parent.process_primitive(primitive, args, params)
+            return outs
         rule = jvp_rules.table.get(primitive)
         call: Any = None
         if rule is not None:

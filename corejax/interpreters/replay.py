@@ -237,7 +237,7 @@ class Call:
         found = []
         for eqn, place in zip(eqns, places, strict=False):
             operands = [self._place(x) for x in eqn.invars]
-            if None in operands or not _is_repeatable(eqn, source):
+            if any(x is None for x in operands) or not _is_repeatable(eqn, source):
                 return None
             self._places[eqn.outvars[0]] = place
             found.append((eqn.primitive, operands, eqn.params, eqn.outvars[0].aval))

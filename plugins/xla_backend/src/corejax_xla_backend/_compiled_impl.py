@@ -86,17 +86,8 @@ def _waited_for(outs: list[Array], target: Target) -> list[Array]:
     return outs
 
 
-def evaluate(primitive: Primitive, arrays: Sequence[Array], params: Mapping[str, Any], target: Target) -> list[Array]:
-    """Results of a primitive by itself, compiled for where its operands are.
-
-    Raises:
-        ValueError: they are on different devices.
-    """
-    return _evaluate(primitive, arrays, params, target)[0]
-
-
 def dispatch(primitive: Primitive, arrays: Sequence[Array], params: Mapping[str, Any], target: Target) -> list[Array]:
-    """The same through a dispatcher, which repeats calls by types and places of the operands.
+    """Results of a primitive by itself, compiled for where its operands are, by a dispatcher that repeats calls.
 
     Raises:
         ValueError: the operands are on different devices.
@@ -108,7 +99,7 @@ def dispatch(primitive: Primitive, arrays: Sequence[Array], params: Mapping[str,
         key = (target, *params.items())
         call = calls.get(key)
     except TypeError:  # a parameter that is not hashable
-        return evaluate(primitive, arrays, params, target)
+        return _evaluate(primitive, arrays, params, target)[0]
     if call is None:
         if len(calls) >= _LIMIT:
             calls.clear()
