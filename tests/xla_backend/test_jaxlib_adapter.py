@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import _thread
+import functools
+import gc
 import importlib.util
+import itertools
+import signal
 import subprocess
 import sys
 from collections import OrderedDict, namedtuple
@@ -566,16 +571,33 @@ def test_unknown_platform() -> None:
             jl.devices("gpu")
 
 
-def test_an_interrupt_while_garbage_is_collected_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_while_garbage_is_collected_is_not_lost() -> None:
     from corejax_xla_backend._jaxlib import _probe
 
-    class Interrupted:
-        @staticmethod
-        def collect_garbage() -> None:
-            raise KeyboardInterrupt
+    class Interrupts(itertools.starmap):  # type: ignore[type-arg]
+        stop = property(next)
 
-    with pytest.raises(KeyboardInterrupt), monkeypatch.context() as patch:
-        patch.setattr(_probe, "core", Interrupted)
-        _probe._collect("start", {})
-        for _ in range(100):
-            pass
+    # As a signal that arrives while the collector runs: noted in C, before the backend's callback.
+    interrupt = functools.partial(getattr, Interrupts(_thread.interrupt_main, itertools.repeat(())))
+    callbacks, handler = gc.callbacks[:], signal.signal(signal.SIGINT, signal.default_int_handler)
+    gc.callbacks[:] = [interrupt, _probe.on_collection]
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            gc.collect()
+            for _ in range(100):
+                pass
+    finally:
+        gc.callbacks[:] = callbacks
+        signal.signal(signal.SIGINT, handler)
+
+
+def test_what_other_threads_dropped_goes_with_a_collection() -> None:
+    from corejax_xla_backend._jaxlib import _probe
+
+    assert _probe.on_collection in gc.callbacks
+    calls: list[str] = []
+    collector = _probe._Collector(lambda: calls.append("called"), itertools.repeat(()))
+    for phase in ("start", "stop", "start", "stop"):
+        assert getattr(collector, phase) is None
+        assert _probe.on_collection(phase, {}) is None
+    assert calls == ["called"] * 4

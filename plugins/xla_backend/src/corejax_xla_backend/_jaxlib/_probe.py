@@ -7,8 +7,9 @@ is checked before anything else, and everything that differs inside the range is
 
 from __future__ import annotations
 
-import _thread
+import functools
 import gc
+import itertools
 import os
 import re
 from dataclasses import dataclass
@@ -106,12 +107,12 @@ FEATURES = Features(
 )
 
 
-def _collect(phase: str, info: dict[str, int]) -> None:
-    # Python references that C++ threads drop without the GIL wait in a queue; nothing else empties it.
-    try:
-        core.collect_garbage()
-    except KeyboardInterrupt:  # Python would drop it here, and the interrupt be lost
-        _thread.interrupt_main()
+class _Collector(itertools.starmap):  # type: ignore[type-arg]
+    # Python references that C++ threads drop without the GIL wait in a queue; nothing else empties it. Python drops
+    # what a callback of its collector raises, and would raise an interrupt there if the callback were a function.
+    # This one is C all through: the attribute of either phase is the next call.
+    start = stop = property(next)
 
 
-gc.callbacks.append(_collect)
+on_collection: Any = functools.partial(getattr, _Collector(core.collect_garbage, itertools.repeat(())))
+gc.callbacks.append(on_collection)
