@@ -49,6 +49,13 @@ def test_compiled_program_calls_the_impl_at_each_run() -> None:
 
 
 @ignored
+def test_calls_of_equal_params_that_differ_are_told_apart() -> None:
+    p = make(lambda x, *, k: np.full_like(x, 7) if k is True else np.copysign(x, k))
+    f = jit(lambda x: [p.bind(x, k=k) for k in (0.0, -0.0, 1, True)])
+    np.testing.assert_array_equal(f(X), [X, -X, X, np.full_like(X, 7)])
+
+
+@ignored
 @pytest.mark.parametrize("shape", [(), (3,), (0,), (2, 0), (2, 3, 2)])
 @pytest.mark.parametrize(
     "dtype",

@@ -47,3 +47,20 @@ def test_several_results(give: Any) -> None:
     xla_translations.register(p, lambda ctx, avals, vals: give(vals))
     with pytest.raises(TypeError, match=r"'acme.twice': its XLA translation rule"):
         jit(p.bind)(X)
+
+
+def test_programs_of_equal_params_that_differ_are_not_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rule(ctx: Any, avals: Any, vals: Any, *, k: Any) -> Any:
+        traced.append(k)
+        number = k[0] if isinstance(k, tuple) else k
+        value = 7.0 if number is True else np.copysign(2.0, number)
+        return ctx.constant(np.full(avals[0].shape, value, np.float32))
+
+    traced: list[Any] = []
+    p = Primitive("acme.sign", abstract_eval=lambda x, *, k: x)
+    xla_translations.register(p, rule)
+    given = [0.0, -0.0, 1, True, (0.0,), (-0.0,), ((1,),)[0], (True,), np.float32(-0.0), np.float32(0), float("nan")]
+    expected = [2, -2, 2, 7, 2, -2, 2, 7, -2, 2, 2]
+    for _ in range(3):
+        assert [float(p.bind(X, k=k)[0]) for k in given] == expected
+    assert len(traced) <= 2 * len(given)  # the second call of each decides what is compiled, and none comes after

@@ -30,6 +30,7 @@ from corejax.extend import (
     xla_translations,
 )
 from corejax_xla_backend._callbacks import state as callbacks
+from corejax_xla_backend._params import told_apart
 from corejax_xla_backend._programs import compiled, repeated, run
 from corejax_xla_backend._several_devices import place_program
 
@@ -96,7 +97,7 @@ def dispatch(primitive: Primitive, arrays: Sequence[Array], params: Mapping[str,
     if calls is None:
         calls = _dispatchers[primitive] = {}
     try:
-        key = (target, *params.items())
+        key = (target, *told_apart(params))
         call = calls.get(key)
     except TypeError:  # a parameter that is not hashable
         return _evaluate(primitive, arrays, params, target)[0]
@@ -118,7 +119,7 @@ def _evaluate(
     programs = _programs.setdefault(primitive, {})
     avals = tuple(x.aval for x in arrays)
     try:
-        key = (avals, tuple(params.items()))
+        key = (avals, *told_apart(params))
         program = programs.get(key)
     except TypeError:  # a parameter that is not hashable
         key, program = None, None

@@ -34,6 +34,7 @@ from corejax_xla_backend._callbacks import state as callbacks
 from corejax_xla_backend._lowering.context import TranslationContext
 from corejax_xla_backend._lowering.regions import TOKEN
 from corejax_xla_backend._lowering.types import Value
+from corejax_xla_backend._params import told_apart
 
 _TARGETS = {"cpu": "xla_ffi_python_cpu_callback", "cuda": "xla_ffi_python_gpu_callback"}
 
@@ -60,7 +61,7 @@ def from_impl(primitive: Primitive) -> Any:
         source = ctx.source
         # Not by shapes: each device may call it with its part.
         types = tuple([(aval.dtype, aval.weak_type) for aval in avals])
-        key = (primitive, types, tuple(params.items()), source and source[:2])
+        key = (primitive, types, *told_apart(params), source and source[:2])
         index = ctx.module.callback(key, lambda: _callback(primitive, avals, params, source))
         outs = ctx.custom_call(
             _TARGETS[ctx.platform],
