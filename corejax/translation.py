@@ -37,9 +37,14 @@ class TranslationContext(Protocol):
 
     Attributes:
         platform: what is compiled for, `"cpu"` or `"cuda"`.
+        in_elementwise: whether what is written is the decomposition of an elementwise primitive, which the compiler
+            makes one loop of if its operations let it.
     """
 
     platform: str
+
+    @property
+    def in_elementwise(self) -> bool: ...
 
     def op(
         self,

@@ -411,6 +411,19 @@ class TranslationContext(Placing, InPlace):
         consts = [self.constant(c, v.aval.dtype) for c, v in zip(closed.consts, closed.jaxpr.constvars, strict=True)]
         return self.inline_jaxpr(closed.jaxpr, [*consts, *vals])
 
+    def inline_elementwise(self, closed: ClosedJaxpr, vals: Sequence[Value]) -> list[Value]:
+        """As `inline`, for the body of an elementwise primitive: rules see `in_elementwise` meanwhile."""
+        self.module.elementwise += 1
+        try:
+            return self.inline(closed, vals)
+        finally:
+            self.module.elementwise -= 1
+
+    @property
+    def in_elementwise(self) -> bool:
+        """See `TranslationContext`."""
+        return self.module.elementwise > 0
+
     def inline_jaxpr(self, jaxpr: Jaxpr, vals: Sequence[Value]) -> list[Value]:
         """Write an open program's operations here; `vals` are its constants and arguments."""
         env: dict[Any, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), vals, strict=True))

@@ -31,6 +31,7 @@ class ModuleBuilder:
         meshes: the meshes that it names.
         partitioners: what partitions its calls of `partitioned_calls`, to be kept until it is compiled.
         spread: whether arguments are split over devices.
+        elementwise: how many elementwise primitives' bodies are written, one inside of the other.
         opaque: how many operations were written that XLA cannot partition.
         manual: the mesh, and the axes of it, that what is written now is written for one element of; None outside.
     """
@@ -45,6 +46,7 @@ class ModuleBuilder:
         self.callbacks: list[Callable[..., Any]] = []
         self.partitioners: list[Any] = []
         self.spread = False
+        self.elementwise = 0
         self.opaque = 0
         self._callback_indices: dict[Any, int] = {}
         self._private: dict[Any, tuple[str, bool, ClosedJaxpr]] = {}

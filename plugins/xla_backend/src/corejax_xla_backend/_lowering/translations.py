@@ -13,11 +13,13 @@ from corejax_xla_backend._lowering.types import Value
 def _from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
     if primitive.decomposition is None:
         return None
+    elementwise = "elementwise" in primitive.tags
 
     def rule(
         ctx: TranslationContext, in_avals: Sequence[ShapedArray], in_vals: Sequence[Value], /, **params: Any
     ) -> Any:
-        outs = ctx.inline(decomposed(primitive, in_avals, params), in_vals)
+        body = decomposed(primitive, in_avals, params)
+        outs = (ctx.inline_elementwise if elementwise else ctx.inline)(body, in_vals)
         return outs if primitive.multiple_results else outs[0]
 
     return rule

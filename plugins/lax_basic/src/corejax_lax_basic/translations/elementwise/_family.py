@@ -21,12 +21,36 @@ def expanded(ctx: Any, vals: Sequence[Any]) -> list[Any]:
 
 def one_op(primitive: Primitive, name: str) -> Callable[..., Any]:
     """The rule of an elementwise primitive that is one operation."""
+    expensive = name in EXPENSIVE
 
     def rule(ctx: Any, in_avals: Any, in_vals: Any, *, accuracy: Any = None) -> Any:
         vals = in_vals if len(in_vals) == 1 else expanded(ctx, in_vals)
-        return ctx.op(name, *vals, out=primitive.abstract(tuple(in_avals), {})[0], attrs=accuracy_text(accuracy))
+        out = ctx.op(name, *vals, out=primitive.abstract(tuple(in_avals), {})[0], attrs=accuracy_text(accuracy))
+        return fusible(ctx, out) if expensive and ctx.in_elementwise else out
 
     return rule
+
+
+# Operations that XLA does not compute twice.
+EXPENSIVE = {
+    *("atan2", "cbrt", "cosine", "divide", "exponential", "exponential_minus_one", "log", "log_plus_one", "logistic"),
+    *("power", "remainder", "rsqrt", "sine", "sqrt", "tan", "tanh"),
+}
+_WIDTHS = {"float32": (8, 23), "float64": (11, 52)}  # bits of exponent and mantissa
+
+
+def fusible(ctx: Any, x: Any) -> Any:
+    """An expensive operation's result in a larger elementwise function, which is to be compiled as one fusion.
+
+    Where such a result is read twice, XLA's CPU compiler makes fusions of what is before it, and repeats what these
+    have in common in each of them: a few special functions one after the other took ten times as long to compile and
+    to run. Read twice is here what the result is rounded to at its own precision, the same number.
+    """
+    if x.aval.dtype.name not in _WIDTHS:
+        return x
+    exponent, mantissa = _WIDTHS[x.aval.dtype.name]
+    attrs = f"exponent_bits = {exponent} : i32, mantissa_bits = {mantissa} : i32"
+    return ctx.op("reduce_precision", x, out=x.aval, attrs=attrs)
 
 
 def accuracy_text(accuracy: Tolerance | AccuracyMode | None) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from corejax.extend import ShapedArray, dtypes, xla_translations
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic.elementwise.powers import integer_pow_p, pow_p, square_p
-from corejax_lax_basic.translations.elementwise._family import compare, expanded
+from corejax_lax_basic.translations.elementwise._family import compare, expanded, fusible
 from corejax_lax_basic.translations.elementwise.complex_numbers import part
 
 
@@ -18,7 +18,9 @@ def _pow(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
     if dtypes.is_inexact(x.aval.dtype):
         y = ctx.convert(y, x.aval.dtype)
         power = ctx.op("power", x, y, out=x.aval)
-        return _unless_zero(ctx, x, y, power) if dtypes.is_complex(x.aval.dtype) else power
+        if dtypes.is_complex(x.aval.dtype):
+            return _unless_zero(ctx, x, y, power)
+        return fusible(ctx, power) if ctx.in_elementwise else power
     return _pow_of_integers(ctx, x, y)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from corejax.extend import ShapedArray, dtypes
 from corejax_lax_basic.special import _series, elementary, single
-from corejax_lax_basic.translations.elementwise._family import compare, expanded
+from corejax_lax_basic.translations.elementwise._family import EXPENSIVE, compare, expanded, fusible
 
 _WIDE, _BITS = np.dtype(np.float64), np.dtype(np.int64)
 _ROOT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
@@ -30,7 +30,7 @@ class Formula:
 
     def _op(self, name: str, x: Any, y: Any) -> Formula:
         x, y = self.like(x), self.like(y)
-        return Formula(self.ctx, self.ctx.op(name, x, y, out=x.aval))
+        return Formula(self.ctx, _written(self.ctx, name, x, y))
 
     def _is(self, direction: str, other: Any) -> Formula:
         return Formula(self.ctx, compare(self.ctx, direction, self.value, self.like(other)))
@@ -86,9 +86,14 @@ class Formula:
     __hash__ = None  # type: ignore[assignment]
 
 
+def _written(ctx: Any, name: str, *vals: Any) -> Any:
+    out = ctx.op(name, *vals, out=vals[0].aval)
+    return fusible(ctx, out) if name in EXPENSIVE else out
+
+
 def _function(name: str) -> Callable[[Any, Formula], Formula]:
     def f(self: Any, x: Formula) -> Formula:
-        return Formula(x.ctx, x.ctx.op(name, x.value, out=x.value.aval))
+        return Formula(x.ctx, _written(x.ctx, name, x.value))
 
     return f
 
