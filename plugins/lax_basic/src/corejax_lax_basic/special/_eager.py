@@ -64,8 +64,8 @@ def compiled_if_many(name: str, impl: Function) -> Function:
 
 
 def zero_at_zero(out: Any, x: Any) -> Any:
-    """What `by_scipy` amends for odd functions: a zero keeps its sign."""
-    return out if x.all() else np.where(x == 0, x, out)
+    """What `by_scipy` amends for odd functions that rise: a zero keeps its sign."""
+    return np.copysign(out, x)
 
 
 def in_float64(f: Function) -> Function:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import api_boundary, dtypes, laid_out
+from corejax.extend import dtypes, laid_out
 from corejax_lax_basic import lax
 from corejax_random.distributions.arguments import (
     common_shape,
@@ -22,6 +22,7 @@ from corejax_random.distributions.arguments import (
     spread,
 )
 from corejax_random.distributions.drawing import draw, keys, size_of, two_keys
+from corejax_random.distributions.repeating import as_draw
 from corejax_random.distributions.uniform import between_0_and_1
 from corejax_random.keys.primitives import random_clone_p
 
@@ -29,7 +30,7 @@ _FLOAT32 = np.dtype(np.float32)
 _MOST_STEPS = 2**31 - 1
 
 
-@api_boundary
+@as_draw
 def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """How many trials the first success takes: k with probability `p (1 - p)**(k - 1)`.
 
@@ -61,7 +62,7 @@ def _geometric(key: Any, p: Any, *, shape: Any, dtype: Any) -> Any:
 # -- Poisson -------------------------------------------------------------------------------------------------------
 
 
-@api_boundary
+@as_draw
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Poisson numbers: k with probability `lam**k exp(-lam) / k!`.
 
@@ -143,7 +144,7 @@ def _poisson_by_rejection(key: Any, lam: Any, shape: Any, dtype: Any, most: int)
 # -- binomial ------------------------------------------------------------------------------------------------------
 
 
-@api_boundary
+@as_draw
 def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
     """How many of `n` trials succeed, each with probability `p`.
 
@@ -270,7 +271,7 @@ def _stirling_tail(k: Any) -> Any:
     return jnp.where(small, table[lax.convert_element_type(lax.floor(k), np.dtype(np.int32))], series)
 
 
-@api_boundary
+@as_draw
 def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1) -> Any:
     """How often each outcome happens in `n` trials.
 

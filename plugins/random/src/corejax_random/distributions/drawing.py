@@ -21,6 +21,7 @@ from corejax.extend import (
     config,
     remembered,
 )
+from corejax_random.distributions.repeating import note
 from corejax_random.keys.arguments import evaluating
 from corejax_random.keys.primitives import random_bits_p, random_split_p
 
@@ -48,8 +49,13 @@ def draw(body: Callable[..., Any], size: Any, key: Any, /, *operands: Any, **sta
         if program is None:
             program = _compiled(body, static)
         if program is not None:
-            return program(key, *operands)
-    return _remembered(body)(key, *operands, **static)
+
+            def run(key: Any) -> Any:
+                return (program if evaluating(key) else functools.partial(body, **static))(key, *operands)
+
+            return note(program(key, *operands), run, compiled=True)
+    out = _remembered(body)(key, *operands, **static)
+    return note(out, lambda key: body(key, *operands, **static), compiled=False)
 
 
 _remembered = functools.cache(remembered)  # for each of the modules' functions
