@@ -6,6 +6,7 @@ While somebody watches what runs (`corejax.explain`), the operations run.
 from __future__ import annotations
 
 import functools
+import importlib
 import math
 from typing import Any
 
@@ -48,6 +49,16 @@ def _halves(source: Any) -> Any:
     return split_on_host(source, (2,)) if type(source) is np.ndarray else two_keys(source)
 
 
+_FLOAT32 = np.dtype(np.float32)
+_9, _2_TO_MINUS_23, _SQRT_2 = np.uint32(9), np.float32(2.0**-23), np.float32(math.sqrt(2))
+
+
+@functools.cache
+def scipy_erfinv() -> Any:
+    """The ufunc; SciPy takes 0.1 s to import."""
+    return importlib.import_module("scipy.special").erfinv
+
+
 # -- uniform numbers ----------------------------------------------------------------------------------------------
 
 
@@ -67,6 +78,10 @@ def width_of(dtype: Any) -> int:
 
 def unit_of(words: Any, dtype: Any) -> Any:
     """Numbers in [0, 1) of bits, `uint[n]`."""
+    if dtype is _FLOAT32:
+        found = (words >> _9).astype(dtype)
+        found *= _2_TO_MINUS_23
+        return found
     wide, shift, one_bits, one = _mantissa_of(dtype)
     return ((words.astype(wide, copy=False) >> shift) | one_bits).view(dtype) - one
 
@@ -99,6 +114,12 @@ def _normal_constants(dtype: Any) -> tuple[Any, Any, Any]:
 
 def normal_of(words: Any, dtype: Any) -> Any:
     """Standard normal numbers of bits, `uint[n]`: quantiles of uniform numbers."""
+    if dtype is _FLOAT32:  # where `scaled` has a width of 2, and rounds once; and no number is 0
+        moved = (words >> _9) * 2.0**-22
+        moved += 2.0**-24 - 1
+        found = scipy_erfinv()(moved.astype(dtype))
+        found *= _SQRT_2
+        return found
     low, high, sqrt2 = _normal_constants(dtype)
     return sqrt2 * impl_rules.lookup(lax.erf_inv_p)(scaled(unit_of(words, dtype), low, high))
 
