@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, primitives
+from corejax.extend import Array, HostCode, primitives
 from corejax_lax_basic._base.compiling import run_compiled
 from corejax_lax_basic.special import _series
 
@@ -44,6 +44,18 @@ def by_scipy(name: str, amend: Function | None = None) -> Function:
             out = amend(out, *arrays)
         return out if dtype in _NATIVE else np.asarray(out).astype(dtype)
 
+    def prepare(avals: Any) -> Any:
+        if amend is None:
+            return scipy_special(name)
+        if amend is not zero_at_zero or not avals[0].shape:
+            return None
+        return HostCode(
+            "{out} = {function}({0})\n{out} = {copysign}({out}, {0})",
+            function=scipy_special(name),
+            copysign=np.copysign,
+        )
+
+    impl.prepared = prepare  # type: ignore[attr-defined]
     return impl
 
 
@@ -60,6 +72,12 @@ def compiled_if_many(name: str, impl: Function) -> Function:
                 return found  # whose memory is its own: an array of NumPy's would be copied
         return impl(*arrays)
 
+    def prepare(avals: Any) -> Any:
+        few = all(x.dtype in _NATIVE and 0 < x.size < _MANY for x in avals)
+        return prepared(avals) if few and prepared is not None else None
+
+    prepared = getattr(impl, "prepared", None)
+    rule.prepared = prepare  # type: ignore[attr-defined]
     return rule
 
 

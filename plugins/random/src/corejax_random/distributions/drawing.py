@@ -49,13 +49,18 @@ def draw(body: Callable[..., Any], size: Any, key: Any, /, *operands: Any, **sta
         if program is None:
             program = _compiled(body, static)
         if program is not None:
+            return note(program(key, *operands), _checked(program, body, static), operands, compiled=True)
+    run = functools.partial(body, **static)
+    return note(_remembered(body)(key, *operands, **static), run, operands, compiled=False)
 
-            def run(key: Any) -> Any:
-                return (program if evaluating(key) else functools.partial(body, **static))(key, *operands)
 
-            return note(program(key, *operands), run, compiled=True)
-    out = _remembered(body)(key, *operands, **static)
-    return note(out, lambda key: body(key, *operands, **static), compiled=False)
+def _checked(program: Callable[..., Any], body: Callable[..., Any], static: dict[str, Any]) -> Callable[..., Any]:
+    """The program where nothing traces a draw, the operations elsewhere."""
+
+    def run(key: Any, *operands: Any) -> Any:
+        return program(key, *operands) if evaluating(key) and _concrete(operands) else body(key, *operands, **static)
+
+    return run
 
 
 _remembered = functools.cache(remembered)  # for each of the modules' functions

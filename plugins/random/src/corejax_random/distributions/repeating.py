@@ -1,11 +1,11 @@
 """Draws that come again: what a function found out of its arguments is kept, and done with the next key at once.
 
-    as_draw : (key, *numbers -> array) -> (key, *numbers -> array)
+    as_draw : (key, *arguments -> array) -> (key, *arguments -> array)
 
-A first call with numbers, shapes and dtypes behind the key checks them and draws (`drawing.draw`). If the draw is the
-result, later calls with the same arguments are the same draw with another key: the same program where it is compiled;
-else one that is recorded (`remembered`), in which what depends on no key is known. Calls with arrays are looked at each
-time, for functions may refuse their values.
+A first call with numbers, shapes, dtypes and arrays behind the key checks them and draws (`drawing.draw`). If the draw
+is the result, later calls with the same numbers, shapes and dtypes are the same draw with other arrays: the same
+program where it is compiled; else one that is recorded (`remembered`), in which what depends on numbers alone is known.
+Values of arrays that a function may refuse are looked at each time.
 """
 
 from __future__ import annotations
@@ -26,30 +26,38 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _LIMIT = 1024  # calls
 _PLAIN = frozenset({int, bool, str, type(None)})
-_calls: dict[Any, Callable[[Any], Any]] = {}  # with these settings
+_calls: dict[Any, Callable[..., Any]] = {}  # with these settings
 
 
 class Draw(NamedTuple):
-    """One draw: what gave which result of a key, and whether that is a program."""
+    """One draw: its result, the function of a key and operands that gave it, these, and whether it is compiled."""
 
     out: Any
-    run: Callable[[Any], Any]
+    run: Callable[..., Any]
+    operands: tuple[Any, ...]
     compiled: bool
 
 
 class _Recording(threading.local):
     draws: list[Draw] | None = None  # of the call that is looked at
+    checks: list[tuple[Any, Callable[[Any], bool]]] | None = None  # arrays, and what refuses their values
 
 
 _recording = _Recording()
 
 
-def note(out: Any, run: Callable[[Any], Any], compiled: bool) -> Any:
+def note(out: Any, run: Callable[..., Any], operands: tuple[Any, ...], *, compiled: bool) -> Any:
     """The result of a draw, noted for the call that it is part of."""
-    draws = _recording.draws
-    if draws is not None:
-        draws.append(Draw(out, run, compiled))
+    if _recording.draws is not None:
+        _recording.draws.append(Draw(out, run, operands, compiled))
     return out
+
+
+def refused(array: Any, refuses: Callable[[Any], bool]) -> bool:
+    """Whether the values of an array are refused; noted, for others are to be looked at again."""
+    if _recording.checks is not None:
+        _recording.checks.append((array, refuses))
+    return refuses(array)
 
 
 def as_draw(fun: F) -> F:
@@ -58,37 +66,43 @@ def as_draw(fun: F) -> F:
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            described = _described(fun, args, kwargs)
-            if described is None:
-                return fun(*args, **kwargs)
-            found = _calls.get(described)
-            if found is not None:
-                return found(args[0])
-            return _looked_at(fun, args, kwargs, described)
+            arrays: list[Any] = []
+            described = _described(fun, args, kwargs, arrays)
+            if described is not None:
+                found = _calls.get(described)
+                if found is None:
+                    return _looked_at(fun, args, kwargs, arrays, described)
+                out = found(*arrays)
+                if out is not None:
+                    return out
+            return fun(*args, **kwargs)
         except frames_left_out():
             raise
 
     return cast(F, call)
 
 
-def _described(fun: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
-    """What tells a call from others with the same settings, the key's value apart; None where arrays are given."""
+def _described(fun: Any, args: tuple[Any, ...], kwargs: dict[str, Any], arrays: list[Any]) -> tuple[Any, ...] | None:
+    """What tells a call from others with the same settings, values of arrays apart, which are listed; or None."""
     if not args or type(args[0]) is not Array:
         return None
-    found = [fun, args[0].aval]
-    for x in args[1:]:
-        if not _describe(x, found):
+    found = [fun]
+    for x in args:
+        if not _describe(x, found, arrays):
             return None
     for name, x in kwargs.items():
         found.append(name)
-        if not _describe(x, found):
+        if not _describe(x, found, arrays):
             return None
     return tuple(found)
 
 
-def _describe(x: Any, found: list[Any]) -> bool:
+def _describe(x: Any, found: list[Any], arrays: list[Any]) -> bool:
     kind = type(x)
-    if kind is tuple:
+    if kind is Array:
+        found.append(x.aval)
+        arrays.append(x)
+    elif kind is tuple:
         for n in x:
             if type(n) is not int:
                 return False
@@ -103,16 +117,19 @@ def _describe(x: Any, found: list[Any]) -> bool:
     return True
 
 
-def _looked_at(fun: Any, args: tuple[Any, ...], kwargs: dict[str, Any], described: tuple[Any, ...]) -> Any:
-    """The result of a call, which is kept if it is one draw, of this key and nothing else."""
-    calls, previous = _calls, _recording.draws
-    _recording.draws = draws = []
+def _looked_at(
+    fun: Any, args: tuple[Any, ...], kwargs: dict[str, Any], arrays: list[Any], described: tuple[Any, ...]
+) -> Any:
+    """The result of a call, which is kept if it is one draw, of this key, these arrays and nothing else."""
+    calls, recording = _calls, _recording
+    previous = recording.draws, recording.checks
+    recording.draws, recording.checks = draws, checks = [], []
     try:
         out = fun(*args, **kwargs)
     finally:
-        _recording.draws = previous
+        recording.draws, recording.checks = previous
     if len(draws) == 1 and draws[0].out is out and type(out) is Array:
-        again = _again(fun, args[0], draws[0])
+        again = _again(arrays, draws[0], checks)
         if again is not None:
             if len(calls) >= _LIMIT:
                 calls.clear()
@@ -120,18 +137,32 @@ def _looked_at(fun: Any, args: tuple[Any, ...], kwargs: dict[str, Any], describe
     return out
 
 
-def _again(fun: Any, key: Any, draw: Draw) -> Callable[[Any], Any] | None:
-    """The draw as a function of another key, typed or raw."""
-    run = draw.run
-    if not is_key_dtype(key.dtype):
+def _again(arrays: list[Any], draw: Draw, checks: list[Any]) -> Callable[..., Any] | None:
+    """The draw as a function of another key, typed or raw, and arrays; None where it is of something else."""
+    key, *given = map(id, arrays)
+    operands = [(given.index(id(x)), None) if id(x) in given else (None, x) for x in draw.operands]
+    if len({i for i, _ in operands if i is not None}) < len(given) or len(set(given)) < len(given) or key in given:
+        return None  # an array is converted, say
+    body, wrap = draw.run, None
+    if not is_key_dtype(arrays[0].dtype):
         if config.legacy_prng_key != "allow" or config.enable_custom_prng:
             return None  # who is warned each time
-        name, typed = default_generator().name, run
+        wrap = default_generator().name
 
-        def run(words: Any) -> Any:
-            return typed(random_wrap_p.bind(words, impl=name))
+    def run(key: Any, *arrays: Any) -> Any:
+        if wrap is not None:
+            key = random_wrap_p.bind(key, impl=wrap)
+        return body(key, *[x if i is None else arrays[i] for i, x in operands])
 
-    return run if draw.compiled else remembered(run)
+    found = run if draw.compiled else remembered(run)
+    refusing = [(1 + given.index(id(x)), refuses) for x, refuses in checks if id(x) in given]
+    if not refusing:
+        return found
+
+    def checked(*arrays: Any) -> Any:
+        return None if any(refuses(arrays[i]) for i, refuses in refusing) else found(*arrays)
+
+    return checked
 
 
 @clears_cache
