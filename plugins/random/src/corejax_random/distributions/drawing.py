@@ -49,9 +49,9 @@ def draw(body: Callable[..., Any], size: Any, key: Any, /, *operands: Any, **sta
         if program is None:
             program = _compiled(body, static)
         if program is not None:
-            return note(program(key, *operands), _checked(program, body, static), operands, compiled=True)
+            return note(program(key, *operands), _checked(program, body, static), operands, as_it_is=True)
     run = functools.partial(body, **static)
-    return note(_remembered(body)(key, *operands, **static), run, operands, compiled=False)
+    return note(_remembered(body)(key, *operands, **static), run, operands, as_it_is=False)
 
 
 def _checked(program: Callable[..., Any], body: Callable[..., Any], static: dict[str, Any]) -> Callable[..., Any]:

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, ShapedArray, dtypes, host_value, impl_rules, observe
+from corejax.extend import Array, ShapedArray, config, dtypes, host_value, impl_rules, observe
 from corejax_lax_basic import lax
 from corejax_random.distributions.drawing import COMPILED, bits, evaluating, two_keys
 from corejax_random.distributions.random_between import scaled
+from corejax_random.generators.lanes import FEW, Lanes
 from corejax_random.generators.table import UINTS, generator_of
 from corejax_random.generators.threefry import THREEFRY, random_bits_on_host, split_on_host
 from corejax_random.keys.primitives import words_of
@@ -57,6 +58,15 @@ _9, _2_TO_MINUS_23, _SQRT_2 = np.uint32(9), np.float32(2.0**-23), np.float32(mat
 def scipy_erfinv() -> Any:
     """The ufunc; SciPy takes 0.1 s to import."""
     return importlib.import_module("scipy.special").erfinv
+
+
+def _two_bits(key: Any, width: int, size: int) -> Any:
+    """uint[size] of each of the two keys that a key is split into."""
+    source = _source(key)
+    if type(source) is np.ndarray and 0 < size <= FEW and config.threefry_partitionable:
+        lanes = Lanes(size)
+        return [lanes.bits(pair, width) for pair in lanes.of_counters(*split_on_host(source, (2,)).tolist())]
+    return [_bits(half, width, size) for half in _halves(source)]
 
 
 # -- uniform numbers ----------------------------------------------------------------------------------------------
@@ -156,7 +166,7 @@ def integers(key: Any, minval: int, maxval: int, shape: Any, dtype: Any) -> Any:
     low, high = _clip(minval, least, int(info.max)), _clip(maxval, least, int(info.max) + (info.bits < 32))
     nbits = 8 * wide.itemsize
     span = high - low + beyond if high > low else 1
-    upper, lower = (_bits(half, nbits, size) for half in _halves(_source(key)))
+    upper, lower = _two_bits(key, nbits, size)
     if span == 1 << nbits:
         offset = lower
     else:

@@ -30,12 +30,12 @@ _calls: dict[Any, Callable[..., Any]] = {}  # with these settings
 
 
 class Draw(NamedTuple):
-    """One draw: its result, the function of a key and operands that gave it, these, and whether it is compiled."""
+    """One draw: its result, the function of a key and operands that gave it, these, and whether that runs as it is."""
 
     out: Any
     run: Callable[..., Any]
     operands: tuple[Any, ...]
-    compiled: bool
+    as_it_is: bool
 
 
 class _Recording(threading.local):
@@ -46,10 +46,10 @@ class _Recording(threading.local):
 _recording = _Recording()
 
 
-def note(out: Any, run: Callable[..., Any], operands: tuple[Any, ...], *, compiled: bool) -> Any:
+def note(out: Any, run: Callable[..., Any], operands: tuple[Any, ...], *, as_it_is: bool) -> Any:
     """The result of a draw, noted for the call that it is part of."""
     if _recording.draws is not None:
-        _recording.draws.append(Draw(out, run, operands, compiled))
+        _recording.draws.append(Draw(out, run, operands, as_it_is))
     return out
 
 
@@ -87,34 +87,28 @@ def _described(fun: Any, args: tuple[Any, ...], kwargs: dict[str, Any], arrays: 
     if not args or type(args[0]) is not Array:
         return None
     found = [fun]
-    for x in args:
-        if not _describe(x, found, arrays):
-            return None
-    for name, x in kwargs.items():
-        found.append(name)
-        if not _describe(x, found, arrays):
+    given = args
+    if kwargs:
+        given = (*args, *kwargs.values())
+        found.append(tuple(kwargs))
+    for x in given:
+        kind = type(x)
+        if kind is Array:
+            found.append(x.aval)
+            arrays.append(x)
+        elif kind is tuple:
+            for n in x:
+                if type(n) is not int:
+                    return None
+            found.append(x)
+        elif kind is float:
+            found.append(x.hex())  # -0.0 is another one than 0.0
+        elif kind in _PLAIN or isinstance(x, type | np.dtype):
+            found.append(kind)
+            found.append(x)
+        else:
             return None
     return tuple(found)
-
-
-def _describe(x: Any, found: list[Any], arrays: list[Any]) -> bool:
-    kind = type(x)
-    if kind is Array:
-        found.append(x.aval)
-        arrays.append(x)
-    elif kind is tuple:
-        for n in x:
-            if type(n) is not int:
-                return False
-        found.append(x)
-    elif kind is float:
-        found.append(x.hex())  # -0.0 is another one than 0.0
-    elif kind in _PLAIN or isinstance(x, type | np.dtype):
-        found.append(kind)
-        found.append(x)
-    else:
-        return False
-    return True
 
 
 def _looked_at(
@@ -154,7 +148,7 @@ def _again(arrays: list[Any], draw: Draw, checks: list[Any]) -> Callable[..., An
             key = random_wrap_p.bind(key, impl=wrap)
         return body(key, *[x if i is None else arrays[i] for i, x in operands])
 
-    found = run if draw.compiled else remembered(run)
+    found = run if draw.as_it_is else remembered(run)
     refusing = [(1 + given.index(id(x)), refuses) for x, refuses in checks if id(x) in given]
     if not refusing:
         return found

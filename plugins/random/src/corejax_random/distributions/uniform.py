@@ -26,7 +26,7 @@ from corejax_random.distributions.arguments import (
 from corejax_random.distributions.drawing import bits as draw_bits
 from corejax_random.distributions.drawing import draw, size_of, two_keys
 from corejax_random.distributions.random_between import random_between_p
-from corejax_random.distributions.repeating import as_draw
+from corejax_random.distributions.repeating import as_draw, note
 from corejax_random.generators.table import UINTS
 
 
@@ -140,7 +140,8 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
 def integers_between(key: Any, minval: int, maxval: int, shape: Any, dtype: Any) -> Any:
     """Integers in [minval, maxval), of bounds that are known."""
     if on_host.on_host(key, shape):
-        return on_host.integers(key, int(_of_64_bits(minval)), int(_of_64_bits(maxval)), shape, dtype)
+        out = on_host.integers(key, int(_of_64_bits(minval)), int(_of_64_bits(maxval)), shape, dtype)
+        return note(out, lambda key: integers_between(key, minval, maxval, shape, dtype), (), as_it_is=True)
     low, high = _known_bound(minval), _known_bound(maxval)
     return draw(integers, size_of(shape), key, low, high, shape=shape, dtype=dtype)
 

@@ -7,15 +7,16 @@ of more an array; what is done with them reads the same.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from corejax_random.generators.hashing import UINT32, _hash_arrays, _hash_packed, _lanes, unpacked, unpacked_pairs
+from corejax_random.generators.hashing import UINT32, hash_arrays, hash_packed, lane_constants, unpacked, unpacked_pairs
 from corejax_random.generators.table import UINTS
 
 Pair = tuple[Any, Any]
-_FEW = 128  # elements whose hashes integers hold
+FEW = 128  # elements whose hashes integers hold
 
 
 class Lanes:
@@ -24,7 +25,7 @@ class Lanes:
     def __init__(self, size: int) -> None:
         self.size = size
         self.width = 64 * size
-        self.mask = _lanes(size)[2]
+        self.mask = lane_constants(size)[2]
         self.counters: dict[tuple[int, ...], int] = {}
 
     def of(self, words: Any) -> Pair:
@@ -38,14 +39,23 @@ class Lanes:
 
     def hashed(self, counters: tuple[int, ...], *keys: Pair) -> list[Pair]:
         """The hash of each counter under the key in its place."""
+        count = self.counters.get(counters)
+        if count is None:
+            ones = lane_constants(self.size)[0]
+            count = self.counters[counters] = sum(n * ones << self.width * i for i, n in enumerate(counters))
+        return self._hashed(keys, count)
+
+    def of_counters(self, *keys: tuple[int, int]) -> list[Pair]:
+        """The hashes of 0, 1, ..., a counter for each element, under each of some keys."""
+        ones, numbers, _ = lane_constants(self.size)
+        count = sum(numbers << self.width * i for i in range(len(keys)))
+        return self._hashed([(x * ones, y * ones) for x, y in keys], count)
+
+    def _hashed(self, keys: Sequence[Pair], count: int) -> list[Pair]:
         width, first, second = self.width, 0, 0
         for x, y in reversed(keys):
             first, second = first << width | x, second << width | y
-        count = self.counters.get(counters)
-        if count is None:
-            ones = _lanes(self.size)[0]
-            count = self.counters[counters] = sum(n * ones << width * i for i, n in enumerate(counters))
-        first, second = _hash_packed(self.size * len(keys), first, second, 0, count)
+        first, second = hash_packed(self.size * len(keys), first, second, 0, count)
         found = []
         for _ in keys:
             found.append((first & self.mask, second & self.mask))
@@ -73,7 +83,7 @@ class Arrays:
     def hashed(self, counters: tuple[int, ...], *keys: Pair) -> list[Pair]:
         first, second = (np.concatenate(words) for words in zip(*keys, strict=True))
         count = np.repeat(np.array(counters, UINT32), self.size)
-        first, second = _hash_arrays(first, second, np.zeros_like(count), count)
+        first, second = hash_arrays(first, second, np.zeros_like(count), count)
         return list(zip(np.split(first, len(keys)), np.split(second, len(keys)), strict=True))
 
     def bits(self, pair: Pair, bit_width: int) -> Any:
@@ -87,4 +97,4 @@ class Arrays:
 @functools.lru_cache(maxsize=128)
 def lanes_of(size: int) -> Lanes | Arrays:
     """What pairs of so many elements are kept in."""
-    return Lanes(size) if size <= _FEW else Arrays(size)
+    return Lanes(size) if size <= FEW else Arrays(size)

@@ -37,7 +37,6 @@ from corejax_random.keys.primitives import (
     random_split_p,
     random_unwrap_p,
     random_wrap_p,
-    words_of,
 )
 
 
@@ -132,7 +131,7 @@ def split(key: Any, num: Any = 2) -> Any:
     key, raw = key_argument("split", key)
     shape = shape_argument("split", num, "num")
     if evaluating(key) and generator_of(key.dtype) is THREEFRY and not observe.watched:
-        keys = few_keys(words_of(host_value(key)), math.prod(shape), key.dtype)  # the primitive, without what it costs
+        keys = few_keys(host_value(key).tobytes(), math.prod(shape), key.dtype)  # the primitive, without what it costs
         if keys is not None:
             keys = keys if len(shape) == 1 else keys.reshape(shape)
             return as_given(Array(keys, ShapedArray(shape, key.dtype)), raw)

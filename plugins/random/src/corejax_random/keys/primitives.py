@@ -42,7 +42,7 @@ from corejax_lax_basic import lax
 from corejax_random.generators.hashing import UINT32
 from corejax_random.generators.lookup import by_name
 from corejax_random.generators.table import UINTS, PRNGImpl, dtype_of, generator_of, is_key_dtype
-from corejax_random.generators.threefry import THREEFRY, random_bits_on_host, split_on_host
+from corejax_random.generators.threefry import THREEFRY, bits_of_one_key, split_on_host
 
 
 def each_key(ndim: int, apply: Callable[..., Any]) -> Callable[..., Any]:
@@ -224,8 +224,7 @@ def _split_prepared(avals: Any, *, shape: tuple[int, ...]) -> HostCode | None:
 def _bits_prepared(avals: Any, *, bit_width: int, shape: tuple[int, ...]) -> HostCode | None:
     if not _of_threefry(avals):
         return None
-    text = "{out} = {bits}({words}({0}), {bit_width}, {shape})"
-    return HostCode(text, bits=random_bits_on_host, words=words_of, bit_width=bit_width, shape=shape)
+    return HostCode("{out} = {bits}({0}.tobytes())", bits=bits_of_one_key(bit_width, shape))
 
 
 @impl_rules.register(random_seed_p)
