@@ -50,8 +50,8 @@ def by_scipy(name: str, amend: Function | None = None) -> Function:
         if amend is not zero_at_zero or not avals[0].shape:
             return None
         return HostCode(
-            "{out} = {function}({0})\n{out} = {copysign}({out}, {0})",
-            function=scipy_special(name),
+            "{out} = {ufunc}({0})\n{out} = {copysign}({out}, {0})",
+            ufunc=scipy_special(name),
             copysign=np.copysign,
         )
 
@@ -89,7 +89,7 @@ def zero_at_zero(out: Any, x: Any) -> Any:
 def in_float64(f: Function) -> Function:
     """An impl rule that computes every dtype in float64 and rounds once, at the end."""
 
-    @functools.wraps(f)
+    @functools.wraps(f, updated=())  # what `f` is prepared for is another thing
     def impl(*arrays: Any) -> Any:
         dtype = arrays[0].dtype
         out = f(*(x.astype(_WIDE, copy=False) for x in np.broadcast_arrays(*arrays)))

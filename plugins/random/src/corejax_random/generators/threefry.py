@@ -131,6 +131,19 @@ def few_keys(key: bytes, size: int, dtype: Any) -> Any:
     return unpacked_pairs(size, *hash_packed(size, first * ones, second * ones, 0, numbers), dtype)
 
 
+def keys_of_one_key(shape: tuple[int, ...], dtype: Any) -> Callable[[Any], Any]:
+    """As `split_on_host`, a function of one key's words as bytes that gives keys of a dtype."""
+    size = math.prod(shape)
+
+    def keys(key: bytes) -> Any:
+        found = few_keys(key, size, dtype)
+        if found is None:
+            found = split_on_host(np.frombuffer(key, UINT32), shape).view(dtype)
+        return found.reshape(shape)
+
+    return keys
+
+
 def random_bits_on_host(key: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
     """As `random_bits`, of NumPy arrays with any leading axes."""
     size = math.prod(shape)

@@ -42,7 +42,7 @@ from corejax_lax_basic import lax
 from corejax_random.generators.hashing import UINT32
 from corejax_random.generators.lookup import by_name
 from corejax_random.generators.table import UINTS, PRNGImpl, dtype_of, generator_of, is_key_dtype
-from corejax_random.generators.threefry import THREEFRY, bits_of_one_key, split_on_host
+from corejax_random.generators.threefry import THREEFRY, bits_of_one_key, keys_of_one_key
 
 
 def each_key(ndim: int, apply: Callable[..., Any]) -> Callable[..., Any]:
@@ -217,8 +217,7 @@ def _of_threefry(avals: Any) -> bool:
 def _split_prepared(avals: Any, *, shape: tuple[int, ...]) -> HostCode | None:
     if not _of_threefry(avals):
         return None
-    text = "{out} = {split}({words}({0}), {shape}).view({dtype}).reshape({shape})"
-    return HostCode(text, split=split_on_host, words=words_of, shape=shape, dtype=avals[0].dtype)
+    return HostCode("{out} = {keys}({0}.tobytes())", keys=keys_of_one_key(shape, avals[0].dtype))
 
 
 def _bits_prepared(avals: Any, *, bit_width: int, shape: tuple[int, ...]) -> HostCode | None:
