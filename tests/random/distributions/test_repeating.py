@@ -54,6 +54,8 @@ def test_raw_keys(name, size):
 
 
 def test_most_functions_keep_their_calls():
+    corejax.clear_caches()
+    random.uniform(random.key(0))
     kept = repeating._calls
     for name in ("uniform", "normal", "gamma", "randint", "beta", "poisson", "exponential"):
         before = len(kept)
@@ -102,6 +104,17 @@ def test_settings(size):
                 assert got.dtype == (np.float64 if "enable_x64" in setting else np.float32)
                 assert_bits(got, wanted.setdefault(i, got))
     assert not np.array_equal(wanted[0], wanted[2])
+
+
+def test_calls_are_found_again_when_settings_come_back():
+    key = random.key(0)
+    random.normal(key, (3,))
+    kept = repeating._calls
+    with corejax.config.override(enable_x64=True):
+        random.normal(key, (3,))
+        assert repeating._calls is not kept
+    random.normal(key, (3,))
+    assert repeating._calls is kept
 
 
 def test_warnings_of_raw_keys_come_each_time():
@@ -173,7 +186,7 @@ def test_results_and_parameters_are_not_kept(size):
     gc.collect()
     assert [x() for x in gone] == [None, None]
     corejax.clear_caches()
-    assert not repeating._calls
+    assert not repeating._calls and not repeating._by_settings
 
 
 def test_each_result_has_memory_of_its_own():

@@ -26,7 +26,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _LIMIT = 1024  # calls
 _PLAIN = frozenset({int, bool, str, type(None)})
-_calls: dict[Any, Callable[..., Any]] = {}  # with these settings
+_Calls = dict[Any, Callable[..., Any]]
+_by_settings: dict[Any, _Calls] = {}
+_calls: _Calls | None = None  # with the settings in force; None where these have changed
 
 
 class Draw(NamedTuple):
@@ -69,9 +71,12 @@ def as_draw(fun: F) -> F:
             arrays: list[Any] = []
             described = _described(fun, args, kwargs, arrays)
             if described is not None:
-                found = _calls.get(described)
+                calls = _calls
+                if calls is None:
+                    calls = _calls_with_settings()
+                found = calls.get(described)
                 if found is None:
-                    return _looked_at(fun, args, kwargs, arrays, described)
+                    return _looked_at(fun, args, kwargs, arrays, described, calls)
                 out = found(*arrays)
                 if out is not None:
                     return out
@@ -112,10 +117,15 @@ def _described(fun: Any, args: tuple[Any, ...], kwargs: dict[str, Any], arrays: 
 
 
 def _looked_at(
-    fun: Any, args: tuple[Any, ...], kwargs: dict[str, Any], arrays: list[Any], described: tuple[Any, ...]
+    fun: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    arrays: list[Any],
+    described: tuple[Any, ...],
+    calls: _Calls,
 ) -> Any:
     """The result of a call, which is kept if it is one draw, of this key, these arrays and nothing else."""
-    calls, recording = _calls, _recording
+    recording = _recording
     previous = recording.draws, recording.checks
     recording.draws, recording.checks = draws, checks = [], []
     try:
@@ -159,10 +169,28 @@ def _again(arrays: list[Any], draw: Draw, checks: list[Any]) -> Callable[..., An
     return checked
 
 
+def _calls_with_settings() -> _Calls:
+    """What is kept of calls with the settings in force, also where these come back."""
+    global _calls
+    if len(_by_settings) >= 16:
+        _by_settings.clear()
+    try:
+        calls = _by_settings.setdefault(tuple(config.values().values()), {})
+    except TypeError:  # a plugin's, that has no hash
+        calls = {}
+    _calls = calls
+    return calls
+
+
 @clears_cache
 def _forget() -> None:
+    _by_settings.clear()
+    _follow_settings()
+
+
+def _follow_settings() -> None:
     global _calls
-    _calls = {}
+    _calls = None
 
 
-config.on_change.append(_forget)
+config.on_change.append(_follow_settings)
