@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from corejax_random.distributions.on_host import normal_of, unit_of, width_of
-from corejax_random.generators.lanes import lanes_of
+from corejax_random.generators.lanes import keys_of
 
 
 def gamma_on_host(keys: Any, a: Any, *, log_space: bool) -> Any:
@@ -23,9 +23,9 @@ def gamma_on_host(keys: Any, a: Any, *, log_space: bool) -> Any:
     boosted = np.count_nonzero(large) < a.size
     d = (np.where(large, a, a + dtype.type(1)) if boosted else a) - dtype.type(1 / 3)
     c = dtype.type(1 / 3) / np.sqrt(d)
-    lanes = lanes_of(a.size)
+    lanes = keys_of(a.size)
     pair = lanes.of(keys)
-    key, *last = lanes.hashed((0, 1), pair, pair) if boosted else lanes.hashed((0,), pair)
+    key, *last = lanes.split(2, (0, 1), pair, pair) if boosted else lanes.split(2, (0,), pair)
     v, *bits = _accepted_cubes(key, c, d, last)
     if not boosted:
         return np.log(d) + np.log(v) + dtype.type(0) if log_space else d * v
@@ -45,10 +45,10 @@ def _accepted_cubes(key: Any, c: Any, d: Any, more: list[Any]) -> list[Any]:
         refused &= finite
     left = np.flatnonzero(refused) if np.count_nonzero(refused) else ()
     if len(left):
-        keys = lanes_of(d.size).words(key)
+        keys = keys_of(d.size).words(key)
         while len(left):
-            lanes = lanes_of(len(left))
-            [key] = lanes.hashed((0,), lanes.of(keys[refused]))
+            lanes = keys_of(len(left))
+            [key] = lanes.split(3, (0,), lanes.of(keys[refused]))
             c, d, keys = c[refused], d[refused], lanes.words(key)
             refused, found[0][left] = _attempt(key, c, d, [])
             left = left[refused]
@@ -57,12 +57,11 @@ def _accepted_cubes(key: Any, c: Any, d: Any, more: list[Any]) -> list[Any]:
 
 def _attempt(key: Any, c: Any, d: Any, more: list[Any]) -> list[Any]:
     """Which elements are refused; their cubes, and the bits of other keys."""
-    dtype, lanes = d.dtype, lanes_of(d.size)
+    dtype, lanes = d.dtype, keys_of(d.size)
     width = width_of(dtype)
-    first, second = lanes.hashed((1, 2), key, key)
-    [normal] = lanes.hashed((1,), first)
-    hashes = lanes.hashed((0,) * (2 + len(more)), normal, second, *more)
-    x_bits, u_bits, *bits = (lanes.bits(pair, width) for pair in hashes)
+    first, second = lanes.split(3, (1, 2), key, key)
+    [normal] = lanes.split(2, (1,), first)
+    x_bits, u_bits, *bits = lanes.bits(width, normal, second, *more)
     x = normal_of(x_bits, dtype)
     v = 1 + x * c
     negative = v <= 0
@@ -84,11 +83,11 @@ def _draw_positive(negative: Any, keys: Any, x: Any, v: Any, c: Any) -> None:
     left = np.flatnonzero(negative)
     keys = keys[left]
     while left.size:
-        lanes = lanes_of(left.size)
-        [pair] = lanes.hashed((0,), lanes.of(keys))
-        [normal] = lanes.hashed((1,), pair)
-        [hashes] = lanes.hashed((0,), normal)
-        x[left] = drawn = normal_of(lanes.bits(hashes, width_of(c.dtype)), c.dtype)
+        lanes = keys_of(left.size)
+        [pair] = lanes.split(2, (0,), lanes.of(keys))
+        [normal] = lanes.split(2, (1,), pair)
+        [bits] = lanes.bits(width_of(c.dtype), normal)
+        x[left] = drawn = normal_of(bits, c.dtype)
         v[left] = found = 1 + drawn * c[left]
         again = found <= 0
         left, keys = left[again], lanes.words(pair)[again]

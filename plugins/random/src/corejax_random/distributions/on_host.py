@@ -64,8 +64,7 @@ def _two_bits(key: Any, width: int, size: int) -> Any:
     """uint[size] of each of the two keys that a key is split into."""
     source = _source(key)
     if type(source) is np.ndarray and 0 < size <= FEW and config.threefry_partitionable:
-        lanes = Lanes(size)
-        return [lanes.bits(pair, width) for pair in lanes.of_counters(*split_on_host(source, (2,)).tolist())]
+        return Lanes(size).bits_of_counters(width, *split_on_host(source, (2,)).tolist())
     return [_bits(half, width, size) for half in _halves(source)]
 
 

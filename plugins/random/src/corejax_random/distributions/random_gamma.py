@@ -19,7 +19,6 @@ from corejax.extend import (
     ShapedArray,
     abstract_eval_rules,
     as_array,
-    config,
     defjvp_with_result,
     dtypes,
     host_value,
@@ -118,8 +117,7 @@ def random_gamma_type(key: ShapedArray, a: ShapedArray, *, log_space: bool) -> S
 @impl_rules.register(random_gamma_p)
 def random_gamma_impl(key: Any, a: Any, *, log_space: bool) -> Any:
     """Few numbers by NumPy, many by the operations."""
-    usual = generator_of(key.dtype) is THREEFRY and config.threefry_partitionable
-    if not (usual and 0 < a.size < COMPILED):
+    if not 0 < a.size < COMPILED or generator_of(key.dtype) is not THREEFRY:
         return host_value(impl_rules.derived(random_gamma_p)(key, a, log_space=log_space))
     each = split_on_host(words_of(key), (math.prod(a.shape[key.ndim :]),)).reshape(-1, 2)
     return gamma_on_host(each, a.reshape(-1), log_space=log_space).reshape(a.shape)

@@ -1,7 +1,7 @@
-"""Threefry of many keys on the host, some hashes of each at once: for loops in which every element has its own key.
+"""Threefry of many keys on the host: for loops in which every element has its own key.
 
-A key is a pair of words for each element, and so is a hash. Of few elements a word is an integer with a lane for each,
-of more an array; what is done with them reads the same.
+Of few elements all keys are kept in two integers, a lane for each, and are hashed without leaving them; of more they
+are words in an array. What is done with them reads the same.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from corejax_random.generators.hashing import UINT32, hash_arrays, hash_packed, lane_constants, unpacked, unpacked_pairs
+from corejax.extend import config
+from corejax_random.generators.hashing import hash_packed, lane_constants, unpacked, unpacked_pairs
 from corejax_random.generators.table import UINTS
+from corejax_random.generators.threefry import random_bits_on_host, split_on_host
 
-Pair = tuple[Any, Any]
+Keys = Any  # of all elements: a pair of integers, or an array of words
+Pair = tuple[int, int]
 FEW = 128  # elements whose hashes integers hold
 
 
 class Lanes:
-    """Pairs of integers, for `size` elements."""
+    """Keys of `size` elements in two integers."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -37,19 +38,32 @@ class Lanes:
         """Undoes `of`."""
         return unpacked_pairs(self.size, *pair).reshape(self.size, 2)
 
-    def hashed(self, counters: tuple[int, ...], *keys: Pair) -> list[Pair]:
-        """The hash of each counter under the key in its place."""
-        count = self.counters.get(counters)
-        if count is None:
-            ones = lane_constants(self.size)[0]
-            count = self.counters[counters] = sum(n * ones << self.width * i for i, n in enumerate(counters))
-        return self._hashed(keys, count)
+    def split(self, count: int, numbers: tuple[int, ...], *keys: Pair) -> list[Pair]:
+        """Of the `count` keys that each is split into the one with the number in its place."""
+        return self._hashed(keys, self._counters(numbers))
 
-    def of_counters(self, *keys: tuple[int, int]) -> list[Pair]:
-        """The hashes of 0, 1, ..., a counter for each element, under each of some keys."""
+    def bits(self, bit_width: int, *keys: Pair) -> list[Any]:
+        """Random bits of each, `uint[size]`."""
+        hashes = self._hashed(keys, 0)
+        return [self._unpacked(bit_width, pair) for pair in hashes]
+
+    def bits_of_counters(self, bit_width: int, *keys: Pair) -> list[Any]:
+        """Random bits, `uint[size]`, of single keys: a counter for each element."""
         ones, numbers, _ = lane_constants(self.size)
         count = sum(numbers << self.width * i for i in range(len(keys)))
-        return self._hashed([(x * ones, y * ones) for x, y in keys], count)
+        hashes = self._hashed([(x * ones, y * ones) for x, y in keys], count)
+        return [self._unpacked(bit_width, pair) for pair in hashes]
+
+    def _counters(self, numbers: tuple[int, ...]) -> int:
+        found = self.counters.get(numbers)
+        if found is None:
+            ones = lane_constants(self.size)[0]
+            found = self.counters[numbers] = sum(n * ones << self.width * i for i, n in enumerate(numbers))
+        return found
+
+    def _unpacked(self, bit_width: int, pair: Pair) -> Any:
+        first, second = pair
+        return unpacked(self.size, first << 32 | second if bit_width == 64 else first ^ second, UINTS[bit_width])
 
     def _hashed(self, keys: Sequence[Pair], count: int) -> list[Pair]:
         width, first, second = self.width, 0, 0
@@ -62,39 +76,30 @@ class Lanes:
             first, second = first >> width, second >> width
         return found
 
-    def bits(self, pair: Pair, bit_width: int) -> Any:
-        """Random bits, `uint[size]`, of the hash of counter 0."""
-        first, second = pair
-        return unpacked(self.size, first << 32 | second if bit_width == 64 else first ^ second, UINTS[bit_width])
+
+class Words:
+    """As `Lanes`, of any number of elements, with words `u32[n,2]`."""
+
+    def of(self, words: Any) -> Any:
+        return words
+
+    words = of
+
+    def split(self, count: int, numbers: tuple[int, ...], *keys: Any) -> list[Any]:
+        found: dict[int, Any] = {}
+        for key in keys:
+            if id(key) not in found:
+                found[id(key)] = split_on_host(key, (count,))
+        return [found[id(key)][:, i] for key, i in zip(keys, numbers, strict=True)]
+
+    def bits(self, bit_width: int, *keys: Any) -> list[Any]:
+        return [random_bits_on_host(key, bit_width, ()) for key in keys]
 
 
-class Arrays:
-    """As `Lanes`, with arrays."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-
-    def of(self, words: Any) -> Pair:
-        return words[:, 0], words[:, 1]
-
-    def words(self, pair: Pair) -> Any:
-        return np.stack(pair, axis=-1)
-
-    def hashed(self, counters: tuple[int, ...], *keys: Pair) -> list[Pair]:
-        first, second = (np.concatenate(words) for words in zip(*keys, strict=True))
-        count = np.repeat(np.array(counters, UINT32), self.size)
-        first, second = hash_arrays(first, second, np.zeros_like(count), count)
-        return list(zip(np.split(first, len(keys)), np.split(second, len(keys)), strict=True))
-
-    def bits(self, pair: Pair, bit_width: int) -> Any:
-        first, second = pair
-        dtype = UINTS[bit_width]
-        if bit_width < 64:
-            return (first ^ second).astype(dtype)
-        return first.astype(dtype) << np.uint64(32) | second.astype(dtype)
+_WORDS = Words()
+_lanes = functools.lru_cache(maxsize=FEW)(Lanes)
 
 
-@functools.lru_cache(maxsize=128)
-def lanes_of(size: int) -> Lanes | Arrays:
-    """What pairs of so many elements are kept in."""
-    return Lanes(size) if size <= FEW else Arrays(size)
+def keys_of(size: int) -> Lanes | Words:
+    """What the keys of so many elements are kept in."""
+    return _lanes(size) if size <= FEW and config.threefry_partitionable else _WORDS
