@@ -88,9 +88,7 @@ def width_of(dtype: Any) -> int:
 def unit_of(words: Any, dtype: Any) -> Any:
     """Numbers in [0, 1) of bits, `uint[n]`."""
     if dtype is _FLOAT32:
-        found = (words >> _9).astype(dtype)
-        found *= _2_TO_MINUS_23
-        return found
+        return (words >> _9).astype(dtype) * _2_TO_MINUS_23
     wide, shift, one_bits, one = _mantissa_of(dtype)
     return ((words.astype(wide, copy=False) >> shift) | one_bits).view(dtype) - one
 
@@ -124,11 +122,8 @@ def _normal_constants(dtype: Any) -> tuple[Any, Any, Any]:
 def normal_of(words: Any, dtype: Any) -> Any:
     """Standard normal numbers of bits, `uint[n]`: quantiles of uniform numbers."""
     if dtype is _FLOAT32:  # where `scaled` has a width of 2, and rounds once; and no number is 0
-        moved = (words >> _9) * 2.0**-22
-        moved += 2.0**-24 - 1
-        found = scipy_erfinv()(moved.astype(dtype))
-        found *= _SQRT_2
-        return found
+        moved = (words >> _9) * 2.0**-22 + (2.0**-24 - 1)
+        return scipy_erfinv()(moved.astype(dtype)) * _SQRT_2
     low, high, sqrt2 = _normal_constants(dtype)
     return sqrt2 * impl_rules.lookup(lax.erf_inv_p)(scaled(unit_of(words, dtype), low, high))
 

@@ -49,12 +49,8 @@ def _prepared(avals: Sequence[ShapedArray]) -> HostCode | None:
     unit, low, high = avals
     if not unit.shape or low.shape or high.shape or unit.dtype not in _WIDER:
         return None
-    text = (
-        "{out} = {0}.astype({wider})\n"
-        "{out} *= {wide}({2} - {1})\n"
-        "{out} += {wide}({1})\n"
-        "{out} = {maximum}({1}, {out}.astype({dtype}))"
-    )
+    moved = "({0}.astype({wider}) * {wide}({2} - {1}) + {wide}({1})).astype({dtype})"
+    text = f"{{out}} = {{maximum}}({{1}}, {moved})"
     wider = _WIDER[unit.dtype]
     return HostCode(text, wider=wider, wide=wider.type, maximum=np.maximum, dtype=unit.dtype)
 
