@@ -47,13 +47,10 @@ def by_scipy(name: str, amend: Function | None = None) -> Function:
     def prepare(avals: Any) -> Any:
         if amend is None:
             return scipy_special(name)
-        if amend is not zero_at_zero or not avals[0].shape:
+        if amend is not zero_at_zero:
             return None
-        return HostCode(
-            "{out} = {ufunc}({0})\n{out} = {copysign}({out}, {0})",
-            ufunc=scipy_special(name),
-            copysign=np.copysign,
-        )
+        text = "{out} = {copysign}({ufunc}({0}), {0})"
+        return HostCode(text, scalar=not avals[0].shape, ufunc=scipy_special(name), copysign=np.copysign)
 
     impl.prepared = prepare  # type: ignore[attr-defined]
     return impl

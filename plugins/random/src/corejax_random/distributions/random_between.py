@@ -47,12 +47,13 @@ _WIDER = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.float64): np.d
 def _prepared(avals: Sequence[ShapedArray]) -> HostCode | None:
     """The same lines for two scalars as bounds."""
     unit, low, high = avals
-    if not unit.shape or low.shape or high.shape or unit.dtype not in _WIDER:
+    if low.shape or high.shape or unit.dtype not in _WIDER:
         return None
     moved = "({0}.astype({wider}) * {wide}({2} - {1}) + {wide}({1})).astype({dtype})"
     text = f"{{out}} = {{maximum}}({{1}}, {moved})"
     wider = _WIDER[unit.dtype]
-    return HostCode(text, wider=wider, wide=wider.type, maximum=np.maximum, dtype=unit.dtype)
+    names = {"wider": wider, "wide": wider.type, "maximum": np.maximum, "dtype": unit.dtype}
+    return HostCode(text, scalar=not unit.shape, **names)
 
 
 @impl_rules.register(random_between_p, prepared=_prepared)
