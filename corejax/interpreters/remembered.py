@@ -10,6 +10,7 @@ runs, as if it were not remembered.
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Sequence
 from enum import Enum
 from time import perf_counter
@@ -42,7 +43,17 @@ _quiet = evaluation._quiet
 _new_context = evaluation._new_context
 _Function = type(lambda: None)
 _run_program = host_programs._run_program
-_tables: list[dict[Any, Any]] = []  # of all functions
+_tables: dict[int, weakref.ref[_Programs]] = {}  # of all functions that there are, by id
+
+
+class _Programs(dict[Any, Any]):
+    """What is remembered of one function: types and static arguments -> see `call_anew`."""
+
+    __slots__ = ("__weakref__",)
+
+
+def _known_tables() -> list[_Programs]:
+    return [programs for table in list(_tables.values()) if (programs := table()) is not None]
 
 
 class _Whole:
@@ -196,8 +207,9 @@ def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None) -> Any:
     """
     if fun is None:
         return functools.partial(remembered, ufunc=ufunc)
-    programs: dict[Any, Any] = {}  # types and static arguments -> see `call_anew`
-    _tables.append(programs)
+    programs = _Programs()
+    where = id(programs)
+    _tables[where] = weakref.ref(programs, lambda _: _tables.pop(where, None))
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -381,13 +393,13 @@ def _staged(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
 
 @clears_cache
 def _forget_programs() -> None:
-    for programs in _tables:
+    for programs in _known_tables():
         programs.clear()
 
 
 def _forget_functions() -> None:
     """Leave programs that were written out with other rules to be written out again."""
-    for programs in _tables:
+    for programs in _known_tables():
         for key, found in list(programs.items()):
             if type(found) is _Function and (program := vars(found).get("program")) is not None:
                 programs[key] = program

@@ -36,7 +36,7 @@ def compiled(f: Any, *args: Any) -> Any:
     end = time.monotonic() + 60
     while time.monotonic() < end:
         f(*args)
-        for table in remembering._tables:
+        for table in remembering._known_tables():
             for program in table.values():
                 cost = getattr(program, "cost", None)
                 if cost is not None and cost.compiled is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import gc
 import warnings
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import corejax
 from corejax import grad, vmap
 from corejax.extend import Primitive, as_array, config, observe, remembered, warn_user
+from corejax.interpreters import remembered as remembered_module
 from tests.kernel.toys import add, mul
 
 X = as_array(np.arange(6, dtype=np.float32).reshape(2, 3))
@@ -204,3 +206,15 @@ def test_programs_are_found_again_when_settings_come_back() -> None:
         with config.override(x64_compat=True):
             f(X)
     assert f.runs == runs
+
+
+def test_a_function_that_is_gone_leaves_nothing() -> None:
+    gc.collect()
+    before = len(remembered_module._tables)
+    f = remembered(lambda x: add(x, x))
+    for _ in range(6):
+        f(X)
+    assert len(remembered_module._tables) == before + 1
+    del f
+    gc.collect()
+    assert len(remembered_module._tables) == before

@@ -7,6 +7,7 @@ import corejax
 import corejax.random as random
 from corejax.extend import observe
 from corejax_random.distributions import on_host, random_gamma
+from corejax_random.keys.primitives import random_split_p
 from tests.random.oracle import ALL, NEED_LINALG, SEED, drawn
 
 
@@ -104,3 +105,15 @@ def test_keys_of_keys(setting):
             assert_bits(random.key_data(got), random.key_data(wanted))
         raw = random.split(random.PRNGKey(SEED))
         assert_bits(raw, random.key_data(random.split(random.key(SEED))))
+
+
+def test_many_keys_of_keys_that_are_asked_for_often():
+    """A program splits them then."""
+    many = random.split(random.key(SEED), 30)
+    for key in many:
+        got = random.split(key, (2, 300))
+        assert got.shape == (2, 300)
+        assert_bits(random.key_data(got), random.key_data(random_split_p.bind(key, shape=(2, 300))))
+    assert_bits(random.split(random.key_data(key), 600), random.key_data(got).reshape(600, 2))
+    with corejax.config.override(disable_jit=True):
+        assert_bits(random.key_data(random.split(key, (2, 300))), random.key_data(got))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, primitives
+from corejax.extend import Array, HostCode, primitives
 from corejax_lax_basic._base.compiling import run_compiled
 from corejax_lax_basic.special import _series
 
@@ -44,6 +44,15 @@ def by_scipy(name: str, amend: Function | None = None) -> Function:
             out = amend(out, *arrays)
         return out if dtype in _NATIVE else np.asarray(out).astype(dtype)
 
+    def prepare(avals: Any) -> Any:
+        if amend is None:
+            return scipy_special(name)
+        if amend is not zero_at_zero:
+            return None
+        text = "{out} = {copysign}({ufunc}({0}), {0})"
+        return HostCode(text, scalar=not avals[0].shape, ufunc=scipy_special(name), copysign=np.copysign)
+
+    impl.prepared = prepare  # type: ignore[attr-defined]
     return impl
 
 
@@ -60,18 +69,24 @@ def compiled_if_many(name: str, impl: Function) -> Function:
                 return found  # whose memory is its own: an array of NumPy's would be copied
         return impl(*arrays)
 
+    def prepare(avals: Any) -> Any:
+        few = all(x.dtype in _NATIVE and 0 < x.size < _MANY for x in avals)
+        return prepared(avals) if few and prepared is not None else None
+
+    prepared = getattr(impl, "prepared", None)
+    rule.prepared = prepare  # type: ignore[attr-defined]
     return rule
 
 
 def zero_at_zero(out: Any, x: Any) -> Any:
-    """What `by_scipy` amends for odd functions: a zero keeps its sign."""
-    return out if x.all() else np.where(x == 0, x, out)
+    """What `by_scipy` amends for odd functions that rise: a zero keeps its sign."""
+    return np.copysign(out, x)
 
 
 def in_float64(f: Function) -> Function:
     """An impl rule that computes every dtype in float64 and rounds once, at the end."""
 
-    @functools.wraps(f)
+    @functools.wraps(f, updated=())  # what `f` is prepared for is another thing
     def impl(*arrays: Any) -> Any:
         dtype = arrays[0].dtype
         out = f(*(x.astype(_WIDE, copy=False) for x in np.broadcast_arrays(*arrays)))

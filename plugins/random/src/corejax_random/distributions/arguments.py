@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any
 
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import Array, Tracer, as_array, dtypes, is_array_like
+from corejax.extend import Array, Tracer, as_array, dtypes, host_value, is_array_like
 from corejax_lax_basic import lax
+from corejax_random.distributions.repeating import refused
 from corejax_random.generators.table import UINTS
 from corejax_random.keys.arguments import is_key, key_argument
 from corejax_random.keys.functions import shape_argument
@@ -146,7 +148,7 @@ def positive(name: str, argument: str, value: Any) -> Any:
         ValueError: an element is 0 or less.
     """
     found = parameter(name, argument, value, least=None)
-    if type(found) in (float, int, Array) and bool(np.any(np.asarray(found, np.float64) <= 0)):
+    if type(found) in (float, int, Array) and refused(found, _any_not_positive):
         raise ValueError(f"{name}: {argument} is positive, got {value!r}")
     return found
 
@@ -168,7 +170,11 @@ def parameter(name: str, argument: str, value: Any, dtype: Any = None, *, least:
         ValueError: an element is less than `least`.
     """
     found = number(name, argument, value)
-    if least is not None and type(found) in (float, int, Array) and _any_below(found, least):
+    if (
+        least is not None
+        and type(found) in (float, int, Array)
+        and refused(found, functools.partial(_any_below, least))
+    ):
         what = "not negative" if least == 0 else f"{least} or more"
         raise ValueError(f"{name}: {argument} is {what}, got {value!r}")
     if dtype is None:
@@ -182,12 +188,16 @@ def parameter(name: str, argument: str, value: Any, dtype: Any = None, *, least:
     return converted(found, dtype)
 
 
-def _any_below(value: Any, least: float) -> bool:
+def _any_not_positive(value: Any) -> bool:
+    return bool(np.any(np.asarray(value, np.float64) <= 0))
+
+
+def _any_below(least: float, value: Any) -> bool:
     if type(value) is not Array:
         return bool(value < least)
     if value.dtype.kind == "u" or not (dtypes.is_float(value.dtype) or dtypes.is_integer(value.dtype)):
         return False
-    return bool(np.any(np.asarray(value) < least))
+    return np.count_nonzero(host_value(value) < least) > 0
 
 
 def common_shape(name: str, shape: Any, **arguments: Any) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import api_boundary, dtypes, laid_out
+from corejax.extend import dtypes, laid_out
 from corejax_lax_basic import lax
 from corejax_random.distributions.arguments import (
     common_shape,
@@ -22,6 +22,7 @@ from corejax_random.distributions.arguments import (
     spread,
 )
 from corejax_random.distributions.drawing import draw, keys, size_of, two_keys
+from corejax_random.distributions.repeating import as_draw
 from corejax_random.distributions.uniform import between_0_and_1
 from corejax_random.keys.primitives import random_clone_p
 
@@ -29,7 +30,7 @@ _FLOAT32 = np.dtype(np.float32)
 _MOST_STEPS = 2**31 - 1
 
 
-@api_boundary
+@as_draw
 def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """How many trials the first success takes: k with probability `p (1 - p)**(k - 1)`.
 
@@ -61,7 +62,7 @@ def _geometric(key: Any, p: Any, *, shape: Any, dtype: Any) -> Any:
 # -- Poisson -------------------------------------------------------------------------------------------------------
 
 
-@api_boundary
+@as_draw
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Poisson numbers: k with probability `lam**k exp(-lam) / k!`.
 
@@ -89,7 +90,9 @@ def _poisson(key: Any, lam: Any, *, shape: Any, dtype: Any) -> Any:
     small = (lam < 10) | (lam != lam)
     most = min(int(dtypes.iinfo(dtype).max), _MOST_STEPS)
     few = _poisson_by_products(key, jnp.where(small, lam, 0.0), shape, dtype, most)
-    many = _poisson_by_rejection(random_clone_p.bind(key), jnp.where(small, 1e5, lam), shape, dtype, most)
+    many = _poisson_by_rejection(
+        random_clone_p.bind(key), jnp.where(small, 1e5, lam), jnp.all(small), shape, dtype, most
+    )
     return jnp.where(lam == 0, dtype.type(0), jnp.where(small, few, many))
 
 
@@ -111,8 +114,11 @@ def _poisson_by_products(key: Any, lam: Any, shape: Any, dtype: Any, most: int) 
     return lax.while_loop(going, factor, start)[1] - dtype.type(1)
 
 
-def _poisson_by_rejection(key: Any, lam: Any, shape: Any, dtype: Any, most: int) -> Any:
-    """Hoermann 1993, algorithm PTRS."""
+def _poisson_by_rejection(key: Any, lam: Any, unused: Any, shape: Any, dtype: Any, most: int) -> Any:
+    """Hoermann 1993, algorithm PTRS; -1 where all are unused.
+
+    As in JAX, a number that is accepted is drawn again as long as another one is not, so that it is all or none.
+    """
     log_lam = lax.log(lam)
     b = 0.931 + 2.53 * lax.sqrt(lam)
     a = -0.059 + 0.02483 * b
@@ -136,14 +142,14 @@ def _poisson_by_rejection(key: Any, lam: Any, shape: Any, dtype: Any, most: int)
         accept = ((side >= 0.07) & (v <= v_r)) | (~refused & (s <= t))
         return step + 1, jnp.where(accept, k, out), accepted | accept, three[0]
 
-    start = (jnp.int32(0), jnp.full(shape, -1.0, _FLOAT32), jnp.zeros(shape, bool), key)
+    start = (jnp.int32(0), jnp.full(shape, -1.0, _FLOAT32), spread(unused, shape), key)
     return lax.convert_element_type(lax.while_loop(going, attempt, start)[1], dtype)
 
 
 # -- binomial ------------------------------------------------------------------------------------------------------
 
 
-@api_boundary
+@as_draw
 def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
     """How many of `n` trials succeed, each with probability `p`.
 
@@ -183,8 +189,8 @@ def binomial_counts(key: Any, n: Any, p: Any, *, shape: Any, dtype: Any) -> Any:
     again = random_clone_p.bind(key)  # numbers by one way or the other
     out = jnp.where(
         few,
-        _binomial_by_gaps(key, jnp.where(few, n, 0.0), q, shape, dtype, most),
-        _binomial_by_rejection(again, jnp.where(few, 1e4, n), jnp.where(few, 0.5, q), shape, dtype, most),
+        _binomial_by_gaps(key, jnp.where(few, n, -1.0), q, shape, dtype, most),
+        _binomial_by_rejection(again, jnp.where(few, 1e4, n), jnp.where(few, 0.5, q), jnp.all(few), shape, dtype, most),
     )
     invalid = negative | wrong_q | wrong_n
     out = jnp.where(invalid, dtype.type(np.nan), out)
@@ -212,8 +218,8 @@ def _binomial_by_gaps(key: Any, n: Any, q: Any, shape: Any, dtype: Any, most: in
     return lax.convert_element_type(lax.while_loop(going, gap, start)[1] - 1, dtype)
 
 
-def _binomial_by_rejection(key: Any, n: Any, q: Any, shape: Any, dtype: Any, most: int) -> Any:
-    """Hoermann 1993, algorithm BTRS."""
+def _binomial_by_rejection(key: Any, n: Any, q: Any, unused: Any, shape: Any, dtype: Any, most: int) -> Any:
+    """Hoermann 1993, algorithm BTRS; -1 where all are unused, as `_poisson_by_rejection`."""
     deviation = jnp.sqrt(n * q * (1 - q))
     b = 1.15 + 2.53 * deviation
     a = -0.0873 + 0.0248 * b + 0.01 * q
@@ -249,7 +255,7 @@ def _binomial_by_rejection(key: Any, n: Any, q: Any, shape: Any, dtype: Any, mos
         accept = ((side >= 0.07) & (v <= v_r)) | (~refused & (height <= bound(k)))
         return step + 1, jnp.where(accept, k, out), accepted | accept, three[0]
 
-    start = (jnp.int32(0), jnp.full(shape, -1, q.dtype), jnp.zeros(shape, bool), key)
+    start = (jnp.int32(0), jnp.full(shape, -1, q.dtype), spread(unused, shape), key)
     return lax.convert_element_type(lax.while_loop(going, attempt, start)[1], dtype)
 
 
@@ -270,7 +276,7 @@ def _stirling_tail(k: Any) -> Any:
     return jnp.where(small, table[lax.convert_element_type(lax.floor(k), np.dtype(np.int32))], series)
 
 
-@api_boundary
+@as_draw
 def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1) -> Any:
     """How often each outcome happens in `n` trials.
 

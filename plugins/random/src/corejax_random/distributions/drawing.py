@@ -21,6 +21,7 @@ from corejax.extend import (
     config,
     remembered,
 )
+from corejax_random.distributions.repeating import note
 from corejax_random.keys.arguments import evaluating
 from corejax_random.keys.primitives import random_bits_p, random_split_p
 
@@ -48,8 +49,18 @@ def draw(body: Callable[..., Any], size: Any, key: Any, /, *operands: Any, **sta
         if program is None:
             program = _compiled(body, static)
         if program is not None:
-            return program(key, *operands)
-    return _remembered(body)(key, *operands, **static)
+            return note(program(key, *operands), _checked(program, body, static), operands, as_it_is=True)
+    run = functools.partial(body, **static)
+    return note(_remembered(body)(key, *operands, **static), run, operands, as_it_is=False)
+
+
+def _checked(program: Callable[..., Any], body: Callable[..., Any], static: dict[str, Any]) -> Callable[..., Any]:
+    """The program where nothing traces a draw, the operations elsewhere."""
+
+    def run(key: Any, *operands: Any) -> Any:
+        return program(key, *operands) if evaluating(key) and _concrete(operands) else body(key, *operands, **static)
+
+    return run
 
 
 _remembered = functools.cache(remembered)  # for each of the modules' functions

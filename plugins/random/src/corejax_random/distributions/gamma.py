@@ -6,7 +6,7 @@ from typing import Any
 
 import corejax.nn as nn
 import corejax.numpy as jnp
-from corejax.extend import api_boundary, laid_out
+from corejax.extend import laid_out
 from corejax_lax_basic import lax
 from corejax_random.distributions.arguments import (
     common_shape,
@@ -24,10 +24,11 @@ from corejax_random.distributions.drawing import draw, size_of, two_keys
 from corejax_random.distributions.normal import standard_normal
 from corejax_random.distributions.quantiles import standard_exponential
 from corejax_random.distributions.random_gamma import random_gamma_p
+from corejax_random.distributions.repeating import as_draw
 from corejax_random.distributions.uniform import signs
 
 
-@api_boundary
+@as_draw
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Gamma numbers, with density proportional to `x**(a - 1) exp(-x)` for positive x.
 
@@ -47,7 +48,7 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_shardin
     return _gamma("gamma", key, a, shape, dtype, out_sharding, log_space=False)
 
 
-@api_boundary
+@as_draw
 def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Logarithms of the numbers that `gamma` draws, exact also where these are too small for the dtype.
 
@@ -80,7 +81,7 @@ def _draw(name: str, body: Any, key: Any, shape: Any, dtype: Any, out_sharding: 
     return laid_out(name, draw(body, size_of(shape), key, *found.values(), shape=shape, dtype=dtype), out_sharding)
 
 
-@api_boundary
+@as_draw
 def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Beta numbers, with density proportional to `x**(a - 1) (1 - x)**(b - 1)` between 0 and 1.
 
@@ -108,7 +109,7 @@ def _beta(key: Any, a: Any, b: Any, *, shape: Any, dtype: Any) -> Any:
     return x / (x + y)
 
 
-@api_boundary
+@as_draw
 def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Chi-squared numbers: twice gamma numbers of `df / 2`.
 
@@ -131,7 +132,7 @@ def _chisquare(key: Any, df: Any, *, shape: Any, dtype: Any) -> Any:
     return 2 * lax.exp(_of_shape(key, df / 2, shape=shape, dtype=dtype, log_space=True))
 
 
-@api_boundary
+@as_draw
 def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Numbers of the F distribution: the ratio of two chi-squared numbers, each by its degrees of freedom.
 
@@ -156,7 +157,7 @@ def _f(key: Any, dfnum: Any, dfden: Any, *, shape: Any, dtype: Any) -> Any:
     return numerator / (_chisquare(below, dfden, shape=shape, dtype=dtype) / dfden)
 
 
-@api_boundary
+@as_draw
 def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Numbers of Student's t distribution, with density proportional to `(1 + t**2 / df)**(-(df + 1) / 2)`.
 
@@ -182,7 +183,7 @@ def _t(key: Any, df: Any, *, shape: Any, dtype: Any) -> Any:
     return normal * jnp.sqrt(half / _of_shape(second, half, shape=shape, dtype=dtype, log_space=False))
 
 
-@api_boundary
+@as_draw
 def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Dirichlet vectors, of numbers that are not negative and add up to 1.
 
@@ -213,7 +214,7 @@ def _dirichlet(key: Any, alpha: Any, *, shape: Any, dtype: Any) -> Any:
     return nn.softmax(_of_shape(key, alpha, shape=shape, dtype=dtype, log_space=True), -1)
 
 
-@api_boundary
+@as_draw
 def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Numbers with density proportional to `exp(-abs(x)**p)`.
 
@@ -242,7 +243,7 @@ def _generalized_normal(key: Any, p: Any, *, shape: Any, dtype: Any) -> Any:
     return signs(second, shape=shape, dtype=dtype) * lengths ** (1 / p)
 
 
-@api_boundary
+@as_draw
 def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Vectors distributed uniformly in the unit ball of the p-norm (Barthe, Guedon, Mendelson and Naor 2005).
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from corejax_random.distributions.on_host import normal_of, unit_of, width_of
-from corejax_random.generators.threefry import random_bits_on_host, split_on_host
+from corejax_random.generators.lanes import keys_of
 
 
 def gamma_on_host(keys: Any, a: Any, *, log_space: bool) -> Any:
@@ -20,49 +20,74 @@ def gamma_on_host(keys: Any, a: Any, *, log_space: bool) -> Any:
     """
     dtype = a.dtype
     large = a >= 1
-    d = np.where(large, a, a + dtype.type(1)) - dtype.type(1 / 3)
+    boosted = np.count_nonzero(large) < a.size
+    d = (np.where(large, a, a + dtype.type(1)) if boosted else a) - dtype.type(1 / 3)
     c = dtype.type(1 / 3) / np.sqrt(d)
-    both = split_on_host(keys, (2,))
-    v = _accepted_cubes(both[:, 0], c, d)
-    u = _uniform(both[:, 1], dtype)
+    lanes = keys_of(a.size)
+    pair = lanes.of(keys)
+    key, *last = lanes.split(2, (0, 1), pair, pair) if boosted else lanes.split(2, (0,), pair)
+    v, *bits = _accepted_cubes(key, c, d, last)
+    if not boosted:
+        return np.log(d) + np.log(v) + dtype.type(0) if log_space else d * v
+    u = unit_of(bits[0], dtype)
     if log_space:
         logs = np.log1p(-u)
         return np.log(d) + np.log(v) + np.where(large | (logs == 0), dtype.type(0), logs * (1 / a))
     return d * v * np.where(large, dtype.type(1), np.power(1 - u, 1 / a))
 
 
-def _uniform(keys: Any, dtype: Any) -> Any:
-    return unit_of(random_bits_on_host(keys, width_of(dtype), ()), dtype)
+def _accepted_cubes(key: Any, c: Any, d: Any, more: list[Any]) -> list[Any]:
+    """Of each element the first cube of 1 + c x, x normal, that the test accepts; and bits of other keys."""
+    refused, *found = _attempt(key, c, d, more)
+    finite = np.isfinite(d)
+    if np.count_nonzero(finite) < d.size:  # for others the test accepts what the loop begins with
+        found[0][~finite] = 1
+        refused &= finite
+    left = np.flatnonzero(refused) if np.count_nonzero(refused) else ()
+    if len(left):
+        keys = keys_of(d.size).words(key)
+        while len(left):
+            lanes = keys_of(len(left))
+            [key] = lanes.split(3, (0,), lanes.of(keys[refused]))
+            c, d, keys = c[refused], d[refused], lanes.words(key)
+            refused, found[0][left] = _attempt(key, c, d, [])
+            left = left[refused]
+    return found
 
 
-def _accepted_cubes(keys: Any, c: Any, d: Any) -> Any:
-    """Of each element the first cube of 1 + c x, x normal, that the test accepts."""
-    dtype = d.dtype
-    out = np.ones_like(d)
-    left = np.flatnonzero(_rejected(dtype.type(0), dtype.type(1), dtype.type(2), d))  # not those that are NaN
-    keys, c, d = keys[left], c[left], d[left]
-    while left.size:
-        three = split_on_host(keys, (3,))
-        x, v = _positive(three[:, 1], c)
-        out[left] = cubes = v * v * v
-        again = _rejected(x * x, cubes, _uniform(three[:, 2], dtype), d)
-        left, keys, c, d = left[again], three[again, 0], c[again], d[again]
-    return out
+def _attempt(key: Any, c: Any, d: Any, more: list[Any]) -> list[Any]:
+    """Which elements are refused; their cubes, and the bits of other keys."""
+    dtype, lanes = d.dtype, keys_of(d.size)
+    width = width_of(dtype)
+    first, second = lanes.split(3, (1, 2), key, key)
+    [normal] = lanes.split(2, (1,), first)
+    x_bits, u_bits, *bits = lanes.bits(width, normal, second, *more)
+    x = normal_of(x_bits, dtype)
+    v = 1 + x * c
+    negative = v <= 0
+    if np.count_nonzero(negative):
+        _draw_positive(negative, lanes.words(first), x, v, c)
+    cubes = v * v * v
+    return [_rejected(x * x, cubes, unit_of(u_bits, dtype), d), cubes, *bits]
 
 
 def _rejected(square: Any, v: Any, u: Any, d: Any) -> Any:
     close = u >= 1 - d.dtype.type(0.0331) * (square * square)
+    if not np.count_nonzero(close):
+        return close
     return close & (np.log(u) >= square * d.dtype.type(0.5) + d * (1 - v + np.log(v)))
 
 
-def _positive(keys: Any, c: Any) -> tuple[Any, Any]:
-    """Of each element the first normal number x for which 1 + c x is positive, and that."""
-    x, v = np.empty_like(c), np.empty_like(c)
-    left = np.arange(c.size)
+def _draw_positive(negative: Any, keys: Any, x: Any, v: Any, c: Any) -> None:
+    """Write to x and v the first normal number for which 1 + c x is positive, and that, where they are not yet."""
+    left = np.flatnonzero(negative)
+    keys = keys[left]
     while left.size:
-        both = split_on_host(keys, (2,))
-        x[left] = drawn = normal_of(random_bits_on_host(both[:, 1], width_of(c.dtype), ()), c.dtype)
+        lanes = keys_of(left.size)
+        [pair] = lanes.split(2, (0,), lanes.of(keys))
+        [normal] = lanes.split(2, (1,), pair)
+        [bits] = lanes.bits(width_of(c.dtype), normal)
+        x[left] = drawn = normal_of(bits, c.dtype)
         v[left] = found = 1 + drawn * c[left]
         again = found <= 0
-        left, keys = left[again], both[again, 0]
-    return x, v
+        left, keys = left[again], lanes.words(pair)[again]

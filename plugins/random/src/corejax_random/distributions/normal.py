@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import api_boundary, as_array, dtypes, laid_out
+from corejax.extend import as_array, dtypes, laid_out
 from corejax_lax_basic import lax
 from corejax_random.distributions import on_host
 from corejax_random.distributions.arguments import (
@@ -26,10 +26,11 @@ from corejax_random.distributions.arguments import (
     single_key,
 )
 from corejax_random.distributions.drawing import draw, size_of, two_keys
+from corejax_random.distributions.repeating import as_draw
 from corejax_random.distributions.uniform import between, signs
 
 
-@api_boundary
+@as_draw
 def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Standard normal numbers, with density `exp(-x**2 / 2) / sqrt(2 pi)`.
 
@@ -62,7 +63,7 @@ def standard_normal(key: Any, *, shape: Any, dtype: Any) -> Any:
     return lax.mul(as_array(np.array(math.sqrt(2), dtype)), lax.erf_inv(u))
 
 
-@api_boundary
+@as_draw
 def truncated_normal(
     key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
@@ -101,7 +102,7 @@ def _truncated_normal(key: Any, lower: Any, upper: Any, *, shape: Any, dtype: An
     return jnp.clip(out, least, most)
 
 
-@api_boundary
+@as_draw
 def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Numbers whose logarithm is normal, with standard deviation `sigma`.
 
@@ -128,7 +129,7 @@ def _lognormal(key: Any, sigma: Any, *, shape: Any, dtype: Any) -> Any:
     return lax.exp(standard_normal(key, shape=shape, dtype=dtype) * sigma)
 
 
-@api_boundary
+@as_draw
 def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Lengths of three-dimensional standard normal vectors.
 
@@ -153,7 +154,7 @@ def _maxwell(key: Any, *, shape: Any, dtype: Any) -> Any:
     return jnp.sqrt(jnp.sum(vectors * vectors, axis=-1))
 
 
-@api_boundary
+@as_draw
 def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
     """`loc` and `scale` times a `maxwell` number of random sign.
 
@@ -184,7 +185,7 @@ def _double_sided_maxwell(key: Any, loc: Any, scale: Any, *, shape: Any, dtype: 
     return signs(second, shape=shape, dtype=dtype) * lengths * scale + loc
 
 
-@api_boundary
+@as_draw
 def multivariate_normal(
     key: Any,
     mean: Any,

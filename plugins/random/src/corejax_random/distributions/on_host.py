@@ -6,15 +6,17 @@ While somebody watches what runs (`corejax.explain`), the operations run.
 from __future__ import annotations
 
 import functools
+import importlib
 import math
 from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, ShapedArray, dtypes, host_value, impl_rules, observe
+from corejax.extend import Array, ShapedArray, config, dtypes, host_value, impl_rules, observe
 from corejax_lax_basic import lax
 from corejax_random.distributions.drawing import COMPILED, bits, evaluating, two_keys
 from corejax_random.distributions.random_between import scaled
+from corejax_random.generators.lanes import FEW, Lanes
 from corejax_random.generators.table import UINTS, generator_of
 from corejax_random.generators.threefry import THREEFRY, random_bits_on_host, split_on_host
 from corejax_random.keys.primitives import words_of
@@ -48,6 +50,24 @@ def _halves(source: Any) -> Any:
     return split_on_host(source, (2,)) if type(source) is np.ndarray else two_keys(source)
 
 
+_FLOAT32 = np.dtype(np.float32)
+_9, _2_TO_MINUS_23, _SQRT_2 = np.uint32(9), np.float32(2.0**-23), np.float32(math.sqrt(2))
+
+
+@functools.cache
+def scipy_erfinv() -> Any:
+    """The ufunc; SciPy takes 0.1 s to import."""
+    return importlib.import_module("scipy.special").erfinv
+
+
+def _two_bits(key: Any, width: int, size: int) -> Any:
+    """uint[size] of each of the two keys that a key is split into."""
+    source = _source(key)
+    if type(source) is np.ndarray and 0 < size <= FEW and config.threefry_partitionable:
+        return Lanes(size).bits_of_counters(width, *split_on_host(source, (2,)).tolist())
+    return [_bits(half, width, size) for half in _halves(source)]
+
+
 # -- uniform numbers ----------------------------------------------------------------------------------------------
 
 
@@ -67,6 +87,8 @@ def width_of(dtype: Any) -> int:
 
 def unit_of(words: Any, dtype: Any) -> Any:
     """Numbers in [0, 1) of bits, `uint[n]`."""
+    if dtype is _FLOAT32:
+        return (words >> _9).astype(dtype) * _2_TO_MINUS_23
     wide, shift, one_bits, one = _mantissa_of(dtype)
     return ((words.astype(wide, copy=False) >> shift) | one_bits).view(dtype) - one
 
@@ -99,6 +121,9 @@ def _normal_constants(dtype: Any) -> tuple[Any, Any, Any]:
 
 def normal_of(words: Any, dtype: Any) -> Any:
     """Standard normal numbers of bits, `uint[n]`: quantiles of uniform numbers."""
+    if dtype is _FLOAT32:  # where `scaled` has a width of 2, and rounds once; and no number is 0
+        moved = (words >> _9) * 2.0**-22 + (2.0**-24 - 1)
+        return scipy_erfinv()(moved.astype(dtype)) * _SQRT_2
     low, high, sqrt2 = _normal_constants(dtype)
     return sqrt2 * impl_rules.lookup(lax.erf_inv_p)(scaled(unit_of(words, dtype), low, high))
 
@@ -135,7 +160,7 @@ def integers(key: Any, minval: int, maxval: int, shape: Any, dtype: Any) -> Any:
     low, high = _clip(minval, least, int(info.max)), _clip(maxval, least, int(info.max) + (info.bits < 32))
     nbits = 8 * wide.itemsize
     span = high - low + beyond if high > low else 1
-    upper, lower = (_bits(half, nbits, size) for half in _halves(_source(key)))
+    upper, lower = _two_bits(key, nbits, size)
     if span == 1 << nbits:
         offset = lower
     else:

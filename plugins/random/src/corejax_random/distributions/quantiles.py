@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import api_boundary, as_array, config, dtypes, laid_out
+from corejax.extend import as_array, config, dtypes, laid_out
 from corejax_lax_basic import lax
 from corejax_random.distributions.arguments import (
     common_shape,
@@ -25,6 +25,7 @@ from corejax_random.distributions.arguments import (
 )
 from corejax_random.distributions.drawing import bits, draw, size_of, two_keys
 from corejax_random.distributions.normal import standard_normal
+from corejax_random.distributions.repeating import as_draw
 from corejax_random.distributions.uniform import between, between_0_and_1
 
 
@@ -59,7 +60,7 @@ def _with(name: str, body: Any, key: Any, shape: Any, dtype: Any, out_sharding: 
 # -- without parameters --------------------------------------------------------------------------------------------
 
 
-@api_boundary
+@as_draw
 def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Cauchy numbers, with density `1 / (pi (1 + x**2))`.
 
@@ -81,7 +82,7 @@ def _cauchy(key: Any, *, shape: Any, dtype: Any) -> Any:
     return lax.tan(u.dtype.type(math.pi) * (u - u.dtype.type(0.5)))
 
 
-@api_boundary
+@as_draw
 def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Exponential numbers, with density `exp(-x)` for positive x.
 
@@ -103,7 +104,7 @@ def standard_exponential(key: Any, *, shape: Any, dtype: Any) -> Any:
     return lax.neg(lax.log1p(lax.neg(between_0_and_1(key, shape=shape, dtype=dtype))))
 
 
-@api_boundary
+@as_draw
 def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Laplace numbers, with density `exp(-abs(x)) / 2`.
 
@@ -126,7 +127,7 @@ def _laplace(key: Any, *, shape: Any, dtype: Any) -> Any:
     return lax.sign(u) * lax.log1p(lax.neg(lax.abs(u)))
 
 
-@api_boundary
+@as_draw
 def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Logistic numbers, with density `exp(-x) / (1 + exp(-x))**2`.
 
@@ -148,7 +149,7 @@ def _logistic(key: Any, *, shape: Any, dtype: Any) -> Any:
     return lax.log(u) - lax.log1p(lax.neg(u))
 
 
-@api_boundary
+@as_draw
 def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None, *, out_sharding: Any = None) -> Any:
     """Gumbel numbers, with density `exp(-x - exp(-x))`.
 
@@ -215,7 +216,7 @@ def _float_of_64_bits(high: Any, low: Any) -> Any:
 # -- with parameters -----------------------------------------------------------------------------------------------
 
 
-@api_boundary
+@as_draw
 def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Pareto numbers, with density `b / x**(b + 1)` for x above 1.
 
@@ -238,7 +239,7 @@ def _pareto(key: Any, b: Any, *, shape: Any, dtype: Any) -> Any:
     return lax.exp(standard_exponential(key, shape=shape, dtype=dtype) / b)
 
 
-@api_boundary
+@as_draw
 def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Rayleigh numbers, with density `x exp(-x**2 / (2 scale**2)) / scale**2` for positive x.
 
@@ -262,7 +263,7 @@ def _rayleigh(key: Any, scale: Any, *, shape: Any, dtype: Any) -> Any:
     return scale * lax.sqrt(lax.log(u) * dtype.type(-2))
 
 
-@api_boundary
+@as_draw
 def triangular(
     key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
@@ -291,7 +292,7 @@ def _triangular(key: Any, left: Any, mode: Any, right: Any, *, shape: Any, dtype
     return jnp.where(u < (mode - left) / width, rising, falling)
 
 
-@api_boundary
+@as_draw
 def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Wald (inverse Gaussian) numbers of scale 1.
 
@@ -322,7 +323,7 @@ def _wald(key: Any, mean: Any, *, shape: Any, dtype: Any) -> Any:
     return jnp.where(z <= mean / (mean + x), x, squared / x)
 
 
-@api_boundary
+@as_draw
 def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Weibull numbers, with density proportional to `x**(c - 1) exp(-(x / scale)**c)` for positive x.
 

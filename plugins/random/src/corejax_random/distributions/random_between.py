@@ -8,12 +8,13 @@ numbers wherever it is drawn with.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import Primitive, ShapedArray, abstract_eval_rules, defbroadcasting, dtypes, impl_rules
+from corejax.extend import HostCode, Primitive, ShapedArray, abstract_eval_rules, defbroadcasting, dtypes, impl_rules
 from corejax_lax_basic import lax
 
 
@@ -43,7 +44,19 @@ def random_between_type(*avals: ShapedArray) -> ShapedArray:
 _WIDER = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.float64): np.dtype(np.longdouble)}
 
 
-@impl_rules.register(random_between_p)
+def _prepared(avals: Sequence[ShapedArray]) -> HostCode | None:
+    """The same lines for two scalars as bounds."""
+    unit, low, high = avals
+    if low.shape or high.shape or unit.dtype not in _WIDER:
+        return None
+    moved = "({0}.astype({wider}) * {wide}({2} - {1}) + {wide}({1})).astype({dtype})"
+    text = f"{{out}} = {{maximum}}({{1}}, {moved})"
+    wider = _WIDER[unit.dtype]
+    names = {"wider": wider, "wide": wider.type, "maximum": np.maximum, "dtype": unit.dtype}
+    return HostCode(text, scalar=not unit.shape, **names)
+
+
+@impl_rules.register(random_between_p, prepared=_prepared)
 def scaled(unit: Any, low: Any, high: Any) -> Any:
     """Of NumPy arrays; floating-point warnings are for the caller to silence."""
     width, wider = high - low, _WIDER.get(unit.dtype, unit.dtype)

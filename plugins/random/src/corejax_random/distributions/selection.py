@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import api_boundary, dtypes, laid_out
+from corejax.extend import dtypes, laid_out
 from corejax_lax_basic import lax
 from corejax_random.distributions import on_host
 from corejax_random.distributions.arguments import (
@@ -25,6 +25,7 @@ from corejax_random.distributions.arguments import (
 from corejax_random.distributions.drawing import bits, draw, evaluating, keys, size_of
 from corejax_random.distributions.normal import standard_normal
 from corejax_random.distributions.quantiles import gumbel_mode, standard_gumbel
+from corejax_random.distributions.repeating import as_draw
 from corejax_random.distributions.uniform import between_0_and_1, integers_between
 from corejax_random.keys.arguments import is_key
 
@@ -41,7 +42,7 @@ def _count(name: str, argument: str, value: Any) -> int:
     return known_integer(name, argument, value, "an array, or an integer that is known now")
 
 
-@api_boundary
+@as_draw
 def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None) -> Any:
     """An array with its elements along an axis in random order; of an integer, `arange(x)`.
 
@@ -91,7 +92,7 @@ def _shuffle(key: Any, x: Any, axis: int) -> Any:
     return x
 
 
-@api_boundary
+@as_draw
 def choice(
     key: Any,
     a: Any,
@@ -167,7 +168,7 @@ def _by_gumbels(key: Any, p: Any, *, draws: int, mode: str) -> Any:
     return lax.convert_element_type(lax.top_k(scores, draws)[1], dtypes.default_int_dtype())
 
 
-@api_boundary
+@as_draw
 def categorical(
     key: Any,
     logits: Any,
@@ -239,7 +240,7 @@ def _different_categories(key: Any, logits: Any, *, axis: int, before: Any, mode
     return jnp.moveaxis(found, -1, 0).reshape(before + found.shape[:-1])
 
 
-@api_boundary
+@as_draw
 def orthogonal(
     key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *, out_sharding: Any = None
 ) -> Any:

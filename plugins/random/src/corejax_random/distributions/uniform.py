@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import api_boundary, as_array, clears_cache, dtypes, laid_out
+from corejax.extend import as_array, clears_cache, dtypes, laid_out
 from corejax_lax_basic import lax
 from corejax_random.distributions import on_host
 from corejax_random.distributions.arguments import (
@@ -26,10 +26,11 @@ from corejax_random.distributions.arguments import (
 from corejax_random.distributions.drawing import bits as draw_bits
 from corejax_random.distributions.drawing import draw, size_of, two_keys
 from corejax_random.distributions.random_between import random_between_p
+from corejax_random.distributions.repeating import as_draw, note
 from corejax_random.generators.table import UINTS
 
 
-@api_boundary
+@as_draw
 def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Uniform bits, as unsigned integers.
 
@@ -53,7 +54,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
     )
 
 
-@api_boundary
+@as_draw
 def uniform(
     key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *, out_sharding: Any = None
 ) -> Any:
@@ -107,7 +108,7 @@ def between(key: Any, minval: Any, maxval: Any, *, shape: Any, dtype: Any) -> An
 _NUMBERS = (int, float, np.generic)
 
 
-@api_boundary
+@as_draw
 def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Uniform integers in [minval, maxval); minval where there are none between.
 
@@ -139,7 +140,8 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
 def integers_between(key: Any, minval: int, maxval: int, shape: Any, dtype: Any) -> Any:
     """Integers in [minval, maxval), of bounds that are known."""
     if on_host.on_host(key, shape):
-        return on_host.integers(key, int(_of_64_bits(minval)), int(_of_64_bits(maxval)), shape, dtype)
+        out = on_host.integers(key, int(_of_64_bits(minval)), int(_of_64_bits(maxval)), shape, dtype)
+        return note(out, lambda key: integers_between(key, minval, maxval, shape, dtype), (), as_it_is=True)
     low, high = _known_bound(minval), _known_bound(maxval)
     return draw(integers, size_of(shape), key, low, high, shape=shape, dtype=dtype)
 
@@ -211,7 +213,7 @@ def _rem(x: Any, y: Any) -> Any:
     return lax.rem(spread(x, shape), spread(y, shape))
 
 
-@api_boundary
+@as_draw
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None) -> Any:
     """Booleans that are true with probability `p`.
 
@@ -243,7 +245,7 @@ def _bernoulli(key: Any, p: Any, *, shape: Any, mode: str) -> Any:
     return fine * 2.0 ** -dtypes.finfo(dtype).nmant < p - coarse
 
 
-@api_boundary
+@as_draw
 def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """-1 or 1, each with probability one half.
 

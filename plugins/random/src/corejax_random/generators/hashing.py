@@ -53,12 +53,12 @@ def hash_words(k1: Any, k2: Any, x1: Any, x2: Any) -> list[Any]:
     both = np.broadcast(k1, k2, x1, x2)
     size, shape = both.size, both.shape
     if not 0 < size <= PACKED:
-        return _hash_arrays(*np.broadcast_arrays(k1, k2, x1, x2))
-    found = _hash_packed(size, *(_packed(x, shape) for x in (k1, k2, x1, x2)))
+        return hash_arrays(*np.broadcast_arrays(k1, k2, x1, x2))
+    found = hash_packed(size, *(_packed(x, shape) for x in (k1, k2, x1, x2)))
     return [unpacked(size, lanes, UINT32).reshape(shape) for lanes in found]
 
 
-def _hash_arrays(k1: Any, k2: Any, x1: Any, x2: Any) -> list[Any]:
+def hash_arrays(k1: Any, k2: Any, x1: Any, x2: Any) -> list[Any]:
     """In place, with one temporary array."""
     keys = (k1, k2, k1 ^ k2 ^ np.uint32(PARITY))
     x, y = x1 + k1, x2 + k2
@@ -81,7 +81,7 @@ def _hash_arrays(k1: Any, k2: Any, x1: Any, x2: Any) -> list[Any]:
 
 
 @functools.lru_cache(maxsize=64)
-def _lanes(size: int) -> tuple[int, int, int]:
+def lane_constants(size: int) -> tuple[int, int, int]:
     """1 in each lane, in each its number, and in each the mask."""
     ones = sum(1 << (64 * i) for i in range(size))
     return ones, sum(i << (64 * i) for i in range(size)), MASK * ones
@@ -89,14 +89,14 @@ def _lanes(size: int) -> tuple[int, int, int]:
 
 def hash_counters(key: Any, size: int, first: int = 0) -> tuple[int, int]:
     """The hashes of counters `first`, `first + 1`, ... below 2**32 under one key u32[2], in lanes of two integers."""
-    ones, numbers, _ = _lanes(size)
+    ones, numbers, _ = lane_constants(size)
     k1, k2 = key.tolist()
-    return _hash_packed(size, k1 * ones, k2 * ones, 0, numbers + first * ones)
+    return hash_packed(size, k1 * ones, k2 * ones, 0, numbers + first * ones)
 
 
-def _hash_packed(size: int, k1: int, k2: int, x: int, y: int) -> tuple[int, int]:
+def hash_packed(size: int, k1: int, k2: int, x: int, y: int) -> tuple[int, int]:
     """The hash of words in lanes."""
-    ones, _, mask = _lanes(size)
+    ones, _, mask = lane_constants(size)
     k3 = k1 ^ k2 ^ PARITY * ones
     x, y = _even_rounds(x + k1, (y + k2) & mask, mask)
     x, y = _odd_rounds(x + k2, (y + k3 + ones) & mask, mask)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import functools
 import math
+import struct
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,8 +24,10 @@ from corejax_random.generators.hashing import (
     counters,
     first_and_second,
     hash_counters,
+    hash_packed,
     hash_sequence,
     hash_words,
+    lane_constants,
     threefry2x32_p,
     unpacked,
     unpacked_pairs,
@@ -118,11 +122,26 @@ def split_on_host(key: Any, shape: tuple[int, ...]) -> Any:
     return unpacked_pairs(size, first, second).reshape((*shape, 2))
 
 
-def few_keys(key: Any, size: int, dtype: Any) -> Any:
-    """As `split_on_host`, but keys of a dtype, as many as there is room for in an integer; None of others."""
-    if not _few(key, size):
+def few_keys(key: bytes, size: int, dtype: Any) -> Any:
+    """Keys of a dtype of one key's words, as many as there is room for in an integer; None of others."""
+    if not (0 < size <= PACKED and config.threefry_partitionable):
         return None
-    return unpacked_pairs(size, *hash_counters(key, size), dtype)
+    ones, numbers, _ = lane_constants(size)
+    first, second = words_of_key(key)
+    return unpacked_pairs(size, *hash_packed(size, first * ones, second * ones, 0, numbers), dtype)
+
+
+def keys_of_one_key(shape: tuple[int, ...], dtype: Any) -> Callable[[Any], Any]:
+    """As `split_on_host`, a function of one key's words as bytes that gives keys of a dtype."""
+    size = math.prod(shape)
+
+    def keys(key: bytes) -> Any:
+        found = few_keys(key, size, dtype)
+        if found is None:
+            found = split_on_host(np.frombuffer(key, UINT32), shape).view(dtype)
+        return found.reshape(shape)
+
+    return keys
 
 
 def random_bits_on_host(key: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
@@ -133,6 +152,27 @@ def random_bits_on_host(key: Any, bit_width: int, shape: tuple[int, ...]) -> Any
     first, second = hash_counters(key, size)
     lanes = (first << 32) | second if bit_width == 64 else first ^ second
     return unpacked(size, lanes, UINTS[bit_width]).reshape(shape)
+
+
+def bits_of_one_key(bit_width: int, shape: tuple[int, ...]) -> Callable[[Any], Any]:
+    """As `random_bits_on_host`, a function of one key's words as bytes: what depends on the shape is done once."""
+    size, dtype = math.prod(shape), UINTS[bit_width]
+    if not 0 < size <= PACKED:
+        return lambda key: random_bits_on_host(np.frombuffer(key, UINT32), bit_width, shape)
+    ones, numbers, _ = lane_constants(size)
+    wide = bit_width == 64
+
+    def bits(key: bytes) -> Any:
+        if not config.threefry_partitionable:
+            return random_bits_on_host(np.frombuffer(key, UINT32), bit_width, shape)
+        first, second = words_of_key(key)
+        first, second = hash_packed(size, first * ones, second * ones, 0, numbers)
+        return unpacked(size, first << 32 | second if wide else first ^ second, dtype).reshape(shape)
+
+    return bits
+
+
+words_of_key = struct.Struct("=II").unpack
 
 
 def _fold_in_on_host(key: Any, data: Any) -> Any:

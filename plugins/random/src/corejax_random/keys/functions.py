@@ -5,19 +5,24 @@ key PRNGKey split fold_in clone key_data wrap_key_data key_impl key_dtype
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 import numpy as np
 
+import corejax
 import corejax.numpy as jnp
 import corejax_random.reuse.calls  # noqa: F401  # what the setting debug_key_reuse asks for
 from corejax.extend import (
     Array,
+    BackendError,
+    PluginError,
     ShapedArray,
     api_boundary,
     as_array,
     as_dim,
+    clears_cache,
     config,
     dtypes,
     host_value,
@@ -25,7 +30,7 @@ from corejax.extend import (
     observe,
 )
 from corejax_lax_basic import lax
-from corejax_random.generators.hashing import UINT32
+from corejax_random.generators.hashing import PACKED, UINT32
 from corejax_random.generators.lookup import resolve
 from corejax_random.generators.table import PRNGImpl, PRNGSpec, dtype_of, generator_of, known_generators
 from corejax_random.generators.threefry import THREEFRY, few_keys
@@ -37,7 +42,6 @@ from corejax_random.keys.primitives import (
     random_split_p,
     random_unwrap_p,
     random_wrap_p,
-    words_of,
 )
 
 
@@ -132,11 +136,34 @@ def split(key: Any, num: Any = 2) -> Any:
     key, raw = key_argument("split", key)
     shape = shape_argument("split", num, "num")
     if evaluating(key) and generator_of(key.dtype) is THREEFRY and not observe.watched:
-        keys = few_keys(words_of(host_value(key)), math.prod(shape), key.dtype)  # the primitive, without what it costs
+        size = math.prod(shape)
+        keys = few_keys(host_value(key).tobytes(), size, key.dtype)  # the primitive, without what it costs
         if keys is not None:
             keys = keys if len(shape) == 1 else keys.reshape(shape)
             return as_given(Array(keys, ShapedArray(shape, key.dtype)), raw)
+        keys = _by_program(key, shape) if size > PACKED else None
+        if keys is not None:
+            return as_given(keys, raw)
     return as_given(random_split_p.bind(key, shape=shape), raw)
+
+
+_many: dict[Any, Any] = {}  # shapes of many keys -> how often they were split off, or the program
+clears_cache(_many.clear)
+_OFTEN = 16  # times that NumPy does it: compiling takes as long as a thousand
+
+
+def _by_program(key: Any, shape: tuple[Any, ...]) -> Any:
+    """The same keys by a compiled program, once so many were asked for often; None before, and where none runs."""
+    found = _many.get(shape, 0)
+    try:
+        if type(found) is int:
+            found = found + 1 if found < _OFTEN else corejax.jit(functools.partial(random_split_p.bind, shape=shape))
+            if len(_many) >= 64:
+                _many.clear()
+            _many[shape] = found
+        return None if type(found) is int or config.disable_jit else found(key)
+    except (BackendError, PluginError, AttributeError):  # of a process that was forked, say
+        return None
 
 
 def shape_argument(name: str, shape: Any, what: str = "shape") -> tuple[Any, ...]:

@@ -21,6 +21,7 @@ import numpy as np
 
 import corejax
 from corejax.extend import (
+    HostCode,
     Primitive,
     ShapedArray,
     abstract_eval_rules,
@@ -41,6 +42,7 @@ from corejax_lax_basic import lax
 from corejax_random.generators.hashing import UINT32
 from corejax_random.generators.lookup import by_name
 from corejax_random.generators.table import UINTS, PRNGImpl, dtype_of, generator_of, is_key_dtype
+from corejax_random.generators.threefry import THREEFRY, bits_of_one_key, keys_of_one_key
 
 
 def each_key(ndim: int, apply: Callable[..., Any]) -> Callable[..., Any]:
@@ -207,6 +209,23 @@ def random_clone_impl(keys: Any) -> Any:
     return keys
 
 
+def _of_threefry(avals: Any) -> bool:
+    """Whether the first operand is one key of Threefry's, whose functions give what they promise."""
+    return not avals[0].shape and generator_of(avals[0].dtype) is THREEFRY
+
+
+def _split_prepared(avals: Any, *, shape: tuple[int, ...]) -> HostCode | None:
+    if not _of_threefry(avals):
+        return None
+    return HostCode("{out} = {keys}({0}.tobytes())", keys=keys_of_one_key(shape, avals[0].dtype))
+
+
+def _bits_prepared(avals: Any, *, bit_width: int, shape: tuple[int, ...]) -> HostCode | None:
+    if not _of_threefry(avals):
+        return None
+    return HostCode("{out} = {bits}({0}.tobytes())", bits=bits_of_one_key(bit_width, shape))
+
+
 @impl_rules.register(random_seed_p)
 def random_seed_impl(seeds: Any, *, impl: str) -> Any:
     """By the generator's function for the host."""
@@ -216,7 +235,7 @@ def random_seed_impl(seeds: Any, *, impl: str) -> Any:
     return as_keys(generator.on_host.seed(seeds), dtype_of(generator))
 
 
-@impl_rules.register(random_split_p)
+@impl_rules.register(random_split_p, prepared=_split_prepared)
 def random_split_impl(keys: Any, *, shape: tuple[int, ...]) -> Any:
     """By the generator's function for the host."""
     host = generator_of(keys.dtype).on_host
@@ -225,7 +244,7 @@ def random_split_impl(keys: Any, *, shape: tuple[int, ...]) -> Any:
     return as_keys(host.split(words_of(keys), shape), keys.dtype)
 
 
-@impl_rules.register(random_bits_p)
+@impl_rules.register(random_bits_p, prepared=_bits_prepared)
 def random_bits_impl(keys: Any, *, bit_width: int, shape: tuple[int, ...]) -> Any:
     """By the generator's function for the host."""
     host = generator_of(keys.dtype).on_host

@@ -1,0 +1,105 @@
+"""Threefry of many keys on the host: for loops in which every element has its own key.
+
+Of few elements all keys are kept in two integers, a lane for each, and are hashed without leaving them; of more they
+are words in an array. What is done with them reads the same.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from corejax.extend import config
+from corejax_random.generators.hashing import hash_packed, lane_constants, unpacked, unpacked_pairs
+from corejax_random.generators.table import UINTS
+from corejax_random.generators.threefry import random_bits_on_host, split_on_host
+
+Keys = Any  # of all elements: a pair of integers, or an array of words
+Pair = tuple[int, int]
+FEW = 128  # elements whose hashes integers hold
+
+
+class Lanes:
+    """Keys of `size` elements in two integers."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.width = 64 * size
+        self.mask = lane_constants(size)[2]
+        self.counters: dict[tuple[int, ...], int] = {}
+
+    def of(self, words: Any) -> Pair:
+        """The pairs of keys `u32[size,2]`."""
+        both = int.from_bytes(words.astype("<u4", copy=False).tobytes(), "little")
+        return both & self.mask, both >> 32 & self.mask
+
+    def words(self, pair: Pair) -> Any:
+        """Undoes `of`."""
+        return unpacked_pairs(self.size, *pair).reshape(self.size, 2)
+
+    def split(self, count: int, numbers: tuple[int, ...], *keys: Pair) -> list[Pair]:
+        """Of the `count` keys that each is split into the one with the number in its place."""
+        return self._hashed(keys, self._counters(numbers))
+
+    def bits(self, bit_width: int, *keys: Pair) -> list[Any]:
+        """Random bits of each, `uint[size]`."""
+        hashes = self._hashed(keys, 0)
+        return [self._unpacked(bit_width, pair) for pair in hashes]
+
+    def bits_of_counters(self, bit_width: int, *keys: Pair) -> list[Any]:
+        """Random bits, `uint[size]`, of single keys: a counter for each element."""
+        ones, numbers, _ = lane_constants(self.size)
+        count = sum(numbers << self.width * i for i in range(len(keys)))
+        hashes = self._hashed([(x * ones, y * ones) for x, y in keys], count)
+        return [self._unpacked(bit_width, pair) for pair in hashes]
+
+    def _counters(self, numbers: tuple[int, ...]) -> int:
+        found = self.counters.get(numbers)
+        if found is None:
+            ones = lane_constants(self.size)[0]
+            found = self.counters[numbers] = sum(n * ones << self.width * i for i, n in enumerate(numbers))
+        return found
+
+    def _unpacked(self, bit_width: int, pair: Pair) -> Any:
+        first, second = pair
+        return unpacked(self.size, first << 32 | second if bit_width == 64 else first ^ second, UINTS[bit_width])
+
+    def _hashed(self, keys: Sequence[Pair], count: int) -> list[Pair]:
+        width, first, second = self.width, 0, 0
+        for x, y in reversed(keys):
+            first, second = first << width | x, second << width | y
+        first, second = hash_packed(self.size * len(keys), first, second, 0, count)
+        found = []
+        for _ in keys:
+            found.append((first & self.mask, second & self.mask))
+            first, second = first >> width, second >> width
+        return found
+
+
+class Words:
+    """As `Lanes`, of any number of elements, with words `u32[n,2]`."""
+
+    def of(self, words: Any) -> Any:
+        return words
+
+    words = of
+
+    def split(self, count: int, numbers: tuple[int, ...], *keys: Any) -> list[Any]:
+        found: dict[int, Any] = {}
+        for key in keys:
+            if id(key) not in found:
+                found[id(key)] = split_on_host(key, (count,))
+        return [found[id(key)][:, i] for key, i in zip(keys, numbers, strict=True)]
+
+    def bits(self, bit_width: int, *keys: Any) -> list[Any]:
+        return [random_bits_on_host(key, bit_width, ()) for key in keys]
+
+
+_WORDS = Words()
+_lanes = functools.lru_cache(maxsize=FEW)(Lanes)
+
+
+def keys_of(size: int) -> Lanes | Words:
+    """What the keys of so many elements are kept in."""
+    return _lanes(size) if size <= FEW and config.threefry_partitionable else _WORDS
