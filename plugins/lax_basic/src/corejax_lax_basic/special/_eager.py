@@ -18,6 +18,7 @@ from corejax_lax_basic.special import _series
 
 Function = Callable[..., Any]
 _WIDE = np.dtype(np.float64)
+FIRST_HALF = -(1 << 27)  # a mask: 26 of 53 bits of a float64, its sign and exponent
 _NATIVE = frozenset({np.dtype(np.float32), _WIDE})
 
 
@@ -105,6 +106,10 @@ class Arrays:
     def erfc(self, x: Any) -> Any:
         """`1 - erf(x)`."""
         return scipy_special("erfc")(x)
+
+    def high(self, x: Any) -> Any:
+        """The first half of its bits: a product of such numbers is exact."""
+        return (np.asarray(x).view(np.int64) & FIRST_HALF).view(np.float64)
 
     def if_any(self, active: Any, f: Function, out: Any, *given: Any) -> Any:
         """`f(ops, out, *given)` where an element is active, else `out`: what is rarely needed."""

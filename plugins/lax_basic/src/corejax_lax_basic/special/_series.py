@@ -89,6 +89,14 @@ def log1p_less(ops: Any, t: Any) -> Any:
     return ops.where(near, series, ops.log1p(t) - t)
 
 
+def expm1_less(ops: Any, t: Any) -> Any:
+    """`exp(t) - 1 - t`, accurate also near 0."""
+    near = ops.abs(t) < 0.35
+    small = ops.where(near, t, 0.0)
+    terms = [1 / math.factorial(k) for k in range(2, 14 if ops.epsilon == DOUBLE else 10)]
+    return ops.where(near, small * small * polynomial(small, terms), ops.expm1(t) - t)
+
+
 _BERNOULLI = [
     1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330,
 ]  # fmt: skip
