@@ -112,3 +112,29 @@ def test_densities_have_derivatives_at_their_ends():
     a, x = np.float64(1e6), np.float64(1.0005e6)
     growth = float(corejax.grad(by_x, argnums=1)(a, x)) / float(by_x(a, x))
     assert growth == pytest.approx((1e6 - 1) / 1.0005e6 - 1, rel=1e-6)
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float32, 2e-7), (np.float64, 1e-12)])
+def test_incomplete_gamma_functions_in_their_tails(dtype, rtol):
+    """Of large `a`, of which SciPy loses the lower one (mpmath's)."""
+    a = np.array([1e8, 1e12, 1e16, 1e6], np.float32).astype(dtype)
+    x = np.array([99940000, 999993966592, 9999999198822400, 994000], np.float32).astype(dtype)
+    lower = [9.795213436473598e-10, 8.232355892478097e-10, 3.395847665061811e-27, 9.178900262302024e-10]
+    for run in (compiled, lambda f: f):
+        np.testing.assert_allclose(np.asarray(run(lax.igamma)(a, x)), lower, rtol=rtol)
+        np.testing.assert_allclose(np.asarray(run(lax.igammac)(a, x)), 1 - np.array(lower), rtol=rtol)
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float32, 2e-7), (np.float64, 1e-12)])
+@pytest.mark.parametrize("run", [compiled, lambda f: f], ids=["compiled", "eager"])
+def test_derivatives_of_digamma_of_high_order(run, dtype, rtol):
+    """Even ones halfway between poles are `-m! zeta(m+1, 1-x)`: all else cancels. Factorials beyond 170! overflow."""
+    from scipy.special import factorial, zeta
+
+    m, n = (v.ravel() for v in np.meshgrid([2.0, 8.0, 10.0, 12.0, 24.0], [0.0, 1.0, 2.0, 10.0]))
+    got = run(lax.polygamma)(m.astype(dtype), (-0.5 - n).astype(dtype))
+    np.testing.assert_allclose(np.asarray(got), -factorial(m) * zeta(m + 1, n + 1.5), rtol=rtol)
+    m, x = np.array([200.0, 180.0, 9.0, 10.0]), np.array([50.0, 64.0, np.float32(-1e-3), -0.25])
+    wanted = [-2.5829713930705358e33, -257.95652422762515, 3.6287982764129374e35, 15220204428462.791]  # mpmath's
+    got = run(lax.polygamma)(m.astype(dtype), x.astype(dtype))
+    np.testing.assert_allclose(np.asarray(got), wanted, rtol=rtol)

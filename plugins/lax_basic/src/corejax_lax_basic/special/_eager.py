@@ -99,9 +99,11 @@ class Arrays:
         """Derivative of `lgamma`; NaN at 0, as at its other poles."""
         return psi_as_xla(scipy_special("psi")(x), x)
 
-    def zeta(self, s: Any, q: Any) -> Any:
+    def zeta(self, s: Any, q: Any, unit: Any = None) -> Any:
         """The Hurwitz zeta function; SciPy's adds up a term for each unit by which `q` is negative."""
-        return scipy_special("zeta")(s, q) if (q > 0).all() else _series.zeta(self, s, q)
+        if unit is not None and (unit == 1.0).all():
+            unit = None
+        return scipy_special("zeta")(s, q) if unit is None and (q > 0).all() else _series.zeta(self, s, q, unit)
 
     def erfc(self, x: Any) -> Any:
         """`1 - erf(x)`."""

@@ -33,21 +33,21 @@ _BY_PARAMETER = nondifferentiable("the incomplete beta function has no rule for 
 # -- gamma ---------------------------------------------------------------------------------------------------------
 
 
-def _where_huge(below: float) -> Callable[..., Any]:
-    """What amends SciPy's results for operands so large that it has NaN: `below` where `x` is less than `a`."""
+def _by_scipy_or(name: str, function: str, formula: Callable[..., Any]) -> Callable[..., Any]:
+    """The impl rule by SciPy, but for large `a`, of which it loses digits in the lower tail, and of huge ones all."""
 
     def amend(out: Any, a: Any, x: Any) -> Any:
-        lost = np.isnan(out)
+        lost = (a > 1e3) & (x > 0) & ~(np.isinf(a) & np.isinf(x))
         if lost.any():
-            lost &= (a > 0) & (x > 0) & ~(np.isinf(a) & np.isinf(x))
-            out = np.where(lost, np.where(x < a, below, np.where(x > a, 1 - below, 0.5)).astype(x.dtype), out)
-        return out
+            wide = [np.where(lost, v, 1.0).astype(np.float64, copy=False) for v in (a, x)]
+            out = np.where(lost, formula(ARRAYS, *wide), out)
+        return out.astype(x.dtype, copy=False)
 
-    return amend
+    return compiled_if_many(name, by_scipy(function, amend))
 
 
 igamma, igamma_p = binary(
-    "igamma", compiled_if_many("igamma", by_scipy("gammainc", _where_huge(0.0))), FLOAT, None,
+    "igamma", _by_scipy_or("igamma", "gammainc", _incomplete_gamma.lower), FLOAT, None,
     tangents(
         lambda t, a, x: mul(igamma_grad_a(a, x), t),
         lambda t, a, x: mul(gamma_density(a, x), t),
@@ -60,7 +60,7 @@ igamma, igamma_p = binary(
 )  # fmt: skip
 
 igammac, igammac_p = binary(
-    "igammac", compiled_if_many("igammac", by_scipy("gammaincc", _where_huge(1.0))), FLOAT, None,
+    "igammac", _by_scipy_or("igammac", "gammaincc", _incomplete_gamma.upper), FLOAT, None,
     tangents(
         lambda t, a, x: mul(neg(igamma_grad_a(a, x)), t),
         lambda t, a, x: mul(neg(gamma_density(a, x)), t),

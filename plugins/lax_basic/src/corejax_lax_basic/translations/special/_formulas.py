@@ -156,9 +156,9 @@ class Values:
         """Derivative of `lgamma`; see there."""
         return _series.digamma(self, x, self._chlo_digamma(x))  # type: ignore[no-any-return]
 
-    def zeta(self, s: Formula, q: Formula) -> Formula:
-        """The Hurwitz zeta function."""
-        return _series.zeta(self, s, q)  # type: ignore[no-any-return]
+    def zeta(self, s: Formula, q: Formula, unit: Formula | None = None) -> Formula:
+        """The Hurwitz zeta function, see `_series`."""
+        return _series.zeta(self, s, q, unit)  # type: ignore[no-any-return]
 
     def if_any(self, active: Formula, f: Any, out: Formula, *given: Formula) -> Formula:
         """See `_eager.Arrays.if_any`."""
