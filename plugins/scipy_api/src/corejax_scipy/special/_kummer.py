@@ -156,43 +156,65 @@ def hyp1f1(a: Any, b: Any, x: Any, by: int | None = None) -> Any:
 
 # -- for results that become float32 -------------------------------------------------------------------------------
 
-_FEW, _MANY = 40, 112  # terms that are written out
+_WRITTEN, _FEW, _MANY = 20, 40, 120  # terms that are written out, in a loop
 _LEFT_OUT, _CANCELLED = 2.0**-33, 2.0**-21
 
 
-def _summed(a: Any, b: Any, z: Any, count: int) -> tuple[Any, Any]:
-    """So many terms of the power series from behind, numerator and denominator apart; and whether that is enough.
+def _more_terms(first: Any, a: Any, b: Any, z: Any, sums: Any) -> Any:
+    """Some terms of the power series, from behind, over one denominator, which is divided by at the end.
+
+    Args:
+        first: how many terms are before.
+        a, b, z: the operands.
+        sums: the sum of the terms after, that of their sizes, and the product of ratios, all over what is before.
+    """
+    above, sizes, term = sums
+    a, b = a + first, b + first
+    below = 0.0 * z + 1.0
+    for n in range(_WRITTEN - 1, -1, -1):
+        top = (a + float(n)) * z  # 0 where the series ends
+        below = below * ((b + float(n)) * (first + float(n + 1)))
+        above, sizes, term = below + top * above, lax.abs(below) + lax.abs(top) * sizes, top * term
+    return above / below, sizes / lax.abs(below), term / below
+
+
+def _summed(a: Any, b: Any, z: Any, count: Any) -> tuple[Any, Any]:
+    """So many terms of the power series; and whether that is enough.
 
     It is where what is left out is small beside the sum, and the sum beside the sum of the terms' sizes.
     """
-    ratio = (a + float(count)) * z / ((b + float(count)) * (count + 1.0))
+    ratio = (a + count) * z / ((b + count) * (count + 1.0))
     rest = lax.abs(ratio) < 0.9
     tail = ratio / (1.0 - where(rest, ratio, 0.0))
-    below, above, sizes, term = 0.0 * z + 1.0, 1.0 + tail, 1.0 + lax.abs(tail), tail
-    for n in range(count - 1, -1, -1):
-        c = 1.0 / (n + 1.0)
-        top = (a + float(n)) * (z * (c * c))  # 0 where the series ends
-        below = below * ((b + float(n)) * c)
-        above, sizes, term = below + top * above, lax.abs(below) + lax.abs(top) * sizes, top * term
-    size = lax.abs(above)
+
+    def body(state: Any) -> Any:
+        n, *sums = state
+        n = n - float(_WRITTEN)
+        return n, *_more_terms(n, a, b, z, sums)
+
+    _, out, sizes, term = lax.while_loop(
+        lambda state: state[0] > 0.0, body, (count, 1.0 + tail, 1.0 + lax.abs(tail), tail)
+    )
+    size = lax.abs(out)
     enough = rest & (lax.abs(term) <= _LEFT_OUT * size) & (size >= _CANCELLED * sizes)
-    return above / below, enough & (sizes < 1e300) & ~is_whole(b)
+    return out, enough & (sizes < 1e300) & ~is_whole(b)
 
 
 def of_float32(a: Any, b: Any, x: Any) -> Any:
-    """Kummer's function of float32: by its power series where that is short, which takes no loops."""
+    """Kummer's function of float32: by its power series where that is short, else as that of float64."""
     a, b, x = (lax.convert_element_type(v, WIDE) for v in jnp.broadcast_arrays(a, b, x))
     z, negative = lax.abs(x), x < 0.0
-    top, scale = where(negative, b - a, a), lax.exp(where(negative, x, 0.0))
+    top, scale, known = where(negative, b - a, a), lax.exp(where(negative, x, 0.0)), _known(a, b, x)
 
-    def longer() -> tuple[Any, Any]:
-        left = ~enough
-        value, now = _summed(where(left, top, 1.0), where(left, b, 1.5), where(left, z, 0.0), _MANY)
-        return where(left, value * scale, found), enough | (now & _known(a, b, x))
+    def longer(state: Any) -> Any:
+        count, found, enough = state
+        value, now = _summed(where(enough, 1.0, top), where(enough, 1.5, b), where(enough, 0.0, z), count)
+        return count + float(_MANY - _FEW), where(enough, found, value * scale), enough | (now & known)
 
-    value, enough = _summed(top, b, z, _FEW)
-    found, enough = value * scale, enough & _known(a, b, x)
-    found, enough = lax.cond(jnp.all(enough), lambda: (found, enough), longer)
+    def unfinished(state: Any) -> Any:
+        return (state[0] <= float(_MANY)) & ~jnp.all(state[2])
+
+    _, found, enough = lax.while_loop(unfinished, longer, (number(float(_FEW)), 0.0 * z, z < 0.0))
 
     def others() -> Any:
         sane = where(enough, 1.0, a), where(enough, 1.5, b), where(enough, 0.0, x)
