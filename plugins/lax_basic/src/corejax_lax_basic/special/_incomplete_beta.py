@@ -95,11 +95,12 @@ def _node(ops: Any, n: Any, given: Any, state: Any) -> Any:
     u = v / scale
     w = 0.0 - odds * ops.expm1(0.0 - u)
     exponent = count * (log1p_less(ops, w) - odds * expm1_less(ops, 0.0 - u)) - slope * u
-    return w == w, (total + (step * u) * (1.0 + fall) * ops.exp(exponent),)
+    size = (slope + count * odds) * (step * u) * (1.0 + odds)  # a / y, of which either may be huge
+    return w == w, (total + size * (1.0 + fall) * ops.exp(exponent),)
 
 
-def _integral(ops: Any, a: Any, b: Any, x: Any, y: Any, moved: Any, where: Any) -> Any:
-    """What the continued fraction is, `a/y` times the integral over `s <= x` of the density over its value at `x`.
+def _integral(ops: Any, a: Any, b: Any, x: Any, y: Any, moved: Any, out: Any, where: Any) -> Any:
+    """What the continued fraction is: `a/y` times the integral over `s <= x` of the density over that at `x`; or `out`.
 
     With `s = x exp(-u)` the density, times `s`, is `exp(-a u) (1 + w)**(b-1)` where `w = (1 - exp(-u)) x/y`. That
     exponent is `(b-1) (log(1+w) - w - x/y (exp(-u) - 1 + u)) - u (a - (b-1) x/y)`, of which no large terms cancel.
@@ -108,8 +109,7 @@ def _integral(ops: Any, a: Any, b: Any, x: Any, y: Any, moved: Any, where: Any) 
     odds, count = x / y, b - 1.0
     slope = (x - ops.where(where, moved, 0.0)) / y
     limit = _NODES[ops.epsilon == DOUBLE][-1]
-    (total,) = ops.iterate(_node, (slope, count, odds), (slope * 0.0,), limit, where)
-    return a * total / y
+    return ops.iterate(_node, (slope, count, odds), (ops.where(where, 0.0, out),), limit, where)[0]
 
 
 def betainc(ops: Any, a: Any, b: Any, x: Any) -> Any:
@@ -128,14 +128,14 @@ def _inside(ops: Any, a: Any, b: Any, x: Any, inside: Any) -> Any:
     a, b = ops.where(huge, 0.25 * a, a), ops.where(huge, 0.25 * b, b)
     moved = _from_mean(ops, a, b, x)
     y, log_x, log_y = 1.0 - x, ops.log(x), ops.log1p(0.0 - x)
-    direct = x < (a + 1.0) / (a + b + 2.0)
+    # Of tiny b the result is as small: not the rest of something that is nearly 1.
+    direct = (x < (a + 1.0) / (a + b + 2.0)) | ((b < 1e-4) & (y > 1e-4))
     large = inside & ((a > _LARGE) | (b > _LARGE))
     a, b = ops.where(direct, a, b), ops.where(direct, b, a)
     x, y = ops.where(direct, x, y), ops.where(direct, y, x)
     log_x, log_y = ops.where(direct, log_x, log_y), ops.where(direct, log_y, log_x)
     moved = ops.where(direct, moved, 0.0 - moved)
     large = large & (a > _FEW)
-    out = _fraction(ops, a, b, x, inside & ~large)
-    out = ops.where(large, _integral(ops, a, b, x, y, moved, large), out)
+    out = _integral(ops, a, b, x, y, moved, _fraction(ops, a, b, x, inside & ~large), large)
     out = out * _factor(ops, a, b, moved, log_x, log_y)
     return ops.where(direct, out, 1.0 - out)

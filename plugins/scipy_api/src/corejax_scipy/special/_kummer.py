@@ -71,12 +71,16 @@ def _near(a: Any, b: Any, z: Any, exponent: Any) -> Any:
     return total * lax.exp(exponent + lax.stop_gradient(times) * math.log(LARGE))
 
 
-def _reciprocal_gamma(a: Any) -> tuple[Any, Any]:
-    """`1 / gamma(a)` as a factor and the logarithm of another one, smooth at its zeros."""
-    reflected = a < 0.5
-    other = where(reflected, 1.0 - a, a)
-    sign = where(reflected, sin_pi(a) / math.pi, 1.0)
-    return sign, where(reflected, lax.lgamma(other), -lax.lgamma(other))
+def _gammas(a: Any, b: Any) -> Any:
+    """`1 / gamma(a)` and `1 / gamma(b - a)`, each as a factor, smooth at its zeros, and the logarithm of another one.
+
+    And the logarithm of `gamma(b)`. What is a function of several operands is one of them together: less of a program.
+    """
+    x = jnp.stack([a, b - a])
+    reflected = x < 0.5
+    other = where(reflected, 1.0 - x, x)
+    sizes = lax.lgamma(jnp.stack([other[0], other[1], b]))
+    return where(reflected, sin_pi(x) / math.pi, 1.0), where(reflected, sizes[:2], -sizes[:2]), sizes[2]
 
 
 def _far(a: Any, b: Any, z: Any, exponent: Any) -> Any:
@@ -95,8 +99,7 @@ def _far(a: Any, b: Any, z: Any, exponent: Any) -> Any:
     one = 0.0 * t + 1.0
     _, _, sums = lax.while_loop(going, more, (number(0.0), one, one))
     logarithm = lax.log(z)
-    (grown, by_a), (rest, by_difference) = _reciprocal_gamma(a), _reciprocal_gamma(b - a)
-    size = lax.lgamma(b)
+    (grown, rest), (by_a, by_difference), size = _gammas(a, b)
     cosine = sin_pi(a + 0.5)
     parts = [
         (grown, size + by_a + (a - b) * logarithm + (exponent + z)),
