@@ -48,7 +48,7 @@ def log_binomial(y: Any, rest: Any, p: Any) -> Any:
         + stirling_rest(total) - stirling_rest(k) - stirling_rest(others)
     )  # fmt: skip
     k, others = jnp.where(large, 0.0, y), jnp.where(large, 1.0, rest)
-    choices = -jnp.log1p(k + others) - special.betaln(others + 1.0, k + 1.0)
+    choices = jnp.where((k == 0.0) | (others == 0.0), 0.0, log_choices(k + others, k))
     return jnp.where(large, far, choices + special.xlogy(k, p) + special.xlog1py(others, -p))
 
 
