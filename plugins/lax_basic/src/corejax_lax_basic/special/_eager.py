@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import Array, primitives
-from corejax_lax_basic._base.compiling import run_compiled
+from corejax_lax_basic._base.compiling import SINGLES, run_compiled
 from corejax_lax_basic.special import _series
 
 Function = Callable[..., Any]
@@ -51,11 +51,14 @@ def by_scipy(name: str, amend: Function | None = None) -> Function:
 _MANY = 1 << 16  # elements from which on a program is compiled for what SciPy takes several times as long for
 
 
-def compiled_if_many(name: str, impl: Function) -> Function:
-    """The impl rule of the primitive of that name: `impl`, or for many numbers of at most 32 bits its program."""
+def compiled_if_many(name: str, impl: Function, dtypes: Sequence[str] = SINGLES) -> Function:
+    """The impl rule of the primitive of that name: `impl`, or for many numbers of some dtypes its program.
+
+    Rows leave even more to `large`, by which operands are not copied.
+    """
 
     def rule(*arrays: Any) -> Any:
-        if max(x.size for x in arrays) >= _MANY and arrays[0].dtype.itemsize <= 4:
+        if max(x.size for x in arrays) >= _MANY and arrays[0].dtype.name in dtypes:
             found = run_compiled(primitives[name], *[Array(x) for x in arrays])
             if found is not None:
                 return found  # whose memory is its own: an array of NumPy's would be copied
