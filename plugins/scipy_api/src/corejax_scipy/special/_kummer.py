@@ -62,7 +62,13 @@ def _first(a: Any, b: Any, z: Any) -> Any:
     return lax.min(z, where(later < -3.0, lax.min(few, many), many))
 
 
-_EQUATION = Equation(0.0, _first_term, _prepared, _term, _reach, lambda params: -params[1])
+def _least(params: Any) -> Any:
+    """Terms grow again where `n + b` changes sign, and of tiny `a` after the first one, until `n` is `z - b`."""
+    a, b, z = params
+    return lax.max(-b, where(lax.abs(a) < 1e-3, lax.min(z, 200.0 + 0.0 * z) - b, -b))
+
+
+_EQUATION = Equation(0.0, _first_term, _prepared, _term, _reach, _least)
 
 
 def _near(a: Any, b: Any, z: Any, exponent: Any) -> Any:
@@ -123,6 +129,8 @@ def _is_far(a: Any, b: Any, z: Any) -> Any:
 def _ending(a: Any, b: Any, x: Any, far: Any, by: int | None) -> tuple[Any, Any]:
     """Where it is a polynomial, or one times `exp(x)`, and its value; which says nothing of derivatives by `a`."""
     ends, power_ends = is_whole(a), is_whole_difference(b, a) & ~is_whole(a) & ~far
+    # For very negative `b` neither sum nor recurrence is right of higher degrees than `-b`.
+    ends, power_ends = ends & ((b > -10.0) | (-a <= -b)), power_ends & ((b > -10.0) | (a - b <= -b))
     if by is not None:
         ends, power_ends = ends & (x == x if by else x != x), power_ends & (x != x)
     here = ends | power_ends
