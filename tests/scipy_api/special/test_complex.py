@@ -76,3 +76,25 @@ def test_types() -> None:
 def test_others_refuse_them(name: str) -> None:
     with pytest.raises(TypeError, match=rf"{name} is of real numbers, got c128\[20\]"):
         getattr(special, name)(X)
+
+
+@pytest.mark.parametrize("name", ["gamma", "loggamma"])
+@pytest.mark.parametrize(("dtype", "rtol"), [("complex64", 2e-6), ("complex128", 1e-10)])
+def test_gamma_functions_about_poles_and_zeros(name: str, dtype: str, rtol: float) -> None:
+    """Compiled they were infinite next to poles, and of 1 and 2 the logarithm was a rest of rounding."""
+    steps = np.array([1e-3, 1e-6, 1e-20j, 1e-30j, -1e-12j, 1e-5 + 1e-5j, -1e-4 + 1e-8j, 0.25, 0.29j])
+    z = (np.array([-20, -3, -1, 0, 1, 2])[:, None] + steps).ravel()
+    z = np.concatenate([z, [1, 2, 0.5, 30 + 40j, -30.5 + 20j, 12.0, -60.5 + 1e-3j]]).astype(dtype)
+    z = z[(z.imag != 0) | (z.real > 0) | (z.real != np.round(z.real))]
+    wanted = getattr(scipy.special, name)(z.astype(complex))
+    with corejax.enable_x64(dtype == "complex128"):
+        for f in (getattr(special, name), corejax.jit(getattr(special, name))):
+            found = np.asarray(f(z))
+            assert found.dtype == z.dtype
+            np.testing.assert_allclose(found, wanted, rtol=rtol, atol=1e-37)
+
+
+def test_derivative_of_loggamma_about_its_zeros() -> None:
+    z = np.array([1.0, 2.0, 1 + 0.1j, 2 - 0.25j, 1.35, 2.5j + 1])
+    slope = corejax.vmap(corejax.grad(special.loggamma, holomorphic=True))(z.astype(complex))
+    np.testing.assert_allclose(slope, scipy.special.psi(z), rtol=1e-10)

@@ -146,3 +146,26 @@ def test_operands_that_are_computed_again() -> None:
         return special.hyp1f1(e + 1.0, jnp.where(flag, 1.5, e) + 1.0, x)
 
     np.testing.assert_allclose(corejax.jit(f)(b, np.float64(-1), False), np.full((2, 2), np.exp(-1)), rtol=1e-14)
+
+
+# a, b, x and the value (mpmath): a tiny `a` of whose terms later ones are the large ones, and polynomials of a higher
+# degree than `-b`, where sums and recurrences are not right.
+KUMMER_ROWS = [
+    (1e-20, 7.0, 85.0, 2014977.13839703),
+    (1e-20, 2.5, 60.0, 57.85276071701994),
+    (2.5, -30.5, 3.0, 0.7918541718035965),
+    (-33.0, -30.5, 1.0, 2.9550415933686707),
+    (-60.0, -30.5, -1.0, 0.14413788726601504),
+    (-60.0, -30.5, 1.0, 7.403262071717324),
+    (-60.0, -19.25, -1.0, 0.5535848889455676),
+    (-7.0, -3.75, 60.0, -221724564815.83118),
+]
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [("float32", 3e-7), ("float64", 1e-9)])
+def test_kummer_of_tiny_and_of_very_negative_parameters(dtype, rtol):
+    *operands, wanted = np.array(KUMMER_ROWS).T
+    a, b, x = (v.astype(dtype) for v in operands)
+    with corejax.enable_x64(dtype == "float64"):
+        for f in (special.hyp1f1, corejax.jit(special.hyp1f1)):
+            np.testing.assert_allclose(np.asarray(f(a, b, x)), wanted, rtol=rtol)

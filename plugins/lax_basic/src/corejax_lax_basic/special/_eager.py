@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import Array, HostCode, primitives
-from corejax_lax_basic._base.compiling import run_compiled
+from corejax_lax_basic._base.compiling import SINGLES, run_compiled
 from corejax_lax_basic.special import _series
 
 Function = Callable[..., Any]
 _WIDE = np.dtype(np.float64)
+FIRST_HALF = -(1 << 27)  # a mask: 26 of 53 bits of a float64, its sign and exponent
 _NATIVE = frozenset({np.dtype(np.float32), _WIDE})
 
 
@@ -59,11 +60,14 @@ def by_scipy(name: str, amend: Function | None = None) -> Function:
 _MANY = 1 << 16  # elements from which on a program is compiled for what SciPy takes several times as long for
 
 
-def compiled_if_many(name: str, impl: Function) -> Function:
-    """The impl rule of the primitive of that name: `impl`, or for many numbers of at most 32 bits its program."""
+def compiled_if_many(name: str, impl: Function, dtypes: Sequence[str] = SINGLES) -> Function:
+    """The impl rule of the primitive of that name: `impl`, or for many numbers of some dtypes its program.
+
+    Rows leave even more to `large`, by which operands are not copied.
+    """
 
     def rule(*arrays: Any) -> Any:
-        if max(x.size for x in arrays) >= _MANY and arrays[0].dtype.itemsize <= 4:
+        if max(x.size for x in arrays) >= _MANY and arrays[0].dtype.name in dtypes:
             found = run_compiled(primitives[name], *[Array(x) for x in arrays])
             if found is not None:
                 return found  # whose memory is its own: an array of NumPy's would be copied
@@ -113,13 +117,19 @@ class Arrays:
         """Derivative of `lgamma`; NaN at 0, as at its other poles."""
         return psi_as_xla(scipy_special("psi")(x), x)
 
-    def zeta(self, s: Any, q: Any) -> Any:
+    def zeta(self, s: Any, q: Any, unit: Any = None) -> Any:
         """The Hurwitz zeta function; SciPy's adds up a term for each unit by which `q` is negative."""
-        return scipy_special("zeta")(s, q) if (q > 0).all() else _series.zeta(self, s, q)
+        if unit is not None and (unit == 1.0).all():
+            unit = None
+        return scipy_special("zeta")(s, q) if unit is None and (q > 0).all() else _series.zeta(self, s, q, unit)
 
     def erfc(self, x: Any) -> Any:
         """`1 - erf(x)`."""
         return scipy_special("erfc")(x)
+
+    def high(self, x: Any) -> Any:
+        """The first half of its bits: a product of such numbers is exact."""
+        return (np.asarray(x).view(np.int64) & FIRST_HALF).view(np.float64)
 
     def if_any(self, active: Any, f: Function, out: Any, *given: Any) -> Any:
         """`f(ops, out, *given)` where an element is active, else `out`: what is rarely needed."""

@@ -1,5 +1,6 @@
 """The regularised incomplete beta function by its continued fraction (DLMF 8.17.22), in Lentz's way.
 
+It takes some `sqrt(max(a, b))` terms, so that of large parameters the integral is computed instead, see `_integral`.
 Written once for NumPy arrays and StableHLO values of float64, see `_series`.
 """
 
@@ -8,9 +9,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from corejax_lax_basic.special._series import log1p_less, stirling_rest
+from corejax_lax_basic.special._series import DOUBLE, expm1_less, log1p_less, stirling_rest
 
-_LIMIT = 5000
+_LIMIT = 1000
+_LARGE, _FEW = 1e4, 100.0  # the fraction is long where `max(a, b)` is larger, and `a`
 _TINY = 1e-300
 
 
@@ -36,23 +38,78 @@ def _fraction(ops: Any, a: Any, b: Any, x: Any, where: Any) -> Any:
     return ops.iterate(_step, (a, b, x), (d * 0.0 + 1.0, d, d), _LIMIT, where)[-1]
 
 
-def _factor(ops: Any, a: Any, b: Any, x: Any, y: Any, log_x: Any, log_y: Any) -> Any:
-    """`x**a y**b / (a B(a, b))` with `y = 1 - x`, without the cancellation of large logarithms."""
-    both = (a >= 10.0) & (b >= 10.0)
-    large, other = ops.where(both, a, 10.0), ops.where(both, b, 10.0)
-    moved = x * other - y * large
-    exponent = large * log1p_less(ops, moved / large) + other * log1p_less(ops, 0.0 - moved / other)
-    exponent = exponent + stirling_rest(large + other) - stirling_rest(large) - stirling_rest(other)
-    by_stirling = ops.exp(exponent) * ops.sqrt(other / (2.0 * math.pi * large * (large + other)))
-    least, most = ops.where(a < b, a, b), ops.where(a < b, b, a)
-    # 1 / B is `least` over `gamma(least + 1)` times the ratio of gamma functions of `most` and the sum.
+def _sum(x: Any, y: Any) -> tuple[Any, Any]:
+    """A sum, and what it is rounded by (Knuth 1969)."""
+    out = x + y
+    part = out - x
+    return out, (x - (out - part)) + (y - part)
+
+
+def _from_mean(ops: Any, a: Any, b: Any, x: Any) -> Any:
+    """`x (a + b) - a`, right where these cancel: products are of halves, so that none is rounded."""
+    x_high, a_high, b_high = ops.high(x), ops.high(a), ops.high(b)
+    total, lost = _sum(x_high * b_high, 0.0 - a)
+    total, lost_then = _sum(total, x_high * a_high)
+    if ops.epsilon == DOUBLE:
+        lost = lost + (x_high * (b - b_high) + (x - x_high) * b) + (x_high * (a - a_high) + (x - x_high) * a)
+    return total + (lost + lost_then)
+
+
+def by_stirling(ops: Any, a: Any, b: Any, moved: Any) -> Any:
+    """`x**a y**b / (a B(a, b))` for `a, b >= 10`, by `moved = x b - y a`, of which no large logarithms cancel."""
+    exponent = a * log1p_less(ops, moved / a) + b * log1p_less(ops, 0.0 - moved / b)
+    exponent = exponent + stirling_rest(a + b) - stirling_rest(a) - stirling_rest(b)
+    return ops.exp(exponent) * ops.sqrt(b / (a + b) / (2.0 * math.pi * a))
+
+
+def log_size(ops: Any, a: Any, b: Any) -> Any:
+    """`log(B(a, b) min(a, b))`: the ratio of gamma functions of the larger one and the sum, and that of the other."""
+    low, most = ops.where(a < b, a, b), ops.where(a < b, b, a)
     far = ops.where(most >= 10.0, most, 10.0)
-    low = ops.where(both, 1.0, least)
     ratio = stirling_rest(far) - stirling_rest(low + far) - (far - 0.5) * ops.log1p(low / far)
     ratio = ratio - low * (ops.log(low + far) - 1.0)
-    ratio = ops.where(most >= 10.0, ratio, ops.lgamma(most) - ops.lgamma(least + most))
-    direct = ops.exp(a * log_x + b * log_y - ops.lgamma(low + 1.0) - ratio) * ops.where(a < b, 1.0, b / a)
-    return ops.where(both, by_stirling, direct)
+    return ops.where(most >= 10.0, ratio, ops.lgamma(most) - ops.lgamma(low + most)) + ops.lgamma(low + 1.0)
+
+
+def _factor(ops: Any, a: Any, b: Any, moved: Any, log_x: Any, log_y: Any) -> Any:
+    """`x**a y**b / (a B(a, b))` with `y = 1 - x` and `moved = x b - y a`."""
+    both = (a >= 10.0) & (b >= 10.0)
+    far = by_stirling(ops, ops.where(both, a, 10.0), ops.where(both, b, 10.0), ops.where(both, moved, 0.0))
+    size = log_size(ops, ops.where(both, 1.0, a), ops.where(both, 1.0, b))
+    direct = ops.exp(a * log_x + b * log_y - size) * ops.where(a < b, 1.0, b / a)
+    return ops.where(both, far, direct)
+
+
+# Of the trapezoidal rule for the integral by `t`: the step, the first node, how many.
+_NODES = {True: (0.125, -3.625, 64), False: (0.25, -3.0, 30)}
+
+
+def _node(ops: Any, n: Any, given: Any, state: Any) -> Any:
+    """A node of the rule, `u = exp(t - exp(-t)) / scale` (Takahasi and Mori 1974)."""
+    (slope, count, odds), (total,) = given, state
+    step, first, _ = _NODES[ops.epsilon == DOUBLE]
+    t = (n - 1.0) * step + first
+    fall = ops.exp(0.0 - t)
+    v = ops.exp(t - fall)
+    scale = ops.abs(slope) + ops.sqrt(ops.abs(count) * odds) * ops.sqrt(1.0 + odds)
+    u = v / scale
+    w = 0.0 - odds * ops.expm1(0.0 - u)
+    exponent = count * (log1p_less(ops, w) - odds * expm1_less(ops, 0.0 - u)) - slope * u
+    size = (slope + count * odds) * (step * u) * (1.0 + odds)  # a / y, of which either may be huge
+    return w == w, (total + size * (1.0 + fall) * ops.exp(exponent),)
+
+
+def _integral(ops: Any, a: Any, b: Any, x: Any, y: Any, moved: Any, out: Any, where: Any) -> Any:
+    """What the continued fraction is: `a/y` times the integral over `s <= x` of the density over that at `x`; or `out`.
+
+    With `s = x exp(-u)` the density, times `s`, is `exp(-a u) (1 + w)**(b-1)` where `w = (1 - exp(-u)) x/y`. That
+    exponent is `(b-1) (log(1+w) - w - x/y (exp(-u) - 1 + u)) - u (a - (b-1) x/y)`, of which no large terms cancel.
+    """
+    a, b, x, y = (ops.where(where, v, other) for v, other in ((a, 200.0), (b, 200.0), (x, 0.5), (y, 0.5)))
+    odds, count = x / y, b - 1.0
+    slope = (x - ops.where(where, moved, 0.0)) / y
+    limit = _NODES[ops.epsilon == DOUBLE][-1]
+    return ops.iterate(_node, (slope, count, odds), (ops.where(where, 0.0, out),), limit, where)[0]
 
 
 def betainc(ops: Any, a: Any, b: Any, x: Any) -> Any:
@@ -67,10 +124,18 @@ def betainc(ops: Any, a: Any, b: Any, x: Any) -> Any:
 
 def _inside(ops: Any, a: Any, b: Any, x: Any, inside: Any) -> Any:
     """By the fraction, or by that of the complement `I_{1-x}(b, a)`, whichever converges quickly."""
+    huge = a + b == math.inf  # both are
+    a, b = ops.where(huge, 0.25 * a, a), ops.where(huge, 0.25 * b, b)
+    moved = _from_mean(ops, a, b, x)
     y, log_x, log_y = 1.0 - x, ops.log(x), ops.log1p(0.0 - x)
-    direct = x < (a + 1.0) / (a + b + 2.0)
+    # Of tiny b the result is as small: not the rest of something that is nearly 1.
+    direct = (x < (a + 1.0) / (a + b + 2.0)) | ((b < 1e-4) & (y > 1e-4))
+    large = inside & ((a > _LARGE) | (b > _LARGE))
     a, b = ops.where(direct, a, b), ops.where(direct, b, a)
     x, y = ops.where(direct, x, y), ops.where(direct, y, x)
     log_x, log_y = ops.where(direct, log_x, log_y), ops.where(direct, log_y, log_x)
-    out = _fraction(ops, a, b, x, inside) * _factor(ops, a, b, x, y, log_x, log_y)
+    moved = ops.where(direct, moved, 0.0 - moved)
+    large = large & (a > _FEW)
+    out = _integral(ops, a, b, x, y, moved, _fraction(ops, a, b, x, inside & ~large), large)
+    out = out * _factor(ops, a, b, moved, log_x, log_y)
     return ops.where(direct, out, 1.0 - out)

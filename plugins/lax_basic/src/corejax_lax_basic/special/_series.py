@@ -89,18 +89,30 @@ def log1p_less(ops: Any, t: Any) -> Any:
     return ops.where(near, series, ops.log1p(t) - t)
 
 
+def expm1_less(ops: Any, t: Any) -> Any:
+    """`exp(t) - 1 - t`, accurate also near 0."""
+    near = ops.abs(t) < 0.35
+    small = ops.where(near, t, 0.0)
+    terms = [1 / math.factorial(k) for k in range(2, 14 if ops.epsilon == DOUBLE else 10)]
+    return ops.where(near, small * small * polynomial(small, terms), ops.expm1(t) - t)
+
+
 _BERNOULLI = [
     1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330,
 ]  # fmt: skip
 
 
+def _all(unit: Any) -> tuple[Any, ...]:
+    return () if unit is None else (unit,)
+
+
 def _zeta_step(ops: Any, n: Any, given: Any, state: Any) -> Any:
     """A term of the sum; the last one is not yet in it."""
-    (q, exponent), (total, last) = given, state
-    return total + last, ops.power(q + n, exponent)
+    (q, exponent, *unit), (total, last) = given, state
+    return total + last, ops.power((q + n) * unit[0] if unit else q + n, exponent)
 
 
-def _positive_zeta(ops: Any, s: Any, q: Any, often: bool) -> Any:
+def _positive_zeta(ops: Any, s: Any, q: Any, unit: Any, often: bool) -> Any:
     """The Hurwitz zeta function for `s > 1` and `q > 0`: terms, and Euler and Maclaurin's formula (DLMF 25.11.5).
 
     What is `often` needed is written out, which compilers spread over threads; else the terms are a loop, of less text.
@@ -109,43 +121,50 @@ def _positive_zeta(ops: Any, s: Any, q: Any, often: bool) -> Any:
     terms, corrections = (12, 10) if ops.epsilon == DOUBLE else (4, 6)
     exponent, zero = ops.where(far, 1.0 - s, 0.0 - s), ops.where(far, 0.0, 0.0)
     total, power = zero, zero
+    given = (q, exponent, *_all(unit))
     if often:
         for n in range(terms + 1):
-            total, power = _zeta_step(ops, float(n), (q, exponent), (total, power))
+            total, power = _zeta_step(ops, float(n), given, (total, power))
     else:
-        total, power = ops.repeated(_zeta_step, (q, exponent), (total, power), terms + 1)
+        total, power = ops.repeated(_zeta_step, given, (total, power), terms + 1)
     w = q + float(terms)
     rest, factor, inverse = w / (s - 1.0) + 0.5, s / w, 1.0 / (w * w)
     for k, bernoulli in enumerate(_BERNOULLI[:corrections], 1):
         rest = rest + factor * (bernoulli / math.factorial(2 * k))
         factor = factor * (s + float(2 * k - 1)) * (s + float(2 * k)) * inverse
     out = total + ops.where(power == 0.0, 0.0, power * rest)
-    return ops.where(far, power / (s - 1.0), out)  # far out all is in the integral
+    beyond = power / (s - 1.0)  # far out all is in the integral
+    return ops.where(far, beyond if unit is None else beyond / unit, out)
 
 
 def _zeta_below(ops: Any, n: Any, given: Any, state: Any) -> Any:
-    """One of the two values whose difference `_with_terms_below` adds, n = 0 and 1."""
-    (s, q), (total,) = given, state
-    value = _positive_zeta(ops, s, 1.0 - ops.where(n == 0.0, q - ops.floor(q), q), False)
-    return (ops.where(n == 0.0, value, total - value),)
+    """One of the two values that `_with_terms_below` adds, n = 0 and 1; at 1/2 the first one is all of the other."""
+    (s, q, *unit), (total,) = given, state
+    first, even, below = n == 0.0, ops.floor(s * 0.5) * 2.0 == s, ops.floor(q)
+    half = q - below == 0.5
+    at = ops.where(first, (below + 1.0) - q, 1.0 - q)
+    value = _positive_zeta(ops, s, at, unit[0] if unit else None, False)
+    less, more = ops.where(first & half, 0.0, total - value), total + value
+    return (ops.where(even, ops.where(first, more, less), ops.where(first, less, more)),)
 
 
-def _with_terms_below(ops: Any, out: Any, s: Any, q: Any) -> Any:
-    """For negative `q` what `out`, that of its broken part, lacks."""
-    (below,) = ops.repeated(_zeta_below, (s, q), (ops.where(q < 0.0, 0.0, 0.0),), 2)
-    even = ops.floor(s * 0.5) * 2.0 == s
-    return ops.where(q < 0.0, ops.where(even, out + below, out - below), out)
+def _with_terms_below(ops: Any, out: Any, s: Any, q: Any, *unit: Any) -> Any:
+    """For negative `q` with what `out`, that of its broken part, lacks."""
+    (total,) = ops.repeated(_zeta_below, (s, q, *unit), (out,), 2)
+    return ops.where(q < 0.0, total, out)
 
 
-def zeta(ops: Any, s: Any, q: Any) -> Any:
+def zeta(ops: Any, s: Any, q: Any, unit: Any = None) -> Any:
     """The Hurwitz zeta function `sum((q + n)**-s)`.
+
+    With a `unit` it is `sum((unit * (q + n))**-s)`.
 
     NaN for `s < 1`, and where terms have no real value or both signs: negative `q` and broken `s`, poles with odd `s`.
     """
     negative = q < 0.0
     sane = ops.where(negative & (q > -1e15), q, 0.0)
-    out = _positive_zeta(ops, s, ops.where(negative, sane - ops.floor(sane), q), True)
-    out = ops.if_any(sane < 0.0, _with_terms_below, out, s, sane)
+    out = _positive_zeta(ops, s, ops.where(negative, sane - ops.floor(sane), q), unit, True)
+    out = ops.if_any(sane < 0.0, _with_terms_below, out, s, sane, *_all(unit))
     whole, even = ops.floor(s) == s, ops.floor(s * 0.5) * 2.0 == s
     at_pole = ops.where(even, math.inf, math.nan)
     not_positive = ops.where(ops.floor(q) == q, at_pole, ops.where(whole, out, math.nan))
@@ -154,12 +173,21 @@ def zeta(ops: Any, s: Any, q: Any) -> Any:
     return ops.where(q == q, out, math.nan)
 
 
+_FACTORIALS = 8
+
+
 def polygamma(ops: Any, m: Any, x: Any) -> Any:
-    """The `m`-th derivative of `digamma`: `(-1)**(m+1) m! zeta(m+1, x)` (DLMF 25.11.12); NaN for no such `m`."""
-    factorial = ops.exp(ops.lgamma(m + 1.0))
-    for small in (3, 2, 1):
+    """The `m`-th derivative of `digamma`: `(-1)**(m+1) m! zeta(m+1, x)` (DLMF 25.11.12); NaN for no such `m`.
+
+    From 8 on the factorial, which overflows, is a factor of the base of each power.
+    """
+    many = m >= float(_FACTORIALS)
+    order = ops.where(many, m, float(_FACTORIALS)) + 1.0
+    unit = ops.where(many, ops.exp((0.0 - ops.lgamma(order)) / order), 1.0)
+    factorial = ops.where(many, 1.0, 1.0)
+    for small in range(2, _FACTORIALS):
         factorial = ops.where(m == float(small), float(math.factorial(small)), factorial)
     even = ops.floor(m * 0.5) * 2.0 == m
-    size = factorial * ops.zeta(m + 1.0, x)
+    size = factorial * ops.zeta(m + 1.0, x, unit)
     out = ops.where(m == 0.0, ops.digamma(x), ops.where(even, 0.0 - size, size))
     return ops.where((m >= 0.0) & (ops.floor(m) == m), out, math.nan)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from corejax_lax_basic._base.compiling import REALS, SINGLES
 from corejax_lax_basic._base.derivatives import tangents_with_result
 from corejax_lax_basic._base.type_rules import FLOAT
 from corejax_lax_basic.elementwise._family import constant, unary
@@ -31,6 +32,7 @@ bessel_i0e, bessel_i0e_p = unary(
     "bessel_i0e", compiled_if_many("bessel_i0e", by_scipy("i0e")), FLOAT, None,
     tangents_with_result(_i0e_jvp),
     "`exp(-|x|) I0(x)`, the scaled modified Bessel function of order 0; floating-point.",
+    large=SINGLES,
 )  # fmt: skip
 
 
@@ -56,7 +58,8 @@ def _i1e_jvp(t: Any, out: Any, x: Any) -> Any:
 
 
 bessel_i1e, bessel_i1e_p = unary(
-    "bessel_i1e", compiled_if_many("bessel_i1e", by_scipy("i1e", zero_at_zero)), FLOAT, None,
+    "bessel_i1e", compiled_if_many("bessel_i1e", by_scipy("i1e", zero_at_zero), REALS), FLOAT, None,
     tangents_with_result(_i1e_jvp),
     "`exp(-|x|) I1(x)`, the scaled modified Bessel function of order 1; floating-point.",
+    large=REALS,
 )  # fmt: skip

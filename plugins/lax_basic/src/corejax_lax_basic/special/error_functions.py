@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from corejax_lax_basic._base.compiling import SINGLES
+from corejax_lax_basic._base.compiling import REALS
 from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
 from corejax_lax_basic._base.type_rules import FLOAT
 from corejax_lax_basic.elementwise._family import constant, unary
@@ -27,20 +27,22 @@ def _density(x: Any, factor: float) -> Any:
 
 
 erf, erf_p = unary(
-    "erf", compiled_if_many("erf", by_scipy("erf")), FLOAT, None,
+    "erf", compiled_if_many("erf", by_scipy("erf"), REALS), FLOAT, None,
     tangents(lambda t, x: mul(_density(x, 2 / math.sqrt(math.pi)), t)),
     "The error function, `2/sqrt(pi)` times the integral of `exp(-t**2)` from 0 to `x`; floating-point.",
-    large=SINGLES,
+    large=REALS,
 )  # fmt: skip
 
 erfc, erfc_p = unary(
-    "erfc", compiled_if_many("erfc", by_scipy("erfc")), FLOAT, None,
+    "erfc", compiled_if_many("erfc", by_scipy("erfc"), REALS), FLOAT, None,
     tangents(lambda t, x: mul(_density(x, -2 / math.sqrt(math.pi)), t)),
     "`1 - erf(x)`, accurate also where that is small; floating-point.",
+    large=REALS,
 )  # fmt: skip
 
 erf_inv, erf_inv_p = unary(
-    "erf_inv", compiled_if_many("erf_inv", by_scipy("erfinv", zero_at_zero)), FLOAT, None,
+    "erf_inv", compiled_if_many("erf_inv", by_scipy("erfinv", zero_at_zero), REALS), FLOAT, None,
     tangents_with_result(lambda t, out, x: mul(mul(constant(x, math.sqrt(math.pi) / 2), exp(square(out))), t)),
     "The inverse of `erf`: infinite at -1 and 1, NaN beyond; floating-point.",
+    large=REALS,
 )  # fmt: skip

@@ -9,6 +9,7 @@ computed in float64. Definitions: DLMF 5.2, 5.15 and 25.11.
 from __future__ import annotations
 
 from corejax.extend import nondifferentiable
+from corejax_lax_basic._base.compiling import SINGLES
 from corejax_lax_basic._base.derivatives import tangents
 from corejax_lax_basic._base.type_rules import FLOAT
 from corejax_lax_basic.elementwise._family import binary, constant, unary
@@ -23,12 +24,14 @@ lgamma, lgamma_p = unary(
     "lgamma", compiled_if_many("lgamma", by_scipy("gammaln", gammaln_as_xla)), FLOAT, None,
     tangents(lambda t, x: mul(digamma(x), t)),
     "Logarithm of the absolute value of the gamma function; infinite at its poles; floating-point.",
+    large=SINGLES,
 )  # fmt: skip
 
 digamma, digamma_p = unary(
     "digamma", compiled_if_many("digamma", by_scipy("psi", psi_as_xla)), FLOAT, None,
     tangents(lambda t, x: mul(polygamma(constant(x, 1), x), t)),
     "Derivative of `lgamma`; NaN at its poles 0, -1, -2, ...; floating-point.",
+    large=SINGLES,
 )  # fmt: skip
 
 polygamma, polygamma_p = binary(

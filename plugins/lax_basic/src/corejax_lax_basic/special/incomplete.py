@@ -8,80 +8,49 @@ computed in float64. Definitions: DLMF 8.2 and 8.17.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, defbroadcasting, defjvp, dtypes, get_aval, nondifferentiable
+from corejax.extend import Primitive, defbroadcasting, defjvp, nondifferentiable
 from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
 from corejax_lax_basic._base.type_rules import FLOAT, elementwise
 from corejax_lax_basic._promotion import scalars_yield
-from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise._family import binary, constant
 from corejax_lax_basic.elementwise.arithmetic import add, div, mul, neg, sub
-from corejax_lax_basic.elementwise.comparison import eq
-from corejax_lax_basic.elementwise.logical import bitwise_and
-from corejax_lax_basic.elementwise.select import select_n
-from corejax_lax_basic.elementwise.unary import exp, log, log1p
+from corejax_lax_basic.elementwise.unary import log
 from corejax_lax_basic.special import _incomplete_beta, _incomplete_gamma
+from corejax_lax_basic.special._densities import beta_density, gamma_density
 from corejax_lax_basic.special._eager import ARRAYS, by_scipy, compiled_if_many, in_float64
-from corejax_lax_basic.special.gamma import digamma, lgamma
+from corejax_lax_basic.special.gamma import digamma
 
 __all__ = ["betainc", "regularized_incomplete_beta_p"]
 
 _BY_A = nondifferentiable("the second derivative of igamma by its first operand has no rule")
 _BY_PARAMETER = nondifferentiable("the incomplete beta function has no rule for derivatives by its first two operands")
 
-
-def _wide(formula: Callable[..., Any]) -> Callable[..., Any]:
-    """A formula of large terms that cancel, in float32 for narrower floats."""
-
-    @functools.wraps(formula)
-    def computed(*operands: Any) -> Any:
-        dtype = get_aval(operands[0]).dtype
-        if dtypes.finfo(dtype).bits >= 32:
-            return formula(*operands)
-        return convert_element_type(formula(*[convert_element_type(x, np.float32) for x in operands]), dtype)
-
-    return computed
-
-
-def _less_one_times(a: Any, x: Any, logarithm: Any, root: float) -> Any:
-    """`(a - 1) logarithm(x)`, and 0 for `a = 1` where the logarithm, at its root, is minus infinity."""
-    one = constant(a, 1)
-    neither = bitwise_and(eq(a, one), eq(x, constant(x, root)))
-    return mul(sub(a, one), logarithm(select_n(neither, x, constant(x, 0.5))))
-
-
 # -- gamma ---------------------------------------------------------------------------------------------------------
 
 
-@_wide
-def _density(a: Any, x: Any) -> Any:
-    """That of the gamma distribution: `x**(a-1) exp(-x) / gamma(a)`."""
-    return exp(sub(sub(_less_one_times(a, x, log, 0.0), x), lgamma(a)))
-
-
-def _where_huge(below: float) -> Callable[..., Any]:
-    """What amends SciPy's results for operands so large that it has NaN: `below` where `x` is less than `a`."""
+def _by_scipy_or(name: str, function: str, formula: Callable[..., Any]) -> Callable[..., Any]:
+    """The impl rule by SciPy, but for large `a`, of which it loses digits in the lower tail, and of huge ones all."""
 
     def amend(out: Any, a: Any, x: Any) -> Any:
-        lost = np.isnan(out)
+        lost = (a > 1e3) & (x > 0) & ~(np.isinf(a) & np.isinf(x))
         if lost.any():
-            lost &= (a > 0) & (x > 0) & ~(np.isinf(a) & np.isinf(x))
-            out = np.where(lost, np.where(x < a, below, np.where(x > a, 1 - below, 0.5)).astype(x.dtype), out)
-        return out
+            wide = [np.where(lost, v, 1.0).astype(np.float64, copy=False) for v in (a, x)]
+            out = np.where(lost, formula(ARRAYS, *wide), out)
+        return out.astype(x.dtype, copy=False)
 
-    return amend
+    return compiled_if_many(name, by_scipy(function, amend))
 
 
 igamma, igamma_p = binary(
-    "igamma", compiled_if_many("igamma", by_scipy("gammainc", _where_huge(0.0))), FLOAT, None,
+    "igamma", _by_scipy_or("igamma", "gammainc", _incomplete_gamma.lower), FLOAT, None,
     tangents(
         lambda t, a, x: mul(igamma_grad_a(a, x), t),
-        lambda t, a, x: mul(_density(a, x), t),
+        lambda t, a, x: mul(gamma_density(a, x), t),
     ),
     """The regularised lower incomplete gamma function `P(a, x)`, from 0 at `x = 0` to 1; floating-point.
 
@@ -91,10 +60,10 @@ igamma, igamma_p = binary(
 )  # fmt: skip
 
 igammac, igammac_p = binary(
-    "igammac", compiled_if_many("igammac", by_scipy("gammaincc", _where_huge(1.0))), FLOAT, None,
+    "igammac", _by_scipy_or("igammac", "gammaincc", _incomplete_gamma.upper), FLOAT, None,
     tangents(
         lambda t, a, x: mul(neg(igamma_grad_a(a, x)), t),
-        lambda t, a, x: mul(neg(_density(a, x)), t),
+        lambda t, a, x: mul(neg(gamma_density(a, x)), t),
     ),
     "The regularised upper incomplete gamma function, `1 - igamma(a, x)`, accurate also where small; floating-point.",
     "a x",
@@ -108,7 +77,7 @@ def _score(a: Any, x: Any) -> Any:
 
 igamma_grad_a, igamma_grad_a_p = binary(
     "igamma_grad_a", in_float64(lambda a, x: _incomplete_gamma.derivative_by_a(ARRAYS, a, x)), FLOAT, None,
-    tangents(_BY_A, lambda t, a, x: mul(mul(_density(a, x), _score(a, x)), t)),
+    tangents(_BY_A, lambda t, a, x: mul(mul(gamma_density(a, x), _score(a, x)), t)),
     "Derivative of `igamma(a, x)` by `a`; NaN where `a` is not positive or `x` is negative; floating-point.",
     "a x",
 )  # fmt: skip
@@ -147,8 +116,9 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 
 
 def _amended_betainc(out: Any, a: Any, b: Any, x: Any) -> Any:
-    """By a formula where parameters are so small that SciPy's powers underflow."""
-    lost = (np.minimum(a, b) < 1e-290) & (a > 0) & (b > 0)
+    """By a formula where SciPy's powers of small parameters underflow, or large ones cancel."""
+    least = np.minimum(a, b)
+    lost = ((least < 1e-290) & (least > 0)) | (least > 1e9)
     return np.where(lost, _incomplete_beta.betainc(ARRAYS, a, b, x), out) if lost.any() else out
 
 
@@ -162,12 +132,4 @@ regularized_incomplete_beta_p = Primitive(
 defbroadcasting(regularized_incomplete_beta_p)
 
 
-@_wide
-def _beta_density(a: Any, b: Any, x: Any) -> Any:
-    """That of the beta distribution: `x**(a-1) (1-x)**(b-1) / B(a, b)`."""
-    size = sub(add(lgamma(a), lgamma(b)), lgamma(add(a, b)))
-    powers = add(_less_one_times(b, x, lambda x: log1p(neg(x)), 1.0), _less_one_times(a, x, log, 0.0))
-    return exp(sub(powers, size))
-
-
-defjvp(regularized_incomplete_beta_p, _BY_PARAMETER, _BY_PARAMETER, lambda t, a, b, x: mul(_beta_density(a, b, x), t))
+defjvp(regularized_incomplete_beta_p, _BY_PARAMETER, _BY_PARAMETER, lambda t, a, b, x: mul(beta_density(a, b, x), t))

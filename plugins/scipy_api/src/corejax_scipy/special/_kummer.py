@@ -62,7 +62,13 @@ def _first(a: Any, b: Any, z: Any) -> Any:
     return lax.min(z, where(later < -3.0, lax.min(few, many), many))
 
 
-_EQUATION = Equation(0.0, _first_term, _prepared, _term, _reach, lambda params: -params[1])
+def _least(params: Any) -> Any:
+    """Terms grow again where `n + b` changes sign, and of tiny `a` after the first one, until `n` is `z - b`."""
+    a, b, z = params
+    return lax.max(-b, where(lax.abs(a) < 1e-3, lax.min(z, 200.0 + 0.0 * z) - b, -b))
+
+
+_EQUATION = Equation(0.0, _first_term, _prepared, _term, _reach, _least)
 
 
 def _near(a: Any, b: Any, z: Any, exponent: Any) -> Any:
@@ -71,12 +77,16 @@ def _near(a: Any, b: Any, z: Any, exponent: Any) -> Any:
     return total * lax.exp(exponent + lax.stop_gradient(times) * math.log(LARGE))
 
 
-def _reciprocal_gamma(a: Any) -> tuple[Any, Any]:
-    """`1 / gamma(a)` as a factor and the logarithm of another one, smooth at its zeros."""
-    reflected = a < 0.5
-    other = where(reflected, 1.0 - a, a)
-    sign = where(reflected, sin_pi(a) / math.pi, 1.0)
-    return sign, where(reflected, lax.lgamma(other), -lax.lgamma(other))
+def _gammas(a: Any, b: Any) -> Any:
+    """`1 / gamma(a)` and `1 / gamma(b - a)`, each as a factor, smooth at its zeros, and the logarithm of another one.
+
+    And the logarithm of `gamma(b)`. What is a function of several operands is one of them together: less of a program.
+    """
+    x = jnp.stack([a, b - a])
+    reflected = x < 0.5
+    other = where(reflected, 1.0 - x, x)
+    sizes = lax.lgamma(jnp.stack([other[0], other[1], b]))
+    return where(reflected, sin_pi(x) / math.pi, 1.0), where(reflected, sizes[:2], -sizes[:2]), sizes[2]
 
 
 def _far(a: Any, b: Any, z: Any, exponent: Any) -> Any:
@@ -95,8 +105,7 @@ def _far(a: Any, b: Any, z: Any, exponent: Any) -> Any:
     one = 0.0 * t + 1.0
     _, _, sums = lax.while_loop(going, more, (number(0.0), one, one))
     logarithm = lax.log(z)
-    (grown, by_a), (rest, by_difference) = _reciprocal_gamma(a), _reciprocal_gamma(b - a)
-    size = lax.lgamma(b)
+    (grown, rest), (by_a, by_difference), size = _gammas(a, b)
     cosine = sin_pi(a + 0.5)
     parts = [
         (grown, size + by_a + (a - b) * logarithm + (exponent + z)),
@@ -120,6 +129,8 @@ def _is_far(a: Any, b: Any, z: Any) -> Any:
 def _ending(a: Any, b: Any, x: Any, far: Any, by: int | None) -> tuple[Any, Any]:
     """Where it is a polynomial, or one times `exp(x)`, and its value; which says nothing of derivatives by `a`."""
     ends, power_ends = is_whole(a), is_whole_difference(b, a) & ~is_whole(a) & ~far
+    # For very negative `b` neither sum nor recurrence is right of higher degrees than `-b`.
+    ends, power_ends = ends & ((b > -10.0) | (-a <= -b)), power_ends & ((b > -10.0) | (a - b <= -b))
     if by is not None:
         ends, power_ends = ends & (x == x if by else x != x), power_ends & (x != x)
     here = ends | power_ends
@@ -156,43 +167,65 @@ def hyp1f1(a: Any, b: Any, x: Any, by: int | None = None) -> Any:
 
 # -- for results that become float32 -------------------------------------------------------------------------------
 
-_FEW, _MANY = 40, 112  # terms that are written out
+_WRITTEN, _FEW, _MANY = 20, 40, 120  # terms that are written out, in a loop
 _LEFT_OUT, _CANCELLED = 2.0**-33, 2.0**-21
 
 
-def _summed(a: Any, b: Any, z: Any, count: int) -> tuple[Any, Any]:
-    """So many terms of the power series from behind, numerator and denominator apart; and whether that is enough.
+def _more_terms(first: Any, a: Any, b: Any, z: Any, sums: Any) -> Any:
+    """Some terms of the power series, from behind, over one denominator, which is divided by at the end.
+
+    Args:
+        first: how many terms are before.
+        a, b, z: the operands.
+        sums: the sum of the terms after, that of their sizes, and the product of ratios, all over what is before.
+    """
+    above, sizes, term = sums
+    a, b = a + first, b + first
+    below = 0.0 * z + 1.0
+    for n in range(_WRITTEN - 1, -1, -1):
+        top = (a + float(n)) * z  # 0 where the series ends
+        below = below * ((b + float(n)) * (first + float(n + 1)))
+        above, sizes, term = below + top * above, lax.abs(below) + lax.abs(top) * sizes, top * term
+    return above / below, sizes / lax.abs(below), term / below
+
+
+def _summed(a: Any, b: Any, z: Any, count: Any) -> tuple[Any, Any]:
+    """So many terms of the power series; and whether that is enough.
 
     It is where what is left out is small beside the sum, and the sum beside the sum of the terms' sizes.
     """
-    ratio = (a + float(count)) * z / ((b + float(count)) * (count + 1.0))
+    ratio = (a + count) * z / ((b + count) * (count + 1.0))
     rest = lax.abs(ratio) < 0.9
     tail = ratio / (1.0 - where(rest, ratio, 0.0))
-    below, above, sizes, term = 0.0 * z + 1.0, 1.0 + tail, 1.0 + lax.abs(tail), tail
-    for n in range(count - 1, -1, -1):
-        c = 1.0 / (n + 1.0)
-        top = (a + float(n)) * (z * (c * c))  # 0 where the series ends
-        below = below * ((b + float(n)) * c)
-        above, sizes, term = below + top * above, lax.abs(below) + lax.abs(top) * sizes, top * term
-    size = lax.abs(above)
+
+    def body(state: Any) -> Any:
+        n, *sums = state
+        n = n - float(_WRITTEN)
+        return n, *_more_terms(n, a, b, z, sums)
+
+    _, out, sizes, term = lax.while_loop(
+        lambda state: state[0] > 0.0, body, (count, 1.0 + tail, 1.0 + lax.abs(tail), tail)
+    )
+    size = lax.abs(out)
     enough = rest & (lax.abs(term) <= _LEFT_OUT * size) & (size >= _CANCELLED * sizes)
-    return above / below, enough & (sizes < 1e300) & ~is_whole(b)
+    return out, enough & (sizes < 1e300) & ~is_whole(b)
 
 
 def of_float32(a: Any, b: Any, x: Any) -> Any:
-    """Kummer's function of float32: by its power series where that is short, which takes no loops."""
+    """Kummer's function of float32: by its power series where that is short, else as that of float64."""
     a, b, x = (lax.convert_element_type(v, WIDE) for v in jnp.broadcast_arrays(a, b, x))
     z, negative = lax.abs(x), x < 0.0
-    top, scale = where(negative, b - a, a), lax.exp(where(negative, x, 0.0))
+    top, scale, known = where(negative, b - a, a), lax.exp(where(negative, x, 0.0)), _known(a, b, x)
 
-    def longer() -> tuple[Any, Any]:
-        left = ~enough
-        value, now = _summed(where(left, top, 1.0), where(left, b, 1.5), where(left, z, 0.0), _MANY)
-        return where(left, value * scale, found), enough | (now & _known(a, b, x))
+    def longer(state: Any) -> Any:
+        count, found, enough = state
+        value, now = _summed(where(enough, 1.0, top), where(enough, 1.5, b), where(enough, 0.0, z), count)
+        return count + float(_MANY - _FEW), where(enough, found, value * scale), enough | (now & known)
 
-    value, enough = _summed(top, b, z, _FEW)
-    found, enough = value * scale, enough & _known(a, b, x)
-    found, enough = lax.cond(jnp.all(enough), lambda: (found, enough), longer)
+    def unfinished(state: Any) -> Any:
+        return (state[0] <= float(_MANY)) & ~jnp.all(state[2])
+
+    _, found, enough = lax.while_loop(unfinished, longer, (number(float(_FEW)), 0.0 * z, z < 0.0))
 
     def others() -> Any:
         sane = where(enough, 1.0, a), where(enough, 1.5, b), where(enough, 0.0, x)

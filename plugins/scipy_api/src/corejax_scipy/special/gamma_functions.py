@@ -83,6 +83,14 @@ gammasgn, gammasgn_p = row(
 # -- complex -----------------------------------------------------------------------------------------------------
 
 _SHIFT = 12
+# Of loggamma(2 + t) / t by t (DLMF 5.7.3).
+_NEAR_TWO = (
+    0.42278433509846713, 0.3224670334241132, -0.0673523010531981, 0.020580808427784546, -0.007385551028673986,
+    0.0028905103307415234, -0.001192753911703261, 0.0005096695247430425, -0.00022315475845357939,
+    9.945751278180853e-05, -4.492623673813314e-05, 2.050721277567069e-05, -9.439488275268397e-06,
+    4.374866789907488e-06, -2.039215753801366e-06, 9.55141213040742e-07, -4.492469198764566e-07,
+    2.1207184805554665e-07, -1.0043224823968099e-07, 4.7698101693639804e-08, -2.2711094608943164e-08,
+)  # fmt: skip
 
 
 def _complex_stirling(z: Any) -> Any:
@@ -102,16 +110,32 @@ def _right_loggamma(z: Any) -> Any:
     return _complex_stirling(shifted) - total
 
 
+def _or_about_zeros(z: Any, elsewhere: Any) -> Any:
+    """The logarithm about its zeros 1 and 2, where sums of others cancel."""
+    one, two = lax.abs(z - 1.0) < 0.3, lax.abs(z - 2.0) < 0.3
+    t = lax.select(one, z - 1.0, lax.select(two, z - 2.0, lax.full_like(z, 0.0)))
+    series = t * polynomial(t, _NEAR_TWO)
+    return lax.select(one, series - lax.log1p(t), lax.select(two, series, elsewhere))
+
+
+def _less_exp(x: Any, y: Any) -> Any:
+    """`1 - exp(x + iy)`, which cancels near poles."""
+    half = lax.sin(0.5 * y)
+    return lax.complex(2.0 * half * half - lax.expm1(x) * lax.cos(y), -lax.exp(x) * lax.sin(y))
+
+
 def _loggamma(z: Any) -> Any:
     """The branch that is real for positive `z` and cut along the negative axis (DLMF 5.5.3; Hare 1997)."""
     x, y = lax.real(z), lax.imag(z)
     left = x < 0.5
     w = lax.select(left, 1.0 - z, z)
-    out = _right_loggamma(w)
+    out = _or_about_zeros(w, _right_loggamma(w))
     # log(sin(pi z)) of the upper half plane, without overflow: -i pi (z - 1/2) - log 2 + log(1 - exp(2 pi i z)).
     upper = lax.complex(x, lax.abs(y))
-    turned = lax.complex(x - lax.floor(x), lax.abs(y))
-    logarithm = -1j * math.pi * (upper - 0.5) - math.log(2.0) + lax.log(1.0 - lax.exp(2j * math.pi * turned))
+    turned = x - lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
+    rest = _less_exp(-2.0 * math.pi * lax.abs(y), 2.0 * math.pi * turned)
+    rest = lax.select(left, rest, lax.full_like(rest, 1.0))
+    logarithm = -1j * math.pi * (upper - 0.5) - math.log(2.0) + lax.log(rest)
     below = (y < 0.0) | ((y == 0.0) & (1.0 / y < 0.0))
     logarithm = lax.select(below, lax.conj(logarithm), logarithm)
     return lax.select(left, math.log(math.pi) - logarithm - out, out)

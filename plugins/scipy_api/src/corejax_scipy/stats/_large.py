@@ -11,6 +11,7 @@ from typing import Any
 
 import corejax.numpy as jnp
 import corejax.scipy.special as special
+from corejax_scipy.special._rows import widely
 from corejax_scipy.special.gamma_functions import stirling_rest
 
 _LEAST = 10.0  # from which on Stirling's series is exact
@@ -47,5 +48,22 @@ def log_binomial(y: Any, rest: Any, p: Any) -> Any:
         + stirling_rest(total) - stirling_rest(k) - stirling_rest(others)
     )  # fmt: skip
     k, others = jnp.where(large, 0.0, y), jnp.where(large, 1.0, rest)
-    choices = -jnp.log1p(k + others) - special.betaln(others + 1.0, k + 1.0)
+    choices = jnp.where((k == 0.0) | (others == 0.0), 0.0, log_choices(k + others, k))
     return jnp.where(large, far, choices + special.xlogy(k, p) + special.xlog1py(others, -p))
+
+
+def _log_rising(a: Any, k: Any) -> Any:
+    """`lgamma(a + k) - lgamma(a)` for `a > 0` and `k >= 0`, by Stirling's formula where these cancel."""
+    large = a >= _LEAST
+    far = jnp.where(large, a, _LEAST)
+    out = (far - 0.5) * jnp.log1p(k / far) + k * (jnp.log(far + k) - 1.0) + stirling_rest(far + k) - stirling_rest(far)
+    near = jnp.where(large, 1.0, a)
+    out = jnp.where(large, out, special.gammaln(near + k) - special.gammaln(near))
+    return jnp.where(k == 0.0, 0.0, out)
+
+
+@widely
+def log_beta_binomial(y: Any, n: Any, a: Any, b: Any) -> Any:
+    """`log(choices * B(y + a, n - y + b) / B(a, b))`, by rising factorials, in float64."""
+    rest = n - y
+    return log_choices(n, y) + _log_rising(a, y) + _log_rising(b, rest) - _log_rising(a + b, n)

@@ -158,8 +158,8 @@ beta = located(
 
 
 def _log_t_density(y: Any, df: Any) -> Any:
-    """The normal one for infinite `df`."""
-    normal = df == math.inf
+    """The normal one for infinite `df`, and so large ones that a square over them may underflow."""
+    normal = (df == math.inf) | ((df > 1e20) & (jnp.abs(y) < 1e4))
     df = jnp.where(normal, 1.0, df)
     usual = -0.5 * ((df + 1.0) * _log1p_of_square(y, df) + jnp.log(df)) - special.betaln(
         jnp.full_like(df, 0.5), 0.5 * df
@@ -306,7 +306,7 @@ def _vonmises(x: Any, kappa: Any) -> Any:
     sine = jnp.sin(0.5 * x)  # its square is (1 - cos(x)) / 2, without cancellation
     valid = kappa >= 0
     kappa = jnp.where(kappa == 0, kappa + float(dtypes.finfo(kappa.dtype).tiny), kappa)  # the derivative from above
-    out = -2.0 * kappa * (sine * sine) - math.log(2 * math.pi) - jnp.log(special.i0e(kappa))
+    out = -(kappa * sine) * (2.0 * sine) - math.log(2 * math.pi) - jnp.log(special.i0e(kappa))
     return jnp.where(valid, out, math.nan)
 
 
@@ -319,7 +319,7 @@ def _wrapcauchy(x: Any, c: Any) -> Any:
 
 
 def _gennorm(x: Any, beta: Any) -> Any:
-    out = jnp.log(0.5 * beta) - special.gammaln(1.0 / beta) - jnp.abs(x) ** beta
+    out = -math.log(2) - special.gammaln(1.0 + 1.0 / beta) - jnp.abs(x) ** beta
     return jnp.where(beta > 0, out, math.nan)
 
 

@@ -14,7 +14,7 @@ import corejax.scipy.special as special
 from corejax.extend import dtypes
 from corejax_scipy._arguments import array, reals, together
 from corejax_scipy.stats._families import Distribution, add, counting
-from corejax_scipy.stats._large import log_binomial, log_choices, log_poisson
+from corejax_scipy.stats._large import log_beta_binomial, log_binomial, log_poisson
 
 
 def _unit(p: Any) -> Any:
@@ -53,7 +53,7 @@ binom = counting(
 
 betabinom = counting(
     "betabinom", "The number of successes of `n`, whose probability has a beta distribution.", "n a b",
-    lambda y, n, a, b: log_choices(n, y) + special.betaln(y + a, n - y + b) - special.betaln(a, b),
+    log_beta_binomial,
     support=lambda y, n, a, b: (y >= 0) & (y <= n),
     valid=lambda n, a, b: (n >= 0) & (jnp.floor(n) == n) & (a > 0) & (b > 0),
     safe=lambda n, a, b: jnp.zeros_like(a),

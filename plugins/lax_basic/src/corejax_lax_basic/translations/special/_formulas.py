@@ -9,6 +9,7 @@ import numpy as np
 
 from corejax.extend import ShapedArray, dtypes
 from corejax_lax_basic.special import _series, elementary, single
+from corejax_lax_basic.special._eager import FIRST_HALF
 from corejax_lax_basic.translations.elementwise._family import EXPENSIVE, compare, expanded, fusible
 
 _WIDE, _BITS = np.dtype(np.float64), np.dtype(np.int64)
@@ -138,6 +139,14 @@ class Values:
         factor = ctx.op("add", exponent, ctx.full(bits, 1023 << 52), out=bits)
         return x * Formula(ctx, ctx.op("bitcast_convert", factor, out=wide))
 
+    def high(self, x: Formula) -> Formula:
+        """See `_eager.Arrays.high`."""
+        ctx, wide = x.ctx, x.value.aval
+        bits = wide.update(dtype=_BITS)
+        raw = ctx.op("bitcast_convert", x.value, out=bits)
+        first = ctx.op("and", raw, ctx.full(bits, FIRST_HALF), out=bits)
+        return Formula(ctx, ctx.op("bitcast_convert", first, out=wide))
+
     def erfc(self, x: Formula) -> Formula:
         """`1 - erf(x)`."""
         return self._chlo_erfc(x)  # type: ignore[no-any-return]
@@ -152,9 +161,9 @@ class Values:
         """Derivative of `lgamma`; see there."""
         return _series.digamma(self, x, self._chlo_digamma(x))  # type: ignore[no-any-return]
 
-    def zeta(self, s: Formula, q: Formula) -> Formula:
-        """The Hurwitz zeta function."""
-        return _series.zeta(self, s, q)  # type: ignore[no-any-return]
+    def zeta(self, s: Formula, q: Formula, unit: Formula | None = None) -> Formula:
+        """The Hurwitz zeta function, see `_series`."""
+        return _series.zeta(self, s, q, unit)  # type: ignore[no-any-return]
 
     def if_any(self, active: Formula, f: Any, out: Formula, *given: Formula) -> Formula:
         """See `_eager.Arrays.if_any`."""
@@ -229,6 +238,7 @@ class ShortValues(Values):
 
     exp, log, log1p, expm1 = elementary.exp, elementary.log, elementary.log1p, elementary.expm1
     power = elementary.power
+    high = staticmethod(lambda x: x)  # operands are float32: their products are exact
     erfc, digamma = single.erfc, single.digamma
     lgamma, lgamma_positive = single.lgamma, single.lgamma_positive
 
