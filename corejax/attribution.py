@@ -12,7 +12,7 @@ from types import CodeType, TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from corejax import source_info
-from corejax.errors import CorejaxError, NotLinearError
+from corejax.errors import ConcretizationTypeError, CorejaxError, NonConcreteBooleanIndexError, NotLinearError
 from corejax.provenance import Provenance
 from corejax.rules import Rule, RuleRegistry, impl_rules, registries
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=BaseException)
 
 _NOTED = "__corejax_rule__"
+_OF_VALUES = (ConcretizationTypeError, NonConcreteBooleanIndexError)
 
 
 def attribute_to_rule(
@@ -29,8 +30,8 @@ def attribute_to_rule(
 ) -> None:
     """Note on an exception which of a primitive's rules raised it, if one did and nobody noted it before.
 
-    Errors of corejax's own say it themselves, and a TypeError or ValueError of an abstract-eval rule is what such a
-    rule refuses operands with.
+    Errors of corejax's own say it themselves, but for those of a rule that looks at a traced value; and a TypeError or
+    ValueError of an abstract-eval rule is what such a rule refuses operands with.
 
     Args:
         error: what was raised.
@@ -41,7 +42,8 @@ def attribute_to_rule(
     if hasattr(error, _NOTED) or isinstance(error, NotLinearError):
         return
     among = list(registries.values()) if kind is None else [registries[kind]]
-    found = None if isinstance(error, CorejaxError) else _raised_by(error, primitive, among)
+    says_itself = isinstance(error, CorejaxError) and not isinstance(error, _OF_VALUES)
+    found = None if says_itself else _raised_by(error, primitive, among)
     if found is None:
         _attribute_others(error, primitive, source, among)
         return
