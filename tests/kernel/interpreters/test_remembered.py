@@ -204,3 +204,10 @@ def test_programs_are_found_again_when_settings_come_back() -> None:
         with config.override(x64_compat=True):
             f(X)
     assert f.runs == runs
+
+
+def test_what_is_no_function() -> None:
+    with pytest.raises(TypeError, match="remembered takes a function, got 3 of type int"):
+        remembered(3)
+    with pytest.raises(TypeError, match=r"ufunc is one of NumPy's, such as np\.copysign, got 3"):
+        remembered(ufunc=3)
