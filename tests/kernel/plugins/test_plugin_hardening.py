@@ -11,6 +11,7 @@ import corejax
 from corejax import plugins, tables
 from corejax.config import config
 from corejax.errors import PluginError
+from corejax.extend import hookimpl, isolated_plugins
 from corejax.plugins import _manifest as manifest
 from corejax.plugins._load_lock import LoadLock
 from corejax.plugins._plugin_manager import PluginManager
@@ -359,3 +360,24 @@ def test_a_lock_whose_owner_was_driven_out_is_free() -> None:
     assert got.wait(30)
     thread.join(30)
     assert lock._holders == []
+
+
+def test_a_class_is_no_plugin_where_its_hooks_are_methods() -> None:
+    class Methods:
+        @hookimpl
+        def corejax_declare_api_version(self) -> int:
+            return 1
+
+    class Functions:
+        @staticmethod
+        @hookimpl
+        def corejax_declare_api_version() -> int:
+            return 1
+
+    with isolated_plugins() as manager:
+        fault = str(manager.register(Methods, "methods").fault)
+        assert "Methods is a class, and corejax_declare_api_version wants an instance of it" in fault
+        assert "(PLUGIN = Methods())" in fault
+        assert manager.register(Methods(), "instance").status == "loaded"
+        assert manager.register(Functions, "functions").status == "loaded"
+        assert "a module, or an object with hooks, got None" in str(manager.register(None, "none").fault)
