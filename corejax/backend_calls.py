@@ -15,7 +15,6 @@ from corejax import source_info
 from corejax.attribution import is_noted, not_of_rule
 from corejax.backends import Backend, Device, Executable, backends
 from corejax.errors import BackendError, CorejaxError
-from corejax.texts import add_note, described, one_line
 
 if TYPE_CHECKING:
     from corejax.avals import ShapedArray
@@ -146,6 +145,8 @@ def _buffers(backend: Backend) -> str:
 
 
 def _shown(x: Any) -> str:
+    from corejax.texts import described, one_line  # needed for an error only
+
     text = one_line(described(x))
     return f"{text if len(text) < 60 else text[:57] + '...'} of type {type(x).__name__}" if x is not None else "None"
 
@@ -154,6 +155,8 @@ def _note(error: Exception, backend: Backend, cls: type, doing: str) -> None:
     """Say whose method raised, unless that is said already, or something did that the method called the kernel for."""
     if is_noted(error) or isinstance(error, CorejaxError) or backend is backends.of_dispatcher:
         return
+    from corejax.texts import add_note  # needed for an error only
+
     below = list(_rooms(error.__traceback__))[1:]
     if "corejax" not in below:  # what it has the kernel do, the program is to blame for
         where = source_info.needed("; it was needed at")

@@ -28,7 +28,6 @@ from corejax.rules import (
 )
 from corejax.run_rule import mismatch
 from corejax.tables import Entry, Table
-from corejax.texts import described, one_line
 from corejax.trace import state
 
 __corejax_registers_for_caller__ = True
@@ -204,6 +203,8 @@ class Primitive:
 
     def _no_types(self, out: Any) -> TypeError:
         """The error for an abstract-eval rule that gives no types."""
+        from corejax.texts import described, one_line  # needed for an error only
+
         text = f"a {type(out).__name__} of {len(out)}" if isinstance(out, list | tuple) else ""
         wrong = [x for x in (out if text else [out]) if not isinstance(x, ShapedArray) or x is out][:1]
         for x in wrong:
