@@ -19,6 +19,7 @@ from corejax.avals import (
     physical_aval,
     python_scalar_aval,
 )
+from corejax.backend_calls import fetched_by, place_of, put_by
 from corejax.backends import Backend, backends
 from corejax.config import config
 from corejax.errors import PluginMissingError
@@ -149,11 +150,11 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
             buffer = self._buf
             if type(buffer) is ElementBuffer:
                 backend, numbers = _backend(buffer.buffer), buffer.buffer
-                host = from_numbers(backend.fetch(numbers), buffer.dtype)
+                host = from_numbers(fetched_by(backend, numbers, None), buffer.dtype)
                 host.setflags(write=False)
             else:
                 backend, numbers = _backend(buffer), buffer
-                host = backend.fetch(buffer)
+                host = fetched_by(backend, buffer, None if backend is backends.of_dispatcher else self.aval)
             if not backend.is_spread(numbers):  # operations are to go on asking where the parts are
                 self._host = host
         return host
@@ -167,7 +168,7 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
         buffer = device_buffer(self)
         if buffer is None or type(buffer) is Deleted:
             return True
-        place: Any = _backend(buffer).device_of(buffer)
+        place: Any = place_of(_backend(buffer), buffer)
         return bool(getattr(place, "is_fully_addressable", True) or place.is_fully_replicated)
 
     # -- places ------------------------------------------------------------------------------------------------
@@ -177,7 +178,7 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
         buffer = device_buffer(self)
         if buffer is None:
             return set()
-        place = _backend(buffer).device_of(buffer)
+        place: Any = place_of(_backend(buffer), buffer)
         return set(getattr(place, "device_set", {place}))
 
     @property
@@ -188,7 +189,7 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
         """
         buffer = device_buffer(self)
         if buffer is not None:
-            return _backend(buffer).device_of(buffer)
+            return place_of(_backend(buffer), buffer)
         backend, platform = backends.find()
         return backend.default_device(platform)
 
@@ -356,8 +357,8 @@ def _put(backend: Backend, array: Array, device: Any = None) -> Any:
     host, aval = array._fetch(), array.aval
     more = () if device is None else (device,)
     if aval.dtype.names is not None:
-        return ElementBuffer(backend.put(numbers_of(host), physical_aval(aval), *more), aval.dtype)
-    return backend.put(host, aval, *more)
+        return ElementBuffer(put_by(backend, numbers_of(host), physical_aval(aval), *more), aval.dtype)
+    return put_by(backend, host, aval, *more)
 
 
 def numbers_held(buffer: Any) -> Any:
@@ -376,7 +377,7 @@ def placed(array: Array, backend: Backend, device: Any = None) -> Array:
         return Array(_put(backend, array, device), aval)
     binds = type(backend).bound_to is not Backend.bound_to
     there = backend.bound_to(own) if binds else backend.device_of(own)
-    return array if there == device else Array(backend.put(own, physical_aval(array.aval), device), aval)
+    return array if there == device else Array(put_by(backend, own, physical_aval(array.aval), device), aval)
 
 
 def _type_at(aval: ShapedArray, place: Any) -> ShapedArray:

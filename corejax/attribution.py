@@ -12,7 +12,8 @@ from types import CodeType, TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from corejax import source_info
-from corejax.errors import CorejaxError, NotLinearError
+from corejax.errors import ConcretizationTypeError, CorejaxError, NonConcreteBooleanIndexError, NotLinearError
+from corejax.provenance import Provenance
 from corejax.rules import Rule, RuleRegistry, impl_rules, registries
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=BaseException)
 
 _NOTED = "__corejax_rule__"
+_OF_VALUES = (ConcretizationTypeError, NonConcreteBooleanIndexError)
 
 
 def attribute_to_rule(
@@ -28,8 +30,8 @@ def attribute_to_rule(
 ) -> None:
     """Note on an exception which of a primitive's rules raised it, if one did and nobody noted it before.
 
-    Errors of corejax's own say it themselves, and a TypeError or ValueError of an abstract-eval rule is what such a
-    rule refuses operands with.
+    Errors of corejax's own say it themselves, but for those of a rule that looks at a traced value; and a TypeError or
+    ValueError of an abstract-eval rule is what such a rule refuses operands with.
 
     Args:
         error: what was raised.
@@ -40,7 +42,8 @@ def attribute_to_rule(
     if hasattr(error, _NOTED) or isinstance(error, NotLinearError):
         return
     among = list(registries.values()) if kind is None else [registries[kind]]
-    found = None if isinstance(error, CorejaxError) else _raised_by(error, primitive, among)
+    says_itself = isinstance(error, CorejaxError) and not isinstance(error, _OF_VALUES)
+    found = None if says_itself else _raised_by(error, primitive, among)
     if found is None:
         _attribute_others(error, primitive, source, among)
         return
@@ -94,6 +97,11 @@ def note_origin(
         add_note(error, f"This came out of {what}{source_info.needed(', called at', source)}.")
 
 
+def is_noted(error: BaseException) -> bool:
+    """Whether it is said already whose fault an exception is."""
+    return hasattr(error, _NOTED)
+
+
 def attributed_rule(error: BaseException) -> tuple[str, str | None] | None:
     """Name of the primitive and kind of the rule that an exception was attributed to, if it was."""
     found: tuple[str, str | None] | None = getattr(error, _NOTED, None)
@@ -130,9 +138,31 @@ def _attribute_others(
                 what = f"This was the call of the {registry.title}"
                 _note(error, primitive, source, what, rule.provenance, registry.kind)
                 return
+    codes = set(_codes(error.__traceback__))
     written = getattr(primitive.decomposition, "__code__", None)
-    if "higher_order" not in primitive.tags and written in set(_codes(error.__traceback__)):
+    if "higher_order" not in primitive.tags and written in codes:
         _note(error, primitive, source, "This came out of the decomposition", primitive.provenance)
+    elif not isinstance(error, CorejaxError):
+        _attribute_to_derivation(error, primitive, source, among, codes)
+
+
+def _attribute_to_derivation(
+    error: BaseException,
+    primitive: Primitive,
+    source: source_info.Source | None,
+    among: list[RuleRegistry],
+    codes: set[CodeType],
+) -> None:
+    """Note which derived rule raised, of a kind that a plugin brings: the plugin's own way to derive made it."""
+    for registry in among:
+        rule = registry.rule_of(primitive)
+        code = getattr(rule and inspect.unwrap(rule.fn), "__code__", None)
+        if rule is None or rule.derived is None or code not in codes or registry.provenance.package == "corejax":
+            continue
+        maker = Provenance(rule.fn.__module__, code.co_filename, code.co_firstlineno)
+        what = f"This came out of the {registry.title} that is derived ({rule.derived})"
+        _note(error, primitive, source, what, maker, registry.kind)
+        return
 
 
 def _raised_by(

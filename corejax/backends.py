@@ -9,7 +9,10 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from types import UnionType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
 
 from corejax.config import config
 from corejax.errors import BackendError, DuplicateRegistrationError, PluginError
@@ -155,8 +158,18 @@ class Backend:
         raise NotImplementedError
 
     def default_device(self, platform: str | None = None) -> Device:
-        """Where programs run unless told otherwise: the first device."""
-        return self.devices(platform)[0]
+        """Where programs run unless told otherwise: the first device.
+
+        Raises:
+            BackendError: `devices` gives none.
+        """
+        found = self.devices(platform)
+        if not isinstance(found, Sequence) or not found:
+            raise BackendError(
+                f"backend {self.name!r}: its devices({platform!r}) gives {found!r}; a list of one device at least has "
+                "to come, or a BackendError that says why there is none"
+            )
+        return found[0]
 
     def topology(self, name: str, platform: str) -> Sequence[Device]:
         """Devices that need not be there, to compile for; of a backend that can.
@@ -276,11 +289,27 @@ class Backend:
 def lacking(backend: Backend) -> list[str]:
     """Methods and attributes that a backend has to have, by what its capabilities say, and has not."""
     capabilities = backend.capabilities
+    if not isinstance(capabilities, Capabilities):
+        return ["capabilities"]
     methods = ["devices", "put", "fetch", "device_of", "compile"]
     methods += ["lower"] if capabilities.lowering else []
     methods += ["dispatcher"] if capabilities.dispatcher else []
     missing = [name for name in methods if getattr(type(backend), name) is getattr(Backend, name)]
     return missing + [name for name in ("name", "buffer_type", "device_type") if not hasattr(backend, name)]
+
+
+def ill_made(backend: Backend) -> str:
+    """What an attribute of a backend that lacks none has to be, where it is something else; else nothing."""
+    kept = backend.buffer_type
+    if not isinstance(kept, type) or kept is np.ndarray:
+        return f"buffer_type has to be a class{' of its own' if kept is np.ndarray else ''}, got {kept!r}"
+    if not isinstance(backend.device_type, type | UnionType):
+        return f"device_type has to be a class, or a union of some, got {backend.device_type!r}"
+    if not isinstance(backend.name, str):
+        return f"name has to be a string, got {backend.name!r}"
+    if not backend.capabilities.platforms:
+        return "capabilities.platforms has to name one platform at least"
+    return ""
 
 
 class Target(NamedTuple):
@@ -348,6 +377,11 @@ class Backends:
         if backend is not None and backend not in self._loaded.values():
             self._of_buffers.pop(backend.buffer_type, None)
             self.of_dispatcher = None if self.of_dispatcher is backend else self.of_dispatcher
+
+    def owner_of(self, backend: Backend) -> Any:
+        """The record of the plugin that provides a backend in use; None where it is gone."""
+        names = (name for name, loaded in self._loaded.items() if loaded is backend and name in self.provided)
+        return next((self.provided[name][1] for name in names), None)
 
     def names(self) -> list[str]:
         """What there is, the default one first where no setting says otherwise; imports no backend."""

@@ -18,7 +18,12 @@ def clears_cache(clear: F) -> F:
     """Have `corejax.clear_caches` call a function that drops a cache; for use as a decorator, too.
 
     It runs in any thread, while others may be filling the cache, and raises nothing.
+
+    Raises:
+        TypeError: it is no function.
     """
+    if not callable(clear):
+        raise TypeError(f"clears_cache takes a function that drops a cache, such as table.clear, got {clear!r}")
     _clearers.append(clear)
     return clear
 

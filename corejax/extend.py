@@ -44,6 +44,8 @@ from corejax.avals import get_aval as get_aval
 from corejax.avals import is_array_like as is_array_like
 from corejax.avals import numbers_of as numbers_of
 from corejax.avals import physical_aval as physical_aval
+from corejax.backend_calls import compiled_by as compiled_by
+from corejax.backend_calls import run_by as run_by
 from corejax.backends import DEFAULT_OPTIONS as DEFAULT_OPTIONS
 from corejax.backends import Backend as Backend
 from corejax.backends import Capabilities as Capabilities
@@ -465,6 +467,8 @@ __all__ = [  # noqa: RUF022  by section
     "Restoring",
     "Target",
     "backends",
+    "compiled_by",
+    "run_by",
     "bound_device",
     "buffer_of",
     "bytes_text",

@@ -64,7 +64,16 @@ def named_axes(axes: Sequence[tuple[Any, int | None]]) -> Restoring:
     """Names and sizes of mapped axes that collectives may use, for a `with` block.
 
     What has the size None is no axis, but something else that programs traced in the block depend on.
+
+    Raises:
+        TypeError: an axis is no pair of a name and a size.
+        ValueError: a size is negative.
     """
+    for axis in axes:
+        if not isinstance(axis, tuple | list) or len(axis) != 2:
+            raise TypeError(f"named_axes takes pairs of a name and a size, such as ('rows', 4), got {axis!r}")
+        if isinstance(axis[1], int) and axis[1] < 0:
+            raise ValueError(f"named_axes: the size of an axis is not negative, got {axis!r}")
     return _NamedAxes(axes)
 
 
@@ -165,6 +174,11 @@ def axis_of_rule() -> MappedAxis:
 
 def unbound_axis(name: Any, what: str, bound: Sequence[Any]) -> NameError:
     """The error for an axis name that nothing binds, for rules to raise."""
+    if not bound and any(name == there and size is not None for there, size in state.axis_env):
+        return NameError(
+            f"{what}: the axis {name!r} has a name here, but no transformation maps it: the one whose named_axes this "
+            f"is has to interpret primitives such as {what}"
+        )
     known = ", ".join(repr(n) for n in dict.fromkeys(bound))
     advice = f"axes in force here: {known}" if known else "no axis has a name here"
     return NameError(

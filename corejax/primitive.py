@@ -26,6 +26,7 @@ from corejax.rules import (
     vmap_rules,
     whose_primitive,
 )
+from corejax.run_rule import mismatch
 from corejax.tables import Entry, Table
 from corejax.trace import state
 
@@ -182,11 +183,10 @@ class Primitive:
             raise
         except OverflowError as error:  # a result that no machine holds
             raise OverflowError(f"primitive {self.name!r} at {source_info.user_line()}: {error}") from None
-        outs = tuple(out) if self.multiple_results else (out,)
-        for aval in outs:
-            if not isinstance(aval, ShapedArray):
-                expected = "a sequence of avals" if self.multiple_results else "one aval"
-                raise TypeError(f"abstract-eval rule of primitive {self.name!r} gives {expected}, got {out!r}")
+        several = self.multiple_results and isinstance(out, Iterable)
+        outs = tuple(out) if several else (out,)
+        if several is not self.multiple_results or not all(isinstance(aval, ShapedArray) for aval in outs):
+            raise self._no_types(out)
         if dtypes.has_extended() and not any(aval.dtype.names for aval in avals):
             self._refuse_extended(outs)
         if any(aval.vma for aval in avals) and (vma := self._untold_vma(avals, params)):
@@ -200,6 +200,18 @@ class Primitive:
                 self._memo.clear()
             self._memo[key] = outs
         return outs
+
+    def _no_types(self, out: Any) -> TypeError:
+        """The error for an abstract-eval rule that gives no types."""
+        from corejax.texts import described, one_line  # needed for an error only
+
+        text = f"a {type(out).__name__} of {len(out)}" if isinstance(out, list | tuple) else ""
+        wrong = [x for x in (out if text else [out]) if not isinstance(x, ShapedArray) or x is out][:1]
+        for x in wrong:
+            kind = "None" if x is None else f"{one_line(described(x))} of type {type(x).__name__}"
+            text = f"{text}, one of them {kind}," if text else kind
+        wanted = "a list of types (ShapedArray), one for each result" if self.multiple_results else "one ShapedArray"
+        return mismatch(abstract_eval_rules, self, f"{text} where it has to give {wanted}")
 
     def _untold_vma(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> frozenset[Any]:
         """Manual axes along which all results may differ, since operands may.

@@ -204,9 +204,16 @@ def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None) -> Any:
 
     Returns:
         The function under its name and with its documentation; `__wrapped__` is `fun`.
+
+    Raises:
+        TypeError: `fun` is no function, or `ufunc` no ufunc of NumPy's.
     """
+    if ufunc is not None and not isinstance(ufunc, np.ufunc):
+        raise TypeError(f"remembered: ufunc is one of NumPy's, such as np.copysign, got {ufunc!r}")
     if fun is None:
         return functools.partial(remembered, ufunc=ufunc)
+    if not callable(fun):
+        raise TypeError(f"remembered takes a function, got {fun!r} of type {type(fun).__name__}")
     programs = _Programs()
     where = id(programs)
     _tables[where] = weakref.ref(programs, lambda _: _tables.pop(where, None))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from corejax import array_methods
@@ -13,7 +13,7 @@ from corejax.config import config
 from corejax.errors import DuplicateRegistrationError, PluginError
 from corejax.plugins._records import PluginRecord
 from corejax.plugins._rule_kinds import check_rule_kinds
-from corejax.plugins._targets import check_plain_name, check_targets
+from corejax.plugins._targets import check_plain_name, check_targets, entries
 from corejax.provenance import Provenance
 from corejax.structural import structural
 from corejax.tables import Table
@@ -54,11 +54,11 @@ class Exports:
                     f"rule kind {kind!r} is declared by plugin {owner}; plugin {record.title} declares a second one"
                 )
             self.rule_kinds.register(kind, (target, record), provenance=by)
-        for name, declared in (hook.corejax_declare_settings() or {}).items():
+        for name, declared in check_settings(hook.corejax_declare_settings()):
             config.add_setting(name, *declared, by=by)
-        for name, operation in (hook.corejax_provide_operations() or {}).items():
+        for name, operation in check_operations(hook.corejax_provide_operations()):
             structural.provide(name, operation, by=by)
-        for name, method in (hook.corejax_provide_array_methods() or {}).items():
+        for name, method in check_methods(hook.corejax_provide_array_methods()):
             array_methods.provide(name, method, by=by)
         for name, target in check_backends(hook.corejax_provide_backends()).items():
             backends.provide(name, target, record, by=by)
@@ -87,6 +87,42 @@ def check_names(exports: Any) -> dict[str, str]:
 def check_namespaces(exports: Any) -> dict[str, str]:
     """What `corejax_export_namespaces` returned, validated."""
     return _check("corejax_export_namespaces", '{"lax": "acme_corejax.lax"}', exports, colons=0)
+
+
+def check_settings(declared: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """What `corejax_declare_settings` returned, one by one.
+
+    Raises:
+        PluginError: an entry is no tuple of default and parser.
+    """
+    hook, example = "corejax_declare_settings", '{"acme_level": (3, int)}'
+    for name, setting in entries(hook, example, declared):
+        if not isinstance(setting, tuple | list) or not 1 <= len(setting) <= 3:
+            wanted = "(default, parser), or with True as third where traces depend on it"
+            raise PluginError(f"{hook} gives entries such as {example}: {wanted}; got {name!r}: {setting!r}")
+        yield name, tuple(setting)
+
+
+def check_operations(provided: Any) -> Iterator[tuple[str, Any]]:
+    """What `corejax_provide_operations` returned, one by one.
+
+    Raises:
+        PluginError: an operation is no function.
+    """
+    hook, example = "corejax_provide_operations", '{"stack": stack}'
+    for name, operation in entries(hook, example, provided):
+        if not callable(operation):
+            raise PluginError(f"{hook} gives functions, such as {example}; got {name!r}: {operation!r}")
+        yield name, operation
+
+
+def check_methods(provided: Any) -> Iterable[tuple[str, Any]]:
+    """What `corejax_provide_array_methods` returned, one by one.
+
+    Raises:
+        PluginError: it is no mapping.
+    """
+    return entries("corejax_provide_array_methods", '{"cubed": cube}', provided)
 
 
 def check_backends(provided: Any) -> dict[str, str]:

@@ -25,9 +25,13 @@ def hooks_of(plugin: Any, name: str) -> Any:
     Raises:
         PluginError: it was made for another API version, or has hooks that nobody would ever call.
     """
+    if plugin is None:
+        raise PluginError("a plugin is a module, or an object with hooks, got None")
     manager = pluggy.PluginManager("corejax")
     manager.register(plugin, name)
     callers = manager.get_hookcallers(plugin) or []
+    if isinstance(plugin, type):
+        _check_class(plugin, [each.function for caller in callers for each in caller.get_hookimpls()])
     for caller in callers:
         _check_implementations(caller.name, caller.get_hookimpls())
     _check_version(manager)  # before pluggy looks at arguments: another version's hooks may have others
@@ -40,6 +44,16 @@ def hooks_of(plugin: Any, name: str) -> Any:
             raise PluginError(_no_such_hook(caller.name))
     _check_marks(plugin, manager)
     return manager.hook
+
+
+def _check_class(plugin: type, functions: Sequence[Any]) -> None:
+    """Refuse a class whose hooks are methods: nobody made the object that they want."""
+    for function in functions:
+        if inspect.isfunction(function) and next(iter(inspect.signature(function).parameters), "") == "self":
+            raise PluginError(
+                f"{plugin.__qualname__} is a class, and {function.__name__} wants an instance of it: let the entry "
+                f"point name one (PLUGIN = {plugin.__name__}()), or a module with functions"
+            )
 
 
 def _check_implementations(hook: str, found: Sequence[Any]) -> None:

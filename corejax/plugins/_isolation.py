@@ -20,7 +20,8 @@ def isolated_plugins(find: Callable[[], Iterable[PluginRecord]] = lambda: ()) ->
     """A fresh plugin manager for a `with` block, and every table as it was afterwards.
 
     Rules and primitives that are there already stay in use; what the block adds, by plugins
-    (`manager.register(plugin, name)`) or directly, is taken out again.
+    (`manager.register(plugin, name)`) or directly, is taken out again. Names of the facade that installed plugins
+    export (`corejax.jit`) are not in the block: what is needed there is imported before.
 
     Args:
         find: gives the records of installed plugins; by default there are none.
@@ -31,6 +32,7 @@ def isolated_plugins(find: Callable[[], Iterable[PluginRecord]] = lambda: ()) ->
     facade, manager = vars(sys.modules["corejax"]), PluginManager(find, plugins._reserved)
     before, settings, exports, aliases = tables.snapshot(), config.values(), _exports(facade), _aliases()
     earlier = plugins.set_manager(manager)
+    manager.outside = earlier
     try:
         yield manager
     finally:

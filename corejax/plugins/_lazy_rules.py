@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from corejax.backends import Backend, backends, lacking
+from corejax.backends import Backend, backends, ill_made, lacking
 from corejax.errors import PluginError
 from corejax.plugins._loading import Loader, fail_rules
 from corejax.plugins._records import PluginRecord
@@ -79,6 +79,9 @@ def _backend_at(name: str, target: str) -> Backend:
         raise PluginError(
             f"backend {name!r}, {target}, lacks {', '.join(missing)}; corejax.extend.Backend says what each has to be"
         )
+    wrong = ill_made(found)
+    if wrong:
+        raise PluginError(f"backend {name!r}, {target}: {wrong}; corejax.extend.Backend says what each has to be")
     return found
 
 

@@ -44,7 +44,7 @@ class Loader:
         """Import a plugin and take what its hooks give at once; the lock is held."""
 
         def action() -> None:
-            if record.plugin is None:
+            if record.plugin is None and record.entry_point is not None:
                 record.plugin = record.entry_point.load()
             record.hook = hooks_of(record.plugin, record.name)
             _declare_internal(record)

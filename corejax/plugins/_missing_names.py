@@ -48,6 +48,8 @@ def missing_name(manager: PluginManager, name: str, *, importing: bool) -> Excep
         message += f"; it comes with plugin {record.title}, which is switched off by {_variable()}"
     elif record is not None:
         message += f"; it comes with {home}, but the installed plugin {record.title} does not export it"
+    elif manager.outside is not None and name in manager.outside.offered():
+        message += "; the plugin that has it is not in this block of isolated_plugins: import the name before the block"
     elif home is not None:
         message += f"; it comes with the plugin distribution {home} (pip install {home})"
     else:

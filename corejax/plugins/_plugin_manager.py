@@ -33,7 +33,10 @@ class PluginManager:
         records: what was found, by entry point name.
         names, namespaces, rule_kinds, reserved: what the loaded ones export and declare, as in `Exports`.
         selection: what `COREJAX_PLUGINS` selects, read at discovery.
+        outside: of a manager for a while (`isolated_plugins`), the one whose place it takes.
     """
+
+    outside: PluginManager | None = None
 
     def __init__(
         self,

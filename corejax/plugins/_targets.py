@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from corejax.errors import PluginError
@@ -30,6 +30,19 @@ def check_targets(hook: str, example: str, given: Any, *, colons: int = 1) -> di
         if not (isinstance(name, str) and isinstance(target, str) and target.count(":") == colons):
             raise PluginError(f"{hook} gives entries such as {example}, got {name!r}: {target!r}")
     return dict(given)
+
+
+def entries(hook: str, example: str, given: Any) -> Iterable[tuple[Any, Any]]:
+    """The entries of a mapping that a hook gave; none of None.
+
+    Raises:
+        PluginError: it is no mapping.
+    """
+    if given is None:
+        return ()
+    if not hasattr(given, "items"):
+        raise PluginError(f"{hook} gives a mapping such as {example}, this one gave {given!r}")
+    return given.items()  # type: ignore[no-any-return]
 
 
 def check_plain_name(what: str, example: str, name: str) -> None:

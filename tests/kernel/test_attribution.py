@@ -8,7 +8,7 @@ import pytest
 
 import corejax
 import corejax.numpy as jnp
-from corejax.extend import Primitive, attributed_rule, not_of_rule, note_origin, user_frames
+from corejax.extend import Primitive, attributed_rule, jvp_rules, not_of_rule, note_origin, user_frames
 from corejax.source_info import capture
 
 called_p = Primitive("attribution.called", impl=lambda x: x, abstract_eval=lambda x: x)
@@ -88,6 +88,24 @@ def test_what_a_users_rule_raises() -> None:
         with pytest.raises(error) as caught:
             run()
         assert not getattr(caught.value, "__notes__", ())
+
+
+def test_a_rule_that_looks_at_a_traced_value() -> None:
+    looks = Primitive("attribution.looks", impl=lambda x: x, abstract_eval=lambda x: x)
+
+    @jvp_rules.register(looks)
+    def looks_jvp(primals: Any, tangents: Any) -> Any:
+        return looks.bind(*primals), tangents[0] if primals[0] > 0 else tangents[0] * 2
+
+    assert corejax.grad(looks.bind)(-1.0) == 2
+    with pytest.raises(corejax.errors.TracerBoolConversionError) as caught:
+        corejax.jit(corejax.grad(lambda x: looks.bind(x)))(1.0)
+    (note,) = caught.value.__notes__
+    assert note.startswith("This came out of the JVP rule of primitive 'attribution.looks', from module ")
+    assert note.count("test_attribution.py:") == 2
+    with pytest.raises(corejax.errors.TracerBoolConversionError) as caught:
+        corejax.jit(corejax.vmap(lambda x: jnp.sin(x) if x > 0 else x))(jnp.ones(3))
+    assert not getattr(caught.value, "__notes__", ())
 
 
 def test_a_rule_that_says_it_is_the_users_doing() -> None:

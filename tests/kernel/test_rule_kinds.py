@@ -231,6 +231,27 @@ def test_a_missing_rule_is_told_as_those_of_the_kernel_are(depth_site: Site, fre
     assert caught.value.kind == "depth" and len(trace_stack()) == 1
 
 
+def test_what_a_derived_rule_raises_names_who_derives(depth_site: Site, fresh: PluginManager) -> None:
+    def derived(primitive: Any) -> Any:
+        def rule(*depths: Any, **params: Any) -> Any:
+            raise ZeroDivisionError("no depth today")
+
+        return rule
+
+    corejax.depth(lambda x: bind("ops.twice", x))(1.0)  # loads the registry
+    depth_rules = extend.registries["depth"]
+    derivation = extend.Derivation("always", derived)
+    depth_rules.derivations.append(derivation)
+    try:
+        with pytest.raises(ZeroDivisionError) as caught:
+            corejax.depth(lambda x: bind("ops.plain", x))(1.0)
+    finally:
+        depth_rules.derivations.remove(derivation)
+    [note] = caught.value.__notes__
+    assert note.startswith("This came out of the depth rule that is derived (always) of primitive 'ops.plain', from ")
+    assert note.count("test_rule_kinds.py") == 2 and len(trace_stack()) == 1
+
+
 def test_explain_watches_the_interpreter_and_the_rules(depth_site: Site, fresh: PluginManager) -> None:
     explained = explain(lambda x: corejax.depth(lambda x: bind("ops.body", x))(x))(1.0)
     body, twice = explained.primitive("ops.body"), explained.primitive("ops.twice")

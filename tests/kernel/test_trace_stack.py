@@ -323,3 +323,12 @@ def test_scopes_and_replayed_sources_end_with_their_block():
     assert trace_state.scope == () and replayed_source() is None
     names = scope("b")(lambda: scope("c")(lambda: trace_state.scope)())
     assert names() == ("b", "c") and names() == ("b", "c") and trace_state.scope == ()
+
+
+def test_named_axes_that_are_none():
+    for wrong, error, message in (
+        ([("rows", -1)], ValueError, r"the size of an axis is not negative, got \('rows', -1\)"),
+        (["rows"], TypeError, r"takes pairs of a name and a size, such as \('rows', 4\), got 'rows'"),
+    ):
+        with pytest.raises(error, match=f"named_axes.*{message}"):
+            named_axes(wrong)

@@ -220,3 +220,20 @@ def test_arrays_as_python_has_them() -> None:
 def test_signatures_that_are_no_texts_and_steps_of_zero() -> None:
     refused(lambda: jnp.vectorize(lambda x: x, signature=3)(X), "vectorize: a signature is such as", "got 3")
     refused(lambda: jnp.arange(1, 0, 0), "arange: the step is not 0, got 1, 0, 0", kinds=ZeroDivisionError)
+
+
+@pytest.mark.parametrize("name", ["zeros_like", "ones_like", "empty_like"])
+def test_a_pytree_is_no_array_to_be_like(name: str) -> None:
+    wanted = (
+        rf"{name} takes an array, or something with shape and dtype, got dict; of a pytree: .*map\(jnp.{name}, x\)$"
+    )
+    with pytest.raises(TypeError, match=wanted):
+        getattr(jnp, name)({"a": X})
+    with pytest.raises(TypeError, match=r"full_like takes an array, .* got object$"):
+        jnp.full_like(object(), 1)
+
+
+def test_vdot_says_its_own_name() -> None:
+    with pytest.raises(TypeError, match=r"vdot takes arrays of one number of elements, got f32\[3,4\] and f32\[4\]"):
+        jnp.vdot(X, V)
+    assert jnp.vdot(X, X.T).shape == ()

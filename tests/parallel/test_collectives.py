@@ -11,7 +11,7 @@ import pytest
 import corejax
 import corejax.numpy as cjnp
 from corejax import P, lax
-from corejax.extend import ShapedArray, primitives
+from corejax.extend import ShapedArray, named_axes, primitives
 
 X = np.random.default_rng(0).standard_normal((4, 8, 4)).astype(np.float32)
 GROUPS = [[0, 2], [3, 1]]
@@ -304,3 +304,12 @@ def test_axes_of_arrays(name: str) -> None:
     np.testing.assert_array_equal(corejax.vmap(lambda x: ours(x, 0), axis_name=0)(x)[0], ours(x, 0))  # a name
     with pytest.raises(ValueError, match=rf"{name}: axis 2 is out of bounds for float32\[3,4\]"):
         corejax.vmap(lambda x: ours(x, ("i", 2)), axis_name="i")(x)
+
+
+def test_a_collective_over_an_axis_that_nothing_maps() -> None:
+    """Names without the transformation: said so, and not that there is no such name."""
+    with named_axes([("rows", 4)]):
+        with pytest.raises(NameError, match="psum: the axis 'rows' has a name here, but no transformation maps it"):
+            lax.psum(np.ones(3), "rows")
+        with pytest.raises(NameError, match="no axis is named 'columns'; axes in force here: 'rows'"):
+            lax.psum(np.ones(3), "columns")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +25,7 @@ from corejax.extend import (
     eval_jaxpr_on_host,
     hookimpl,
     observe,
+    trace_stack,
 )
 
 X = np.float32([1, 2, 3])
@@ -131,6 +133,110 @@ def toy(register: Register, monkeypatch: pytest.MonkeyPatch) -> Toy:
     monkeypatch.setitem(sys.modules, "acme_toy_backend", module)
     register("acme_toy", {"toy": "acme_toy_backend:TOY"})
     return module.TOY  # type: ignore[attr-defined, no-any-return]
+
+
+def says_no(*args: Any, **kwargs: Any) -> Any:
+    raise RuntimeError("the driver says no")
+
+
+def interrupts(*args: Any, **kwargs: Any) -> Any:
+    signal.raise_signal(signal.SIGINT)
+
+
+# -- what it promises ------------------------------------------------------------------------------
+
+WHOSE = r"backend 'toy', of plugin 'acme_toy' \(acme_toy 1\.0\)"
+
+
+@pytest.mark.parametrize(
+    ("where", "method", "given", "message"),
+    [
+        (Toy, "compile", None, "its compile gives None for '<lambda>', which has no 'run'"),
+        (Toy, "put", np.zeros(3), r"its put gives array\(\[0., 0., 0.\]\) of type ndarray for f32"),
+        (ToyExecutable, "run", None, "its run gives None; the program has 1 result, and a list of their buffers"),
+        (ToyExecutable, "run", [], "its run gives 0 buffers; the program has 1 result"),
+        (ToyExecutable, "run", [X], "its run gives array.* for result 0; its buffers are of .* ToyBuffer"),
+        (Toy, "fetch", None, r"its fetch gives None; a NumPy array has to come, for f32\[3\]"),
+        (Toy, "fetch", [1, 2, 3], r"its fetch gives \[1, 2, 3\] of type list; a NumPy array"),
+        (Toy, "fetch", X[:2], r"its fetch gives an array of shape \(2,\) and dtype float32 for f32\[3\]"),
+        (Toy, "fetch", X.astype("float64"), r"its fetch gives an array of shape \(3,\) and dtype float64 for"),
+    ],
+)
+def test_what_it_gives_is_checked(
+    where: Any, method: str, given: Any, message: str, toy: Toy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    f = jit(lambda x: x + 1, backend="toy")
+    with monkeypatch.context() as patch:
+        patch.setattr(where, method, lambda *args, **kwargs: given)
+        for _ in range(2):
+            with pytest.raises(BackendError, match=f"{WHOSE}: {message}.*test_backends.py"):
+                np.asarray(f(X))
+    np.testing.assert_array_equal(f(X), X + 1)
+
+
+@pytest.mark.parametrize("given", [[], None])
+def test_a_backend_has_devices(given: Any, toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toy, "devices", lambda platform=None: given)
+    with pytest.raises(BackendError, match=r"backend 'toy': its devices.* gives .*; a list of one device at least"):
+        jit(lambda x: x + 1, backend="toy")(X)
+
+
+@pytest.mark.parametrize(
+    ("where", "method"), [(Toy, "put"), (Toy, "compile"), (Toy, "fetch"), (ToyExecutable, "run"), (Toy, "device_of")]
+)
+def test_what_it_raises_names_it(where: Any, method: str, toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    def call() -> Any:
+        out = f(X)
+        return np.asarray(out), out.devices()
+
+    f = jit(lambda x: x + 1, backend="toy")
+    with monkeypatch.context() as patch:
+        patch.setattr(where, method, says_no)
+        with pytest.raises(RuntimeError, match="the driver says no") as caught:
+            call()
+        [note] = caught.value.__notes__
+        assert note.startswith("This came out of backend 'toy', of plugin 'acme_toy' (acme_toy 1.0): ")
+        assert f"{where.__name__}.{method}" in note and "test_backends.py:" in note
+        patch.setattr(where, method, interrupts)
+        with pytest.raises(KeyboardInterrupt):
+            call()
+        patch.setattr(where, method, lambda: None)  # takes no arguments
+        with pytest.raises(TypeError) as caught:
+            call()
+        assert f"{where.__name__}.{method}" in caught.value.__notes__[0]
+    np.testing.assert_array_equal(call()[0], X + 1)
+    assert len(trace_stack()) == 1
+
+
+def test_what_a_program_raises_is_not_the_backend_s(toy: Toy) -> None:
+    def refuses(x: Any) -> Any:
+        raise ZeroDivisionError("user's own")
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        jit(lambda x: corejax.pure_callback(refuses, x, x), backend="toy")(X)
+    assert not any("backend 'toy'" in note for note in getattr(caught.value, "__notes__", ()))
+    with corejax.config.override(debug_nans=True), pytest.raises(FloatingPointError) as nan:
+        jit(lambda x: lax.log(x - 2), backend="toy")(X)
+    assert not getattr(nan.value, "__notes__", ())
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        ("buffer_type", None, "buffer_type has to be a class, got None"),
+        ("buffer_type", np.ndarray, "buffer_type has to be a class of its own, got <class 'numpy.ndarray'>"),
+        ("device_type", "cpu", "device_type has to be a class, or a union of some, got 'cpu'"),
+        ("name", 3, "name has to be a string, got 3"),
+        ("capabilities", None, "lacks capabilities"),
+        ("capabilities", Capabilities(platforms=()), "capabilities.platforms has to name one platform at least"),
+    ],
+)
+def test_its_attributes_are_checked(
+    name: str, given: Any, message: str, toy: Toy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Toy, name, given)
+    with pytest.raises(PluginError, match=message):
+        jit(lambda x: x + 1, backend="toy")(X)
 
 
 # -- which one -------------------------------------------------------------------------------------

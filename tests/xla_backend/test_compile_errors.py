@@ -48,6 +48,31 @@ def test_operations_that_are_not_valid(operation: str, what: str) -> None:
     assert float(corejax.jit(lambda x: x + 1)(1.0)) == 2.0
 
 
+@pytest.mark.parametrize(
+    ("attrs", "what"), [("!!", "invalid type identifier"), ("} loc(x", "expected ':' followed by")]
+)
+def test_operations_that_cannot_be_read(attrs: str, what: str) -> None:
+    f = program(f"unread_{len(attrs)}", lambda ctx, avals, vals: ctx.op("add", *vals, *vals, out=avals[0], attrs=attrs))
+    with pytest.raises(BackendError) as caught:
+        f(X)
+    message = str(caught.value)
+    place = rf"primitive 'unread_\d' at {re.escape(__file__)}:\d+ \(user\)"
+    assert re.search(rf"jit of user: the StableHLO of {place} cannot be read: {what}", message)
+    assert f'"stablehlo.add"(%1, %1) {{{attrs}}}' in message
+    assert message.endswith(f"corejax verify unread_{len(attrs)}")
+
+
+@pytest.mark.parametrize("operand", [None, 1.0, X])
+def test_operands_that_are_no_values(operand: Any) -> None:
+    name = f"operand_{type(operand).__name__}"
+    f = program(name, lambda ctx, avals, vals: ctx.op("add", *vals, operand, out=avals[0]))
+    with pytest.raises(
+        TypeError, match=r"ctx.op\('stablehlo.add'\): operand 1 is .* of type .*; operands are what"
+    ) as caught:
+        f(X)
+    assert f"the XLA translation rule of primitive '{name}'" in caught.value.__notes__[0]
+
+
 def test_kernels_that_nobody_registered() -> None:
     f = program("kernel", lambda ctx, avals, vals: ctx.custom_call("acme.missing", *vals, out=avals[0]))
     with pytest.raises(

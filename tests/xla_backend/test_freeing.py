@@ -145,6 +145,8 @@ def test_plugins_take_part_in_clear_caches() -> None:
     assert clears_cache(kept.clear) == kept.clear
     corejax.clear_caches()
     assert kept == {}
+    with pytest.raises(TypeError, match=r"clears_cache takes a function .*, got 3"):
+        clears_cache(3)  # type: ignore[type-var]
 
 
 def test_functions_among_parameters_are_not_kept() -> None:

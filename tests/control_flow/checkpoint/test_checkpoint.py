@@ -16,6 +16,7 @@ from corejax.ad_checkpoint import checkpoint_name, print_saved_residuals, saved_
 from corejax.extend import check_jaxpr, subjaxprs
 from corejax.tree_util import tree_leaves, tree_map
 from tests.control_flow.nestings import BATCH, BATCHED, JITTED, PROGRAMS, TRANSFORMS
+from tests.signatures import difference
 
 F = np.float32
 X = np.array([0.5, -1.0, 2.0], F)
@@ -500,3 +501,49 @@ def test_static_arguments_by_name() -> None:
         corejax.checkpoint(f, static_argnames="power")(X, power=[1])
     with pytest.raises(TypeError, match="static_argnames is a name or several, got 3"):
         corejax.checkpoint(f, static_argnames=3)
+
+
+def test_policies_are_those_of_jax() -> None:
+    jax = pytest.importorskip("jax")
+    for name, theirs in vars(jax.checkpoint_policies).items():
+        ours = getattr(policies, name)
+        assert callable(ours) and not difference(ours, theirs), name
+
+
+def test_policies_that_move_what_is_kept() -> None:
+    """Moved to another memory or not, it is kept: nothing is computed again, and values are the same."""
+    kinds = {"offload_src": "device", "offload_dst": "pinned_host"}
+    both = policies.save_and_offload_only_these_names(
+        names_which_can_be_saved=["a"], names_which_can_be_offloaded=["b"], **kinds
+    )
+
+    def f(x: Any) -> Any:
+        return jnp.sin(checkpoint_name(jnp.sin(checkpoint_name(jnp.sin(x), "a")), "b"))
+
+    def kept(policy: Any, g: Any, x: Any) -> list[str]:
+        return [r.aval.str_short() for r in saved_residuals(corejax.checkpoint(g, policy=policy), x)]
+
+    assert kept(both, f, X) == kept(policies.save_only_these_names("a", "b"), f, X) == ["f32[3]"] * 3
+    product = policies.offload_dot_with_no_batch_dims("device", "pinned_host")
+    square = np.eye(3, dtype=F)
+    assert kept(product, lambda x: jnp.sin(x @ x), square) == ["f32[3,3]"] * 2
+    assert kept(product, lambda x: jnp.sin(jnp.sin(x)), square) == ["f32[3,3]"]
+    for policy in (both, product):
+        g = corejax.jit(corejax.grad(lambda x, policy=policy: jnp.sum(corejax.checkpoint(f, policy=policy)(x))))
+        np.testing.assert_allclose(g(X), corejax.grad(lambda x: jnp.sum(f(x)))(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("saved", "moved", "to", "error", "message"),
+    [
+        (["a"], ["b", "a"], "pinned_host", ValueError, "'a' can be saved or offloaded, not both"),
+        ("ab", [], "pinned_host", TypeError, "takes lists of names, got 'ab'"),
+        ([], [3], "pinned_host", TypeError, "names are strings, got 3"),
+        ([], [], None, TypeError, "offload_dst is a kind of memory such as 'pinned_host', got None"),
+    ],
+)
+def test_wrong_arguments_of_policies_that_move(saved: Any, moved: Any, to: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=f"save_and_offload_only_these_names.*{message}"):
+        policies.save_and_offload_only_these_names(
+            names_which_can_be_saved=saved, names_which_can_be_offloaded=moved, offload_src="device", offload_dst=to
+        )

@@ -11,6 +11,7 @@ import corejax
 from corejax import plugins, tables
 from corejax.config import config
 from corejax.errors import PluginError
+from corejax.extend import hookimpl, isolated_plugins
 from corejax.plugins import _manifest as manifest
 from corejax.plugins._load_lock import LoadLock
 from corejax.plugins._plugin_manager import PluginManager
@@ -124,8 +125,13 @@ def test_an_error_that_cannot_be_shown_is_a_cause() -> None:
         ("corejax_declare_settings", "{'check_jaxprs': (1, int)}", "'check_jaxprs' exists"),
         ("corejax_declare_settings", "{3: (1, int)}", "a setting's name is a word"),
         ("corejax_declare_settings", "{'acme_x': (1, 'int')}", "its parser is a function"),
-        ("corejax_declare_settings", "{'acme_x': 1}", "TypeError"),
-        ("corejax_declare_settings", "3", "AttributeError"),
+        ("corejax_declare_settings", "{'acme_x': 1}", "got 'acme_x': 1"),
+        ("corejax_declare_settings", "{'acme_x': 'abc'}", "(default, parser), or"),
+        ("corejax_declare_settings", "{'acme_x': (1, int, True, 2)}", "(default, parser), or"),
+        ("corejax_declare_settings", "3", "corejax_declare_settings gives a mapping such as"),
+        ("corejax_provide_operations", "[1]", "corejax_provide_operations gives a mapping such as"),
+        ("corejax_provide_operations", "{'add': 'm:x'}", "gives functions, such as"),
+        ("corejax_provide_array_methods", "[1]", "corejax_provide_array_methods gives a mapping such as"),
         ("corejax_provide_array_methods", "{'__class__': int}", "an array method's name is"),
         ("corejax_provide_array_methods", "{'two words': len}", "an array method's name is"),
         ("corejax_provide_array_methods", "{'shape': len}", "the kernel's own"),
@@ -354,3 +360,24 @@ def test_a_lock_whose_owner_was_driven_out_is_free() -> None:
     assert got.wait(30)
     thread.join(30)
     assert lock._holders == []
+
+
+def test_a_class_is_no_plugin_where_its_hooks_are_methods() -> None:
+    class Methods:
+        @hookimpl
+        def corejax_declare_api_version(self) -> int:
+            return 1
+
+    class Functions:
+        @staticmethod
+        @hookimpl
+        def corejax_declare_api_version() -> int:
+            return 1
+
+    with isolated_plugins() as manager:
+        fault = str(manager.register(Methods, "methods").fault)
+        assert "Methods is a class, and corejax_declare_api_version wants an instance of it" in fault
+        assert "(PLUGIN = Methods())" in fault
+        assert manager.register(Methods(), "instance").status == "loaded"
+        assert manager.register(Functions, "functions").status == "loaded"
+        assert "a module, or an object with hooks, got None" in str(manager.register(None, "none").fault)

@@ -19,7 +19,7 @@ from corejax.errors import (
     PluginError,
     PluginMissingError,
 )
-from corejax.extend import hookimpl
+from corejax.extend import hookimpl, isolated_plugins
 from corejax.plugins._plugin_manager import PluginManager
 from corejax.primitive import primitives
 from corejax.rules import registries
@@ -40,6 +40,23 @@ def fault_of(manager: PluginManager, name: str) -> BaseException:
 def tables() -> list[Any]:
     """Everything a plugin can contribute to, to compare."""
     return [contents()]
+
+
+# -- isolation -----------------------------------------------------------------------------------------------------
+
+
+def test_names_of_plugins_that_an_isolated_manager_has_not() -> None:
+    before = corejax.jit
+    wanted = "the plugin that has it is not in this block of isolated_plugins: import the name before the block"
+    with isolated_plugins():
+        with pytest.raises(PluginMissingError, match=f"module 'corejax' has no attribute 'jit'; {wanted}"):
+            corejax.jit  # noqa: B018
+        with pytest.raises(ImportError, match=wanted):
+            from corejax import jit  # noqa: F401
+        with pytest.raises(PluginMissingError, match=r"no attribute 'jitt'$"):
+            corejax.jitt  # noqa: B018
+        assert before(lambda x: x + 1)(1) == 2
+    assert corejax.jit is before
 
 
 # -- discovery and laziness ----------------------------------------------------------------------------------------

@@ -397,3 +397,20 @@ def test_reshape_to_a_traced_size_says_where_it_comes_from() -> None:
 def test_every_array_is_of_one_type() -> None:
     x = as_array(data(2, 3))
     assert all(type(y) is Array for y in (x + 1, x.T, x[0], x.sum(), x @ x.T, x > 0, -x, x.astype(int)))
+
+
+@pytest.mark.parametrize("base", [0.9, 2, 1j])
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint32"])
+def test_python_numbers_to_the_power_of_integers_are_as_compiled_in_jax(base: Any, dtype: str) -> None:
+    """An integer stays the exponent, and the result is strongly typed: an Adam step's dtypes hang on it."""
+    jax = pytest.importorskip("jax")
+    counts = np.arange(4).astype(dtype)
+    for count in (counts, counts[2]):
+        wanted = jax.jit(lambda c: base**c)(count)
+        run, compiled = base ** as_array(count), corejax.jit(lambda c: base**c)(count)
+        for out in (run, compiled):
+            assert (out.dtype, out.weak_type) == (wanted.dtype, wanted.weak_type)
+            np.testing.assert_allclose(out, wanted, rtol=1e-6)
+    half = as_array(np.ones(2, BF16))
+    assert (half / (1 - 0.9 ** as_array(np.int32(3)))).dtype == np.float32
+    assert (half / (1 - 0.9**3)).dtype == BF16

@@ -37,3 +37,13 @@ def test_nothing_is_computed_for_starts_that_are_not_negative() -> None:
         lax.dynamic_slice(X, (-1, 0), (1, 1), allow_negative_indices=False)
     with pytest.raises(TypeError, match="allow_negative_indices has an entry for each axis"):
         lax.dynamic_slice(X, (0, 0), (1, 1), allow_negative_indices=[True])
+
+
+def test_an_update_of_too_few_dimensions() -> None:
+    x = np.zeros((2, 3, 4), np.float32)
+    wanted = r"dynamic_update_index_in_dim: an operand of 3 dimensions takes an update of 2 or 3, got f32\[\]"
+    with pytest.raises(TypeError, match=wanted):
+        lax.dynamic_update_index_in_dim(x, 7.0, 1, 2)
+    with pytest.raises(TypeError, match=r"got f32\[1,2,3,4\]"):
+        lax.dynamic_update_index_in_dim(x, x[None], 1, 2)
+    assert lax.dynamic_update_index_in_dim(x, x[:, :, 0] + 1, 1, 2).sum() == 6

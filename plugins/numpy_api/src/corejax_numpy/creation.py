@@ -290,7 +290,9 @@ def _aval_of(a: Any) -> ShapedArray:
         return get_aval(a)
     if hasattr(a, "shape") and hasattr(a, "dtype"):
         return ShapedArray(tuple(a.shape), a.dtype, bool(getattr(a, "weak_type", False)))
-    raise TypeError(f"expected an array or something with shape and dtype, got {type(a).__name__}")
+    name = called_function() or "full_like"
+    advice = f"; of a pytree: corejax.tree.map(jnp.{name}, x)" if isinstance(a, dict | list | tuple) else ""
+    raise TypeError(f"{name} takes an array, or something with shape and dtype, got {type(a).__name__}{advice}")
 
 
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:

@@ -139,6 +139,9 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
     if found is not None:
         return found
     (a, b), dtype = _operands("vdot", preferred_element_type, a, b)
+    if a.size != b.size:
+        given = f"{a.aval.str_short()} and {b.aval.str_short()}"
+        raise TypeError(f"vdot takes arrays of one number of elements, got {given}")
     a, b = conjugate(lax.reshape(a, (a.size,))), lax.reshape(b, (b.size,))
     return dot(a, b, precision=precision, preferred_element_type=dtype)
 

@@ -23,9 +23,11 @@ from corejax.extend import (
     backends,
     buffer_of,
     clears_cache,
+    compiled_by,
     config,
     observe,
     physical_program,
+    run_by,
     subjaxprs,
 )
 from corejax_xla_backend._live import LiveSet
@@ -76,7 +78,7 @@ def run(
     executable: Executable, backend: Backend, arrays: Sequence[Array], out_avals: Sequence[ShapedArray]
 ) -> list[Array]:
     """Run on arrays, wherever they are; the results are computed when they are read."""
-    outs = executable.run([buffer_of(x, backend) for x in arrays])
+    outs = run_by(backend, executable, [buffer_of(x, backend) for x in arrays], out_avals)
     return [Array(buffer, aval) for buffer, aval in zip(outs, out_avals, strict=True)]
 
 
@@ -121,7 +123,8 @@ def _compile(closed: ClosedJaxpr, name: str, target: Target, options: CompileOpt
     _check_dtypes(closed, name, backend)
     if not options.devices and device != backend.default_device(platform):
         options = options._replace(device=device)
-    executable = backend.compile(closed, name=name, platform=platform, **known_options(options, name, backend))
+    asked = known_options(options, name, backend)
+    executable = compiled_by(backend, closed, name=name, platform=platform, **asked)
     origin = getattr(executable, "origin", "")  # of backends that keep programs
     report_compilation(logical, name, device.platform, 1000 * (time.perf_counter() - started), origin)
     return executable

@@ -7,6 +7,7 @@ in jaxprs and are equal where they say the same.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,6 +139,57 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
     return SaveFromBothPolicies(policy_1, policy_2)
 
 
+def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
+    """As `dots_with_no_batch_dims_saveable`: what JAX moves to another memory is kept where it was computed.
+
+    Args:
+        offload_src: the kind of memory that it is in, `"device"`.
+        offload_dst: the kind that JAX moves it to, `"pinned_host"`. Programs give results in the default memory of
+            their devices, so that neither makes a difference here.
+
+    Raises:
+        TypeError: a kind of memory is not a string.
+    """
+    _check_kinds("offload_dot_with_no_batch_dims", offload_src, offload_dst)
+    return dots_with_no_batch_dims_saveable
+
+
+def save_and_offload_only_these_names(
+    *,
+    names_which_can_be_saved: Iterable[str],
+    names_which_can_be_offloaded: Iterable[str],
+    offload_src: str,
+    offload_dst: str,
+) -> Policy:
+    """Keep only what has one of these names; what JAX moves to another memory is kept where it was computed.
+
+    Args:
+        names_which_can_be_saved: names of what is kept.
+        names_which_can_be_offloaded: of what is kept, too, and moved by JAX.
+        offload_src, offload_dst: kinds of memory, as for `offload_dot_with_no_batch_dims`.
+
+    Raises:
+        TypeError: a name or a kind of memory is not a string.
+        ValueError: a name is among both.
+    """
+    function = "save_and_offload_only_these_names"
+    _check_kinds(function, offload_src, offload_dst)
+    given = (names_which_can_be_saved, names_which_can_be_offloaded)
+    for names in given:
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise TypeError(f"{function} takes lists of names, got {names!r}")
+    saved, offloaded = (_names(function, tuple(names)) for names in given)
+    if both := sorted(saved & offloaded):
+        raise ValueError(f"{function}: {', '.join(map(repr, both))} can be saved or offloaded, not both")
+    return SaveOnlyTheseNames(saved | offloaded)
+
+
+def _check_kinds(function: str, offload_src: Any, offload_dst: Any) -> None:
+    for name, kind in (("offload_src", offload_src), ("offload_dst", offload_dst)):
+        if not isinstance(kind, str):
+            raise TypeError(f"{function}: {name} is a kind of memory such as 'pinned_host', got {kind!r}")
+
+
 def _names(function: str, names: tuple[Any, ...]) -> frozenset[str]:
     for name in names:
         if not isinstance(name, str):
@@ -155,6 +207,8 @@ __all__ = [
     "dots_with_no_batch_dims_saveable",
     "everything_saveable",
     "nothing_saveable",
+    "offload_dot_with_no_batch_dims",
+    "save_and_offload_only_these_names",
     "save_any_names_but_these",
     "save_anything_except_these_names",
     "save_from_both_policies",

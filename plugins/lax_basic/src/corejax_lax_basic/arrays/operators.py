@@ -160,6 +160,8 @@ def power(x: Any, y: Any) -> Any:
 
 
 def _power_of_arrays(x: Any, y: Any) -> Any:
+    if type(y) not in PYTHON_SCALARS and dtypes.is_integer(y.aval.dtype):
+        x = as_array(x) if type(x) in (float, complex) else x
     arrays = type(x) not in PYTHON_SCALARS and type(y) not in PYTHON_SCALARS
     if arrays and dtypes.is_inexact(x.aval.dtype) and dtypes.is_integer(y.aval.dtype):
         return pow_p.bind(*broadcast_operands(x, y, name="pow"))  # an integer exponent stays one

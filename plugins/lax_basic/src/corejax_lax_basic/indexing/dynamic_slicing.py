@@ -174,10 +174,19 @@ def dynamic_update_slice_in_dim(
 def dynamic_update_index_in_dim(
     operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Any:
-    """One element along an axis replaced; `update` may lack the axis."""
-    ndim = get_aval(operand).ndim
+    """One element along an axis replaced; `update` may lack the axis.
+
+    Raises:
+        TypeError: `update` has fewer dimensions than that, or more than the operand.
+    """
+    ndim, given = get_aval(operand).ndim, get_aval(update).ndim
     axis = canonical_axis(axis, ndim, "dynamic_update_index_in_dim: axis")
-    if get_aval(update).ndim != ndim:
+    if given not in (ndim, ndim - 1):
+        raise TypeError(
+            f"dynamic_update_index_in_dim: an operand of {ndim} dimensions takes an update of {ndim - 1} or {ndim}, "
+            f"got {get_aval(update).str_short()}"
+        )
+    if given != ndim:
         update = expand_dims(update, axis)
     return dynamic_update_slice_in_dim(operand, update, index, axis, allow_negative_indices=allow_negative_indices)
 

@@ -37,7 +37,14 @@ from corejax_xla_backend._lowering.placing import Placing
 from corejax_xla_backend._lowering.regions import TOKEN, Region
 from corejax_xla_backend._lowering.results import results_of_rule
 from corejax_xla_backend._lowering.two_bits import check_divided
-from corejax_xla_backend._lowering.types import KnownValue, SlicedValue, Value, element_text, tensor_type
+from corejax_xla_backend._lowering.types import (
+    KnownValue,
+    SlicedValue,
+    Value,
+    check_operands,
+    element_text,
+    tensor_type,
+)
 
 if TYPE_CHECKING:
     from corejax_xla_backend._lowering.module import ModuleBuilder
@@ -130,6 +137,7 @@ class TranslationContext(Placing, InPlace):
             NotImplementedError: a region of an operation that combines elements calls back, or a kernel: XLA aborts.
                 A region has ordered effects, and the operation is no `while` or `case`.
             BackendError: it would move integers of two bits between CPU devices.
+            TypeError: an operand is no value of the program.
         """
         if regions:
             if name in _COMBINING:
@@ -145,12 +153,16 @@ class TranslationContext(Placing, InPlace):
         elif name in _PLACING:
             operands = self.apart(operands)
         number = self._counter[0] = self._counter[0] + 1
-        if len(operands) == 1:  # written out for what most operations are
-            [x] = operands
-            names, types = x.name, tensor_type(x.aval)
-        else:
-            names = ", ".join([v.name for v in operands])
-            types = ", ".join([tensor_type(v.aval) for v in operands])
+        try:
+            if len(operands) == 1:  # written out for what most operations are
+                [x] = operands
+                names, types = x.name, tensor_type(x.aval)
+            else:
+                names = ", ".join([v.name for v in operands])
+                types = ", ".join([tensor_type(v.aval) for v in operands])
+        except AttributeError:
+            check_operands(name, operands)
+            raise
         middle = f" ({', '.join(regions)})" if regions else ""
         if attrs:
             middle += f" {{{attrs}}}"

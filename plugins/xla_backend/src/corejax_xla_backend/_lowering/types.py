@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -91,6 +92,20 @@ class SlicedValue(Value):
     """The result of a slice: see `TranslationContext.apart`."""
 
     __slots__ = ()
+
+
+def check_operands(name: str, operands: Sequence[Any]) -> None:
+    """Refuse what is no value of a program among the operands of an operation.
+
+    Raises:
+        TypeError: one is none.
+    """
+    for i, x in enumerate(operands):
+        if not isinstance(x, Value):
+            raise TypeError(
+                f"ctx.op({name!r}): operand {i} is {x!r} of type {type(x).__name__}; operands are what the rule is "
+                "given and what ctx makes: ctx.full(aval, number) for a number, ctx.constant(array) for an array"
+            )
 
 
 class KnownValue(Value):
