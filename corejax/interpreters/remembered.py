@@ -173,7 +173,7 @@ def _with_known_values(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
     known, unknown, _, count = partial_eval_jaxpr(closed, [True] * len(closed.in_avals), True, keep_all)
     if sum(aval.nbytes for aval in known.out_avals) > _LARGEST_KNOWN:
         return closed.jaxpr, _on_host(closed.consts)
-    values = host_programs.eval_jaxpr_on_host(known, ())
+    values = evaluation.run_quietly(host_programs.eval_jaxpr_on_host, (known, ()))
     return unknown.jaxpr, _on_host([*unknown.consts, *values[len(values) - count :]])
 
 

@@ -79,6 +79,17 @@ def test_nan_where_one_is_and_where_there_is_nothing() -> None:
     assert np.isnan(corejax.jit(lambda x, q: jnp.quantile(x, q))(X[:0], 0.5))
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("method", ["linear", "lower", "nearest"])
+def test_shares_that_are_none_are_those_of_jax(method: str) -> None:
+    jnp_of_jax = pytest.importorskip("jax.numpy")
+    x = np.array([3, 1, 2], np.float32)
+    for q in (np.nan, np.inf, -1.0, [0.5, np.nan]):
+        given = np.asarray(q, np.float32)
+        expected = jnp_of_jax.quantile(x, given, method=method)
+        np.testing.assert_array_equal(jnp.quantile(x, given, method=method), expected)
+
+
 def test_shares_may_be_traced_and_everything_is_differentiated() -> None:
     f = lambda x, q: jnp.quantile(x, q, axis=-1)
     np.testing.assert_allclose(corejax.jit(f)(X, Q), np.quantile(X, Q, axis=-1), rtol=1e-5)

@@ -68,6 +68,13 @@ def test_early_results_are_those_of_the_program(gate: threading.Event) -> None:
             assert (got.dtype, got.shape, got.weak_type) == (wanted.dtype, wanted.shape, wanted.weak_type)
 
 
+@pytest.mark.filterwarnings("error")
+def test_early_results_overflow_in_silence(gate: threading.Event) -> None:
+    f = jit(lambda x: x * np.float32(1e38) / 0.0, tier="auto")
+    assert np.isinf(np.asarray(f(X * 100))).all()
+    gate.set()
+
+
 def test_transformations_and_static_arguments() -> None:
     f = jit(lambda x, n: lax.sin(x) * n, static_argnums=1, tier="auto")
     np.testing.assert_allclose(f(X, 2), 2 * np.sin(X), rtol=1e-6)

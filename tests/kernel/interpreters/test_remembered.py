@@ -49,6 +49,14 @@ def test_the_third_call_runs_the_program() -> None:
         np.testing.assert_array_equal(got, np.asarray(x) + 1)
 
 
+@pytest.mark.filterwarnings("error")
+def test_what_overflows_beforehand_is_not_warned_of() -> None:
+    large = as_array(np.full((2, 3), 3e38, np.float32))
+    f = Counted(lambda x: add(x, mul(large, large)))
+    for _ in range(6):
+        assert np.isinf(np.asarray(f(X))).all()
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [

@@ -259,10 +259,11 @@ def _between(x: Any, q: Any, count: Any, method: str) -> Any:
     return lax.add(lax.mul(lower, lax.sub(lax.full_like(share, 1), share)), lax.mul(upper, share))
 
 
+@np.errstate(all="ignore")  # as in compiled programs
 def _static_place(q: Any, size: int) -> tuple[Any, Any, Any]:
     """Places of the neighbours, and the share of the upper one."""
     place = q * q.dtype.type(size - 1)
-    low, high = (np.clip(f(place), 0, size - 1) for f in (np.floor, np.ceil))
+    low, high = (np.clip(np.nan_to_num(f(place)), 0, size - 1) for f in (np.floor, np.ceil))
     return low.astype(np.int32), high.astype(np.int32), np.asarray(place - np.floor(place), q.dtype)
 
 

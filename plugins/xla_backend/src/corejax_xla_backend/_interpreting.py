@@ -37,5 +37,6 @@ class _Interpreting(Restoring):
 def interpret(closed: ClosedJaxpr, arrays: Sequence[Array]) -> list[Array]:
     """The results of a program by the eager rules."""
     values = [np.asarray(x) for x in arrays]
-    outs = run_within([_Interpreting()], eval_jaxpr_on_host, closed, values)
+    with np.errstate(all="ignore"):  # as compiled programs do
+        outs = run_within([_Interpreting()], eval_jaxpr_on_host, closed, values)
     return [Array(np.array(out, aval.dtype), aval) for out, aval in zip(outs, closed.out_avals, strict=True)]
