@@ -160,7 +160,7 @@ beta = located(
 def _log_t_density(y: Any, df: Any) -> Any:
     """The normal one for infinite `df`, and so large ones that a square over them may underflow."""
     normal = (df == math.inf) | ((df > 1e20) & (jnp.abs(y) < 1e4))
-    df = jnp.where(normal, 1.0, df)
+    df = jnp.where(df == math.inf, 1.0, df)  # not by `y`: what depends on `df` alone is known beforehand
     usual = -0.5 * ((df + 1.0) * _log1p_of_square(y, df) + jnp.log(df)) - special.betaln(
         jnp.full_like(df, 0.5), 0.5 * df
     )
