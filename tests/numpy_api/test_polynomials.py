@@ -74,6 +74,11 @@ def test_zeros() -> None:
     check_against_jax(lambda xp, z: xp.poly(z), (P + 1j).astype(np.complex64), rtol=1e-5)
     check_against_jax(lambda xp: xp.poly(2.5))
     assert jnp.poly(P[:0]).shape == ()
+    np.testing.assert_array_equal(jnp.poly(np.float32([1, np.nan])), [1, np.nan, np.nan])
+    np.testing.assert_array_equal(jnp.poly(np.float32([np.inf, 1])), [1, -np.inf, np.inf])
+    matrix = np.float32([[2, 1, 0], [0, 3, 1], [1, 0, -1]])
+    np.testing.assert_allclose(jnp.poly(matrix), np.poly(matrix), rtol=1e-5, atol=1e-5)
+    check_against_jax(lambda xp, z: xp.poly(z), matrix, rtol=1e-4)
 
 
 def test_long_and_several_polynomials() -> None:
@@ -99,8 +104,7 @@ def test_compiled_and_derivatives() -> None:
         (lambda: jnp.polyval(1.0, X), ValueError, "polyval"),
         (lambda: jnp.polyder(P, -1), ValueError, "polyder: .* m=-1"),
         (lambda: jnp.polyint(P, 2, P), ValueError, r"2 constants .* got f32\[4\]"),
-        (lambda: jnp.poly(np.eye(2, dtype=np.float32)), NotImplementedError, "eigenvalues"),
-        (lambda: jnp.poly(X), ValueError, r"poly takes a vector of zeros, got f32\[2,3\]"),
+        (lambda: jnp.poly(X), ValueError, r"poly takes a vector of zeros, or a square matrix, got f32\[2,3\]"),
         (lambda: jnp.vander(X), ValueError, "vander takes a vector"),
         (lambda: jnp.vander(P, -1), ValueError, "not negative, got -1"),
     ],

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+import corejax
 from corejax.extend import dtypes
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, like, promote_dtypes, static_int
@@ -193,23 +194,31 @@ def _falling(size: int, order: int, dtype: Any) -> Any:
 def poly(seq_of_zeros: Any) -> Any:
     """The polynomial with given zeros and the leading coefficient 1.
 
+    Args:
+        seq_of_zeros: the zeros, `[n]`; or a matrix `[n, n]`, whose eigenvalues they are, complex: its characteristic
+            polynomial.
+
+    Returns:
+        Coefficients, the highest power's first, `[n + 1]`; the scalar 1 where there are no zeros.
+
     Raises:
-        ValueError: the argument is no vector.
-        NotImplementedError: it is a square matrix, whose eigenvalues would be meant.
+        ValueError: the argument is neither.
+        PluginMissingError: it is a matrix, and corejax-linalg is not installed.
     """
     (zeros,) = promote_dtypes("poly", array_argument("poly", seq_of_zeros), inexact=True)
     zeros = lax.reshape(zeros, (1,)) if not zeros.ndim else zeros
     if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] and zeros.shape[0]:
-        raise NotImplementedError("poly: the characteristic polynomial of a matrix needs eigenvalues; give its zeros")
+        zeros = corejax.numpy.linalg.eigvals(zeros)
     if zeros.ndim != 1:
-        raise ValueError(f"poly takes a vector of zeros, got {zeros.aval.str_short()}")
+        raise ValueError(f"poly takes a vector of zeros, or a square matrix, got {zeros.aval.str_short()}")
+    one = lax.full((1,), 1, zeros.dtype)
     if not zeros.shape[0]:
-        return lax.full((), 1, zeros.dtype)
-    out = lax.full((1,), 1, zeros.dtype)
+        return lax.reshape(one, ())
+    rest = one[:0]  # the coefficients after the first one, which is exactly 1
     for k in range(zeros.shape[0]):
-        root = lax.broadcast_to(lax.slice_in_dim(zeros, k, k + 1), (k + 2,))
-        out = lax.sub(_shifted(out, 0, 1), lax.mul(root, _shifted(out, 1, 0)))
-    return out
+        root = lax.broadcast_to(lax.slice_in_dim(zeros, k, k + 1), (k + 1,))
+        rest = lax.sub(_shifted(rest, 0, 1), lax.mul(root, lax.concatenate([one, rest], 0)))
+    return lax.concatenate([one, rest], 0)
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
