@@ -38,6 +38,18 @@ def test_gamma_functions_about_their_zeros_too(name, reference):
     assert _errors(got, getattr(scipy_special, reference)(x.astype(np.float64))).max() < 0.6
 
 
+def test_inverse_error_function():
+    """XLA's own has lost four bits near 1 and -1."""
+    near = 1 - np.exp(RNG.uniform(-16.6, 0, 20000))
+    x = np.concatenate([near, -near, RNG.uniform(-1, 1, 20000), np.exp(RNG.uniform(-80, 0, 2000))]).astype(np.float32)
+    x = np.append(x[np.abs(x) < 1], np.nextafter(np.float32([1, -1]), np.float32(0)))
+    assert _errors(np.asarray(compiled(lax.erf_inv)(x)), scipy_special.erfinv(x.astype(np.float64))).max() < 5
+    ends = np.float32([-1.0, 1.0, 2.0, -np.inf, np.nan, 0.0, -0.0])
+    found = np.asarray(compiled(lax.erf_inv)(ends))
+    np.testing.assert_array_equal(found, np.float32([-np.inf, np.inf, np.nan, np.nan, np.nan, 0.0, -0.0]))
+    np.testing.assert_array_equal(np.signbit(found[5:]), [False, True])
+
+
 def test_zeta_and_polygamma():
     s = (1 + np.exp(RNG.uniform(-8, 4, 4000))).astype(np.float32)
     q = np.exp(RNG.uniform(-6, 20, 4000)).astype(np.float32)
