@@ -105,11 +105,11 @@ def again(
     recorder: Any = above if type(below) is StagingTrace else above.parent
     if type(recorder) is not StagingTrace or (recorder is not below and type(below) is not PartialEvalTrace):
         return None
-    if not _remembers or observe.watched or primitive.multiple_results or not _UNFIT.isdisjoint(primitive.tags):
+    if not _remembers or observe.watched or primitive.multiple_results:
         return None
     places: dict[Var, int] = {}
-    known: list[Any] = []
-    unknown: list[Any] = []
+    known: list[Any] = []  # tracers
+    unknown: list[Var] = []
     source = state.source
     # Where a program is replayed, its lines are those of all equations.
     key: list[Any] = [rule, static, source is None, state.axis_env, state.rule_axis]
@@ -130,7 +130,7 @@ def again(
             place = places.get(x._var)
             if place is None:
                 place = places[x._var] = ~len(unknown)
-                unknown.append(x)
+                unknown.append(x._var)
         elif kind is Array and _is_scalar(x):
             place = x._host.tobytes()
         else:
@@ -152,14 +152,14 @@ def again(
         if state.scope:
             source = source_info.inside(state.scope, source)
     if recorded is None:
-        if not all(map(_is_word, params.values())):
+        if not _UNFIT.isdisjoint(primitive.tags) or not all(map(_is_word, params.values())):
             return None
         return Call(exact, below, recorder, places, len(known), len(unknown), source)
     return _append(recorded, recorder, above, known, unknown, source)
 
 
 def _append(
-    recorded: _Recorded, recorder: StagingTrace, above: Any, known: list[Any], unknown: list[Any], source: Any
+    recorded: _Recorded, recorder: StagingTrace, above: Any, known: list[Any], unknown: list[Var], source: Any
 ) -> list[Any]:
     """Append a rule's equations, to a program and to the tape above it, if one is; what the rule gives."""
     eqns = recorder.eqns
@@ -172,10 +172,16 @@ def _append(
         tape, source = above.tape, above._place_of(source)
         for primitive, operands, params, aval in recorded.tape:
             var = Var(aval)
-            invars = [i if type(i) is not int else known[i] if i >= 0 else unknown[~i]._var for i in operands]
+            invars = [i if type(i) is not int else known[i] if i >= 0 else unknown[~i] for i in operands]
             tape.append(JaxprEqn(primitive, invars, [var], params, source))
-            unknown.append(PartialEvalTracer(above, aval, var))
-    outs = [None if i is None else known[i] if i >= 0 else unknown[~i] for i in recorded.outs]
+            unknown.append(var)
+    outs: list[Any] = []
+    for i in recorded.outs:
+        if i is None or i >= 0:
+            outs.append(None if i is None else known[i])
+        else:
+            var = unknown[~i]
+            outs.append(PartialEvalTracer(above, var.aval, var))
     outs.append(recorded.static)
     return outs
 

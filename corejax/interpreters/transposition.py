@@ -13,6 +13,7 @@ from typing import Any
 
 from corejax.attribution import attribute_to_rule
 from corejax.avals import ShapedArray, get_aval
+from corejax.caches import clears_cache
 from corejax.errors import NotLinearError
 from corejax.interpreters.differentiability import nondifferentiable, refusing_transposition
 from corejax.interpreters.jvp import tangent_aval, zeros_of
@@ -53,6 +54,17 @@ class UndefPrimal:
     __array__ = __float__ = __int__ = __index__ = __complex__ = __bool__ = __len__ = __iter__ = _no_value
 
 
+_placeholders: dict[ShapedArray, UndefPrimal] = {}
+clears_cache(_placeholders.clear)
+
+
+def _placeholder(aval: ShapedArray) -> UndefPrimal:
+    found = _placeholders.get(aval)
+    if found is None:
+        found = _placeholders[aval] = UndefPrimal(aval)
+    return found
+
+
 def is_undef_primal(x: Any) -> bool:
     """Whether `x` marks a linear operand."""
     return type(x) is UndefPrimal
@@ -73,6 +85,7 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
     process = structural.add
     previous = state.source
     scope = state.scope if previous is None else scope_of(previous)
+    last: Any = None  # equations of one call of a rule have one source
     try:
         for eqn in reversed(eqns):
             primitive = eqn.primitive
@@ -84,16 +97,18 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
                 ct = cotangents.pop(eqn.outvars[0], None)
                 if ct is None:
                     continue
-            operands = [UndefPrimal(x.aval) if type(x) is Var else x for x in eqn.invars]
+            invars = eqn.invars
+            operands = [_placeholder(x.aval) if type(x) is Var else x for x in invars]
             rule = table.get(primitive) or transpose_rules.lookup(primitive)
-            source = eqn.source_info
-            state.source = source if source is None or not scope else inside(scope, source)
-            if primitive.linear_in:
-                check_linear(primitive, eqn.invars)
+            if eqn.source_info is not last or last is None:
+                last = eqn.source_info
+                state.source = last if last is None or not scope else inside(scope, last)
+            if primitive.linear_in and len(primitive.linear_in) < len(invars):
+                check_linear(primitive, invars)
             cts_in = rule(ct, *operands, **eqn.params)
             if not isinstance(cts_in, _SEQUENCE) or len(cts_in) != len(operands):
                 check_cotangents(primitive, cts_in, _linear_avals(eqn))
-            for x, c in zip(eqn.invars, cts_in, strict=True):
+            for x, c in zip(invars, cts_in, strict=True):
                 if c is not None and type(x) is Var:
                     if getattr(c, "aval", None) is not x.aval:
                         check_cotangents(primitive, cts_in, _linear_avals(eqn))

@@ -88,10 +88,9 @@ sub, sub_p = binary(
 
 
 def _mul_transpose(ct: Any, x: Any, y: Any) -> list[Any]:
-    return [
-        unbroadcast(x.aval, mul(ct, y)) if is_undef_primal(x) else None,
-        unbroadcast(y.aval, mul(x, ct)) if is_undef_primal(y) else None,
-    ]
+    if is_undef_primal(x):
+        return [unbroadcast(x.aval, mul(ct, y)), None]  # which refuses a second operand that has no value
+    return [None, unbroadcast(y.aval, mul(x, ct))]
 
 
 mul, mul_p = binary(

@@ -143,17 +143,23 @@ class TranslationContext(Placing, InPlace, Inlining):
         try:
             if len(operands) == 1:  # written out for what most operations are
                 [x] = operands
-                names, types = x.name, tensor_type(x.aval)
+                names, types, origins = x.name, tensor_type(x.aval), x.origins
+            elif len(operands) == 2:
+                x, y = operands
+                names, types = f"{x.name}, {y.name}", f"{tensor_type(x.aval)}, {tensor_type(y.aval)}"
+                origins = x.origins | y.origins
             else:
                 names = ", ".join([v.name for v in operands])
                 types = ", ".join([tensor_type(v.aval) for v in operands])
+                origins = self._origins(operands)
         except AttributeError:
             check_operands(name, operands)
             raise
-        middle = f" ({', '.join(regions)})" if regions else ""
+        middle = ""
+        if regions:
+            middle, origins = f" ({', '.join(regions)})", self._origins(operands, regions)
         if attrs:
             middle += f" {{{attrs}}}"
-        origins = self._origins(operands, regions)
         if type(out) is ShapedArray:
             self.lines.append(f'%{number} = "{name}"({names}){middle} : ({types}) -> {tensor_type(out)}{self.mark}')
             return (SlicedValue if name in _SLICES else Value)(f"%{number}", out, origins)

@@ -67,6 +67,7 @@ class Inlining:
         around = self.mark, self.scope, self.source
         scope = self.scope
         ready: dict[Any, Any] = {}
+        known = KnownValue in map(type, vals)
         located: dict[Any, tuple[str, tuple[str, ...]]] = {}
 
         def read(atom: Any) -> Value:
@@ -78,7 +79,7 @@ class Inlining:
             if rule is None:
                 rule = ready[primitive] = _translation(eqn, platform)
             source = eqn.source_info
-            place = (primitive, id(source[0]), source[1], source[2:]) if source is not None else primitive
+            place = (primitive, id(source[0]), source[1:]) if source is not None else primitive
             found = located.get(place)
             if found is None or "name" in eqn.params:
                 found = located[place] = self.module.locations.of_equation(scope, eqn)
@@ -86,22 +87,23 @@ class Inlining:
             self.source = source
             invars = eqn.invars
             operands = [env[v] if type(v) is Var else read(v) for v in invars]
-            written = module.opaque, len(self.lines), len(self._constants)
+            opaque, line, constant = module.opaque, len(self.lines), len(self._constants)
             try:
                 out = rule(self, [v.aval for v in invars], operands, **eqn.params)
             except Exception as error:
                 attribute_to_rule(error, primitive, eqn.source_info, "xla_translation")
                 raise
             outs = results_of_rule(primitive, out, eqn.outvars)
-            if module.opaque > written[0]:
-                outs = self._in_parts(eqn, rule, operands, outs, written)
-            if KnownValue in map(type, operands):
+            if module.opaque > opaque:
+                outs = self._in_parts(eqn, rule, operands, outs, (opaque, line, constant))
+            if known and KnownValue in map(type, operands):
                 outs = _known_results(eqn, operands, outs)
             for v, x in zip(eqn.outvars, outs, strict=True):
                 if v.aval.sharding is not None:
                     env.update(zip(eqn.outvars, constrained(self, eqn, outs), strict=True))
                     break
                 env[v] = x
+            known = known or type(out) is not Value
         self.mark, self.scope, self.source = around
         return [read(v) for v in jaxpr.outvars]
 

@@ -25,7 +25,8 @@ def one_op(primitive: Primitive, name: str) -> Callable[..., Any]:
 
     def rule(ctx: Any, in_avals: Any, in_vals: Any, *, accuracy: Any = None) -> Any:
         vals = in_vals if len(in_vals) == 1 else expanded(ctx, in_vals)
-        out = ctx.op(name, *vals, out=primitive.abstract(tuple(in_avals), {})[0], attrs=accuracy_text(accuracy))
+        attrs = "" if accuracy is None else accuracy_text(accuracy)
+        out = ctx.op(name, *vals, out=primitive.abstract(tuple(in_avals), {})[0], attrs=attrs)
         return fusible(ctx, out) if expensive and ctx.in_elementwise else out
 
     return rule
