@@ -11,9 +11,12 @@ import pytest
 
 import corejax
 import corejax.numpy as jnp
-from corejax import lax
+from corejax import export, lax
+from corejax.extend import CompileOptions
 from corejax_xla_backend import _jaxlib
-from corejax_xla_backend._xla.flags import depth_of, is_small
+from corejax_xla_backend._xla import flags as flags_of_programs
+from corejax_xla_backend._xla.executable import lower
+from corejax_xla_backend._xla.flags import depth_of, extent_of
 
 
 def network(x: Any) -> Any:
@@ -81,6 +84,12 @@ def newton(x: Any) -> Any:
     return lax.while_loop(lambda x: jnp.abs(x * x - 2).max() > 1e-6, lambda x: x / 2 + 1 / x, x)
 
 
+def is_small(function: Any, *args: Any, donated: bool = False) -> bool:
+    closed = corejax.make_jaxpr(function)(*args)
+    options = CompileOptions(donated=(donated,) * len(args))
+    return flags_of_programs.is_small(closed.jaxpr, lower(closed, "f", "cpu", options)[0])
+
+
 @pytest.mark.parametrize(
     ("function", "shape", "small"),
     [
@@ -90,30 +99,43 @@ def newton(x: Any) -> Any:
         (jnp.sin, (), True),
         (corejax.nn.silu, (32768,), True),
         (lambda x: corejax.jit(lambda x: jnp.sin(x) * 2)(x), (32768,), True),
-        (lambda x: corejax.jit(lambda x: jnp.sin(x[1:]))(x), (514,), False),
-        (lambda x: x * jnp.float32(2) + x.sum(), (512,), True),
-        (lambda x: x * jnp.float32(2) + x.sum(), (513,), False),
-        (lambda x: x[:1] + 1, (513,), False),
-        (jnp.cumsum, (513,), False),
-        (lambda x: jnp.broadcast_to(x, (3, 171)), (171,), False),
-        (corejax.grad(lambda x: network(x).sum()), (16, 16), True),
+        (lambda x: corejax.jit(lambda x: jnp.sin(x[1:]))(x), (66,), False),
+        (lambda x: x * jnp.float32(2) + x.sum(), (64,), True),
+        (lambda x: x * jnp.float32(2) + x.sum(), (65,), False),
+        (lambda x: x[:1] + 1, (65,), False),
+        (jnp.cumsum, (65,), False),
+        (lambda x: jnp.broadcast_to(x, (3, 22)), (22,), False),
+        (corejax.grad(lambda x: network(x).sum()), (8, 8), True),
         (lambda x: corejax.jit(lambda x: (x @ x.T).sum())(x), (4, 4), True),
-        (lambda x: corejax.jit(lambda x: (x[:, None] * x).sum(1))(x), (23,), False),
-        (newton, (512,), True),
-        (newton, (513,), False),
-        (lambda x: lax.scan(lambda c, _: (c + x @ x, ()), x, length=1000)[0], (16, 16), True),
-        (lambda x: lax.scan(lambda c, x: (c + x, c), x[0], x)[1], (33, 16), False),
-        (lambda x: lax.cond(x[0] > 0, lambda x: x, lambda x: jnp.outer(x, x)[0], x), (23,), False),
+        (lambda x: corejax.jit(lambda x: (x[:, None] * x).sum(1))(x), (9,), False),
+        # Kernels that write where they read are no vector instructions without emitters.
+        (newton, (64,), True),
+        (newton, (65,), False),
+        (lambda x: lax.fori_loop(0, 9, lambda i, x: jnp.tanh(x), x), (64,), True),
+        (lambda x: lax.fori_loop(0, 9, lambda i, x: jnp.tanh(x), x), (65,), False),
+        (lambda x: lax.scan(lambda c, _: (c + x @ x, ()), x, length=1000)[0], (8, 8), True),
+        (lambda x: lax.scan(lambda c, x: (c + x, c), x[0], x)[1], (5, 16), False),
+        (lambda x: lax.cond(x[0] > 0, lambda x: x, lambda x: jnp.outer(x, x)[0], x), (9,), False),
+        # A quotient that is read twice ends a kernel; what is made of it takes its memory.
+        (lambda x: (lambda t: jnp.tanh(t) * t)(x / (1 + x)), (64,), True),
+        (lambda x: (lambda t: jnp.tanh(t) * t)(x / (1 + x)), (65,), False),
+        (export.export(corejax.jit(lambda x: x.sum()))(np.ones(3, np.float32)).call, (3,), False),
     ],
 )
 def test_programs_of_small_arrays_are_small(function: Any, shape: tuple[int, ...], small: bool) -> None:
-    assert is_small(corejax.make_jaxpr(function)(np.ones(shape, np.float32)).jaxpr) is small
+    assert is_small(function, np.ones(shape, np.float32)) is small
+
+
+def test_large_programs_that_are_given_memory_are_not_small() -> None:
+    """They write where they read."""
+    for size, small in ((64, True), (65, False)):
+        assert is_small(lambda x: x * 2, np.ones(size, np.float32), donated=True) is small
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8", "complex64", "int4", "bool", "float8_e5m2fnuz"])
 def test_small_programs_have_no_floats_of_eight_bits(dtype: str) -> None:
     x = np.ones(3, corejax.dtypes.canonicalize_dtype(dtype))
-    assert is_small(corejax.make_jaxpr(lambda x: x.astype("int32") + 1)(x).jaxpr) is (dtype != "float8_e5m2fnuz")
+    assert is_small(lambda x: x.astype("int32") + 1, x) is (dtype != "float8_e5m2fnuz")
 
 
 def test_what_is_not_there_without_them_is_compiled_with_them(flags: list[dict[str, Any]]) -> None:
@@ -124,7 +146,7 @@ def test_what_is_not_there_without_them_is_compiled_with_them(flags: list[dict[s
 
 def test_small_programs_compile_without_emitters_of_fusions(flags: list[dict[str, Any]]) -> None:
     function = corejax.jit(lambda x: jnp.tanh(x).sum())
-    few, many = np.ones(500, np.float32), np.ones(600, np.float32)
+    few, many = np.ones(60, np.float32), np.ones(70, np.float32)
     np.testing.assert_allclose(function(few), np.tanh(few).sum(), rtol=1e-6)
     np.testing.assert_allclose(function(many), np.tanh(many).sum(), rtol=1e-6)
     assert flags == [_jaxlib.PLAIN_FUSIONS, {}]
@@ -187,4 +209,4 @@ def test_a_program_that_is_called_twice_at_each_level_is_looked_at_once() -> Non
     for _ in range(60):
         f = (lambda g: lambda x: g(g(x)))(corejax.jit(f))
     jaxpr = corejax.make_jaxpr(f)(np.float32(1)).jaxpr
-    assert is_small(jaxpr) and depth_of(jaxpr) > 1 << 60
+    assert extent_of(jaxpr) == (1, True) and depth_of(jaxpr) > 1 << 60

@@ -246,7 +246,7 @@ def compile_program(
             f"jit of {name}: donated arguments were not usable: {types}; the program has no result of that shape and "
             "dtype left to take the memory, and the arrays stay"
         )
-    flags, asked = flags_for(closed.jaxpr, device, options)
+    flags, asked = flags_for(closed.jaxpr, text, device, options)
     try:
         with _jaxlib.uninterrupted():
             executable, origin = _compile(

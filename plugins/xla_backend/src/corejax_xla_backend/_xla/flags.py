@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
 from typing import Any
 
-from corejax.extend import CompileOptions, Jaxpr, JaxprEqn, ShapedArray, Var, config, subjaxprs
+from corejax.extend import CompileOptions, Jaxpr, ShapedArray, Var, config, subjaxprs
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend.settings import EFFORTS
 
 Flags = tuple[tuple[str, Any], ...]  # by name
-# Elements of the largest array that operations of a small program take or make, and elementwise ones.
-SMALL = 512
-SMALL_ELEMENTWISE = 32768
+# Elements of the largest array of a small program: loops over so many are written out, whatever they read and write.
+SMALL = 64
+SMALL_KERNEL = 32768  # of one whose only loop is over elements
 # Operations one after the other in a program without emitters of fusions: XLA recurses along them, and 5,500 fill a
 # stack of 8 MiB, which ends the process.
 DEEP = 1000
 _BYTES = 16  # of an artifact, at least, for each operation
 
 
-def flags_for(jaxpr: Jaxpr, device: Any, options: CompileOptions) -> tuple[Flags, Flags]:
+def flags_for(jaxpr: Jaxpr, text: str, device: Any, options: CompileOptions) -> tuple[Flags, Flags]:
     """Flags by name: all of them, and those that were asked for.
 
     Asked for are the program's own, and before them what settings say of efforts. All are with the quick ones, where
-    that is the setting, or with those for small programs: fusions have emitters of their own, which pay on large
-    arrays, and a small program is as fast without them (0.97 to 1.04 of the time, over ninety programs) and compiled in
-    0.55 to 0.8 of the time.
+    that is the setting, or with those for small programs: fusions have emitters of their own, without which small
+    programs are compiled in 0.55 to 0.8 of the time.
     """
     efforts = {name: value for name in EFFORTS if (value := getattr(config, name)) not in (0.0, "UNKNOWN")}
     asked = efforts | dict(options.flags)
@@ -36,7 +37,7 @@ def flags_for(jaxpr: Jaxpr, device: Any, options: CompileOptions) -> tuple[Flags
         more = dict(_jaxlib.quick_flags(device.client))
         if depth_of(jaxpr) > DEEP:
             more = {name: value for name, value in more.items() if name not in _jaxlib.PLAIN_FUSIONS}
-    elif device.platform == "cpu" and is_small(jaxpr) and depth_of(jaxpr) <= DEEP:
+    elif device.platform == "cpu" and is_small(jaxpr, text) and depth_of(jaxpr) <= DEEP:
         more = _jaxlib.PLAIN_FUSIONS
     return tuple((more | asked).items()), tuple(asked.items())
 
@@ -57,23 +58,50 @@ def depth_of(jaxpr: Jaxpr) -> int:
     return found
 
 
-def is_small(jaxpr: Jaxpr) -> bool:
-    """Whether the arrays of a program, and of programs in it, have few elements, and none is of floats of eight bits.
+# Operations that XLA's CPU compiler does not compute twice: a result that is read twice ends a kernel.
+_ENDS = re.compile(r'(%\d+) = "stablehlo\.(?:atan2|cbrt|divide|log|log_plus_one|power|remainder|rsqrt|sqrt|tan)"')
+_NAMES = re.compile(r"%\d+\b")
+# What has kernels write where they read; and what becomes several operations of those.
+_IN_PLACE = ("stablehlo.while", "tf.aliasing_output", "jax.buffer_donor", "chlo.")
 
-    Those are rounded otherwise than by fusions, and not as they are here.
+
+def is_small(jaxpr: Jaxpr, text: str) -> bool:
+    """Whether a program runs as fast without emitters of fusions.
+
+    Kernels that write to the memory that they read, number after number, are then slower by up to fourteen times, for
+    LLVM cannot tell that they may be computed as vectors: carries of loops, donated arrays, intermediate results that
+    the next kernel takes. Left are arrays of a few elements, and programs of one kernel. None has floats of eight
+    bits: those are rounded otherwise than by fusions, and not as they are here.
+
+    Args:
+        jaxpr: the program.
+        text: its StableHLO.
     """
-    found: bool | None = jaxpr.memo.get("small")
-    if found is None:
-        found = jaxpr.memo["small"] = all(map(_is_small, jaxpr.eqns))
+    largest, elementwise = extent_of(jaxpr)
+    if largest <= SMALL:
+        return True
+    if largest > SMALL_KERNEL or not elementwise or any(word in text for word in _IN_PLACE):
+        return False
+    named = Counter(_NAMES.findall(text))
+    return all(named[name] <= 2 for name in _ENDS.findall(text))  # where it is made, and read
+
+
+def extent_of(jaxpr: Jaxpr) -> tuple[float, bool]:
+    """Elements of the largest array of a program, and of programs in it; whether all operations are elementwise."""
+    found: tuple[float, bool] | None = jaxpr.memo.get("extent")  # of a program that is called more than once
+    if found is not None:
+        return found
+    largest, elementwise = 0.0, True
+    for eqn in jaxpr.eqns:
+        sizes = [_size(atom) for atom in eqn.invars]
+        inner = [getattr(program, "jaxpr", program) for program in subjaxprs(eqn.params)]
+        extents = [extent_of(program) for program in inner]
+        called = len(inner) == 1 and [_size(v) for v in inner[0].invars] == sizes and extents[0][1]
+        elementwise = elementwise and (called or "elementwise" in eqn.primitive.tags)
+        unknown = math.inf if "exported" in eqn.params else 0  # an artifact, whose program is bytes
+        largest = max(largest, *sizes, *map(_size, eqn.outvars), *[size for size, _ in extents], unknown)
+    found = jaxpr.memo["extent"] = largest, elementwise
     return found
-
-
-def _is_small(eqn: JaxprEqn) -> bool:
-    sizes = [_size(atom) for atom in eqn.invars]
-    inner = [getattr(program, "jaxpr", program) for program in subjaxprs(eqn.params)]
-    called = len(inner) == 1 and [_size(v) for v in inner[0].invars] == sizes
-    limit = SMALL_ELEMENTWISE if called or "elementwise" in eqn.primitive.tags else SMALL
-    return max([*sizes, *map(_size, eqn.outvars)], default=0) <= limit and all(map(is_small, inner))
 
 
 def _size(atom: Any) -> float:
