@@ -28,12 +28,17 @@ from corejax_checkify.state import ErrorType, exception_of
 from corejax_lax_basic import lax
 
 check_p = Primitive(
-    "check", multiple_results=True, effects=("check",), doc="Raise an error, if there is one. Params: error_type."
+    "check",
+    multiple_results=True,
+    effects=("check",),
+    tags=("structural",),
+    doc="Raise an error, if there is one. Params: error_type.",
 )
 debug_check_p = Primitive(
     "debug_check",
     multiple_results=True,
     effects=("debug_check",),
+    tags=("structural",),
     doc="An error, if there is one, inside checkify; else nothing. Params: error_type.",
 )
 EFFECTS = check_p.effects | debug_check_p.effects
