@@ -94,13 +94,13 @@ def _vmap(primitive: Primitive) -> Any:
     def check_vmap(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
         """A check of the first element that failed; with an empty batch, of none."""
         if axis_size:
-            primitive.bind(*_first_failed(axis_size, vals, dims), **params)
+            primitive.bind(*first_failed(axis_size, vals, dims), **params)
         return [], []
 
     return check_vmap
 
 
-def _first_failed(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
+def first_failed(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
     """The error of the first element of a batch that failed; where all did or none, of the first one."""
     pred, *rest = (x if d is None else move_batch_axis(axis_size, d, 0, x) for x, d in zip(vals, dims, strict=True))
     first: Any = 0
