@@ -58,7 +58,7 @@ _ANCESTORS: dict[str, tuple[type, ...]] = {
 def _scalar_type(d: Any) -> type:
     if isinstance(d, type) and issubclass(d, np.generic):
         return d
-    return np.dtype(d if isinstance(d, type | str | np.dtype) else dtype(d)).type
+    return np.dtype(d if isinstance(d, type | str | np.dtype | None) else dtype(d)).type  # None: a float, as NumPy's
 
 
 @functools.lru_cache(maxsize=1024)

@@ -166,9 +166,13 @@ def _explicit(d: Any) -> DType:
 def canonicalize_dtype(d: Any) -> DType:
     """What creation functions make of an explicit dtype: itself, or 32 bits under `config.x64_compat`.
 
+    None is the default floating-point dtype, as `np.dtype(None)` is NumPy's.
+
     Raises:
         TypeError: it is not a dtype, but a number or an array, say; names the function that the user called.
     """
+    if d is None:
+        return default_float_dtype()
     found = d if isinstance(d, np.dtype) and d in KINDS else _explicit(d)
     if config.x64_compat and found in WIDE and config.default_dtype_bits == 32:
         return DEFAULTS[KINDS[found]][32]

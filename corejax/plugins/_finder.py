@@ -64,6 +64,19 @@ def _public(module: ModuleType) -> list[str]:
     return [name for name, value in found if not isinstance(value, ModuleType) and name != "annotations"]
 
 
+class _InsideLoader:
+    """Gives what a namespace has among its names and is a module, without a file of its own: `scipy.stats.norm`."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.module = module
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        return self.module
+
+    def exec_module(self, module: ModuleType) -> None:
+        return None
+
+
 class _OuterLoader:
     """Makes the module around namespaces with a dot in their names: `corejax.experimental` of `experimental.checkify`.
 
@@ -135,7 +148,10 @@ class NamespaceFinder:
                 raise missing_name(manager, name, importing=True)
             return None
         if "." in name and not _exists(module):
-            return None  # so that the error names the module that was asked for
+            inside = _inside(module)
+            if inside is None:
+                return None  # so that the error names the module that was asked for
+            return importlib.machinery.ModuleSpec(fullname, _InsideLoader(inside))  # type: ignore[arg-type]
         loader = _AliasLoader(self.manager, name, module, manager.has_namespace_inside(name))
         return importlib.machinery.ModuleSpec(fullname, loader)  # type: ignore[arg-type]
 
@@ -161,6 +177,14 @@ def _exists(module: str) -> bool:
     from importlib.util import find_spec
 
     return find_spec(module) is not None
+
+
+def _inside(name: str) -> ModuleType | None:
+    """The module that is an attribute of a module, and among its `__all__`."""
+    parent, _, last = name.rpartition(".")
+    around = sys.modules.get(parent)
+    found = getattr(around, last, None) if last in getattr(around, "__all__", ()) else None
+    return found if isinstance(found, ModuleType) else None
 
 
 def install(manager: Callable[[], PluginManager], kernel_modules: Collection[str]) -> None:

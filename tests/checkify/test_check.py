@@ -187,3 +187,33 @@ def test_over_a_batch_the_first_element_counts() -> None:
     only_payload = lambda ok, x: corejax.vmap(lambda x: checkify.check(ok, "{}", x))(x)
     assert str(message(only_payload, jnp.array(False), x[0])).startswith("3.0 ")
     assert message(only_payload, jnp.array(True), x[0]) is None
+
+
+def test_values_in_messages_are_arrays() -> None:
+    def f(x: Any) -> Any:
+        checkify.check(x[0] > 0, "{}", {"a": x, "b": (x[0],)})
+        return x
+
+    found = str(message(f, -jnp.ones(2)))
+    assert found.startswith("{'a': Array([-1., -1.], dtype=float32), 'b': (Array(-1., dtype=float32),)} (`check`")
+
+
+def test_no_tracer_leaks() -> None:
+    def f(x: Any) -> Any:
+        checkify.check(x.sum() > 0, "{}", x)
+        return x
+
+    with corejax.checking_leaks():
+        for g in (f, corejax.jit(f), corejax.vmap(corejax.jit(f)), lambda x: lax.cond(x[0, 0] < 1, f, lambda x: x, x)):
+            assert message(g, -jnp.ones((1, 2))) is not None
+
+
+def test_keys_in_messages() -> None:
+    def f(key: Any) -> Any:
+        checkify.check(corejax.random.uniform(key) > 2, "of {}", key)
+        return key
+
+    key = corejax.random.key(7)
+    for g in (f, corejax.jit(f), lambda key: lax.cond(True, f, lambda key: key, key)):
+        assert "dtype=key<fry>" in str(message(g, key)) and "[0 7]" in str(message(g, key))
+    assert str(corejax.vmap(checkify.checkify(f))(key[None])[0].get()).startswith("at mapped index 0: of Array(()")

@@ -275,6 +275,8 @@ def test_related_dtypes():
     assert dtypes.inexact_dtype_of("int64") == np.dtype("float64")
     assert dtypes.inexact_dtype_of("float16") == np.dtype("float16")
     assert dtypes.canonicalize_dtype("float64") == np.dtype("float64")
+    assert dtypes.canonicalize_dtype(None) == dtypes.default_float_dtype()
+    assert dtypes.issubdtype(None, np.floating) and not dtypes.issubdtype(None, np.complexfloating)
     with config.override(x64_compat=True):
         assert dtypes.canonicalize_dtype("uint64") == np.dtype("uint32")
         assert dtypes.canonicalize_dtype("int8") == np.dtype("int8")

@@ -81,6 +81,17 @@ def test_jacobians(name: str) -> None:
     np.testing.assert_allclose(corejax.jacfwd(getattr(nn, name))(X[0]), ours, rtol=1e-5, atol=1e-6)
 
 
+def test_derivatives_of_rows_without_classes() -> None:
+    where = np.array([[True, False, True], [False, False, False]])
+    for name in OVER_CLASSES:
+        ours, theirs = (
+            lib.grad(lambda x, nn=lib.nn, name=name: getattr(nn, name)(x, axis=1, where=where).sum())(X[:2, :3])
+            for lib in (corejax, jax)
+        )
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
+        assert np.isfinite(ours).all()
+
+
 def test_logsumexp_of_infinities_and_of_nothing() -> None:
     inf = np.inf
     for row in ([-inf, -inf], [inf, 1.0], [-inf, 0.0], []):

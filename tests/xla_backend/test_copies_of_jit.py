@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import pickle
 import pickletools
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from corejax import jit
+from corejax import grad, jit
 
 pytest.importorskip("jaxlib")
 
@@ -105,3 +106,15 @@ def test_functions_with_static_arguments_are_methods_too() -> None:
     again = jit(jit(scaled, static_argnums=1), static_argnums=1)
     np.testing.assert_array_equal(again(X, 2), X * 2)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(again))(X, 2), X * 2)
+
+
+@pytest.mark.parametrize("tier", [None, "auto"])
+@pytest.mark.parametrize("static", [(), (1,)])
+def test_signature_is_the_functions(tier: str | None, static: tuple[int, ...]) -> None:
+    f = jit(scaled, static_argnums=static, tier=tier)
+    for _ in range(2):
+        for given in (f, grad(f), functools.partial(jit, inline=True)(f)):
+            assert inspect.signature(given) == inspect.signature(scaled)
+        assert inspect.signature(f, follow_wrapped=False) == inspect.signature(scaled)
+        f(X, 2)
+    assert list(inspect.signature(jit(functools.partial(scaled, n=2))).parameters) == ["x", "n", "mode"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import pickle
 import weakref
 
 import numpy as np
@@ -170,6 +171,45 @@ def test_outside_of_all_each_jit_traces_anew():
         factor[0] = wanted
         np.testing.assert_allclose(cj.jit(lambda x: cj.jit(f)(x) + cj.jit(f)(x))(X), 2 * wanted * X)
         np.testing.assert_allclose(cj.vmap(lambda x: cj.jit(f)(x))(X), wanted * X)
+
+
+def executables():
+    from corejax_xla_backend import _jaxlib
+
+    return len(_jaxlib.client().live_executables())
+
+
+def test_a_function_that_is_jitted_again_is_not_compiled_again():
+    from corejax import explain
+
+    factor, weights = [2.0], [jnp.ones(2)]
+
+    def f(x, n=1):
+        return x * factor[0] * n + weights[0]
+
+    uses = {
+        "plain": lambda: cj.jit(f)(X),
+        "static": lambda: cj.jit(f, static_argnums=1)(X, 3),
+        "donated": lambda: cj.jit(f, donate_argnums=0)(jnp.array(X)),
+        "gradient": lambda: cj.grad(lambda x: cj.jit(f)(x).sum())(X),
+        "stages": lambda: cj.jit(f).lower(X).compile()(X),
+    }
+    for use in uses.values():
+        first = use()
+        again = explain(use)()
+        assert [event.kind for event in again.jit if event.kind == "compile"] == []
+        np.testing.assert_array_equal(again.result, first)
+    weights[0] = 2 * weights[0]  # constants are arguments of a program
+    again = explain(uses["plain"])()
+    assert [event.kind for event in again.jit] == ["trace"]
+    np.testing.assert_allclose(again.result, 2 * X + 2)
+    factor[0] = 3.0
+    np.testing.assert_allclose(uses["plain"](), 3 * X + 2)
+    before = executables()
+    cj.clear_caches()
+    assert executables() < before
+    uses["plain"]()
+    assert vars(f) and not any(pickle.loads(pickle.dumps(vars(f))).values())
 
 
 def test_traces_are_freed_with_the_function():

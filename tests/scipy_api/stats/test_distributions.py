@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import types
 
@@ -47,6 +48,18 @@ def test_names():
                 want = inspect.signature(getattr(theirs, function)).parameters.values()
                 got = inspect.signature(getattr(getattr(stats, name), function)).parameters.values()
                 assert [(p.name, p.default) for p in got] == [(p.name, p.default) for p in want], (name, function)
+
+
+def test_distributions_are_imported_as_modules():
+    for name in (*SHAPES, "dirichlet", "multinomial", "multivariate_normal"):
+        found = importlib.import_module(f"corejax.scipy.stats.{name}")
+        assert found is getattr(stats, name) and isinstance(found, types.ModuleType)
+    from corejax.scipy.stats.gamma import logpdf
+
+    assert logpdf is stats.gamma.logpdf
+    for name in ("rankdata", "nothing", "continuous.gamma"):
+        with pytest.raises(ModuleNotFoundError, match=f"corejax.scipy.stats.{name}"):
+            importlib.import_module(f"corejax.scipy.stats.{name}")
 
 
 @pytest.mark.parametrize("name", [n for n in SHAPES if n not in (*DISCRETE, "vonmises")])

@@ -28,12 +28,17 @@ from corejax_checkify.state import ErrorType, exception_of
 from corejax_lax_basic import lax
 
 check_p = Primitive(
-    "check", multiple_results=True, effects=("check",), doc="Raise an error, if there is one. Params: error_type."
+    "check",
+    multiple_results=True,
+    effects=("check",),
+    tags=("structural",),
+    doc="Raise an error, if there is one. Params: error_type.",
 )
 debug_check_p = Primitive(
     "debug_check",
     multiple_results=True,
     effects=("debug_check",),
+    tags=("structural",),
     doc="An error, if there is one, inside checkify; else nothing. Params: error_type.",
 )
 EFFECTS = check_p.effects | debug_check_p.effects
@@ -89,13 +94,13 @@ def _vmap(primitive: Primitive) -> Any:
     def check_vmap(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
         """A check of the first element that failed; with an empty batch, of none."""
         if axis_size:
-            primitive.bind(*_first_failed(axis_size, vals, dims), **params)
+            primitive.bind(*first_failed(axis_size, vals, dims), **params)
         return [], []
 
     return check_vmap
 
 
-def _first_failed(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
+def first_failed(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
     """The error of the first element of a batch that failed; where all did or none, of the first one."""
     pred, *rest = (x if d is None else move_batch_axis(axis_size, d, 0, x) for x, d in zip(vals, dims, strict=True))
     first: Any = 0

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from corejax.extend import CorejaxError, describe_source, tree
+from corejax.extend import CorejaxError, as_array, describe_source, tree
 
 
 class CorejaxRuntimeError(CorejaxError, ValueError):
@@ -57,7 +57,7 @@ class FailedCheckError(CheckedError):
     def of(cls, static: Sequence[Any], payload: Sequence[Any], where: str | None) -> CheckedError:
         """From the message and the structure of its arguments, and their leaves."""
         text, structure = static
-        args, kwargs = tree.tree_unflatten(structure, payload)
+        args, kwargs = tree.tree_unflatten(structure, map(as_array, payload))
         return cls(text, args, kwargs, where=where)
 
     @staticmethod

@@ -74,12 +74,13 @@ class Checks:
         source: the user's line that applied the primitive whose rule runs.
     """
 
-    __slots__ = ("_failures", "_state", "kinds", "source")
+    __slots__ = ("_failures", "_payloads", "_state", "kinds", "source")
 
     def __init__(self, kinds: Kinds) -> None:
         self.kinds = kinds
         self.source: Any = None
         self._failures: list[tuple[Failure, Types]] = []
+        self._payloads: tuple[Types, ...] = ()
         self._state: State | None = None
 
     def on(self, kind: type[CheckedError]) -> bool:
@@ -116,14 +117,19 @@ class Checks:
         else:
             self._state = self._state.or_else(state.shifted(len(self._failures)))
         self._failures.extend(error_type.failures)
+        self._payloads = tuple(self._state.payloads)
 
     def error_type(self) -> ErrorType:
         """The type of the error."""
-        return ErrorType(self._failures, () if self._state is None else self._state.payloads)
+        return ErrorType(self._failures, self._payloads)
 
     def leaves(self) -> list[Any]:
-        """The error's arrays: predicate, code and payloads; none where nothing can fail."""
-        return [] if self._state is None else self._state.leaves(self._state.payloads)
+        """The error's arrays: predicate, code and payloads; none where nothing can fail.
+
+        They are kept no longer: they belong to a program whose tracing ends with them.
+        """
+        state, self._state = self._state, None
+        return [] if state is None else state.leaves(self._payloads)
 
     def run(self, fun: Callable[..., Sequence[Any]], operands: Iterable[Any], debug: Any = None) -> Any:
         """What a function gives, what it binds being checked."""

@@ -59,7 +59,7 @@ def compiled(
         device = options.devices[0]
     elif device is None:
         device = backend.default_device(platform)
-    key = ("executable", backend, device, options, config.rule_overrides)  # which rules it was translated by
+    key = ("executable", backend, platform, device, options, config.rule_overrides)  # which rules it was translated by
     found = closed.memo.get(key)
     if found is None:
         # Reentrant, and of one program only: rules that run meanwhile may compile, and wait for threads that compile.

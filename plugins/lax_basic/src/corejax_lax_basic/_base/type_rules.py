@@ -112,10 +112,10 @@ def check_kind(name: str, aval: ShapedArray, accepts: Kinds, operand: str = "") 
     """
     if kind_of(aval.dtype) not in accepts:
         which = f" ({operand} operand)" if operand else ""
-        raise TypeError(
-            f"{name} does not accept dtype {aval.dtype.name}{which}; expects {_PHRASES[accepts]}. "
-            f"Convert the operand first, for example x.astype({_suitable(accepts)!r})"
-        )
+        advice = f"Convert the operand first, for example x.astype({_suitable(accepts)!r})"
+        if dtypes.is_complex(aval.dtype) and "float" in accepts:
+            advice = "Take its real part, imaginary part or absolute value first: x.real, x.imag, abs(x)"
+        raise TypeError(f"{name} does not accept dtype {aval.dtype.name}{which}; expects {_PHRASES[accepts]}. {advice}")
 
 
 def _suitable(accepts: Kinds) -> str:

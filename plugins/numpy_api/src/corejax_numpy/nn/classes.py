@@ -62,7 +62,7 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
         axis: the axis or axes of the classes.
         where: which elements are classes; the others get minus infinity.
     """
-    shifted = _shifted(promote_dtypes("log_softmax", x, inexact=True)[0], axis, where)
+    shifted = _shifted(_only(where, promote_dtypes("log_softmax", x, inexact=True)[0], -math.inf), axis, where)
     total = sum_over(lax.exp(shifted), axis, where=where)
     return _only(where, lax.sub(shifted, spread_back(lax.log(total), shifted.shape, axis)), -math.inf)
 
@@ -92,6 +92,7 @@ def logsumexp(
     mask = where if b is None else lax.ne(given[1], like(given[1], 0))
     if b is not None and where is not None:
         mask = lax.bitwise_and(*promote("logsumexp", to_bool(array_argument("where", where)), mask))
+    x = _only(mask, x, -math.inf)  # whose exponential does not overflow, which would make derivatives NaN
     initial = -math.inf if mask is not None or x.size == 0 else None
     top = maximum_over(_real(x), axis, initial=initial, where=mask)
     top = lax.convert_element_type(lax.stop_gradient(lax.select(lax.is_finite(top), top, like(top, 0))), x.dtype)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any
 
 import corejax.numpy as jnp
@@ -18,16 +19,16 @@ Function = Callable[..., Any]
 _HALF_LINE = (0.0, math.inf)
 
 
-class Distribution:
-    """A distribution: its functions are its attributes.
+class Distribution(ModuleType):
+    """A distribution: its functions are its attributes. It is a module, as SciPy's users of JAX import them.
 
     Attributes:
         name: in `corejax.scipy.stats`.
     """
 
     def __init__(self, name: str, doc: str, functions: Mapping[str, Function]) -> None:
+        super().__init__(f"corejax.scipy.stats.{name}", doc)
         self.name = name
-        self.__doc__ = doc
         for key, function in functions.items():
             setattr(self, key, _public(f"{name}.{key}", function))
 
@@ -44,7 +45,7 @@ class Distribution:
         raise AttributeError(f"corejax.scipy.stats.{self.name} has no function {key!r}; {hint}")
 
     def _functions(self) -> list[str]:
-        return sorted(key for key in vars(self) if key not in ("name", "__doc__"))
+        return sorted(key for key in vars(self) if key != "name" and not key.startswith("_"))
 
     def __repr__(self) -> str:
         return f"<corejax.scipy.stats.{self.name}: {', '.join(self._functions())}>"

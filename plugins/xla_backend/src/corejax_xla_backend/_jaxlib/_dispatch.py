@@ -17,6 +17,8 @@ host values are nodes whose child is a buffer that we made.
 
 from __future__ import annotations
 
+import inspect
+import weakref
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
@@ -224,7 +226,7 @@ def fast_dispatch(
     def without_dispatcher(*args: Any, **kwargs: Any) -> Any:
         return cache_miss(*args, **kwargs)[0]
 
-    return make_dispatcher(
+    dispatcher = make_dispatcher(
         name.encode("utf-8", "replace").decode(),
         without_dispatcher,
         _on_miss,
@@ -235,6 +237,19 @@ def fast_dispatch(
         place,
         core.PjitFunctionCache(capacity),
     )
+    without_dispatcher.__wrapped__ = _Dispatched(dispatcher)  # type: ignore[attr-defined]
+    return dispatcher
+
+
+class _Dispatched:
+    """Tells the signature of what a dispatcher wraps: jaxlib's asks the function that runs without it."""
+
+    def __init__(self, dispatcher: Any) -> None:
+        self._dispatcher = weakref.ref(dispatcher)  # which holds this
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self._dispatcher().__wrapped__)
 
 
 def make_fastpath_data(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import types
 import weakref
@@ -20,6 +21,11 @@ class PythonCallable:
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """The wrapped function's, also for who does not follow `__wrapped__`."""
+        return inspect.signature(self.__wrapped__)  # type: ignore[attr-defined]
 
 
 class UndispatchedCall(PythonCallable):

@@ -43,7 +43,7 @@ from corejax_xla_backend._jit.donation import donated_leaves
 from corejax_xla_backend._jit.named_arguments import check_apart, named_arguments
 from corejax_xla_backend._jit.one_at_a_time import OneAtATime
 from corejax_xla_backend._jit.options import UNSPECIFIED, JitOptions
-from corejax_xla_backend._jit.shared_traces import shared_traces
+from corejax_xla_backend._jit.shared_traces import earlier_program, forget_programs, shared_traces
 from corejax_xla_backend._jit.signatures import Signature, reasons, report_trace
 from corejax_xla_backend._jit.stages import Lowered, Traced, TracedProgram
 from corejax_xla_backend._jit.static_args import StaticArguments, StaticKey
@@ -124,6 +124,7 @@ class Jitted:
     def clear_cache(self) -> None:
         """Forget all traces and what was compiled of them."""
         self.traces.clear()
+        forget_programs(self.fun)
         self._forget_signatures()
 
     def _forget_signatures(self) -> None:
@@ -168,6 +169,7 @@ class Jitted:
         found = TracedProgram(close_over_consts(jaxpr), consts, key.in_tree, flat.out_tree)
         kept = not any(isinstance(c, Tracer) for c in consts)  # those belong to one trace of a function around
         if kept:
+            found = found._replace(closed=earlier_program(self.fun, key, found.closed))
             found = shared[key] = self.traces.setdefault(key, found)  # another thread's, so that it is compiled once
             while len(self.traces) > _MAX_TRACES:
                 self.traces.pop(next(iter(self.traces), key), None)
