@@ -194,6 +194,38 @@ def test_symbolic_zeros():
         f.defvjp(fwd, bwd, symbolic_zeros=True, optimize_remat=True)
 
 
+def test_numbers_among_residuals_stay_numbers():
+    @corejax.custom_vjp
+    def f(x, y):
+        return jnp.sin(x) * y
+
+    def f_fwd(x, y):
+        return f(x.value, y.value), {
+            "perturbed": (x.perturbed, y.perturbed),
+            "k": 2,
+            "half": 0.5,
+            "xy": (x.value, y.value),
+        }
+
+    def f_bwd(res, ct):
+        assert [type(res[name]) for name in ("k", "half")] == [int, float]
+        by_x, by_y = res["perturbed"]  # decides what is computed
+        x, y = res["xy"]
+        return (
+            res["k"] * res["half"] * jnp.cos(x) * y * ct if by_x is True else None,
+            ct * x if by_y is True else None,
+        )
+
+    f.defvjp(f_fwd, f_bwd, symbolic_zeros=True)
+    for jit in (lambda g: g, corejax.jit):
+        near(jit(corejax.grad(f))(0.5, 2.0), 2 * np.cos(0.5))
+        near(jit(corejax.grad(corejax.grad(f)))(0.5, 2.0), -2 * np.sin(0.5))
+        near(corejax.grad(jit(f), 1)(0.5, 2.0), 0.5)
+        near(corejax.grad(corejax.grad(jit(f)))(0.5, 2.0), -2 * np.sin(0.5))
+        near(jit(corejax.vmap(corejax.grad(f), (0, None)))(XS, 2.0), 2 * np.cos(XS))
+        near(corejax.grad(lambda x, jit=jit: jit(corejax.vmap(f, (0, None)))(x, 2.0).sum())(XS), 2 * np.cos(XS))
+
+
 def test_zero_cotangents_are_arrays_otherwise():
     f = corejax.custom_vjp(lambda x: (x, 2 * x))
     f.defvjp(lambda x: (f(x), None), lambda _, cts: (cts[0] + 10 * cts[1],))
