@@ -17,8 +17,8 @@ from corejax.extend import (
     leaf_names,
     leaves_like,
     structural,
-    tree,
 )
+from corejax.extend import tree as pytrees
 from corejax_control_flow.programs.messages import shown, typed_tree, typed_value
 
 
@@ -94,10 +94,10 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
         TypeError: a leaf is not an array.
     """
     zero = SymbolicZero if symbolic_zeros else real_zero
-    return tree.tree_map(lambda x: zero(get_aval(x)), val)
+    return pytrees.tree_map(lambda x: zero(get_aval(x)), val)
 
 
-def custom_vjp_primal_tree_values(tree_of_primals: Any) -> Any:
+def custom_vjp_primal_tree_values(tree: Any) -> Any:
     """The values of a pytree of `CustomVJPPrimal`s: the arguments of a forward pass with `symbolic_zeros=True`.
 
     Raises:
@@ -111,7 +111,7 @@ def custom_vjp_primal_tree_values(tree_of_primals: Any) -> Any:
             )
         return x.value
 
-    return tree.tree_map(value, tree_of_primals)
+    return pytrees.tree_map(value, tree)
 
 
 def for_rule(x: Any, aval: ShapedArray, symbolic: bool) -> Any:
