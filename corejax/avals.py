@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -248,17 +248,21 @@ def get_aval(x: Any) -> ShapedArray:
     )
 
 
+types_of: dict[type, Callable[[Any], ShapedArray]] = {}  # of classes that stand for a type and have no value
+
+
 def typeof(x: Any) -> ShapedArray:
     """The type of a value: its shape and dtype, and whether the dtype is weak.
 
     Args:
-        x: an array, a tracer, a NumPy array or scalar, or a Python number.
+        x: an array, a tracer, a NumPy array or scalar, a Python number, or a `ShapeDtypeStruct`.
 
     Raises:
         TypeError: `x` is not an array.
     """
     try:
-        return get_aval(x)
+        read = types_of.get(type(x), get_aval)
+        return read(x)
     except TypeError as error:
         raise TypeError(f"typeof: {error}") from None
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from corejax import dtypes, tree
 from corejax.array import Array, as_array
-from corejax.avals import ShapedArray, conversion_hint, get_aval, is_array_like
+from corejax.avals import ShapedArray, conversion_hint, get_aval, is_array_like, types_of
 from corejax.interpreters.debug_info import fun_name
 from corejax.trace import Tracer, escaped
 
@@ -226,6 +226,9 @@ class ShapeDtypeStruct:
         weak = ", weak_type=True" if self.weak_type else ""
         place = f", sharding={self.sharding!r}" if self.sharding is not None else ""
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak}{place})"
+
+
+types_of[ShapeDtypeStruct] = shaped_abstractify
 
 
 def type_without_value(aval: ShapedArray) -> ShapeDtypeStruct:

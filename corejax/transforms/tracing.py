@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from corejax import tree
+from corejax.avals import typeof
 from corejax.interpreters.debug_info import DebugInfo
 from corejax.interpreters.staging import stage
 from corejax.ir.jaxpr import ClosedJaxpr
 from corejax.named_axes import named_axes
 from corejax.restoring import run_within
 from corejax.tracebacks import api_boundary
-from corejax.transforms.flattening import FlatFunction, abstractified, type_without_value
+from corejax.transforms.flattening import FlatFunction, ShapeDtypeStruct, abstractified, type_without_value
 
 
 def _split_static(
@@ -83,7 +84,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Shape and dtype of `fun(*args, **kwargs)`, without computing it.
 
     Args:
-        fun: function of arrays (in pytrees).
+        fun: function of arrays (in pytrees). What it gives may have `ShapeDtypeStruct`s in it.
         args, kwargs: arrays or `ShapeDtypeStruct`s.
 
     Returns:
@@ -91,5 +92,15 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     if not callable(fun):
         raise TypeError(f"eval_shape takes a function, got {fun!r} of type {type(fun).__name__}")
-    jaxpr, _, out_tree = _trace("eval_shape", fun, (), args, kwargs)
-    return tree.tree_unflatten(out_tree, [type_without_value(a) for a in jaxpr.out_avals])
+    kept: list[Any] = []
+
+    @functools.wraps(fun, updated=())
+    def of_arrays(*args: Any, **kwargs: Any) -> Any:
+        leaves, out_tree = tree.tree_flatten(fun(*args, **kwargs))
+        kept[:] = leaves, out_tree
+        return tree.tree_unflatten(out_tree, [None if type(x) is ShapeDtypeStruct else x for x in leaves])
+
+    jaxpr, _, _ = _trace("eval_shape", of_arrays, (), args, kwargs)
+    (leaves, out_tree), avals = kept, iter(jaxpr.out_avals)
+    found = [typeof(x) if type(x) is ShapeDtypeStruct else next(avals) for x in leaves]
+    return tree.tree_unflatten(out_tree, [type_without_value(a) for a in found])

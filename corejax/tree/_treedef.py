@@ -10,6 +10,7 @@ treedefs would otherwise rebuild different orders, and a cached trace would have
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import threading
 import warnings
@@ -61,21 +62,63 @@ registered: Table[type, Registration] = Table("pytree node", changed=_tell_optre
 
 
 def _hash_of(spec: optree.PyTreeSpec) -> int:
-    """Hash with the metadata, which optree's leaves out: what might change must not be a cache key."""
-    metadata: list[Any] = []
+    """Hash with the metadata, which optree's leaves out: what changed must not find what was cached before."""
+    return hash((spec, *(_content(data, kind) for kind, data in _metadata(spec))))
+
+
+def _metadata(spec: optree.PyTreeSpec) -> list[tuple[type, Any]]:
+    """Of each registered node its class and its metadata."""
+    found: list[tuple[type, Any]] = []
 
     def collect(kind: type, data: Any, children: Any) -> None:
         if kind in registered:
-            metadata.append(data)
+            found.append((kind, data))
 
     spec.walk([None] * spec.num_leaves, collect, None)
-    return hash((spec, *metadata))
+    return found
+
+
+def _may_change(spec: optree.PyTreeSpec) -> bool:
+    try:
+        hash(tuple(data for _, data in _metadata(spec)))
+    except TypeError:
+        return True
+    return False
+
+
+def _content(data: Any, node: type) -> Any:
+    """What to hash metadata by: themselves, or the present content of lists, dicts, sets and dataclasses.
+
+    Raises:
+        TypeError: there is something in them that can be hashed neither way.
+    """
+    try:
+        hash(data)
+        return data
+    except TypeError:
+        pass
+    if isinstance(data, list | tuple | deque):
+        return tuple([_content(x, node) for x in data])
+    if isinstance(data, dict):
+        return frozenset([(key, _content(x, node)) for key, x in data.items()])
+    if isinstance(data, set):
+        return frozenset(data)
+    if isinstance(data, slice):
+        return tuple([_content(x, node) for x in (data.start, data.stop, data.step)])
+    if dataclasses.is_dataclass(data):
+        return tuple([_content(getattr(data, f.name), node) for f in dataclasses.fields(data) if f.compare])
+    raise TypeError(
+        f"unhashable type: {type(data).__name__!r}, in the metadata of pytree node {node.__qualname__}, which are part "
+        "of what compiled programs are found by. Make arrays children of the node, and give a class of your own "
+        "__eq__ and __hash__, or make it a dataclass"
+    )
 
 
 # What a treedef takes from its spec. The functions are bound methods, one Python call cheaper than our own.
 _FROM_SPEC: dict[str, Callable[[optree.PyTreeSpec], Any]] = {
     "_hash": _hash_of,
     "flatten_up_to": lambda spec: spec.flatten_up_to,
+    "may_change": _may_change,
     "num_leaves": lambda spec: spec.num_leaves,
     "num_nodes": lambda spec: spec.num_nodes,
     "root_type": lambda spec: spec.type,
@@ -87,6 +130,8 @@ class PyTreeDef:
     """Structure of a pytree: what is left when the leaves are taken out. Immutable, hashable, comparable.
 
     Attributes:
+        may_change: whether metadata of a registered node cannot be hashed, since they can be written to: they are
+            hashed as they were when the treedef was first hashed.
         num_leaves: number of leaves.
         num_nodes: number of nodes, leaves included.
         root_type: class of the root; None for a leaf.
@@ -99,6 +144,7 @@ class PyTreeDef:
 
     unflatten: Callable[[Iterable[Any]], Any]
     flatten_up_to: Callable[[Any], list[Any]]
+    may_change: bool
     num_leaves: int
     num_nodes: int
     _hash: int

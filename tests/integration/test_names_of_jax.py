@@ -73,7 +73,7 @@ ABSENT = {
         DEPRECATED: "host_count host_id host_ids",
     },
     "ad_checkpoint": {JAXS_OWN: "Offloadable Recompute Saveable"},
-    "custom_derivatives": {JAXS_OWN: "custom_vjp_primal_tree_values remat_opt_p zero_from_primal"},
+    "custom_derivatives": {JAXS_OWN: "remat_opt_p"},
     "debug": {JAXS_OWN: "DebugEffect OrderedDebugEffect"},
     "example_libraries.optimizers": {
         HELPER: """

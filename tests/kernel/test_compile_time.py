@@ -37,6 +37,7 @@ def test_eagerly_and_after_an_error() -> None:
     try:
         with ensure_compile_time_eval():
             assert float(lax.sin(1.0)) == float(np.sin(np.float32(1)))
+            assert jnp.array([1, 2]).tolist() == [1, 2] == jnp.arange(4)[jnp.asarray(np.array([1, 2]))].tolist()
             raise KeyError
     except KeyError:
         pass

@@ -212,6 +212,20 @@ def test_registered_containers_have_a_fast_path(monkeypatch: pytest.MonkeyPatch)
     assert calls == ["a", "b"], "metadata are part of the signature"
 
 
+def test_metadata_that_are_written_to_are_looked_at_by_each_call() -> None:
+    sizes, options = [1, 2], {"n": [1]}
+    f = jit(lambda pair: pair.first * sum(pair.label))
+    g = jit(lambda pair: pair.first * pair.label["n"][0])
+    for _ in range(3):
+        assert f(Pair(1.0, None, sizes)) == 3.0 and g(Pair(1.0, None, options)) == 1.0
+    sizes.append(3)
+    options["n"][0] = 5
+    assert f(Pair(1.0, None, sizes)) == 6.0 and g(Pair(1.0, None, options)) == 5.0
+    assert f(Pair(1.0, None, [1, 2])) == 3.0
+    inside = jit(lambda treedef, x: x * tree_util.tree_unflatten(treedef, [x, 0.0]).label[0], static_argnums=0)
+    assert inside(tree_util.tree_structure(Pair(1.0, 2.0, [3])), 2.0) == 6.0
+
+
 def test_containers_in_and_out() -> None:
     tree = {
         "t": (1.0, [2.0]), "n": None, "p": Point(3.0, 4.0), "o": OrderedDict(z=5.0, a=6.0), "e": (), "d": {},

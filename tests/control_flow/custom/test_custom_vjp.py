@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from textwrap import dedent
 
 import numpy as np
@@ -10,7 +11,13 @@ import pytest
 import corejax
 import corejax.numpy as jnp
 from corejax import lax
-from corejax.custom_derivatives import ClosedOverError, CustomVJPPrimal, SymbolicZero
+from corejax.custom_derivatives import (
+    ClosedOverError,
+    CustomVJPPrimal,
+    SymbolicZero,
+    custom_vjp_primal_tree_values,
+    zero_from_primal,
+)
 from corejax.extend import check_jaxpr, dce, trace_stack
 
 F = np.float32
@@ -192,6 +199,58 @@ def test_symbolic_zeros():
     assert seen == [(True, False), [False, True]] * 4
     with pytest.raises(NotImplementedError, match="not both"):
         f.defvjp(fwd, bwd, symbolic_zeros=True, optimize_remat=True)
+
+
+def test_zeros_of_values():
+    f = corejax.custom_jvp(lambda x: (jnp.sin(x), {"count": jnp.arange(2), "norm": jnp.sum(x * x)}))
+    seen = []
+
+    @functools.partial(f.defjvp, symbolic_zeros=True)
+    def f_jvp(primals, tangents):
+        out = f(*primals)
+        seen.append(zero_from_primal(out[1], symbolic_zeros=True))
+        return out, (3 * tangents[0], seen[-1])
+
+    for jit in (lambda g: g, corejax.jit):
+        near(corejax.grad(jit(lambda x: f(x)[0].sum() + f(x)[1]["norm"]))(XS), [3.0] * 3)
+    assert all(type(x) is SymbolicZero for x in seen[0].values()) and seen[0]["count"].dtype == corejax.dtypes.float0
+    real = zero_from_primal({"x": jnp.ones(2), "n": 3})
+    assert real["x"].tolist() == [0.0, 0.0] and real["n"].dtype == corejax.dtypes.float0
+    assert custom_vjp_primal_tree_values([CustomVJPPrimal(1, True), {"a": CustomVJPPrimal(2, False)}]) == [1, {"a": 2}]
+    with pytest.raises(TypeError, match="takes a pytree of CustomVJPPrimals, got a int"):
+        custom_vjp_primal_tree_values([1])
+
+
+def test_numbers_among_residuals_stay_numbers():
+    @corejax.custom_vjp
+    def f(x, y):
+        return jnp.sin(x) * y
+
+    def f_fwd(x, y):
+        return f(x.value, y.value), {
+            "perturbed": (x.perturbed, y.perturbed),
+            "k": 2,
+            "half": 0.5,
+            "xy": (x.value, y.value),
+        }
+
+    def f_bwd(res, ct):
+        assert [type(res[name]) for name in ("k", "half")] == [int, float]
+        by_x, by_y = res["perturbed"]  # decides what is computed
+        x, y = res["xy"]
+        return (
+            res["k"] * res["half"] * jnp.cos(x) * y * ct if by_x is True else None,
+            ct * x if by_y is True else None,
+        )
+
+    f.defvjp(f_fwd, f_bwd, symbolic_zeros=True)
+    for jit in (lambda g: g, corejax.jit):
+        near(jit(corejax.grad(f))(0.5, 2.0), 2 * np.cos(0.5))
+        near(jit(corejax.grad(corejax.grad(f)))(0.5, 2.0), -2 * np.sin(0.5))
+        near(corejax.grad(jit(f), 1)(0.5, 2.0), 0.5)
+        near(corejax.grad(corejax.grad(jit(f)))(0.5, 2.0), -2 * np.sin(0.5))
+        near(jit(corejax.vmap(corejax.grad(f), (0, None)))(XS, 2.0), 2 * np.cos(XS))
+        near(corejax.grad(lambda x, jit=jit: jit(corejax.vmap(f, (0, None)))(x, 2.0).sum())(XS), 2 * np.cos(XS))
 
 
 def test_zero_cotangents_are_arrays_otherwise():

@@ -182,6 +182,19 @@ def test_return_shape_and_eval_shape():
     assert cj.eval_shape(bare.bind, X).shape == (1000000, 1000000)
 
 
+def test_eval_shape_of_what_has_no_value():
+    struct = cj.ShapeDtypeStruct((2,), np.float32, weak_type=True)
+    assert cj.eval_shape(lambda: struct) == struct and cj.typeof(struct).str_short() == "f32[2]"
+    f = lambda x: {"a": struct, "b": [sin(x), None], "c": struct}
+    out = cj.eval_shape(f, X)
+    assert out["a"] == out["c"] == struct and out["b"] == [cj.ShapeDtypeStruct((3,), np.float32), None]
+    assert cj.eval_shape(lambda: cj.ShapeDtypeStruct((2,), np.float64)).dtype == np.float64
+    with pytest.raises(TypeError, match=r"function <lambda> returns 'text' of type str \(\['b'\]\)"):
+        cj.eval_shape(lambda: {"a": struct, "b": "text"})
+    with pytest.raises(TypeError, match="function <lambda> returns ShapeDtypeStruct"):
+        cj.make_jaxpr(lambda: struct)()
+
+
 def test_static_arguments():
     f = lambda x, name, y, n=3: {"sin": sin, "cos": cos}[name](mul(x, y)) if n else x
     for static in (1, (1,), -2, [1]):

@@ -49,7 +49,8 @@ def checkpoint(
             the body of a `scan` it cannot see that, and False lets it optimise more.
         policy: which values are kept besides, `policy(primitive, *avals, **params) -> bool`; see
             `corejax.checkpoint_policies`. None keeps nothing.
-        static_argnums: positional arguments that are passed on as they are; hashable.
+        static_argnums: positional arguments that are passed on as they are. Where all of them can be hashed, calls
+            with equal ones share one trace.
         static_argnames: the same of arguments that are given by keyword, by their names.
 
     Returns:
@@ -57,7 +58,7 @@ def checkpoint(
 
     Raises:
         TypeError: `fun` is not a function or `policy` neither one nor None; at a call, an argument is not an array
-            and not static, or a static one is not hashable.
+            and not static.
         ValueError: at a call, `static_argnums` names an argument that there is not.
     """
     if fun is None:
@@ -128,20 +129,7 @@ def _names(fun: Any, static_argnames: Any) -> tuple[str, ...]:
 
 def _static_by_name(fun: Any, kwargs: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """Static arguments by name."""
-    static = {name: kwargs[name] for name in names if name in kwargs}
-    for name, value in static.items():
-        _check_hashable(fun, repr(name), value)
-    return static
-
-
-def _check_hashable(fun: Any, which: str, value: Any) -> None:
-    try:
-        hash(value)
-    except TypeError:
-        raise TypeError(
-            f"checkpoint of {fun_name(fun)}: static argument {which} has to be hashable, got {value!r} of type "
-            f"{type(value).__name__}"
-        ) from None
+    return {name: kwargs[name] for name in names if name in kwargs}
 
 
 def _static(fun: Any, args: Sequence[Any], numbers: Sequence[int]) -> dict[int, Any]:
@@ -152,10 +140,7 @@ def _static(fun: Any, args: Sequence[Any], numbers: Sequence[int]) -> dict[int, 
                 f"checkpoint of {fun_name(fun)}: static_argnums has {i}, but the call has {len(args)} positional "
                 "arguments; those given by keyword are traced"
             )
-    static = {i % len(args): args[i] for i in numbers}
-    for i, value in static.items():
-        _check_hashable(fun, str(i), value)
-    return static
+    return {i % len(args): args[i] for i in numbers}
 
 
 class _Traced(NamedTuple):
@@ -197,13 +182,17 @@ class _Call(NamedTuple):
 def _trace(call: _Call, avals: Sequence[ShapedArray], traces: dict[Any, _Traced]) -> _Traced:
     """The program for a call. It is kept, so that equal layers share it and its transformations."""
     static = tuple((i, type(x), x) for of in (call.static, call.named) for i, x in sorted(of.items()))
-    key = (call.in_tree, tuple(avals), static, call.count, config.trace_key(), axes_in_scope())
-    found = traces.get(key)
+    key: Any = (call.in_tree, tuple(avals), static, call.count, config.trace_key(), axes_in_scope())
+    try:
+        found = traces.get(key)
+    except TypeError:  # a static argument, or metadata of a pytree node, cannot be hashed
+        found = key = None
     if found is None:
         fun = functools.wraps(call.fun, updated=())(lambda *args, **kwargs: call.of_traced(*args, **kwargs))
         flat = FlatFunction(fun, call.in_tree, with_kwargs=True)
         jaxpr, consts = stage(flat, avals, call.debug_info())
         found = _Traced(close_over_consts(jaxpr), consts, flat.out_tree)
-        if not any(isinstance(c, Tracer) for c in consts):  # tracers belong to a trace around the call
+        # Tracers among constants belong to a trace around the call.
+        if key is not None and not any(isinstance(c, Tracer) for c in consts):
             traces[key] = found
     return found

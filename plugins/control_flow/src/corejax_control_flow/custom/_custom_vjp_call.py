@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from corejax.extend import (
@@ -18,6 +18,8 @@ from corejax.extend import (
     get_aval,
     leaf_names,
     leaves_like,
+    merge_lists,
+    partition_list,
     stage,
     tree,
 )
@@ -29,6 +31,9 @@ from corejax_control_flow.custom.remat_opt import remat_opt_p
 from corejax_control_flow.custom.symbolic_zeros import CustomVJPPrimal, check_primals, checked_linear, for_rule, is_zero
 from corejax_control_flow.programs.messages import place, typed_tree, typed_value
 from corejax_control_flow.programs.tracing import Traced, with_common_consts
+
+# Residuals that are Python's numbers are no operands: the backward pass gets them as they are, and may decide by them.
+_NUMBERS = (bool, int, float, complex)
 
 
 class VjpCall(UserCall):
@@ -82,9 +87,17 @@ class VjpCall(UserCall):
         check_outputs(self.rule_fwd, residuals, res_tree)
         statics = primals[: arguments.num_static]
         avals = [get_aval(x) for x in primals]
-        return Forward(
-            outs, [*statics, *residuals], _Pullback(self, out_tree, res_tree, [get_aval(x) for x in outs], avals)
+        are_numbers = [type(x) in _NUMBERS for x in residuals]
+        residuals, numbers = partition_list(are_numbers, residuals)
+        pullback = _Pullback(
+            self,
+            out_tree,
+            res_tree,
+            [get_aval(x) for x in outs],
+            avals,
+            lambda xs: merge_lists(are_numbers, xs, numbers),
         )
+        return Forward(outs, [*statics, *residuals], pullback)
 
     def _staged_fwd(self, primals: Sequence[Any]) -> Forward:
         """The forward pass as an equation. Without uses of residuals, dead code elimination makes it the function."""
@@ -110,13 +123,20 @@ class _Pullback:
     """The backward pass of one call: the parameter of its `custom_lin`."""
 
     def __init__(
-        self, call: VjpCall, out_tree: Any, res_tree: Any, avals_out: list[ShapedArray], avals_in: list[ShapedArray]
+        self,
+        call: VjpCall,
+        out_tree: Any,
+        res_tree: Any,
+        avals_out: list[ShapedArray],
+        avals_in: list[ShapedArray],
+        with_numbers: Callable[[Sequence[Any]], list[Any]],
     ) -> None:
         self.call = call
         self.out_tree = out_tree
         self.res_tree = res_tree
         self.avals_out = avals_out
         self.avals_in = avals_in
+        self.with_numbers = with_numbers
         self.__name__ = fun_name(call.rule_bwd)
 
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
@@ -125,7 +145,7 @@ class _Pullback:
         shown_cts = [for_rule(ct, a, call.symbolic_zeros) for ct, a in zip(cts, self.avals_out, strict=True)]
         result = call.rule_bwd(  # type: ignore[misc]
             *call.arguments.statics(residuals[:count]),
-            tree.tree_unflatten(self.res_tree, residuals[count:]),
+            tree.tree_unflatten(self.res_tree, self.with_numbers(residuals[count:])),
             tree.tree_unflatten(self.out_tree, shown_cts),
         )
         return [*(None for _ in range(count)), *self._checked(result, self.avals_in[count:])]

@@ -18,6 +18,7 @@ from corejax.extend import (
     leaves_like,
     structural,
 )
+from corejax.extend import tree as pytrees
 from corejax_control_flow.programs.messages import shown, typed_tree, typed_value
 
 
@@ -79,6 +80,38 @@ def real_zero(aval: ShapedArray) -> Any:
     if not dtypes.is_inexact(aval.dtype):
         return np.zeros(aval.shape, float0)
     return structural.zeros(aval.strip_weak_type())
+
+
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+    """The zero tangents of a pytree of values: what a rule gives for results that do not depend on what is moved.
+
+    Args:
+        val: arrays.
+        symbolic_zeros: give `SymbolicZero`s, for which nothing is computed, instead of arrays; of integers and booleans
+            the arrays are `float0`.
+
+    Raises:
+        TypeError: a leaf is not an array.
+    """
+    zero = SymbolicZero if symbolic_zeros else real_zero
+    return pytrees.tree_map(lambda x: zero(get_aval(x)), val)
+
+
+def custom_vjp_primal_tree_values(tree: Any) -> Any:
+    """The values of a pytree of `CustomVJPPrimal`s: the arguments of a forward pass with `symbolic_zeros=True`.
+
+    Raises:
+        TypeError: a leaf is something else.
+    """
+
+    def value(x: Any) -> Any:
+        if type(x) is not CustomVJPPrimal:
+            raise TypeError(
+                f"custom_vjp_primal_tree_values takes a pytree of CustomVJPPrimals, got a {type(x).__name__}"
+            )
+        return x.value
+
+    return pytrees.tree_map(value, tree)
 
 
 def for_rule(x: Any, aval: ShapedArray, symbolic: bool) -> Any:

@@ -12,3 +12,5 @@ from corejax_control_flow.custom.custom_vjp_rules import custom_vjp_call_p as cu
 from corejax_control_flow.custom.linear_call import linear_call as linear_call
 from corejax_control_flow.custom.symbolic_zeros import CustomVJPPrimal as CustomVJPPrimal
 from corejax_control_flow.custom.symbolic_zeros import SymbolicZero as SymbolicZero
+from corejax_control_flow.custom.symbolic_zeros import custom_vjp_primal_tree_values as custom_vjp_primal_tree_values
+from corejax_control_flow.custom.symbolic_zeros import zero_from_primal as zero_from_primal

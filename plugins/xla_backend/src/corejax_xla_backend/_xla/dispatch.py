@@ -184,7 +184,9 @@ def _fastpath(call: RepeatableCall, registry: _jaxlib.DispatchRegistry) -> Any:
     if not isinstance(executable, XlaExecutable) or executable.callbacks:
         return None  # another backend's; what callbacks raise is told in Python
     learn_nodes((call.args, call.kwargs, call.result))
-    leaves = tree.tree_leaves((call.args, call.kwargs))
+    leaves, in_tree = tree.tree_flatten((call.args, call.kwargs))
+    if in_tree.may_change:
+        return None  # the dispatcher would compare what is written to with itself
     seen = registry.inputs(call.args, call.kwargs)
     if seen is None or len(seen) != len(leaves):
         return None  # a pytree that only the Python side knows, or another backend's buffer
