@@ -22,7 +22,7 @@ class CompileTimeTrace(Trace):
     interpreter = "compile-time evaluation"
 
     def __init__(self, around: Trace) -> None:
-        super().__init__(bottom_trace() if around is not bottom_trace() else None)
+        super().__init__(bottom_trace())
         self.around = around
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:

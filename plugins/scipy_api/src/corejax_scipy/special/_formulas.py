@@ -7,11 +7,25 @@ from typing import Any
 
 import numpy as np
 
+from corejax.extend import get_aval
 from corejax_lax_basic import lax
 
 WIDE = np.dtype(np.float64)
 ROOT_PI = math.sqrt(math.pi)
 EULER = 0.5772156649015329
+
+
+def converted(x: Any, dtype: np.dtype[Any]) -> Any:
+    """`x` in another dtype, of 64 bits under `config.x64_compat` too: that is for what users make, not for formulas."""
+    aval = get_aval(x)
+    if aval.dtype == dtype and not aval.weak_type:
+        return x
+    return lax.convert_element_type_p.bind(x, new_dtype=dtype, weak_type=False)
+
+
+def widened(x: Any) -> Any:
+    """`x` in float64."""
+    return converted(x, WIDE)
 
 
 def number(value: float) -> Any:
@@ -37,7 +51,7 @@ def polynomial(x: Any, coefficients: Any) -> Any:
 
 def halves(x: Any) -> tuple[Any, Any]:
     """`high` with 24 bits, whose square is exact, and the rest of the square, `(x - high)(x + high)`."""
-    high = lax.convert_element_type(lax.convert_element_type(x, np.dtype(np.float32)), WIDE)
+    high = widened(lax.convert_element_type(x, np.dtype(np.float32)))
     return high, (x - high) * (x + high)
 
 
@@ -69,16 +83,16 @@ SINGLE = np.dtype(np.float32)
 def _parts(x: Any) -> tuple[Any, Any]:
     """A value of float64 as one of float32 and the rest."""
     high = lax.convert_element_type(x, SINGLE)
-    return high, x - lax.convert_element_type(high, WIDE)
+    return high, x - widened(high)
 
 
 def short_exp(x: Any) -> Any:
     """`exp(x)` for `x <= 0` to a unit of float32, computed there: that of float64 takes ten times the time."""
     high, low = _parts(where(x < -104.0, -104.0, x))
-    return lax.convert_element_type(lax.exp(high), WIDE) * (1.0 + low)
+    return widened(lax.exp(high)) * (1.0 + low)
 
 
 def short_log(x: Any) -> Any:
     """`log(x)` of numbers that float32 has room for; see `short_exp`."""
     high, low = _parts(x)
-    return lax.convert_element_type(lax.log(high), WIDE) + low / where(x > 0.0, x, 1.0)
+    return widened(lax.log(high)) + low / where(x > 0.0, x, 1.0)
