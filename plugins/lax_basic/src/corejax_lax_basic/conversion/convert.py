@@ -29,7 +29,7 @@ from corejax.extend import (
 )
 from corejax_lax_basic._base.arity import takes
 
-__all__ = ["convert_element_type", "convert_element_type_p", "stop_gradient", "stop_gradient_p"]
+__all__ = ["convert_element_type", "convert_element_type_p", "in_dtype", "stop_gradient", "stop_gradient_p"]
 
 
 _NUMPYS = frozenset("biufc")  # kinds of dtypes

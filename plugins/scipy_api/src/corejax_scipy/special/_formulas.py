@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import get_aval
 from corejax_lax_basic import lax
 
 WIDE = np.dtype(np.float64)
@@ -15,17 +14,9 @@ ROOT_PI = math.sqrt(math.pi)
 EULER = 0.5772156649015329
 
 
-def converted(x: Any, dtype: np.dtype[Any]) -> Any:
-    """`x` in another dtype, of 64 bits under `config.x64_compat` too: that is for what users make, not for formulas."""
-    aval = get_aval(x)
-    if aval.dtype == dtype and not aval.weak_type:
-        return x
-    return lax.convert_element_type_p.bind(x, new_dtype=dtype, weak_type=False)
-
-
 def widened(x: Any) -> Any:
-    """`x` in float64."""
-    return converted(x, WIDE)
+    """`x` in float64, under `config.x64_compat` too: that is for what users make, not for formulas."""
+    return lax.in_dtype(x, WIDE)
 
 
 def number(value: float) -> Any:

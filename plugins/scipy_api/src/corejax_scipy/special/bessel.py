@@ -16,7 +16,7 @@ from corejax_lax_basic import lax
 from corejax_scipy._arguments import array, reals, static_int
 from corejax_scipy.special._chebyshev import Piece, in_pieces
 from corejax_scipy.special._few_orders import LARGEST, few_orders
-from corejax_scipy.special._formulas import WIDE, converted, where, widened
+from corejax_scipy.special._formulas import WIDE, where, widened
 from corejax_scipy.special._rows import compiled_if_many, scipy_special
 
 __all__ = ["bessel_jn", "bessel_jn_p", "i0", "i0e", "i1", "i1e", "sph_harm_y"]
@@ -231,7 +231,7 @@ def _short_few_orders(z: Any, v: int) -> Any:
     quick = x <= LARGEST
     outs = []
     for n, out in enumerate(few_orders(where(quick, x, 1.0), v, _short_hankel)):
-        out = converted(out, z.dtype)
+        out = lax.in_dtype(out, z.dtype)
         outs.append(jnp.where(z < 0, -out, out) if n % 2 else out)
     found = jnp.stack(lax.optimization_barrier(outs))  # what is put together in one pass computes all for each
 
@@ -254,7 +254,7 @@ def _of_any_size(x: Any, z: Any, v: int) -> Any:
     out = jnp.where(x == math.inf, 0.0, out)
     odd = lax.reshape(lax.iota(np.dtype(np.int32), v + 1) % 2 == 1, (v + 1, *[1] * z.ndim))
     out = jnp.where((z < 0) & odd, -out, out)
-    return converted(jnp.where(x == x, out, x), z.dtype)
+    return lax.in_dtype(jnp.where(x == x, out, x), z.dtype)
 
 
 def _slope(tangent: Any, z: Any, *, v: int, n_iter: int) -> Any:

@@ -21,7 +21,6 @@ from corejax_scipy.special._formulas import (
     ROOT_PI,
     SINGLE,
     WIDE,
-    converted,
     exp_of_square,
     halves,
     polynomial,
@@ -358,7 +357,7 @@ def _fresnel(which: str) -> Any:
 
 def _of_phase(f: Any) -> Any:
     """The integrand `f(pi x**2 / 2)`; beyond 1e9 it means nothing."""
-    return lambda out, x: converted(f(phase(widened(x))), x.dtype)
+    return lambda out, x: lax.in_dtype(f(phase(widened(x))), x.dtype)
 
 
 _s, fresnel_s_p = row(
