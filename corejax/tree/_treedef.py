@@ -10,6 +10,7 @@ treedefs would otherwise rebuild different orders, and a cached trace would have
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import threading
 import warnings
@@ -61,7 +62,15 @@ registered: Table[type, Registration] = Table("pytree node", changed=_tell_optre
 
 
 def _hash_of(spec: optree.PyTreeSpec) -> int:
-    """Hash with the metadata, which optree's leaves out: what might change must not be a cache key."""
+    """Hash with the metadata, which optree's leaves out: metadata that have changed are another cache key."""
+    metadata = _metadata_of(spec)
+    try:
+        return hash((spec, *metadata))
+    except TypeError:
+        return hash((spec, *map(_hash_by_value, metadata)))
+
+
+def _metadata_of(spec: optree.PyTreeSpec) -> list[Any]:
     metadata: list[Any] = []
 
     def collect(kind: type, data: Any, children: Any) -> None:
@@ -69,12 +78,38 @@ def _hash_of(spec: optree.PyTreeSpec) -> int:
             metadata.append(data)
 
     spec.walk([None] * spec.num_leaves, collect, None)
-    return hash((spec, *metadata))
+    return metadata
+
+
+def _may_change(spec: optree.PyTreeSpec) -> bool:
+    try:
+        hash(tuple(_metadata_of(spec)))
+    except TypeError:
+        return True
+    return False
+
+
+def _hash_by_value(x: Any) -> int:
+    """Hash of what a container has now, where it has none itself: a list, a dict, a set, a dataclass.
+
+    Raises:
+        TypeError: something else, an array say, has none.
+    """
+    if isinstance(x, list | tuple):
+        return hash((type(x), *map(_hash_by_value, x)))
+    if isinstance(x, dict):
+        return hash((type(x), frozenset((key, _hash_by_value(value)) for key, value in x.items())))
+    if isinstance(x, set):
+        return hash((type(x), frozenset(x)))
+    if type(x).__hash__ is None and dataclasses.is_dataclass(x):
+        return hash((type(x), *(_hash_by_value(getattr(x, field.name)) for field in dataclasses.fields(x))))
+    return hash(x)
 
 
 # What a treedef takes from its spec. The functions are bound methods, one Python call cheaper than our own.
 _FROM_SPEC: dict[str, Callable[[optree.PyTreeSpec], Any]] = {
     "_hash": _hash_of,
+    "may_change": _may_change,
     "flatten_up_to": lambda spec: spec.flatten_up_to,
     "num_leaves": lambda spec: spec.num_leaves,
     "num_nodes": lambda spec: spec.num_nodes,
@@ -87,6 +122,7 @@ class PyTreeDef:
     """Structure of a pytree: what is left when the leaves are taken out. Immutable, hashable, comparable.
 
     Attributes:
+        may_change: whether metadata are lists, dicts and their like; what was kept for equal ones may be outdated.
         num_leaves: number of leaves.
         num_nodes: number of nodes, leaves included.
         root_type: class of the root; None for a leaf.
@@ -99,6 +135,7 @@ class PyTreeDef:
 
     unflatten: Callable[[Iterable[Any]], Any]
     flatten_up_to: Callable[[Any], list[Any]]
+    may_change: bool
     num_leaves: int
     num_nodes: int
     _hash: int

@@ -10,7 +10,7 @@ import pytest
 
 import corejax
 import corejax.numpy as jnp
-from corejax import lax, tree
+from corejax import lax, random, tree
 from corejax.extend import Primitive
 from corejax.scipy import special
 
@@ -132,3 +132,13 @@ def test_special_functions_compute_as_they_do_without() -> None:
     for out, want in zip(outs, exact, strict=True):
         assert out.dtype == np.float32
         np.testing.assert_allclose(out, want, rtol=1e-6)
+
+
+def test_random_bits_of_programs_of_64_bits() -> None:
+    """Traced while 64 bits were the default, and compiled when they are not any more."""
+    key = random.key(0)
+    with corejax.config.override(default_dtype_bits=64):
+        exact = random.bits(key, (2,), "uint64")
+        traced = corejax.jit(lambda key: random.bits(key, (2,), "uint64")).trace(key)
+    with corejax.config.override(x64_compat=True):
+        assert traced.lower().compile()(key).tolist() == exact.tolist()

@@ -269,7 +269,23 @@ def test_metadata_need_not_be_hashable_to_map():
     assert tree.tree_map(lambda x: -x, t) == Pair(-1, -2, [3])
     assert tree.tree_structure(t) == tree.tree_structure(Pair(5, 6, [3]))
     with pytest.raises(TypeError, match="unhashable"):
-        hash(tree.tree_structure(t))
+        hash(tree.tree_structure(Pair(1, 2, tag=np.ones(2))))
+
+
+def test_metadata_that_can_change_are_hashed_by_value():
+    """Of a list, a dictionary, a set, a dataclass; an array is not compared, and so not hashed either."""
+
+    @dataclasses.dataclass
+    class Options:
+        sizes: list[int]
+
+    def structure(tag):
+        return tree.tree_structure(Pair(1, 2, tag))
+
+    for one, other in (([3, [4]], [3, [5]]), ({"a": [1]}, {"a": [2]}), ({1}, {2}), (Options([1]), Options([2]))):
+        assert structure(one) == structure(copy.deepcopy(one)) and structure(one) != structure(other)
+        assert hash(structure(one)) == hash(structure(copy.deepcopy(one))) != hash(structure(other))
+        assert structure(one).may_change and not structure("tag").may_change
 
 
 def test_interned_treedefs_are_forgotten():

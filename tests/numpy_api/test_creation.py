@@ -12,7 +12,7 @@ import pytest
 
 import corejax
 import corejax.numpy as jnp
-from corejax import Array, config, random
+from corejax import Array, config, lax, random
 from tests.numpy_api.oracle import check, check_types
 
 # -- array, asarray ----------------------------------------------------------------------------------------------
@@ -183,6 +183,7 @@ def test_shapes_and_axes_are_any_sequence() -> None:
         drawn = random.normal(random.key(0), sizes), random.bits(random.key(0), sizes)
         assert {y.shape for y in (*made, *drawn, jnp.zeros_like(x, shape=sizes))} == {(2, 3)}
         assert jnp.tile(x, sizes).shape == (2, 18)
+        assert jnp.expand_dims(x[None], sizes).shape == lax.expand_dims(x[None], sizes).shape == (1, 6, 1, 1)
         assert jnp.ones((1, 5, 2, 3)).sum(sizes).shape == (1, 5)
 
 

@@ -212,6 +212,23 @@ def test_registered_containers_have_a_fast_path(monkeypatch: pytest.MonkeyPatch)
     assert calls == ["a", "b"], "metadata are part of the signature"
 
 
+def test_metadata_that_are_changed_in_place_are_part_of_the_signature() -> None:
+    """Lists and dictionaries are taken, as by JAX, which would give the first result here."""
+    traced = []
+
+    @jit
+    def f(pair: Pair) -> Any:
+        traced.append(dict(pair.label))
+        return pair.first * pair.label["by"]
+
+    pair = Pair(np.float32(1.5), None, {"by": 2})  # type: ignore[arg-type]
+    assert [float(f(pair)) for _ in range(3)] == [3.0] * 3
+    assert float(f(Pair(np.float32(1.0), None, {"by": 2}))) == 2.0  # type: ignore[arg-type]
+    pair.label["by"] = 4  # type: ignore[index]
+    assert [float(f(pair)) for _ in range(3)] == [6.0] * 3
+    assert traced == [{"by": 2}, {"by": 4}]
+
+
 def test_containers_in_and_out() -> None:
     tree = {
         "t": (1.0, [2.0]), "n": None, "p": Point(3.0, 4.0), "o": OrderedDict(z=5.0, a=6.0), "e": (), "d": {},
