@@ -234,6 +234,11 @@ class Config:
         return self.default_dtype_bits == 64
 
     @property
+    def x64_enabled(self) -> bool:
+        """The same, as JAX's users read it."""
+        return self.enable_x64
+
+    @property
     def enable_checks(self) -> bool:
         """JAX's name for `check_jaxprs`."""
         return self.check_jaxprs

@@ -17,7 +17,7 @@ from corejax.attribution import attribute_to_rule
 from corejax.avals import ShapedArray, get_aval
 from corejax.interpreters import evaluation
 from corejax.interpreters.impl_results import as_promised, check_count
-from corejax.ir.interpret import last_uses, set_concrete_runner
+from corejax.ir.interpret import host_literal, last_uses, set_concrete_runner
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from corejax.ownership import SOLE, in_own_memory, owned
 from corejax.trace import Tracer, state
@@ -147,7 +147,7 @@ def _plan(jaxpr: Jaxpr) -> _Plan:
     for v in (*(v for eqn in jaxpr.eqns for v in eqn.invars), *jaxpr.outvars):
         if type(v) is not Var and v not in places:
             places[v] = len(places)
-            literals[v] = value = np.array(host_value(v.val), dtype=v.aval.dtype)
+            literals[v] = value = host_literal(v)
             value.setflags(write=False)
     start = len(places)
     steps = []

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from corejax.attribution import attribute_to_rule
+from corejax.config import config
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from corejax.source_info import inside, scope_of
 from corejax.trace import state
@@ -85,14 +88,22 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list
 
 def literal_value(literal: Any) -> Any:
     """A value whose aval is the literal's own."""
-    from corejax.array import Array, host_value
+    from corejax.array import Array
+
+    value, aval = literal.val, literal.aval
+    if type(value) in (bool, int, float, complex) or aval.weak_type:
+        return Array(host_literal(literal), aval)
+    if isinstance(value, np.generic) and config.x64_compat:  # else it would be taken for a user's, and made narrow
+        return Array(host_literal(literal), aval)
+    return value
+
+
+def host_literal(literal: Any) -> np.ndarray[Any, Any]:
+    """The same as a NumPy array."""
+    from corejax.array import host_value
 
     value = literal.val
-    if type(value) in (bool, int, float, complex) or literal.aval.weak_type:
-        import numpy as np
-
-        return Array(np.asarray(host_value(value), dtype=literal.aval.dtype), literal.aval)
-    return value
+    return np.array(value if isinstance(value, np.generic) else host_value(value), dtype=literal.aval.dtype)
 
 
 def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:

@@ -42,7 +42,8 @@ def register_pytree_node(
 
     Args:
         nodetype: the class. Subclasses are not affected.
-        flatten_func: `node -> (children, metadata)`; metadata are hashable and comparable.
+        flatten_func: `node -> (children, metadata)`; metadata are comparable, and hashable or containers (lists,
+            dicts, sets, dataclasses) of what is.
         unflatten_func: `(metadata, children) -> node`. Children may be any objects, not only arrays.
         flatten_with_keys_func: `node -> (((key, child), ...), metadata)`, for key paths.
 

@@ -101,6 +101,7 @@ def test_a_body_with_other_parameters():
         return lonely(c, c), None
 
     assert "scan calls" not in said(TypeError, lambda: lax.scan(wrong_inside, X, None, 3))
+    assert "calls" not in said(TypeError, lambda: lax.map(lambda x: lonely(x, x), X))
 
 
 def test_lengths():

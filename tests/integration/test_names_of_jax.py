@@ -133,8 +133,8 @@ GIVEN = "what jax reads from the types of arrays is given"
 OTHER_NAME = "the argument has a name of its own"
 DIFFERENT = {
     SETTING: """
-        debug_key_reuse default_device default_matmul_precision default_prng_impl enable_custom_prng legacy_prng_key
-        numpy_dtype_promotion numpy_rank_promotion threefry_partitionable transfer_guard_device_to_device
+        default_device default_matmul_precision default_prng_impl legacy_prng_key
+        numpy_dtype_promotion numpy_rank_promotion transfer_guard_device_to_device
         transfer_guard_device_to_host transfer_guard_host_to_device
     """,
     OPERATOR: """

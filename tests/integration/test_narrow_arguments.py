@@ -10,8 +10,9 @@ import pytest
 
 import corejax
 import corejax.numpy as jnp
-from corejax import lax, tree
+from corejax import lax, random, tree
 from corejax.extend import Primitive
+from corejax.scipy import special
 
 F64, I64 = np.linspace(0.25, 2.0, 4), np.arange(4)
 C128, U64 = F64 + 1j, I64.astype(np.uint64)
@@ -97,3 +98,47 @@ def test_the_argument_itself_stays_as_it_was() -> None:
     x[0] = 7
     assert x.dtype == np.float64
     assert out.tolist() == [0, 1, 2]
+
+
+def test_numbers_in_programs_of_64_bits_stay_as_wide() -> None:
+    """Arrays that were 64 bits wide stay so, and so do the literals and fillings beside them, wherever programs go."""
+    x = jnp.asarray(F64)
+
+    def f(x: Any) -> Any:
+        return lax.sin(x * 0.1) - lax.max(x, lax.full_like(x, 0.7)) + lax.full_like(x, x[1])
+
+    exact = np.sin(F64 * 0.1) - np.maximum(F64, 0.7) + F64[1]
+    with corejax.config.override(x64_compat=True):
+        program = corejax.make_jaxpr(f)(x)
+
+        def run(x: Any) -> Any:
+            return corejax.eval_jaxpr(program.jaxpr, program.consts, [x])[0]
+
+        for out in (f(x), corejax.jit(f)(x), run(x), corejax.jit(run)(x), *corejax.jvp(run, (x,), (0 * x,))[:1]):
+            assert out.dtype == np.float64
+            np.testing.assert_allclose(np.asarray(out), exact, rtol=1e-15)
+
+
+def test_special_functions_compute_as_they_do_without() -> None:
+    """Formulas in float64 were half in float32: refused (`gamma`), or wrong numbers (`boxcox`)."""
+    x = jnp.asarray(F64, dtype="float32")
+
+    def f(x: Any) -> Any:
+        return special.betaln(x, x + 1), special.boxcox(x, x), corejax.grad(lax.igamma, 1)(2.5, x[0])
+
+    exact = f(x)
+    with corejax.config.override(x64_compat=True):
+        outs = corejax.jit(f)(x)
+    for out, want in zip(outs, exact, strict=True):
+        assert out.dtype == np.float32
+        np.testing.assert_allclose(out, want, rtol=1e-6)
+
+
+def test_random_bits_of_programs_of_64_bits() -> None:
+    """Traced while 64 bits were the default, and compiled when they are not any more."""
+    key = random.key(0)
+    with corejax.config.override(default_dtype_bits=64):
+        exact = random.bits(key, (2,), "uint64")
+        traced = corejax.jit(lambda key: random.bits(key, (2,), "uint64")).trace(key)
+    with corejax.config.override(x64_compat=True):
+        assert traced.lower().compile()(key).tolist() == exact.tolist()

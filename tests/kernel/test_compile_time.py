@@ -38,6 +38,8 @@ def test_eagerly_and_after_an_error() -> None:
         with ensure_compile_time_eval():
             assert float(lax.sin(1.0)) == float(np.sin(np.float32(1)))
             assert jnp.array([1, 2]).tolist() == [1, 2] == jnp.arange(4)[jnp.asarray(np.array([1, 2]))].tolist()
+            for made in (jnp.asarray(jnp.ones(3)), jnp.array([1.0, 1.0]), jnp.array(jnp.ones(2)).at[0].set(1)):
+                assert isinstance(made, corejax.Array) and made.sum() == made.size
             raise KeyError
     except KeyError:
         pass

@@ -12,7 +12,7 @@ import pytest
 
 import corejax
 import corejax.numpy as jnp
-from corejax import Array, config
+from corejax import Array, config, lax, random
 from tests.numpy_api.oracle import check, check_types
 
 # -- array, asarray ----------------------------------------------------------------------------------------------
@@ -161,6 +161,30 @@ def test_python_scalars_give_weak_types(f: Callable[[Any], Any]) -> None:
 def test_empty_and_like_of_tracers() -> None:
     assert jnp.empty((2, 3)).shape == jnp.empty_like(np.ones((2, 3))).shape == (2, 3)
     assert corejax.make_jaxpr(jnp.ones_like)(jnp.ones((2, 3))).out_avals[0].shape == (2, 3)
+
+
+def test_shapes_and_axes_are_any_sequence() -> None:
+    """Of a class of the user's (TensorFlow Probability has one), a range, an array, the keys of a dictionary."""
+
+    class Sizes:
+        def __iter__(self) -> Any:
+            return iter((2, 3))
+
+    x = jnp.arange(6.0)
+    for sizes in (
+        Sizes(),
+        range(2, 4),
+        jnp.array([2, 3]),
+        np.array([2, 3]),
+        {2: "a", 3: "b"}.keys(),
+        [2, jnp.array(3)],
+    ):
+        made = jnp.zeros(sizes), jnp.broadcast_to(x[0], sizes), x.reshape(sizes), jnp.reshape(x, sizes)
+        drawn = random.normal(random.key(0), sizes), random.bits(random.key(0), sizes)
+        assert {y.shape for y in (*made, *drawn, jnp.zeros_like(x, shape=sizes))} == {(2, 3)}
+        assert jnp.tile(x, sizes).shape == (2, 18)
+        assert jnp.expand_dims(x[None], sizes).shape == lax.expand_dims(x[None], sizes).shape == (1, 6, 1, 1)
+        assert jnp.ones((1, 5, 2, 3)).sum(sizes).shape == (1, 5)
 
 
 @pytest.mark.parametrize("shape", [1.5, (2, 1.0), "ab", None])

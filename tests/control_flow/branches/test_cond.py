@@ -149,6 +149,20 @@ def test_forms():
         assert "by position or as `operand`, not both" in message(TypeError, call)
 
 
+def test_a_function_that_is_several_branches_is_traced_once():
+    traced = []
+
+    def f(x):
+        traced.append(x)
+        return x * 2
+
+    def g(x):
+        return x + len(traced)
+
+    out = corejax.jit(lambda i, x: lax.switch(i, [f, g, f, f], x) + lax.cond(i > 0, f, f, x))(2, 3.0)
+    assert float(out) == 12.0 and len(traced) == 2
+
+
 def test_one_branch_is_called():
     closed = jaxpr(lambda i, x: lax.switch(i, [lambda y: lax.sin(y)], x), 4, 1.0)
     assert list(primitives_in(closed))[-1] == "sin"

@@ -113,7 +113,7 @@ def test_raw_words():
     np.testing.assert_array_equal(words(corejax.vmap(random.wrap_key_data)(random.split(raw))), random.split(raw))
     with corejax.default_prng_impl("rbg"):
         assert random.PRNGKey(3).shape == (4,) and random.uniform(random.PRNGKey(3), (2,)).shape == (2,)
-    with corejax.enable_custom_prng(True):
+    with corejax.enable_custom_prng():
         assert random.key_impl(random.PRNGKey(3)) == "threefry2x32"
     with corejax.legacy_prng_key("error"), pytest.raises(ValueError, match="normal: the key is a raw array of words"):
         random.normal(raw)

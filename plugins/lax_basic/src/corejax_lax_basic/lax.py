@@ -19,6 +19,9 @@ _MODULES = {
     "_base.arguments": """
         refuse_out
     """,
+    "_base.axes": """
+        is_several
+    """,
     "_base.constants": """
         asarray
     """,
@@ -33,7 +36,7 @@ _MODULES = {
         bitcast_convert_type bitcast_convert_type_p
     """,
     "conversion.convert": """
-        convert_element_type convert_element_type_p stop_gradient stop_gradient_p
+        convert_element_type convert_element_type_p in_dtype stop_gradient stop_gradient_p
     """,
     "conversion.identity": """
         copy_p stage stage_p
@@ -202,8 +205,8 @@ _MODULES = {
 
 # What functions of other plugins do as those here: they find it by name, users are not shown it.
 _SHARED = """
-    as_operand asarray broadcast_operands broadcast_to check_rank_promotion convert_operand fill_scalar
-    is_python_scalar make_scalar promote_dtypes promote_operands refuse_out yielding_scalar zeros_like_array
+    as_operand asarray broadcast_operands broadcast_to check_rank_promotion convert_operand fill_scalar in_dtype
+    is_python_scalar is_several make_scalar promote_dtypes promote_operands refuse_out yielding_scalar zeros_like_array
 """
 
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}

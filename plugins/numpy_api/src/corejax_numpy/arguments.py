@@ -142,8 +142,7 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
     Raises:
         TypeError: the sizes are not concrete integers.
     """
-    sequence = isinstance(shape, tuple | list) or (isinstance(shape, np.ndarray) and shape.ndim == 1)
-    sizes = tuple(shape) if sequence else (shape,)
+    sizes = tuple(shape) if lax.is_several(shape) else (shape,)
     try:
         return tuple(as_dim(d) for d in sizes)
     except (TypeError, ValueError) as error:
@@ -176,11 +175,6 @@ def function_argument(name: str, f: Any, what: str) -> Callable[..., Any]:
     if not callable(f):
         raise TypeError(f"{name}: {what} is a function, got {f!r} of type {type(f).__name__}")
     return f  # type: ignore[no-any-return]
-
-
-def is_several(x: Any) -> bool:
-    """Whether an argument that may be one number is a sequence of them."""
-    return isinstance(x, tuple | list | range) or getattr(x, "ndim", 0) > 0
 
 
 def static_int(name: str, value: Any, what: str, least: int | None = None) -> int:
@@ -245,8 +239,7 @@ def canonical_axes(axis: Any, ndim: int, what: str = "axis", name: str = "") -> 
     """
     if axis is None:
         return tuple(range(ndim))
-    several = isinstance(axis, tuple | list | range) or (isinstance(axis, np.ndarray) and axis.ndim > 0)
-    given = tuple(axis) if several else (axis,)
+    given = tuple(axis) if lax.is_several(axis) else (axis,)
     axes = tuple([canonical_axis(a, ndim, what, name) for a in given])
     if len(axes) > 1 and len(set(axes)) != len(axes):
         raise ValueError(f"{_of(name, what)}duplicate value in {what}: {given}")

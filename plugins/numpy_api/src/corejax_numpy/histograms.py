@@ -12,7 +12,6 @@ from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     array_argument,
     is_known,
-    is_several,
     known_array,
     like,
     promote_dtypes,
@@ -102,7 +101,7 @@ def _edges(name: str, a: Any, bins: Any, range: Any) -> Any:
     if isinstance(bins, str):
         raise NotImplementedError(f"{name}: a rule for the number of bins needs their values, got {bins!r}; give it")
     dtype = dtypes.inexact_dtype_of(a.dtype)
-    if is_several(bins):
+    if lax.is_several(bins):
         known = asarray(bins, dtype)
         if known.ndim != 1 or not known.size:
             raise ValueError(f"{name}: bins are a number, or a vector of edges, got shape {known.shape}")
@@ -210,7 +209,7 @@ def histogram2d(
         raise ValueError(
             f"histogram2d: coordinates are vectors of one size, got {x.aval.str_short()} and {y.aval.str_short()}"
         )
-    if is_several(bins) and len(bins) != 2:
+    if lax.is_several(bins) and len(bins) != 2:
         bins = [bins[0] if len(bins) == 1 else bins] * 2
     counts, edges = _histogramdd("histogram2d", stack([x, y], 1), bins, range, weights, density)
     return counts, edges[0], edges[1]
@@ -246,7 +245,7 @@ def _histogramdd(
     number, rank = sample.shape
     if weights is not None and weights.shape != (number,):
         raise ValueError(f"{name}: weights of shape {weights.shape} for {number} points")
-    bins = _for_each(name, "bins", bins if is_several(bins) else [bins] * rank, rank)
+    bins = _for_each(name, "bins", bins if lax.is_several(bins) else [bins] * rank, rank)
     ranges = _for_each(name, "range", [None] * rank if range is None else range, rank)
     columns = [lax.index_in_dim(sample, d, 1, keepdims=False) for d in builtins.range(rank)]
     edges = [_edges(name, c, b, r) for c, b, r in zip(columns, bins, ranges, strict=True)]

@@ -136,8 +136,8 @@ def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[in
 def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
     """New axes of size 1 at the given places of the result."""
     x = array_argument("expand_dims", a)
-    count = len(axis) if isinstance(axis, tuple | list) else 1
-    axes = canonical_axes(axis, x.ndim + count, name="expand_dims")
+    given = tuple(axis) if lax.is_several(axis) else (axis,)
+    axes = canonical_axes(given, x.ndim + len(given), name="expand_dims")
     return lax.expand_dims(x, axes) if axes else x
 
 

@@ -19,7 +19,6 @@ from corejax_numpy.arguments import (
     canonical_axis,
     concrete,
     function_argument,
-    is_several,
     number_argument,
     refuse_out,
     static_int,
@@ -68,7 +67,7 @@ def _nonzero(name: str, a: Any, size: Any, fill_value: Any) -> tuple[Any, ...]:
     if fill_value is None:
         return tuple(indices)
     values = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
-    if len(values) != x.ndim or any(is_several(v) for v in values):
+    if len(values) != x.ndim or any(lax.is_several(v) for v in values):
         raise ValueError(f"{name}: fill_value is a scalar or a tuple of {x.ndim} scalars, got {fill_value!r}")
     rest = elementwise.greater_equal(lax.iota(dtypes.default_int_dtype(), count), there)
     return tuple(elementwise.where(rest, v, i) for v, i in zip(values, indices, strict=True))

@@ -14,7 +14,6 @@ from corejax_numpy.arguments import (
     array_argument,
     canonical_axis,
     canonical_shape,
-    is_several,
     known_array,
     static_int,
 )
@@ -32,7 +31,7 @@ def tile(A: Any, reps: int | Sequence[int]) -> Any:
         ValueError: a number is negative.
     """
     x = array_argument("tile", A)
-    counts = tuple(static_int("tile", n, "reps") for n in (reps if is_several(reps) else (reps,)))
+    counts = tuple(static_int("tile", n, "reps") for n in (reps if lax.is_several(reps) else (reps,)))
     if any(n < 0 for n in counts):
         raise ValueError(f"tile: arrays are repeated 0 times or more, got {reps!r}")
     if x.ndim < len(counts):
@@ -145,7 +144,7 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
     if axis is None:
         return lax.reshape(roll(ravel(x), shift, 0), x.shape)
     axes = [canonical_axis(d, x.ndim, name="roll") for d in (axis if isinstance(axis, tuple | list) else [axis])]
-    shifts = list(shift) if is_several(shift) else [shift]
+    shifts = list(shift) if lax.is_several(shift) else [shift]
     shifts = shifts * len(axes) if len(shifts) == 1 else shifts
     axes = axes * len(shifts) if len(axes) == 1 else axes
     if len(shifts) != len(axes):

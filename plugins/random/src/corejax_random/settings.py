@@ -9,7 +9,7 @@ from corejax.extend import config
 __all__ = ["debug_key_reuse", "default_prng_impl", "enable_custom_prng", "legacy_prng_key", "threefry_partitionable"]
 
 
-def debug_key_reuse(new_val: bool) -> Any:
+def debug_key_reuse(new_val: bool = True) -> Any:
     """`config.override(debug_key_reuse=...)`: a context manager and decorator; keys that are used twice are refused."""
     return config.override(debug_key_reuse=new_val)
 
@@ -19,7 +19,7 @@ def default_prng_impl(new_val: str) -> Any:
     return config.override(default_prng_impl=new_val)
 
 
-def enable_custom_prng(new_val: bool) -> Any:
+def enable_custom_prng(new_val: bool = True) -> Any:
     """`config.override(enable_custom_prng=...)`: a context manager and decorator; `PRNGKey` gives typed keys."""
     return config.override(enable_custom_prng=new_val)
 
@@ -29,6 +29,6 @@ def legacy_prng_key(new_val: str) -> Any:
     return config.override(legacy_prng_key=new_val)
 
 
-def threefry_partitionable(new_val: bool) -> Any:
+def threefry_partitionable(new_val: bool = True) -> Any:
     """`config.override(threefry_partitionable=...)`: a context manager and decorator; which bits threefry makes."""
     return config.override(threefry_partitionable=new_val)

@@ -209,7 +209,8 @@ def _choose(transform: str, index: Any, funs: Sequence[Any], names: Sequence[str
     if vma:
         leaves = [varied(x, vma) for x in leaves]
     avals = [get_aval(x) for x in leaves]
-    traced = [trace_where(vma, transform, fun, in_tree, avals) for fun in funs]
+    once = {id(fun): trace_where(vma, transform, fun, in_tree, avals) for fun in {id(f): f for f in funs}.values()}
+    traced = [once[id(fun)] for fun in funs]
     common = _common_dtypes(transform, funs, names, traced)
     programs, consts = with_common_consts(traced)
     programs = [_with_dtypes(program, common) for program in programs]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -60,6 +61,8 @@ def trace_where(
 
 def _explain_arity(error: TypeError, transform: str, fun: Callable[..., Any], in_tree: Any) -> None:
     """Add to Python's own error what the function was called with, if it cannot be called so."""
+    if _entered(error, fun):  # `map` makes a function of two arguments of the user's, which has one: both are right
+        return
     count = len(in_tree.children())
     try:
         inspect.signature(fun).bind(*range(count))
@@ -67,6 +70,12 @@ def _explain_arity(error: TypeError, transform: str, fun: Callable[..., Any], in
         error.add_note(f"{transform} calls {place(fun)} with {count} argument{'' if count == 1 else 's'}.")
     except ValueError:  # a builtin without a signature
         pass
+
+
+def _entered(error: TypeError, fun: Callable[..., Any]) -> bool:
+    """Whether the user's function ran, so that it is not its call that failed."""
+    code = getattr(inspect.unwrap(fun), "__code__", None)
+    return code is not None and any(frame.f_code is code for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def flatten_operands(transform: str, fun: Callable[..., Any], operands: tuple[Any, ...]) -> tuple[list[Any], Any]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from corejax.extend import Tracer, as_dim, called_function
 
 Ints = tuple[int, ...]
@@ -86,6 +84,13 @@ def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:
     return index + ndim if index < 0 else index
 
 
+def is_several(x: Any) -> bool:
+    """Whether an argument that may be one number is a sequence of them: of a class of the user's, too, but no text."""
+    if isinstance(x, tuple | list):
+        return True
+    return x.ndim > 0 if hasattr(x, "ndim") else hasattr(x, "__iter__") and not isinstance(x, str)
+
+
 def canonical_axes(axes: Any, ndim: int, what: str = "axis") -> tuple[int, ...]:
     """Axes counted from the front: all of them for None, one for an integer.
 
@@ -94,7 +99,7 @@ def canonical_axes(axes: Any, ndim: int, what: str = "axis") -> tuple[int, ...]:
     """
     if axes is None:
         return tuple(range(ndim))
-    given = tuple(axes) if isinstance(axes, tuple | list | np.ndarray | range) else (axes,)
+    given = tuple(axes) if is_several(axes) else (axes,)
     out = tuple(canonical_axis(axis, ndim, what) for axis in given)
     if len(set(out)) != len(out):
         raise ValueError(f"{_named(what)} {given} names an axis twice")

@@ -29,7 +29,7 @@ from corejax.extend import (
 )
 from corejax_lax_basic._base.arity import takes
 
-__all__ = ["convert_element_type", "convert_element_type_p", "stop_gradient", "stop_gradient_p"]
+__all__ = ["convert_element_type", "convert_element_type_p", "in_dtype", "stop_gradient", "stop_gradient_p"]
 
 
 _NUMPYS = frozenset("biufc")  # kinds of dtypes
@@ -50,7 +50,11 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     Raises:
         TypeError: `new_dtype` does not name a supported dtype, or `operand` is not an array.
     """
-    dtype = dtypes.canonicalize_dtype(new_dtype)
+    return in_dtype(operand, dtypes.canonicalize_dtype(new_dtype))
+
+
+def in_dtype(operand: Any, dtype: np.dtype[Any]) -> Any:
+    """As `convert_element_type`, of 64 bits under `config.x64_compat` too: what rules compute in, or an array has."""
     aval = get_aval(operand)
     if aval.dtype == dtype and not aval.weak_type:
         return as_array(operand)

@@ -8,7 +8,7 @@ from typing import Any
 from corejax.extend import as_array, dtypes, get_aval, laid_out
 from corejax_lax_basic._base.axes import canonical_shape
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS, fill_scalar
-from corejax_lax_basic.conversion.convert import convert_element_type
+from corejax_lax_basic.conversion.convert import convert_element_type, in_dtype
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p
 
 __all__ = ["full", "full_like", "zeros_like_array"]
@@ -51,10 +51,11 @@ def full_like(
     if aval.sharding is not None and shape is None:
         return aval.sharding.place(full_like(x, fill_value, dtype, aval.shape))
     shape = aval.shape if shape is None else canonical_shape(shape)
-    if dtype is None and aval.weak_type and type(fill_value) in PYTHON_SCALARS:
-        value = fill_scalar(fill_value, aval.dtype, True)
-        return value if not shape else broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=())
-    return full(shape, fill_value, aval.dtype if dtype is None else dtype)
+    if dtype is not None:
+        return full(shape, fill_value, dtype)
+    known = type(fill_value) in PYTHON_SCALARS
+    value = fill_scalar(fill_value, aval.dtype, aval.weak_type) if known else in_dtype(fill_value, aval.dtype)
+    return full(shape, value)
 
 
 def zeros_like_array(x: Any) -> Any:

@@ -27,7 +27,7 @@ from corejax.extend import (
 )
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.axes import canonical_axes, canonical_shape, ints
+from corejax_lax_basic._base.axes import canonical_axes, canonical_shape, ints, is_several
 from corejax_lax_basic.shape.rearranging import moveaxis, reshape_p
 
 __all__ = ["broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_shapes", "broadcast_to", "expand_dims"]
@@ -226,9 +226,9 @@ def expand_dims(array: Any, dimensions: int | Sequence[int]) -> Any:
     aval = get_aval(array)
     if dimensions is None:
         raise TypeError("expand_dims: dimensions are one integer or several, got None")
-    count = len(dimensions) if isinstance(dimensions, tuple | list) else 1
-    ndim = aval.ndim + count
-    new = canonical_axes(dimensions, ndim, "expand_dims: dimension")
+    given = tuple(dimensions) if is_several(dimensions) else (dimensions,)
+    ndim = aval.ndim + len(given)
+    new = canonical_axes(given, ndim, "expand_dims: dimension")
     if not new:
         return as_array(array)
     kept = tuple(d for d in range(ndim) if d not in new)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import get_aval
-from corejax_lax_basic.conversion.convert import convert_element_type
+from corejax_lax_basic.conversion.convert import in_dtype
 from corejax_lax_basic.elementwise import select, unary
 from corejax_lax_basic.elementwise._family import constant
 from corejax_lax_basic.elementwise.powers import pow
@@ -57,8 +57,8 @@ def _in_float64(formula: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(formula)
     def computed(*operands: Any) -> Any:
         largest = max(operands, key=lambda x: get_aval(x).ndim)
-        out = formula(*[_spread(convert_element_type(x, _WIDE), largest) for x in operands])
-        return convert_element_type(out, get_aval(largest).dtype)
+        out = formula(*[_spread(in_dtype(x, _WIDE), largest) for x in operands])
+        return in_dtype(out, get_aval(largest).dtype)
 
     return computed
 

@@ -121,7 +121,7 @@ def choice(
         ValueError: more are to be drawn than there are, or the shapes do not fit.
     """
     key = single_key("choice", key)
-    if not isinstance(shape, tuple | list):
+    if not isinstance(shape, tuple | list | range):
         raise TypeError(f"choice: shape is a sequence of sizes, got {shape!r}")
     shape = shape_argument("choice", shape)
     replace = known_flag("choice", "replace", replace)

@@ -74,7 +74,15 @@ def _bits(xp: Any, hashed: Any, key: Any, bit_width: int, size: Any) -> Any:
     dtype = UINTS[bit_width]
     if bit_width < 64:
         return (first ^ second).astype(dtype)
-    return (first.astype(dtype) << np.uint64(32)) | second.astype(dtype)
+    return _joined(xp, first, second)
+
+
+def _joined(xp: Any, high: Any, low: Any) -> Any:
+    """Two words as one number of 64 bits, under `config.x64_compat` too, which may be set by the time of lowering."""
+    if xp is np:
+        return (high.astype(UINTS[64]) << np.uint64(32)) | low.astype(UINTS[64])
+    high, low = lax.in_dtype(high, UINTS[64]), lax.in_dtype(low, UINTS[64])
+    return lax.bitwise_or(lax.shift_left(high, lax.full_like(high, 32)), low)
 
 
 def _bits_of_pairs(xp: Any, hashed: Any, key: Any, bit_width: int, size: Any) -> Any:
@@ -89,7 +97,7 @@ def _bits_of_pairs(xp: Any, hashed: Any, key: Any, bit_width: int, size: Any) ->
     if bit_width == 32:
         return words
     if bit_width == 64:
-        return (words[..., :size].astype(dtype) << np.uint64(32)) | words[..., size:].astype(dtype)
+        return _joined(xp, words[..., :size], words[..., size:])
     shifts = xp.arange(0, 32, bit_width, dtype=UINT32)
     parts = (words[..., None] >> shifts).astype(dtype)
     return parts.reshape((*key.shape[:-1], count * (32 // bit_width)))[..., :size]

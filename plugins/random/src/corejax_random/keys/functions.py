@@ -177,7 +177,7 @@ def shape_argument(name: str, shape: Any, what: str = "shape") -> tuple[Any, ...
         return (shape,)
     if type(shape) is tuple and all(type(n) is int and n >= 0 for n in shape):
         return shape
-    sizes = tuple(shape) if isinstance(shape, tuple | list) or getattr(shape, "ndim", 0) == 1 else (shape,)
+    sizes = tuple(shape) if lax.is_several(shape) else (shape,)
     try:
         found = tuple(map(as_dim, sizes))
     except (TypeError, ValueError) as error:

@@ -14,6 +14,11 @@ ROOT_PI = math.sqrt(math.pi)
 EULER = 0.5772156649015329
 
 
+def widened(x: Any) -> Any:
+    """`x` in float64, under `config.x64_compat` too: that is for what users make, not for formulas."""
+    return lax.in_dtype(x, WIDE)
+
+
 def number(value: float) -> Any:
     """A constant of float64."""
     return lax.make_scalar(float(value), WIDE, False)
@@ -37,7 +42,7 @@ def polynomial(x: Any, coefficients: Any) -> Any:
 
 def halves(x: Any) -> tuple[Any, Any]:
     """`high` with 24 bits, whose square is exact, and the rest of the square, `(x - high)(x + high)`."""
-    high = lax.convert_element_type(lax.convert_element_type(x, np.dtype(np.float32)), WIDE)
+    high = widened(lax.convert_element_type(x, np.dtype(np.float32)))
     return high, (x - high) * (x + high)
 
 
@@ -69,16 +74,16 @@ SINGLE = np.dtype(np.float32)
 def _parts(x: Any) -> tuple[Any, Any]:
     """A value of float64 as one of float32 and the rest."""
     high = lax.convert_element_type(x, SINGLE)
-    return high, x - lax.convert_element_type(high, WIDE)
+    return high, x - widened(high)
 
 
 def short_exp(x: Any) -> Any:
     """`exp(x)` for `x <= 0` to a unit of float32, computed there: that of float64 takes ten times the time."""
     high, low = _parts(where(x < -104.0, -104.0, x))
-    return lax.convert_element_type(lax.exp(high), WIDE) * (1.0 + low)
+    return widened(lax.exp(high)) * (1.0 + low)
 
 
 def short_log(x: Any) -> Any:
     """`log(x)` of numbers that float32 has room for; see `short_exp`."""
     high, low = _parts(x)
-    return lax.convert_element_type(lax.log(high), WIDE) + low / where(x > 0.0, x, 1.0)
+    return widened(lax.log(high)) + low / where(x > 0.0, x, 1.0)

@@ -12,7 +12,7 @@ import numpy as np
 
 import corejax.numpy as jnp
 from corejax_lax_basic import lax
-from corejax_scipy.special._formulas import WIDE, number, sin_pi, where
+from corejax_scipy.special._formulas import number, sin_pi, where, widened
 from corejax_scipy.special._taylor import (
     LARGE,
     Equation,
@@ -213,7 +213,7 @@ def _summed(a: Any, b: Any, z: Any, count: Any) -> tuple[Any, Any]:
 
 def of_float32(a: Any, b: Any, x: Any) -> Any:
     """Kummer's function of float32: by its power series where that is short, else as that of float64."""
-    a, b, x = (lax.convert_element_type(v, WIDE) for v in jnp.broadcast_arrays(a, b, x))
+    a, b, x = (widened(v) for v in jnp.broadcast_arrays(a, b, x))
     z, negative = lax.abs(x), x < 0.0
     top, scale, known = where(negative, b - a, a), lax.exp(where(negative, x, 0.0)), _known(a, b, x)
 

@@ -31,7 +31,7 @@ from corejax.extend import (
 )
 from corejax_lax_basic import lax
 from corejax_scipy._arguments import broadcast, inexact, together
-from corejax_scipy.special._formulas import where
+from corejax_scipy.special._formulas import where, widened
 
 __corejax_registers_for_caller__ = True  # a row's provenance is its own line, not one of this file
 
@@ -115,7 +115,7 @@ def in_float64(formula: Function) -> Function:
         aval = get_aval(xs[0])
         wide = np.dtype(np.complex128 if dtypes.is_complex(aval.dtype) else np.float64)
         shape = max((get_aval(x).shape for x in xs), key=len)
-        operands = [lax.convert_element_type(x, wide) for x in xs]
+        operands = [lax.in_dtype(x, wide) for x in xs]
         out = formula(*operands)
         for x in operands if len(operands) > 1 else ():
             out = where(x == x, out, x)
@@ -159,7 +159,7 @@ def _slope(coefficient: Any) -> Any:
             slope = coefficient(*[lax.convert_element_type(x, np.dtype(np.float32)) for x in (out, *xs)])
         else:
             slope = coefficient(out, *xs)
-        return lax.mul(lax.convert_element_type(slope, aval.dtype), lax.broadcast_to(tangent, aval.shape))
+        return lax.mul(lax.in_dtype(slope, aval.dtype), lax.broadcast_to(tangent, aval.shape))
 
     return rule
 
@@ -169,8 +169,8 @@ def widely(coefficient: Function) -> Function:
 
     def wide(*xs: Any) -> Any:
         dtype = get_aval(xs[0]).dtype
-        out = coefficient(*[lax.convert_element_type(x, np.dtype(np.float64)) for x in xs])
-        return lax.convert_element_type(out, dtype)
+        out = coefficient(*[widened(x) for x in xs])
+        return lax.in_dtype(out, dtype)
 
     return wide
 
@@ -246,7 +246,7 @@ def _function(
     def complex_operand(x: Any) -> Any:
         (x,) = inexact(name, x)
         if not dtypes.is_complex(x.dtype):
-            x = lax.convert_element_type(x, np.complex128 if x.dtype == np.float64 else np.complex64)
+            x = lax.in_dtype(x, np.dtype(np.complex128 if x.dtype == np.float64 else np.complex64))
         return primitive.bind(x)
 
     def one(x: Any) -> Any:

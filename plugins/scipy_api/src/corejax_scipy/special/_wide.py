@@ -14,7 +14,7 @@ import numpy as np
 
 import corejax.numpy as jnp
 from corejax_lax_basic import lax
-from corejax_scipy.special._formulas import SINGLE, WIDE, where
+from corejax_scipy.special._formulas import SINGLE, WIDE, where, widened
 
 _BITS, _SHORT_BITS = np.dtype(np.int64), np.dtype(np.int32)
 _ROOT_HALF = 0x3F3504F3  # the bits of sqrt(1/2)
@@ -27,11 +27,6 @@ _EXP = (
     0.5000000013457727, 0.16666666681614256, 0.04166646500604005, 0.008333310934448869, 0.0013933641031986701,
     0.00019890980869750327,
 )  # fmt: skip
-
-
-def wide(x: Any) -> Any:
-    """A value as float64."""
-    return lax.convert_element_type(x, WIDE)
 
 
 def horner(x: Any, coefficients: tuple[float, ...]) -> Any:
@@ -47,8 +42,9 @@ def _exponential_parts(x: Any) -> tuple[Any, Any]:
     sane = where(x < -708.0, -708.0, where(x > 708.0, 708.0, x))
     k = lax.round(sane * (1.0 / _LN2), lax.RoundingMethod.TO_NEAREST_EVEN)
     r = sane - k * _LN2
-    bits = lax.bitcast_convert_type(k + (_WHOLE + 1023.0), _BITS)
-    return r * r * horner(r, _EXP) + r, lax.bitcast_convert_type(lax.shift_left(bits, lax.full_like(bits, 52)), WIDE)
+    bits = lax.bitcast_convert_type_p.bind(k + (_WHOLE + 1023.0), new_dtype=_BITS)  # `config.x64_compat` or not
+    shifted = lax.shift_left(bits, lax.full_like(bits, 52))
+    return r * r * horner(r, _EXP) + r, lax.bitcast_convert_type_p.bind(shifted, new_dtype=WIDE)
 
 
 def exp(x: Any) -> Any:
@@ -82,14 +78,14 @@ def _log_inside(x: Any) -> Any:
     """The natural logarithm of positive finite float32, anything of others."""
     raw = lax.bitcast_convert_type(x, _SHORT_BITS)
     k = _whole_log2(raw, -_ROOT_HALF)
-    f = wide(lax.bitcast_convert_type(raw - _shifted(k), SINGLE) - 1.0)
-    return wide(k) * _LN2 + _two_atanh(f / (f + 2.0))
+    f = widened(lax.bitcast_convert_type(raw - _shifted(k), SINGLE) - 1.0)
+    return widened(k) * _LN2 + _two_atanh(f / (f + 2.0))
 
 
 def _with_ends(x: Any, out: Any) -> Any:
     """Minus infinity at 0, infinite at infinity, NaN for NaN and below."""
     ends = jnp.where(x == 0.0, -math.inf, jnp.where(x > 0.0, x, math.nan))
-    return where((x > 0.0) & (x < math.inf), out, wide(ends))
+    return where((x > 0.0) & (x < math.inf), out, widened(ends))
 
 
 def log(x: Any) -> Any:
@@ -100,8 +96,11 @@ def log(x: Any) -> Any:
 def log1p(x: Any) -> Any:
     """`log(1 + x)` of float32."""
     near = x + 1.0
-    lost = lax.convert_element_type((wide(x) - wide(near)) + 1.0, SINGLE)  # of float32 this would be simplified to 0
-    return _with_ends(near, where(near == 1.0, wide(x), _log_inside(near) + wide(lost / near)))
+    # Of float32 this would be simplified to 0.
+    lost = lax.convert_element_type(
+        (widened(x) - widened(near)) + 1.0, SINGLE
+    )  # of float32 this would be simplified to 0
+    return _with_ends(near, where(near == 1.0, widened(x), _log_inside(near) + widened(lost / near)))
 
 
 def log_ratio(p: Any, q: Any) -> tuple[Any, Any, Any]:
@@ -115,6 +114,6 @@ def log_ratio(p: Any, q: Any) -> tuple[Any, Any, Any]:
     gap = first - second
     k = _whole_log2(gap, 1 << 22)  # both to the same power of 2, the first one between 1 and 2
     first = lax.bitwise_or(lax.bitwise_and(first, lax.full_like(first, (1 << 23) - 1)), lax.full_like(first, _ONE))
-    x, y = (wide(lax.bitcast_convert_type(bits, SINGLE)) for bits in (first, first - (gap - _shifted(k))))
+    x, y = (widened(lax.bitcast_convert_type(bits, SINGLE)) for bits in (first, first - (gap - _shifted(k))))
     t = (x - y) / (x + y)
-    return wide(k) * _LN2 + _two_atanh(t), t, lax.eq(k, lax.full_like(k, 0))
+    return widened(k) * _LN2 + _two_atanh(t), t, lax.eq(k, lax.full_like(k, 0))

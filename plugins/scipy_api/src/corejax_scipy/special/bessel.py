@@ -16,7 +16,7 @@ from corejax_lax_basic import lax
 from corejax_scipy._arguments import array, reals, static_int
 from corejax_scipy.special._chebyshev import Piece, in_pieces
 from corejax_scipy.special._few_orders import LARGEST, few_orders
-from corejax_scipy.special._formulas import WIDE, where
+from corejax_scipy.special._formulas import WIDE, where, widened
 from corejax_scipy.special._rows import compiled_if_many, scipy_special
 
 __all__ = ["bessel_jn", "bessel_jn_p", "i0", "i0e", "i1", "i1e", "sph_harm_y"]
@@ -206,7 +206,8 @@ def _upward(x: Any, v: int, error: float) -> Any:
         below, here = state
         return (here, twice / x * here - below), below
 
-    return lax.scan(step, _far(x, error), 2.0 + 2.0 * lax.iota(WIDE, v + 1), unroll=min(_UNROLL, v + 1))[1]
+    twice_orders = widened(2.0 + 2.0 * lax.iota(np.dtype(np.float32), v + 1))
+    return lax.scan(step, _far(x, error), twice_orders, unroll=min(_UNROLL, v + 1))[1]
 
 
 def _of_tiny(x: Any, v: int) -> Any:
@@ -226,11 +227,11 @@ def _many_orders(x: Any, v: int, wide: bool) -> Any:
 
 def _short_few_orders(z: Any, v: int) -> Any:
     """Orders 0 to `v <= 8`, for float32 and what is narrower."""
-    x = lax.abs(lax.convert_element_type(z, WIDE))
+    x = lax.abs(widened(z))
     quick = x <= LARGEST
     outs = []
     for n, out in enumerate(few_orders(where(quick, x, 1.0), v, _short_hankel)):
-        out = lax.convert_element_type(out, z.dtype)
+        out = lax.in_dtype(out, z.dtype)
         outs.append(jnp.where(z < 0, -out, out) if n % 2 else out)
     found = jnp.stack(lax.optimization_barrier(outs))  # what is put together in one pass computes all for each
 
@@ -244,7 +245,7 @@ def _short_few_orders(z: Any, v: int) -> Any:
 def _decomposition(z: Any, *, v: int, n_iter: int) -> Any:
     if z.dtype != WIDE and v <= _FEW:
         return _short_few_orders(z, v)
-    return _of_any_size(lax.abs(lax.convert_element_type(z, WIDE)), z, v)
+    return _of_any_size(lax.abs(widened(z)), z, v)
 
 
 def _of_any_size(x: Any, z: Any, v: int) -> Any:
@@ -253,7 +254,7 @@ def _of_any_size(x: Any, z: Any, v: int) -> Any:
     out = jnp.where(x == math.inf, 0.0, out)
     odd = lax.reshape(lax.iota(np.dtype(np.int32), v + 1) % 2 == 1, (v + 1, *[1] * z.ndim))
     out = jnp.where((z < 0) & odd, -out, out)
-    return lax.convert_element_type(jnp.where(x == x, out, x), z.dtype)
+    return lax.in_dtype(jnp.where(x == x, out, x), z.dtype)
 
 
 def _slope(tangent: Any, z: Any, *, v: int, n_iter: int) -> Any:

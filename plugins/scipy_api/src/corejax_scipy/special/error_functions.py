@@ -27,6 +27,7 @@ from corejax_scipy.special._formulas import (
     short_exp,
     short_log,
     where,
+    widened,
 )
 from corejax_scipy.special._rows import row, scipy_special
 
@@ -136,7 +137,7 @@ def _tail(x: Any) -> Any:
 
 
 def _ndtr_of_float32(x: Any) -> Any:
-    x = lax.convert_element_type(x, WIDE)
+    x = widened(x)
     beyond = _tail(lax.abs(x)) * short_exp(-0.5 * x * x)
     return where(x < 0.0, beyond, 1.0 - beyond)
 
@@ -158,15 +159,15 @@ def _log_ndtr(x: Any) -> Any:
 
 def _log_ndtr_of_float32(x: Any) -> Any:
     """One logarithm: of the tail without its exponential, of it, or of what it leaves."""
-    x = lax.convert_element_type(x, WIDE)
+    x = widened(x)
     tail, half_square = _tail(lax.abs(x)), 0.5 * x * x
     beyond = tail * short_exp(-half_square)
     far = x < -1.0
     argument = where(far, tail, where(x < 0.0, beyond, 1.0 - beyond))
     high = lax.convert_element_type(argument, SINGLE)
     # What the argument was rounded by matters next to 1 only, where it is what the logarithm lacks.
-    rest = (1.0 - lax.convert_element_type(high, WIDE)) - beyond
-    out = lax.convert_element_type(lax.log(high), WIDE) + where(x < 0.0, where(far, -half_square, 0.0), rest)
+    rest = (1.0 - widened(high)) - beyond
+    out = widened(lax.log(high)) + where(x < 0.0, where(far, -half_square, 0.0), rest)
     return where((beyond == 0.0) & (x > 0.0), -0.0, out)
 
 
@@ -230,7 +231,7 @@ def _quantile(logarithm: Any, error: float) -> Any:
 
 
 def _ndtri_of_float32(p: Any) -> Any:
-    return _quantile(short_log, _ERROR)(lax.convert_element_type(p, WIDE))
+    return _quantile(short_log, _ERROR)(widened(p))
 
 
 ndtri, ndtri_p = row(
@@ -263,7 +264,7 @@ def _owens_t(below: Any, quadrants: Any) -> Any:
     """By symmetry, and for `|a| > 1` by its reflection (Owen 1956, equation 2.3)."""
 
     def formula(h: Any, a: Any) -> Any:
-        h, a = (lax.convert_element_type(v, WIDE) for v in jnp.broadcast_arrays(h, a))
+        h, a = (widened(v) for v in jnp.broadcast_arrays(h, a))
         h, size = lax.abs(h), lax.abs(a)
         finite = where(size > 1e300, 1e300, size)
         large = size > 1.0
@@ -356,7 +357,7 @@ def _fresnel(which: str) -> Any:
 
 def _of_phase(f: Any) -> Any:
     """The integrand `f(pi x**2 / 2)`; beyond 1e9 it means nothing."""
-    return lambda out, x: lax.convert_element_type(f(phase(lax.convert_element_type(x, WIDE))), x.dtype)
+    return lambda out, x: lax.in_dtype(f(phase(widened(x))), x.dtype)
 
 
 _s, fresnel_s_p = row(

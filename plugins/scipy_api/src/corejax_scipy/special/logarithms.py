@@ -18,7 +18,7 @@ import corejax.numpy as jnp
 from corejax_lax_basic import lax
 from corejax_scipy._arguments import array, inexact
 from corejax_scipy.special import _wide
-from corejax_scipy.special._formulas import WIDE, log1p, polynomial, where
+from corejax_scipy.special._formulas import log1p, polynomial, where, widened
 from corejax_scipy.special._rows import row, scipy_special
 
 __all__ = ["expit", "log_softmax", "logsumexp", "softmax"]
@@ -92,7 +92,7 @@ _ATANH = (0.666666712, 0.399985814, 0.286413172, 0.210384727, 0.260406624)
 
 def _rel_entr(ratio_logarithm: Any) -> Any:
     def formula(p: Any, q: Any) -> Any:
-        p, q = (lax.convert_element_type(x, WIDE) for x in jnp.broadcast_arrays(p, q))
+        p, q = (widened(x) for x in jnp.broadcast_arrays(p, q))
         both = (p > 0.0) & (q > 0.0)
         x, y = where(both, p, 1.0), where(both, q, 1.0)
         known = where((p == 0.0) & (q >= 0.0), 0.0, math.inf)
@@ -123,22 +123,22 @@ def _short_rel_entr(p: Any, q: Any) -> Any:
     p, q = jnp.broadcast_arrays(p, q)
     ends = jnp.where((p == 0.0) & (q >= 0.0), 0.0, jnp.where((q == math.inf) & (p > 0.0), -math.inf, math.inf))
     ends = jnp.where((p == p) & (q == q) & (lax.min(p, q) < math.inf), ends, math.nan)
-    return where(_are_ordinary(p, q), _wide.wide(p) * _wide.log_ratio(p, q)[0], _wide.wide(ends))
+    return where(_are_ordinary(p, q), widened(p) * _wide.log_ratio(p, q)[0], widened(ends))
 
 
 def _short_kl_div(p: Any, q: Any) -> Any:
     """For float32: `x log(x/y) - x + y`, by `t = (x-y)/(x+y)` where terms would cancel, for `log(x/y) = 2 atanh(t)`."""
     p, q = jnp.broadcast_arrays(p, q)
     logarithm, t, near = _wide.log_ratio(p, q)
-    x, y = _wide.wide(p), _wide.wide(q)
+    x, y = widened(p), widened(q)
     series = (x - y) * t * (1.0 + (0.5 + 0.5 * t) * t * _wide.horner(t * t, _wide.LOG))
     ends = jnp.where((p == 0.0) & (q >= 0.0), q, jnp.where(lax.min(p, q) <= 0.0, math.inf, math.nan))
-    return where(_are_ordinary(p, q), where(near, series, x * logarithm - x + y), _wide.wide(ends))
+    return where(_are_ordinary(p, q), where(near, series, x * logarithm - x + y), widened(ends))
 
 
 def _kl_div(divergence: Any) -> Any:
     def formula(p: Any, q: Any) -> Any:
-        p, q = (lax.convert_element_type(x, WIDE) for x in jnp.broadcast_arrays(p, q))
+        p, q = (widened(x) for x in jnp.broadcast_arrays(p, q))
         both = (p > 0.0) & (q > 0.0)
         out = divergence(where(both, p, 1.0), where(both, q, 1.0))
         known = where((p == 0.0) & (q >= 0.0), q, math.inf)
@@ -219,7 +219,7 @@ logit, logit_p = row(
 def _boxcox(logarithm: Any, expm1: Any = lax.expm1) -> Any:
     def formula(x: Any, lmbda: Any) -> Any:
         x, lmbda = jnp.broadcast_arrays(x, lmbda)
-        scale, lmbda = logarithm(x), lax.convert_element_type(lmbda, WIDE)
+        scale, lmbda = logarithm(x), widened(lmbda)
         t = lmbda * scale
         zero = (lax.abs(lmbda) < 1e-19) | (lax.abs(t) < 1e-300)  # as SciPy has it
         return where(zero, scale, expm1(t) / where(zero, 1.0, lmbda))

@@ -257,7 +257,8 @@ class TranslationContext(Placing, InPlace, Inlining):
 
     def constant(self, value: Any, dtype: Any = None) -> Value:
         """A constant from a NumPy array or a scalar; equal small ones are written once."""
-        array = np.asarray(host_value(value))
+        # A rule's NumPy values are what they are; `host_value` makes users' narrow under `config.x64_compat`.
+        array = np.asarray(value if isinstance(value, np.ndarray | np.generic) else host_value(value))
         if dtype is not None and array.dtype != dtype:
             array = array.astype(dtype)
         if not array.dtype.isnative:
