@@ -212,6 +212,21 @@ def test_a_function_that_is_jitted_again_is_not_compiled_again():
     assert vars(f) and not any(pickle.loads(pickle.dumps(vars(f))).values())
 
 
+def test_programs_have_the_names_of_their_scopes():
+    def f(x):
+        with cj.named_scope(name):
+            return x + 1
+
+    def text(f):
+        return cj.jit(f).lower(X).as_text(debug_info=True)
+
+    name = "one"
+    assert "one" in text(f)
+    name = "two"
+    assert "two" in text(f)
+    assert "layer" in text(cj.named_call(f, name="layer"))  # functools.wraps copies what a function has
+
+
 def test_traces_are_freed_with_the_function():
     def used():
         f, _ = nest(3, TWICE["plain"])

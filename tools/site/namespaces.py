@@ -76,6 +76,11 @@ def resolve(namespace: str) -> Any:
     return found
 
 
+def is_namespace(value: Any) -> bool:
+    """Whether a value is a module with a file or with modules in it: those of `scipy.stats` have neither."""
+    return isinstance(value, types.ModuleType) and ("__file__" in vars(value) or "__path__" in vars(value))
+
+
 def _facade() -> set[str]:
     """Names of `corejax` itself: what it imports by name, but for the modules that it is made of."""
     own = {name for name in dir(corejax) if not isinstance(getattr(corejax, name), types.ModuleType)}
@@ -104,17 +109,13 @@ def names_of(namespace: str) -> list[Public]:
     """The public names of a namespace that are no namespaces themselves, in alphabetical order."""
     module = resolve(namespace)
     found = ((name, getattr(module, name)) for name in sorted(_listed(namespace, module), key=str.lower))
-    return [
-        Public(namespace, name, value, kind_of(value))
-        for name, value in found
-        if not isinstance(value, types.ModuleType)
-    ]
+    return [Public(namespace, name, value, kind_of(value)) for name, value in found if not is_namespace(value)]
 
 
 def _inside(namespace: str) -> Iterator[str]:
     module = resolve(namespace)
     for name in sorted(_listed(namespace, module)):
-        if isinstance(getattr(module, name), types.ModuleType):
+        if is_namespace(getattr(module, name)):
             yield f"{namespace}.{name}" if namespace else name
 
 

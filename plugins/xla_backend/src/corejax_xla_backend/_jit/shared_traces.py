@@ -8,16 +8,21 @@ the earlier one, with what was compiled of it: `jit(step)(x)` in a loop traces e
 from __future__ import annotations
 
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 from corejax.extend import (
     ClosedJaxpr,
     DebugInfo,
+    Jaxpr,
+    JaxprEqn,
     bottom_trace,
     clears_cache,
     current_trace,
     same_jaxpr,
+    scope_of,
+    subjaxprs,
     trace_stack,
 )
 from corejax_xla_backend._jit.signatures import Signature
@@ -45,8 +50,16 @@ class _Programs(dict[Signature, ClosedJaxpr]):
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
+    def __init__(self, fun: Callable[..., Any] | None = None) -> None:
+        super().__init__()
+        self.owner = None if fun is None else weakref.ref(fun)
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         return _Programs, ()
+
+    def is_of(self, fun: Callable[..., Any]) -> bool:
+        """Whether the function has it by itself: `functools.wraps` copies attributes."""
+        return self.owner is not None and self.owner() is fun
 
 
 _NAME = "__corejax_programs__"
@@ -64,11 +77,11 @@ def earlier_program(fun: Callable[..., Any], key: Signature, closed: ClosedJaxpr
     if type(fun) is not types.FunctionType:  # a bound method, say, is another object each time
         return closed
     programs = fun.__dict__.get(_NAME)
-    if programs is None:
-        programs = fun.__dict__.setdefault(_NAME, _Programs())
+    if programs is None or not programs.is_of(fun):
+        programs = fun.__dict__[_NAME] = _Programs(fun)
         _live.add(programs)
     found = programs.pop(key, None)
-    if found is not None and same_jaxpr(found, closed):
+    if found is not None and same_jaxpr(found, closed) and _same_scopes(found.jaxpr, closed.jaxpr):
         closed = found
     elif closed.jaxpr.debug_info is not None:
         info = closed.jaxpr.debug_info
@@ -77,6 +90,18 @@ def earlier_program(fun: Callable[..., Any], key: Signature, closed: ClosedJaxpr
     while len(programs) > _MAX_PROGRAMS:
         programs.pop(next(iter(programs), key), None)
     return closed
+
+
+def _same_scopes(a: Jaxpr, b: Jaxpr) -> bool:
+    """Whether what `named_scope` says of equal programs is the same: compiled programs have it, too."""
+    return all(
+        scope_of(x.source_info) == scope_of(y.source_info) and all(map(_same_scopes, _programs_in(x), _programs_in(y)))
+        for x, y in zip(a.eqns, b.eqns, strict=True)
+    )
+
+
+def _programs_in(eqn: JaxprEqn) -> list[Jaxpr]:
+    return [getattr(program, "jaxpr", program) for program in subjaxprs(eqn.params)]
 
 
 def _described(fun: types.FunctionType) -> types.FunctionType:
