@@ -126,6 +126,20 @@ def test_programs_of_small_arrays_are_small(function: Any, shape: tuple[int, ...
     assert is_small(function, np.ones(shape, np.float32)) is small
 
 
+@pytest.mark.parametrize(("layers", "small"), [(1, True), (9, False)])
+def test_equal_layers_are_compiled_once_with_emitters(layers: int, small: bool) -> None:
+    def network(x: Any, w: Any) -> Any:
+        for _ in range(layers):
+            x = jnp.tanh(x @ w)
+        return x.sum()
+
+    x = np.ones((4, 4), np.float32)
+    assert is_small(corejax.grad(network), x, x) is small
+    assert is_small(lambda x: [x * 2 for _ in range(layers)], x) is small
+    assert is_small(lambda x: corejax.jit(lambda x: [x * 2 for _ in range(layers)])(x), x) is small
+    assert is_small(lambda x: chain(x, 9 * layers), x)
+
+
 def test_large_programs_that_are_given_memory_are_not_small() -> None:
     """They write where they read."""
     for size, small in ((64, True), (65, False)):

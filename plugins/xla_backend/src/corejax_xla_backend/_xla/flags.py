@@ -15,6 +15,8 @@ Flags = tuple[tuple[str, Any], ...]  # by name
 # Elements of the largest array of a small program: loops over so many are written out, whatever they read and write.
 SMALL = 64
 SMALL_KERNEL = 32768  # of one whose only loop is over elements
+# Kernels like another one of the program: with emitters equal ones are compiled once, layers of a network say.
+REPEATS = 6
 # Operations one after the other in a program without emitters of fusions: XLA recurses along them, and 5,500 fill a
 # stack of 8 MiB, which ends the process.
 DEEP = 1000
@@ -62,11 +64,12 @@ def depth_of(jaxpr: Jaxpr) -> int:
 _ENDS = re.compile(r'(%\d+) = "stablehlo\.(?:atan2|cbrt|divide|log|log_plus_one|power|remainder|rsqrt|sqrt|tan)"')
 _NAMES = re.compile(r"%\d+\b")
 # What has kernels write where they read; and what becomes several operations of those.
+_INNER = frozenset({"elementwise", "structural"})
 _IN_PLACE = ("stablehlo.while", "tf.aliasing_output", "jax.buffer_donor", "chlo.")
 
 
 def is_small(jaxpr: Jaxpr, text: str) -> bool:
-    """Whether a program runs as fast without emitters of fusions.
+    """Whether a program runs as fast without emitters of fusions, and is compiled sooner.
 
     Kernels that write to the memory that they read, number after number, are then slower by up to fourteen times, for
     LLVM cannot tell that they may be computed as vectors: carries of loops, donated arrays, intermediate results that
@@ -79,7 +82,7 @@ def is_small(jaxpr: Jaxpr, text: str) -> bool:
     """
     largest, elementwise = extent_of(jaxpr)
     if largest <= SMALL:
-        return True
+        return repeats_of(jaxpr) < REPEATS
     if largest > SMALL_KERNEL or not elementwise or any(word in text for word in _IN_PLACE):
         return False
     named = Counter(_NAMES.findall(text))
@@ -101,6 +104,23 @@ def extent_of(jaxpr: Jaxpr) -> tuple[float, bool]:
         unknown = math.inf if "exported" in eqn.params else 0  # an artifact, whose program is bytes
         largest = max(largest, *sizes, *map(_size, eqn.outvars), *[size for size, _ in extents], unknown)
     found = jaxpr.memo["extent"] = largest, elementwise
+    return found
+
+
+def repeats_of(jaxpr: Jaxpr) -> int:
+    """How many kernels of a program, and of programs in it, are like one before: of one operation on the same types.
+
+    A kernel ends in a result, and with an operation that is neither elementwise nor a matter of indices.
+    """
+    found: int | None = jaxpr.memo.get("repeats")
+    if found is not None:
+        return found
+    made = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
+    ends = [eqn for eqn in jaxpr.eqns if _INNER.isdisjoint(eqn.primitive.tags)]
+    ends += [made[v] for v in jaxpr.outvars if v in made and not _INNER.isdisjoint(made[v].primitive.tags)]
+    kinds = {(eqn.primitive, *[atom.aval for atom in eqn.invars]) for eqn in ends}
+    inner = [getattr(program, "jaxpr", program) for eqn in jaxpr.eqns for program in subjaxprs(eqn.params)]
+    found = jaxpr.memo["repeats"] = len(ends) - len(kinds) + sum(map(repeats_of, inner))
     return found
 
 
