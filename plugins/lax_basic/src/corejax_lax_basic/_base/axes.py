@@ -7,6 +7,8 @@ from typing import Any
 
 from corejax.extend import Tracer, as_dim, called_function
 
+__all__ = ["is_several"]  # in `corejax.lax`, for other plugins
+
 Ints = tuple[int, ...]
 
 _ADVICE = "If using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions."

@@ -6,6 +6,7 @@ norm = located("norm", "...", "", {"logpdf": lambda y: ..., "cdf": special.ndtr}
 from __future__ import annotations
 
 import difflib
+import importlib
 import math
 from collections.abc import Callable, Mapping
 from types import ModuleType
@@ -43,6 +44,9 @@ class Distribution(ModuleType):
         close = difflib.get_close_matches(key, self._functions(), 1)
         hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(self._functions())}"
         raise AttributeError(f"corejax.scipy.stats.{self.name} has no function {key!r}; {hint}")
+
+    def __reduce__(self) -> Any:
+        return importlib.import_module, (self.__name__,)
 
     def _functions(self) -> list[str]:
         return sorted(key for key in vars(self) if key != "name" and not key.startswith("_"))
