@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -235,9 +235,16 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
 
     def block_until_ready(self) -> Array:
         """Wait until the value is computed; returns the array."""
-        buffer = device_buffer(self)
-        if buffer is not None:
-            _backend(buffer).block_until_ready([buffer])
+        try:
+            buffer = _read_buffer(self)
+        except AttributeError:  # it is on the host only
+            return self
+        backend = backends.of_buffer(buffer)
+        if backend is None:
+            buffer = device_buffer(self)
+            backend = None if buffer is None else _backend(buffer)
+        if backend is not None:
+            backend.block_until_ready([buffer])
         return self
 
     # -- conversion --------------------------------------------------------------------------------------------
@@ -411,6 +418,25 @@ def held_buffers(arrays: list[Array]) -> list[Any]:
         return [_held(x) for x in arrays]
     on_host = any(issubclass(kind, (np.generic, np.ndarray)) for kind in set(map(type, held)))
     return [_held(x) for x in arrays] if on_host else held
+
+
+def wait_for(arrays: Sequence[Array]) -> None:
+    """Wait until arrays hold their values; those that are on the host do.
+
+    Raises:
+        RuntimeError: one was deleted, or what went wrong in computing it.
+    """
+    try:
+        held = [*map(_read_buffer, arrays)]
+    except AttributeError:  # one is on the host only
+        held = []
+    kinds = {*map(type, held)}
+    backend = backends.of_buffer(held[0]) if len(kinds) == 1 else None
+    if backend is not None:
+        backend.block_until_ready(held)
+        return
+    for x in arrays:
+        x.block_until_ready()
 
 
 def _sealed(host: Any) -> np.ndarray[Any, Any]:

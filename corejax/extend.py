@@ -34,6 +34,7 @@ from corejax.array import device_buffer as device_buffer
 from corejax.array import host_value as host_value
 from corejax.array import is_spread as is_spread
 from corejax.array import placed as placed
+from corejax.array import wait_for as wait_for
 from corejax.attribution import attribute_to_rule as attribute_to_rule
 from corejax.attribution import attributed_rule as attributed_rule
 from corejax.attribution import not_of_rule as not_of_rule
@@ -292,6 +293,7 @@ __all__ = [  # noqa: RUF022  by section
     "is_array_like",
     "is_spread",
     "shaped_abstractify",
+    "wait_for",
     # extended dtypes: elements that are made of numbers
     "ElementBuffer",
     "device_buffer",

@@ -171,3 +171,16 @@ def test_types_for_annotations() -> None:
     assert {"trace", "lower", "__call__"} <= set(vars(corejax.stages.Wrapped))
     f = corejax.jit(lambda x: x)
     assert all(callable(getattr(f, name)) for name in ("trace", "lower"))
+
+
+def test_waiting_for_a_pytree() -> None:
+    """On the host, on the device, in containers and among other values; not for what is deleted."""
+    two = corejax.jit(lambda x: (x + 1, x * 2))(np.ones(3, np.float32))
+    assert corejax.block_until_ready(two) is two
+    mixed = {"a": [two[0], corejax.numpy.ones(2), None, 3.0], "b": two}
+    assert corejax.block_until_ready(mixed) is mixed
+    assert corejax.block_until_ready(()) == () and corejax.block_until_ready(2.0) == 2.0
+    two[1].delete()
+    for deleted in (two, two[1], [two[1]], mixed, (corejax.numpy.ones(2), two[1])):
+        with pytest.raises(RuntimeError, match=r"deleted at .*test_devices_and_stages.py"):
+            corejax.block_until_ready(deleted)

@@ -21,6 +21,7 @@ from corejax.extend import (
     get_aval,
     placed,
     tree,
+    wait_for,
 )
 from corejax_xla_backend.memory_spaces import Space, in_space
 from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, check_fits, is_addressable, other_memory
@@ -204,14 +205,12 @@ def block_until_ready(x: Any) -> Any:
     """Wait until all arrays of a pytree hold their values; returns it."""
     if type(x) is Array:
         return x.block_until_ready()
-    waiting: dict[Any, list[Any]] = {}
-    for leaf in tree.tree_leaves(x):
-        if type(leaf) is Array and leaf._host is None:
-            buffer = device_buffer(leaf)
-            waiting.setdefault(backends.of_buffer(buffer), []).append(buffer)
-    for backend, buffers in waiting.items():
-        backend.block_until_ready(buffers)
+    flat = type(x) in _FLAT and {*map(type, x)} == _ARRAYS
+    wait_for(x if flat else [leaf for leaf in tree.tree_leaves(x) if type(leaf) is Array])
     return x
+
+
+_FLAT, _ARRAYS = {tuple, list}, {Array}  # what many functions return, looked through without a pytree
 
 
 def live_arrays(platform: str | None = None) -> list[Array]:
