@@ -16,7 +16,7 @@ from corejax.extend import CompileOptions
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._xla import flags as flags_of_programs
 from corejax_xla_backend._xla.executable import lower
-from corejax_xla_backend._xla.flags import depth_of, extent_of
+from corejax_xla_backend._xla.flags import depth_of, extent_of, repeats_of
 
 
 def network(x: Any) -> Any:
@@ -97,6 +97,7 @@ def is_small(function: Any, *args: Any, donated: bool = False) -> bool:
         (jnp.sin, (32769,), False),
         (jnp.sin, (0,), True),
         (jnp.sin, (), True),
+        (lambda x: corejax.debug.callback(lambda: None), (3,), True),
         (corejax.nn.silu, (32768,), True),
         (lambda x: corejax.jit(lambda x: jnp.sin(x) * 2)(x), (32768,), True),
         (lambda x: corejax.jit(lambda x: jnp.sin(x[1:]))(x), (66,), False),
@@ -138,6 +139,18 @@ def test_equal_layers_are_compiled_once_with_emitters(layers: int, small: bool) 
     assert is_small(lambda x: [x * 2 for _ in range(layers)], x) is small
     assert is_small(lambda x: corejax.jit(lambda x: [x * 2 for _ in range(layers)])(x), x) is small
     assert is_small(lambda x: chain(x, 9 * layers), x)
+
+
+def test_each_device_has_a_part() -> None:
+    shared_out = corejax.shard_map(
+        lambda x: lax.psum(x, "x") * x,
+        mesh=corejax.sharding.AbstractMesh((8,), ("x",)),
+        in_specs=corejax.P("x"),
+        out_specs=corejax.P("x"),
+    )
+    for size in (64, 65):
+        jaxpr = corejax.make_jaxpr(shared_out)(np.ones(8 * size, np.float32)).jaxpr
+        assert extent_of(jaxpr) == (size, False) and repeats_of(jaxpr) == 0
 
 
 def test_large_programs_that_are_given_memory_are_not_small() -> None:

@@ -64,7 +64,7 @@ def depth_of(jaxpr: Jaxpr) -> int:
 _ENDS = re.compile(r'(%\d+) = "stablehlo\.(?:atan2|cbrt|divide|log|log_plus_one|power|remainder|rsqrt|sqrt|tan)"')
 _NAMES = re.compile(r"%\d+\b")
 # What has kernels write where they read; and what becomes several operations of those.
-_INNER = frozenset({"elementwise", "structural"})
+_INNER = frozenset({"elementwise", "structural", "collective"})
 _IN_PLACE = ("stablehlo.while", "tf.aliasing_output", "jax.buffer_donor", "chlo.")
 
 
@@ -102,7 +102,9 @@ def extent_of(jaxpr: Jaxpr) -> tuple[float, bool]:
         called = len(inner) == 1 and [_size(v) for v in inner[0].invars] == sizes and extents[0][1]
         elementwise = elementwise and (called or "elementwise" in eqn.primitive.tags)
         unknown = math.inf if "exported" in eqn.params else 0  # an artifact, whose program is bytes
-        largest = max(largest, *sizes, *map(_size, eqn.outvars), *[size for size, _ in extents], unknown)
+        # Where a program is each device's own, its types are those of a part.
+        own = [] if "binds_axes" in eqn.primitive.tags else [*sizes, *map(_size, eqn.outvars)]
+        largest = max([largest, unknown, *own, *[size for size, _ in extents]])
     found = jaxpr.memo["extent"] = largest, elementwise
     return found
 
@@ -110,7 +112,7 @@ def extent_of(jaxpr: Jaxpr) -> tuple[float, bool]:
 def repeats_of(jaxpr: Jaxpr) -> int:
     """How many kernels of a program, and of programs in it, are like one before: of one operation on the same types.
 
-    A kernel ends in a result, and with an operation that is neither elementwise nor a matter of indices.
+    A kernel ends in a result, and with an operation that is neither elementwise nor one of indices or between devices.
     """
     found: int | None = jaxpr.memo.get("repeats")
     if found is not None:
