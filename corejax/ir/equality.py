@@ -11,22 +11,42 @@ from corejax.array import host_value
 from corejax.avals import get_aval
 from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from corejax.ir.values import literal_scalar
+from corejax.source_info import scope_of
 from corejax.trace import Tracer
 
 
-def same_jaxpr(a: Jaxpr | ClosedJaxpr, b: Jaxpr | ClosedJaxpr) -> bool:
+def same_jaxpr(a: Jaxpr | ClosedJaxpr, b: Jaxpr | ClosedJaxpr, *, scopes: bool = False) -> bool:
     """Whether two programs differ in nothing but the identity of their variables.
 
     Same equations in the same order on the same operands, same types (weak types too), same parameters;
     literals and constants the same bit by bit (so a NaN is itself, and -0.0 is not 0.0). Programs in
     parameters are compared in the same way. Source and debug info do not count, and neither does whether a
     program without constants is closed.
+
+    Args:
+        a, b: the programs.
+        scopes: whether what `named_scope` said where equations were recorded counts, too.
     """
-    if a is b:
-        return True
-    jaxpr_a, consts_a = _parts(a)
-    jaxpr_b, consts_b = _parts(b)
-    return _same_list(consts_a, consts_b, _same_const) and _same_program(jaxpr_a, jaxpr_b)
+    return _Comparison(scopes).same(a, b)
+
+
+class _Comparison:
+    """Remembers pairs of programs that are the same: one may be in parameters of many equations, at each level."""
+
+    def __init__(self, scopes: bool) -> None:
+        self.scopes = scopes
+        self._known: dict[tuple[int, int], bool] = {}
+
+    def same(self, a: Jaxpr | ClosedJaxpr, b: Jaxpr | ClosedJaxpr) -> bool:
+        if a is b:
+            return True
+        pair = id(a), id(b)
+        if pair not in self._known:
+            jaxpr_a, consts_a = _parts(a)
+            jaxpr_b, consts_b = _parts(b)
+            same_consts = _same_list(consts_a, consts_b, _same_const)
+            self._known[pair] = same_consts and _same_program(jaxpr_a, jaxpr_b, self)
+        return self._known[pair]
 
 
 def _parts(program: Jaxpr | ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
@@ -55,24 +75,25 @@ class _Numbering:
         return x.aval is y.aval and literal_scalar(x).tobytes() == literal_scalar(y).tobytes()  # type: ignore[arg-type]
 
 
-def _same_program(a: Jaxpr, b: Jaxpr) -> bool:
+def _same_program(a: Jaxpr, b: Jaxpr, of: _Comparison) -> bool:
     if len(a.constvars) != len(b.constvars):
         return False
     numbering = _Numbering()
     return (
         _same_list([*a.constvars, *a.invars], [*b.constvars, *b.invars], numbering.bind)
-        and _same_list(a.eqns, b.eqns, lambda x, y: _same_eqn(x, y, numbering))
+        and _same_list(a.eqns, b.eqns, lambda x, y: _same_eqn(x, y, numbering, of))
         and _same_list(a.outvars, b.outvars, numbering.same)
     )
 
 
-def _same_eqn(x: JaxprEqn, y: JaxprEqn, numbering: _Numbering) -> bool:
+def _same_eqn(x: JaxprEqn, y: JaxprEqn, numbering: _Numbering, of: _Comparison) -> bool:
     return (
         x.primitive is y.primitive
         and _same_list(x.invars, y.invars, numbering.same)
         and x.params.keys() == y.params.keys()
-        and all(_same_value(value, y.params[name]) for name, value in x.params.items())
+        and all(_same_value(value, y.params[name], of) for name, value in x.params.items())
         and _same_list(x.outvars, y.outvars, numbering.bind)
+        and (not of.scopes or scope_of(x.source_info) == scope_of(y.source_info))
     )
 
 
@@ -84,12 +105,12 @@ def _same_const(x: Any, y: Any) -> bool:
     return bool(np.asarray(host_value(x)).tobytes() == np.asarray(host_value(y)).tobytes())
 
 
-def _same_value(x: Any, y: Any) -> bool:
+def _same_value(x: Any, y: Any, of: _Comparison) -> bool:
     """Whether two parameters are the same: equal, of one type, floats bit by bit."""
     if isinstance(x, Jaxpr | ClosedJaxpr) and isinstance(y, Jaxpr | ClosedJaxpr):
-        return same_jaxpr(x, y)
+        return of.same(x, y)
     if isinstance(x, tuple | list) and type(x) is type(y):
-        return _same_list(x, y, _same_value)
+        return _same_list(x, y, lambda v, w: _same_value(v, w, of))
     if isinstance(x, type | np.dtype) and isinstance(y, type | np.dtype):
         return bool(x == y)  # numpy.float32 and its dtype are one
     if type(x) is not type(y):

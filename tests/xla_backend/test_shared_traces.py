@@ -13,6 +13,7 @@ import pytest
 import corejax as cj
 import corejax.numpy as jnp
 from corejax import lax
+from corejax.extend import same_jaxpr
 
 X = np.array([0.5, -1.0], np.float32)
 DEPTH = 18
@@ -225,6 +226,21 @@ def test_programs_have_the_names_of_their_scopes():
     name = "two"
     assert "two" in text(f)
     assert "layer" in text(cj.named_call(f, name="layer"))  # functools.wraps copies what a function has
+
+
+def test_programs_that_are_called_twice_at_each_level_are_compared_once():
+    def f(x):
+        g = jnp.sin
+        for _ in range(40):
+            g = twice(cj.jit(g))
+        return g(x)
+
+    def twice(g):
+        return lambda x: g(g(x))
+
+    programs = [cj.jit(f).trace(X).jaxpr for _ in range(2)]
+    same = same_jaxpr(*programs, scopes=True)
+    assert same  # not the programs, whose text is long
 
 
 def test_traces_are_freed_with_the_function():

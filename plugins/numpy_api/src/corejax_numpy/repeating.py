@@ -143,7 +143,7 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
     x = array_argument("roll", a)
     if axis is None:
         return lax.reshape(roll(ravel(x), shift, 0), x.shape)
-    axes = [canonical_axis(d, x.ndim, name="roll") for d in (axis if isinstance(axis, tuple | list) else [axis])]
+    axes = [canonical_axis(d, x.ndim, name="roll") for d in (axis if lax.is_several(axis) else [axis])]
     shifts = list(shift) if lax.is_several(shift) else [shift]
     shifts = shifts * len(axes) if len(shifts) == 1 else shifts
     axes = axes * len(shifts) if len(axes) == 1 else axes

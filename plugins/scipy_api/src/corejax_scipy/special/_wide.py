@@ -96,10 +96,8 @@ def log(x: Any) -> Any:
 def log1p(x: Any) -> Any:
     """`log(1 + x)` of float32."""
     near = x + 1.0
-    # Of float32 this would be simplified to 0.
-    lost = lax.convert_element_type(
-        (widened(x) - widened(near)) + 1.0, SINGLE
-    )  # of float32 this would be simplified to 0
+    lost = (widened(x) - widened(near)) + 1.0  # of float32 this would be simplified to 0
+    lost = lax.convert_element_type(lost, SINGLE)
     return _with_ends(near, where(near == 1.0, widened(x), _log_inside(near) + widened(lost / near)))
 
 

@@ -15,14 +15,10 @@ from typing import Any
 from corejax.extend import (
     ClosedJaxpr,
     DebugInfo,
-    Jaxpr,
-    JaxprEqn,
     bottom_trace,
     clears_cache,
     current_trace,
     same_jaxpr,
-    scope_of,
-    subjaxprs,
     trace_stack,
 )
 from corejax_xla_backend._jit.signatures import Signature
@@ -81,7 +77,7 @@ def earlier_program(fun: Callable[..., Any], key: Signature, closed: ClosedJaxpr
         programs = fun.__dict__[_NAME] = _Programs(fun)
         _live.add(programs)
     found = programs.pop(key, None)
-    if found is not None and same_jaxpr(found, closed) and _same_scopes(found.jaxpr, closed.jaxpr):
+    if found is not None and same_jaxpr(found, closed, scopes=True):  # compiled programs tell scopes
         closed = found
     elif closed.jaxpr.debug_info is not None:
         info = closed.jaxpr.debug_info
@@ -90,18 +86,6 @@ def earlier_program(fun: Callable[..., Any], key: Signature, closed: ClosedJaxpr
     while len(programs) > _MAX_PROGRAMS:
         programs.pop(next(iter(programs), key), None)
     return closed
-
-
-def _same_scopes(a: Jaxpr, b: Jaxpr) -> bool:
-    """Whether what `named_scope` says of equal programs is the same: compiled programs have it, too."""
-    return all(
-        scope_of(x.source_info) == scope_of(y.source_info) and all(map(_same_scopes, _programs_in(x), _programs_in(y)))
-        for x, y in zip(a.eqns, b.eqns, strict=True)
-    )
-
-
-def _programs_in(eqn: JaxprEqn) -> list[Jaxpr]:
-    return [getattr(program, "jaxpr", program) for program in subjaxprs(eqn.params)]
 
 
 def _described(fun: types.FunctionType) -> types.FunctionType:
