@@ -97,7 +97,7 @@ def test_derivative_through_padding_and_norm():
         (lambda f, x: f.fft(x, 0), ValueError, "fft: n is 1 or more, got 0"),
         (lambda f, x: f.rfft(x, -2), ValueError, "rfft: n is 1 or more, got -2"),
         (lambda f, x: f.fft(x, 2.5), TypeError, "fft: n is an integer, got 2.5 of type float"),
-        (lambda f, x: f.fft(x, axis=4), ValueError, "fft: axis 4 is out of bounds for array of dimension 2"),
+        (lambda f, x: f.fft(x, axis=4), np.exceptions.AxisError, "fft: axis 4 is out of bounds for array"),
         (lambda f, x: f.fft(x, axis=(0, 1)), ValueError, r"fft is of one axis, got axis \(0, 1\); fftn is of several"),
         (
             lambda f, x: f.fft(x, norm="unit"),

@@ -104,7 +104,9 @@ def test_operands_of_two(name: str) -> None:
 @pytest.mark.parametrize("name", sorted({*ALONG, *OVER_ONE}))
 def test_axes(name: str) -> None:
     f = getattr(jnp, name)
-    for bad in (7, -5, 1.5, "a", 1j, object(), 2**70):
+    for bad in (7, -5, 2**70):
+        refused(lambda: f(*_operands(name), axis=bad), name, "axis", kinds=np.exceptions.AxisError)  # noqa: B023
+    for bad in (1.5, "a", 1j, object()):
         refused(lambda: f(*_operands(name), axis=bad), name, "axis")  # noqa: B023
     if name in ALONG[:6]:
         refused(lambda: f(jnp.asarray(X), axis=(0, 0)), name, "axis")

@@ -247,6 +247,30 @@ def test_ranges(f: Callable[[Any], Any]) -> None:
     check(f, rtol=1e-6)
 
 
+def test_diagonals_beyond_the_matrix() -> None:
+    x = np.arange(1, 7, dtype="float32").reshape(2, 3)
+    for k in (-(2**40), -(2**31) - 1, -(2**31), -3, -2, -1, 2, 3, 2**31 - 1, 2**31, 2**40):
+        for f in (
+            lambda xp, k=k: xp.eye(2, 3, k, dtype="float32"),
+            lambda xp, k=k: xp.tri(2, 3, k, dtype="float32"),
+            lambda xp, k=k: xp.tril(x, k),
+            lambda xp, k=k: xp.triu(x, k),
+        ):
+            np.testing.assert_array_equal(np.asarray(f(jnp)), f(np))
+            np.testing.assert_array_equal(np.asarray(corejax.jit(lambda f=f: f(jnp))()), f(np))
+
+
+def test_diagonals_of_matrices_of_symbolic_sizes() -> None:
+    def parts(xp: Any, x: Any) -> Any:
+        return [xp.tril(x, 2**40), xp.triu(x, 1), xp.triu(x, -(2**40)), xp.eye(x.shape[0], k=-1), xp.tril(x, -(2**40))]
+
+    size = corejax.ShapeDtypeStruct(corejax.export.symbolic_shape("n, n"), np.float32)
+    exported = corejax.export.export(corejax.jit(lambda x: parts(jnp, x)))(size)
+    x = np.arange(1, 10, dtype="float32").reshape(3, 3)
+    for found, expected in zip(exported.call(x), parts(np, x), strict=True):
+        np.testing.assert_array_equal(np.asarray(found), expected)
+
+
 def test_ranges_of_small_floats_are_rounded_once() -> None:
     for dtype in ("float16", "bfloat16"):
         first, last = jnp.asarray(0.3, dtype), jnp.asarray(6e4, dtype)

@@ -97,3 +97,17 @@ def test_errors(f: Any, text: str) -> None:
     for transformed in (f, corejax.make_jaxpr(f)):
         with pytest.raises(ValueError, match=text):
             transformed(as_array(X))
+
+
+def test_axes_that_are_none() -> None:
+    x = as_array(X)
+    calls = [
+        *(getattr(x, name) for name in ("sum", "prod", "max", "min", "any", "all", "mean", "var", "std", "squeeze")),
+        *(getattr(x, name) for name in ("argmax", "argmin", "cumsum", "cumprod", "sort", "argsort")),
+        *(lambda axis: x.transpose(0, axis), lambda axis: x.swapaxes(axis, 0), lambda axis: x.diagonal(axis1=axis)),
+    ]
+    for call in calls:
+        for axis in (2, -3):
+            with pytest.raises(np.exceptions.AxisError, match=f"axis.* {axis} is out of bounds") as caught:
+                call(axis=axis)
+            assert isinstance(caught.value, ValueError) and isinstance(caught.value, IndexError)

@@ -216,11 +216,12 @@ def canonical_axis(axis: Any, ndim: int, what: str = "axis", name: str = "") -> 
 
     Raises:
         TypeError: it is not an integer.
-        ValueError: there is no such axis.
+        AxisError: there is no such axis; a ValueError and an IndexError.
     """
     index = static_int(name, axis, what)
     if not -ndim <= index < ndim:
-        raise ValueError(f"{_of(name, what)}{what} {index} is out of bounds for array of dimension {ndim}")
+        message = f"{_of(name, what)}{what} {index} is out of bounds for array of dimension {ndim}"
+        raise np.exceptions.AxisError(message)
     return index % ndim
 
 
@@ -235,7 +236,8 @@ def canonical_axes(axis: Any, ndim: int, what: str = "axis", name: str = "") -> 
 
     Raises:
         TypeError: one is not an integer.
-        ValueError: there is no such axis, or one is given twice.
+        AxisError: there is no such axis.
+        ValueError: one is given twice.
     """
     if axis is None:
         return tuple(range(ndim))

@@ -252,13 +252,14 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """An axis moved to before the axis `start`; `moveaxis` is easier to read.
 
     Raises:
-        ValueError: there is no such axis, or `start` is no place between axes.
+        AxisError: there is no such axis, or `start` is no place between axes.
     """
     x = array_argument("rollaxis", a)
     axis = canonical_axis(axis, x.ndim, name="rollaxis")
     start = static_int("rollaxis", start, "start")
     if not -x.ndim <= start <= x.ndim:
-        raise ValueError(f"rollaxis: start is from {-x.ndim} to {x.ndim} for {x.aval.str_short()}, got {start}")
+        message = f"rollaxis: start is from {-x.ndim} to {x.ndim} for {x.aval.str_short()}, got {start}"
+        raise np.exceptions.AxisError(message)
     start = start + x.ndim if start < 0 else start
     return moveaxis(x, axis, start - 1 if start > axis else start)
 

@@ -255,8 +255,8 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = N
     rows, columns = (n if isinstance(n, SymbolicDim) else _size("eye", n) for n in (N, N if M is None else M))
     shape = (rows, columns)
     dtype = dtypes.default_float_dtype() if dtype is None else canonical_dtype(dtype)
-    k = static_int("eye", k, "k")
-    return on_device(lax.convert_element_type(lax.eq(_indices(shape, 0, k), _indices(shape, 1)), dtype), device)
+    ones = lax.eq(_indices(shape, 0, _diagonal("eye", k, shape)), _indices(shape, 1))
+    return on_device(lax.convert_element_type(ones, dtype), device)
 
 
 def identity(n: Any, dtype: Any = None) -> Any:
@@ -268,11 +268,19 @@ def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
     """A matrix with ones on and below the `k`-th diagonal, zeros above."""
     rows = _size("tri", N)
     dtype = dtypes.default_float_dtype() if dtype is None else canonical_dtype(dtype)
-    return lax.convert_element_type(_lower((rows, rows if M is None else _size("tri", M)), k), dtype)
+    shape = (rows, rows if M is None else _size("tri", M))
+    return lax.convert_element_type(_lower(shape, _diagonal("tri", k, shape)), dtype)
 
 
-def _lower(shape: tuple[int, ...], k: Any) -> Any:
-    return lax.ge(_indices(shape, 0, static_int("tri", k, "k")), _indices(shape, 1))
+def _diagonal(name: str, k: Any, shape: tuple[Any, ...]) -> int:
+    """A diagonal's number, where it lies beyond the matrix that of one just outside: an index that int32 holds."""
+    rows, columns = (2**30 if isinstance(n, SymbolicDim) else n for n in shape)
+    return max(-rows, min(static_int(name, k, "k"), columns))
+
+
+def _lower(shape: tuple[Any, ...], k: int) -> Any:
+    """Whether elements lie on or below the `k`-th diagonal."""
+    return lax.ge(_indices(shape, 0, k), _indices(shape, 1))
 
 
 def tril(m: Any, k: int = 0) -> Any:
@@ -281,8 +289,8 @@ def tril(m: Any, k: int = 0) -> Any:
     Raises:
         ValueError: the array has fewer than two axes.
     """
-    m, mask = _masked("tril", m, k)
-    return lax.select(mask, m, like(m, 0))
+    m, k = _matrices("tril", m, k)
+    return lax.select(lax.broadcast_to(_lower(m.shape[-2:], k), m.shape), m, like(m, 0))
 
 
 def triu(m: Any, k: int = 0) -> Any:
@@ -291,12 +299,13 @@ def triu(m: Any, k: int = 0) -> Any:
     Raises:
         ValueError: the array has fewer than two axes.
     """
-    m, mask = _masked("triu", m, static_int("triu", k, "k") - 1)
-    return lax.select(mask, like(m, 0), m)
+    m, k = _matrices("triu", m, k)
+    return lax.select(lax.broadcast_to(_lower(m.shape[-2:], k - 1), m.shape), like(m, 0), m)
 
 
-def _masked(name: str, m: Any, k: int) -> tuple[Any, Any]:
+def _matrices(name: str, m: Any, k: Any) -> tuple[Any, int]:
+    """The arguments of `tril` and `triu`."""
     m = array_argument(name, m)
     if m.ndim < 2:
         raise ValueError(f"{name} takes an array of at least 2 dimensions, got {m.aval.str_short()}")
-    return m, lax.broadcast_to(_lower(m.shape[-2:], k), m.shape)
+    return m, _diagonal(name, k, m.shape[-2:])

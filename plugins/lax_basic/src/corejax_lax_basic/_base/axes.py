@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from corejax.extend import Tracer, as_dim, called_function
 
 __all__ = ["is_several"]  # in `corejax.lax`, for other plugins
@@ -73,8 +75,14 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
         raise _invalid_shape(shape) from None
 
 
-def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:
+def canonical_axis(axis: Any, ndim: int, what: str = "axis", error: type[ValueError] = ValueError) -> int:
     """An axis counted from the front.
+
+    Args:
+        axis: the axis, an integer.
+        ndim: the number of axes of the array.
+        what: the argument, for messages.
+        error: the class of what is raised where there is no such axis.
 
     Raises:
         TypeError: the axis is not an integer.
@@ -82,7 +90,7 @@ def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:
     """
     index = integer(axis, what)
     if not -ndim <= index < ndim:
-        raise ValueError(f"{_named(what)} {index} is out of bounds for an array of {ndim} dimensions")
+        raise error(f"{_named(what)} {index} is out of bounds for an array of {ndim} dimensions")
     return index + ndim if index < 0 else index
 
 
@@ -93,8 +101,8 @@ def is_several(x: Any) -> bool:
     return x.ndim > 0 if hasattr(x, "ndim") else hasattr(x, "__iter__") and not isinstance(x, str)
 
 
-def canonical_axes(axes: Any, ndim: int, what: str = "axis") -> tuple[int, ...]:
-    """Axes counted from the front: all of them for None, one for an integer.
+def canonical_axes(axes: Any, ndim: int, what: str = "axis", error: type[ValueError] = ValueError) -> tuple[int, ...]:
+    """Axes counted from the front, as by `canonical_axis`: all of them for None, one for an integer.
 
     Raises:
         ValueError: the array has no such axis, or one is given twice.
@@ -102,10 +110,20 @@ def canonical_axes(axes: Any, ndim: int, what: str = "axis") -> tuple[int, ...]:
     if axes is None:
         return tuple(range(ndim))
     given = tuple(axes) if is_several(axes) else (axes,)
-    out = tuple(canonical_axis(axis, ndim, what) for axis in given)
+    out = tuple(canonical_axis(axis, ndim, what, error) for axis in given)
     if len(set(out)) != len(out):
         raise ValueError(f"{_named(what)} {given} names an axis twice")
     return out
+
+
+def method_axis(axis: Any, ndim: int, what: str) -> int:
+    """As `canonical_axis`, of a method: as NumPy's arrays do, it raises AxisError, a ValueError and an IndexError."""
+    return canonical_axis(axis, ndim, what, np.exceptions.AxisError)
+
+
+def method_axes(axes: Any, ndim: int, what: str) -> tuple[int, ...]:
+    """As `canonical_axes`, of a method."""
+    return canonical_axes(axes, ndim, what, np.exceptions.AxisError)
 
 
 def sequence(values: Any, what: str = "argument") -> list[Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from corejax.extend import dtypes, quick_array, quick_host_value, remembered
 from corejax_lax_basic._base.arguments import refuse_out
-from corejax_lax_basic._base.axes import canonical_axis, canonical_shape
+from corejax_lax_basic._base.axes import canonical_shape, method_axes, method_axis
 from corejax_lax_basic._promotion import as_operand, promote_operands
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.conversion.identity import copied
@@ -60,7 +60,7 @@ def transpose(self: Any, *axes: Any) -> Any:
     given = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
     if given is None:
         return shape.transpose(self, range(ndim)[::-1])
-    order = tuple(canonical_axis(a, ndim, "transpose: axis") for a in given)
+    order = tuple(method_axis(a, ndim, "transpose: axis") for a in given)
     return shape.transpose(self, order)
 
 
@@ -77,12 +77,13 @@ def matrix_transpose(self: Any) -> Any:
 
 def squeeze(self: Any, axis: Any = None) -> Any:
     """Without axes of size 1: those given, or all."""
-    return shape.squeeze(self, axis)
+    return shape.squeeze(self, None if axis is None else method_axes(axis, self.aval.ndim, "squeeze: axis"))
 
 
 def swapaxes(self: Any, axis1: int, axis2: int) -> Any:
     """Two axes exchanged."""
-    return shape.swapaxes(self, axis1, axis2)
+    first, second = (method_axis(axis, self.aval.ndim, "swapaxes: axis") for axis in (axis1, axis2))
+    return shape.swapaxes(self, first, second)
 
 
 # -- elements ----------------------------------------------------------------------------------------------------

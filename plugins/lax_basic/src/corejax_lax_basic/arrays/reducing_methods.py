@@ -11,7 +11,7 @@ import numpy as np
 
 from corejax.extend import SymbolicDim, as_array, dtypes, remembered
 from corejax_lax_basic._base.arguments import refuse_out
-from corejax_lax_basic._base.axes import canonical_axes, canonical_axis
+from corejax_lax_basic._base.axes import method_axes, method_axis
 from corejax_lax_basic._base.scalars import make_scalar
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise import complex_numbers
@@ -28,7 +28,7 @@ Axis = int | tuple[int, ...] | None
 
 
 def _reduced(x: Any, primitive: Any, axis: Axis, keepdims: bool, name: str) -> Any:
-    axes = tuple(sorted(canonical_axes(axis, x.aval.ndim, f"{name}: axis")))
+    axes = tuple(sorted(method_axes(axis, x.aval.ndim, f"{name}: axis")))
     reduced = primitive.bind(x, axes=axes)
     return expand_dims(reduced, axes) if keepdims and axes else reduced
 
@@ -135,7 +135,7 @@ def _extreme(
     if initial is None:
         if where is not None:
             raise ValueError(f"{name}: with `where` give `initial`, the result where no element counts")
-        axes = canonical_axes(axis, x.aval.ndim, f"{name}: axis")
+        axes = method_axes(axis, x.aval.ndim, f"{name}: axis")
         if builtins.any(x.aval.shape[a] == 0 for a in axes):
             raise ValueError(
                 f"{name}: {x.aval.str_short()} has no elements along the reduced axes {axes}; give `initial`"
@@ -189,7 +189,7 @@ def _arg_extreme(x: Any, primitive: Any, axis: int | None, keepdims: bool | None
     refuse_out(name, out)
     ndim = x.aval.ndim
     flat = reshape(x, (x.aval.size,)) if axis is None else x
-    index = 0 if axis is None else canonical_axis(axis, ndim, f"{name}: axis")
+    index = 0 if axis is None else method_axis(axis, ndim, f"{name}: axis")
     if flat.aval.shape[index] == 0:
         raise ValueError(f"{name}: {x.aval.str_short()} has no elements along axis {axis}")
     found = primitive.bind(flat, axes=(index,), index_dtype=dtypes.default_int_dtype())
@@ -214,7 +214,7 @@ def argmin(self: Any, axis: int | None = None, out: None = None, keepdims: bool 
 def _count(x: Any, axis: Axis, keepdims: bool, where: Any, dtype: Any, name: str, less: float = 0) -> Any:
     """How many elements count in each mean, less some, as a scalar or an array of a dtype."""
     if where is None:
-        axes = canonical_axes(axis, x.aval.ndim, f"{name}: axis")
+        axes = method_axes(axis, x.aval.ndim, f"{name}: axis")
         count = math.prod(x.aval.shape[a] for a in axes)
         number = builtins.max(count - less, 0)
         return make_scalar(number if isinstance(number, SymbolicDim) else float(number), dtype)
@@ -227,7 +227,7 @@ def _spread_back(reduced: Any, shape: tuple[int, ...], axis: Axis) -> Any:
     """The result of reducing over axes repeated over them; a scalar stays one, since it mixes with any shape."""
     if not reduced.aval.shape:
         return reduced
-    gone = canonical_axes(axis, len(shape), "var: axis")
+    gone = method_axes(axis, len(shape), "var: axis")
     return broadcast_in_dim(reduced, shape, tuple(d for d in range(len(shape)) if d not in gone))
 
 
@@ -300,7 +300,7 @@ def std(
 def _running(x: Any, primitive: Any, axis: int | None, dtype: Any, out: None) -> Any:
     refuse_out(primitive.name, out)
     x, axis = (reshape(x, (x.aval.size,)), 0) if axis is None else (x, axis)
-    axis = canonical_axis(axis, x.aval.ndim, f"{primitive.name}: axis")
+    axis = method_axis(axis, x.aval.ndim, f"{primitive.name}: axis")
     if dtype is not None or dtypes.is_bool(x.aval.dtype):
         x = convert_element_type(x, dtypes.default_int_dtype() if dtype is None else dtype)
     return primitive.bind(x, axis=axis, reverse=False)

@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 import corejax.numpy as jnp
 from corejax_linalg._base import matrices as mat
 from corejax_linalg._base.arguments import array, arrays, integer
@@ -21,7 +23,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     axis = integer("cross", "axis", axis)
     if any(not -x.ndim <= axis < x.ndim for x in (x1, x2)):
         shown = f"{x1.aval.str_short()} and {x2.aval.str_short()}"
-        raise ValueError(f"cross: axis {axis} is out of bounds for {shown}")
+        raise np.exceptions.AxisError(f"cross: axis {axis} is out of bounds for {shown}")
     if not x1.ndim or not x2.ndim or x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ValueError(
             f"cross takes vectors of 3 components in axis {axis}, got {x1.aval.str_short()} and {x2.aval.str_short()}"
