@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import corejax.numpy as jnp
+from corejax import jit, vmap
 from tests.numpy_api.oracle import assert_close, check, check_against_jax, check_types
 
 DTYPES = ["bool", "uint8", "int8", "int32", "float16", "bfloat16", "float32", "complex64"]
@@ -194,10 +195,28 @@ def test_where_of_scalars() -> None:
 @pytest.mark.parametrize("bounds", [(1, 2), (None, 2.5), (-1, None), (3, 1), (0.5, 2)], ids=repr)
 @pytest.mark.parametrize("dtype", ["int32", "float32", "float16", "uint8"])
 def test_clip(dtype: str, bounds: tuple[float | None, float | None]) -> None:
-    if not (dtype == "uint8" and bounds[0] == -1):  # which wraps in jax and is an OverflowError here
+    if not (dtype == "uint8" and bounds[0] == -1):  # which wraps in jax
         check_types(lambda xp, x: xp.clip(x, *bounds), sample(dtype))
     if dtype == "float32":
         check(lambda xp, x: xp.clip(x, *bounds), np.array(SPECIAL, np.float32))
+
+
+def test_integers_beyond_those_of_the_dtype() -> None:
+    for dtype in ("uint8", "int8", "int32", "uint64", "int64"):
+        x = np.array([0, 1, 100], dtype)
+        for k in (-(2**70), -(2**40), -129, -1, 128, 256, 2**40, 2**70):
+            for name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"):
+                for args in ((x, k), (k, x)):
+                    found = getattr(jnp, name)(*args)
+                    assert found.dtype == bool and found.tolist() == getattr(np, name)(*args).tolist(), (dtype, k, name)
+            assert (jnp.asarray(x) > k).tolist() == jit(lambda x: x > k)(x).tolist() == (x > k).tolist()  # noqa: B023
+        for y in (jnp.clip(x, -(2**70), 2**70), jnp.asarray(x).clip(-(2**70), 2**70)):
+            assert y.dtype == x.dtype and y.tolist() == x.tolist()
+        for bounds in ((2**70, None), (None, -(2**70))):
+            with pytest.raises(OverflowError, match="clip: Python number"):
+                jnp.clip(x, *bounds)
+    below = jit(vmap(lambda row: row < 300))(np.ones((2, 3), "uint8"))
+    assert below.shape == (2, 3) and below.all()
 
 
 def test_isclose_and_allclose() -> None:
@@ -205,6 +224,8 @@ def test_isclose_and_allclose() -> None:
     y = np.array([1.0 + 1e-6, 1.1, np.inf, np.nan, 1e-9], np.float32)
     check(lambda xp, x, y: xp.isclose(x, y), x, y)
     check(lambda xp, x, y: xp.isclose(x, y, equal_nan=True), x, y)
+    for rtol, atol in ((np.nan, np.inf), (np.inf, np.nan), (0, np.inf), (-1, -1), (0, 0)):
+        check(lambda xp, x, y: xp.isclose(x, y, rtol=rtol, atol=atol), x, y)  # noqa: B023
     check(lambda xp, x: xp.allclose(x, x + 1), np.arange(3, dtype="int32"))
     assert bool(jnp.array_equal(jnp.arange(3), np.arange(3))) and not bool(
         jnp.array_equal(jnp.arange(3), jnp.arange(4))

@@ -26,7 +26,7 @@ _MODULES = {
         asarray
     """,
     "_base.scalars": """
-        fill_scalar is_python_scalar make_scalar
+        beyond fill_scalar is_python_scalar make_scalar
     """,
     "_promotion": """
         as_operand broadcast_operands check_rank_promotion convert_operand promote_dtypes promote_operands
@@ -205,7 +205,7 @@ _MODULES = {
 
 # What functions of other plugins do as those here: they find it by name, users are not shown it.
 _SHARED = """
-    as_operand asarray broadcast_operands broadcast_to check_rank_promotion convert_operand fill_scalar in_dtype
+    as_operand asarray beyond broadcast_operands broadcast_to check_rank_promotion convert_operand fill_scalar in_dtype
     is_python_scalar is_several make_scalar promote_dtypes promote_operands refuse_out yielding_scalar zeros_like_array
 """
 

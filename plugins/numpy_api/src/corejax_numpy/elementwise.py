@@ -109,7 +109,11 @@ def _binary(name: str, general: Binary, primitive: Primitive, fits: Fits, doc: s
                 return bind(x, y)
             if other is None:
                 if (make := lax.yielding_scalar(aval, type(y))) is not None:
-                    return bind(x, make(y))
+                    try:
+                        scalar = make(y)
+                    except OverflowError:
+                        return general(x, y)
+                    return bind(x, scalar)
             elif other.dtype is aval.dtype:
                 if not aval.shape or not other.shape or other.shape == aval.shape:
                     return bind(x, y)
@@ -372,8 +376,8 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
 
     Args:
         arr: the array.
-        min: lower bound; None leaves the side open.
-        max: upper bound, which wins where the bounds cross.
+        min: lower bound; None leaves the side open, and so does an integer that is less than any of the dtype.
+        max: upper bound, which wins where the bounds cross; None and integers as for `min`.
 
     Raises:
         ValueError: an argument is complex: complex numbers have no order; or there is no array.
@@ -383,9 +387,9 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
     out = array_argument("clip", arr)
     if out.aval.dtype in _COMPLEX or type(min) not in _REAL or type(max) not in _REAL:
         _check_order(out, min, max)
-    if min is not None:
+    if min is not None and lax.beyond(min, out.aval.dtype) >= 0:
         out = maximum(out, min)
-    return out if max is None else minimum(out, max)
+    return out if max is None or lax.beyond(max, out.aval.dtype) > 0 else minimum(out, max)
 
 
 _COMPLEX = _dtypes_that(dtypes.is_complex)
@@ -400,11 +404,14 @@ def _check_order(*xs: Any) -> None:
 
 
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
-    """Whether `abs(a - b) <= atol + rtol * abs(b)`, or both are the same infinity (or NaN, if `equal_nan`)."""
+    """Whether `abs(a - b) <= atol + rtol * abs(b)`, or both are equal (or NaN, if `equal_nan`).
+
+    Infinities are close to themselves alone.
+    """
     a, b = promote("isclose", a, b)
     rtol, atol = operand("isclose", rtol, "rtol"), operand("isclose", atol, "atol")
     if not dtypes.is_inexact(a.dtype):
         a, b = promote("isclose", a, b, inexact=True)
-    close = abs(a - b) <= atol + rtol * abs(b)
-    out = where(logical_and(isfinite(a), isfinite(b)), close, lax.eq(a, b))
+    close = less_equal(abs(a - b), atol + rtol * abs(b))
+    out = logical_or(logical_and(close, logical_and(isfinite(a), isfinite(b))), lax.eq(a, b))
     return logical_or(out, logical_and(isnan(a), isnan(b))) if equal_nan else out

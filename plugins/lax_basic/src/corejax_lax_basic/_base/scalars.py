@@ -9,7 +9,7 @@ import numpy as np
 
 from corejax.extend import Array, ShapedArray, SymbolicDim, Tracer, called_function, dtypes, structural
 
-__all__ = ["fill_scalar", "is_python_scalar", "make_scalar"]
+__all__ = ["beyond", "fill_scalar", "is_python_scalar", "make_scalar"]
 
 PYTHON_SCALARS = frozenset({bool, int, float, complex})
 
@@ -77,6 +77,14 @@ def _out_of_bounds(value: Any, dtype: np.dtype[Any]) -> Exception:
         return TypeError(f"{start}the complex number {value} does not become {dtype.name}")
     shown = f"integer of {value.bit_length()} bits" if isinstance(value, int) and abs(value) >= 2**128 else value
     return OverflowError(f"{start}Python number {shown} is out of bounds for {dtype.name}")
+
+
+def beyond(value: Any, dtype: np.dtype[Any]) -> int:
+    """1 where a Python integer is more than any number of an integer dtype, -1 where it is less, and 0 otherwise."""
+    if type(value) is not int or not dtypes.is_integer(dtype):
+        return 0
+    info = dtypes.iinfo(dtype)
+    return (value > info.max) - (value < info.min)
 
 
 def make_scalar(value: Any, dtype: np.dtype[Any], weak: bool = False) -> Array:

@@ -12,6 +12,7 @@ from typing import Any
 from corejax.extend import dtypes, quick_array, quick_host_value, remembered
 from corejax_lax_basic._base.arguments import refuse_out
 from corejax_lax_basic._base.axes import canonical_shape, method_axes, method_axis
+from corejax_lax_basic._base.scalars import beyond
 from corejax_lax_basic._promotion import as_operand, promote_operands
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.conversion.identity import copied
@@ -106,11 +107,11 @@ def copy(self: Any) -> Any:
 
 
 def clip(self: Any, min: Any = None, max: Any = None, out: None = None) -> Any:
-    """Elements limited to an interval; None leaves a side open."""
+    """Elements limited to an interval; None leaves a side open, and so does an integer beyond those of the dtype."""
     refuse_out("clip", out)
     clipped = self
-    for bound, primitive in ((min, max_p), (max, min_p)):
-        if bound is not None:
+    for bound, primitive, side in ((min, max_p, -1), (max, min_p, 1)):
+        if bound is not None and beyond(bound, clipped.aval.dtype) != side:
             clipped = primitive.bind(*promote_operands(clipped, _checked(bound, "clip"), name="clip"))
     return clipped
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from corejax.extend import Primitive, api_boundary, as_array, dtypes, frames_left_out, quick_bind, remembered
 from corejax_lax_basic._base.rows import named
-from corejax_lax_basic._base.scalars import PYTHON_SCALARS, scalar_maker
+from corejax_lax_basic._base.scalars import PYTHON_SCALARS, beyond, scalar_maker
 from corejax_lax_basic._promotion import as_operand, broadcast_operands, promote_operands, yielding_scalar
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise.arithmetic import add_p, div_p, mul_p, neg_p, rem_p, sub_p
@@ -39,6 +39,23 @@ def _elementwise(primitive: Primitive, on_bool: Primitive | None = None, inexact
         x, y = promote_operands(x, y, inexact=inexact, name=primitive.name)
         if on_bool is not None and x.aval.dtype == _bool:
             return on_bool.bind(x, y)
+        return primitive.bind(x, y)
+
+    return apply
+
+
+def _compare(primitive: Primitive) -> Binary:
+    """A comparison; with a Python integer that a dtype of integers does not hold, all elements are on one side of it."""
+
+    def apply(x: Any, y: Any) -> Any:
+        try:
+            x, y = promote_operands(x, y, name=primitive.name)
+        except OverflowError:
+            side = beyond(y, x.aval.dtype)
+            if not side:
+                raise
+            holds = primitive is ne_p or primitive in ((lt_p, le_p) if side > 0 else (gt_p, ge_p))
+            return (ge_p if holds else lt_p).bind(x, _constant(x, int(dtypes.iinfo(x.aval.dtype).min)))
         return primitive.bind(x, y)
 
     return apply
@@ -222,7 +239,11 @@ def _operator(
                 return bind(self, other)
             if other_aval is None:
                 if (make := yielding_scalar(aval, type(other))) is not None:
-                    return bind(self, make(other))
+                    try:
+                        scalar = make(other)
+                    except OverflowError:
+                        return apply(self, other)
+                    return bind(self, scalar)
             elif other_aval.dtype is aval.dtype:
                 if not aval.shape or not other_aval.shape or other_aval.shape == aval.shape:
                     return bind(self, other)
@@ -294,7 +315,7 @@ def _shift(primitive: Primitive, of_signed: Primitive, symbol: str) -> Binary:
 
 
 def _comparison(name: str, primitive: Primitive) -> dict[str, Any]:
-    both = _operator(name, _elementwise(primitive), primitive, _any)
+    both = _operator(name, _compare(primitive), primitive, _any)
     return {f"__{name}__": both[f"__{name}__"]}
 
 
