@@ -125,6 +125,9 @@ def test_values_that_do_not_fit() -> None:
         jnp.array([2**31])
     with pytest.raises(ValueError, match="unequal lengths"):
         jnp.array([[1], [2, 3]])
+    for dtype in ("int32", "float32"):
+        with pytest.raises(TypeError, match=f"array: the complex number 1j does not become {dtype}; take its real"):
+            jnp.array(1j, dtype)
 
 
 # -- of one value ------------------------------------------------------------------------------------------------

@@ -122,6 +122,8 @@ def test_nan_to_num() -> None:
     x = np.array(SPECIAL, np.float32)
     check(lambda xp, x: xp.nan_to_num(x), x)
     check(lambda xp, x: xp.nan_to_num(x, nan=1, posinf=2.5, neginf=-3), x)
+    found = jnp.nan_to_num(np.array([-np.inf, np.nan, np.inf]), nan=np.inf, posinf=-np.inf, neginf=5)
+    assert found.tolist() == [5, np.inf, -np.inf]  # each is replaced once
     check(lambda xp, x: xp.nan_to_num(x), np.array([complex(np.nan, np.inf), complex(-np.inf, 1)], np.complex64))
     check(lambda xp, x: xp.nan_to_num(x), np.arange(3, dtype=np.int32))
     np.testing.assert_array_equal(jnp.nan_to_num(x[-1:], nan=jnp.float32(7)), [7])

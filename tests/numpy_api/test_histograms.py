@@ -69,7 +69,10 @@ def test_counts_of_a_known_length() -> None:
     for options in ({"length": 5}, {"length": 3, "weights": I}, {"length": 2, "minlength": 6}):
         check_against_jax(lambda xp, x: xp.bincount(x, **options), I)  # noqa: B023
     assert jnp.bincount(np.array([-3, 1]), length=3).tolist() == [1, 1, 0]
-    assert jnp.bincount(np.zeros(0, int)).shape == (0,)
+    for dtype in ("uint8", "uint32", "int8"):
+        assert jnp.bincount(np.zeros(0, dtype)).shape == (0,)
+        assert jnp.bincount(np.array([0, 2, 2], dtype)).tolist() == [1, 0, 2]
+    assert jnp.bincount(np.array([-3, -1])).shape == (0,)
     assert corejax.jit(lambda x: jnp.bincount(x, length=4))(I).tolist() == [1, 1, 0, 3]
 
 
@@ -92,6 +95,8 @@ def test_compiled_and_derivatives() -> None:
         (lambda: jnp.histogram(X, 0), ValueError, "histogram: there is one bin or more, got 0"),
         (lambda: jnp.histogram(X, 3, (2, 1)), ValueError, r"from the lower to the higher edge, got \(2, 1\)"),
         (lambda: jnp.histogram(X, 3, (1, 2, 3)), ValueError, "pair"),
+        (lambda: jnp.histogram(X, 3, (0, np.inf)), ValueError, r"range is finite, .*got \(0, inf\)"),
+        (lambda: jnp.histogram(X, 3, (np.nan, 1)), ValueError, r"range is finite, .*got \(nan, 1\)"),
         (lambda: jnp.histogram(X, weights=I), ValueError, r"histogram: weights of shape \(6,\)"),
         (lambda: jnp.histogramdd(X), ValueError, r"a sample is a matrix .* got f32\[8\]"),
         (lambda: jnp.histogramdd(X[:, None], (2, 3)), ValueError, "bins has one entry for each of the 1"),

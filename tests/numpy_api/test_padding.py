@@ -55,6 +55,22 @@ def test_continued(mode: str, options: dict[str, Any]) -> None:
             check(lambda xp, x: xp.pad(x, width, mode, **options), x, rtol=tolerance)  # noqa: B023
 
 
+@pytest.mark.parametrize("reflect_type", ["even", "odd"])
+@pytest.mark.parametrize("mode", ["reflect", "symmetric"])
+def test_mirrored_several_times(mode: str, reflect_type: str) -> None:
+    for size in (1, 2, 3, 5):
+        x = np.arange(1, size + 1) ** 2
+        for width in ((0, 9), (1, 10), (2, 3), (7, 1), (4, 4), (12, 11)):
+            found = jnp.pad(x, width, mode, reflect_type=reflect_type)
+            assert found.tolist() == np.pad(x, width, mode, reflect_type=reflect_type).tolist()
+
+
+def test_ramps_of_integers_are_exact() -> None:
+    found = jnp.pad(np.zeros(1, np.uint8), 3, "linear_ramp", end_values=3)
+    assert found.dtype == np.uint8 and found.tolist() == [3, 2, 1, 0, 1, 2, 3]
+    assert jnp.linspace(np.array(255), np.array(3), 43, dtype=int).tolist() == list(range(255, 2, -6))
+
+
 def test_one_element_and_none() -> None:
     one, none = np.full((1, 2), 3, np.float32), np.zeros((0, 2), np.float32)
     for mode in ("edge", "wrap", "reflect", "symmetric"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -202,6 +203,9 @@ def test_what_does_not_fit(call: Any, error: type[Exception]) -> None:
 
 
 def test_messages_name_both_shapes() -> None:
+    for product in (jnp.matmul, operator.matmul):
+        with pytest.raises(ValueError, match=r"matmul: the leading axes of f32\[2,3,4\] and f32\[5,4,1\]"):
+            product(jnp.ones((2, 3, 4)), jnp.ones((5, 4, 1)))
     with pytest.raises(TypeError, match=r"dot: axis 1 of f32\[2,3\] and axis 0 of f32\[2,4\].*got 3 and 2"):
         jnp.dot(jnp.ones((2, 3)), jnp.ones((2, 4)))
     with pytest.raises(ValueError, match=r"label 'j' has size 3, and 2 in operand 1, which has shape \(2, 4\)"):

@@ -58,6 +58,12 @@ def test_weights_and_the_inverse_of_the_distribution() -> None:
     )
     check_against_jax(lambda m, x, w: m.nanquantile(x, 0.4, -1, method="inverted_cdf", weights=w), NANS, w)
     check_against_jax(lambda m, x, w: m.quantile(x, 0.4, method="inverted_cdf", weights=w), X, -w)
+    x, q = np.arange(6, dtype=np.float32), np.array([0, 0.5, 1], np.float32)  # elements without weight are never found
+    some = np.array([0, 0, 1, 2, 3, 0], np.float32)
+    assert jnp.quantile(x, q, weights=some, method="inverted_cdf").tolist() == [2, 3, 4]
+    assert np.isnan(jnp.quantile(x, q, weights=0 * x, method="inverted_cdf")).all()
+    many = np.arange(65521) < 10
+    assert jnp.percentile(many.astype(np.float16), 50, method="inverted_cdf") == 0  # more than float16 counts
 
 
 def test_types() -> None:

@@ -120,8 +120,16 @@ def test_digitize(right: bool) -> None:
     assert jnp.digitize(x, bins[:0]).shape == x.shape
 
 
+def test_kinds() -> None:
+    for kind in (None, "quicksort", "heapsort", "mergesort", "stable"):
+        for name in ("sort", "argsort"):
+            found = getattr(jnp, name)(TIES, kind=kind), getattr(jnp.asarray(TIES), name)(kind=kind)
+            for x in found:
+                np.testing.assert_array_equal(x, getattr(np, name)(TIES, kind="stable"))
+
+
 ERRORS = [
-    (lambda: jnp.sort(X, kind="stable"), TypeError, "sort: there is no kind='stable'"),
+    (lambda: jnp.sort(X, kind="fast"), ValueError, "sort: kind is one of None, 'quicksort', .*, got 'fast'"),
     (lambda: jnp.argsort(X, order="x"), TypeError, "argsort: there is no order"),
     (lambda: jnp.sort(X, 2), ValueError, "sort: axis 2 is out of bounds"),
     (lambda: jnp.sort(1.0), ValueError, "sort: axis -1 is out of bounds"),

@@ -43,6 +43,9 @@ def test_values_and_types() -> None:
     for x in (W, W > 1):
         check(lambda xp, x: xp.cov(x), x, rtol=1e-4)
     check(lambda xp, x: xp.cov(x, dtype="float32"), W, rtol=1e-4)
+    with np.errstate(all="ignore"), pytest.warns(RuntimeWarning):
+        expected = np.cov(X, ddof=99)
+    np.testing.assert_array_equal(jnp.cov(X, ddof=99), expected)  # infinite: nothing is left to divide by
     assert np.isnan(jnp.cov(X[:, :0])).all() and jnp.cov(X[:0]).shape == (0, 0)
 
 

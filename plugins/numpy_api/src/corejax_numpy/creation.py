@@ -116,6 +116,8 @@ def _from_object(obj: Any, dtype: Any) -> Any:
     if isinstance(obj, list | tuple | range):
         return _from_sequence(obj if type(obj) is not range else list(obj), dtype)
     if lax.is_python_scalar(obj):
+        if isinstance(obj, complex) and dtype is not None and not dtypes.is_complex(dtype):
+            raise TypeError(f"array: the complex number {obj} does not become {dtype.name}; take its real part")
         return as_array(obj) if dtype is None else _host_array(obj, dtype)
     if obj is None or isinstance(obj, str | bytes):
         raise TypeError(f"array: {obj!r} is not an array of numbers")

@@ -292,9 +292,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     info = dtypes.finfo(x.dtype)
     replacements = (nan, info.max if posinf is None else posinf, info.min if neginf is None else neginf)
     nan, posinf, neginf = (_in_dtype(value, x) for value in replacements)
-    out = where(isnan(x), nan, x)
-    out = where(isposinf(out), posinf, out)
-    return where(isneginf(out), neginf, out)
+    return where(isnan(x), nan, where(isposinf(x), posinf, where(isneginf(x), neginf, x)))
 
 
 def _in_dtype(value: Any, x: Any) -> Any:

@@ -58,7 +58,7 @@ def bincount(
         raise ValueError(f"bincount: minlength is not negative, got {minlength}")
     if length is None:
         numbers = known_array("bincount", x, "with `length` they may be traced")
-        length = max(least, int(numbers.max(initial=-1)) + 1)
+        length = max(least, int(numbers.max()) + 1 if numbers.size else 0)
     else:
         length = static_int("bincount", length, "length")
         if length < 0:
@@ -118,8 +118,8 @@ def _edges(name: str, a: Any, bins: Any, range: Any) -> Any:
         bounds = asarray(range)
         if bounds.shape != (2,):
             raise ValueError(f"{name}: range is a pair of numbers, got {range!r}")
-        if is_known(bounds) and not bounds[0] <= bounds[1]:
-            raise ValueError(f"{name}: range is from the lower to the higher edge, got {range!r}")
+        if is_known(bounds) and not -math.inf < bounds[0] <= bounds[1] < math.inf:
+            raise ValueError(f"{name}: range is finite, from the lower to the higher edge, got {range!r}")
         low, high = bounds[0], bounds[1]
     low, high = (lax.convert_element_type(v, dtype) for v in (low, high))
     return _even_edges(low, high, number, dtype)

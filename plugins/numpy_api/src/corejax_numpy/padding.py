@@ -208,18 +208,30 @@ def _mirror(x: Any, widths: Widths, mode: str, reflect_type: str = "even") -> An
         if not before and not after:
             continue
         _check_elements(x, axis, mode)
-        skip = int(mode == "reflect" and x.shape[axis] > 1)  # a single element is continued as it is
-        while before or after:  # by as much as there is to be mirrored, which is more each time
-            size = x.shape[axis]
-            front, back = min(before, size - skip), min(after, size - skip)
-            x = _framed(
-                x,
-                axis,
-                _mirrored(x, axis, skip, skip + front, 0, reflect_type) if front else None,
-                _mirrored(x, axis, size - skip - back, size - skip, size - 1, reflect_type) if back else None,
-            )
-            before, after = before - front, after - back
+        size = x.shape[axis]
+        skip = int(mode == "reflect" and size > 1)  # a single element is continued as it is
+        if max(before, after) > size - skip:
+            x = _mirrored_again(x, axis, before, after, skip, reflect_type)
+            continue
+        front = _mirrored(x, axis, skip, skip + before, 0, reflect_type) if before else None
+        back = _mirrored(x, axis, size - skip - after, size - skip, size - 1, reflect_type) if after else None
+        x = _framed(x, axis, front, back)
     return x
+
+
+def _mirrored_again(x: Any, axis: int, before: int, after: int, skip: int, reflect_type: str) -> Any:
+    """An axis continued by more than itself: mirrored whole, for its ends to be those of the array, and cropped."""
+    size = x.shape[axis]
+    front = back = 0
+    while front < before or back < after:
+        length = x.shape[axis]
+        if front < before:
+            x = _framed(x, axis, _mirrored(x, axis, skip, length, 0, reflect_type), None)
+            front += length - skip
+        else:
+            x = _framed(x, axis, None, _mirrored(x, axis, 0, length - skip, length - 1, reflect_type))
+            back += length - skip
+    return _side(x, axis, front - before, front + size + after)
 
 
 def _mirrored(x: Any, axis: int, start: int, stop: int, edge: int, reflect_type: str) -> Any:

@@ -122,7 +122,7 @@ def matmul(
         if not x.ndim:
             raise ValueError(f"matmul: operand {i} is a scalar; use multiply")
     _check_sizes("matmul", a, -1, b, b.ndim - min(b.ndim, 2))
-    lead = lax.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    lead = _leading(a, b)
     leading = [str(i) for i in range(-len(lead), 0)]
     rows = ["row"] if a.ndim > 1 else []
     columns = ["column"] if b.ndim > 1 else []
@@ -131,6 +131,15 @@ def matmul(
     wanted = [*leading, *rows, *columns]
     out, labels = contract_pair(a, a_labels, b, b_labels, wanted, precision, dtype)
     return in_order(out, labels, wanted)
+
+
+def _leading(a: Any, b: Any) -> tuple[int, ...]:
+    """The shape of a stack of products of matrices."""
+    try:
+        return lax.broadcast_shapes(a.shape[:-2], b.shape[:-2])  # type: ignore[no-any-return]
+    except ValueError:
+        shown = f"{a.aval.str_short()} and {b.aval.str_short()}"
+        raise ValueError(f"matmul: the leading axes of {shown} do not broadcast together") from None
 
 
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:

@@ -308,7 +308,8 @@ def _at(x: Any, places: Any) -> Any:
 def _inverted_cdf(x: Any, w: Any, q: Any, count: Any) -> Any:
     """The first element up to which at least the share `q` of the weights lies."""
     last = x.ndim - 1
-    w = lax.full_like(x, 1) if w is None else w
+    wide = dtypes.promote_types(x.dtype, np.dtype(np.float32))  # 16 bits do not count far
+    w = lax.full(x.shape, 1, wide) if w is None else lax.convert_element_type(w, wide)
     zero = lax.full_like(w, 0)
     wrong = lax.bitwise_or(lax.lt(w, zero), _is_nan(w))
     sums = lax.cumsum(lax.select(lax.bitwise_or(wrong, _is_nan(x)), zero, w), last)
@@ -316,17 +317,16 @@ def _inverted_cdf(x: Any, w: Any, q: Any, count: Any) -> Any:
     shape = (*q.shape, *x.shape[:-1])
     behind = tuple(range(q.ndim, len(shape)))
     wanted = lax.mul(
-        lax.convert_element_type(lax.broadcast_in_dim(q, shape, tuple(range(q.ndim))), x.dtype),
+        lax.convert_element_type(lax.broadcast_in_dim(q, shape, tuple(range(q.ndim))), wide),
         lax.broadcast_in_dim(total, shape, behind),
     )
     full = (*shape, x.shape[-1])
-    before = lax.lt(
-        lax.broadcast_in_dim(sums, full, (*behind, len(shape))),
-        lax.broadcast_in_dim(wanted, full, tuple(range(len(shape)))),
-    )
+    sums = lax.broadcast_in_dim(sums, full, (*behind, len(shape)))
+    before = lax.lt(sums, lax.broadcast_in_dim(wanted, full, tuple(range(len(shape)))))
+    before = lax.bitwise_or(before, lax.eq(sums, lax.full_like(sums, 0)))  # what has no weight is never found
     places = lax.reduce_sum(lax.convert_element_type(before, np.int32), (len(shape),))
     size = lax.full(x.shape[:-1], x.shape[-1], np.int32) if count is None else count
     end = lax.max(lax.sub(size, lax.full_like(size, 1)), lax.full_like(size, 0))
     found = _at(x, lax.min(places, lax.broadcast_in_dim(end, shape, behind)))
-    spoilt = lax.bitwise_or(lax.reduce_or(wrong, (last,)), lax.eq(size, lax.full_like(size, 0)))
+    spoilt = lax.bitwise_or(lax.reduce_or(wrong, (last,)), lax.eq(total, lax.full_like(total, 0)))
     return lax.select(lax.broadcast_in_dim(spoilt, shape, behind), lax.full_like(found, math.nan), found)

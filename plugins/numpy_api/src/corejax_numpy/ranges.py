@@ -105,7 +105,7 @@ def linspace(
     if lax.is_python_scalar(start) and lax.is_python_scalar(stop):
         return _of_numbers(start, stop, num, endpoint, retstep, dtype, axis, device)
     bounds, dtype = _bounds("linspace", start, stop, dtype)
-    out, intervals = _evenly(*bounds, num, endpoint)
+    out, intervals = _evenly(*bounds, num, endpoint, exact=dtypes.is_integer(dtype))
     if dtypes.is_integer(dtype):
         out = out // like(out, 1)
     out = _move_first("linspace", lax.convert_element_type(out, dtype), axis)
@@ -150,12 +150,15 @@ def _bounds(name: str, start: Any, stop: Any, dtype: Any) -> tuple[list[Any], An
     return [lax.convert_element_type(lax.convert_operand(x, inexact), inexact) for x in bounds], dtype
 
 
-def _evenly(first: Any, last: Any, num: int, endpoint: bool) -> tuple[Any, int]:
-    """Samples along a new first axis, and the number of distances between `first` and `last`."""
+def _evenly(first: Any, last: Any, num: int, endpoint: bool, exact: bool = False) -> tuple[Any, int]:
+    """Samples along a new first axis, and the number of distances between `first` and `last`.
+
+    With `exact` what is an integer comes out as one, and not as a number that is a little less.
+    """
     shape = lax.broadcast_shapes(first.shape, last.shape)
     first, last = lax.broadcast_to(first, shape), lax.broadcast_to(last, shape)
     intervals = num - 1 if endpoint else num
-    return _between(first, last, num, intervals, endpoint), intervals
+    return _between(first, last, num, intervals, endpoint, exact), intervals
 
 
 def logspace(
@@ -209,16 +212,20 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     return _move_first("geomspace", lax.convert_element_type(out, dtype), axis)
 
 
-def _between(first: Any, last: Any, num: int, intervals: int, endpoint: bool) -> Any:
+def _between(first: Any, last: Any, num: int, intervals: int, endpoint: bool, exact: bool) -> Any:
     """Samples along a new first axis; the last one is exactly `last`, where it is included."""
     shape = (num, *first.shape)
     if num == 0 or (num == 1 and endpoint):
         return lax.broadcast_to(lax.expand_dims(first, (0,)), shape)
     real = dtypes.real_dtype_of(first.dtype)
     count = num - 1 if endpoint else num
-    weights = lax.iota(real, count) / lax.make_scalar(intervals, real)
-    weights = lax.broadcast_in_dim(weights, (count, *first.shape), (0,))
-    out = lax.expand_dims(first, (0,)) * (like(weights, 1) - weights) + lax.expand_dims(last, (0,)) * weights
+    place, divisor = lax.iota(real, count), lax.make_scalar(intervals, real)
+    place = lax.broadcast_in_dim(place if exact else place / divisor, (count, *first.shape), (0,))
+    start, stop = lax.expand_dims(first, (0,)), lax.expand_dims(last, (0,))
+    if exact:
+        out = start + (stop - start) * place / divisor
+    else:
+        out = start * (like(place, 1) - place) + stop * place
     return lax.concatenate([out, lax.expand_dims(last, (0,))], 0) if endpoint else out
 
 

@@ -24,9 +24,12 @@ def _along(name: str, a: Any, axis: int | None) -> tuple[Any, int]:
     return x, canonical_axis(axis, x.ndim, f"{name}: axis")
 
 
+_KINDS = (None, "quicksort", "heapsort", "mergesort", "stable")
+
+
 def _refuse(name: str, kind: Any, order: Any) -> None:
-    if kind is not None:
-        raise TypeError(f"{name}: there is no kind={kind!r}; stable=True or stable=False says what matters of it")
+    if kind not in _KINDS:
+        raise ValueError(f"{name}: kind is one of {', '.join(map(repr, _KINDS))}, got {kind!r}")
     if order is not None:
         raise TypeError(f"{name}: there is no order={order!r}: arrays have no fields")
 
@@ -35,7 +38,7 @@ def sort(
     a: Any,
     axis: int | None = -1,
     *,
-    kind: None = None,
+    kind: str | None = None,
     order: None = None,
     stable: bool = True,
     descending: bool = False,
@@ -45,13 +48,14 @@ def sort(
     Args:
         a: the array.
         axis: the axis; None is the flattened array.
-        kind, order: NumPy's, which have no meaning here.
+        kind: NumPy's name of an algorithm; what it promises holds, for it is `stable` that decides.
+        order: None; arrays have no fields.
         stable: whether equal elements stay in order.
         descending: whether the greatest comes first.
 
     Raises:
-        TypeError: `kind` or `order` is given.
-        ValueError: there is no such axis.
+        TypeError: `order` is given.
+        ValueError: there is no such axis or kind.
     """
     _refuse("sort", kind, order)
     x, axis = _along("sort", a, axis)
@@ -63,7 +67,7 @@ def argsort(
     a: Any,
     axis: int | None = -1,
     *,
-    kind: None = None,
+    kind: str | None = None,
     order: None = None,
     stable: bool = True,
     descending: bool = False,

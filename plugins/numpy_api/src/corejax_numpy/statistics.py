@@ -80,7 +80,7 @@ def _covariance(
     x = lax.sub(x, lax.broadcast_in_dim(centre, x.shape, (0,)))
     products = dot(x if weights is None else lax.mul(x, weights), transpose(conjugate(x)))
     if weights is None:
-        return squeeze(divide(products, like(products, x.shape[1] - ddof)))
+        return squeeze(divide(products, like(products, max(x.shape[1] - ddof, 0))))
     divisor = total = lax.index_in_dim(total, 0, 0, keepdims=False)
     if ddof:
         row = lax.index_in_dim(weights, 0, 0, keepdims=False)

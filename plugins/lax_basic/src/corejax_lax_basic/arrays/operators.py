@@ -45,7 +45,7 @@ def _elementwise(primitive: Primitive, on_bool: Primitive | None = None, inexact
 
 
 def _compare(primitive: Primitive) -> Binary:
-    """A comparison; with a Python integer that a dtype of integers does not hold, all elements are on one side of it."""
+    """A comparison; with a Python integer that the dtype does not hold, all elements are on one side of it."""
 
     def apply(x: Any, y: Any) -> Any:
         try:

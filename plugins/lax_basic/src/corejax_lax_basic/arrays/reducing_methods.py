@@ -265,6 +265,7 @@ def var(
     d = dtypes.inexact_dtype_of(self.aval.dtype) if dtype is None else dtypes.canonicalize_dtype(dtype)
     wide = _wide(dtypes.promote_types(dtypes.inexact_dtype_of(self.aval.dtype), dtypes.inexact_dtype_of(d)))
     x = self if self.aval.dtype == wide else convert_element_type(self, wide)
+    axis = method_axes(axis, x.aval.ndim, "axis")
     centred = sub_p.bind(x, _spread_back(mean(x, axis, where=where), x.aval.shape, axis))
     if dtypes.is_complex(wide):
         squares = complex_numbers.real(centred) ** 2 + complex_numbers.imag(centred) ** 2

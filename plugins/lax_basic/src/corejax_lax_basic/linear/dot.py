@@ -508,7 +508,11 @@ def matmul(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = 
 
 
 def _stacked_matmul(x: Any, y: Any, precision: Any, dtype: Any) -> Any:
-    shape = broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    try:
+        shape = broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    except ValueError:
+        shown = f"{x.aval.str_short()} and {y.aval.str_short()}"
+        raise ValueError(f"matmul: the leading axes of {shown} do not broadcast together") from None
     x = broadcast_to(x, (*shape, *x.shape[-2:]))
     y = broadcast_to(y, (*shape, *y.shape[-2:]))
     batch = tuple(range(len(shape)))
