@@ -96,6 +96,10 @@ def test_singular_values_of_hermitian_matrices() -> None:
     u, s, vh = jnp.linalg.svd(hermitian, hermitian=True)
     close((np.asarray(u) * np.asarray(s)) @ np.asarray(vh), hermitian)
     close(s, np.linalg.svd(hermitian, compute_uv=False))
+    for singular in (np.diag([2.0, 0.0, -1.0]), np.zeros((2, 2)), 1j * np.zeros((2, 2)), np.ones((3, 3)) + 0j):
+        u, s, vh = (np.asarray(x) for x in jnp.linalg.svd(singular, hermitian=True))
+        close(vh @ vh.conj().T, np.eye(len(singular), dtype=singular.dtype))
+        close((u * s) @ vh, singular)
 
 
 def test_multi_dot() -> None:

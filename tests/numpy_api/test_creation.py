@@ -274,6 +274,15 @@ def test_diagonals_of_matrices_of_symbolic_sizes() -> None:
         np.testing.assert_array_equal(np.asarray(found), expected)
 
 
+def test_ends_of_geometric_ranges_are_exact() -> None:
+    for args in ((1, 1000, 4), (-7, -343, 3), (3, 3e5), (5, 2, 1), (5, 2, 2), (1, 1000, 3, False), (1, 10, 0)):
+        found, expected = np.asarray(jnp.geomspace(*args)), np.geomspace(*args)
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+        if len(found) > 1 and args[-1] is not False:
+            assert (found[0], found[-1]) == (np.float32(args[0]), np.float32(args[1]))
+    assert jnp.geomspace(np.array([1, 2]), 1000, 4, dtype="int32", axis=1)[:, -1].tolist() == [1000, 1000]
+
+
 def test_ranges_of_small_floats_are_rounded_once() -> None:
     for dtype in ("float16", "bfloat16"):
         first, last = jnp.asarray(0.3, dtype), jnp.asarray(6e4, dtype)

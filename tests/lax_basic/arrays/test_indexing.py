@@ -64,6 +64,17 @@ def test_dtypes(dtype: Any) -> None:
     assert_same(corejax.jit(lambda x, i: x[i])(x, np.array([1, 0])), x[[1, 0]])
 
 
+def test_tuples_among_indices_are_lists() -> None:
+    x = data(4, 5, 3)
+    for index in (s_[:, (0, 2)], ((0, 1), (2, 3)), s_[((0, 1), (2, 3)), 1], s_[..., (True, False, True)], s_[1, ()]):
+        assert_same(as_array(x)[index], x[index])
+        assert_same(corejax.jit(lambda x: x[index])(x), x[index])  # noqa: B023
+        expected = x.copy()
+        expected[index] = 7
+        assert_same(as_array(x).at[index].set(7), expected)
+    assert_same(corejax.jit(lambda x, i: x[0, (i, 1)])(x, 2), x[0, [2, 1]])
+
+
 DYNAMIC = [
     (lambda x, i: x[i], 1),
     (lambda x, i: x[i], -1),

@@ -209,6 +209,10 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     sign = lax.sign(first)
     exponents = _evenly(log10(lax.div(first, sign)), log10(divide(last, sign)), num, endpoint)[0]
     out = multiply(sign, power(like(exponents, 10), exponents))
+    if num:  # the ends are not rounded
+        ends = [lax.broadcast_to(lax.expand_dims(v, (0,)), (1, *out.shape[1:])) for v in (first, last)]
+        last_one = num - 1 if endpoint and num > 1 else num
+        out = lax.concatenate([ends[0], lax.slice_in_dim(out, 1, last_one, axis=0), *ends[1:][: num - last_one]], 0)
     return _move_first("geomspace", lax.convert_element_type(out, dtype), axis)
 
 

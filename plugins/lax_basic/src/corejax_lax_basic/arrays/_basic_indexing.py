@@ -70,7 +70,7 @@ def complete(x: Any, index: Any) -> list[Any]:
         TypeError: an entry is nothing that arrays are indexed by.
     """
     if type(index) is tuple:
-        entries = [_normalised(_listed(e) if isinstance(e, list) else e) for e in index]
+        entries = [_normalised(_listed(e) if isinstance(e, list | tuple) else e) for e in index]
     else:
         entries = [_normalised(index)]
     places = [i for i, e in enumerate(entries) if e is Ellipsis]
@@ -85,8 +85,8 @@ def complete(x: Any, index: Any) -> list[Any]:
     return [*entries[:at], *kept, *[slice(None)] * missing, *entries[at + 1 :]]
 
 
-def _listed(entry: list[Any]) -> Any:
-    """A list inside of a tuple as the array that it says; traced elements are stacked.
+def _listed(entry: list[Any] | tuple[Any, ...]) -> Any:
+    """A list or tuple inside of a tuple as the array that it says; traced elements are stacked.
 
     Raises:
         TypeError: it is ragged, or of no integers or booleans.

@@ -176,7 +176,7 @@ def svd(
 
 
 def _hermitian_svd(a: Any, compute_uv: bool, subset_by_index: tuple[int, int] | None) -> Any:
-    """By eigenvalues: singular values are their sizes, and signs go to Vh."""
+    """By eigenvalues: singular values are their sizes, and signs go to Vh, zero being positive."""
     v, w = lax_linalg.eigh(a, subset_by_index=subset_by_index)
     s = lax.abs(w)
     order = jnp.flip(jnp.argsort(s, axis=-1), -1)
@@ -184,8 +184,8 @@ def _hermitian_svd(a: Any, compute_uv: bool, subset_by_index: tuple[int, int] | 
     if not compute_uv:
         return s
     u = jnp.take_along_axis(v, order[..., None, :], -1)
-    signs = lax.convert_element_type(jnp.take_along_axis(lax.sign(w), order, -1), u.dtype)
-    return SVDResult(u, s, mat.adjoint(u * signs[..., None, :]))
+    negative = jnp.take_along_axis(w, order, -1)[..., None, :] < 0
+    return SVDResult(u, s, mat.adjoint(jnp.where(negative, -u, u)))
 
 
 @remembered
