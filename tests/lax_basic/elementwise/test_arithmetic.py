@@ -295,6 +295,20 @@ def test_errors(function: Any, x: Any, y: Any, message: str) -> None:
             corejax.vmap(lambda x: function(x, y))(np.stack([x, x]))
 
 
+def test_integers_by_zero_that_the_compiler_knows() -> None:
+    """Constant and found by the compiler, which would divide them itself."""
+    for dtype in ("int8", "uint8", "int32", "uint64"):
+        x, y = np.array([1, 5, 0, 7], dtype), np.array([0, 2, 0, 3], dtype)
+        for f in (lax.div, lax.rem):
+            expected = f(x, y)
+            compilations = (lambda: f(lax.add(x, x - x), y), lambda x: f(x, y), lambda x, y: f(x, y))  # noqa: B023
+            for operands, run in zip([(), (x,), (x, y)], compilations, strict=True):
+                assert_same(corejax.jit(run)(*operands), expected)
+            empty = np.zeros((0, 2), dtype)
+            mean = corejax.jit(lambda e: f(lax.reduce_sum(e, (0,)), lax.full((2,), e.shape[0], e.dtype)))  # noqa: B023
+            assert_same(mean(empty), f(np.zeros(2, dtype), np.zeros(2, dtype)))
+
+
 def test_a_scalar_out_of_range() -> None:
     with pytest.raises(OverflowError, match="300"):
         lax.add(np.ones(3, np.uint8), 300)

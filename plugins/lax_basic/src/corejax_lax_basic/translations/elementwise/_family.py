@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax.extend import Primitive, xla_translations
+from corejax.extend import Primitive, dtypes, xla_translations
 from corejax_lax_basic._base.accuracy import AccuracyMode, Tolerance
 from corejax_lax_basic.elementwise._family import STABLEHLO
 
@@ -22,14 +22,29 @@ def expanded(ctx: Any, vals: Sequence[Any]) -> list[Any]:
 def one_op(primitive: Primitive, name: str) -> Callable[..., Any]:
     """The rule of an elementwise primitive that is one operation."""
     expensive = name in EXPENSIVE
+    divides = name in ("divide", "remainder")
 
     def rule(ctx: Any, in_avals: Any, in_vals: Any, *, accuracy: Any = None) -> Any:
         vals = in_vals if len(in_vals) == 1 else expanded(ctx, in_vals)
+        if divides and dtypes.is_integer(vals[0].aval.dtype):
+            return _of_integers(ctx, name, *vals)
         attrs = "" if accuracy is None else accuracy_text(accuracy)
         out = ctx.op(name, *vals, out=primitive.abstract(tuple(in_avals), {})[0], attrs=attrs)
         return fusible(ctx, out) if expensive and ctx.in_elementwise else out
 
     return rule
+
+
+def _of_integers(ctx: Any, name: str, x: Any, y: Any) -> Any:
+    """A quotient or remainder of integers: all bits set, and `x`, where `y` is zero.
+
+    That is what XLA gives, but where it finds both to be constants: there it divides while it compiles, which ends the
+    process. A divisor that is constant and not zero leaves nothing of the selections.
+    """
+    vanishes = compare(ctx, "EQ", y, ctx.full(y.aval, 0))
+    divisor = ctx.op("select", vanishes, ctx.full(y.aval, 1), y, out=y.aval)
+    otherwise = ctx.full(x.aval, -1) if name == "divide" else x
+    return ctx.op("select", vanishes, otherwise, ctx.op(name, x, divisor, out=x.aval), out=x.aval)
 
 
 # Operations that XLA does not compute twice.
