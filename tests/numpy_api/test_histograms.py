@@ -73,6 +73,19 @@ def test_counts_of_a_known_length() -> None:
         assert jnp.bincount(np.zeros(0, dtype)).shape == (0,)
         assert jnp.bincount(np.array([0, 2, 2], dtype)).tolist() == [1, 0, 2]
     assert jnp.bincount(np.array([-3, -1])).shape == (0,)
+    assert jnp.bincount(np.array([True, False, True])).tolist() == [1, 2]
+
+
+def test_edges_that_are_integers_are_exact() -> None:
+    counts, edges = jnp.histogram(np.array([0, 2, -1]), 3)
+    assert counts.tolist() == [1, 1, 1] and edges.tolist() == [-1, 0, 1, 2]
+    x = np.arange(-20, 21)
+    for bins in range(1, 41):
+        for dtype in ("int32", "float32", "float64"):
+            expected = np.histogram(x.astype(dtype), bins)
+            found = jnp.histogram(x.astype(dtype), bins)
+            whole = expected[1] == np.round(expected[1])
+            np.testing.assert_array_equal(np.asarray(found[1])[whole], expected[1][whole])
     assert corejax.jit(lambda x: jnp.bincount(x, length=4))(I).tolist() == [1, 1, 0, 3]
 
 

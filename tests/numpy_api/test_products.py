@@ -203,6 +203,10 @@ def test_what_does_not_fit(call: Any, error: type[Exception]) -> None:
 
 
 def test_messages_name_both_shapes() -> None:
+    x, y = jnp.ones((2, 3, 3)), jnp.ones((5, 3, 3))
+    for name in ("vecdot", "matvec", "vecmat"):
+        with pytest.raises(ValueError, match=rf"{name}: the leading axes of f32\[2,3,3\] and f32\[5,3,3\] do not"):
+            getattr(jnp, name)(x, y)
     for product in (jnp.matmul, operator.matmul):
         with pytest.raises(ValueError, match=r"matmul: the leading axes of f32\[2,3,4\] and f32\[5,4,1\]"):
             product(jnp.ones((2, 3, 4)), jnp.ones((5, 4, 1)))

@@ -62,6 +62,7 @@ def test_weights_and_the_inverse_of_the_distribution() -> None:
     some = np.array([0, 0, 1, 2, 3, 0], np.float32)
     assert jnp.quantile(x, q, weights=some, method="inverted_cdf").tolist() == [2, 3, 4]
     assert np.isnan(jnp.quantile(x, q, weights=0 * x, method="inverted_cdf")).all()
+    assert np.isnan(jnp.quantile(x[:0], 0.5, method="inverted_cdf"))
     many = np.arange(65521) < 10
     assert jnp.percentile(many.astype(np.float16), 50, method="inverted_cdf") == 0  # more than float16 counts
 

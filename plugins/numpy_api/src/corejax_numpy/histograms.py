@@ -22,7 +22,7 @@ from corejax_numpy.differences import diff
 from corejax_numpy.elementwise import where
 from corejax_numpy.joining import stack
 from corejax_numpy.manipulation import ravel
-from corejax_numpy.ranges import linspace
+from corejax_numpy.ranges import evenly
 from corejax_numpy.reductions import max as maximum_over
 from corejax_numpy.reductions import min as minimum_over
 from corejax_numpy.reductions import sum
@@ -35,7 +35,7 @@ def bincount(
     """How often each number from 0 on occurs, or the sum of the weights of its occurrences.
 
     Args:
-        x: a vector of integers; negative ones count as 0.
+        x: a vector of integers or booleans; negative ones count as 0.
         weights: a vector of weights.
         minlength: the result has as many elements at least, where there is no `length`.
         length: the result has as many elements; larger numbers are not counted. Needed where `x` is traced.
@@ -49,6 +49,8 @@ def bincount(
     if out_sharding is not None:
         return laid_out("bincount", bincount(x, weights, minlength, length=length), out_sharding)
     x = array_argument("bincount", x)
+    if dtypes.is_bool(x.dtype):
+        x = lax.convert_element_type(x, dtypes.default_int_dtype())
     if not dtypes.is_integer(x.dtype):
         raise TypeError(f"bincount counts integers, got {x.aval.str_short()}")
     if x.ndim != 1:
@@ -128,7 +130,7 @@ def _edges(name: str, a: Any, bins: Any, range: Any) -> Any:
 @remembered
 def _even_edges(low: Any, high: Any, number: int, dtype: Any) -> Any:
     half = lax.select(lax.eq(low, high), like(low, 0.5), like(low, 0))
-    return linspace(lax.sub(low, half), lax.add(high, half), number + 1, dtype=dtype)
+    return evenly(lax.sub(low, half), lax.add(high, half), number + 1, dtype)
 
 
 def _sample(name: str, a: Any, weights: Any) -> tuple[Any, Any]:

@@ -122,7 +122,7 @@ def matmul(
         if not x.ndim:
             raise ValueError(f"matmul: operand {i} is a scalar; use multiply")
     _check_sizes("matmul", a, -1, b, b.ndim - min(b.ndim, 2))
-    lead = _leading(a, b)
+    lead = _leading("matmul", a, a.ndim - 2, b, b.ndim - 2)
     leading = [str(i) for i in range(-len(lead), 0)]
     rows = ["row"] if a.ndim > 1 else []
     columns = ["column"] if b.ndim > 1 else []
@@ -133,13 +133,13 @@ def matmul(
     return in_order(out, labels, wanted)
 
 
-def _leading(a: Any, b: Any) -> tuple[int, ...]:
-    """The shape of a stack of products of matrices."""
+def _leading(name: str, a: Any, a_count: int, b: Any, b_count: int) -> tuple[int, ...]:
+    """The shape of a stack of products, whose operands have so many leading axes."""
     try:
-        return lax.broadcast_shapes(a.shape[:-2], b.shape[:-2])  # type: ignore[no-any-return]
+        return lax.broadcast_shapes(a.shape[: max(a_count, 0)], b.shape[: max(b_count, 0)])  # type: ignore[no-any-return]
     except ValueError:
         shown = f"{a.aval.str_short()} and {b.aval.str_short()}"
-        raise ValueError(f"matmul: the leading axes of {shown} do not broadcast together") from None
+        raise ValueError(f"{name}: the leading axes of {shown} do not broadcast together") from None
 
 
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
@@ -162,7 +162,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, prefer
         canonical_axis(axis, x.ndim)
     a, b = (_axis_last(x, axis) for x in (a, b))
     _check_sizes("vecdot", a, -1, b, -1)
-    lead = lax.broadcast_shapes(a.shape[:-1], b.shape[:-1])
+    lead = _leading("vecdot", a, a.ndim - 1, b, b.ndim - 1)
     leading = [str(i) for i in range(-len(lead), 0)]
     labels = [[*leading[len(lead) - x.ndim + 1 :], "k"] for x in (a, b)]
     out, got = contract_pair(conjugate(a), labels[0], b, labels[1], leading, precision, dtype)
@@ -219,9 +219,9 @@ def _check_ranks(name: str, a: Any, a_ndim: int, b: Any, b_ndim: int) -> None:
 def _stacked(name: str, a: Any, a_labels: list[str], b: Any, b_labels: list[str], core: list[str]) -> Any:
     """A product of what is in the last axes, those with labels; the axes before them broadcast."""
     _check_sizes(name, a, a_labels.index("k") - len(a_labels), b, b_labels.index("k") - len(b_labels))
-    leads = a.shape[: a.ndim - len(a_labels)], b.shape[: b.ndim - len(b_labels)]
-    axes = [str(i) for i in range(-len(lax.broadcast_shapes(*leads)), 0)]
-    names = [[*axes[len(axes) - len(lead) :], *own] for lead, own in zip(leads, (a_labels, b_labels), strict=True)]
+    counts = a.ndim - len(a_labels), b.ndim - len(b_labels)
+    axes = [str(i) for i in range(-len(_leading(name, a, counts[0], b, counts[1])), 0)]
+    names = [[*axes[len(axes) - n :], *own] for n, own in zip(counts, (a_labels, b_labels), strict=True)]
     out, got = contract_pair(a, names[0], b, names[1], [*axes, *core])
     return in_order(out, got, [*axes, *core])
 

@@ -308,6 +308,8 @@ def _at(x: Any, places: Any) -> Any:
 def _inverted_cdf(x: Any, w: Any, q: Any, count: Any) -> Any:
     """The first element up to which at least the share `q` of the weights lies."""
     last = x.ndim - 1
+    if not x.shape[last]:
+        return lax.full((*q.shape, *x.shape[:-1]), math.nan, x.dtype)
     wide = dtypes.promote_types(x.dtype, np.dtype(np.float32))  # 16 bits do not count far
     w = lax.full(x.shape, 1, wide) if w is None else lax.convert_element_type(w, wide)
     zero = lax.full_like(w, 0)

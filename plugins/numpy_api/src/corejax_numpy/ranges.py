@@ -119,6 +119,12 @@ def linspace(
     return on_device(out, device), lax.convert_element_type(distance, dtypes.inexact_dtype_of(dtype))
 
 
+def evenly(start: Any, stop: Any, num: int, dtype: Any) -> Any:
+    """As `linspace`, of which numbers that are integers are exact, where bins of integers meet say."""
+    bounds, dtype = _bounds("linspace", start, stop, dtype)
+    return lax.convert_element_type(_evenly(*bounds, num, True, exact=True)[0], dtype)
+
+
 def _of_numbers(
     start: Any, stop: Any, num: int, endpoint: bool, retstep: bool, dtype: Any, axis: int, device: Any
 ) -> Any:

@@ -139,7 +139,7 @@ def argpartition(a: Any, kth: int, axis: int | None = -1) -> Any:
 
 def sort_complex(a: Any) -> Any:
     """An array sorted along its last axis, as complex numbers."""
-    x = lax.sort(array_argument("sort_complex", a))
+    x = lax.sort(*_along("sort_complex", a, -1))
     dtype = dtypes.inexact_dtype_of(x.dtype)
     if dtypes.is_complex(dtype):
         return x
