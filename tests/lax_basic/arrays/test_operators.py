@@ -221,6 +221,18 @@ def test_out_of_range_scalars() -> None:
     assert_same(as_array(np.int64(2**40)) + 2**41, np.int64(3 * 2**40))
 
 
+def test_long_integers_with_and_without_sign_are_compared_exactly() -> None:
+    x = np.array([-(2**63), -1, 0, 2**53, 2**53 + 1, 2**63 - 1])
+    y = np.array([0, 2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1], np.uint64)
+    for compare in (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne):
+        for a, b in ((x[:, None], y), (y[:, None], x), (x[3], y), (y, x[1])):
+            expected = np.asarray(compare(a, b))
+            assert_same(compare(as_array(a), as_array(b)), expected)
+            assert_same(corejax.jit(compare)(a, b), expected)
+    with config.override(numpy_dtype_promotion="strict"), pytest.raises(dtypes.TypePromotionError):
+        operator.lt(as_array(x), as_array(y))
+
+
 def test_enumerations_count_as_their_values() -> None:
     Colour = enum.IntEnum("Colour", "RED GREEN")
     assert_same(as_array(data(3)) * Colour.GREEN, data(3) * np.float32(2))

@@ -48,6 +48,8 @@ def _compare(primitive: Primitive) -> Binary:
     """A comparison; with a Python integer that the dtype does not hold, all elements are on one side of it."""
 
     def apply(x: Any, y: Any) -> Any:
+        if {_dtype_of(x), _dtype_of(y)} == _LONGEST and dtypes.is_inexact(dtypes.result_type(x, y)):
+            return _compare_exactly(primitive, *broadcast_operands(x, y, name=primitive.name))
         try:
             x, y = promote_operands(x, y, name=primitive.name)
         except OverflowError:
@@ -59,6 +61,25 @@ def _compare(primitive: Primitive) -> Binary:
         return primitive.bind(x, y)
 
     return apply
+
+
+_LONGEST = {np.dtype(np.int64), np.dtype(np.uint64)}  # what they promote to does not hold all of them
+_MIRRORED = {lt_p: gt_p, le_p: ge_p, gt_p: lt_p, ge_p: le_p, eq_p: eq_p, ne_p: ne_p}
+
+
+def _dtype_of(x: Any) -> Any:
+    return None if type(x) in PYTHON_SCALARS else x.aval.dtype
+
+
+def _compare_exactly(primitive: Primitive, x: Any, y: Any) -> Any:
+    """A comparison of signed and unsigned integers: what is negative is less, and the others are unsigned."""
+    if dtypes.is_unsigned(x.aval.dtype):
+        x, y, primitive = y, x, _MIRRORED[primitive]
+    negative = lt_p.bind(x, _constant(x, 0))
+    found = primitive.bind(convert_element_type(x, y.aval.dtype), y)
+    if primitive in (lt_p, le_p, ne_p):
+        return or_p.bind(found, negative)
+    return and_p.bind(found, not_p.bind(negative))
 
 
 def _bitwise(primitive: Primitive, symbol: str) -> Binary:
