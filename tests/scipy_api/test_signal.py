@@ -48,6 +48,21 @@ def test_detrend():
         _close(signal.detrend(x, **options), scipy.signal.detrend(x, **options))
 
 
+def test_densities_of_one_signal_are_real():
+    x = RNG.standard_normal(64).astype(np.float32)
+    for given in (x, jnp.asarray(x)):
+        for found in (
+            signal.welch(given, nperseg=16)[1],
+            signal.csd(given, given, nperseg=16)[1],
+            signal.csd(given, None, nperseg=16)[1],
+            corejax.jit(lambda x: signal.welch(x, nperseg=16)[1])(given),
+        ):
+            assert found.dtype == np.float32
+    assert signal.csd(x, x + 1, nperseg=16)[1].dtype == np.complex64
+    for short, whole in (("l", "linear"), ("c", "constant")):
+        np.testing.assert_array_equal(signal.detrend(x, type=short), signal.detrend(x, type=whole))
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -123,8 +123,8 @@ def _spectra(
 ) -> tuple[Any, Any, Any]:
     """Frequencies, times and spectra of segments; the last axis is that of times."""  # fmt: skip
     one_of(name, scaling, "scaling", ("density", "spectrum"))
-    x, y = inexact(name, x, x if y is None else y)
-    same = x is y
+    same = y is None or y is x
+    x, y = inexact(name, x) * 2 if same else inexact(name, x, y)
     at = axis_of(name, axis, x.ndim)
     real = jnp.real(x).dtype
     x, y = jnp.moveaxis(x, at, -1), jnp.moveaxis(y, at if y.ndim == x.ndim else -1, -1)

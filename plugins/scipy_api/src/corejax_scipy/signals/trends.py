@@ -21,7 +21,7 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwr
     Args:
         data: an array.
         axis: along which.
-        type: "constant" for the mean, "linear" for the line.
+        type: "constant" or "c" for the mean, "linear" or "l" for the line.
         bp: where new lines begin, indices along the axis, static.
         overwrite_data: has to be None.
 
@@ -32,10 +32,10 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwr
     """
     if overwrite_data is not None:
         raise NotImplementedError("detrend: overwrite_data has to be None, results are new arrays")
-    one_of("detrend", type, "type", ("linear", "constant"))
+    one_of("detrend", type, "type", ("linear", "constant", "l", "c"))
     (x,) = inexact("detrend", data)
     at = axis_of("detrend", axis, x.ndim)
-    if type == "constant":
+    if type in ("constant", "c"):
         return x - jnp.mean(x, at, keepdims=True)
     size = x.shape[at]
     breaks = np.unique(np.r_[0, np.asarray(bp).reshape(-1).astype(int), size])
