@@ -203,7 +203,16 @@ def python_scalar_aval(x: bool | int | float | complex) -> ShapedArray:
 
 
 def ndarray_aval(x: np.ndarray[Any, Any] | np.generic) -> ShapedArray:
-    """Aval of a NumPy array or scalar: its own dtype, strongly typed."""
+    """Aval of a NumPy array or scalar: its own dtype, strongly typed.
+
+    Raises:
+        TypeError: its dtype is not supported, or elements of it are masked.
+    """
+    if type(x) is not np.ndarray and isinstance(x, np.ndarray) and hasattr(x, "filled"):  # numpy.ma loads late
+        raise TypeError(
+            f"{source_info.by_caller()}masked arrays are not supported, for the mask would be lost: "
+            "x.filled(value) is an array, or x.data and x.mask are two"
+        )
     aval = _interned.get((x.shape, x.dtype, False))
     if aval is not None:
         return aval

@@ -206,6 +206,21 @@ def test_others(case: str) -> None:
     refused(f, text, kinds=(TypeError, ValueError, OverflowError, IndexError, AttributeError))
 
 
+def test_masked_arrays_would_lose_their_mask() -> None:
+    masked = np.ma.array(V, mask=[0, 1, 0, 0])
+    compiled = corejax.jit(lambda x: x + 1)
+    compiled(V)
+    for f in (
+        *(jnp.asarray, jnp.array, jnp.sum, jnp.sin, jnp.zeros_like, lax.exp, corejax.device_put, compiled),
+        *(corejax.grad(jnp.sum), corejax.vmap(jnp.sin), corejax.make_jaxpr(jnp.sin)),
+        *(lambda x: x + jnp.ones(4), lambda x: jnp.ones(4) * x, lambda x: jnp.stack([V, x]), lambda x: lax.add(x, V)),
+        *(lambda x: jnp.where(x > 0, 1, 2), lambda x: jnp.full(4, x), lambda x: jnp.full(2, x[1])),
+    ):
+        with pytest.raises(TypeError, match=r"masked arrays are not supported.*x\.filled\(value\) is an array"):
+            f(masked)
+    assert np.isclose(jnp.sum(masked.filled(0)), masked.sum())
+
+
 def test_arrays_as_python_has_them() -> None:
     """What people do with numbers and sequences works with arrays."""
     x, one = jnp.arange(3), jnp.int32(1)

@@ -124,6 +124,8 @@ def _from_object(obj: Any, dtype: Any) -> Any:
     if is_array_like(obj) and not isinstance(obj, np.ndarray | np.generic):
         x = as_array(obj)
         return x if dtype is None else lax.convert_element_type(x, dtype)
+    if type(obj) is not np.ndarray and isinstance(obj, np.ndarray):
+        get_aval(obj)  # refuses masked arrays, which would lose the mask
     value = np.asarray(obj)
     return _host_array(value, canonical_dtype(value.dtype) if dtype is None else dtype)
 

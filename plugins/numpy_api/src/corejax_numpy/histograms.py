@@ -15,6 +15,7 @@ from corejax_numpy.arguments import (
     known_array,
     like,
     promote_dtypes,
+    sequence,
     static_int,
 )
 from corejax_numpy.creation import asarray
@@ -268,6 +269,7 @@ def _histogramdd(
 
 
 def _for_each(name: str, what: str, given: Sequence[Any], rank: int) -> list[Any]:
+    given = sequence(name, given, what)
     if len(given) != rank:
         raise ValueError(f"{name}: {what} has one entry for each of the {rank} coordinates, got {len(given)}")
-    return list(given)
+    return given
