@@ -102,6 +102,15 @@ def test_singular_values_of_hermitian_matrices() -> None:
         close((u * s) @ vh, singular)
 
 
+def test_determinants_of_singular_matrices_that_overflow() -> None:
+    for vanishing in (0, 7, 29):
+        x = np.diag(np.where(np.arange(30) == vanishing, 0, 1e3)).astype(np.float32)
+        for run in (jnp.linalg.det, corejax.jit(jnp.linalg.det), lambda x: corejax.jvp(jnp.linalg.det, (x,), (x,))[0]):
+            assert run(x) == 0
+    x[0, 0] = np.nan
+    assert np.isnan(jnp.linalg.det(x)) and np.isnan(corejax.jit(jnp.linalg.det)(x))
+
+
 def test_multi_dot() -> None:
     for arrays in ([A, A], [V, A, P, V], [random(2, 4), A, random(4, 3)]):
         close(jnp.linalg.multi_dot(arrays), np.linalg.multi_dot(arrays))

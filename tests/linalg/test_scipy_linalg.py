@@ -80,6 +80,10 @@ def test_compiled_in_one_program() -> None:
 
 
 def test_matrices_of_a_size() -> None:
+    for name in ("pascal", "invpascal"):  # of numbers that int64 does not hold
+        for kind in ("symmetric", "lower", "upper"):
+            wanted = getattr(scipy.linalg, name)(40, kind, exact=True).astype(np.float64)
+            np.testing.assert_allclose(getattr(linalg, name)(40, kind), wanted, rtol=1e-5)
     for name, n in (("hilbert", 4), ("invhilbert", 4), ("pascal", 5), ("invpascal", 4), ("helmert", 4)):
         got = getattr(linalg, name)(n)
         assert got.dtype == "float32"

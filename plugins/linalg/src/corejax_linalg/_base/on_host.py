@@ -66,7 +66,9 @@ def determinant(a: Any) -> Any:
         if size > 3 or size == 1:
             factors, pivots, _ = routine("getrf", a.dtype)(host_value(a))  # singular ones have a zero on U's diagonal
             odd = np.count_nonzero(pivots != np.arange(size)) % 2
-            found = np.prod(factors.diagonal()) * a.dtype.type(-1 if odd else 1)
+            diagonal = factors.diagonal()
+            vanishes = not diagonal.all() and not np.isnan(diagonal).any()  # whatever the others overflow to
+            found = a.dtype.type(0) if vanishes else np.prod(diagonal) * a.dtype.type(-1 if odd else 1)
         elif size == 2:
             (p, q), (r, s) = host_value(a)
             found = p * s - q * r

@@ -108,7 +108,13 @@ def _determinant(a: Any) -> Any:
 
 def _det_by_lu(a: Any) -> Any:
     factors, pivots, _ = lax_linalg.lu(a)
-    return jnp.prod(mat.diagonal(factors), axis=-1) * _parity(pivots, a.dtype)
+    return _product(mat.diagonal(factors)) * _parity(pivots, a.dtype)
+
+
+def _product(diagonal: Any) -> Any:
+    """The product, 0 where a number is, whatever the others overflow to."""
+    vanishes = jnp.any(diagonal == 0, axis=-1) & ~jnp.any(jnp.isnan(diagonal), axis=-1)
+    return jnp.where(vanishes, 0, jnp.prod(diagonal, axis=-1))
 
 
 def _det_jvp(primals: Any, tangents: Any) -> Any:
@@ -119,8 +125,8 @@ def _det_jvp(primals: Any, tangents: Any) -> Any:
         return a[..., 0, 0], da[..., 0, 0]
     factors, pivots, permutation = lax_linalg.lu(a)
     diagonal = mat.diagonal(factors)
-    before = jnp.prod(diagonal[..., :-1], axis=-1) * _parity(pivots, a.dtype)
-    whole = before * diagonal[..., -1]
+    sign = _parity(pivots, a.dtype)
+    before, whole = (_product(d) * sign for d in (diagonal[..., :-1], diagonal))
     none = (before == 0)[..., None, None]
     is_last = mat.eye(a) * (jnp.arange(n) == n - 1)
     changed = jnp.where(is_last != 0, (1 / jnp.where(before == 0, 1, before))[..., None, None], factors)

@@ -226,6 +226,9 @@ def _by_scipy(name: str, n: Any, *args: Any, dtype: Any = None) -> Any:
     return jnp.asarray(made, dtypes.default_float_dtype() if dtype is None else dtype)
 
 
+_EXACT = 34  # rows of Pascal's triangle whose numbers int64 holds
+
+
 @remembered
 def hilbert(n: int) -> Any:
     """The matrix of `1 / (i + j + 1)`.
@@ -257,7 +260,8 @@ def pascal(n: int, kind: str | None = None) -> Any:
         ValueError: it is negative, or `kind` is another word.
     """
     choice("pascal", "kind", kind, (None, "symmetric", "lower", "upper"))
-    return _by_scipy("pascal", integer("pascal", "n", n, 0), kind or "symmetric", dtype=np.float32)
+    n = integer("pascal", "n", n, 0)
+    return _by_scipy("pascal", n, kind or "symmetric", n <= _EXACT, dtype=np.float32)
 
 
 @remembered
@@ -269,7 +273,8 @@ def invpascal(n: int, kind: str | None = None) -> Any:
         ValueError: it is negative, or `kind` is another word.
     """
     choice("invpascal", "kind", kind, (None, "symmetric", "lower", "upper"))
-    return _by_scipy("invpascal", integer("invpascal", "n", n, 0), kind or "symmetric")
+    n = integer("invpascal", "n", n, 0)
+    return _by_scipy("invpascal", n, kind or "symmetric", n <= _EXACT)
 
 
 @remembered
