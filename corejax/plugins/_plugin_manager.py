@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from corejax import array_methods
 from corejax.backends import Backend
 from corejax.errors import PluginError
 from corejax.plugins import _lazy_rules, _usable_manifests, hookspecs
@@ -69,6 +70,11 @@ class PluginManager:
                     self._discovered = True
         return self.records
 
+    @property
+    def loaded(self) -> bool:
+        """Whether all that were found are loaded, or have failed."""
+        return self._loaded
+
     def load(self) -> None:
         """Load every selected plugin's entry point: its hooks, not yet its primitives.
 
@@ -84,6 +90,7 @@ class PluginManager:
                 if record.status == "found":
                     self._load(record)
             self._loaded = all(record.status != "loading" for record in list(self.records.values()))
+            array_methods.all_are_here(self._loaded)
 
     def _load(self, record: PluginRecord) -> None:
         self._usable, self._usable_known = None, True  # from now on the tables tell more
