@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from corejax import dtypes as dtypes
+from corejax import ir as _ir
 from corejax import observe as observe
 from corejax import tree as tree
 from corejax.array import Array as Array
@@ -153,7 +154,6 @@ from corejax.interpreters.transposition import zero_cotangent as zero_cotangent
 from corejax.interpreters.value_checks import check_values as check_values
 from corejax.interpreters.value_checks import checks_values as checks_values
 from corejax.ir import ClosedJaxpr as ClosedJaxpr
-from corejax.ir import Graph as Graph
 from corejax.ir import Jaxpr as Jaxpr
 from corejax.ir import JaxprEqn as JaxprEqn
 from corejax.ir import Literal as Literal
@@ -165,10 +165,7 @@ from corejax.ir import dce as dce
 from corejax.ir import dce_rules as dce_rules
 from corejax.ir import eval_jaxpr as eval_jaxpr
 from corejax.ir import jaxpr_as_fun as jaxpr_as_fun
-from corejax.ir import parse_jaxpr as parse_jaxpr
-from corejax.ir import program_graph as program_graph
 from corejax.ir import register_param_type as register_param_type
-from corejax.ir import same_jaxpr as same_jaxpr
 from corejax.ir import subjaxprs as subjaxprs
 from corejax.layouts import laid_out as laid_out
 from corejax.memory_limit import bytes_text as bytes_text
@@ -508,7 +505,14 @@ __all__ = [  # noqa: RUF022  by section
     "mismatch",
 ]
 
-if not _TYPE_CHECKING:  # a type checker would take it for every name that there is not
+if _TYPE_CHECKING:
+    from corejax.ir import Graph as Graph
+    from corejax.ir import parse_jaxpr as parse_jaxpr
+    from corejax.ir import program_graph as program_graph
+    from corejax.ir import same_jaxpr as same_jaxpr
+else:  # a type checker would take it for every name that there is not
 
     def __getattr__(name: str) -> _Any:
+        if name in ("Graph", "parse_jaxpr", "program_graph", "same_jaxpr"):  # imported when they are first used
+            return getattr(_ir, name)
         return _retired(name, importing=_is_import_from(_sys._getframe(1)))
