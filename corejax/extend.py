@@ -511,8 +511,12 @@ if _TYPE_CHECKING:
     from corejax.ir import program_graph as program_graph
     from corejax.ir import same_jaxpr as same_jaxpr
 else:  # a type checker would take it for every name that there is not
+    _WHEN_USED = ("Graph", "parse_jaxpr", "program_graph", "same_jaxpr")  # programs as text are in no first operation
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_WHEN_USED})
 
     def __getattr__(name: str) -> _Any:
-        if name in ("Graph", "parse_jaxpr", "program_graph", "same_jaxpr"):  # imported when they are first used
+        if name in _WHEN_USED:
             return getattr(_ir, name)
         return _retired(name, importing=_is_import_from(_sys._getframe(1)))
