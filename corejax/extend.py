@@ -19,6 +19,7 @@ frozen in `tests/packaging/extend_surface.txt`; a test prints what differs. What
 from __future__ import annotations
 
 import sys as _sys
+from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
@@ -179,7 +180,6 @@ from corejax.named_axes import manual_axes as manual_axes
 from corejax.named_axes import named_axes as named_axes
 from corejax.named_axes import unbound_axis as unbound_axis
 from corejax.named_axes import varied as varied
-from corejax.plugins import _manifest as manifest
 from corejax.plugins import examples_of as examples_of
 from corejax.plugins import exported as exported
 from corejax.plugins import exported_names as exported_names
@@ -510,13 +510,16 @@ if _TYPE_CHECKING:
     from corejax.ir import parse_jaxpr as parse_jaxpr
     from corejax.ir import program_graph as program_graph
     from corejax.ir import same_jaxpr as same_jaxpr
+    from corejax.plugins import _manifest as manifest
 else:  # a type checker would take it for every name that there is not
-    _WHEN_USED = ("Graph", "parse_jaxpr", "program_graph", "same_jaxpr")  # programs as text are in no first operation
+    _WHEN_USED = ("Graph", "manifest", "parse_jaxpr", "program_graph", "same_jaxpr")  # in no first operation
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *_WHEN_USED})
 
     def __getattr__(name: str) -> _Any:
+        if name == "manifest":
+            return _import_module("corejax.plugins._manifest")
         if name in _WHEN_USED:
             return getattr(_ir, name)
         return _retired(name, importing=_is_import_from(_sys._getframe(1)))
