@@ -11,6 +11,8 @@ import math as _math
 from collections.abc import Sequence as _Sequence
 from typing import Any as _Any
 
+import numpy as _np
+
 import corejax.numpy as _jnp
 from corejax.extend import as_dim as _as_dim
 from corejax.extend import dtypes as _dtypes
@@ -46,7 +48,7 @@ def _axis(name: str, axis: _Any, ndim: int) -> int:
     except TypeError:
         raise TypeError(f"{name}: axis is an integer, got {axis!r} of type {type(axis).__name__}") from None
     if not -ndim <= index < ndim:
-        raise ValueError(f"{name}: axis {index} is out of bounds for array of dimension {ndim}")
+        raise _np.exceptions.AxisError(f"{name}: axis {index} is out of bounds for array of dimension {ndim}")
     return index % ndim
 
 

@@ -216,11 +216,11 @@ def canonical_axis(axis: Any, ndim: int, what: str = "axis", name: str = "") -> 
 
     Raises:
         TypeError: it is not an integer.
-        ValueError: there is no such axis.
+        AxisError: there is no such axis; NumPy's, a ValueError and an IndexError.
     """
     index = static_int(name, axis, what)
     if not -ndim <= index < ndim:
-        raise ValueError(f"{_of(name, what)}{what} {index} is out of bounds for array of dimension {ndim}")
+        raise np.exceptions.AxisError(f"{_of(name, what)}{what} {index} is out of bounds for array of dimension {ndim}")
     return index % ndim
 
 

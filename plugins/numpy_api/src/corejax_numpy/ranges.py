@@ -238,6 +238,12 @@ def _indices(shape: tuple[int, ...], axis: int, offset: int = 0) -> Any:
     return lax.add(out, lax.make_scalar(offset, out.dtype)) if offset else out
 
 
+def _diagonal(name: str, k: Any, rows: Any, columns: Any) -> Any:
+    """Which diagonal; one far outside of a matrix is the next one to it, whose number an index can count."""
+    k = static_int(name, k, "k")
+    return k if any(isinstance(n, SymbolicDim) for n in (k, rows, columns)) else min(max(k, -rows), columns)
+
+
 def _size(name: str, n: Any, what: str = "a size") -> int:
     return static_int(name, n, what, least=0)
 
@@ -255,7 +261,7 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = N
     rows, columns = (n if isinstance(n, SymbolicDim) else _size("eye", n) for n in (N, N if M is None else M))
     shape = (rows, columns)
     dtype = dtypes.default_float_dtype() if dtype is None else canonical_dtype(dtype)
-    k = static_int("eye", k, "k")
+    k = _diagonal("eye", k, rows, columns)
     return on_device(lax.convert_element_type(lax.eq(_indices(shape, 0, k), _indices(shape, 1)), dtype), device)
 
 
@@ -272,7 +278,7 @@ def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
 
 
 def _lower(shape: tuple[int, ...], k: Any) -> Any:
-    return lax.ge(_indices(shape, 0, static_int("tri", k, "k")), _indices(shape, 1))
+    return lax.ge(_indices(shape, 0, _diagonal("tri", k, *shape)), _indices(shape, 1))
 
 
 def tril(m: Any, k: int = 0) -> Any:

@@ -118,11 +118,11 @@ def axis_of(name: str, axis: Any, ndim: int, what: str = "axis") -> int:
 
     Raises:
         TypeError: it is no integer.
-        ValueError: there is no such axis.
+        AxisError: there is no such axis; NumPy's, a ValueError and an IndexError.
     """
     index = static_int(name, axis, what)
     if not -ndim <= index < ndim:
-        raise ValueError(f"{name}: {what} {index} is out of bounds for array of dimension {ndim}")
+        raise np.exceptions.AxisError(f"{name}: {what} {index} is out of bounds for array of dimension {ndim}")
     return index % ndim
 
 
