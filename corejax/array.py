@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corejax import dtypes, observe, source_info, tree
-from corejax.array_methods import ArrayMethods
+from corejax.array_methods import ArrayMethods, missing
 from corejax.array_text import NumbersAndText
 from corejax.avals import (
     ShapedArray,
@@ -141,7 +141,7 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
             return aval
         if name.startswith("__"):  # NumPy asks for two such before `__array__`
             raise AttributeError(f"'Array' object has no attribute {name!r}")
-        return super().__getattr__(name)
+        return missing(self, name)
 
     def _fetch(self) -> np.ndarray[Any, Any]:
         """The host view of the value."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Callable
 from typing import Any
@@ -101,8 +100,10 @@ class NumbersAndText:
     def _repr_html_(self) -> str:
         head = f"<code>{self.aval.str_short(short_dtypes=False)}</code>"
         if not 1 <= self.aval.ndim <= 2 or self.aval.size == 0 or self.aval.dtype.names is not None:
+            import html  # as the other one, needed in notebooks only
+
             return f"{head}<pre>{html.escape(str(self))}</pre>"
-        from corejax.html_table import html_rows  # needed in notebooks only
+        from corejax.html_table import html_rows
 
         return f"{head}<table>{html_rows(np.atleast_2d(self._fetch()))}</table>"
 

@@ -19,10 +19,12 @@ frozen in `tests/packaging/extend_surface.txt`; a test prints what differs. What
 from __future__ import annotations
 
 import sys as _sys
+from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from corejax import dtypes as dtypes
+from corejax import ir as _ir
 from corejax import observe as observe
 from corejax import tree as tree
 from corejax.array import Array as Array
@@ -153,7 +155,6 @@ from corejax.interpreters.transposition import zero_cotangent as zero_cotangent
 from corejax.interpreters.value_checks import check_values as check_values
 from corejax.interpreters.value_checks import checks_values as checks_values
 from corejax.ir import ClosedJaxpr as ClosedJaxpr
-from corejax.ir import Graph as Graph
 from corejax.ir import Jaxpr as Jaxpr
 from corejax.ir import JaxprEqn as JaxprEqn
 from corejax.ir import Literal as Literal
@@ -165,10 +166,7 @@ from corejax.ir import dce as dce
 from corejax.ir import dce_rules as dce_rules
 from corejax.ir import eval_jaxpr as eval_jaxpr
 from corejax.ir import jaxpr_as_fun as jaxpr_as_fun
-from corejax.ir import parse_jaxpr as parse_jaxpr
-from corejax.ir import program_graph as program_graph
 from corejax.ir import register_param_type as register_param_type
-from corejax.ir import same_jaxpr as same_jaxpr
 from corejax.ir import subjaxprs as subjaxprs
 from corejax.layouts import laid_out as laid_out
 from corejax.memory_limit import bytes_text as bytes_text
@@ -182,7 +180,6 @@ from corejax.named_axes import manual_axes as manual_axes
 from corejax.named_axes import named_axes as named_axes
 from corejax.named_axes import unbound_axis as unbound_axis
 from corejax.named_axes import varied as varied
-from corejax.plugins import _manifest as manifest
 from corejax.plugins import examples_of as examples_of
 from corejax.plugins import exported as exported
 from corejax.plugins import exported_names as exported_names
@@ -508,7 +505,21 @@ __all__ = [  # noqa: RUF022  by section
     "mismatch",
 ]
 
-if not _TYPE_CHECKING:  # a type checker would take it for every name that there is not
+if _TYPE_CHECKING:
+    from corejax.ir import Graph as Graph
+    from corejax.ir import parse_jaxpr as parse_jaxpr
+    from corejax.ir import program_graph as program_graph
+    from corejax.ir import same_jaxpr as same_jaxpr
+    from corejax.plugins import _manifest as manifest
+else:  # a type checker would take it for every name that there is not
+    _WHEN_USED = ("Graph", "manifest", "parse_jaxpr", "program_graph", "same_jaxpr")  # in no first operation
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_WHEN_USED})
 
     def __getattr__(name: str) -> _Any:
+        if name == "manifest":
+            return _import_module("corejax.plugins._manifest")
+        if name in _WHEN_USED:
+            return getattr(_ir, name)
         return _retired(name, importing=_is_import_from(_sys._getframe(1)))

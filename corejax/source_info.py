@@ -43,17 +43,17 @@ def _is_internal(filename: str) -> bool:
     return internal
 
 
-def capture(depth: int = 1) -> Source | None:
-    """The innermost frame that is not library code, as (code, offset of the instruction)."""
+def capture(depth: int = 1, scope: Scope = ()) -> Source | None:
+    """The innermost frame that is not library code, as (code, offset of the instruction), and inside a scope that."""
     frame: FrameType | None = sys._getframe(depth)
     known = _internal_files
     while frame is not None:
         code = frame.f_code
         filename = code.co_filename
         if not (known[filename] if filename in known else _is_internal(filename)):
-            return (code, frame.f_lasti)
+            return (code, frame.f_lasti, scope) if scope else (code, frame.f_lasti)
         frame = frame.f_back
-    return None
+    return (None, 0, scope) if scope else None
 
 
 def user_frames(*, filtered: bool = True) -> list[FrameType]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Iterable
@@ -87,6 +86,8 @@ def json_text(value: Any) -> str:
     Characters that are not printable, or that are not in the encoding of standard output, are escaped.
     """
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    import json  # needed by the command only
+
     text = json.dumps(_plain(value), indent=2, ensure_ascii=not encoding.lower().startswith("utf"), allow_nan=False)
     return _HIDDEN.sub(lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], text)
 

@@ -105,9 +105,7 @@ class PartialEvalTrace(Trace, reports=True):
         """The user's line and the scope inside this transformation."""
         source: source_info.Source | None = state.source
         if source is None:
-            source = source_info.capture(4)
-            if state.scope:
-                source = source_info.inside(state.scope, source)
+            source = source_info.capture(4, state.scope)
         return self._place_of(source)
 
     def _place_of(self, source: source_info.Source | None) -> source_info.Source | None:

@@ -68,15 +68,23 @@ class _Recorded:
             place of a tracer, from 0 of one that is known and from -1 down of one on the tape; or what it is itself.
         outs: the places of what it gave, None for None.
         static: what it gave beside that, whatever the values are.
+        only: its one equation, of which it gave the result, where that is of its operands as they were given.
     """
 
-    __slots__ = ("known", "outs", "static", "tape")
+    __slots__ = ("known", "only", "outs", "static", "tape")
 
-    def __init__(self, known: list[Any], tape: list[Any], outs: list[int | None], static: Any) -> None:
+    def __init__(
+        self, known: list[Any], tape: list[Any], outs: list[int | None], static: Any, given: list[int | None]
+    ) -> None:
         self.known = known
         self.tape = tape
         self.outs = outs
         self.static = static
+        self.only = None
+        if len(known) == 1 and not tape and outs == [len(set(given))]:
+            operands = known[0][1]
+            if all(type(i) is int for i in operands) and operands == given:
+                self.only = known[0]
 
 
 def again(
@@ -110,6 +118,7 @@ def again(
     places: dict[Var, int] = {}
     known: list[Any] = []  # tracers
     unknown: list[Var] = []
+    atoms: list[Any] = []  # the variables of operands that are known, None for others
     source = state.source
     # Where a program is replayed, its lines are those of all equations.
     key: list[Any] = [rule, static, source is None, state.axis_env, state.rule_axis]
@@ -123,6 +132,7 @@ def again(
             elif place is None:
                 place = places[var] = len(known)
                 known.append(x)
+            atoms.append(var)
         elif x is None:
             key.append(None)
             continue
@@ -135,8 +145,7 @@ def again(
             place = x._host.tobytes()
         else:
             return None
-        key.append(x.aval)
-        key.append(place)
+        key += (x.aval, place)
     if params:
         key.extend(params.items())
         key.extend([_kind(v) if type(v) is tuple else type(v) for v in params.values()])
@@ -148,14 +157,18 @@ def again(
     if recorded is False:
         return None
     if source is None:
-        source = source_info.capture(2)
-        if state.scope:
-            source = source_info.inside(state.scope, source)
+        source = source_info.capture(2, state.scope)
     if recorded is None:
         if not _UNFIT.isdisjoint(primitive.tags) or not all(map(_is_word, params.values())):
             return None
-        return Call(exact, below, recorder, places, len(known), len(unknown), source)
-    return _append(recorded, recorder, above, known, unknown, source)
+        given = [places.get(v) for v in atoms]
+        return Call(exact, below, recorder, places, given, len(unknown), source)
+    if recorded.only is None:
+        return _append(recorded, recorder, above, known, unknown, source)
+    made_by, _, its_params, aval = recorded.only
+    result = Var(aval)
+    recorder.eqns.append(JaxprEqn(made_by, atoms, [result], its_params, source))
+    return [JitTracer(recorder, aval, result), recorded.static]
 
 
 def _append(
@@ -189,7 +202,18 @@ def _append(
 class Call:
     """The first call of a rule with operands of some types."""
 
-    __slots__ = ("_below", "_counts", "_forgotten", "_key", "_places", "_recorder", "_source", "_starts", "_warned")
+    __slots__ = (
+        "_below",
+        "_forgotten",
+        "_given",
+        "_key",
+        "_places",
+        "_recorder",
+        "_source",
+        "_starts",
+        "_unknown",
+        "_warned",
+    )
 
     def __init__(
         self,
@@ -197,7 +221,7 @@ class Call:
         below: Any,
         recorder: StagingTrace,
         places: dict[Var, int],
-        known: int,
+        given: list[int | None],
         unknown: int,
         source: Any,
     ) -> None:
@@ -205,7 +229,8 @@ class Call:
         self._below = below
         self._recorder = recorder
         self._places = places
-        self._counts = known, unknown
+        self._given = given  # the places of operands that are known; None for scalars
+        self._unknown = unknown
         self._forgotten = _forgotten
         self._source = source
         self._warned = source_info.warnings_given[0]
@@ -223,12 +248,13 @@ class Call:
         """None where it cannot be repeated."""
         if source_info.warnings_given[0] != self._warned or not all(_plain(v.aval) for v in self._places):
             return None
-        (start, tape_start), (count, tape_count) = self._starts, self._counts
-        known = self._equations(self._recorder.eqns[start:], self._source, itertools.count(count))
+        start, tape_start = self._starts
+        places = itertools.count(len(self._places) - self._unknown)
+        known = self._equations(self._recorder.eqns[start:], self._source, places)
         tape: list[Any] | None = []
         if self._below is not self._recorder:
             eqns = self._below.tape[tape_start:]
-            tape = self._equations(eqns, self._below._place_of(self._source), itertools.count(~tape_count, -1))
+            tape = self._equations(eqns, self._below._place_of(self._source), itertools.count(~self._unknown, -1))
         found = [None if x is None else self._place(x) for x in outs]
         if (
             known is None
@@ -236,7 +262,7 @@ class Call:
             or any(type(i) is not int for i, x in zip(found, outs, strict=True) if x is not None)
         ):
             return None
-        return _Recorded(known, tape, found, static)
+        return _Recorded(known, tape, found, static, self._given)
 
     def _equations(self, eqns: Sequence[JaxprEqn], source: Any, places: Iterator[int]) -> list[Any] | None:
         """Equations as they are remembered; their results get places."""

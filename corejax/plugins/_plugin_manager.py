@@ -5,21 +5,24 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from corejax import array_methods
 from corejax.backends import Backend
 from corejax.errors import PluginError
-from corejax.plugins import _lazy_rules, _usable_manifests, hookspecs
+from corejax.plugins import _lazy_rules, hookspecs
 from corejax.plugins._discovery import by_name, installed_entry_points
 from corejax.plugins._example import Example
 from corejax.plugins._first_party import KNOWN_HOMES
 from corejax.plugins._loading import Loader, withdraw
-from corejax.plugins._manifest import Found, Manifest, find
 from corejax.plugins._missing_names import failure
 from corejax.plugins._records import PluginRecord
 from corejax.restoring import raise_interrupt
 from corejax.selection import Selection
 from corejax.texts import error_text
+
+if TYPE_CHECKING:
+    from corejax.plugins._manifest import Found, Manifest
 
 
 class PluginManager:
@@ -69,6 +72,11 @@ class PluginManager:
                     self._discovered = True
         return self.records
 
+    @property
+    def loaded(self) -> bool:
+        """Whether all that were found are loaded, or have failed."""
+        return self._loaded
+
     def load(self) -> None:
         """Load every selected plugin's entry point: its hooks, not yet its primitives.
 
@@ -84,6 +92,7 @@ class PluginManager:
                 if record.status == "found":
                     self._load(record)
             self._loaded = all(record.status != "loading" for record in list(self.records.values()))
+            array_methods.all_are_here(self._loaded)
 
     def _load(self, record: PluginRecord) -> None:
         self._usable, self._usable_known = None, True  # from now on the tables tell more
@@ -138,6 +147,8 @@ class PluginManager:
         """A plugin's manifest, or why there is none to use; nothing of it is imported."""
         found = self._manifests.get(record.name)
         if found is None:
+            from corejax.plugins._manifest import find  # most processes load plugins, and read none
+
             found = self._manifests[record.name] = find(record, hookspecs.API_VERSION)
             if found.manifest is not None:
                 record.offers |= {**found.manifest.names, **found.manifest.namespaces}
@@ -146,6 +157,8 @@ class PluginManager:
     def usable_manifests(self) -> dict[str, Manifest] | None:
         """Manifests of all selected plugins, by name, where none is loaded yet and they tell all that loading would."""
         if not self._usable_known:
+            from corejax.plugins import _usable_manifests
+
             records = self.discover().values()
             self._usable = _usable_manifests.usable(records, self.manifest, self.reserved)
             self._usable_known = True

@@ -11,6 +11,8 @@ import pytest
 import corejax
 from corejax import array_methods
 from corejax.errors import DuplicateRegistrationError, PluginError
+from corejax.extend import hookimpl, isolated_plugins
+from corejax.plugins._records import PluginRecord
 
 
 def test_a_method_is_provided_and_withdrawn() -> None:
@@ -22,6 +24,33 @@ def test_a_method_is_provided_and_withdrawn() -> None:
         del array_methods.methods["acme_rank"]
     with pytest.raises(AttributeError, match="acme_rank"):
         _ = corejax.numpy.ones(3).acme_rank
+
+
+def test_what_no_plugin_provides_is_pythons_error_once_all_are_loaded() -> None:
+    """Reading attributes is fast without `__getattr__`; a manager that has not loaded its plugins is asked again."""
+    corejax.plugins.plugins()
+    assert "__getattr__" not in vars(array_methods.ArrayMethods)
+    asked: list[str] = []
+
+    def read(x: Any) -> Any:
+        with pytest.raises(AttributeError, match=r"^'JVPTracer' object has no attribute 'acme_rank'$") as caught:
+            asked.append(x.acme_rank)
+        assert caught.value.name == "acme_rank" and type(caught.value.obj) is type(x)
+        return x
+
+    corejax.grad(read)(1.0)
+
+    class Acme:
+        @staticmethod
+        @hookimpl
+        def corejax_provide_array_methods() -> dict[str, Any]:
+            return {"acme_rank": property(lambda x: x.ndim)}
+
+    with isolated_plugins(lambda: [PluginRecord.of_object(Acme, "acme", None)]):
+        corejax.grad(lambda x: asked.append(x.acme_rank) or x)(1.0)
+        assert asked == [0]
+    corejax.grad(read)(1.0)
+    assert asked == [0] and "__getattr__" not in vars(array_methods.ArrayMethods)
 
 
 @pytest.fixture

@@ -1,7 +1,4 @@
-"""The Array API standard, 2024.12: every name is there, and takes what the standard says that it takes.
-
-`linalg` and `fft`, which are extensions, are not part of it.
-"""
+"""The Array API standard, 2024.12, with its extensions: every name is there, and takes what the standard says."""
 
 from __future__ import annotations
 
@@ -98,6 +95,49 @@ FUNCTIONS = """
     diff(x, /, *, axis=-1, n=1, prepend=None, append=None)
     __array_namespace_info__()
 """
+EXTENSIONS = {
+    "linalg": """
+    cholesky(x, /, *, upper=False)
+    cross(x1, x2, /, *, axis=-1)
+    det(x, /)
+    diagonal(x, /, *, offset=0)
+    eigh(x, /)
+    eigvalsh(x, /)
+    inv(x, /)
+    matmul(x1, x2, /)
+    matrix_norm(x, /, *, keepdims=False, ord="fro")
+    matrix_power(x, n, /)
+    matrix_rank(x, /, *, rtol=None)
+    matrix_transpose(x, /)
+    outer(x1, x2, /)
+    pinv(x, /, *, rtol=None)
+    qr(x, /, *, mode="reduced")
+    slogdet(x, /)
+    solve(x1, x2, /)
+    svd(x, /, *, full_matrices=True)
+    svdvals(x, /)
+    tensordot(x1, x2, /, *, axes=2)
+    trace(x, /, *, offset=0, dtype=None)
+    vecdot(x1, x2, /, *, axis=-1)
+    vector_norm(x, /, *, axis=None, keepdims=False, ord=2)
+    """,
+    "fft": """
+    fft(x, /, *, n=None, axis=-1, norm=None)
+    ifft(x, /, *, n=None, axis=-1, norm=None)
+    rfft(x, /, *, n=None, axis=-1, norm=None)
+    irfft(x, /, *, n=None, axis=-1, norm=None)
+    hfft(x, /, *, n=None, axis=-1, norm=None)
+    ihfft(x, /, *, n=None, axis=-1, norm=None)
+    fftn(x, /, *, s=None, axes=None, norm=None)
+    ifftn(x, /, *, s=None, axes=None, norm=None)
+    rfftn(x, /, *, s=None, axes=None, norm=None)
+    irfftn(x, /, *, s=None, axes=None, norm=None)
+    fftfreq(n, /, *, d=1.0, dtype=None, device=None)
+    rfftfreq(n, /, *, d=1.0, dtype=None, device=None)
+    fftshift(x, /, *, axes=None)
+    ifftshift(x, /, *, axes=None)
+    """,
+}  # None as `norm` is "backward"
 ATTRIBUTES = "dtype device mT ndim shape size T"
 METHODS = """
     __abs__ __add__ __and__ __array_namespace__ __bool__ __complex__ __dlpack__ __dlpack_device__ __eq__ __float__
@@ -116,10 +156,21 @@ def rows() -> list[str]:
 
 @pytest.mark.parametrize("row", rows())
 def test_functions(row: str) -> None:
+    assert_takes(jnp, row)
+
+
+@pytest.mark.parametrize(
+    ("name", "row"), [(n, row.strip()) for n, t in EXTENSIONS.items() for row in t.strip().split("\n")]
+)
+def test_extensions(name: str, row: str) -> None:
+    assert_takes(getattr(jnp, name), row)
+
+
+def assert_takes(namespace: Any, row: str) -> None:
     (definition,) = ast.parse(f"def {row}: pass").body
     assert isinstance(definition, ast.FunctionDef)
     wanted = definition.args
-    function = getattr(jnp, definition.name)
+    function = getattr(namespace, definition.name)
     ours = inspect.signature(function)
     positional = [a.arg for a in wanted.posonlyargs]
     by_name = [a.arg for a in (*wanted.args, *wanted.kwonlyargs)]

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("jaxlib")
 
 
-@pytest.mark.parametrize(("file", "count"), [("two_devices.py", 5), ("without_jax.py", 5)])
+@pytest.mark.parametrize(("file", "count"), [("two_devices.py", 5), ("without_jax.py", 6)])
 def test_alone(file: str, count: int) -> None:
     script = Path(__file__).with_name(file)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(script)]

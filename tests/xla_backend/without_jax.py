@@ -100,6 +100,23 @@ def test_widths_follow_the_settings() -> None:
     np.testing.assert_array_equal(vmap(f)(np.ones(3)), [2, 2, 2])
 
 
+def test_numbers_that_come_again() -> None:
+    """What was made of a number is used again only for the same number, and programs take nothing of it."""
+    f = jit(lambda x: (x, 1 / x))
+    values = (0.0, -0.0, 1.0, 1, True, -1.0, float("nan"), 0j, complex(0.0, -0.0), complex(-0.0, 0.0), False, 0)
+    first = [seen_of(f, x) for x in values]
+    for _ in range(3):
+        assert [seen_of(f, x) for x in values] == first
+    assert [np.signbit(f(x)[1]) for x in (0.0, -0.0, 0.0)] == [False, True, False]
+    donating = jit(lambda x, y: (x * 2, y + x), donate_argnums=(0, 1))
+    assert [tuple(map(float, donating(3.0, 3.0))) for _ in range(5)] == [(6.0, 6.0)] * 5
+    given = jit(lambda x: x)(2.5)
+    given.delete()
+    assert float(jit(lambda x: x)(2.5)) == 2.5
+    count = jit(lambda i, x: i + x)
+    assert [int(count(i, 1)) for i in [*range(3000), *range(3000)]] == [i + 1 for i in [*range(3000), *range(3000)]]
+
+
 def test_jax_comes_later() -> None:
     """jax has the dispatcher make NumPy values 32 bits wide; ours stay as they are."""
     f = jit(lambda x: x + 1)

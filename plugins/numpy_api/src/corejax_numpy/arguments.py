@@ -216,12 +216,11 @@ def canonical_axis(axis: Any, ndim: int, what: str = "axis", name: str = "") -> 
 
     Raises:
         TypeError: it is not an integer.
-        AxisError: there is no such axis; a ValueError and an IndexError.
+        AxisError: there is no such axis; NumPy's, a ValueError and an IndexError.
     """
     index = static_int(name, axis, what)
     if not -ndim <= index < ndim:
-        message = f"{_of(name, what)}{what} {index} is out of bounds for array of dimension {ndim}"
-        raise np.exceptions.AxisError(message)
+        raise np.exceptions.AxisError(f"{_of(name, what)}{what} {index} is out of bounds for array of dimension {ndim}")
     return index % ndim
 
 
@@ -236,8 +235,7 @@ def canonical_axes(axis: Any, ndim: int, what: str = "axis", name: str = "") -> 
 
     Raises:
         TypeError: one is not an integer.
-        AxisError: there is no such axis.
-        ValueError: one is given twice.
+        ValueError: there is no such axis, or one is given twice.
     """
     if axis is None:
         return tuple(range(ndim))

@@ -255,6 +255,15 @@ def _indices(shape: tuple[int, ...], axis: int, offset: int = 0) -> Any:
     return lax.add(out, lax.make_scalar(offset, out.dtype)) if offset else out
 
 
+def _diagonal(name: str, k: Any, rows: Any, columns: Any) -> Any:
+    """Which diagonal; one far outside of a matrix is the next one to it, whose number an index can count."""
+    k = static_int(name, k, "k")
+    if isinstance(k, SymbolicDim):
+        return k
+    rows, columns = (2**30 if isinstance(n, SymbolicDim) else n for n in (rows, columns))
+    return min(max(k, -rows), columns)
+
+
 def _size(name: str, n: Any, what: str = "a size") -> int:
     return static_int(name, n, what, least=0)
 
@@ -272,8 +281,8 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = N
     rows, columns = (n if isinstance(n, SymbolicDim) else _size("eye", n) for n in (N, N if M is None else M))
     shape = (rows, columns)
     dtype = dtypes.default_float_dtype() if dtype is None else canonical_dtype(dtype)
-    ones = lax.eq(_indices(shape, 0, _diagonal("eye", k, shape)), _indices(shape, 1))
-    return on_device(lax.convert_element_type(ones, dtype), device)
+    k = _diagonal("eye", k, rows, columns)
+    return on_device(lax.convert_element_type(lax.eq(_indices(shape, 0, k), _indices(shape, 1)), dtype), device)
 
 
 def identity(n: Any, dtype: Any = None) -> Any:
@@ -285,19 +294,11 @@ def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
     """A matrix with ones on and below the `k`-th diagonal, zeros above."""
     rows = _size("tri", N)
     dtype = dtypes.default_float_dtype() if dtype is None else canonical_dtype(dtype)
-    shape = (rows, rows if M is None else _size("tri", M))
-    return lax.convert_element_type(_lower(shape, _diagonal("tri", k, shape)), dtype)
+    return lax.convert_element_type(_lower((rows, rows if M is None else _size("tri", M)), k), dtype)
 
 
-def _diagonal(name: str, k: Any, shape: tuple[Any, ...]) -> int:
-    """A diagonal's number, where it lies beyond the matrix that of one just outside: an index that int32 holds."""
-    rows, columns = (2**30 if isinstance(n, SymbolicDim) else n for n in shape)
-    return max(-rows, min(static_int(name, k, "k"), columns))
-
-
-def _lower(shape: tuple[Any, ...], k: int) -> Any:
-    """Whether elements lie on or below the `k`-th diagonal."""
-    return lax.ge(_indices(shape, 0, k), _indices(shape, 1))
+def _lower(shape: tuple[int, ...], k: Any) -> Any:
+    return lax.ge(_indices(shape, 0, _diagonal("tri", k, *shape)), _indices(shape, 1))
 
 
 def tril(m: Any, k: int = 0) -> Any:
@@ -306,8 +307,8 @@ def tril(m: Any, k: int = 0) -> Any:
     Raises:
         ValueError: the array has fewer than two axes.
     """
-    m, k = _matrices("tril", m, k)
-    return lax.select(lax.broadcast_to(_lower(m.shape[-2:], k), m.shape), m, like(m, 0))
+    m, mask = _masked("tril", m, k)
+    return lax.select(mask, m, like(m, 0))
 
 
 def triu(m: Any, k: int = 0) -> Any:
@@ -316,13 +317,12 @@ def triu(m: Any, k: int = 0) -> Any:
     Raises:
         ValueError: the array has fewer than two axes.
     """
-    m, k = _matrices("triu", m, k)
-    return lax.select(lax.broadcast_to(_lower(m.shape[-2:], k - 1), m.shape), like(m, 0), m)
+    m, mask = _masked("triu", m, static_int("triu", k, "k") - 1)
+    return lax.select(mask, like(m, 0), m)
 
 
-def _matrices(name: str, m: Any, k: Any) -> tuple[Any, int]:
-    """The arguments of `tril` and `triu`."""
+def _masked(name: str, m: Any, k: int) -> tuple[Any, Any]:
     m = array_argument(name, m)
     if m.ndim < 2:
         raise ValueError(f"{name} takes an array of at least 2 dimensions, got {m.aval.str_short()}")
-    return m, _diagonal(name, k, m.shape[-2:])
+    return m, lax.broadcast_to(_lower(m.shape[-2:], k), m.shape)

@@ -27,7 +27,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
             together; `"compare_all"`, each with each.
 
     Returns:
-        Indices of the shape of `v`, int32 unless the vector is too long for that.
+        Indices of the shape of `v`, default integers; of 64 bits too if the vector is too long for 32.
 
     Raises:
         ValueError: `side` or `method` is none of these, or `a` is not a vector.
@@ -42,7 +42,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
         raise ValueError(f"searchsorted: a is a vector, got {a.aval.str_short()}")
     if sorter is not None:
         a = a[array_argument("searchsorted", sorter, 3)]
-    dtype = np.dtype(np.int32 if a.size < 1 << 31 else np.int64)
+    dtype = dtypes.default_int_dtype() if a.size < 1 << 31 else np.dtype(np.int64)
     if not a.size:
         return lax.full(v.shape, 0, dtype)
     if recording_trace() is None and not any(isinstance(x, Tracer) or is_spread(x) for x in (a, v)):
@@ -143,7 +143,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     if edges.ndim != 1:
         raise ValueError(f"digitize: bins is a vector of edges, got {edges.aval.str_short()}")
     if not edges.size:
-        return lax.full(x.shape, 0, np.int32)
+        return lax.full(x.shape, 0, dtypes.default_int_dtype())
     side = "left" if right else "right"
     how = "scan" if method is None else method
     first, last = lax.index_in_dim(edges, 0, keepdims=False), lax.index_in_dim(edges, -1, keepdims=False)

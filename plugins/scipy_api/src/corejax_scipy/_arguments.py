@@ -118,7 +118,7 @@ def axis_of(name: str, axis: Any, ndim: int, what: str = "axis") -> int:
 
     Raises:
         TypeError: it is no integer.
-        AxisError: there is no such axis; a ValueError and an IndexError.
+        AxisError: there is no such axis; NumPy's, a ValueError and an IndexError.
     """
     index = static_int(name, axis, what)
     if not -ndim <= index < ndim:

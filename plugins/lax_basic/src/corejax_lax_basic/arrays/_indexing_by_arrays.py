@@ -5,6 +5,7 @@ Concrete values are indexed by NumPy, traced ones by a gather. Positions out of 
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ def without_masks(x: Any, entries: list[Any]) -> tuple[Any, list[Any], tuple[int
             out.append(as_array(np.zeros(int(mask), np.int32)))
             continue
         shape = x.aval.shape[axis : axis + mask.ndim]
-        if shape != mask.shape:
+        if any(size not in (0, fits) for size, fits in zip_longest(mask.shape, shape)):
             raise IndexError(
                 f"boolean index {entry.aval.str_short()} does not fit the axes it indexes: "
                 f"they have shape {shape} in {x.aval.str_short()}"

@@ -20,9 +20,8 @@ from corejax_lax_basic.elementwise.bits import shift_left_p, shift_right_arithme
 from corejax_lax_basic.elementwise.comparison import eq_p, ge_p, gt_p, le_p, lt_p, ne_p
 from corejax_lax_basic.elementwise.logical import and_p, not_p, or_p, xor_p
 from corejax_lax_basic.elementwise.powers import integer_pow_p, pow_p
-from corejax_lax_basic.elementwise.rounding import RoundingMethod, round_p
 from corejax_lax_basic.elementwise.select import select_n_p
-from corejax_lax_basic.elementwise.unary import abs_p, sign_p
+from corejax_lax_basic.elementwise.unary import abs_p, floor_p, sign_p
 from corejax_lax_basic.linear.dot import matmul
 
 Binary = Callable[[Any, Any], Any]
@@ -127,10 +126,8 @@ def _constant(x: Any, value: float) -> Any:
 
 
 def _needs_correction(remainder: Any, divisor: Any) -> Any:
-    """Where truncated division differs from floored division: signs differ, and something is left."""
+    """Where truncated division of integers differs from floored division: signs differ, and something is left."""
     zero = _constant(remainder, 0)
-    if dtypes.is_inexact(remainder.aval.dtype):
-        return lt_p.bind(mul_p.bind(sign_p.bind(remainder), divisor), zero)
     differs = ne_p.bind(lt_p.bind(remainder, zero), lt_p.bind(divisor, zero))
     return and_p.bind(differs, ne_p.bind(remainder, zero))
 
@@ -142,10 +139,21 @@ def remainder(x: Any, y: Any) -> Any:
         TypeError: the operands are complex.
     """
     x, y = _numbers(x, y, "%")
+    if dtypes.is_inexact(x.aval.dtype):
+        rest, _, sign = _positive_remainder(x, y)
+        return mul_p.bind(rest, sign)
     rest = rem_p.bind(x, y)
     if dtypes.is_unsigned(rest.aval.dtype):
         return rest
     return select_n_p.bind(_needs_correction(rest, y), rest, add_p.bind(rest, y))
+
+
+def _positive_remainder(x: Any, y: Any) -> list[Any]:
+    """`x * sign(y) % abs(y)`, `abs(y)` and `sign(y)`, of floating-point numbers; a remainder of zero is never -0."""
+    size, sign = abs_p.bind(y), sign_p.bind(y)
+    rest = mul_p.bind(rem_p.bind(x, y), sign)
+    missing = select_n_p.bind(lt_p.bind(rest, _constant(y, 0)), _constant(size, 0), size)
+    return [add_p.bind(rest, missing), size, sign]
 
 
 def floor_divide(x: Any, y: Any) -> Any:
@@ -165,13 +173,12 @@ def floor_divide(x: Any, y: Any) -> Any:
 
 
 def _floor_divide_floats(x: Any, y: Any) -> Any:
-    """As NumPy's: infinite (NaN for 0) where `y` is 0, NaN where `x` is infinite."""
-    rest = rem_p.bind(x, y)
-    rest = select_n_p.bind(eq_p.bind(y, _constant(y, 0)), rest, _constant(rest, 0))
-    quotient = div_p.bind(sub_p.bind(x, rest), y)  # an integer but for rounding
-    one = _constant(quotient, 1)
-    quotient = select_n_p.bind(_needs_correction(rest, y), quotient, sub_p.bind(quotient, one))
-    return round_p.bind(quotient, rounding_method=RoundingMethod.AWAY_FROM_ZERO)
+    """As the array API has it: `floor(x / y)`, where the quotient has not been rounded up to an integer."""
+    quotient = div_p.bind(x, y)
+    floor = floor_p.bind(quotient)
+    rest, size, _ = _positive_remainder(x, y)
+    is_above = and_p.bind(eq_p.bind(quotient, floor), gt_p.bind(rest, mul_p.bind(size, _constant(size, 0.5))))
+    return select_n_p.bind(is_above, floor, sub_p.bind(floor, _constant(floor, 1)))
 
 
 def divmod_(x: Any, y: Any) -> tuple[Any, Any]:

@@ -56,7 +56,7 @@ def _solution(a: Any, b: Any) -> Any:
         return lax.squeeze(solved_once(a, columns), (a.ndim - 1,))
     if a.ndim == 2 and b.ndim > 2:  # one matrix: all right-hand sides beside each other
         beside = jnp.moveaxis(b, -2, 0)
-        return jnp.moveaxis(solved_once(a, beside.reshape(n, -1)).reshape(beside.shape), 0, -2)
+        return jnp.moveaxis(solved_once(a, beside.reshape(n, math.prod(beside.shape[1:]))).reshape(beside.shape), 0, -2)
     try:
         batch = lax.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError:

@@ -185,8 +185,12 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     if ord == np.inf:
         return jnp.max(size, axis=axis, keepdims=keepdims, initial=0)
     if ord == -np.inf:
-        return jnp.min(size, axis=axis, keepdims=keepdims)
+        return _smallest(size, axis, keepdims)
     return jnp.power(jnp.sum(jnp.power(size, ord), axis=axis, keepdims=keepdims), 1 / ord)
+
+
+def _smallest(sizes: Any, axis: Any, keepdims: bool) -> Any:
+    return jnp.min(sizes, axis=axis, keepdims=keepdims, initial=np.inf if 0 in sizes.shape else None)
 
 
 @remembered
@@ -200,7 +204,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
             of them; 1, -1: the largest and smallest sum of a column's sizes; inf, -inf: of a row's.
 
     Returns:
-        The norms, real.
+        The norms, real. Of no numbers the largest is 0, and the smallest infinite.
 
     Raises:
         ValueError: `x` has fewer than two axes, or `ord` is none of these.
@@ -220,7 +224,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     if ord == "nuc":
         out = jnp.sum(values, axis=axis)
     else:
-        out = jnp.max(values, axis=axis, initial=0) if ord > 0 else jnp.min(values, axis=axis)
+        out = jnp.max(values, axis=axis, initial=0) if ord > 0 else _smallest(values, axis, False)
     return out[..., None, None] if keepdims else out
 
 

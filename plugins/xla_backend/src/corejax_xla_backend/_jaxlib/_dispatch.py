@@ -7,7 +7,7 @@ us for two arrays. Everything it cannot do (a first call, a tracer, a type that 
 
 It sees pytrees, device buffers, and NumPy arrays and scalars. A :class:`DispatchRegistry`, private to corejax,
 holds the array class as a node whose child is its buffer. Python scalars are nodes, too, whose child is an
-array: the node tells their signature from an array's.
+array: the node tells their signature from an array's. Children of scalars that come again are remembered.
 
 NumPy values are the dispatcher's own to put on the device. It makes them 32 bits wide where its 64-bit setting is
 off, to which jax listens from its import on; and it reads the memory of large ones when the call has returned, and
@@ -58,23 +58,22 @@ class DispatchRegistry:
     leaf that the dispatcher does not know, and calls with it take the slow path.
 
     Args:
-        array_type: the class of arrays; ``array_type(buffer)`` makes one, and ``getattr(x, field)`` is its
-            buffer or, for an array that is on the host, something else.
+        array_type: the class of arrays; ``getattr(x, field)`` is an array's buffer or, where it is on the host,
+            something else.
+        to_array: makes an array of a result: ``to_array(None, (buffer,))``.
         to_buffer: makes the buffer of an array that is on the host, or of a NumPy array or scalar, with the aval
             that says its shape, dtype and weak type. It may keep the buffer in the array, so that the next call
             finds it. What it raises reaches the caller of the jitted function.
-        to_scalar: by type what makes arrays of Python scalars, or buffers where the registry makes these.
         field: the attribute of the buffer.
         always_buffer: ``getattr(x, field)`` is a buffer for every array (by a fallback in ``__getattr__``,
-            say), and the constructor's parameter has the attribute's name. Arrays are then taken apart in
-            C++, which saves about 0.2 us of a call.
+            say). Arrays are then taken apart in C++, which saves about 0.2 us of a call.
     """
 
     def __init__(
         self,
         array_type: type,
+        to_array: Callable[[None, tuple[Buffer]], Any],
         to_buffer: Callable[[Any], Buffer],
-        to_scalar: Mapping[type, Callable[[Any], Any]],
         *,
         field: str = "_buf",
         always_buffer: bool = False,
@@ -82,32 +81,34 @@ class DispatchRegistry:
         self.array_type = array_type
         self._to_buffer = to_buffer
         self._registry = core.pytree.PyTreeRegistry()
+        # Results are put together by a registry of their own: C++ puts dataclasses together in twice the time of nodes,
+        # and takes them apart in half of it.
+        self._results = core.pytree.PyTreeRegistry()
+        read = attrgetter(field)
+        self._results.register_node(array_type, lambda array: ((read(array),), None), to_array)
         if always_buffer:
             self._registry.register_dataclass_node(array_type, [field], [])
         else:
-            self._registry.register_node(array_type, *_array_functions(array_type, to_buffer, field))
+            self._registry.register_node(array_type, _taking_apart(to_buffer, read), _never)
 
         self.makes_buffers = False
-        for kind in _SCALARS:
-            self._registry.register_node(kind, self._scalar_function(kind, to_scalar), _never)
+        self._scalars = {kind: _ScalarChildren(kind, to_buffer) for kind in _SCALARS}
+        for kind, children in self._scalars.items():
+            self._registry.register_node(kind, children.__getitem__, _never)
         self._register_containers()
 
-    def _scalar_function(self, kind: type, to_scalar: Mapping[type, Callable[[Any], Any]]) -> Callable[[Any], Any]:
-        """How Python scalars are taken apart; on the hot path of calls, hence one function for each kind."""
-
-        def scalar_to_children(value: Any) -> tuple[tuple[Any], None]:
-            try:
-                return (to_scalar[kind](value),), None
-            except OverflowError:
-                return (self._to_buffer(value),), None  # which has its own words for it
-
-        return scalar_to_children
+    def make_scalars(self, dtypes: Mapping[type, np.dtype[Any]]) -> None:
+        """Have Python scalars made arrays of these dtypes, by type; they are made buffers until then."""
+        for kind, dtype in dtypes.items():
+            self._scalars[kind].made_by(lambda value, array=np.array, dtype=dtype: array(value, dtype))
 
     def make_buffers(self) -> None:
         """Have host values made buffers from now on, whatever dispatchers knew before."""
         if self.makes_buffers:
             return
         self.makes_buffers = True
+        for children in self._scalars.values():
+            children.made_by(self._to_buffer)
         to_buffer = self._to_buffer
 
         def host_to_children(value: Any) -> tuple[tuple[Buffer], None]:
@@ -138,6 +139,7 @@ class DispatchRegistry:
         agree with optree's. Raises ``ValueError`` if the class is known already.
         """
         self._registry.register_node(kind, flatten, unflatten)
+        self._results.register_node(kind, flatten, unflatten)
 
     def is_node(self, kind: type) -> bool:
         """Whether instances of exactly this class are taken apart."""
@@ -146,6 +148,10 @@ class DispatchRegistry:
     def flatten(self, tree: Any) -> tuple[list[Any], Any]:
         """Leaves as a dispatcher sees them (buffers, or what it does not know) and the tree around them."""
         return self._registry.flatten(tree)
+
+    def flatten_result(self, tree: Any) -> tuple[list[Any], Any]:
+        """The same of a result, with the tree that puts its like together."""
+        return self._results.flatten(tree)
 
     def inputs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
         """The inputs of a call, in the order in which a dispatcher passes them to the executable.
@@ -158,24 +164,56 @@ class DispatchRegistry:
         return leaves if all(type(leaf) in known for leaf in leaves) else None
 
 
-def _array_functions(
-    array_type: type, to_buffer: Callable[[Any], Buffer], field: str
-) -> tuple[Callable[[Any], tuple[tuple[Buffer], None]], Callable[[None, tuple[Buffer]], Any]]:
-    """How arrays are taken apart and put together; on the hot path of every call, hence spelt out."""
-    read = attrgetter(field)
+_MOST_SCALARS = 1024  # of one type that are remembered
+
+
+class _ScalarChildren(dict[Any, tuple[tuple[Any], None]]):
+    """How Python scalars of one type are taken apart: `scalars[value]` are a node's children and what else it has.
+
+    Looking up what came before runs no Python. Not remembered are zeros of floats, for 0.0 equals -0.0; complex
+    numbers, whose parts may be such; NaNs, which equal nothing; and buffers, for a program may be given their memory.
+    """
+
+    def __init__(self, kind: type, to_buffer: Callable[[Any], Buffer]) -> None:
+        super().__init__()
+        self._kind = kind
+        self._to_buffer = self._make = to_buffer
+
+    def made_by(self, make: Callable[[Any], Any]) -> None:
+        """Have arrays, or buffers, made by this function from now on."""
+        self._make = make
+        self.clear()
+
+    def __missing__(self, value: Any) -> tuple[tuple[Any], None]:
+        make = self._make
+        try:
+            child = make(value)
+        except OverflowError:
+            return (self._to_buffer(value),), None  # which has its own words for it
+        children = (child,), None
+        if type(child) is np.ndarray and self._kind is not complex and (self._kind is not float or 0 != value == value):
+            if len(self) >= _MOST_SCALARS:
+                self.clear()
+            self[value] = children
+            if self._make is not make:  # another thread has changed it meanwhile
+                self.clear()
+        return children
+
+
+def _taking_apart(
+    to_buffer: Callable[[Any], Buffer], read: Callable[[Any], Any]
+) -> Callable[[Any], tuple[tuple[Buffer], None]]:
+    """How arrays are taken apart that may be on the host; on the hot path of every call."""
 
     def to_children(array: Any) -> tuple[tuple[Buffer], None]:
         buffer = read(array)
         return ((buffer if type(buffer) is Buffer else to_buffer(array)),), None
 
-    def from_children(aux: None, children: tuple[Buffer]) -> Any:
-        return array_type(*children)
-
-    return to_children, from_children
+    return to_children
 
 
 def _never(aux: Any, children: Any) -> Any:
-    raise TypeError("host values are arguments of a dispatcher, never results")
+    raise TypeError("arguments of a dispatcher are never put together")
 
 
 def _flatten_defaultdict(x: defaultdict[Any, Any]) -> tuple[tuple[Any, ...], Any]:
@@ -275,7 +313,7 @@ def make_fastpath_data(
         consts: buffers of values that the function closed over.
         committed: whether an argument is bound to the device.
     """
-    leaves, out_tree = registry.flatten(result)
+    leaves, out_tree = registry.flatten_result(result)
     same = len(leaves) == len(executable.out_avals) and all(
         type(leaf) is Buffer and leaf.aval is aval for leaf, aval in zip(leaves, executable.out_avals, strict=True)
     )

@@ -48,12 +48,17 @@ def _host_to_buffer(value: Any) -> Any:
         return _NOT_AN_ARRAY
 
 
-_to_scalar: dict[type, Callable[[Any], Any]] = {}
-_scalar_buffers = dict.fromkeys((bool, int, float, complex), _host_to_buffer)
+def _to_array(_: None, children: Any, new: Any = Array.__new__, array_type: type = Array) -> Array:
+    """`Array(*children)` without the constructor's call: each result of each call comes this way."""
+    array = new(array_type)
+    array._buf = children[0]
+    return array  # type: ignore[no-any-return]
 
-dispatch_registry = _jaxlib.DispatchRegistry(Array, _host_to_buffer, _to_scalar, field="_buf", always_buffer=True)
+
+dispatch_registry, copying_registry = (
+    _jaxlib.DispatchRegistry(Array, _to_array, _host_to_buffer, field="_buf", always_buffer=True) for _ in range(2)
+)
 # For calls with large NumPy arrays, which are copied before the program runs.
-copying_registry = _jaxlib.DispatchRegistry(Array, _host_to_buffer, _scalar_buffers, field="_buf", always_buffer=True)
 copying_registry.make_buffers()
 
 
@@ -61,16 +66,6 @@ for _registry in (dispatch_registry, copying_registry):  # the numbers of keys a
     _registry.register_node(
         ElementBuffer, lambda x: ((x.buffer,), x.dtype), lambda dtype, children: ElementBuffer(*children, dtype)
     )
-
-
-def _maker(dtype: Any) -> Callable[[Any], Any]:
-    """Makes arrays of Python scalars. (NumPy's scalars cost the dispatcher three times as much.)"""
-    return lambda value, array=np.array: array(value, dtype)
-
-
-def _make_buffers() -> None:
-    dispatch_registry.make_buffers()
-    _to_scalar.update(_scalar_buffers)
 
 
 _accelerated = _jaxlib.cuda_plugin_path() is not None  # looked for once: the files' system is asked for it
@@ -82,13 +77,14 @@ def _choose_host_values() -> None:
     They do where they are narrowed, which it cannot be told, and where programs may run when a call has returned.
     """
     if config.x64_compat or config.cpu_enable_async_dispatch or _accelerated:
-        _make_buffers()
+        dispatch_registry.make_buffers()
     if not dispatch_registry.makes_buffers:
-        _to_scalar.update((kind, _maker(dtypes.scalar_dtype(kind))) for kind in _scalar_buffers)
+        # NumPy's scalars cost the dispatcher three times as much as its arrays.
+        dispatch_registry.make_scalars({kind: dtypes.scalar_dtype(kind) for kind in (bool, int, float, complex)})
 
 
 config.follow(_choose_host_values, "x64_compat", "cpu_enable_async_dispatch", "default_dtype_bits")
-_jaxlib.before_jax(_make_buffers)
+_jaxlib.before_jax(dispatch_registry.make_buffers)
 
 
 def _has_large(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
