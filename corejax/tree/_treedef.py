@@ -10,6 +10,7 @@ treedefs would otherwise rebuild different orders, and a cached trace would have
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import threading
@@ -87,7 +88,7 @@ def _may_change(spec: optree.PyTreeSpec) -> bool:
 
 
 def _content(data: Any, node: type) -> Any:
-    """What to hash metadata by: themselves, or the present content of lists, dicts, sets and dataclasses.
+    """What to hash metadata by: themselves, or the present content of containers, dataclasses and one-element arrays.
 
     Raises:
         TypeError: there is something in them that can be hashed neither way.
@@ -105,6 +106,9 @@ def _content(data: Any, node: type) -> Any:
         return frozenset(data)
     if isinstance(data, slice):
         return tuple([_content(x, node) for x in (data.start, data.stop, data.step)])
+    if type(data) in _leaf_types and data.size == 1:  # of a larger one `==` has no truth value
+        with contextlib.suppress(TypeError):  # a tracer
+            return data.item()
     if dataclasses.is_dataclass(data):
         return tuple([_content(getattr(data, f.name), node) for f in dataclasses.fields(data) if f.compare])
     raise TypeError(

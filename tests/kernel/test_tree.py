@@ -281,6 +281,9 @@ def test_metadata_need_not_be_hashable():
     assert hash(tree.tree_structure(Pair(0, 0, Options([1], "a")))) == hash(
         tree.tree_structure(Pair(0, 0, Options([1])))
     )
+    for tag in (np.array([2.5]), [np.array(2.5)]):
+        one, two = (tree.tree_structure(Pair(0, 0, copy.deepcopy(tag))) for _ in range(2))
+        assert one == two and hash(one) == hash(two) and one.may_change
     for tag in (np.arange(2), [np.arange(2)]):
         with pytest.raises(TypeError, match="unhashable type: 'ndarray', in the metadata of pytree node Pair"):
             hash(tree.tree_structure(Pair(0, 0, tag)))

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from corejax import Array, jit, lax, tree_util, vmap
+from corejax.extend import as_array
 
 pytest.importorskip("jaxlib")
 
@@ -224,6 +225,24 @@ def test_metadata_that_are_written_to_are_looked_at_by_each_call() -> None:
     assert f(Pair(1.0, None, [1, 2])) == 3.0
     inside = jit(lambda treedef, x: x * tree_util.tree_unflatten(treedef, [x, 0.0]).label[0], static_argnums=0)
     assert inside(tree_util.tree_structure(Pair(1.0, 2.0, [3])), 2.0) == 6.0
+
+
+def test_arrays_of_one_element_are_metadata() -> None:
+    calls = []
+
+    @jit
+    def f(pair: Any) -> Any:
+        calls.append(pair.label)
+        return lax.fori_loop(0, 3, lambda _, p: Pair(p.first * p.label, None, p.label), pair)
+
+    cell = as_array(np.float32(2.0))
+    for label in (cell, cell, as_array(np.float32(2.0)), np.array(2.0, np.float32)):
+        out = f(Pair(1.0, None, label))
+        assert out.first == 8.0 and out.label == 2.0
+    assert f(Pair(1.0, None, as_array(np.float32(3.0)))).first == 27.0
+    assert [float(c) for c in calls] == [2.0, 3.0]
+    with pytest.raises(TypeError, match="unhashable type: 'Array'"):
+        f(Pair(1.0, None, as_array(np.ones(2))))
 
 
 def test_containers_in_and_out() -> None:

@@ -180,6 +180,21 @@ def test_dtypes(dtype: Any) -> None:
         assert_same(corejax.jit(lambda x, y, i, name=name: getattr(x.at[i, i], name)(y))(x, y, i), expected)
 
 
+def test_nested_lists_of_numbers_and_arrays() -> None:
+    x = as_array(np.zeros((2, 3), np.float32))
+    np.testing.assert_array_equal(x.at[0].set([1, 2.5, 3]), [[1, 2.5, 3], [0, 0, 0]])
+    np.testing.assert_array_equal(x.at[:].add(([1], [np.float32(2)])), [[1, 1, 1], [2, 2, 2]])
+
+    def written(a: Any) -> Any:
+        return x.at[1].set([a, 0, 2 * a])
+
+    for f in (written, corejax.jit(written)):
+        np.testing.assert_array_equal(f(as_array(np.float32(2))), [[0, 0, 0], [2, 0, 4]])
+    out, tangent = corejax.jvp(written, (1.0,), (1.0,))
+    np.testing.assert_array_equal(tangent, [[0, 0, 0], [1, 0, 2]])
+    assert out.dtype == "float32"
+
+
 def test_weak_types_and_conversions() -> None:
     assert as_array(1.0).at[()].set(2.0).weak_type
     assert not as_array(np.float32([1])).at[0].set(2.0).weak_type
@@ -216,7 +231,9 @@ def test_texts() -> None:
 ERRORS = [
     (lambda x: x.at[5].set(1), IndexError, "index 5 is out of bounds for axis 0 with size 2"),
     (lambda x: x.at[0, 0, 0].add(1), IndexError, "too many indices"),
-    (lambda x: x.at[0].set([1, 2, 3]), TypeError, r"at\[...\].set takes an array or a scalar, got list"),
+    (lambda x: x.at[0].set("abc"), TypeError, r"at\[...\].set takes an array or a scalar, got str"),
+    (lambda x: x.at[0].add([1, "a", 3]), TypeError, r"at\[...\].add: 'a' of type str is not a number"),
+    (lambda x: x.at[:].set([[1], [2, 3]]), ValueError, "unequal lengths"),
     (lambda x: x.at[0].set(np.ones(4, np.float32)), ValueError, r"at\[...\].set: values f32\[4\] do not broadcast"),
     (lambda x: x.at[0].add(1, mode="wrap"), ValueError, "unknown mode 'wrap'"),
     (lambda x: x.at[0].get(fill_value=np.ones(2)), ValueError, "fill_value is a scalar"),

@@ -56,6 +56,9 @@ _MODULES = {
     "convolution.shapes": """
         conv_general_shape_tuple conv_shape_tuple conv_transpose_shape_tuple
     """,
+    "creation.sequences": """
+        from_sequence
+    """,
     "creation.empty": """
         after_all after_all_p create_token create_token_p empty empty_p
     """,
@@ -205,8 +208,9 @@ _MODULES = {
 
 # What functions of other plugins do as those here: they find it by name, users are not shown it.
 _SHARED = """
-    as_operand asarray beyond broadcast_operands broadcast_to check_rank_promotion convert_operand fill_scalar in_dtype
-    is_python_scalar is_several make_scalar promote_dtypes promote_operands refuse_out yielding_scalar zeros_like_array
+    as_operand asarray beyond broadcast_operands broadcast_to check_rank_promotion convert_operand fill_scalar
+    from_sequence in_dtype is_python_scalar is_several make_scalar promote_dtypes promote_operands refuse_out
+    yielding_scalar zeros_like_array
 """
 
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}

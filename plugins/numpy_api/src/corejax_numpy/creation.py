@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -114,7 +113,7 @@ def _from_object(obj: Any, dtype: Any) -> Any:
     if type(obj) is Array or isinstance(obj, Tracer):
         return obj if dtype is None else lax.convert_element_type(obj, dtype)
     if isinstance(obj, list | tuple | range):
-        return _from_sequence(obj if type(obj) is not range else list(obj), dtype)
+        return lax.from_sequence(obj, dtype)
     if lax.is_python_scalar(obj):
         if isinstance(obj, complex) and dtype is not None and not dtypes.is_complex(dtype):
             raise TypeError(f"array: the complex number {obj} does not become {dtype.name}; take its real part")
@@ -131,70 +130,14 @@ def _from_object(obj: Any, dtype: Any) -> Any:
 
 
 def _host_array(value: Any, dtype: Any) -> Array:
-    """A NumPy array or Python numbers as an array, converted on the host."""
+    """A NumPy array or a Python number as an array, converted on the host."""
     if lax.is_python_scalar(value):
         return lax.make_scalar(value, dtype)
-    if not isinstance(value, np.ndarray | np.generic):
-        return _from_numbers(value, dtype)
     with np.errstate(all="ignore"):
         if dtypes.is_complex(value.dtype) and not dtypes.is_complex(dtype):
             value = value.real
         value = np.array(value, dtype)
         return Array(value, get_aval(value))
-
-
-def _from_numbers(sequence: list[Any], dtype: Any) -> Array:
-    """Nested lists of numbers as an array."""
-    try:
-        with np.errstate(all="ignore"):
-            value = np.array(sequence, dtype)
-    except (OverflowError, TypeError, ValueError) as error:
-        name = called_function() or "array"
-        if isinstance(error, OverflowError):
-            raise OverflowError(f"{name}: a Python number in the list is out of bounds for {dtype.name}") from None
-        if isinstance(error, TypeError):
-            raise TypeError(f"{name}: the list does not become {dtype.name}: {error}") from None
-        raise ValueError(f"{name}: nested sequences of unequal lengths do not make an array: {sequence!r}") from None
-    return Array(value, get_aval(value))
-
-
-def _leaves(sequence: Sequence[Any]) -> Iterator[Any]:
-    for x in sequence:
-        if isinstance(x, list | tuple):
-            yield from _leaves(x)
-        else:
-            yield x
-
-
-def _from_sequence(sequence: Sequence[Any], dtype: Any) -> Any:
-    leaves = list(_leaves(sequence))
-    for x in leaves:
-        if not is_array_like(x):
-            raise TypeError(f"array: {x!r} of type {type(x).__name__} is not a number or an array of numbers")
-    if dtype is None:
-        dtype = dtypes.result_type(*leaves) if leaves else dtypes.default_float_dtype()
-        dtype = dtypes.canonicalize_dtype(dtype)
-    if dtypes.is_extended(dtype) or any(isinstance(x, Tracer) for x in leaves):
-        return _stacked(sequence, dtype)
-    return _host_array(_to_numpy(sequence), dtype)
-
-
-def _to_numpy(sequence: Sequence[Any]) -> Any:
-    """Nested sequences with arrays in them replaced by NumPy's, which NumPy then stacks."""
-    return [_to_numpy(x) if isinstance(x, list | tuple) else np.asarray(x) if type(x) is Array else x for x in sequence]
-
-
-def _stacked(sequence: Sequence[Any], dtype: Any) -> Any:
-    parts = [
-        _stacked(x, dtype) if isinstance(x, list | tuple) else lax.convert_operand(operand("array", x), dtype)
-        for x in sequence
-    ]
-    if not parts:
-        return Array(np.zeros((0,), dtype))
-    if len({x.shape for x in parts}) > 1:
-        shown = ", ".join(str(x.shape) for x in parts[:8])
-        raise ValueError(f"array: the elements of a sequence have one shape, got {shown}")
-    return lax.concatenate([lax.expand_dims(lax.convert_element_type(x, dtype), (0,)) for x in parts], 0)
 
 
 def _traced(x: Any) -> Any:

@@ -21,6 +21,7 @@ from corejax_lax_basic.arrays._indexing_by_arrays import gather_places, without_
 from corejax_lax_basic.arrays._places import places_of
 from corejax_lax_basic.conversion.convert import convert_element_type_p
 from corejax_lax_basic.creation.filled import full_like
+from corejax_lax_basic.creation.sequences import from_sequence
 from corejax_lax_basic.indexing.dimension_numbers import PROMISE, ScatterDimensionNumbers, canonical_mode
 from corejax_lax_basic.indexing.scatter import scatter
 from corejax_lax_basic.indexing.scatter_apply import scatter_apply
@@ -37,7 +38,8 @@ from corejax_lax_basic.shape.rearranging import rev_p, squeeze_p
 _KEYWORDS = """
 
         Args:
-            values: an array, or a scalar, that broadcasts to the elements; converted to the array's dtype.
+            values: an array or scalar, or nested lists of these, that broadcasts to the elements; converted to the
+                array's dtype.
             indices_are_sorted: promises that indices increase.
             unique_indices: promises that no element is named twice.
             mode: what becomes of elements out of bounds: `"drop"` (`"fill"` and None too) leaves them out, `"clip"`
@@ -188,7 +190,7 @@ def _entry_text(entry: Any) -> str:
 
 def _value(name: str, x: Any, values: Any) -> tuple[Any, np.dtype[Any]]:
     """What is written, as an array, and the dtype in which that happens: the array's own, or a wider one."""
-    found = as_operand(values)
+    found = from_sequence(values, name=f"at[...].{name}") if isinstance(values, list | tuple) else as_operand(values)
     if found is NotImplemented:
         raise TypeError(
             f"at[...].{name} takes an array or a scalar, got {type(values).__name__}; "

@@ -1,0 +1,85 @@
+"""Nested sequences of numbers and arrays as one array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Array, Tracer, called_function, dtypes, get_aval, is_array_like
+from corejax_lax_basic._promotion import as_operand, convert_operand
+from corejax_lax_basic.conversion.convert import convert_element_type
+from corejax_lax_basic.shape.broadcasting import expand_dims
+from corejax_lax_basic.shape.joining import concatenate
+
+__all__ = ["from_sequence"]
+
+
+def from_sequence(sequence: Sequence[Any], dtype: np.dtype[Any] | None = None, *, name: str = "array") -> Any:
+    """The array of which nested lists and tuples, or a range, have the elements.
+
+    Args:
+        sequence: of numbers, arrays of one shape, or sequences of them.
+        dtype: that of the result; None: what promotion gives, in default width for Python's numbers.
+        name: the function, for messages.
+
+    Raises:
+        TypeError: an element is no number and no array, or is not to be had in the dtype.
+        ValueError: the elements of a sequence have several shapes.
+        OverflowError: a Python int that the dtype does not hold.
+    """
+    if type(sequence) is range:
+        sequence = list(sequence)
+    leaves = list(_leaves(sequence))
+    for x in leaves:
+        if not is_array_like(x):
+            raise TypeError(f"{name}: {x!r} of type {type(x).__name__} is not a number or an array of numbers")
+    if dtype is None:
+        dtype = dtypes.result_type(*leaves) if leaves else dtypes.default_float_dtype()
+        dtype = dtypes.canonicalize_dtype(dtype)
+    if dtypes.is_extended(dtype) or any(isinstance(x, Tracer) for x in leaves):
+        return _stacked(name, sequence, dtype)
+    return _from_numbers(name, _to_numpy(sequence), dtype)
+
+
+def _leaves(sequence: Sequence[Any]) -> Iterator[Any]:
+    for x in sequence:
+        if isinstance(x, list | tuple):
+            yield from _leaves(x)
+        else:
+            yield x
+
+
+def _to_numpy(sequence: Sequence[Any]) -> list[Any]:
+    """Nested sequences with arrays in them replaced by NumPy's, which NumPy then stacks."""
+    return [_to_numpy(x) if isinstance(x, list | tuple) else np.asarray(x) if type(x) is Array else x for x in sequence]
+
+
+def _from_numbers(name: str, sequence: list[Any], dtype: np.dtype[Any]) -> Array:
+    """Nested lists of numbers as an array, converted on the host."""
+    try:
+        with np.errstate(all="ignore"):
+            value = np.array(sequence, dtype)
+    except (OverflowError, TypeError, ValueError) as error:
+        name = called_function() or name
+        if isinstance(error, OverflowError):
+            raise OverflowError(f"{name}: a Python number in the list is out of bounds for {dtype.name}") from None
+        if isinstance(error, TypeError):
+            raise TypeError(f"{name}: the list does not become {dtype.name}: {error}") from None
+        raise ValueError(f"{name}: nested sequences of unequal lengths do not make an array: {sequence!r}") from None
+    return Array(value, get_aval(value))
+
+
+def _stacked(name: str, sequence: Sequence[Any], dtype: np.dtype[Any]) -> Any:
+    """Arrays and tracers stacked by the operations that stack arrays."""
+    parts = [
+        _stacked(name, x, dtype) if isinstance(x, list | tuple) else convert_operand(as_operand(x), dtype)
+        for x in sequence
+    ]
+    if not parts:
+        return Array(np.zeros((0,), dtype))
+    if len({x.shape for x in parts}) > 1:
+        shown = ", ".join(str(x.shape) for x in parts[:8])
+        raise ValueError(f"{name}: the elements of a sequence have one shape, got {shown}")
+    return concatenate([expand_dims(convert_element_type(x, dtype), (0,)) for x in parts], 0)
