@@ -163,17 +163,22 @@ def _explicit(d: Any) -> DType:
     raise TypeError(f"{source_info.by_caller()}a dtype is a type or the name of one, got {shown}")
 
 
-def canonicalize_dtype(d: Any) -> DType:
+def canonicalize_dtype(d: Any, allow_extended_dtype: bool = True) -> DType:
     """What creation functions make of an explicit dtype: itself, or 32 bits under `config.x64_compat`.
 
-    None is the default floating-point dtype, as `np.dtype(None)` is NumPy's.
+    Args:
+        d: the dtype; None is the default floating-point dtype, as `np.dtype(None)` is NumPy's.
+        allow_extended_dtype: whether it may be one of elements that are not numbers, of keys, say.
 
     Raises:
         TypeError: it is not a dtype, but a number or an array, say; names the function that the user called.
+        ValueError: it is one of elements that are not numbers, which is not allowed.
     """
     if d is None:
         return default_float_dtype()
     found = d if isinstance(d, np.dtype) and d in KINDS else _explicit(d)
+    if found.names is not None and not allow_extended_dtype:
+        raise ValueError(f"canonicalize_dtype: a dtype of numbers is needed here, got {short_name(found)}")
     if config.x64_compat and found in WIDE and config.default_dtype_bits == 32:
         return DEFAULTS[KINDS[found]][32]
     return found

@@ -45,6 +45,9 @@ def test_dtype():
         dtypes.extended_dtype("none<test>", base=np.uint32, shape=(0,))
     with pytest.raises(ValueError, match="a name is written as"):
         dtypes.extended_dtype("float32", base=np.uint32, shape=(1,))
+    assert dtypes.canonicalize_dtype(PAIR, allow_extended_dtype=True) == PAIR
+    with pytest.raises(ValueError, match="a dtype of numbers is needed here, got pair<test>"):
+        dtypes.canonicalize_dtype(PAIR, allow_extended_dtype=False)
 
 
 def test_array_shows_its_numbers():

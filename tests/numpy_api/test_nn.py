@@ -105,6 +105,8 @@ def test_logsumexp_of_infinities_and_of_nothing() -> None:
     [
         lambda lib: lib.one_hot(np.arange(3), 4),
         lambda lib: lib.one_hot(2, 4),
+        lambda lib: lib.one_hot([2, 0, 5], 4),
+        lambda lib: lib.one_hot((1, 0), 3, axis=0),
         lambda lib: lib.one_hot(np.array([[0, 5], [-1, 1]], np.int8), 3, dtype="int8", axis=0),
         lambda lib: lib.one_hot(np.array([0, 1], np.uint8), 2, axis=-1, dtype=bool),
         lambda lib: lib.one_hot(np.array([], np.int32), 2),

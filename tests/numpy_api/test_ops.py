@@ -37,6 +37,17 @@ def test_segments(name: str, dtype: Any) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-6, err_msg=str(options))
 
 
+@pytest.mark.parametrize("data", [2.0, np.full((1,), 2.0, "f4"), np.arange(3.0, dtype="f4")[None]], ids=np.shape)
+def test_one_part_counts_for_every_id(data: Any) -> None:
+    for options in OPTIONS:
+        ours = corejax.ops.segment_sum(data, IDS, **options)
+        theirs = jax.ops.segment_sum(data, IDS, **options)
+        assert (ours.dtype, ours.weak_type) == (theirs.dtype, theirs.weak_type)
+        np.testing.assert_array_equal(ours, theirs)
+    of_one = lambda ops: lambda x: (ops.segment_sum(x, IDS, 4) ** 2).sum()
+    np.testing.assert_allclose(corejax.grad(of_one(corejax.ops))(data), jax.grad(of_one(jax.ops))(data))
+
+
 def test_derivative_and_batches() -> None:
     data = np.random.default_rng(0).normal(size=(6, 2)).astype(np.float32)
     loss = lambda ops: lambda x, ids: (ops.segment_sum(x, ids, 4) ** 2 + ops.segment_max(x, ids % 4, 4)).sum()

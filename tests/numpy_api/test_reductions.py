@@ -129,3 +129,11 @@ def test_derivatives() -> None:
     np.testing.assert_allclose(corejax.grad(jnp.var)(x), 2 * centred / 5, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(corejax.grad(jnp.std)(x), centred / 5 / np.std(np.asarray(x)), rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(corejax.grad(jnp.max)(jnp.asarray([1.0, 3.0, 2.0])), [0, 1, 0])
+
+
+def test_equality_of_lists() -> None:
+    oracle = pytest.importorskip("jax.numpy")
+    for pair in [([1, 2], (1, 2)), ([1, 2], np.array([1, 3])), ([], ()), ([[1, 1]], 1), ((1.0, 2.0), [[1, 2]])]:
+        for name in ("array_equal", "array_equiv"):
+            ours, theirs = (getattr(m, name)(*pair) for m in (jnp, oracle))
+            assert (bool(ours), ours.dtype) == (bool(theirs), theirs.dtype), (name, pair)

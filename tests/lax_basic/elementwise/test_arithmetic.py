@@ -319,3 +319,27 @@ def test_integer_pow_errors() -> None:
         lax.integer_pow(I32, -1)
     with pytest.raises(TypeError):
         lax.integer_pow(F32, 1.5)
+
+
+@pytest.mark.parametrize("name", ["add", "max", "eq", "complex", "nextafter", "atan2", "pow", "igamma"])
+@pytest.mark.parametrize("shapes", [((1,), (4,)), ((1, 3), (4, 1)), ((4, 3), (1, 1))], ids=str)
+def test_axes_of_size_one_are_repeated(jax: Any, name: str, shapes: tuple[tuple[int, ...], ...]) -> None:
+    x, y = (np.linspace(0.5, 2, int(np.prod(shape)), dtype=np.float32).reshape(shape) for shape in shapes)
+    theirs = getattr(jax.lax, name)(x, y)
+    for f in (getattr(lax, name), corejax.jit(getattr(lax, name))):
+        ours = f(x, y)
+        assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+def test_what_is_repeated_is_of_one_rank_and_summed_over_by_derivatives(jax: Any) -> None:
+    x, y, n = np.ones((1, 3), np.float32), np.arange(12, dtype=np.float32).reshape(4, 3), np.arange(4)[:, None]
+    for f in (lambda m: lambda x: m.lax.mul(x, y).sum(), lambda m: lambda x: m.lax.pow(x, n).sum()):
+        np.testing.assert_allclose(corejax.grad(f(corejax))(x), jax.grad(f(jax))(x))
+    assert lax.betainc(x, y + 1, x / 2).shape == (4, 3)
+    with pytest.raises(TypeError, match=r"add: operands have shapes \(3,\) \(first\) and \(4, 3\) \(second\)"):
+        lax.add(x[0], y)
+    with pytest.raises(TypeError, match=r"add: operands have shapes \(4, 3\) \(first\) and \(4, 2\) \(second\)"):
+        lax.add(y, y[:, :2])
+    with pytest.raises(TypeError, match=r"mul: operands have shapes"):
+        lax.mul_p.bind(x, y)

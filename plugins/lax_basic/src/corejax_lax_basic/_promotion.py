@@ -1,8 +1,8 @@
 """Operands of one operation: what counts as one, when a scalar yields to an array, the common dtype and shape.
 
-There are two contracts. `scalars_yield` is that of `corejax.lax`: a scalar takes the arrays' dtype, and whatever else
-disagrees is refused by the primitive. `promote_operands` is NumPy's, of operators, methods and `corejax.numpy`.
-Python scalars stay Python scalars until the common dtype is known.
+There are two contracts. `joined_operands` is that of `corejax.lax`: a scalar takes the arrays' dtype, an axis of size 1
+is repeated, and whatever else disagrees is refused by the primitive. `promote_operands` is NumPy's, of operators,
+methods and `corejax.numpy`. Python scalars stay Python scalars until the common dtype is known.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ __all__ = [
     "broadcast_operands",
     "check_rank_promotion",
     "convert_operand",
+    "joined_operands",
+    "ones_repeated",
     "promote_dtypes",
     "promote_operands",
     "yielding_scalar",
@@ -135,6 +137,31 @@ def scalars_yield(*operands: Any) -> Sequence[Any]:
         x if target is None else _converted(x, target.dtype, target.weak_type)
         for x, target in zip(operands, targets, strict=True)
     ]
+
+
+def joined_operands(*operands: Any) -> Sequence[Any]:
+    """The operands of an elementwise function: as `scalars_yield`, and as `ones_repeated`.
+
+    Raises:
+        TypeError, OverflowError: as `scalars_yield`.
+    """
+    return ones_repeated(*scalars_yield(*operands))
+
+
+def ones_repeated(*operands: Any) -> Sequence[Any]:
+    """Arrays of one rank that differ in sizes of 1 in one shape; others stay, for the primitive to take or refuse."""
+    try:
+        x, y = operands
+        if not x.aval.shape or not y.aval.shape:  # at once for what is frequent
+            return operands
+    except (ValueError, AttributeError):
+        pass
+    shapes = {shape for x in operands if (shape := get_aval(x).shape)}
+    if len(shapes) < 2 or len({len(shape) for shape in shapes}) > 1:
+        return operands
+    if any(len({size for size in sizes if size != 1}) > 1 for sizes in zip(*shapes, strict=True)):
+        return operands
+    return broadcast_operands(*map(as_array, operands))
 
 
 def _strong_type_for(x: Any, aval: ShapedArray | None) -> _Maker | None:

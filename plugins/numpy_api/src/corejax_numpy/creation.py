@@ -100,6 +100,11 @@ def asarray(
     return array(a, dtype, copy, order, device=device)
 
 
+def listed(x: Any) -> Any:
+    """A list or tuple as an array, for the few functions that take one; anything else as it is."""
+    return asarray(x) if isinstance(x, list | tuple) else x
+
+
 def copy(a: Any, order: str | None = None) -> Any:
     """An array with the value of `a`, which stays when `a` is donated; a traced value is its own copy."""
     return array(a, order=order or "K")

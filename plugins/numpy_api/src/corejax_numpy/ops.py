@@ -20,7 +20,8 @@ __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 _DOC = """{what} of the segments of an array.
 
     Args:
-        data: the array; segments are of its first axis.
+        data: the array; segments are of its first axis, or of as many as `segment_ids` has. A number, or an array with
+            one part, counts for every id.
         segment_ids: integers, the segment of each of its parts; none is dropped if all are at least 0 and less than
             `num_segments`, and they need not be sorted.
         num_segments: how many segments; by default one more than the largest id, which then has to be known.
@@ -70,8 +71,7 @@ def _segments(
         x, ids = array_argument(name, data), array_argument(name, segment_ids, 1)
         if not dtypes.is_integer(ids.dtype):
             raise TypeError(f"{name}: segment_ids are integers, got {ids.aval.str_short()}")
-        if not x.ndim or ids.shape != x.shape[: ids.ndim]:
-            raise ValueError(f"{name}: segment_ids {ids.aval.str_short()} do not fit data {x.aval.str_short()}")
+        part = _part(name, x, ids)
         count = _number(name, ids, num_segments)
         options = {
             "indices_are_sorted": indices_are_sorted,
@@ -79,7 +79,7 @@ def _segments(
             "mode": "drop" if mode is None else mode,
             "wrap_negative_indices": False,
         }
-        rest = (count, *x.shape[ids.ndim :])
+        rest = (count, *part)
         if bucket_size is None:
             out = lax.full(rest, neutral(x.dtype), x.dtype)
             return getattr(out.at[ids], method)(x, **options)
@@ -91,6 +91,19 @@ def _segments(
         return lax.convert_element_type(reducer(out, axis=0), x.dtype)
 
     return remembered(documented(name, _DOC.format(what=what, empty=empty))(segments))
+
+
+def _part(name: str, x: Any, ids: Any) -> tuple[Any, ...]:
+    """The shape of what one id is for.
+
+    Raises:
+        ValueError: the array has neither a part for each id nor one for all.
+    """
+    if x.ndim and ids.shape == x.shape[: ids.ndim]:
+        return tuple(x.shape[ids.ndim :])
+    if x.ndim and x.shape[0] != 1:
+        raise ValueError(f"{name}: segment_ids {ids.aval.str_short()} do not fit data {x.aval.str_short()}")
+    return tuple(x.shape[1:])
 
 
 def _number(name: str, ids: Any, given: Any) -> int:

@@ -19,6 +19,7 @@ from corejax_numpy.arguments import (
     strong,
     to_bool,
 )
+from corejax_numpy.creation import listed
 from corejax_numpy.elementwise import isclose
 
 Fold = Callable[[Any, tuple[int, ...]], Any]
@@ -302,11 +303,11 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Whether two arrays have one shape and the same elements.
 
     Args:
-        a1: an array.
+        a1: an array, or a list or tuple of which one can be made.
         a2: another.
         equal_nan: whether a NaN is equal to a NaN.
     """
-    a1, a2 = array_argument("array_equal", a1), array_argument("array_equal", a2, 1)
+    a1, a2 = array_argument("array_equal", listed(a1)), array_argument("array_equal", listed(a2), 1)
     if a1.shape != a2.shape:
         return lax.make_scalar(False, dtypes.bool_)
     x, y = promote("array_equal", a1, a2)
@@ -318,7 +319,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 
 def array_equiv(a1: Any, a2: Any) -> Any:
     """Whether two arrays broadcast to one shape, and then have the same elements."""
-    a1, a2 = array_argument("array_equiv", a1), array_argument("array_equiv", a2, 1)
+    a1, a2 = array_argument("array_equiv", listed(a1)), array_argument("array_equiv", listed(a2), 1)
     try:
         lax.broadcast_shapes(a1.shape, a2.shape)
     except ValueError:

@@ -28,7 +28,7 @@ from corejax_lax_basic._base.derivatives import Derivative, Function
 from corejax_lax_basic._base.prepared import prepared_flag
 from corejax_lax_basic._base.rows import defined
 from corejax_lax_basic._base.type_rules import Kinds, elementwise
-from corejax_lax_basic._promotion import scalars_yield
+from corejax_lax_basic._promotion import joined_operands
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim
 
@@ -98,14 +98,14 @@ def binary(
 
     def function(x: Any, y: Any) -> Any:
         if getattr(x, "aval", None) is not getattr(y, "aval", x):
-            x, y = scalars_yield(x, y)
+            x, y = joined_operands(x, y)
         return primitive.bind(x, y)
 
     def converting(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
         if out_dtype is not None:
             x, y = convert_element_type(x, out_dtype), convert_element_type(y, out_dtype)
         elif getattr(x, "aval", None) is not getattr(y, "aval", x):
-            x, y = scalars_yield(x, y)
+            x, y = joined_operands(x, y)
         return primitive.bind(x, y)
 
     return defined(converting if with_out_dtype else function, primitive, more.get("function", ""), arguments)

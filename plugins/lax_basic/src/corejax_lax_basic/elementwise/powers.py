@@ -29,7 +29,7 @@ from corejax_lax_basic._base.compiling import COMPLEX
 from corejax_lax_basic._base.derivatives import tangents
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, through_float32
 from corejax_lax_basic._base.type_rules import NUMERIC, check_equal_dtypes, check_kind, joint_shape
-from corejax_lax_basic._promotion import scalars_yield
+from corejax_lax_basic._promotion import ones_repeated, scalars_yield
 from corejax_lax_basic.conversion.convert import convert_element_type, stop_gradient
 from corejax_lax_basic.elementwise import _complex_values
 from corejax_lax_basic.elementwise._family import constant, unary
@@ -57,7 +57,7 @@ def pow(x: Any, y: Any) -> Any:
     """
     if not (dtypes.is_inexact(get_aval(x).dtype) and dtypes.is_integer(get_aval(y).dtype)):
         x, y = scalars_yield(x, y)
-    return pow_p.bind(x, y)
+    return pow_p.bind(*ones_repeated(x, y))
 
 
 def _pow(x: Any, y: Any) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 from corejax.extend import Primitive, defbroadcasting, defjvp, nondifferentiable
 from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
 from corejax_lax_basic._base.type_rules import FLOAT, elementwise
-from corejax_lax_basic._promotion import scalars_yield
+from corejax_lax_basic._promotion import joined_operands
 from corejax_lax_basic.elementwise._family import binary, constant
 from corejax_lax_basic.elementwise.arithmetic import add, div, mul, neg, sub
 from corejax_lax_basic.elementwise.unary import log
@@ -112,7 +112,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
     Raises:
         TypeError: dtypes or shapes disagree.
     """
-    return regularized_incomplete_beta_p.bind(*scalars_yield(a, b, x))
+    return regularized_incomplete_beta_p.bind(*joined_operands(a, b, x))
 
 
 def _amended_betainc(out: Any, a: Any, b: Any, x: Any) -> Any:

@@ -22,6 +22,7 @@ from corejax_numpy.arguments import (
     strong,
     to_bool,
 )
+from corejax_numpy.creation import listed
 from corejax_numpy.elementwise import clip
 from corejax_numpy.elementwise import where as select
 from corejax_numpy.moments import mean as mean_over
@@ -134,7 +135,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     """Class numbers as vectors with a one in the place of the class; zeros for numbers that are no class.
 
     Args:
-        x: integers, of shape `s`.
+        x: integers, of shape `s`; a list or tuple of them, too.
         num_classes: how many classes there are.
         dtype: dtype of the result; floating by default.
         axis: where in the result the axis of the classes comes.
@@ -142,7 +143,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     Returns:
         An array of shape `s` with the axis of size `num_classes` put in.
     """
-    x = array_argument("one_hot", x)
+    x = array_argument("one_hot", listed(x))
     dtype = dtypes.default_float_dtype() if dtype is None else canonical_dtype(dtype)
     place = canonical_axis(axis, x.ndim + 1)
     shape = (*x.shape[:place], num_classes, *x.shape[place:])
