@@ -359,7 +359,7 @@ def gives(ufunc: np.ufunc, avals: Sequence[ShapedArray], outs: Sequence[ShapedAr
     try:
         found = ufunc.resolve_dtypes((*(aval.dtype for aval in avals), *(None,) * ufunc.nout))[ufunc.nin :]
         shape = np.broadcast_shapes(*(aval.shape for aval in avals))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):  # RuntimeError: more axes than it takes
         return False
     return all(dtype == out.dtype and shape == out.shape for dtype, out in zip(found, outs, strict=True))
 

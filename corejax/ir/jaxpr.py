@@ -96,6 +96,10 @@ class Literal:
 Atom = Var | Literal
 
 
+def _with_fields(program: Any, names: Sequence[str], fields: dict[str, Any]) -> Any:
+    return type(program)(**{name: fields.pop(name, getattr(program, name)) for name in names}, **fields)
+
+
 class JaxprEqn:
     """One primitive application.
 
@@ -139,8 +143,7 @@ class JaxprEqn:
 
     def replace(self, **fields: Any) -> JaxprEqn:
         """A copy with some fields replaced."""
-        names = ("primitive", "invars", "outvars", "params", "source_info")
-        return JaxprEqn(**{name: fields.pop(name, getattr(self, name)) for name in names}, **fields)
+        return _with_fields(self, ("primitive", "invars", "outvars", "params", "source_info"), fields)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         return _printer("eqn_text")(self)  # type: ignore[no-any-return]
@@ -195,6 +198,10 @@ class Jaxpr(Shown):
             )
         return self._effects
 
+    def replace(self, **fields: Any) -> Jaxpr:
+        """A copy with some fields replaced."""
+        return _with_fields(self, ("constvars", "invars", "eqns", "outvars", "debug_info"), fields)  # type: ignore[no-any-return]
+
     @property
     def axis_names(self) -> frozenset[Any]:
         """Named axes that its equations use and do not bind themselves."""
@@ -231,6 +238,10 @@ class ClosedJaxpr(Shown):
         self.jaxpr = jaxpr
         self.consts = list(consts)
         self.memo: dict[Any, Any] = {}
+
+    def replace(self, **fields: Any) -> ClosedJaxpr:
+        """A copy with another `jaxpr` or other `consts`."""
+        return _with_fields(self, ("jaxpr", "consts"), fields)  # type: ignore[no-any-return]
 
     @property
     def in_avals(self) -> list[ShapedArray]:

@@ -124,3 +124,9 @@ def test_of_two(name: str, dtype: str) -> None:
         wanted = outcome(f, x, y)
         for _ in range(MANY):
             assert outcome(f, x, y) == wanted, (first, second)
+
+
+def test_more_axes_than_numpy_broadcasts_shapes_of() -> None:
+    x = jnp.ones((1,) * 34, "int64")
+    for _ in range(MANY):
+        assert np.array_equal(x + 1000, np.full(x.shape, 1001)) and jnp.hypot(x, 0.0).shape == x.shape
