@@ -78,6 +78,8 @@ class CompileOptions(NamedTuple):
         devices: several devices that the program is shared out over, in the order in which shardings number them;
             empty: it runs on `device`.
         in_shardings, out_shardings: where each argument and each result is, None: the backend chooses; empty: of none.
+        known: arguments whose values are known, as number, type and bytes: the program may be one for these values, and
+            need not take them. A hint.
     """
 
     device: Any = None
@@ -88,6 +90,7 @@ class CompileOptions(NamedTuple):
     devices: tuple[Any, ...] = ()
     in_shardings: tuple[Any, ...] = ()
     out_shardings: tuple[Any, ...] = ()
+    known: tuple[tuple[int, ShapedArray, bytes], ...] = ()
 
 
 DEFAULT_OPTIONS = CompileOptions()

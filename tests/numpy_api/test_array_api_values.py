@@ -56,13 +56,23 @@ QUOTIENTS = """
     0,+:0 -0,+:-0 0,-:-0 -0,-:0 +,0:inf +,-0:-inf -,0:-inf -,-0:inf inf,pos:inf inf,neg:-inf -inf,pos:-inf -inf,neg:inf
     pos,inf:0 pos,-inf:-0 neg,inf:-0 neg,-inf:0 pos,pos:(+) neg,neg:(+) pos,neg:(-) neg,pos:(-)
 """
+# As NumPy, JAX and Python have them, of infinite operands: what is divided is no number, and 0 or -1 by them.
+FLOORED = QUOTIENTS
+for _standard, _ours in (
+    *((f"{x},{y}:{q}", f"{x},{y}:nan") for x, y, q in (("inf", "pos", "inf"), ("inf", "neg", "-inf"))),
+    *((f"-inf,{y}:{q}", f"-inf,{y}:nan") for y, q in (("pos", "-inf"), ("neg", "inf"))),
+    ("pos,-inf:-0", "pos,-inf:-1"),
+    ("neg,inf:-0", "neg,inf:-1"),
+):
+    assert f" {_standard}" in FLOORED
+    FLOORED = FLOORED.replace(f" {_standard}", f" {_ours}")
 TWO = f"""
     add nan,any:nan any,nan:nan inf,-inf:nan -inf,inf:nan inf,fin:inf -inf,fin:-inf fin,inf:inf fin,-inf:-inf -0,-0:-0
         -0,0:0 0,-0:0 0,0:0 0,num:y -0,num:y num,0:x num,-0:x
     subtract nan,any:nan any,nan:nan inf,inf:nan -inf,-inf:nan fin,inf:-inf -0,0:-0 -0,-0:0 0,0:0 num,0:x num,-0:x
     multiply nan,any:nan any,nan:nan inf,0:nan -inf,0:nan 0,inf:nan -0,-inf:nan +,+:(+) -,-:(+) +,-:(-) -,+:(-)
     divide {QUOTIENTS}
-    floor_divide {QUOTIENTS}
+    floor_divide {FLOORED}
     remainder nan,any:nan any,nan:nan inf,any:nan -inf,any:nan any,0:nan any,-0:nan 0,+:0 -0,+:0 0,-:-0 -0,-:-0
         pos,inf:x pos,-inf:y neg,inf:y neg,-inf:x num,pos:(+) num,neg:(-)
     pow num,nan:nan any,0:1 any,-0:1 1,any:1 nan,num:nan >1,inf:inf >1,-inf:0 <-1,inf:inf <-1,-inf:0 -1,inf:1 -1,-inf:1

@@ -23,8 +23,6 @@ __all__ = [
     "broadcast_operands",
     "check_rank_promotion",
     "convert_operand",
-    "joined_operands",
-    "ones_repeated",
     "promote_dtypes",
     "promote_operands",
     "yielding_scalar",

@@ -134,11 +134,10 @@ def known_options(options: CompileOptions, name: str, backend: Backend) -> dict[
     """The argument `options` for a backend's `compile` and `lower`, where there is something to say.
 
     Raises:
-        BackendError: it does not know one of them. (Donation is a hint, which it may pass over.)
+        BackendError: it does not know one of them. (Hints, of donation and known values, it may pass over.)
     """
     known = backend.capabilities.options
-    if "donated" not in known:
-        options = options._replace(donated=())
+    options = options._replace(**{hint: () for hint in ("donated", "known") if hint not in known})
     asked = [field for field, value in options._asdict().items() if value]
     for field in asked:
         if field not in known:

@@ -173,12 +173,18 @@ def floor_divide(x: Any, y: Any) -> Any:
 
 
 def _floor_divide_floats(x: Any, y: Any) -> Any:
-    """As the array API has it: `floor(x / y)`, where the quotient has not been rounded up to an integer."""
+    """`floor(x / y)`, where the quotient has not been rounded up to an integer, with the array API's signs of zeros.
+
+    As in NumPy and Python infinite (NaN for 0) where `y` is 0, NaN where else `x` is infinite, and 0 or -1 where `y` is.
+    """
     quotient = div_p.bind(x, y)
     floor = floor_p.bind(quotient)
     rest, size, _ = _positive_remainder(x, y)
-    is_above = and_p.bind(eq_p.bind(quotient, floor), gt_p.bind(rest, mul_p.bind(size, _constant(size, 0.5))))
-    return select_n_p.bind(is_above, floor, sub_p.bind(floor, _constant(floor, 1)))
+    much = or_p.bind(gt_p.bind(rest, mul_p.bind(size, _constant(size, 0.5))), eq_p.bind(rest, size))
+    is_above = and_p.bind(eq_p.bind(quotient, floor), much)
+    below = select_n_p.bind(is_above, floor, sub_p.bind(floor, _constant(floor, 1)))
+    is_infinite = and_p.bind(ne_p.bind(rest, rest), ne_p.bind(size, _constant(size, 0)))
+    return select_n_p.bind(is_infinite, below, sub_p.bind(floor, floor))
 
 
 def divmod_(x: Any, y: Any) -> tuple[Any, Any]:

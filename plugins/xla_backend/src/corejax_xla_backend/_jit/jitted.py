@@ -63,6 +63,23 @@ def _clear_all() -> None:
         jitted.clear_cache()
 
 
+_MOST_KNOWN = 1024  # elements of a constant that is written into the program
+
+
+def _known(consts: Sequence[Any]) -> tuple[tuple[int, ShapedArray, bytes], ...]:
+    """Small arrays of integers and booleans among a program's constants: positions, masks.
+
+    XLA makes slices and copies of gathers and scatters at positions that it sees. Other constants are arguments: a
+    program is not compiled again for other numbers.
+    """
+    found = []
+    for i, x in enumerate(consts):
+        host = x._host if type(x) is Array else None
+        if host is not None and host.dtype.kind in "bi" and host.size <= _MOST_KNOWN and x.aval.sharding is None:
+            found.append((i, x.aval, host.tobytes()))
+    return tuple(found)
+
+
 _live: LiveSet[Jitted] = LiveSet()
 _MAX_TRACES = 4096  # of one function; the oldest are dropped
 
@@ -108,7 +125,7 @@ class Jitted:
 
     def _options(self, program: TracedProgram) -> CompileOptions:
         """What to tell the compiler of a program."""
-        options, consts = self.compile_options, len(program.consts)
+        options, consts = self.compile_options._replace(known=program.known), len(program.consts)
         donated = donated_leaves(self.donated, self.static.numbers, program.in_tree)
         if any(donated):
             options = options._replace(donated=(*[False] * consts, *donated))
@@ -166,7 +183,7 @@ class Jitted:
         why = reasons(key, self.traces, debug.arg_names, self.static.name_of) if watched_by_anybody() else ()
         flat = FlatFunction(self.static.closed(key.static), key.in_tree, with_kwargs=True)
         jaxpr, consts = stage(self._results_of(flat), key.avals, debug)
-        found = TracedProgram(close_over_consts(jaxpr), consts, key.in_tree, flat.out_tree)
+        found = TracedProgram(close_over_consts(jaxpr), consts, key.in_tree, flat.out_tree, _known(consts))
         kept = not any(isinstance(c, Tracer) for c in consts)  # those belong to one trace of a function around
         if kept:
             found = found._replace(closed=earlier_program(self.fun, key, found.closed))

@@ -42,12 +42,14 @@ class TracedProgram(NamedTuple):
         consts: their values.
         in_tree: structure of the arguments, `(args, kwargs)` without static ones.
         out_tree: structure of the result.
+        known: those of the constants that are written into what is compiled, as in `CompileOptions`.
     """
 
     closed: ClosedJaxpr
     consts: list[Any]
     in_tree: Any
     out_tree: Any
+    known: tuple[Any, ...] = ()
 
 
 class ArgInfo(NamedTuple):
@@ -193,7 +195,7 @@ class Lowered(Stage):
     def __init__(self, traced: Traced, target: Target) -> None:
         self.traced = traced
         self._program, self._options = traced._program, traced._options
-        self.jaxpr, self.consts, self.in_tree, self.out_tree = traced._program
+        self.jaxpr, self.consts, self.in_tree, self.out_tree, _ = traced._program
         self.name = traced.name
         self.donate_argnums = traced.donate_argnums
         self.target = target

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from corejax.extend import ClosedJaxpr, ShapedArray
 from corejax_xla_backend._lowering.context import TranslationContext
 from corejax_xla_backend._lowering.locations import Locations, without_locations
@@ -15,7 +17,7 @@ from corejax_xla_backend._lowering.regions import TOKEN
 from corejax_xla_backend._lowering.types import OWN, Value, tensor_type
 
 _MAIN = "main"
-_NONE: Mapping[str, str] = MappingProxyType({})
+_NONE: Mapping[Any, Any] = MappingProxyType({})
 
 
 class ModuleBuilder:
@@ -161,6 +163,7 @@ class ModuleBuilder:
         result_attributes: Sequence[str] = (),
         *,
         embedded: bool = False,
+        known: Mapping[int, np.ndarray[Any, Any]] = _NONE,
     ) -> None:
         """Write the entry point `main`.
 
@@ -171,10 +174,13 @@ class ModuleBuilder:
             attributes: index in (constants, arguments) -> what is said of it besides its type.
             result_attributes: the same of each result; empty: nothing of any.
             embedded: whether the constants are written into the function.
+            known: index of one that it does not take -> its value, which is written into it.
         """
         binders = [*(() if embedded else closed.jaxpr.constvars), *closed.jaxpr.invars]
         ctx = TranslationContext(self, scope=(f"jit({self.name})",) if self.name else ())
-        vals = [ctx.argument(f"%arg{i}", v.aval) for i, v in enumerate(binders)]
+        vals = [
+            ctx.constant(known[i]) if i in known else ctx.argument(f"%arg{i}", v.aval) for i, v in enumerate(binders)
+        ]
         outs = ctx.inline(closed, vals) if embedded else ctx.inline_jaxpr(closed.jaxpr, vals)
         self._write(
             "public",

@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from corejax.extend import (
     DEFAULT_OPTIONS,
     BackendError,
@@ -172,7 +174,8 @@ def lower(closed: ClosedJaxpr, name: str, platform: str, options: CompileOptions
     used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is Var} | {
         v for v in jaxpr.outvars if type(v) is Var
     }
-    kept = tuple(options.keep_unused or v in used for v in binders)
+    known = {i: np.frombuffer(data, aval.dtype).reshape(aval.shape) for i, aval, data in options.known}
+    kept = tuple(i not in known and (options.keep_unused or v in used) for i, v in enumerate(binders))
     donated = [*[False] * len(jaxpr.constvars), *options.donated]
     aliases, unusable = _aliases([v.aval for v in binders], kept, donated, closed.out_avals)
     builder = ModuleBuilder(platform, name, options.devices)
@@ -189,7 +192,7 @@ def lower(closed: ClosedJaxpr, name: str, platform: str, options: CompileOptions
         builder.meshes.attribute(sharding, aval.ndim)
         for sharding, aval in zip(options.out_shardings, closed.out_avals, strict=False)
     ]
-    builder.add_main(closed, kept, {i: ", ".join(texts) for i, texts in said.items()}, results)
+    builder.add_main(closed, kept, {i: ", ".join(texts) for i, texts in said.items()}, results, known=known)
     text = builder.text(f"jit_{name}", locations=True)
     return Lowering(text, kept, builder.callbacks, unusable, tuple(builder.partitioners))
 
