@@ -175,7 +175,7 @@ def floor_divide(x: Any, y: Any) -> Any:
 def _floor_divide_floats(x: Any, y: Any) -> Any:
     """`floor(x / y)`, where the quotient has not been rounded up to an integer, with the array API's signs of zeros.
 
-    As in NumPy and Python infinite (NaN for 0) where `y` is 0, NaN where else `x` is infinite, and 0 or -1 where `y` is.
+    As in NumPy infinite (NaN for 0) where `y` is 0, NaN where else `x` is infinite, and 0 or -1 where `y` is.
     """
     quotient = div_p.bind(x, y)
     floor = floor_p.bind(quotient)
