@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import operator
 import sys
 import time
 import weakref
@@ -252,6 +253,10 @@ def test_shapes_from_text() -> None:
         ("b", {"like": (1, 2)}, "has 1 entries"),
         ("b", {"constraints": ["b > 3"]}, "'>=', '<=' or '=='"),
         ("b", {"constraints": ["3 >= 4"]}, "never holds"),
+        ("b", {"constraints": ["b <= 0"]}, "'b <= 0' never holds"),
+        ("b", {"constraints": ["b >= 5", "b <= 4"]}, "'b <= 4' never holds"),
+        ("b, n", {"constraints": ["b >= n + 1", "n >= b + 1"]}, "'n >= b \\+ 1' never holds"),
+        ("b, 3", {"like": (None, 4)}, "entry 1 of 'b, 3' is 3"),
         ("b", {"constraints": ["b >= 3"], "scope": SymbolicScope()}, "not both"),
     ],
 )
@@ -268,6 +273,7 @@ def test_arithmetic_and_comparisons() -> None:
     assert b >= 1 and b > 0 and n <= 8 and not n > 8 and b + 9 > n and -b <= -1 and bool(b) and max(b, 0) == b
     assert divmod(2 * b + 1, 2) == (b, 1) and divmod(4 * b * n + 3, 4 * n) == (b, 3)
     assert divmod(b * b - 1, b + 1) == (b - 1, 0) and divmod(-b * b, b + 1) == (-b, b) and (b * n + b) // b == n + 1
+    assert divmod(3 * b + 5, 3) == (b + 1, 2) and (3 * b - 2) // 3 == b - 1
     assert -1 % b == b - 1 and 0 // b == 0 and b // (b + 1) == 0 and b**2 == b * b
     for undecided in (lambda: b > 1, lambda: b > n, lambda: bool(b - 1), lambda: int(b)):
         with pytest.raises(InconclusiveDimensionOperation):
@@ -280,6 +286,14 @@ def test_specs_of_trees() -> None:
     assert params["w"].shape == (3, 4) and repr(x.shape) == "(b, 3)" and x.dtype == np.int8
     both = export.symbolic_args_specs((np.zeros((2, 2)), np.zeros((2, 5))), "b, _")
     assert repr([s.shape for s in both]) == "[(b, 2), (b, 5)]" and both[0].shape[0] == both[1].shape[0]
+    params, x = export.symbolic_args_specs(args, [None, "b, ..."])
+    assert params["w"].shape == (3, 4) and repr(x.shape) == "(b, 3)"
+
+
+def test_texts_of_sizes_are_read_again() -> None:
+    for text in ("2*b^2 + 1", "-2*b*n", "3*b*mod(b + 2, n + 2)", "max(b, n) - min(b, 7)", "(b + 1)^2"):
+        size, b = symbolic_shape(f"{text}, b")
+        assert symbolic_shape(str(size), scope=b.scope) == symbolic_shape(repr(size), scope=b.scope) == (size,)
 
 
 # -- operations that are no polynomials ----------------------------------------------------------------------------
@@ -346,6 +360,35 @@ def test_comparisons_that_bounds_decide() -> None:
             undecided()
 
 
+@pytest.mark.parametrize(
+    ("constraints", "decided"),
+    [
+        ([], ["0 >= mod(b, -3)", "mod(b, -3) >= -2", "-1 >= floordiv(b, -2)", "floordiv(7, -b) >= -7"]),
+        (["a + 2 <= b", "b <= a + 5", "a + b >= c"], ["b >= 3", "b - a >= 2", "5 >= b - a", "2*a + 5 >= c"]),
+        (["a >= b", "b >= c", "c >= d", "d >= e"], ["a >= e", "a + b >= c + d"]),
+        (["2*a + 3*b >= 10"], ["a + b >= 4"]),
+        (["2*a + 3*b <= 10"], ["b <= 2", "a <= 3", "3 >= 2*b - a", "2*b - a >= -1"]),
+        (["2*a >= 5", "3*a <= 10"], ["a >= 3", "3 >= a"]),
+        (["2*a >= 2*b + 3", "2*a <= 2*b + 5"], ["a >= b + 2", "b + 2 >= a"]),
+        (["max(a, b) == 5", "min(a, b) == 3"], ["a >= 3", "5 >= a", "b >= 3"]),
+        (["b == a", "c >= b + 3", "max(d, a) == b + 3"], ["a + 3 >= d", "max(c, a) == c"]),
+        (["max(a, b) >= 8", "mod(a, b) >= 2", "mod(max(a, b), 4) >= 2"], ["max(a, b) >= 6", "mod(max(a, b), 4) >= 1"]),
+    ],
+)
+def test_what_constraints_together_say(constraints: list[str], decided: list[str]) -> None:
+    (a,) = symbolic_shape("a", constraints=constraints)
+    for text in decided:
+        sign = next(sign for sign in (">=", "<=", "==") if sign in text)
+        left, right = (symbolic_shape(side, scope=a.scope)[0] for side in text.split(sign))
+        assert {">=": operator.ge, "<=": operator.le, "==": operator.eq}[sign](left, right), text
+
+
+def test_a_bound_of_an_operation_is_no_more_than_was_said() -> None:
+    (a,) = symbolic_shape("a", constraints=["mod(a, 4) >= 0"])
+    with pytest.raises(InconclusiveDimensionOperation):
+        bool(a % 4 >= 1)
+
+
 def test_equations() -> None:
     b, a = symbolic_shape("b, a", constraints=["b == 2*a"])
     assert repr(b) == "2*a" and b // 2 == a
@@ -371,6 +414,10 @@ SIZED: dict[str, Any] = {
     "joined": lambda x: jnp.concatenate([x, x[: x.shape[0] // 2]]),
     "rolled": lambda x: jnp.roll(x, x.shape[0] // 2),
     "median": lambda x: jnp.sort(x)[x.shape[0] // 2],
+    "quantiles": lambda x: (jnp.median(x), jnp.percentile(x, jnp.array([20.0, 50.0]))),
+    "along an axis": lambda x: jnp.take_along_axis(x[:, None] * x, jnp.zeros((x.shape[0], 1), np.int32), 1),
+    "its shape": lambda x: (jnp.array(x.shape), jnp.array([[x.shape[0], 2], (1, x[0])])),
+    "filled": lambda x: jnp.asarray(x).at[jnp.array([-1, 0, 99])].get(mode="fill", fill_value=7),
     "gradient": lambda x: corejax.grad(lambda y: (y[: y.shape[0] // 2] ** 2).sum())(x),
     "normal": lambda x: corejax.random.normal(KEY, x.shape),
     "bits": lambda x: corejax.random.bits(KEY, (x.shape[0], 3)),
@@ -385,9 +432,9 @@ def test_sizes_that_programs_compute(name: str) -> None:
     found = loaded(SIZED[name], "b")
     for size in (1, 2, 7, 65):
         x = np.linspace(-1, 1, size, dtype=np.float32)
-        got, wanted = found.call(x), SIZED[name](x)
-        assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
-        np.testing.assert_allclose(np.asarray(got), np.asarray(wanted), rtol=1e-5, atol=1e-6)
+        for got, wanted in zip(*map(corejax.tree.leaves, (found.call(x), SIZED[name](x))), strict=True):
+            assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
+            np.testing.assert_allclose(np.asarray(got), np.asarray(wanted), rtol=1e-5, atol=1e-6)
 
 
 def test_sizes_of_parts_and_windows() -> None:
@@ -399,6 +446,13 @@ def test_sizes_of_parts_and_windows() -> None:
         x = np.arange(size, dtype=np.float32)
         for a, b in zip(*map(corejax.tree.leaves, (found.call(x), fun(x))), strict=True):
             np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+    def windows(x: Any) -> Any:
+        return lax.reduce_window(x, 0.0, lax.add, (2, 2), (1, 1), "VALID")
+
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    found = loaded(windows, "b, n", constraints=["b >= 2", "n >= 2"])
+    np.testing.assert_array_equal(found.call(x), windows(x))
 
 
 def test_types_with_operations() -> None:

@@ -164,6 +164,8 @@ def _leaves(sequence: Sequence[Any]) -> Iterator[Any]:
 
 def _from_sequence(sequence: Sequence[Any], dtype: Any) -> Any:
     leaves = list(_leaves(sequence))
+    if any(hasattr(x, "__corejax_array__") for x in leaves):
+        return _from_sequence(_as_arrays(sequence), dtype)
     for x in leaves:
         if not is_array_like(x):
             raise TypeError(f"array: {x!r} of type {type(x).__name__} is not a number or an array of numbers")
@@ -173,6 +175,14 @@ def _from_sequence(sequence: Sequence[Any], dtype: Any) -> Any:
     if dtypes.is_extended(dtype) or any(isinstance(x, Tracer) for x in leaves):
         return _stacked(sequence, dtype)
     return _host_array(_to_numpy(sequence), dtype)
+
+
+def _as_arrays(sequence: Sequence[Any]) -> Any:
+    """Nested sequences with arrays in place of what says its own, a symbolic size say."""
+    return [
+        _as_arrays(x) if isinstance(x, list | tuple) else as_array(x) if hasattr(x, "__corejax_array__") else x
+        for x in sequence
+    ]
 
 
 def _to_numpy(sequence: Sequence[Any]) -> Any:

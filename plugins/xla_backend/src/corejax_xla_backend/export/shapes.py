@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from corejax.extend import ShapedArray, ShapeDtypeStruct, shaped_abstractify, tree
-from corejax_xla_backend.export.dims import LARGEST, DimExpr, SymbolicScope, parse
+from corejax_xla_backend.export.dims import LARGEST, DimExpr, SymbolicScope, as_python, parse
 
 
 def is_symbolic_dim(p: Any) -> bool:
@@ -41,7 +41,7 @@ def symbolic_shape(
     scope = SymbolicScope(constraints) if scope is None else scope
     text = "..." if shape_spec is None else shape_spec
     try:
-        body: Any = ast.parse(f"[{text.strip()}]", mode="eval").body
+        body: Any = ast.parse(f"[{as_python(text).strip()}]", mode="eval").body
     except SyntaxError:
         raise ValueError(f"symbolic_shape: a shape is expressions with commas between, got {text!r}") from None
     if len(body.elts) == 1 and isinstance(body.elts[0], ast.Tuple | ast.List):  # written as one
@@ -61,6 +61,9 @@ def symbolic_shape(
             sizes.append(parse(entry, scope))
     if like is not None and len(sizes) != len(like):
         raise ValueError(f"symbolic_shape: {text!r} has {len(sizes)} entries, the shape {tuple(like)} has {len(like)}")
+    for i, (size, known) in enumerate(zip(sizes, like or (), strict=False)):
+        if isinstance(size, int) and known is not None and size != known:
+            raise ValueError(f"symbolic_shape: entry {i} of {text!r} is {size}, and {known} in the shape {like}")
     return tuple(sizes)
 
 
@@ -71,7 +74,8 @@ def symbolic_args_specs(
 
     Args:
         args: a pytree of arrays or of what has a shape and a dtype.
-        shapes_specs: a text for all, or a prefix of the pytree with texts, None for the argument's own shape.
+        shapes_specs: a text for all, or a prefix of the pytree with texts, None for the argument's own shape. A list
+            may stand for a tuple of arguments.
         constraints: as of `symbolic_shape`.
         scope: as there.
 
@@ -86,6 +90,8 @@ def symbolic_args_specs(
     if shapes_specs is None or isinstance(shapes_specs, str):
         texts = [shapes_specs] * len(leaves)
     else:
+        if isinstance(shapes_specs, list) and isinstance(args, tuple):
+            shapes_specs = tuple(shapes_specs)
         texts = tree.broadcast_prefix(shapes_specs, args, is_leaf=lambda x: x is None)
     shapes = [symbolic_shape(t, scope=scope, like=a.shape) for t, a in zip(texts, avals, strict=True)]
     types = [ShapeDtypeStruct(s, a.dtype, a.weak_type) for s, a in zip(shapes, avals, strict=True)]
