@@ -126,6 +126,51 @@ def test_transformations_of_calls() -> None:
     assert found.vjp().in_avals[0].str_short() == "f32[b]"
 
 
+def test_calls_with_symbols_in_functions_with_symbols() -> None:
+    @corejax.jit
+    def inner(x: Any, y: Any) -> Any:
+        padded = nn.relu(jnp.concatenate([x, y]))
+        return lax.fori_loop(0, 2, lambda i, c: jnp.sin(c) * padded, padded), jnp.arange(x.shape[0] // 2)
+
+    f = loaded(inner, "b, 3", "n, 3", vjp_order=2)
+
+    def outer(x: Any, y: Any) -> Any:
+        found, numbers = f.call(x, y)
+        again, _ = f.call(found, jnp.ones((2, 3)))
+        return inner(x, y)[0].sum() + found.mean() + again.max() + numbers.sum() + f.call(y, y[:1])[0].sum()
+
+    def expected(x: Any, y: Any) -> Any:
+        found, numbers = inner(x, y)
+        again, _ = inner(found, jnp.ones((2, 3)))
+        return found.sum() + found.mean() + again.max() + numbers.sum() + inner(y, y[:1])[0].sum()
+
+    both = loaded(outer, "k + 1, 3", "2*m, 3", vjp_order=1)
+    x, y = arguments(("3, 3", "4, 3"), {})
+    np.testing.assert_allclose(both.call(x, y), expected(x, y), rtol=1e-5)
+    for got, wanted in zip(*(corejax.grad(g, (0, 1))(x, y) for g in (both.call, expected)), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+    third = loaded(lambda x: both.call(x, x[1:]), "4*q + 1, 3")
+    x, _ = arguments(("5, 3", "1"), {})
+    np.testing.assert_allclose(third.call(x), expected(x, x[1:]), rtol=1e-5)
+
+
+def test_calls_with_symbols_fit_for_all_sizes() -> None:
+    f = loaded(lambda x: x.reshape(-1), "a, a + b")
+    assert [d.str_short() for d in loaded(f.call, "c, c + 2").out_avals] == ["f32[c*c + 2*c]"]
+    for shape in ("4, c", "c, c", "c, 4"):
+        with pytest.raises(ValueError, match=r"it takes f32\[a,a \+ b\] as argument args\[0\]"):
+            loaded(f.call, shape)
+    even = loaded(lambda x: x.reshape(2, -1), "2*b", constraints=["b >= 2"])
+    assert loaded(even.call, "4*c").out_avals[0].str_short() == "f32[2,2*c]"
+    with pytest.raises(ValueError, match=r"it takes f32\[2\*b\]"):
+        loaded(even.call, "c")
+    with pytest.raises(InconclusiveDimensionOperation, match="c - 2 >= 0"):
+        loaded(even.call, "2*c")
+    assert loaded(even.call, "2*c", constraints=["c >= 2"]).call(np.arange(6, dtype=np.float32)).shape == (2, 3)
+    either = loaded(lambda x: x[: corejax.core.max_dim(x.shape[0] - 2, 1)], "b")
+    assert loaded(either.call, "n + 4").out_avals[0].str_short() == "f32[n + 2]"
+
+
 def test_symbols_are_forgotten_with_what_was_exported() -> None:
     scope = SymbolicScope()
     types = [corejax.ShapeDtypeStruct(symbolic_shape("b, 3", scope=scope), np.float32)]
@@ -207,12 +252,6 @@ def test_what_depends_on_the_size_is_refused(fun: Any, said: str) -> None:
 def test_symbols_are_not_compiled() -> None:
     with pytest.raises(ValueError, match=r"sin is compiled for integer sizes, and an argument is f32\[b\]"):
         corejax.jit(jnp.sin).lower(*specs("b")).compile()
-
-
-def test_symbols_in_calls_of_functions_with_symbols() -> None:
-    inner = loaded(jnp.sin, "b")
-    with pytest.raises(NotImplementedError, match=r"of the call are too: \(f32\[n\]\)"):
-        loaded(inner.call, "n")
 
 
 def test_shapes_of_several_scopes_and_sizes_that_nothing_tells() -> None:

@@ -27,10 +27,12 @@ class Operation(NamedTuple):
     left: Any
     right: Any
 
-    def at(self, sizes: Any) -> int:
-        """Its value for sizes of its variables."""
+    def at(self, sizes: Any) -> Any:
+        """Its value for sizes of its variables, symbolic ones too."""
         left, right = (x if isinstance(x, int) else x.at(sizes) for x in (self.left, self.right))
-        return OPERATIONS[self.name](left, right)  # type: ignore[no-any-return]
+        if self.name in ("max", "min") and not (isinstance(left, int) and isinstance(right, int)):
+            return left.extreme(self.name, right) if isinstance(right, int) else right.extreme(self.name, left)
+        return OPERATIONS[self.name](left, right)
 
     def nesting(self) -> int:
         """How many operations are in one another."""

@@ -290,6 +290,10 @@ class DimExpr(SymbolicDim):
         found = [self.scope.operations[name] for name in self.names() if name in self.scope.operations]
         return any(isinstance(x, DimExpr) and variable in x.variables() for each in found for x in each[1:])
 
+    def extreme(self, kind: str, other: Any) -> Any:
+        """The greater one ("max") of this and another size, or the smaller one ("min")."""
+        return _extreme(kind, self, other)
+
     def without(self, names: tuple[str, ...]) -> Any:
         """The sum of the other terms."""
         return made({other: factor for other, factor in self.terms if other != names}, self.scope)
@@ -418,9 +422,9 @@ def parse(text: str, scope: SymbolicScope) -> Any:
     return _value(_syntax(text), text, lambda name: made({(name,): 1}, scope))
 
 
-def size_at(text: str, sizes: Mapping[str, int]) -> int:
-    """An expression for sizes of its variables."""
-    return _value(_syntax(text), text, sizes.__getitem__)  # type: ignore[no-any-return]
+def size_at(text: str, sizes: Mapping[str, Any]) -> Any:
+    """An expression for sizes of its variables, symbolic ones too."""
+    return _value(_syntax(text), text, sizes.__getitem__)
 
 
 def as_python(text: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from corejax.extend import ShapedArray, ShapeDtypeStruct, shaped_abstractify, tree
+from corejax_xla_backend.export.bounds import range_of
 from corejax_xla_backend.export.dims import LARGEST, DimExpr, SymbolicScope, as_python, parse
 
 
@@ -113,25 +114,25 @@ def scope_of_avals(name: str, avals: Sequence[ShapedArray]) -> SymbolicScope | N
     return next(iter(scopes.values()), None)
 
 
-def aval_at(aval: ShapedArray, sizes: dict[str, int]) -> ShapedArray:
+def scope_of_sizes(sizes: dict[str, Any]) -> SymbolicScope | None:
+    """The scope of what stands for symbols, None where it is integers only."""
+    return next((size.scope for size in sizes.values() if isinstance(size, DimExpr)), None)
+
+
+def aval_at(aval: ShapedArray, sizes: dict[str, Any]) -> ShapedArray:
     """A type for sizes of symbols."""
     return aval.update(shape=tuple(d.at(sizes) if isinstance(d, DimExpr) else d for d in aval.shape))
 
 
 def solve(
     name: str, wanted: Sequence[ShapedArray], given: Sequence[ShapedArray], names: Sequence[str], scope: SymbolicScope
-) -> dict[str, int]:
-    """The sizes of symbols for types of arguments.
+) -> dict[str, Any]:
+    """The sizes of symbols for types of arguments, of which sizes may be symbols of another scope.
 
     Raises:
-        ValueError: the types do not fit, or a constraint is broken; names the argument.
-        NotImplementedError: the types have symbols themselves.
+        ValueError: the types do not fit, for all sizes; or a constraint is broken; names the argument.
+        InconclusiveDimensionOperation: a constraint does not hold for all sizes.
     """
-    if any(isinstance(d, DimExpr) for have in given for d in have.shape):
-        raise NotImplementedError(
-            f"call of the exported function {name}: its sizes are symbols, and those of the call are too: "
-            f"({', '.join(have.str_short() for have in given)}). Export both functions as one, or for integer sizes"
-        )
     sizes: dict[str, Any] = {}
     equations = []
     for want, have, arg in zip(wanted, given, names, strict=True):
@@ -146,7 +147,7 @@ def solve(
             if len(unknown) == 1:
                 found = _solved(w, h, unknown.pop(), sizes)
                 if found is not None:
-                    if not 1 <= found[1] <= LARGEST:
+                    if not _is_size_of_symbol(found[1]):
                         raise _misfit(name, want, have, arg)
                     sizes[found[0]], progress = found[1], True
     for w, h, want, have, arg in equations:
@@ -160,16 +161,20 @@ def solve(
     return sizes
 
 
-def _solved(w: DimExpr, size: int, variable: str, sizes: dict[str, int]) -> tuple[str, int] | None:
-    """The variable, if the expression is linear in it; -1 where there is no such integer."""
+def _is_size_of_symbol(size: Any) -> bool:
+    return 1 <= size <= LARGEST if isinstance(size, int) else bool(range_of(size)[0] >= 1)
+
+
+def _solved(w: DimExpr, size: Any, variable: str, sizes: dict[str, Any]) -> tuple[str, Any] | None:
+    """The variable, if the expression is linear in it; -1 where there is no such integer for all sizes."""
     if any(names.count(variable) > 1 for names, _ in w.terms) or w.inside(variable):
         return None
     rest = w.at({**sizes, variable: 0})
     factor = w.at({**sizes, variable: 1}) - rest
-    if not factor:
+    if not isinstance(factor, int) or not factor:
         return None
     quotient, remainder = divmod(size - rest, factor)
-    return variable, -1 if remainder else quotient
+    return variable, quotient if isinstance(remainder, int) and not remainder else -1
 
 
 def _misfit(name: str, want: ShapedArray, have: ShapedArray, arg: str, sizes: Any = None) -> ValueError:
