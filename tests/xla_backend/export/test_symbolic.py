@@ -494,6 +494,27 @@ def test_sizes_of_parts_and_windows() -> None:
     np.testing.assert_array_equal(found.call(x), windows(x))
 
 
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_windows_over_sizes_of_which_nothing_is_known(stride: int, padding: str) -> None:
+    def fun(x: Any, w: Any) -> Any:
+        pooled = lax.reduce_window(x, 0.0, lax.add, (1, 1, 2, 2), (1, 1, stride, stride), padding)
+        return lax.conv(x, w, (stride, stride), padding), pooled
+
+    found = loaded(fun, "b, 2, n, n", "3, 2, 3, 3")
+    for size in (1, 2, 5):
+        args = arguments(("2, 2, n, n", "3, 2, 3, 3"), {"n": size})
+        for got, wanted in zip(found.call(*args), fun(*args), strict=True):
+            assert got.shape == wanted.shape
+            np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_rounding_up_is_one_operation() -> None:
+    (n,) = symbolic_shape("n")
+    assert (n + -n % 3) // 3 == -(-n // 3) >= 1 and (n + -n % 3) % 3 == 0
+    assert [(-(-n // 3)).at({"n": size}) for size in (1, 3, 4)] == [1, 1, 2]
+
+
 def test_types_with_operations() -> None:
     found = loaded(lambda x, y: x.sum() + y.sum(), "b", "b // 2")
     assert [aval.str_short() for aval in found.in_avals] == ["f32[b]", "f32[floordiv(b, 2)]"]

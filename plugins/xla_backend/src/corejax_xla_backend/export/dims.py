@@ -348,6 +348,12 @@ def _divided(x: Any, y: Any) -> tuple[Any, Any]:
         return -1, x + y
     if isinstance(x, int) and isinstance(y, int):
         return divmod(x, y)
+    for names, factor in x.terms if isinstance(x, DimExpr) and isinstance(y, int) else ():
+        operation = x.scope.operations.get(names[0]) if len(names) == 1 else None
+        if operation is not None and operation.name == "mod" and operation.right == y:
+            quotient, rest = divmod(x.without(names) + factor * operation.left, y)
+            if isinstance(rest, int) and rest == 0:  # (x + mod(-x, y)) // y is -(-x // y)
+                return quotient - factor * (operation.left // y), 0
     scope = next(size.scope for size in (x, y) if isinstance(size, DimExpr))
     return scope.apply("floordiv", x, y), scope.apply("mod", x, y)
 
