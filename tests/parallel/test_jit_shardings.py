@@ -182,6 +182,28 @@ def test_python_is_called_once_for_all_devices(mesh: Mesh, both: NamedSharding, 
     assert seen == [(8, 4), (8, 4)] and capsys.readouterr().out == f"sum {VALUE.sum()}\n"
 
 
+def test_each_device_prints_its_parts(mesh: Mesh, both: NamedSharding, capsys: Any) -> None:
+    seen: list[Any] = []
+
+    def f(x: Any) -> Any:
+        corejax.debug.print("part {}", x[:, 0], partitioned=True)
+        corejax.debug.callback(seen.append, x * 2, partitioned=True)
+        return x + 1
+
+    x = corejax.device_put(VALUE, both)
+    np.testing.assert_array_equal(jit(f)(x), VALUE + 1)
+    corejax.effects_barrier()
+    assert sorted(np.asarray(part).tolist() for part in seen) == sorted(
+        (np.asarray(shard.data) * 2).tolist() for shard in x.addressable_shards
+    )
+    assert capsys.readouterr().out.count("part [") == len(x.addressable_shards)
+    seen.clear()
+    corejax.vmap(jit(lambda row: corejax.debug.callback(seen.append, row, partitioned=True)))(VALUE)
+    jit(f)(VALUE)  # on one device
+    corejax.effects_barrier()
+    assert [np.shape(part) for part in seen] == [(4,)] * 8 + [(8, 4)]
+
+
 def test_where_a_value_is_inside_of_a_program(both: NamedSharding) -> None:
     seen: list[Any] = []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import operator
 import sys
 import time
 import weakref
@@ -125,6 +126,51 @@ def test_transformations_of_calls() -> None:
     assert found.vjp().in_avals[0].str_short() == "f32[b]"
 
 
+def test_calls_with_symbols_in_functions_with_symbols() -> None:
+    @corejax.jit
+    def inner(x: Any, y: Any) -> Any:
+        padded = nn.relu(jnp.concatenate([x, y]))
+        return lax.fori_loop(0, 2, lambda i, c: jnp.sin(c) * padded, padded), jnp.arange(x.shape[0] // 2)
+
+    f = loaded(inner, "b, 3", "n, 3", vjp_order=2)
+
+    def outer(x: Any, y: Any) -> Any:
+        found, numbers = f.call(x, y)
+        again, _ = f.call(found, jnp.ones((2, 3)))
+        return inner(x, y)[0].sum() + found.mean() + again.max() + numbers.sum() + f.call(y, y[:1])[0].sum()
+
+    def expected(x: Any, y: Any) -> Any:
+        found, numbers = inner(x, y)
+        again, _ = inner(found, jnp.ones((2, 3)))
+        return found.sum() + found.mean() + again.max() + numbers.sum() + inner(y, y[:1])[0].sum()
+
+    both = loaded(outer, "k + 1, 3", "2*m, 3", vjp_order=1)
+    x, y = arguments(("3, 3", "4, 3"), {})
+    np.testing.assert_allclose(both.call(x, y), expected(x, y), rtol=1e-5)
+    for got, wanted in zip(*(corejax.grad(g, (0, 1))(x, y) for g in (both.call, expected)), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+    third = loaded(lambda x: both.call(x, x[1:]), "4*q + 1, 3")
+    x, _ = arguments(("5, 3", "1"), {})
+    np.testing.assert_allclose(third.call(x), expected(x, x[1:]), rtol=1e-5)
+
+
+def test_calls_with_symbols_fit_for_all_sizes() -> None:
+    f = loaded(lambda x: x.reshape(-1), "a, a + b")
+    assert [d.str_short() for d in loaded(f.call, "c, c + 2").out_avals] == ["f32[c*c + 2*c]"]
+    for shape in ("4, c", "c, c", "c, 4"):
+        with pytest.raises(ValueError, match=r"it takes f32\[a,a \+ b\] as argument args\[0\]"):
+            loaded(f.call, shape)
+    even = loaded(lambda x: x.reshape(2, -1), "2*b", constraints=["b >= 2"])
+    assert loaded(even.call, "4*c").out_avals[0].str_short() == "f32[2,2*c]"
+    with pytest.raises(ValueError, match=r"it takes f32\[2\*b\]"):
+        loaded(even.call, "c")
+    with pytest.raises(InconclusiveDimensionOperation, match="c - 2 >= 0"):
+        loaded(even.call, "2*c")
+    assert loaded(even.call, "2*c", constraints=["c >= 2"]).call(np.arange(6, dtype=np.float32)).shape == (2, 3)
+    either = loaded(lambda x: x[: corejax.core.max_dim(x.shape[0] - 2, 1)], "b")
+    assert loaded(either.call, "n + 4").out_avals[0].str_short() == "f32[n + 2]"
+
+
 def test_symbols_are_forgotten_with_what_was_exported() -> None:
     scope = SymbolicScope()
     types = [corejax.ShapeDtypeStruct(symbolic_shape("b, 3", scope=scope), np.float32)]
@@ -208,12 +254,6 @@ def test_symbols_are_not_compiled() -> None:
         corejax.jit(jnp.sin).lower(*specs("b")).compile()
 
 
-def test_symbols_in_calls_of_functions_with_symbols() -> None:
-    inner = loaded(jnp.sin, "b")
-    with pytest.raises(NotImplementedError, match=r"of the call are too: \(f32\[n\]\)"):
-        loaded(inner.call, "n")
-
-
 def test_shapes_of_several_scopes_and_sizes_that_nothing_tells() -> None:
     two = [corejax.ShapeDtypeStruct(symbolic_shape("b"), np.float32) for _ in range(2)]
     with pytest.raises(ValueError, match="several scopes"):
@@ -252,6 +292,10 @@ def test_shapes_from_text() -> None:
         ("b", {"like": (1, 2)}, "has 1 entries"),
         ("b", {"constraints": ["b > 3"]}, "'>=', '<=' or '=='"),
         ("b", {"constraints": ["3 >= 4"]}, "never holds"),
+        ("b", {"constraints": ["b <= 0"]}, "'b <= 0' never holds"),
+        ("b", {"constraints": ["b >= 5", "b <= 4"]}, "'b <= 4' never holds"),
+        ("b, n", {"constraints": ["b >= n + 1", "n >= b + 1"]}, "'n >= b \\+ 1' never holds"),
+        ("b, 3", {"like": (None, 4)}, "entry 1 of 'b, 3' is 3"),
         ("b", {"constraints": ["b >= 3"], "scope": SymbolicScope()}, "not both"),
     ],
 )
@@ -268,6 +312,7 @@ def test_arithmetic_and_comparisons() -> None:
     assert b >= 1 and b > 0 and n <= 8 and not n > 8 and b + 9 > n and -b <= -1 and bool(b) and max(b, 0) == b
     assert divmod(2 * b + 1, 2) == (b, 1) and divmod(4 * b * n + 3, 4 * n) == (b, 3)
     assert divmod(b * b - 1, b + 1) == (b - 1, 0) and divmod(-b * b, b + 1) == (-b, b) and (b * n + b) // b == n + 1
+    assert divmod(3 * b + 5, 3) == (b + 1, 2) and (3 * b - 2) // 3 == b - 1
     assert -1 % b == b - 1 and 0 // b == 0 and b // (b + 1) == 0 and b**2 == b * b
     for undecided in (lambda: b > 1, lambda: b > n, lambda: bool(b - 1), lambda: int(b)):
         with pytest.raises(InconclusiveDimensionOperation):
@@ -280,6 +325,14 @@ def test_specs_of_trees() -> None:
     assert params["w"].shape == (3, 4) and repr(x.shape) == "(b, 3)" and x.dtype == np.int8
     both = export.symbolic_args_specs((np.zeros((2, 2)), np.zeros((2, 5))), "b, _")
     assert repr([s.shape for s in both]) == "[(b, 2), (b, 5)]" and both[0].shape[0] == both[1].shape[0]
+    params, x = export.symbolic_args_specs(args, [None, "b, ..."])
+    assert params["w"].shape == (3, 4) and repr(x.shape) == "(b, 3)"
+
+
+def test_texts_of_sizes_are_read_again() -> None:
+    for text in ("2*b^2 + 1", "-2*b*n", "3*b*mod(b + 2, n + 2)", "max(b, n) - min(b, 7)", "(b + 1)^2"):
+        size, b = symbolic_shape(f"{text}, b")
+        assert symbolic_shape(str(size), scope=b.scope) == symbolic_shape(repr(size), scope=b.scope) == (size,)
 
 
 # -- operations that are no polynomials ----------------------------------------------------------------------------
@@ -346,6 +399,35 @@ def test_comparisons_that_bounds_decide() -> None:
             undecided()
 
 
+@pytest.mark.parametrize(
+    ("constraints", "decided"),
+    [
+        ([], ["0 >= mod(b, -3)", "mod(b, -3) >= -2", "-1 >= floordiv(b, -2)", "floordiv(7, -b) >= -7"]),
+        (["a + 2 <= b", "b <= a + 5", "a + b >= c"], ["b >= 3", "b - a >= 2", "5 >= b - a", "2*a + 5 >= c"]),
+        (["a >= b", "b >= c", "c >= d", "d >= e"], ["a >= e", "a + b >= c + d"]),
+        (["2*a + 3*b >= 10"], ["a + b >= 4"]),
+        (["2*a + 3*b <= 10"], ["b <= 2", "a <= 3", "3 >= 2*b - a", "2*b - a >= -1"]),
+        (["2*a >= 5", "3*a <= 10"], ["a >= 3", "3 >= a"]),
+        (["2*a >= 2*b + 3", "2*a <= 2*b + 5"], ["a >= b + 2", "b + 2 >= a"]),
+        (["max(a, b) == 5", "min(a, b) == 3"], ["a >= 3", "5 >= a", "b >= 3"]),
+        (["b == a", "c >= b + 3", "max(d, a) == b + 3"], ["a + 3 >= d", "max(c, a) == c"]),
+        (["max(a, b) >= 8", "mod(a, b) >= 2", "mod(max(a, b), 4) >= 2"], ["max(a, b) >= 6", "mod(max(a, b), 4) >= 1"]),
+    ],
+)
+def test_what_constraints_together_say(constraints: list[str], decided: list[str]) -> None:
+    (a,) = symbolic_shape("a", constraints=constraints)
+    for text in decided:
+        sign = next(sign for sign in (">=", "<=", "==") if sign in text)
+        left, right = (symbolic_shape(side, scope=a.scope)[0] for side in text.split(sign))
+        assert {">=": operator.ge, "<=": operator.le, "==": operator.eq}[sign](left, right), text
+
+
+def test_a_bound_of_an_operation_is_no_more_than_was_said() -> None:
+    (a,) = symbolic_shape("a", constraints=["mod(a, 4) >= 0"])
+    with pytest.raises(InconclusiveDimensionOperation):
+        bool(a % 4 >= 1)
+
+
 def test_equations() -> None:
     b, a = symbolic_shape("b, a", constraints=["b == 2*a"])
     assert repr(b) == "2*a" and b // 2 == a
@@ -371,6 +453,10 @@ SIZED: dict[str, Any] = {
     "joined": lambda x: jnp.concatenate([x, x[: x.shape[0] // 2]]),
     "rolled": lambda x: jnp.roll(x, x.shape[0] // 2),
     "median": lambda x: jnp.sort(x)[x.shape[0] // 2],
+    "quantiles": lambda x: (jnp.median(x), jnp.percentile(x, jnp.array([20.0, 50.0]))),
+    "along an axis": lambda x: jnp.take_along_axis(x[:, None] * x, jnp.zeros((x.shape[0], 1), np.int32), 1),
+    "its shape": lambda x: (jnp.array(x.shape), jnp.array([[x.shape[0], 2], (1, x[0])])),
+    "filled": lambda x: jnp.asarray(x).at[jnp.array([-1, 0, 99])].get(mode="fill", fill_value=7),
     "gradient": lambda x: corejax.grad(lambda y: (y[: y.shape[0] // 2] ** 2).sum())(x),
     "normal": lambda x: corejax.random.normal(KEY, x.shape),
     "bits": lambda x: corejax.random.bits(KEY, (x.shape[0], 3)),
@@ -385,9 +471,9 @@ def test_sizes_that_programs_compute(name: str) -> None:
     found = loaded(SIZED[name], "b")
     for size in (1, 2, 7, 65):
         x = np.linspace(-1, 1, size, dtype=np.float32)
-        got, wanted = found.call(x), SIZED[name](x)
-        assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
-        np.testing.assert_allclose(np.asarray(got), np.asarray(wanted), rtol=1e-5, atol=1e-6)
+        for got, wanted in zip(*map(corejax.tree.leaves, (found.call(x), SIZED[name](x))), strict=True):
+            assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
+            np.testing.assert_allclose(np.asarray(got), np.asarray(wanted), rtol=1e-5, atol=1e-6)
 
 
 def test_sizes_of_parts_and_windows() -> None:
@@ -399,6 +485,34 @@ def test_sizes_of_parts_and_windows() -> None:
         x = np.arange(size, dtype=np.float32)
         for a, b in zip(*map(corejax.tree.leaves, (found.call(x), fun(x))), strict=True):
             np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+    def windows(x: Any) -> Any:
+        return lax.reduce_window(x, 0.0, lax.add, (2, 2), (1, 1), "VALID")
+
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    found = loaded(windows, "b, n", constraints=["b >= 2", "n >= 2"])
+    np.testing.assert_array_equal(found.call(x), windows(x))
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_windows_over_sizes_of_which_nothing_is_known(stride: int, padding: str) -> None:
+    def fun(x: Any, w: Any) -> Any:
+        pooled = lax.reduce_window(x, 0.0, lax.add, (1, 1, 2, 2), (1, 1, stride, stride), padding)
+        return lax.conv(x, w, (stride, stride), padding), pooled
+
+    found = loaded(fun, "b, 2, n, n", "3, 2, 3, 3")
+    for size in (1, 2, 5):
+        args = arguments(("2, 2, n, n", "3, 2, 3, 3"), {"n": size})
+        for got, wanted in zip(found.call(*args), fun(*args), strict=True):
+            assert got.shape == wanted.shape
+            np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_rounding_up_is_one_operation() -> None:
+    (n,) = symbolic_shape("n")
+    assert (n + -n % 3) // 3 == -(-n // 3) >= 1 and (n + -n % 3) % 3 == 0
+    assert [(-(-n // 3)).at({"n": size}) for size in (1, 3, 4)] == [1, 1, 2]
 
 
 def test_types_with_operations() -> None:

@@ -242,7 +242,7 @@ def _gathered_along_axis(x: Any, indices: Any, axis: int, shape: tuple[int, ...]
                 dropped.append(d)
             else:
                 batching.append(d)
-                sizes.append(min(n, 1))
+                sizes.append(0 if n == 0 else 1)
     new = {d: k for k, d in enumerate(d for d in range(x.ndim) if d not in dropped)}
     numbers = lax.GatherDimensionNumbers(
         offset_dims=tuple(offsets),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Tracer, dtypes, host_value, laid_out, remembered
+from corejax.extend import SymbolicDim, Tracer, dtypes, host_value, laid_out, remembered
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     Axis,
@@ -240,7 +240,7 @@ def _between(x: Any, q: Any, count: Any, method: str) -> Any:
     known = not isinstance(q, Tracer)
     wide = x.dtype if x.dtype.itemsize >= 4 else np.dtype(np.float32)
     dtype = wide if known else dtypes.promote_types(q.dtype, wide)
-    if known and count is None and x.shape[-1]:
+    if known and count is None and not isinstance(x.shape[-1], SymbolicDim) and x.shape[-1]:
         low, high, share = _static_place(q.astype(dtype), x.shape[-1])
         lower, upper = (_at_known(x, places) for places in (low, high))
         share = lax.broadcast_in_dim(share, lower.shape, tuple(range(q.ndim)))

@@ -108,9 +108,8 @@ def _ordered() -> list[Example]:
 def _debugging() -> list[Example]:
     callback, _, _ = host_function("debug.callback", _tabulated, None, (np.zeros(_X.shape, _X.dtype),), {"by": 1})
     operands = (_X, ShapedArray((), np.dtype(np.int32)))
-    return [
-        Example(operands, {"callback": HostFunction("debug.callback", _tabulated, callback.in_tree)}, skip=_SKIPPED)
-    ]
+    params = {"callback": HostFunction("debug.callback", _tabulated, callback.in_tree), "partitioned": False}
+    return [Example(operands, params, skip=_SKIPPED)]
 
 
 def _inspecting() -> list[Example]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, Tracer, called_function, dtypes, get_aval, is_array_like
+from corejax.extend import Array, Tracer, as_array, called_function, dtypes, get_aval, is_array_like
 from corejax_lax_basic._promotion import as_operand, convert_operand
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.shape.broadcasting import expand_dims
@@ -32,6 +32,8 @@ def from_sequence(sequence: Sequence[Any], dtype: np.dtype[Any] | None = None, *
     if type(sequence) is range:
         sequence = list(sequence)
     leaves = list(_leaves(sequence))
+    if any(map(_stands_for, {*map(type, leaves)})):
+        return from_sequence(_with_arrays(sequence), dtype, name=name)
     for x in leaves:
         if not is_array_like(x):
             raise TypeError(f"{name}: {x!r} of type {type(x).__name__} is not a number or an array of numbers")
@@ -49,6 +51,17 @@ def _leaves(sequence: Sequence[Any]) -> Iterator[Any]:
             yield from _leaves(x)
         else:
             yield x
+
+
+def _with_arrays(sequence: Sequence[Any]) -> list[Any]:
+    """Nested sequences with arrays in place of objects that stand for one, a symbolic size say."""
+    return [
+        _with_arrays(x) if isinstance(x, list | tuple) else as_array(x) if _stands_for(type(x)) else x for x in sequence
+    ]
+
+
+def _stands_for(kind: type) -> bool:
+    return hasattr(kind, "__corejax_array__")
 
 
 def _to_numpy(sequence: Sequence[Any]) -> list[Any]:

@@ -37,6 +37,8 @@ from corejax_xla_backend._lowering.types import Value
 from corejax_xla_backend._params import told_apart
 
 _TARGETS = {"cpu": "xla_ffi_python_cpu_callback", "cuda": "xla_ffi_python_gpu_callback"}
+# Each device of a program over several calls these, with its parts of the operands; they have no results.
+_PARTITIONED = {platform: target.replace("_python_", "_partitioned_python_") for platform, target in _TARGETS.items()}
 
 _failures: OrderedDict[int, BaseException] = OrderedDict()
 _FAILURES_LIMIT = 16  # several callbacks of a program may fail, of which one is reported
@@ -62,15 +64,16 @@ def from_impl(primitive: Primitive) -> Any:
         # Not by shapes: each device may call it with its part.
         types = tuple([(aval.dtype, aval.weak_type) for aval in avals])
         key = (primitive, types, *told_apart(params), source and source[:2])
+        in_parts = params.get("partitioned", False) and not ordered
         index = ctx.module.callback(key, lambda: _callback(primitive, avals, params, source))
         outs = ctx.custom_call(
-            _TARGETS[ctx.platform],
+            (_PARTITIONED if in_parts else _TARGETS)[ctx.platform],
             *in_vals,
             *([ctx.token] if ordered else []),
             out=[*avals_out, *([TOKEN] if ordered else [])],
             attributes={"index": np.uint64(index)},
             has_side_effect=bool(primitive.effects),
-            calls_python=True,
+            calls_python=not in_parts,
         )
         if ordered:
             ctx.token = outs.pop()

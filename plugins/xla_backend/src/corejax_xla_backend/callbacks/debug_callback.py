@@ -31,13 +31,13 @@ debug_callback_p = Primitive(
     "debug_callback",
     multiple_results=True,
     effects=("debug",),
-    doc="Call a Python function that gives nothing back, in no order. Params: callback.",
+    doc="Call a Python function that gives nothing back, in no order. Params: callback, partitioned.",
 )
 ordered_debug_callback_p = Primitive(
     "ordered_debug_callback",
     multiple_results=True,
     effects=("ordered:debug",),
-    doc="Call a Python function that gives nothing back, after those before it. Params: callback.",
+    doc="Call a Python function that gives nothing back, after those before it. Params: callback, partitioned.",
 )
 
 
@@ -57,17 +57,20 @@ def callback(
             `(callback, *args, **kwargs)` with these options, for callbacks whose keyword arguments have their names.
         args: its arguments; what is no array is handed over as it is.
         ordered: whether it is called after the ordered callbacks before it, in loops and branches too.
-        partitioned: without meaning on one device.
+        partitioned: whether in a program over several devices each one calls it, with its parts of the arrays, as fast
+            as it comes there; without, the first one calls it, with whole arrays. Ordered ones are called by one.
         kwargs: its keyword arguments.
 
     Raises:
         TypeError: the callback is no function.
     """
     if callback is not None:
-        return call("debug.callback", callback, args, kwargs, ordered)
+        return call("debug.callback", callback, args, kwargs, ordered, partitioned=partitioned)
     if args or kwargs:
         raise TypeError(f"debug.callback: without a callback there are no arguments for it, got {args} and {kwargs}")
-    return lambda callback, /, *args, **kwargs: call("debug.callback", callback, args, kwargs, ordered)
+    return lambda callback, /, *args, **kwargs: call(
+        "debug.callback", callback, args, kwargs, ordered, partitioned=partitioned
+    )
 
 
 def is_array(x: Any) -> bool:
@@ -85,6 +88,7 @@ def call(
     kwargs: dict[str, Any],
     ordered: bool,
     is_operand: Callable[[Any], bool] = is_array,
+    partitioned: bool = False,
 ) -> None:
     """Bind one of the primitives, of the leaves that are operands, arrays; the others are part of the callback."""
     check_callable(api, fun)
@@ -93,26 +97,26 @@ def call(
     fixed = [(i, x) for i, (x, known) in enumerate(zip(leaves, arrays, strict=True)) if not known]
     primitive = ordered_debug_callback_p if ordered else debug_callback_p
     operands = [x for x, known in zip(leaves, arrays, strict=True) if known]
-    primitive.bind(*operands, callback=HostFunction(api, fun, in_tree, fixed))
+    primitive.bind(*operands, callback=HostFunction(api, fun, in_tree, fixed), partitioned=partitioned)
 
 
 # -- rules -------------------------------------------------------------------------------------------------------------
 
 
-def _impl(*arrays: Array, callback: HostFunction, primitive: Primitive) -> list[Any]:
+def _impl(*arrays: Array, callback: HostFunction, partitioned: bool, primitive: Primitive) -> list[Any]:
     return callback.run(primitive, arrays)
 
 
-def _type(*avals: ShapedArray, callback: HostFunction) -> Sequence[ShapedArray]:
+def _type(*avals: ShapedArray, callback: HostFunction, partitioned: bool) -> Sequence[ShapedArray]:
     return ()
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, callback: HostFunction, primitive: Primitive) -> Any:
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, primitive: Primitive, **params: Any) -> Any:
     """Called with the primal values."""
-    return primitive.bind(*primals, callback=callback), []
+    return primitive.bind(*primals, **params), []
 
 
-def _transpose(cts: Sequence[Any], *operands: Any, callback: HostFunction) -> list[None]:
+def _transpose(cts: Sequence[Any], *operands: Any, **params: Any) -> list[None]:
     """It gives nothing, so nothing comes back."""
     return [None] * len(operands)
 
@@ -122,16 +126,16 @@ def _vmap(
     vals: Sequence[Any],
     dims: Sequence[int | None],
     *,
-    callback: HostFunction,
     primitive: Primitive,
+    **params: Any,
 ) -> tuple[list[Any], list[int]]:
     """One call for each element, in their order."""
-    return one_by_one(functools.partial(primitive.bind, callback=callback), axis_size, vals, dims, ())
+    return one_by_one(functools.partial(primitive.bind, **params), axis_size, vals, dims, ())
 
 
-def _physical(avals: Any, *numbers: Any, callback: HostFunction, primitive: Primitive) -> Any:
+def _physical(avals: Any, *numbers: Any, callback: HostFunction, partitioned: bool, primitive: Primitive) -> Any:
     """The callback makes keys of their words."""
-    return primitive.bind(*numbers, callback=of_numbers(callback, avals))
+    return primitive.bind(*numbers, callback=of_numbers(callback, avals), partitioned=partitioned)
 
 
 def _give_rules(primitive: Primitive) -> None:

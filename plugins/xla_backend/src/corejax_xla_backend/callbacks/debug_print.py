@@ -31,7 +31,7 @@ def print(
             with these options.
         args: what it formats.
         ordered: whether it is printed after what ordered calls before it print, in loops and branches too.
-        partitioned: without meaning on one device.
+        partitioned: whether each of several devices prints its parts of the arrays; see `debug.callback`.
         skip_format_check: whether to find out only when it prints that the format string does not fit the arguments.
         kwargs: what it formats by name.
 
@@ -40,7 +40,7 @@ def print(
         ValueError: an argument is not in the format string: it may be an f-string, which is formatted already.
         IndexError, KeyError: a placeholder has no argument.
     """
-    return _print("debug.print", None, fmt, args, kwargs, ordered, skip_format_check)
+    return _print("debug.print", None, fmt, args, kwargs, ordered, partitioned, skip_format_check)
 
 
 def log(
@@ -54,7 +54,7 @@ def log(
     """As `debug.print`, to the logger `corejax.debug`, at level INFO and with the user's line."""
     frames = user_frames()
     place = (frames[0].f_code.co_filename, frames[0].f_lineno) if frames else ("", 0)
-    return _print("debug.log", place, fmt, args, kwargs, ordered, skip_format_check)
+    return _print("debug.log", place, fmt, args, kwargs, ordered, partitioned, skip_format_check)
 
 
 def _print(
@@ -64,18 +64,20 @@ def _print(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     ordered: bool,
+    partitioned: bool,
     skip_format_check: bool,
 ) -> Any:
     if fmt is None:
         if args or kwargs:
             raise TypeError(f"{api}: without a format string there is nothing to format, got {args} and {kwargs}")
-        return lambda fmt, /, *args, **kwargs: _print(api, place, fmt, args, kwargs, ordered, skip_format_check)
+        options = (ordered, partitioned, skip_format_check)
+        return lambda fmt, /, *args, **kwargs: _print(api, place, fmt, args, kwargs, *options)
     if not isinstance(fmt, str):
         raise TypeError(f"{api}: the format is a string, got {fmt!r} of type {type(fmt).__name__}")
     if not skip_format_check:
         _Checker(api).vformat(fmt, args, kwargs)
-    options = {name: value for name, value in np.get_printoptions().items() if name != "override_repr"}
-    return call(api, _Printer(fmt, tuple(options.items()), place), args, kwargs, ordered, _has_type)
+    style = {name: value for name, value in np.get_printoptions().items() if name != "override_repr"}
+    return call(api, _Printer(fmt, tuple(style.items()), place), args, kwargs, ordered, _has_type, partitioned)
 
 
 def _has_type(x: Any) -> bool:

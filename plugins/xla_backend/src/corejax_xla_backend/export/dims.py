@@ -37,6 +37,7 @@ class SymbolicScope:
         texts = (constraints_str,) if isinstance(constraints_str, str) else tuple(constraints_str)
         self.constraints = texts
         self.memo: dict[Any, Any] = {}
+        self.least: dict[Any, float] = {}  # bounds that were found
         self._least: dict[str, int] = {}
         self._most: dict[str, int] = {}
         self.known: list[tuple[str, DimExpr]] = []  # constraints, and what they say is not negative
@@ -53,11 +54,7 @@ class SymbolicScope:
         for sign, word in ((1, ">="), (-1, "<=")):
             if word in text:
                 left, _, right = text.partition(word)
-                known = sign * (parse(left, self) - parse(right, self))
-                if isinstance(known, DimExpr):
-                    self._learn(text, known)
-                elif known < 0:
-                    raise ValueError(f"the constraint {text!r} never holds")
+                self._learn(text, sign * (parse(left, self) - parse(right, self)))
                 return
         raise ValueError(f"a constraint compares two expressions by '>=', '<=' or '==', got {text!r}")
 
@@ -72,20 +69,37 @@ class SymbolicScope:
         name = terms[0][0][0]
         if isinstance(right, DimExpr) and name in right.names():
             raise ValueError(f"the equation {text!r} has {name!r} on both sides")
-        if name in self.operations:
-            self._equations.append((text, self.operations[name], right))
         self.replaced[name] = right
+        self.least.clear()
+        operation = self.operations.get(name)
+        if operation is None:
+            return
+        self._equations.append((text, operation, right))
+        if operation.name in ("max", "min"):
+            sign = 1 if operation.name == "max" else -1
+            for x in (operation.left, operation.right):
+                self._learn(text, sign * (right - x))
 
-    def _learn(self, text: str, known: DimExpr) -> None:
-        terms = dict(known.terms)
-        constant = terms.pop((), 0)
-        ((names, factor),) = terms.items() if len(terms) == 1 else (((), 0),)
-        if len(names) == 1 and factor > 0:  # factor * name + constant >= 0
-            self._least[names[0]] = max(self._least.get(names[0], 1), -(constant // factor))
-        elif len(names) == 1:
-            most = constant // -factor
-            self._most[names[0]] = min(self._most.get(names[0], most), most)
-        self.known.append((text, known))
+    def _learn(self, text: str, known: Any) -> None:
+        """Keep what is not negative, and what it says of each symbol or operation by itself."""
+        for names, factor in known.terms if isinstance(known, DimExpr) else ():
+            most = range_of(known.without(names))[1]  # of the rest: factor * name + most >= 0
+            if len(names) != 1 or math.isinf(most):
+                continue
+            (name,) = names
+            bound = -(int(most) // factor) if factor > 0 else int(most) // -factor
+            if factor > 0:
+                self._least[name] = max(self._least.get(name, bound), bound)
+            else:
+                self._most[name] = min(self._most.get(name, bound), bound)
+            self.least.clear()
+            if operator.gt(*self.range_of_name(name)):
+                raise ValueError(f"the constraint {text!r} never holds")
+        if range_of(known)[1] < 0:
+            raise ValueError(f"the constraint {text!r} never holds")
+        if isinstance(known, DimExpr):
+            self.known.append((text, known))
+            self.least.clear()
 
     def range_of_name(self, name: str) -> tuple[float, float]:
         """Bounds of a symbol, or an operation."""
@@ -276,6 +290,10 @@ class DimExpr(SymbolicDim):
         found = [self.scope.operations[name] for name in self.names() if name in self.scope.operations]
         return any(isinstance(x, DimExpr) and variable in x.variables() for each in found for x in each[1:])
 
+    def extreme(self, kind: str, other: Any) -> Any:
+        """The greater one ("max") of this and another size, or the smaller one ("min")."""
+        return _extreme(kind, self, other)
+
     def without(self, names: tuple[str, ...]) -> Any:
         """The sum of the other terms."""
         return made({other: factor for other, factor in self.terms if other != names}, self.scope)
@@ -328,6 +346,14 @@ def _divided(x: Any, y: Any) -> tuple[Any, Any]:
         return 0, x
     if most < 0 and range_of(x + y)[0] >= 0:
         return -1, x + y
+    if isinstance(x, int) and isinstance(y, int):
+        return divmod(x, y)
+    for names, factor in x.terms if isinstance(x, DimExpr) and isinstance(y, int) else ():
+        operation = x.scope.operations.get(names[0]) if len(names) == 1 else None
+        if operation is not None and operation.name == "mod" and operation.right == y:
+            quotient, rest = divmod(x.without(names) + factor * operation.left, y)
+            if isinstance(rest, int) and rest == 0:  # (x + mod(-x, y)) // y is -(-x // y)
+                return quotient - factor * (operation.left // y), 0
     scope = next(size.scope for size in (x, y) if isinstance(size, DimExpr))
     return scope.apply("floordiv", x, y), scope.apply("mod", x, y)
 
@@ -394,7 +420,7 @@ _CALLS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def parse(text: str, scope: SymbolicScope) -> Any:
-    """An expression such as `2*b + 1`.
+    """An expression such as `2*b + 1`, or `str` of one.
 
     Raises:
         ValueError: it is none.
@@ -402,15 +428,20 @@ def parse(text: str, scope: SymbolicScope) -> Any:
     return _value(_syntax(text), text, lambda name: made({(name,): 1}, scope))
 
 
-def size_at(text: str, sizes: Mapping[str, int]) -> int:
-    """An expression for sizes of its variables."""
-    return _value(_syntax(text), text, sizes.__getitem__)  # type: ignore[no-any-return]
+def size_at(text: str, sizes: Mapping[str, Any]) -> Any:
+    """An expression for sizes of its variables, symbolic ones too."""
+    return _value(_syntax(text), text, sizes.__getitem__)
+
+
+def as_python(text: str) -> str:
+    """Text with `**` for `^`, and parentheses for the marks in which `str` puts an expression."""
+    return text.translate({ord("^"): "**", ord("⟨"): "(", ord("⟩"): ")"})
 
 
 @cache
 def _syntax(text: str) -> ast.expr:
     try:
-        return ast.parse(text.strip(), mode="eval").body
+        return ast.parse(as_python(text).strip(), mode="eval").body
     except SyntaxError:
         raise _no_expression(text) from None
 

@@ -11,7 +11,7 @@ from corejax.extend import ShapedArray, not_of_rule, physical_aval
 from corejax_xla_backend.export import artifact, calling
 from corejax_xla_backend.export.dims import SymbolicScope
 from corejax_xla_backend.export.several_devices import over_mesh
-from corejax_xla_backend.export.shapes import aval_at, solve
+from corejax_xla_backend.export.shapes import aval_at, scope_of_sizes, solve
 
 minimum_supported_calling_convention_version = 1
 maximum_supported_calling_convention_version = 2
@@ -238,7 +238,7 @@ class Exported:
             return self
         return self._for_sizes(solve(self.fun_name, self.in_avals, avals, names, self._scope))
 
-    def _for_sizes(self, sizes: dict[str, int]) -> Exported:
+    def _for_sizes(self, sizes: dict[str, Any]) -> Exported:
         key = tuple(sorted(sizes.items()))
         with self._lock:
             found = self._at.pop(key, None)
@@ -249,14 +249,13 @@ class Exported:
                 del self._at[next(iter(self._at))]
             return found
 
-    def _fields_at(self, sizes: dict[str, int]) -> dict[str, Any]:
-        from corejax_xla_backend.export.templates import portable_at
+    def _fields_at(self, sizes: dict[str, Any]) -> dict[str, Any]:
+        from corejax_xla_backend.export.templates import module_at
 
-        fields = self._fields()
-        del fields["scope"]
+        fields = self._fields() | {"scope": scope_of_sizes(sizes)}
         for name in ("in_avals", "out_avals"):
             fields[name] = tuple(aval_at(aval, sizes) for aval in fields[name])
-        fields["modules"] = {p: portable_at(self.fun_name, m, sizes) for p, m in self._modules.items()}
+        fields["modules"] = {p: module_at(self.fun_name, m, sizes) for p, m in self._modules.items()}
         return fields | {"get_vjp": None if self._get_vjp is None else lambda: self.vjp()._for_sizes(sizes)}
 
     def of_numbers(self) -> Exported:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from corejax.extend import ShapedArray, ShapeDtypeStruct, shaped_abstractify, tree
-from corejax_xla_backend.export.dims import LARGEST, DimExpr, SymbolicScope, parse
+from corejax_xla_backend.export.bounds import range_of
+from corejax_xla_backend.export.dims import LARGEST, DimExpr, SymbolicScope, as_python, parse
 
 
 def is_symbolic_dim(p: Any) -> bool:
@@ -41,7 +42,7 @@ def symbolic_shape(
     scope = SymbolicScope(constraints) if scope is None else scope
     text = "..." if shape_spec is None else shape_spec
     try:
-        body: Any = ast.parse(f"[{text.strip()}]", mode="eval").body
+        body: Any = ast.parse(f"[{as_python(text).strip()}]", mode="eval").body
     except SyntaxError:
         raise ValueError(f"symbolic_shape: a shape is expressions with commas between, got {text!r}") from None
     if len(body.elts) == 1 and isinstance(body.elts[0], ast.Tuple | ast.List):  # written as one
@@ -61,6 +62,9 @@ def symbolic_shape(
             sizes.append(parse(entry, scope))
     if like is not None and len(sizes) != len(like):
         raise ValueError(f"symbolic_shape: {text!r} has {len(sizes)} entries, the shape {tuple(like)} has {len(like)}")
+    for i, (size, known) in enumerate(zip(sizes, like or (), strict=False)):
+        if isinstance(size, int) and known is not None and size != known:
+            raise ValueError(f"symbolic_shape: entry {i} of {text!r} is {size}, and {known} in the shape {like}")
     return tuple(sizes)
 
 
@@ -71,7 +75,8 @@ def symbolic_args_specs(
 
     Args:
         args: a pytree of arrays or of what has a shape and a dtype.
-        shapes_specs: a text for all, or a prefix of the pytree with texts, None for the argument's own shape.
+        shapes_specs: a text for all, or a prefix of the pytree with texts, None for the argument's own shape. A list
+            may stand for a tuple of arguments.
         constraints: as of `symbolic_shape`.
         scope: as there.
 
@@ -86,6 +91,8 @@ def symbolic_args_specs(
     if shapes_specs is None or isinstance(shapes_specs, str):
         texts = [shapes_specs] * len(leaves)
     else:
+        if isinstance(shapes_specs, list) and isinstance(args, tuple):
+            shapes_specs = tuple(shapes_specs)
         texts = tree.broadcast_prefix(shapes_specs, args, is_leaf=lambda x: x is None)
     shapes = [symbolic_shape(t, scope=scope, like=a.shape) for t, a in zip(texts, avals, strict=True)]
     types = [ShapeDtypeStruct(s, a.dtype, a.weak_type) for s, a in zip(shapes, avals, strict=True)]
@@ -107,25 +114,25 @@ def scope_of_avals(name: str, avals: Sequence[ShapedArray]) -> SymbolicScope | N
     return next(iter(scopes.values()), None)
 
 
-def aval_at(aval: ShapedArray, sizes: dict[str, int]) -> ShapedArray:
+def scope_of_sizes(sizes: dict[str, Any]) -> SymbolicScope | None:
+    """The scope of what stands for symbols, None where it is integers only."""
+    return next((size.scope for size in sizes.values() if isinstance(size, DimExpr)), None)
+
+
+def aval_at(aval: ShapedArray, sizes: dict[str, Any]) -> ShapedArray:
     """A type for sizes of symbols."""
     return aval.update(shape=tuple(d.at(sizes) if isinstance(d, DimExpr) else d for d in aval.shape))
 
 
 def solve(
     name: str, wanted: Sequence[ShapedArray], given: Sequence[ShapedArray], names: Sequence[str], scope: SymbolicScope
-) -> dict[str, int]:
-    """The sizes of symbols for types of arguments.
+) -> dict[str, Any]:
+    """The sizes of symbols for types of arguments, of which sizes may be symbols of another scope.
 
     Raises:
-        ValueError: the types do not fit, or a constraint is broken; names the argument.
-        NotImplementedError: the types have symbols themselves.
+        ValueError: the types do not fit, for all sizes; or a constraint is broken; names the argument.
+        InconclusiveDimensionOperation: a constraint does not hold for all sizes.
     """
-    if any(isinstance(d, DimExpr) for have in given for d in have.shape):
-        raise NotImplementedError(
-            f"call of the exported function {name}: its sizes are symbols, and those of the call are too: "
-            f"({', '.join(have.str_short() for have in given)}). Export both functions as one, or for integer sizes"
-        )
     sizes: dict[str, Any] = {}
     equations = []
     for want, have, arg in zip(wanted, given, names, strict=True):
@@ -140,7 +147,7 @@ def solve(
             if len(unknown) == 1:
                 found = _solved(w, h, unknown.pop(), sizes)
                 if found is not None:
-                    if not 1 <= found[1] <= LARGEST:
+                    if not _is_size_of_symbol(found[1]):
                         raise _misfit(name, want, have, arg)
                     sizes[found[0]], progress = found[1], True
     for w, h, want, have, arg in equations:
@@ -154,16 +161,20 @@ def solve(
     return sizes
 
 
-def _solved(w: DimExpr, size: int, variable: str, sizes: dict[str, int]) -> tuple[str, int] | None:
-    """The variable, if the expression is linear in it; -1 where there is no such integer."""
+def _is_size_of_symbol(size: Any) -> bool:
+    return 1 <= size <= LARGEST if isinstance(size, int) else bool(range_of(size)[0] >= 1)
+
+
+def _solved(w: DimExpr, size: Any, variable: str, sizes: dict[str, Any]) -> tuple[str, Any] | None:
+    """The variable, if the expression is linear in it; -1 where there is no such integer for all sizes."""
     if any(names.count(variable) > 1 for names, _ in w.terms) or w.inside(variable):
         return None
     rest = w.at({**sizes, variable: 0})
     factor = w.at({**sizes, variable: 1}) - rest
-    if not factor:
+    if not isinstance(factor, int) or not factor:
         return None
     quotient, remainder = divmod(size - rest, factor)
-    return variable, -1 if remainder else quotient
+    return variable, quotient if isinstance(remainder, int) and not remainder else -1
 
 
 def _misfit(name: str, want: ShapedArray, have: ShapedArray, arg: str, sizes: Any = None) -> ValueError:

@@ -15,15 +15,22 @@ from corejax_xla_backend.export.calling import (
 
 def _translation(ctx: Any, in_avals: Sequence[ShapedArray], in_vals: Sequence[Any], *, exported: Any) -> Any:
     from corejax_xla_backend import _jaxlib  # when a program is lowered
+    from corejax_xla_backend.export import templates
 
     portable = exported.module_for(ctx.platform)
     if exported.nr_devices > 1:
         _check_devices(ctx.module, exported)
 
     def functions(rename: Callable[[str], str]) -> list[str]:
-        module = _jaxlib.from_portable(portable)
-        meshes = _jaxlib.meshes_text(module)
-        texts = _jaxlib.functions_text(module, lambda name: rename(exported.fun_name if name == "main" else name))
+        def named(name: str) -> str:
+            return rename(exported.fun_name if name == "main" else name)
+
+        if exported.uses_global_constants:  # of the symbols of the program around
+            texts, meshes = templates.functions_text(portable, named), {}
+        else:
+            module = _jaxlib.from_portable(portable)
+            meshes = _jaxlib.meshes_text(module)
+            texts = _jaxlib.functions_text(module, named)
         if exported.nr_devices > 1:
             texts = _as_part_of(ctx.module, texts, meshes)
         if ctx.platform == "cpu" and any("@lapack_" in text for text in texts):

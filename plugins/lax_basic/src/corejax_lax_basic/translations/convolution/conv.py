@@ -45,7 +45,7 @@ def conv_general_dilated(ctx: Any, in_avals: Any, in_vals: Any, *, precision: An
     """`convolution`, with sums in the preferred element type; four real ones for complex numbers."""
     out = conv_general_dilated_p.abstract(tuple(in_avals), params)[0]
     out = ShapedArray(out.shape, out.dtype)
-    if not (in_vals[0].aval.size and in_vals[1].aval.size and out.size):
+    if 0 in (*in_vals[0].aval.shape, *in_vals[1].aval.shape, *out.shape):
         return ctx.full(out, 0)
     together = _together(**params)
     lhs, rhs = (ctx.undivided(x, dims) for x, dims in zip(in_vals, together, strict=False))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ShapedArray, dtypes, xla_translations
+from corejax.extend import ShapedArray, SymbolicDim, dtypes, xla_translations
 from corejax_lax_basic.indexing.dimension_numbers import FILL, check_gather
 from corejax_lax_basic.indexing.gather import fill_of, gather_p
 
@@ -17,13 +17,22 @@ def signed_indices(ctx: Any, indices: Any, shape: Any) -> Any:
     if dtype == np.uint64:
         top = ctx.full(indices.aval, np.iinfo(np.int64).max)
         indices = ctx.op("minimum", indices, top, out=indices.aval)
-    wide = dtype.itemsize > 4 or dtype == np.uint32 or any(d > np.iinfo(np.int32).max for d in shape)
+    wide = dtype.itemsize > 4 or dtype == np.uint32 or any(_is_large(d) for d in shape)
     return ctx.convert(indices, np.dtype(np.int64 if wide else np.int32))
+
+
+def _is_large(size: Any) -> bool:
+    return not isinstance(size, SymbolicDim) and size > np.iinfo(np.int32).max  # type: ignore[no-any-return]
 
 
 def last_starts(ctx: Any, indices: Any, shape: Any, sizes: Any, axes: Any) -> Any:
     """For each component of an index, the last position at which a window lies inside the operand."""
-    last = ctx.constant(np.array([shape[d] - sizes[d] for d in axes], indices.aval.dtype))
+    starts, dtype = [shape[d] - sizes[d] for d in axes], indices.aval.dtype
+    if any(isinstance(n, SymbolicDim) for n in starts):
+        text = f"dense<[{', '.join(map(str, starts))}]> : tensor<{len(starts)}xi{8 * dtype.itemsize}>"
+        last = ctx.op("constant", out=ShapedArray((len(starts),), dtype), attrs=f"value = {text}")
+    else:
+        last = ctx.constant(np.array(starts, dtype))
     return ctx.broadcast_in_dim(last, indices.aval.shape, (indices.aval.ndim - 1,))
 
 

@@ -53,7 +53,7 @@ def reduce_window(
         operands[0].aval.shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
     )
     outs = [ShapedArray(shape, x.aval.dtype) for x in operands]
-    if not outs[0].size:
+    if 0 in shape:
         return [ctx.full(out, 0) for out in outs]
     if not operands[0].aval.size:  # windows of padding only
         return [ctx.broadcast_in_dim(v, shape, ()) for v in initial]
