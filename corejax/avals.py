@@ -203,7 +203,17 @@ def python_scalar_aval(x: bool | int | float | complex) -> ShapedArray:
 
 
 def ndarray_aval(x: np.ndarray[Any, Any] | np.generic) -> ShapedArray:
-    """Aval of a NumPy array or scalar: its own dtype, strongly typed."""
+    """Aval of a NumPy array or scalar: its own dtype, strongly typed.
+
+    Raises:
+        TypeError: its dtype is not supported.
+        ValueError: it is a masked array.
+    """
+    if type(x) is not np.ndarray and isinstance(x, np.ma.MaskedArray):
+        raise ValueError(
+            f"{source_info.by_caller()}masked arrays are not supported, their masks would be lost; fill what is masked "
+            "with x.filled(...), or pass x.data and x.mask"
+        )
     aval = _interned.get((x.shape, x.dtype, False))
     if aval is not None:
         return aval
