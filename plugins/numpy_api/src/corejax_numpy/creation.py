@@ -167,6 +167,8 @@ def _from_sequence(sequence: Sequence[Any], dtype: Any) -> Any:
     for x in leaves:
         if not is_array_like(x):
             raise TypeError(f"array: {x!r} of type {type(x).__name__} is not a number or an array of numbers")
+    if any(map(_stands_for, {*map(type, leaves)})):
+        return _from_sequence(_with_arrays(sequence), dtype)
     if dtype is None:
         dtype = dtypes.result_type(*leaves) if leaves else dtypes.default_float_dtype()
         dtype = dtypes.canonicalize_dtype(dtype)
@@ -178,6 +180,16 @@ def _from_sequence(sequence: Sequence[Any], dtype: Any) -> Any:
 def _to_numpy(sequence: Sequence[Any]) -> Any:
     """Nested sequences with arrays in them replaced by NumPy's, which NumPy then stacks."""
     return [_to_numpy(x) if isinstance(x, list | tuple) else np.asarray(x) if type(x) is Array else x for x in sequence]
+
+
+def _with_arrays(sequence: Sequence[Any]) -> list[Any]:
+    """Nested sequences with arrays in place of objects that stand for one."""
+    nested = lambda x: isinstance(x, list | tuple)  # noqa: E731
+    return [_with_arrays(x) if nested(x) else as_array(x) if _stands_for(type(x)) else x for x in sequence]
+
+
+def _stands_for(kind: type) -> bool:
+    return hasattr(kind, "__corejax_array__")
 
 
 def _stacked(sequence: Sequence[Any], dtype: Any) -> Any:
