@@ -179,3 +179,17 @@ def test_arguments_that_a_partial_has_bound_by_keyword(wrapper):
     assert corejax.value_and_grad(f)(1.0, 2.0) == (2.0, 7.0)
     with pytest.raises(TypeError, match="given by keyword only"):
         f(1.0, 2.0, scale=1.0)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64"])
+def test_rules_return_numbers_of_python(dtype):
+    backward = corejax.custom_vjp(lambda x, y: x * y)
+    backward.defvjp(lambda x, y: (x * y, None), lambda _, ct: (1, 2.5))
+    forward = corejax.custom_jvp(lambda x: x * 2)
+    forward.defjvp(lambda primals, _: (primals[0] * 2, 3))
+    x = jnp.ones((), dtype)
+    found = [*corejax.vjp(backward, x, x)[1](x), corejax.jvp(forward, (x,), (x,))[1]]
+    assert [complex(t) for t in found] == [1, 2.5, 3]
+    assert [t.dtype for t in found] == [x.dtype] * 3
+    with pytest.raises(TypeError, match="it has to be"):
+        corejax.vjp(corejax.custom_gradient(lambda x: (x, lambda ct: jnp.int32(1))), x)[1](x)

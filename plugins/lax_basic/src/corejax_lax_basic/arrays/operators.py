@@ -195,7 +195,7 @@ def _nowhere(dtype: Any) -> bool:
 
 
 def _not_taken(other: Any, name: str) -> Any:
-    """NotImplemented, so that the other operand's type is asked; lists would repeat or join themselves, or be equal to no array."""
+    """NotImplemented, so that the other operand's type is asked; lists would repeat, join or be unequal."""
     if type(other) in (list, tuple, set, dict):
         raise TypeError(
             f"{name} takes arrays and scalars, got {type(other).__name__}; make it an array with corejax.numpy.asarray"
