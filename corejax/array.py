@@ -493,7 +493,8 @@ def as_array(x: Any) -> Any:
     if isinstance(x, np.ndarray | np.generic):
         if config.x64_compat:
             x = narrowed(x)
-        return Array(np.array(x), ndarray_aval(x))
+        aval = ndarray_aval(x)
+        return Array(np.array(x), aval)
     if hasattr(type(x), "__corejax_array__"):
         return as_array(x.__corejax_array__())
     if type(x) in (bool, int, float, complex):

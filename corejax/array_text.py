@@ -83,8 +83,7 @@ class NumbersAndText:
             raise TypeError(f"format {spec!r} is for one number, not for {self.aval.str_short()}; format its elements")
         return format(self._fetch()[()], spec) if number else format(str(self), spec)
 
-    def __hash__(self) -> int:
-        raise TypeError("unhashable type: 'Array'; arrays are compared elementwise")
+    __hash__ = None  # type: ignore[assignment]  # they are compared elementwise
 
     def __repr__(self) -> str:
         if self.aval.dtype.names is not None:

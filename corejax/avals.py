@@ -206,10 +206,11 @@ def ndarray_aval(x: np.ndarray[Any, Any] | np.generic) -> ShapedArray:
     """Aval of a NumPy array or scalar: its own dtype, strongly typed.
 
     Raises:
-        TypeError: its dtype is not supported, or elements of it are masked.
+        TypeError: its dtype is not supported.
+        ValueError: elements of it are masked.
     """
     if type(x) is not np.ndarray and isinstance(x, np.ndarray) and hasattr(x, "filled"):  # numpy.ma loads late
-        raise TypeError(
+        raise ValueError(
             f"{source_info.by_caller()}masked arrays are not supported, for the mask would be lost: "
             "x.filled(value) is an array, or x.data and x.mask are two"
         )

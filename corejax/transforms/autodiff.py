@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax import tree
+from corejax import dtypes, tree
 from corejax.array import as_array
-from corejax.avals import get_aval
+from corejax.avals import ShapedArray, get_aval
 from corejax.interpreters.debug_info import DebugInfo, fun_name
 from corejax.interpreters.jvp import jvp_flat
 from corejax.interpreters.linear_program import TapeCall
@@ -176,38 +177,54 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
         primals: arrays or `ShapeDtypeStruct`s: only their types matter.
 
     Returns:
-        The function from a cotangent of the output to a tuple of cotangents of the arguments.
+        The function from a cotangent of the output to a tuple of cotangents of the arguments: a pytree of what `fun`
+        closes over. It may be a function of integers, whose cotangents are integers then.
 
     Raises:
-        TypeError: an argument's dtype has no cotangents, or `fun` is found not to be linear.
+        TypeError: arguments and results are neither all floating-point or complex nor all integers, or `fun` is found
+            not to be linear.
     """
     _check_callable("linear_transpose", fun)
     leaves, in_tree = tree.tree_flatten(primals)
     avals = abstractified("linear_transpose", fun, leaves, lambda: arg_names(fun, in_tree))
-    for name, aval in zip(arg_names(fun, in_tree), avals, strict=True):
-        if not differentiable(aval):
-            raise TypeError(
-                f"linear_transpose of {fun_name(fun)}: argument {name} has dtype {aval.dtype.name}, which has no "
-                "cotangents"
-            )
     flat = FlatFunction(fun, in_tree)
     debug = DebugInfo(fun, "linear_transpose", tree.tree_structure((primals, {})))
     jaxpr, consts = stage(flat, avals, debug)
+    integers = _transposes_integers(fun, [*zip(arg_names(fun, in_tree), avals, strict=True)], jaxpr.out_avals)
     jaxpr = unzipped(jaxpr, [True] * len(avals)) or jaxpr  # a loop counts, and what it carries may be linear
     out_tree = flat.out_tree
 
     @api_boundary
-    def transposed(ct: Any) -> tuple[Any, ...]:
+    def transposed(consts: Sequence[Any], ct: Any) -> tuple[Any, ...]:
         what = f"the transpose of {fun_name(fun)}"
         given = leaves_like(
             out_tree, ct, lambda got: f"{what} takes a cotangent of structure\n  {out_tree}\ngot\n  {got}"
         )
-        cts = checked(f"{what}: the cotangent", jaxpr.out_avals, given, lambda: leaf_names(out_tree, "output"))
+        names = functools.partial(leaf_names, out_tree, "output")
+        cts = checked(f"{what}: the cotangent", jaxpr.out_avals, given, names, integers)
         cts_in = in_scope(TRANSPOSE, backward_pass)(jaxpr, consts, [UndefPrimal(a) for a in avals], cts)
         shown = [zero_cotangent(a) if c is None else c for c, a in zip(cts_in, avals, strict=True)]
         return tree.tree_unflatten(in_tree, shown)  # type: ignore[no-any-return]
 
-    return transposed
+    return tree.Partial(transposed, consts)
+
+
+def _transposes_integers(
+    fun: Callable[..., Any], arguments: Sequence[tuple[str, ShapedArray]], avals_out: Sequence[ShapedArray]
+) -> bool:
+    """Whether a linear function is one of integers.
+
+    Raises:
+        TypeError: neither that nor one of floating-point numbers; names the argument.
+    """
+    integers = all(dtypes.is_integer(a.dtype) for a in (*(a for _, a in arguments), *avals_out))
+    for name, aval in () if integers else arguments:
+        if not differentiable(aval):
+            raise TypeError(
+                f"linear_transpose of {fun_name(fun)}: argument {name} has dtype {aval.dtype.name}, which has no "
+                "cotangents unless all arguments and results are integers"
+            )
+    return integers
 
 
 __all__ = ["jvp", "linear_transpose", "linearize", "vjp"]

@@ -187,6 +187,8 @@ class ShapeDtypeStruct:
     __slots__ = ("dtype", "shape", "sharding", "weak_type")
 
     def __init__(self, shape: Sequence[int], dtype: Any, weak_type: bool = False, *, sharding: Any = None) -> None:
+        if dtype is None:  # NumPy takes it for float64
+            raise ValueError("ShapeDtypeStruct: dtype is None; give the dtype")
         aval = ShapedArray(tuple(shape), np.dtype(dtype), weak_type)
         self.shape = aval.shape
         self.dtype = aval.dtype

@@ -26,7 +26,13 @@ def differentiable(aval: ShapedArray) -> bool:
     return dtypes.is_inexact(aval.dtype)
 
 
-def checked(what: str, avals: Sequence[ShapedArray], given: Sequence[Any], names: Callable[[], list[str]]) -> list[Any]:
+def checked(
+    what: str,
+    avals: Sequence[ShapedArray],
+    given: Sequence[Any],
+    names: Callable[[], list[str]],
+    integers: bool = False,
+) -> list[Any]:
     """Tangents or cotangents of values of these types; None for zero and for those of integers and booleans.
 
     Args:
@@ -34,15 +40,16 @@ def checked(what: str, avals: Sequence[ShapedArray], given: Sequence[Any], names
         avals: types of the values.
         given: what the user passed.
         names: gives the values' names.
+        integers: whether those of integers are integers, of linear functions as they are.
     """
     return [
-        None if x is None else _checked_one(what, a, x, names, i)
+        None if x is None else _checked_one(what, a, x, names, i, integers)
         for i, (a, x) in enumerate(zip(avals, given, strict=True))
     ]
 
 
-def _checked_one(what: str, aval: ShapedArray, x: Any, names: Callable[[], list[str]], i: int) -> Any:
-    if not differentiable(aval):
+def _checked_one(what: str, aval: ShapedArray, x: Any, names: Callable[[], list[str]], i: int, integers: bool) -> Any:
+    if not integers and not differentiable(aval):
         if getattr(x, "dtype", None) == float0:
             return None
         raise TypeError(

@@ -374,3 +374,16 @@ def test_all_names_are_there() -> None:
     assert not missing
     functions = [f for name in jnp.__all__ if callable(f := getattr(jnp, name)) and not isinstance(f, type)]
     assert not [f for f in functions if not (getattr(f, "__doc__", None) or "").strip()]
+
+
+def test_lists_of_objects_that_stand_for_arrays():
+    class Held:
+        def __init__(self, value):
+            self.value = value
+
+        def __corejax_array__(self):
+            return self.value
+
+    held = Held(jnp.arange(2))
+    np.testing.assert_array_equal(jnp.array([[held, held], [held, [1.5, 2]]]), [[[0, 1], [0, 1]], [[0, 1], [1.5, 2]]])
+    np.testing.assert_array_equal(corejax.jit(lambda x: jnp.array([Held(x), held]))(jnp.ones(2)), [[1, 1], [0, 1]])

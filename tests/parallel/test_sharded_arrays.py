@@ -234,6 +234,8 @@ def test_copies_pickles_and_deletion(x: Any) -> None:
     for same in (copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x)), np.array(x)):
         np.testing.assert_array_equal(same, VALUE)
     x.copy_to_host_async()
+    several = [x, 1, "none"]
+    assert corejax.copy_to_host_async(several) is several
     np.testing.assert_array_equal(corejax.device_get({"x": x})["x"], VALUE)
     y = x + 1
     y.delete()

@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from corejax import Array, jit, lax, tree_util, vmap
+from corejax import Array, float0, grad, jit, lax, tree_util, vmap
 from corejax.extend import as_array
 
 pytest.importorskip("jaxlib")
@@ -370,3 +370,36 @@ def test_wrong_number_of_arguments_is_pythons_own_error() -> None:
 def test_numbers_that_do_not_fit() -> None:
     with pytest.raises(OverflowError, match=str(2**40)):
         jit(lambda x: x)(2**40)
+
+
+# -- what JAX's users rely on ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("option", ["static_argnames", "donate_argnames"])
+@pytest.mark.parametrize("name", ["a", "args"])
+def test_what_is_given_by_position_only_has_no_name(option: str, name: str) -> None:
+    def f(a: Any, /, b: Any, *args: Any, **kwargs: Any) -> Any:
+        return b
+
+    with pytest.raises(ValueError, match=rf"{option} has '{name}', which is given by position only"):
+        jit(f, **{option: (name, "b")})
+    jit(f, **{option: ("b", "c")})
+
+
+@pytest.mark.parametrize("kind", [staticmethod, classmethod])
+def test_methods_are_made_of_the_compiled_function(kind: Any) -> None:
+    with pytest.raises(TypeError, match=rf"put @{kind.__name__} before @jit"):
+        jit(kind(lambda x: x))
+
+
+def test_tangents_of_integers_are_results() -> None:
+    gradient = grad(lambda x, i: x[i], argnums=(0, 1), allow_int=True)
+    compiled = jit(gradient)
+    x = np.ones((3, 2), np.float32)
+    for result in (compiled(x[0], 1), compiled(x[0], 1), compiled.lower(x[0], 1).compile()(x[0], 1)):
+        np.testing.assert_array_equal(result[0], [0, 1])
+        assert result[1].dtype == float0
+        assert result[1].shape == ()
+    mapped = vmap(compiled)(x, np.arange(3) % 2)
+    np.testing.assert_array_equal(mapped[0], [[1, 0], [0, 1], [1, 0]])
+    np.testing.assert_array_equal(jit(lambda x: compiled(x, 0)[0])(x[0]), [1, 0])

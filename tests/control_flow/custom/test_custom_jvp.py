@@ -147,7 +147,8 @@ def test_keywords_and_defaults_are_resolved_to_positions():
 
     f.defjvp(lambda p, t: (f(*p), t[0]))
     with pytest.raises(TypeError, match=r"\['_'\] are given by keyword only"):
-        corejax.grad(f)(1.0)
+        corejax.grad(f)(1.0, _=3)
+    assert corejax.grad(f)(1.0) == 1.0
 
     @corejax.custom_jvp
     def g(x, y=2.0):

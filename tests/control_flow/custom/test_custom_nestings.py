@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -148,3 +150,46 @@ def test_plain_numpy_and_numbers_are_arrays_inside():
     assert not any(issubclass(kind, np.ndarray | np.generic | int) for kind in seen)
     first = corejax.custom_gradient(lambda x: (x, lambda ct: ct))(np.ones(3, np.float32))
     assert isinstance(first, corejax.Array)
+
+
+def test_rules_of_the_function_inside_are_given_through_the_one_outside():
+    @corejax.custom_vjp
+    @corejax.custom_batching.custom_vmap
+    def f(x, y):
+        return jnp.sin(x) * y
+
+    f.def_vmap(lambda size, batched, x, y: (jnp.sin(x) * y + 1, True))
+    f.defvjp(lambda x, y: (f(x, y), (x, y)), lambda res, ct: (2 * ct, 3 * ct))
+    x = np.arange(3, dtype=np.float32)
+    np.testing.assert_allclose(corejax.vmap(f)(x, x), np.sin(x) * x + 1, rtol=1e-6)
+    assert corejax.grad(f, argnums=(0, 1))(1.0, 2.0) == (2.0, 3.0)
+    assert not hasattr(corejax.custom_jvp(jnp.sin), "def_vmap")
+
+
+@pytest.mark.parametrize("wrapper", [corejax.custom_jvp, corejax.custom_vjp])
+def test_arguments_that_a_partial_has_bound_by_keyword(wrapper):
+    def scaled(x, y, scale):
+        return x + y * scale
+
+    f = wrapper(functools.partial(scaled, scale=0.5))
+    if wrapper is corejax.custom_jvp:
+        f.defjvp(lambda primals, tangents: (f(*primals), 7 * tangents[0]))
+    else:
+        f.defvjp(lambda x, y: (f(x, y), None), lambda _, ct: (7 * ct, None))
+    assert corejax.value_and_grad(f)(1.0, 2.0) == (2.0, 7.0)
+    with pytest.raises(TypeError, match="given by keyword only"):
+        f(1.0, 2.0, scale=1.0)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64"])
+def test_rules_return_numbers_of_python(dtype):
+    backward = corejax.custom_vjp(lambda x, y: x * y)
+    backward.defvjp(lambda x, y: (x * y, None), lambda _, ct: (1, 2.5))
+    forward = corejax.custom_jvp(lambda x: x * 2)
+    forward.defjvp(lambda primals, _: (primals[0] * 2, 3))
+    x = jnp.ones((), dtype)
+    found = [*corejax.vjp(backward, x, x)[1](x), corejax.jvp(forward, (x,), (x,))[1]]
+    assert [complex(t) for t in found] == [1, 2.5, 3]
+    assert [t.dtype for t in found] == [x.dtype] * 3
+    with pytest.raises(TypeError, match="it has to be"):
+        corejax.vjp(corejax.custom_gradient(lambda x: (x, lambda ct: jnp.int32(1))), x)[1](x)

@@ -313,7 +313,7 @@ def test_tangents_of_integers():
     f = lambda x, i: mul(x, 2.0)
     refused(TypeError, lambda: cj.jvp(f, (X, N), (X, N)), "tangent of i", "float0", "int32")
     refused(TypeError, lambda: cj.vjp(lambda x: N, X)[1](N), "cotangent of output", "float0")
-    refused(TypeError, lambda: cj.linear_transpose(lambda i: i, N), "argument i", "int32", "no cotangents")
+    refused(TypeError, lambda: cj.linear_transpose(lambda i: (i, 1.0), N), "argument i", "int32", "no cotangents")
 
 
 # -- primitives -----------------------------------------------------------------------------------------------
@@ -417,3 +417,18 @@ def test_float0():
 def test_mapped_axes_of_any_layout():
     flipped = np.asfortranarray(M)[:, ::-1]
     np.testing.assert_allclose(cj.vmap(sum_, in_axes=1)(flipped), flipped.sum(0), rtol=1e-6)
+
+
+def test_masked_arrays():
+    masked = np.ma.array(X, mask=[True, False, False])
+    for call in (
+        lambda: sin(masked),
+        lambda: cj.grad(lambda x: sum_(sin(x)))(masked),
+        lambda: cj.make_jaxpr(sin)(masked),
+        lambda: cj.vmap(sin)(masked),
+    ):
+        refused(ValueError, call, "masked arrays are not supported", "x.filled(value)")
+
+
+def test_a_shape_without_a_dtype():
+    refused(ValueError, lambda: cj.ShapeDtypeStruct((2,), None), "dtype is None")

@@ -128,3 +128,18 @@ def test_aux_that_is_an_argument_comes_out_as_an_array():
         for aux in auxes:
             assert isinstance(aux["x"], corejax.Array) and aux["other"] is given and type(aux["n"]) is int
             same(aux["x"], X)
+
+
+def test_transposes_of_functions_of_integers():
+    both = corejax.linear_transpose(lambda x, y: (3 * x, y), 1, np.arange(2, dtype=np.int32))
+    x, y = both((2, np.array([4, 5], np.int32)))
+    assert (x, x.dtype) == (6, np.int32)
+    np.testing.assert_array_equal(y, [4, 5])
+    assert corejax.linear_transpose(lambda x: x[0], [1, 2])(3) == ([3, 0],)
+
+
+def test_transposes_are_pytrees_of_what_they_close_over():
+    scale = corejax.jit(lambda k: corejax.linear_transpose(lambda x: k * x, X))(jnp.asarray(F(2)))
+    assert len(tree_util.tree_leaves(scale)) == 1
+    same(corejax.jit(lambda f, ct: f(ct))(scale, CT), (2 * CT,))
+    same(corejax.vmap(lambda k: corejax.linear_transpose(lambda x: k * x, F(1))(F(3)))(X), (3 * X,))

@@ -106,7 +106,7 @@ ERRORS = [
     (lambda x: lax.broadcast_in_dim(x, (2, 3), ()), TypeError, r"operand f32\[3\].*1 axes, .* 0 entries"),
     (lambda x: lax.broadcast_in_dim(x, (2, 4), (1,)), ValueError, r"axis 0 of the operand has size 3.* nor 4"),
     (lambda x: lax.broadcast_in_dim(x, (2, 3), (2,)), TypeError, "axes of a result with 2 axes"),
-    (lambda x: lax.broadcast_in_dim(lax.expand_dims(x, 0), (3, 3), (1, 0)), TypeError, "has to increase"),
+    (lambda x: lax.broadcast_in_dim(lax.expand_dims(x, 0), (3, 3), (1, 1)), TypeError, "has to increase"),
     (lambda x: lax.broadcast_in_dim(x, (2.0, 3), (1,)), TypeError, r"1D sequences of concrete values"),
     (lambda x: lax.broadcast_in_dim(x, (-1, 3), (1,)), ValueError, "not negative"),
     (lambda x: lax.expand_dims(x, (0, 0)), ValueError, "names an axis twice"),
@@ -129,3 +129,9 @@ def test_zeros_are_lazy_and_staged_as_a_literal() -> None:
     text = str(corejax.make_jaxpr(f)(data(3)))
     assert "broadcast_in_dim" in text
     assert "0.0:f32[]" in text
+
+
+def test_axes_in_any_order() -> None:
+    x = np.arange(8, dtype=np.float32).reshape(2, 1, 4)
+    wanted = np.broadcast_to(x.transpose(2, 1, 0)[:, None], (4, 5, 3, 2))
+    np.testing.assert_array_equal(lax.broadcast_in_dim(x, (4, 5, 3, 2), (3, 2, 0)), wanted)

@@ -187,6 +187,8 @@ def _filled(shape: Any, value: Any, device: Any = None) -> Any:
 
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """An array of zeros; floating by default."""
+    if isinstance(dtype, np.dtype) and dtype == dtypes.float0:
+        return np.zeros(canonical_shape(shape), dtype)  # the tangent of integers, which no array is
     if out_sharding is not None:
         return laid_out("zeros", zeros(shape, dtype, device=device), out_sharding)
     return _filled(shape, lax.fill_scalar(0, _or_float(dtype)), device)

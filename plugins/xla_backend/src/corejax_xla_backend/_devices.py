@@ -196,9 +196,12 @@ def device_get(x: Any) -> Any:
     return tree.tree_map(fetched, x)
 
 
-def copy_to_host_async(x: Any) -> None:
-    """Begin the transfer of all arrays of a pytree to the host."""
-    tree.tree_map(lambda leaf: leaf.copy_to_host_async() if type(leaf) is Array else None, x)
+def copy_to_host_async(x: Any) -> Any:
+    """Begin the transfer of all arrays of a pytree to the host; returns it."""
+    for leaf in tree.tree_leaves(x):
+        if type(leaf) is Array:
+            leaf.copy_to_host_async()
+    return x
 
 
 def block_until_ready(x: Any) -> Any:

@@ -14,6 +14,19 @@ from corejax.extend import (
     tree,
 )
 
+_FORWARDED = {"def_vmap", "defjvp", "defjvps", "defvjp"}
+
+
+class RuleGiven:
+    """A function with rules, around another one perhaps, whose rules are given through the outer one as well."""
+
+    fun: Callable[..., Any]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _FORWARDED and "fun" in self.__dict__:
+            return getattr(self.fun, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
 
 class Parameters:
     """A function's positional parameters, for calls by keyword and for positions given by name."""
@@ -63,9 +76,10 @@ class Parameters:
         except TypeError as error:
             raise TypeError(f"{fun_name(self.fun)}: {error}") from None
         bound.apply_defaults()
-        if bound.kwargs:
+        by_keyword = sorted(bound.kwargs.keys() & kwargs.keys())  # others are defaults, what a partial has bound say
+        if by_keyword:
             raise TypeError(
-                f"{fun_name(self.fun)}: the arguments {sorted(bound.kwargs)} are given by keyword only; a function "
+                f"{fun_name(self.fun)}: the arguments {by_keyword} are given by keyword only; a function "
                 "with rules of its own takes its arguments by position"
             )
         return bound.args

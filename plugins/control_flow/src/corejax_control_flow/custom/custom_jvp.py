@@ -16,14 +16,14 @@ from corejax.extend import (
     nondifferentiable,
     tree,
 )
-from corejax_control_flow.custom._arguments import Arguments, Parameters
+from corejax_control_flow.custom._arguments import Arguments, Parameters, RuleGiven
 from corejax_control_flow.custom._custom_jvp_call import JvpCall
 from corejax_control_flow.custom.open_calls import bind_call, is_plain
 from corejax_control_flow.custom.symbolic_zeros import SymbolicZero, checked_linear, unflattened_like
 from corejax_control_flow.programs.messages import place
 
 
-class custom_jvp:
+class custom_jvp(RuleGiven):
     """A function with a rule for its Jacobian-vector product; a decorator.
 
         @custom_jvp

@@ -11,13 +11,13 @@ from corejax.extend import (
     fun_name,
     tree,
 )
-from corejax_control_flow.custom._arguments import Arguments, Parameters
+from corejax_control_flow.custom._arguments import Arguments, Parameters, RuleGiven
 from corejax_control_flow.custom._custom_vjp_call import VjpCall
 from corejax_control_flow.custom.open_calls import bind_call, is_plain
 from corejax_control_flow.programs.messages import place
 
 
-class custom_vjp:
+class custom_vjp(RuleGiven):
     """A function with rules for reverse mode; a decorator.
 
         @custom_vjp

@@ -24,14 +24,14 @@ from corejax.extend import (
     tree,
     unmapped_aval,
 )
-from corejax_control_flow.custom._arguments import Parameters
+from corejax_control_flow.custom._arguments import Parameters, RuleGiven
 from corejax_control_flow.custom.custom_vmap_rules import custom_vmap_call_p
 from corejax_control_flow.custom.open_calls import evaluates
 from corejax_control_flow.programs.messages import place, shown, typed_tree
 from corejax_control_flow.programs.tracing import trace
 
 
-class custom_vmap:
+class custom_vmap(RuleGiven):
     """A function with a rule for `vmap`; a decorator.
 
         @custom_vmap

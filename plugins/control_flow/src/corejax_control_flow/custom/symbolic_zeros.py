@@ -132,7 +132,7 @@ def is_zero(x: Any) -> bool:
 def checked_linear(
     what: str, avals: Sequence[ShapedArray], given: Sequence[Any], names: Callable[[], Sequence[str]]
 ) -> list[Any]:
-    """A rule's tangents or cotangents, None for zero, of these values' tangent types.
+    """A rule's tangents or cotangents, None for zero, of these values' tangent types; Python's numbers become of them.
 
     Raises:
         TypeError: one has another type; it is named, with both types.
@@ -151,7 +151,8 @@ def checked_linear(
         except TypeError as error:
             raise TypeError(f"{what} for {names()[i]}: {error}") from None
         expected = aval.dtype if dtypes.is_inexact(aval.dtype) else float0
-        if got.shape != aval.shape or got.dtype != expected:
+        weaker = expected != float0 and got.weak_type and dtypes.is_complex(got.dtype) <= dtypes.is_complex(aval.dtype)
+        if got.shape != aval.shape or not (got.dtype == expected or weaker):
             kind = shown(aval) if dtypes.is_inexact(aval.dtype) else "None or float0 zeros"
             castable = dtypes.is_inexact(aval.dtype) and got.shape == aval.shape
             advice = f" (.astype('{aval.dtype.name}'))" if castable else ""

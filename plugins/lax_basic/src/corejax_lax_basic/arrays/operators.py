@@ -239,8 +239,8 @@ def _nowhere(dtype: Any) -> bool:
 
 
 def _not_taken(other: Any, name: str) -> Any:
-    """NotImplemented, so that the other operand's type is asked; lists and tuples would repeat or join themselves."""
-    if name not in ("eq", "ne") and type(other) in (list, tuple):
+    """NotImplemented, so that the other operand's type is asked; lists would repeat, join or be unequal."""
+    if type(other) in (list, tuple, set, dict):
         raise TypeError(
             f"{name} takes arrays and scalars, got {type(other).__name__}; make it an array with corejax.numpy.asarray"
         )

@@ -28,7 +28,7 @@ from corejax.extend import (
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_shape, ints, is_several
-from corejax_lax_basic.shape.rearranging import moveaxis, reshape_p
+from corejax_lax_basic.shape.rearranging import moveaxis, reshape_p, transpose
 
 __all__ = ["broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_shapes", "broadcast_to", "expand_dims"]
 
@@ -43,7 +43,7 @@ def broadcast_in_dim(
     Args:
         operand: the array.
         shape: shape of the result.
-        broadcast_dimensions: for each axis of the operand, the axis of the result that it becomes; increasing.
+        broadcast_dimensions: for each axis of the operand, the axis of the result that it becomes.
         out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Returns:
@@ -59,6 +59,9 @@ def broadcast_in_dim(
     dims = ints(broadcast_dimensions, "broadcast_dimensions")
     if get_aval(operand).shape == shape and dims == tuple(range(len(shape))):
         return as_array(operand)
+    if len(dims) > 1 and len(dims) == get_aval(operand).ndim and any(a > b for a, b in itertools.pairwise(dims)):
+        order = sorted(range(len(dims)), key=dims.__getitem__)
+        operand, dims = transpose(operand, order), tuple(sorted(dims))
     return broadcast_in_dim_p.bind(operand, shape=shape, broadcast_dimensions=dims)
 
 

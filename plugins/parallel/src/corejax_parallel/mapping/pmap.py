@@ -163,7 +163,7 @@ def _prefix(what: str, argument: str, axes: Any, structure: Any) -> list[Any]:
     except ValueError as error:
         raise ValueError(f"{what}: {argument} is no prefix of what it is for: {error}") from None
     for axis in found:
-        if axis is not None and not isinstance(axis, int | np.integer):
+        if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int | np.integer)):
             raise TypeError(f"{what}: {argument} are integers or None, got {axis!r} of type {type(axis).__name__}")
     return found
 

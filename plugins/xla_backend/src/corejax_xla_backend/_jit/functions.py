@@ -79,6 +79,9 @@ def jit(
 
 def _again(fun: Callable[..., Any], options: JitOptions) -> Any:
     """The compiled function; also how a copy of one is made."""
+    if isinstance(fun, staticmethod | classmethod):
+        kind = type(fun).__name__
+        raise TypeError(f"jit compiles a function, got a {kind}; put @{kind} before @jit")
     if not callable(fun):
         raise TypeError(f"jit compiles a function, got {fun!r} of type {type(fun).__name__}")
     return _wrapped(Jitted(fun, options), options)

@@ -11,7 +11,6 @@ from corejax.extend import (
     Array,
     Backend,
     CompileOptions,
-    FlatFunction,
     RepeatableCall,
     ShapedArray,
     ShapeDtypeStruct,
@@ -40,6 +39,7 @@ from corejax.extend import (
     tree,
 )
 from corejax_xla_backend._jit.donation import donated_leaves
+from corejax_xla_backend._jit.float0_results import ProgramFunction
 from corejax_xla_backend._jit.named_arguments import check_apart, named_arguments
 from corejax_xla_backend._jit.one_at_a_time import OneAtATime
 from corejax_xla_backend._jit.options import UNSPECIFIED, JitOptions
@@ -181,7 +181,7 @@ class Jitted:
         started = time.perf_counter()
         debug = self.static.debug_info(key.in_tree, key.static)
         why = reasons(key, self.traces, debug.arg_names, self.static.name_of) if watched_by_anybody() else ()
-        flat = FlatFunction(self.static.closed(key.static), key.in_tree, with_kwargs=True)
+        flat = ProgramFunction(self.static.closed(key.static), key.in_tree, with_kwargs=True)
         jaxpr, consts = stage(self._results_of(flat), key.avals, debug)
         found = TracedProgram(close_over_consts(jaxpr), consts, key.in_tree, flat.out_tree, _known(consts))
         kept = not any(isinstance(c, Tracer) for c in consts)  # those belong to one trace of a function around
@@ -194,7 +194,7 @@ class Jitted:
             report_trace(self.name, why, 1000 * (time.perf_counter() - started), key, kept=kept)
         return found
 
-    def _results_of(self, flat: FlatFunction) -> Callable[..., Any]:
+    def _results_of(self, flat: ProgramFunction) -> Callable[..., Any]:
         """The function with results whose types say what `out_shardings` does."""
         if self.options.out_shardings is UNSPECIFIED:
             return flat

@@ -107,7 +107,13 @@ def _check_parameters(
                 f"jit of {fun_name(fun)}: {option}_argnums has {i!r}, but the function takes {count} positional "
                 "arguments"
             )
+    by_position = {p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL)}
     for name in names:
+        if name in by_position:
+            raise ValueError(
+                f"jit of {fun_name(fun)}: {option}_argnames has {name!r}, which is given by position only; say where "
+                f"it is in {option}_argnums"
+            )
         if name not in keywords and not any_keyword:
             raise ValueError(
                 f"jit of {fun_name(fun)}: {option}_argnames has {name!r}, but the function has no such parameter"
