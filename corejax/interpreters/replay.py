@@ -118,7 +118,7 @@ def again(
     places: dict[Var, int] = {}
     known: list[Any] = []  # tracers
     unknown: list[Var] = []
-    atoms: list[Any] = []  # the variables of operands that are known, None for others
+    atoms: list[Any] = []  # what stands for the tracers among operands that are known
     source = state.source
     # Where a program is replayed, its lines are those of all equations.
     key: list[Any] = [rule, static, source is None, state.axis_env, state.rule_axis]
@@ -229,7 +229,7 @@ class Call:
         self._below = below
         self._recorder = recorder
         self._places = places
-        self._given = given  # the places of operands that are known; None for scalars
+        self._given = given  # the places of those; None of one that is a literal
         self._unknown = unknown
         self._forgotten = _forgotten
         self._source = source

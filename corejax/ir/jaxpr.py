@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from corejax.avals import ShapedArray, get_aval
 from corejax.errors import CorejaxError
@@ -96,8 +96,12 @@ class Literal:
 Atom = Var | Literal
 
 
-def _with_fields(program: Any, names: Sequence[str], fields: dict[str, Any]) -> Any:
-    return type(program)(**{name: fields.pop(name, getattr(program, name)) for name in names}, **fields)
+_P = TypeVar("_P")
+
+
+def _with_fields(program: _P, names: Sequence[str], fields: dict[str, Any]) -> _P:
+    kind: Callable[..., _P] = type(program)
+    return kind(**{name: fields.pop(name, getattr(program, name)) for name in names}, **fields)
 
 
 class JaxprEqn:
@@ -143,7 +147,7 @@ class JaxprEqn:
 
     def replace(self, **fields: Any) -> JaxprEqn:
         """A copy with some fields replaced."""
-        return _with_fields(self, ("primitive", "invars", "outvars", "params", "source_info"), fields)  # type: ignore[no-any-return]
+        return _with_fields(self, ("primitive", "invars", "outvars", "params", "source_info"), fields)
 
     def __repr__(self) -> str:
         return _printer("eqn_text")(self)  # type: ignore[no-any-return]
@@ -200,7 +204,7 @@ class Jaxpr(Shown):
 
     def replace(self, **fields: Any) -> Jaxpr:
         """A copy with some fields replaced."""
-        return _with_fields(self, ("constvars", "invars", "eqns", "outvars", "debug_info"), fields)  # type: ignore[no-any-return]
+        return _with_fields(self, ("constvars", "invars", "eqns", "outvars", "debug_info"), fields)
 
     @property
     def axis_names(self) -> frozenset[Any]:
@@ -241,7 +245,7 @@ class ClosedJaxpr(Shown):
 
     def replace(self, **fields: Any) -> ClosedJaxpr:
         """A copy with another `jaxpr` or other `consts`."""
-        return _with_fields(self, ("jaxpr", "consts"), fields)  # type: ignore[no-any-return]
+        return _with_fields(self, ("jaxpr", "consts"), fields)
 
     @property
     def in_avals(self) -> list[ShapedArray]:
