@@ -27,14 +27,12 @@ from corejax.interpreters.frequent_programs import Frequent
 from corejax.interpreters.host_functions import ufunc_on_arrays
 from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr
 from corejax.interpreters.rematerialization import keep_all
-from corejax.interpreters.staging import stage_closed
+from corejax.interpreters.whole_programs import ARRAYS, LIMIT, Whole, large_call, staged, unmet
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr
-from corejax.source_info import warnings_given
-from corejax.trace import Tracer, state
+from corejax.trace import state
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_LIMIT = 512  # programs of one function
 _LARGEST_KNOWN = 1 << 20  # bytes of values that a program keeps; above it computes them each time
 _LARGEST_COPIED = 1 << 14  # bytes of a result that is an argument
 _PLAIN = frozenset({int, bool, str, type(None), type(Ellipsis), type})
@@ -54,31 +52,6 @@ class _Programs(dict[Any, Any]):
 
 def _known_tables() -> list[_Programs]:
     return [programs for table in list(_tables.values()) if (programs := table()) is not None]
-
-
-class _Whole:
-    """A recorded call with large operands, which is compiled."""
-
-    __slots__ = ("name", "program", "tree")
-
-    def __init__(self, program: ClosedJaxpr, structure: Any, name: str) -> None:
-        self.program = program
-        self.tree = structure
-        self.name = name
-
-    def run(self, arrays: Sequence[Array]) -> Any:
-        """The results for operands of the recorded types.
-
-        Raises:
-            ValueError: an operand's parts are on several devices, where the results are to be.
-            RuntimeError: nothing compiles.
-        """
-        if any(x._host is None and is_spread(x) for x in arrays):
-            raise ValueError("on several devices")
-        outs = large_operations.run_whole(self.program, [*arrays], self.name)
-        if outs is None:
-            raise RuntimeError("nothing compiles")
-        return outs[0] if self.tree is None else tree.unflatten(self.tree, outs)
 
 
 class _Program:
@@ -245,7 +218,7 @@ def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None) -> Any:
             if not _described(args, kwargs, key, arrays):
                 return fun(*args, **kwargs)
             exact = tuple(key)
-        found = programs.get(exact, _unmet)
+        found = programs.get(exact, unmet)
         if type(found) is _Function:
             try:
                 return (_quiet.run or _new_context())(found, *arrays)
@@ -269,11 +242,11 @@ def call_anew(
     ufunc: np.ufunc | None,
 ) -> Any:
     """A call that is not written out: from the first one on."""
-    if found is _unmet and any(x.aval.size >= large_operations.SIZE for x in arrays):
-        found = _large(fun, args, kwargs)  # from the first call on: the same bits each time
-        if found is not _unmet:
-            programs[exact] = found
-    if type(found) is _Program or type(found) is _Whole:
+    if found is unmet and any(x.aval.size >= large_operations.SIZE for x in arrays):
+        found, arrays = large_call(
+            fun, args, kwargs, programs, exact
+        )  # from the first call on: the same bits each time
+    if type(found) is _Program or type(found) is Whole:
         try:
             out = found.run(arrays)
         except Exception:  # the function's own error names the lines of this call
@@ -287,16 +260,17 @@ def call_anew(
             found = _as_ufunc(ufunc, arrays, found)
         programs[exact] = found
         return fun(*args, **kwargs)
-    if found is _unmet:
+    if found is unmet:
         out = fun(*args, **kwargs)  # an error is no reason to remember
-        if len(programs) >= _LIMIT:
+        if len(programs) >= LIMIT:
             programs.clear()
         programs[exact] = None
+        if type(out) is Array and out.aval.size >= large_operations.SIZE:  # of small operands
+            found, arrays = large_call(fun, args, kwargs, programs, exact)
+            if type(found) is Whole:
+                return call_anew(fun, args, kwargs, arrays, programs, exact, found, ufunc)
         return out
     return fun(*args, **kwargs)
-
-
-_unmet = object()
 
 
 def _as_ufunc(ufunc: np.ufunc, arrays: Sequence[Array], found: Any) -> Any:
@@ -353,49 +327,13 @@ def _describe(x: Any, key: list[Any], arrays: list[Array]) -> bool:
 
 def _recorded(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Program | bool:
     """The call as a program; False where it needs values, has effects, warns or gives something else than arrays."""
-    staged = _staged(fun, args, kwargs)
-    if staged is None:
+    recorded = staged(fun, *tree.flatten((args, kwargs)), ARRAYS)
+    if recorded is None:
         return False
-    found = _Program(*staged, getattr(fun, "__name__", "remembered"))
+    found = _Program(*recorded, getattr(fun, "__name__", "remembered"))
     # What is given as it is would be copied: nobody minds where that is small.
     large = any(found.avals[i].nbytes > _LARGEST_COPIED for i in found.given)
     return False if large else found
-
-
-def _large(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The call as a program that is compiled whole; `_unmet` where that does not pay."""
-    staged = _staged(fun, args, kwargs)
-    if staged is None or not large_operations.pays_whole(staged[0]):
-        return _unmet
-    return _Whole(*staged, getattr(fun, "__name__", "remembered"))
-
-
-def _staged(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[ClosedJaxpr, Any] | None:
-    """The call as a program, and how its results are put together (None for one array)."""
-    leaves, structure = tree.flatten((args, kwargs))
-    where = [i for i, x in enumerate(leaves) if type(x) is Array]
-    out_tree: Any = None
-
-    def flat(*tracers: Any) -> list[Any]:
-        nonlocal out_tree
-        given = list(leaves)
-        for i, tracer in zip(where, tracers, strict=True):
-            given[i] = tracer
-        called, named = tree.unflatten(structure, given)
-        out = fun(*called, **named)
-        outs, out_tree = tree.flatten(out)
-        if not all(type(x) is Array or isinstance(x, Tracer) for x in outs):
-            raise TypeError("not arrays")
-        if isinstance(out, Array):
-            out_tree = None
-        return outs
-
-    warned = warnings_given[0]
-    try:
-        closed = stage_closed(flat, [leaves[i].aval for i in where])
-    except Exception:
-        return None
-    return None if closed.jaxpr.effects or warnings_given[0] != warned else (closed, out_tree)
 
 
 @clears_cache

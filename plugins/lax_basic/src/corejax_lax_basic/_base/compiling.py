@@ -11,13 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import BackendError, MissingRuleError, Primitive, impl_rules
+from corejax.extend import BackendError, MissingRuleError, Primitive, dtypes, impl_rules
 
+LARGE = 1 << 18  # elements, from which on the flag counts
 HALVES = ("bfloat16", "float16")  # NumPy converts each element
 SINGLES = (*HALVES, "float32")
 REALS = (*SINGLES, "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 COMPLEX = ("complex64", "complex128")
+
+
+def with_dtypes(*names: str) -> Callable[..., bool]:
+    """Operations whose first operand has one of these dtypes, for the flag: reductions, which have small results."""
+    found = frozenset(map(dtypes.dtype, names))
+    return lambda avals, **params: avals[0].dtype in found
+
 
 _LOOPS = {"float32": "ff", "float64": "dd"}  # NumPy's codes of the types of a loop
 

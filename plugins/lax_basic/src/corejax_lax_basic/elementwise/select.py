@@ -126,7 +126,7 @@ def _select_of_two(which: Any, on_false: Any, on_true: Any) -> Any:
     return out
 
 
-impl_rules.register(select_n_p, _select_impl, large=(*REALS, *COMPLEX, *INTEGERS), prepared=_select_prepared)
+impl_rules.register(select_n_p, _select_impl, large=("bool", *REALS, *COMPLEX, *INTEGERS), prepared=_select_prepared)
 defbroadcasting(select_n_p)
 
 
