@@ -25,7 +25,7 @@ from corejax.backends import Backend, backends
 from corejax.errors import BackendError
 from corejax.interpreters import large_operations
 from corejax.interpreters.impl_results import as_promised, check_count, types_of
-from corejax.memory_limit import LARGE, check_memory
+from corejax.memory_limit import LARGE, check_memory, keep_freed_memory
 from corejax.ownership import SOLE, in_own_memory, owned
 from corejax.primitive import Primitive, promised, results_of_body
 from corejax.rules import Derivation, impl_rules, reporting_table
@@ -33,6 +33,7 @@ from corejax.source_info import describe, user_line
 from corejax.trace import Trace, Tracer, escaped, set_bottom, state
 
 _ndarray = np.ndarray
+keep_freed_memory()
 LARGE_OPERATION = large_operations.SIZE
 left_by, by_operands = large_operations.left_by, large_operations.by_operands
 
