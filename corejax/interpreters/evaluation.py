@@ -207,6 +207,10 @@ def _evaluate_large(
     """What the derived rule gives; None where there is none, or it cannot run: in a process that was forked, say."""
     if not large_operations.is_left(primitive, avals, avals_out, params):
         return None
+    if not large_operations.gives_other_bits(primitive, avals) and not large_operations.comes_again(
+        primitive, avals, params
+    ):
+        return None
     rule = large_operations.derived_for(primitive)
     if rule is None:
         return None

@@ -73,6 +73,11 @@ def pays_whole(program: ClosedJaxpr) -> bool:
     return any(_makes_floats(eqn) for eqn in large) or any(map(is_left_equation, eqns))
 
 
+def is_exact(program: ClosedJaxpr) -> bool:
+    """Whether nothing is rounded in a program: NumPy gives the same bits."""
+    return not any(gives_other_bits(eqn.primitive, [v.aval for v in eqn.invars]) for eqn in program.jaxpr.eqns)
+
+
 _tags = frozenset({"elementwise", "cheap", "reduction"})
 _moving = frozenset({"structural", "linear"})
 
@@ -126,6 +131,29 @@ def is_left(
 def is_left_equation(eqn: JaxprEqn) -> bool:
     """The same of an equation."""
     return is_left(eqn.primitive, [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars], eqn.params)
+
+
+def gives_other_bits(primitive: Primitive, avals: Sequence[ShapedArray]) -> bool:
+    """Whether a compiled program may round otherwise than the rule in force."""
+    return primitive.tags.isdisjoint(("exact", "structural")) or any(dtypes.is_complex(aval.dtype) for aval in avals)
+
+
+def comes_again(primitive: Primitive, avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> bool:
+    """Whether an operation on these types was asked about before: what comes once is not worth compiling."""
+    try:
+        key = (primitive, *avals, *params.items())
+        if key in _met:
+            return True
+    except TypeError:  # a param that has no hash
+        return True
+    if len(_met) >= _MOST_MET:
+        _met.clear()
+    _met.add(key)
+    return False
+
+
+_met: set[Any] = set()
+_MOST_MET = 4096
 
 
 def derived_for(primitive: Primitive) -> RuleFn | None:

@@ -242,10 +242,11 @@ def call_anew(
     ufunc: np.ufunc | None,
 ) -> Any:
     """A call that is not written out: from the first one on."""
-    if found is unmet and any(x.aval.size >= large_operations.SIZE for x in arrays):
-        found, arrays = large_call(
-            fun, args, kwargs, programs, exact
-        )  # from the first call on: the same bits each time
+    large = (found is unmet or found is None) and any(x.aval.size >= large_operations.SIZE for x in arrays)
+    if large:
+        whole, taken = large_call(fun, args, kwargs, programs, exact, found is None)
+        if whole is not unmet:
+            found, arrays = whole, taken
     if type(found) is _Program or type(found) is Whole:
         try:
             out = found.run(arrays)
@@ -256,6 +257,10 @@ def call_anew(
         return out
     if found is None:
         found = _recorded(fun, args, kwargs)
+        if not large and _is_large(found):
+            whole, taken = large_call(fun, args, kwargs, programs, exact, True)
+            if whole is not unmet:
+                return call_anew(fun, args, kwargs, taken, programs, exact, whole, ufunc)
         if ufunc is not None and not kwargs and len(arrays) == len(args):
             found = _as_ufunc(ufunc, arrays, found)
         programs[exact] = found
@@ -265,12 +270,16 @@ def call_anew(
         if len(programs) >= LIMIT:
             programs.clear()
         programs[exact] = None
-        if type(out) is Array and out.aval.size >= large_operations.SIZE:  # of small operands
-            found, arrays = large_call(fun, args, kwargs, programs, exact)
-            if type(found) is Whole:
-                return call_anew(fun, args, kwargs, arrays, programs, exact, found, ufunc)
+        if not large and type(out) is Array and out.aval.size >= large_operations.SIZE:  # of small operands
+            whole, taken = large_call(fun, args, kwargs, programs, exact, False)
+            if whole is not unmet:
+                return call_anew(fun, args, kwargs, taken, programs, exact, whole, ufunc)
         return out
     return fun(*args, **kwargs)
+
+
+def _is_large(found: _Program | bool) -> bool:
+    return type(found) is _Program and any(aval.size >= large_operations.SIZE for aval in found.avals)
 
 
 def _as_ufunc(ufunc: np.ufunc, arrays: Sequence[Array], found: Any) -> Any:

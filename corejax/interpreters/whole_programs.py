@@ -52,11 +52,17 @@ class Whole:
 
 
 def large_call(
-    fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], programs: dict[Any, Any], exact: Any
+    fun: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    programs: dict[Any, Any],
+    exact: Any,
+    again: bool,
 ) -> tuple[Any, Sequence[Array]]:
     """The call as a program that is compiled whole, and its operands; `unmet` where that does not pay.
 
-    Calls with other numbers of Python's are other programs, up to a few: then the numbers are operands, too.
+    Calls with other numbers of Python's are other programs, up to a few: then the numbers are operands, too. A program
+    that rounds nothing is compiled when it comes again only (`again`).
     """
     leaves, structure = tree.flatten((args, kwargs))
     numbers = any(type(x) in _NUMBERS for x in leaves)
@@ -69,7 +75,7 @@ def large_call(
     if common is not None and common.whole is False:
         return unmet, arrays
     found = _whole(fun, leaves, structure, ARRAYS)
-    if not found:
+    if not isinstance(found, Whole) or (not again and large_operations.is_exact(found.program)):
         return unmet, arrays
     if common is not None:
         common.met += 1

@@ -22,9 +22,11 @@ SMALL, LARGE = np.ones(SIZE - 1, np.float32), np.ones((2, SIZE // 2), np.float32
 class Derived:
     """A primitive that adds one by its impl rule and two by the rule that is derived."""
 
-    def __init__(self, abstract_eval: Any = lambda x, **params: x, impl: Any = None, **flags: Any) -> None:
+    def __init__(
+        self, abstract_eval: Any = lambda x, **params: x, impl: Any = None, tags: Any = (), **flags: Any
+    ) -> None:
         self.fails = False
-        self.p = Primitive(f"large_test.p{next(_numbers)}", abstract_eval=abstract_eval)
+        self.p = Primitive(f"large_test.p{next(_numbers)}", abstract_eval=abstract_eval, tags=tags)
         impl_rules.register(self.p, impl or (lambda x, **params: x + x.dtype.type(1)), **flags)
 
     def rule(self, x: Array, **params: Any) -> Array:
@@ -76,6 +78,13 @@ def test_a_function_is_asked_of_large_operands_too(derived: Any) -> None:
     program = cj.make_jaxpr(lambda x: f.p.bind(x, n=1))(LARGE)
     for _ in range(5):  # until it would be written out
         assert float(eval_jaxpr(program.jaxpr, [], [cj.extend.as_array(LARGE)])[0]) == 3.0
+
+
+def test_what_rounds_nothing_is_left_when_it_comes_again(derived: Any) -> None:
+    f = derived(large=("float32", "complex64"), tags=("exact",))
+    assert [f(LARGE), f(LARGE, n=1), f(LARGE), f(LARGE, n=1)] == [2.0, 2.0, 3.0, 3.0]
+    x = cj.extend.as_array(LARGE.astype(np.complex64))
+    assert complex(np.asarray(f.p.bind(x))[0, 0]) == 3.0  # which may be rounded otherwise
 
 
 def test_numpy_arrays_and_programs(derived: Any) -> None:

@@ -133,7 +133,7 @@ convert_element_type_p = Primitive(
     "convert_element_type",
     abstract_eval=_abstract_eval,
     linear_in=(0,),
-    tags=("elementwise", "cheap"),
+    tags=("elementwise", "cheap", "exact"),
     doc="The same values in another dtype.",
 )
 

@@ -64,7 +64,7 @@ def _iota_vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> Any:
 
 iota_p = Primitive(
     "iota",
-    tags=("cheap",),
+    tags=("cheap", "exact"),
     abstract_eval=_iota_abstract_eval,
     vmap=_iota_vmap,
     doc="An array whose elements are their index along one axis.",

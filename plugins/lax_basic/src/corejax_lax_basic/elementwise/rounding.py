@@ -86,7 +86,7 @@ def _round_abstract_eval(x: ShapedArray, *, rounding_method: RoundingMethod) -> 
     return x
 
 
-round_p = Primitive("round", abstract_eval=_round_abstract_eval, tags=("elementwise",), doc=round.__doc__)
+round_p = Primitive("round", abstract_eval=_round_abstract_eval, tags=("elementwise", "exact"), doc=round.__doc__)
 impl_rules.register(round_p, _round_impl, prepared=_round_prepared, large=HALVES)
 defzero(round_p)
 defvectorized(round_p)

@@ -217,7 +217,8 @@ def reduction(
         out = primitive.bind(operand, axes=tuple(sorted(over)))
         return out if out_sharding is None else laid_out(name, out, out_sharding)
 
-    primitive = Primitive(name, abstract_eval=abstract_eval, linear_in=linear_in, tags=("reduction",), doc=doc)
+    tags = ("reduction",) if fold.wide else ("reduction", "exact")
+    primitive = Primitive(name, abstract_eval=abstract_eval, linear_in=linear_in, tags=tags, doc=doc)
     impl_rules.register(primitive, fold.on_host(impl), prepared=prepared, large=with_dtypes(*large))
     vmap_rules.register(primitive, _moving_axes(primitive))
     split_rules.register(primitive, lambda x, *, axes: [a for i, a in enumerate(split_axes(x)) if i not in axes])
@@ -263,7 +264,7 @@ def index_reduction(
         dtype = dtypes.default_int_dtype() if index_dtype is None else dtypes.dtype(index_dtype)
         return primitive.bind(operand, axes=axes, index_dtype=dtype)
 
-    primitive = Primitive(name, abstract_eval=abstract_eval, doc=doc)
+    primitive = Primitive(name, abstract_eval=abstract_eval, tags=("exact",), doc=doc)
     impl_rules.register(primitive, impl, prepared=prepared, large=with_dtypes("float16"))
     vmap_rules.register(primitive, _moving_axes(primitive))
     derivative(primitive)

@@ -92,6 +92,7 @@ def _vmap(axis_size: int, vals: Any, dims: Any, *, k: int, axis: int) -> Any:
 top_k_p = Primitive(
     "top_k",
     multiple_results=True,
+    tags=("exact",),
     abstract_eval=_abstract_eval,
     vmap=_vmap,
     doc="The `k` greatest elements along an axis, the greatest first, and their places as int32.",
