@@ -80,10 +80,17 @@ def _metadata(spec: optree.PyTreeSpec) -> list[tuple[type, Any]]:
 
 
 def _may_change(spec: optree.PyTreeSpec) -> bool:
+    return any(_can_be_written_to(data) for _, data in _metadata(spec))
+
+
+def _can_be_written_to(data: Any) -> bool:
+    """Whether metadata cannot be hashed and are no arrays of corejax's, which stay as they are."""
     try:
-        hash(tuple(data for _, data in _metadata(spec)))
+        hash(data)
     except TypeError:
-        return True
+        if isinstance(data, tuple):
+            return any(map(_can_be_written_to, data))
+        return type(data) is np.ndarray or type(data) not in _leaf_types
     return False
 
 
@@ -134,8 +141,8 @@ class PyTreeDef:
     """Structure of a pytree: what is left when the leaves are taken out. Immutable, hashable, comparable.
 
     Attributes:
-        may_change: whether metadata of a registered node cannot be hashed, since they can be written to: they are
-            hashed as they were when the treedef was first hashed.
+        may_change: whether metadata of a registered node cannot be hashed, since they can be written to (arrays of
+            corejax's cannot): they are hashed as they were when the treedef was first hashed.
         num_leaves: number of leaves.
         num_nodes: number of nodes, leaves included.
         root_type: class of the root; None for a leaf.

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corejax import tree, tree_util
+from corejax.extend import as_array
 
 
 def is_none(x):
@@ -284,6 +285,9 @@ def test_metadata_need_not_be_hashable():
     for tag in (np.array([2.5]), [np.array(2.5)]):
         one, two = (tree.tree_structure(Pair(0, 0, copy.deepcopy(tag))) for _ in range(2))
         assert one == two and hash(one) == hash(two) and one.may_change
+    one, two = (tree.tree_structure(Pair(0, 0, ("x", as_array(np.float32(2.5))))) for _ in range(2))
+    assert one == two and hash(one) == hash(two) and not one.may_change, "an array of corejax's is not written to"
+    assert tree.tree_structure(Pair(0, 0, (as_array(np.float32(2.5)), []))).may_change
     for tag in (np.arange(2), [np.arange(2)]):
         with pytest.raises(TypeError, match="unhashable type: 'ndarray', in the metadata of pytree node Pair"):
             hash(tree.tree_structure(Pair(0, 0, tag)))

@@ -245,6 +245,21 @@ def test_arrays_of_one_element_are_metadata() -> None:
         f(Pair(1.0, None, as_array(np.ones(2))))
 
 
+def test_arrays_in_metadata_have_a_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is written to is looked at in Python; corejax's arrays never are."""
+    f = jit(lambda pair: pair.first * pair.label[1])
+    label = ("cell", as_array(np.float32(2.0)))
+    for _ in range(2):
+        f(Pair(1.0, None, label))
+    misses = []
+    lookup = traces.compiled
+    monkeypatch.setattr(traces, "compiled", lambda *args: (misses.append(args), lookup(*args))[1])
+    for equal in (label, ("cell", as_array(np.float32(2.0)))):
+        assert f(Pair(3.0, None, equal)) == 6.0
+    assert not misses
+    assert f(Pair(3.0, None, ("cell", as_array(np.float32(4.0))))) == 12.0 and misses
+
+
 def test_containers_in_and_out() -> None:
     tree = {
         "t": (1.0, [2.0]), "n": None, "p": Point(3.0, 4.0), "o": OrderedDict(z=5.0, a=6.0), "e": (), "d": {},
