@@ -1,4 +1,4 @@
-"""Constants whose values are written into compiled programs: small arrays of integers and booleans."""
+"""Constants whose values are written into compiled programs: small arrays."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 import corejax
 import corejax.numpy as jnp
+from corejax_xla_backend._xla import executable
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 POSITIONS = np.array([[0, 2], [3, 3]])
@@ -21,13 +22,15 @@ def signature(f: Any, *args: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    "known", [POSITIONS, np.array([True, False, True, True]), jnp.array([1, 0]), np.zeros((0,), np.int8)], ids=repr
+    "known",
+    [POSITIONS, np.array([True, False, True]), jnp.array([1, 0]), np.zeros((0,), np.int8), X, jnp.ones(2) * 1j],
+    ids=lambda x: f"{x.dtype}{list(x.shape)}",
 )
-def test_positions_and_masks_are_in_the_program(known: Any) -> None:
+def test_small_arrays_are_in_the_program(known: Any) -> None:
     assert signature(lambda x: (x * 2, known), X) == "%arg0: tensor<4x3xf32>"
 
 
-@pytest.mark.parametrize("other", [np.ones(3, np.float32), np.zeros(2, np.uint32), np.arange(5000)], ids=len)
+@pytest.mark.parametrize("other", [np.ones(2000, np.float32), np.zeros(2, np.uint32), np.arange(5000)], ids=len)
 def test_other_constants_are_arguments(other: Any) -> None:
     assert signature(lambda x: (x * 2, other), X).count("tensor") == 2
 
@@ -69,6 +72,27 @@ def test_a_program_is_of_its_constants() -> None:
     for k in range(3):
         kept = np.array([k, 1])
         np.testing.assert_array_equal(corejax.jit(f)(X), X[kept])
+
+
+def test_other_numbers_are_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function that is traced again compiles once more, and not for each."""
+    texts: list[str] = []
+    lower = executable.lower
+    monkeypatch.setattr(executable, "lower", lambda *a, **k: (found := lower(*a, **k), texts.append(found.text))[0])
+
+    def f(x: Any) -> Any:
+        return x * weights
+
+    for k in (1, 2, 3, 1, 4):
+        weights = np.full(3, k, np.float32)
+        np.testing.assert_array_equal(corejax.jit(f)(X), X * k)
+    assert [text.partition("@main(")[2].partition(") ->")[0].count("tensor") for text in texts] == [1, 2]
+
+
+def test_what_depends_on_numbers_alone_is_computed_by_the_compiler() -> None:
+    angles = np.array([0.25, 0.5, 0.75], np.float32)
+    text = corejax.jit(lambda x: x * jnp.tan(angles)).lower(X).compile().as_text()
+    assert " tan(" not in text and " multiply(" in text
 
 
 def test_donated_arguments_are_counted_right() -> None:

@@ -10,6 +10,7 @@ from corejax.extend import (
     DEFAULT_OPTIONS,
     Array,
     Backend,
+    ClosedJaxpr,
     CompileOptions,
     RepeatableCall,
     ShapedArray,
@@ -66,18 +67,23 @@ def _clear_all() -> None:
 _MOST_KNOWN = 1024  # elements of a constant that is written into the program
 
 
-def _known(consts: Sequence[Any]) -> tuple[tuple[int, ShapedArray, bytes], ...]:
-    """Small arrays of integers and booleans among a program's constants: positions, masks.
+def _known(consts: Sequence[Any], closed: ClosedJaxpr) -> tuple[tuple[int, ShapedArray, bytes], ...]:
+    """Small arrays among a program's constants: positions and masks, and the numbers that it is compiled for first.
 
-    XLA makes slices and copies of gathers and scatters at positions that it sees. Other constants are arguments: a
-    program is not compiled again for other numbers.
+    XLA makes slices and copies of gathers and scatters at positions that it sees, and computes what depends on numbers
+    alone. A function that is traced again, to the same program of other numbers, takes those as arguments from then on:
+    it is not compiled for each. Unsigned integers, keys that is, are arguments always.
     """
-    found = []
-    for i, x in enumerate(consts):
-        host = x._host if type(x) is Array else None
-        if host is not None and host.dtype.kind in "bi" and host.size <= _MOST_KNOWN and x.aval.sharding is None:
-            found.append((i, x.aval, host.tobytes()))
-    return tuple(found)
+    small = [
+        (i, x.aval, x._host)
+        for i, x in enumerate(consts)
+        if type(x) is Array and x._host is not None and x._host.size <= _MOST_KNOWN and x.aval.sharding is None
+    ]
+    positions, numbers = (
+        tuple((i, aval, x.tobytes()) for i, aval, x in small if x.dtype.kind in kinds) for kinds in ("bi", "fc")
+    )
+    first = closed.jaxpr.memo.setdefault("numbers", numbers)
+    return positions + numbers if numbers == first else positions
 
 
 _live: LiveSet[Jitted] = LiveSet()
@@ -183,10 +189,11 @@ class Jitted:
         why = reasons(key, self.traces, debug.arg_names, self.static.name_of) if watched_by_anybody() else ()
         flat = ProgramFunction(self.static.closed(key.static), key.in_tree, with_kwargs=True)
         jaxpr, consts = stage(self._results_of(flat), key.avals, debug)
-        found = TracedProgram(close_over_consts(jaxpr), consts, key.in_tree, flat.out_tree, _known(consts))
+        found = TracedProgram(close_over_consts(jaxpr), consts, key.in_tree, flat.out_tree)
         kept = not any(isinstance(c, Tracer) for c in consts)  # those belong to one trace of a function around
         if kept:
-            found = found._replace(closed=earlier_program(self.fun, key, found.closed))
+            closed = earlier_program(self.fun, key, found.closed)
+            found = found._replace(closed=closed, known=_known(consts, closed))
             found = shared[key] = self.traces.setdefault(key, found)  # another thread's, so that it is compiled once
             while len(self.traces) > _MAX_TRACES:
                 self.traces.pop(next(iter(self.traces), key), None)
@@ -223,7 +230,10 @@ class Jitted:
         if self.options.inline and not (checks_calls() and current_trace() is bottom_trace()):
             outs = inline_closed(traced.closed, operands)
         else:
-            more = {} if self.compile_options == DEFAULT_OPTIONS else {"options": self.compile_options}
+            options = self.compile_options
+            if current_trace() is bottom_trace():  # a transformation has other arguments
+                options = options._replace(known=traced.known)
+            more = {} if options == DEFAULT_OPTIONS else {"options": options}
             outs = xla_call_p.bind(
                 *operands, call_jaxpr=traced.closed, name=self.name, backend=self.options.backend, **more
             )
