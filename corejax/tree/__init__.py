@@ -58,6 +58,7 @@ from corejax.tree._registry import (
 from corejax.tree._treedef import (
     PyTreeDef,
     all_leaves,
+    is_registered_node,
     is_tree_node,
     mark_leaf_types,
     tree_flatten,
@@ -94,6 +95,7 @@ __all__ = [
     "flatten_one_level",
     "flatten_one_level_with_keys",
     "flatten_with_path",
+    "is_registered_node",
     "is_tree_node",
     "keystr",
     "leaves",

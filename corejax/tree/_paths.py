@@ -115,6 +115,10 @@ def flatten_one_level(tree: Any) -> tuple[list[Any], Any]:
     Raises:
         ValueError: `tree` is a leaf.
     """
+    entry = registered.get(type(tree))
+    if entry is not None:
+        children, metadata = entry.flatten(tree)
+        return list(children), metadata
     if is_leaf_node(tree):
         raise ValueError(f"cannot flatten {tree!r}: instances of {type(tree).__qualname__} are leaves")
     children, metadata, *_ = optree.tree_flatten_one_level(tree, namespace=NAMESPACE)

@@ -393,6 +393,11 @@ def is_tree_node(typ: type) -> bool:
     return typ in _BUILTIN_NODES or typ in registered
 
 
+def is_registered_node(typ: type) -> bool:
+    """Whether the class was registered as a node, and is taken apart by `flatten_one_level` in Python."""
+    return typ in registered
+
+
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     """Structure of a tuple of trees of these structures."""
     return from_spec(optree.treespec_tuple([t._spec for t in treedefs], namespace=NAMESPACE))

@@ -265,6 +265,12 @@ def test_metadata_that_are_equal_are_not_exchanged():
     assert type(tree.tree_map(lambda x: x, Pair(0, 0, 1.0)).tag) is float
 
 
+def test_what_is_registered():
+    assert tree.is_registered_node(Pair) and tree.is_tree_node(Pair)
+    assert not tree.is_registered_node(collections.OrderedDict) and tree.is_tree_node(collections.OrderedDict)
+    assert tree.flatten_one_level(Pair(1, [2], "x")) == ([1, [2]], "x")
+
+
 def test_metadata_need_not_be_hashable():
     @dataclasses.dataclass
     class Options:

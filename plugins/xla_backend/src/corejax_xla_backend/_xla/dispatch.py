@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -103,9 +103,33 @@ def learn_nodes(values: Any) -> None:
     for leaf in dispatch_registry.flatten(values)[0]:
         kind = type(leaf)
         if kind is not _jaxlib.Buffer and tree.is_tree_node(kind) and not dispatch_registry.is_node(kind):
+            own = tree.is_registered_node(kind)
+            parts = (_parts, functools.partial(_from_parts, kind)) if own else (_one_level, _from_one_level)
             for registry in (dispatch_registry, copying_registry):
-                registry.register_node(kind, _one_level, _from_one_level)
+                registry.register_node(kind, *parts)
             learn_nodes(leaf)
+
+
+class _Unhashable(NamedTuple):
+    """Metadata that only a treedef has a hash of: arrays among them."""
+
+    treedef: Any
+
+
+def _parts(node: Any) -> tuple[list[Any], Any]:
+    """Children and metadata of a registered node, without a treedef: each argument of each call comes this way."""
+    children, metadata = tree.flatten_one_level(node)
+    try:
+        hash(metadata)
+    except TypeError:
+        return children, _Unhashable(_one_level(node)[1])
+    return children, metadata
+
+
+def _from_parts(kind: type, metadata: Any, children: Any) -> Any:
+    if type(metadata) is _Unhashable:
+        return tree.tree_unflatten(metadata.treedef, children)
+    return tree.unflatten_one_level(kind, metadata, children)
 
 
 def _one_level(node: Any) -> tuple[list[Any], Any]:
