@@ -19,7 +19,7 @@ import numpy as np
 from corejax import dtypes, observe
 from corejax.array import Array
 from corejax.avals import ShapedArray
-from corejax.errors import MissingRuleError
+from corejax.errors import BackendError, MissingRuleError
 from corejax.ir.jaxpr import ClosedJaxpr, JaxprEqn
 from corejax.primitive import Primitive
 from corejax.rules import Rule, RuleFn, impl_rules, load_rules, reporting
@@ -76,6 +76,25 @@ def pays_whole(program: ClosedJaxpr) -> bool:
 def is_exact(program: ClosedJaxpr) -> bool:
     """Whether nothing is rounded in a program: NumPy gives the same bits."""
     return not any(gives_other_bits(eqn.primitive, [v.aval for v in eqn.invars]) for eqn in program.jaxpr.eqns)
+
+
+def run_compiled(primitive: Primitive, *arrays: Array, **params: Any) -> Any:
+    """What the compiled program of one equation gives; None where nothing compiles it, or runs it here.
+
+    For impl rules that say themselves what they leave; others are registered with `large`.
+
+    Args:
+        primitive, params: the operation.
+        arrays: its operands.
+
+    Returns:
+        Its results, as its impl rule for `Array`s would give them.
+    """
+    try:
+        rule = derived_for(primitive)
+        return None if rule is None else rule(*arrays, **params)
+    except (MissingRuleError, BackendError):
+        return None
 
 
 _tags = frozenset({"elementwise", "cheap", "reduction"})
