@@ -45,7 +45,7 @@ def _matched(tree: Any, treedef: PyTreeDef, rest: Iterable[Any], is_leaf: Callab
         try:
             out.append(treedef.flatten_up_to(other))
         except ValueError as error:
-            raise prefix_mismatch(tree, other, is_leaf, error) from None
+            raise ValueError(f"tree.map: {prefix_mismatch(tree, other, is_leaf, error)}") from None
     return out
 
 

@@ -242,7 +242,7 @@ def full_like(
 def _aval_of(a: Any) -> ShapedArray:
     if is_array_like(a):
         return get_aval(a)
-    if hasattr(a, "shape") and hasattr(a, "dtype"):
+    if not isinstance(a, type) and hasattr(a, "shape") and hasattr(a, "dtype"):
         return ShapedArray(tuple(a.shape), a.dtype, bool(getattr(a, "weak_type", False)))
     name = called_function() or "full_like"
     advice = f"; of a pytree: corejax.tree.map(jnp.{name}, x)" if isinstance(a, dict | list | tuple) else ""

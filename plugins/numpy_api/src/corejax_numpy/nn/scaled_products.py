@@ -10,7 +10,7 @@ import numpy as np
 
 from corejax.extend import dtypes
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_arguments, canonical_dtype, like
+from corejax_numpy.arguments import array_arguments, canonical_axis, canonical_dtype, like
 from corejax_numpy.elementwise import clip, where
 
 
@@ -123,17 +123,29 @@ def scaled_dot_general(
     lhs, rhs = array_arguments("scaled_dot_general", lhs, rhs)
     dtype = canonical_dtype(preferred_element_type) or lhs.dtype
     if configs is not None:
-        contracted = [tuple(axes) for axes in dimension_numbers[0]]
+        contracted, _ = lax.canonical_numbers("scaled_dot_general", dimension_numbers)
         if {len(axes) for axes in contracted} != {1}:
             raise ValueError(f"scaled_dot_general: with configs one axis is contracted, got {dimension_numbers[0]}")
         lhs, rhs = (
-            _rounded(x, axes[0], config) for x, axes, config in zip((lhs, rhs), contracted, configs[:2], strict=True)
+            _rounded(x, axes[0], config)
+            for x, axes, config in zip((lhs, rhs), contracted, _two_configs(configs), strict=True)
         )
     return lax.dot_general(lhs, rhs, dimension_numbers, preferred_element_type=dtype)
 
 
+def _two_configs(configs: Any) -> list[BlockScaleConfig]:
+    found = list(configs[:2]) if isinstance(configs, list | tuple) else []
+    if len(found) != 2 or not all(isinstance(each, BlockScaleConfig) for each in found):
+        raise TypeError(
+            "scaled_dot_general: configs are two BlockScaleConfig, which get_scaled_dot_general_config makes, "
+            f"got {configs!r}"
+        )
+    return found
+
+
 def _rounded(x: Any, axis: int, config: BlockScaleConfig) -> Any:
     """`x` rounded to narrow numbers, in its own dtype; as far as derivatives go `x` itself."""
+    axis = canonical_axis(axis, x.ndim, "a contracted axis", "scaled_dot_general")
     size = x.shape[axis]
     if not size or size % config.block_size:
         raise ValueError(
