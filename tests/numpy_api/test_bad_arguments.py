@@ -262,6 +262,9 @@ def test_axes_and_configurations_of_products() -> None:
     configs = [corejax.nn.get_scaled_dot_general_config("mxfp8")] * 3
     scaled = corejax.nn.scaled_dot_general
     refused(lambda: scaled(jnp.float32(1), rhs, numbers, configs=configs), "scaled_dot_general", "axis 2")
+    refused(lambda: scaled(lhs, rhs * 1j, numbers, configs=configs), "scaled_dot_general", "real numbers, got c64")
+    scales = jnp.ones((1, 4, 1)), jnp.ones((1, 8, 1))
+    refused(lambda: corejax.nn.scaled_matmul(lhs * 1j, rhs, *scales), "scaled_matmul takes real numbers, got c64")
     for bad in (None, (), {"a": 1}, "ab", 3):
         refused(lambda: scaled(lhs, rhs, bad, configs=configs), "scaled_dot_general", "dimension_numbers")  # noqa: B023
     for bad in ("mxfp8", configs[:1], configs[0], [1, 2]):

@@ -30,9 +30,10 @@ def scaled_matmul(
         `[b, m, n]`.
 
     Raises:
+        TypeError: an operand is complex.
         ValueError: shapes that do not fit.
     """
-    a, b, of_a, of_b = array_arguments("scaled_matmul", lhs, rhs, lhs_scales, rhs_scales)
+    a, b, of_a, of_b = _real("scaled_matmul", lhs, rhs, lhs_scales, rhs_scales)
     shown = ", ".join(x.aval.str_short() for x in (a, b, of_a, of_b))
     if {x.ndim for x in (a, b, of_a, of_b)} != {3}:
         raise ValueError(f"scaled_matmul: operands and scales have 3 axes, got {shown}")
@@ -46,6 +47,14 @@ def scaled_matmul(
     numbers = (((2,), (2,)), ((0,), (0,)))
     out = lax.dot_general(_scaled(a, of_a), _scaled(b, of_b), numbers, preferred_element_type=np.float32)
     return lax.convert_element_type(out, canonical_dtype(preferred_element_type))
+
+
+def _real(name: str, *operands: Any) -> list[Any]:
+    found = array_arguments(name, *operands)
+    for x in found:
+        if dtypes.is_complex(x.dtype):
+            raise TypeError(f"{name} takes real numbers, got {x.aval.str_short()}")
+    return found
 
 
 def _scaled(x: Any, scales: Any) -> Any:
@@ -123,6 +132,7 @@ def scaled_dot_general(
     lhs, rhs = array_arguments("scaled_dot_general", lhs, rhs)
     dtype = canonical_dtype(preferred_element_type) or lhs.dtype
     if configs is not None:
+        lhs, rhs = _real("scaled_dot_general with configs", lhs, rhs)
         contracted, _ = lax.canonical_numbers("scaled_dot_general", dimension_numbers)
         if {len(axes) for axes in contracted} != {1}:
             raise ValueError(f"scaled_dot_general: with configs one axis is contracted, got {dimension_numbers[0]}")
