@@ -276,6 +276,8 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
         dtype: the dtype; None is the default floating one.
         copy: accepted as NumPy's; arrays cannot be changed, so they are not copied.
         device: where the result is to be.
+
+    Warns:
+        ComplexWarning: complex numbers become real ones, as in NumPy.
     """
-    dtype = dtypes.default_float_dtype() if dtype is None else dtype
-    return on_device(lax.convert_element_type(operand("astype", x), dtype), device)
+    return on_device(as_array(operand("astype", x)).astype(dtype), device)
