@@ -57,6 +57,9 @@ def __getattr__(name: str) -> _Any:
         from importlib_metadata import version
 
         return version("corejax")
+    if (module := _sys.modules.get(f"corejax.{name}")) is not None:  # of an earlier import, which was interrupted
+        globals()[name] = module
+        return module
     if name in _NAMESPACES:
         import importlib
 

@@ -242,7 +242,7 @@ def full_like(
 def _aval_of(a: Any) -> ShapedArray:
     if is_array_like(a):
         return get_aval(a)
-    if hasattr(a, "shape") and hasattr(a, "dtype"):
+    if not isinstance(a, type) and hasattr(a, "shape") and hasattr(a, "dtype"):
         return ShapedArray(tuple(a.shape), a.dtype, bool(getattr(a, "weak_type", False)))
     name = called_function() or "full_like"
     advice = f"; of a pytree: corejax.tree.map(jnp.{name}, x)" if isinstance(a, dict | list | tuple) else ""
@@ -276,6 +276,8 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
         dtype: the dtype; None is the default floating one.
         copy: accepted as NumPy's; arrays cannot be changed, so they are not copied.
         device: where the result is to be.
+
+    Warns:
+        ComplexWarning: complex numbers become real ones, as in NumPy.
     """
-    dtype = dtypes.default_float_dtype() if dtype is None else dtype
-    return on_device(lax.convert_element_type(operand("astype", x), dtype), device)
+    return on_device(as_array(operand("astype", x)).astype(dtype), device)

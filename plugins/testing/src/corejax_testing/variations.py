@@ -59,14 +59,15 @@ def in_other_sizes(primitive: Primitive, example: Example) -> Iterator[Example]:
     """The example with axes of other lengths, for primitives that are not elementwise.
 
     Axes of length 1 stay. Once all others are one longer, so that what is even becomes odd, and axes of one length
-    stay of one; once the longest are empty; once as many lengths as possible differ, as far as impl takes them. What
-    abstract eval does not take is left out, and so are primitives with programs in them: their lengths are their own.
+    stay of one; once all are of length 1; once the longest are empty; once as many lengths as possible differ, as far
+    as impl takes them. What abstract eval does not take is left out, and so are primitives with programs in them: their
+    lengths are their own.
     """
     free = example.operands and all(isinstance(x, ShapedArray) for x in example.operands)
     lengths = {n for x in example.operands for n in x.shape if n > 1} if free else set()
     if not lengths or not {"elementwise", "higher_order"}.isdisjoint(primitive.tags):
         return
-    for new in ({n: n + 1 for n in lengths}, {max(lengths): 0}):
+    for new in ({n: n + 1 for n in lengths}, dict.fromkeys(lengths, 1), {max(lengths): 0}):
         operands = [x.update(shape=tuple(new.get(n, n) for n in x.shape)) for x in example.operands]
         other = replace(example, operands=tuple(operands))
         if 0 in new.values():  # NumPy's functions need not take these

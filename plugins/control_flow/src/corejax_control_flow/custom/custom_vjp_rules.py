@@ -28,7 +28,6 @@ from corejax.extend import (
     is_undef_primal,
     jvp_rules,
     move_batch_axis,
-    not_of_rule,
     select_list,
     split_list,
     spread_list,
@@ -200,11 +199,7 @@ def custom_lin_transpose(
     if any(is_undef_primal(x) for x in residuals):
         raise no_forward_mode(name)
     with explained("custom_vjp", name):
-        try:
-            cts_in = select_list(nonzeros, pullback.pull(residuals, cts))
-        except Exception as error:
-            not_of_rule(error)  # but of the user's function
-            raise
+        cts_in = select_list(nonzeros, pullback.pull(residuals, cts))
     refuse_closed_over_results("custom_vjp", name, cts_in)
     avals = [x.aval if is_undef_primal(x) else get_aval(x) for x in linear]
     real = [None if ct is None else as_tangent(ct, a) for ct, a in zip(cts_in, avals, strict=True)]

@@ -62,7 +62,8 @@ def _check_impl(call: Call) -> None:
             f"impl gives {len(outs)} results, abstract eval {len(avals)}", "impl", _or_abstract_eval(call)
         )
     for i, (value, aval) in enumerate(zip(outs, avals, strict=True)):
-        found = ShapedArray(np.shape(value), on_host(value).dtype)
+        with at_fault("impl"):
+            found = ShapedArray(np.shape(value), on_host(value).dtype)
         if (found.shape, found.dtype) != (aval.shape, aval.dtype):
             hint = diagnose(value, np.broadcast_to(aval.dtype.type(0), aval.shape))
             if _is_of_the_reference(call, i, found):

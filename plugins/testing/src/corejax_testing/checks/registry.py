@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import MissingRuleError, NotLinearError, Primitive, attributed_rule, registries
+from corejax.extend import (
+    MissingRuleError,
+    NotLinearError,
+    Primitive,
+    UnexpectedTracerError,
+    attributed_rule,
+    registries,
+)
 from corejax_testing.calls import Call
 from corejax_testing.outcomes import CheckFailure, NotApplicable
 
@@ -98,9 +105,11 @@ def rule_at_fault(error: BaseException, primitive: Primitive) -> str | None:
     """
     if isinstance(error, NotLinearError):
         return "jvp"
+    if isinstance(error, UnexpectedTracerError) and _is_written(primitive, "partial_eval"):
+        return "partial_eval"  # it has recorded what is not linear, so that a primal result became unknown
     name, kind = attributed_rule(error) or (None, None)
     if name == primitive.name and kind is not None:
-        derived = kind == "impl" and _derived(primitive, "impl") and not _derived(primitive, "abstract_eval")
+        derived = kind == "impl" and not _is_written(primitive, "impl") and _is_written(primitive, "abstract_eval")
         return "abstract_eval" if derived else kind
     refused = isinstance(error, TypeError | ValueError)
     written = {}
@@ -112,9 +121,9 @@ def rule_at_fault(error: BaseException, primitive: Primitive) -> str | None:
     return ran[-1] if ran else None
 
 
-def _derived(primitive: Primitive, kind: str) -> bool:
+def _is_written(primitive: Primitive, kind: str) -> bool:
     rule = registries[kind].rule_of(primitive)
-    return rule is None or rule.derived is not None
+    return rule is not None and rule.derived is None
 
 
 def _in_force(primitive: Primitive, rule: str) -> Any:
