@@ -161,6 +161,16 @@ def test_eager_operations_stay_where_arrays_are(mesh: Mesh, x: Any) -> None:
     np.testing.assert_array_equal(batched[:, 0], np.zeros(8))
 
 
+@pytest.mark.parametrize("like", [jnp.zeros_like, jnp.ones_like, jnp.empty_like, lambda x: corejax.lax.full_like(x, 2)])
+def test_arrays_like_others_lie_where_those_do(mesh: Mesh, x: Any, like: Any) -> None:
+    made = like(x)
+    assert made.sharding == x.sharding and np.all(np.asarray(made) == np.asarray(like(VALUE)))
+    assert jnp.full_like(x, np.arange(4), dtype=np.int32).sharding == x.sharding
+    assert jnp.zeros_like(x, shape=(3,)).devices() == set() == jnp.zeros_like(VALUE).devices()
+    other = NamedSharding(mesh, P("b"))
+    assert jnp.zeros_like(x, device=other).sharding == jnp.zeros_like(x, out_sharding=other).sharding == other
+
+
 def test_functions_that_are_remembered_go_where_arrays_are(mesh: Mesh, x: Any) -> None:
     for _ in range(4):  # recorded at the second call, run as a program on the host from the third on
         for f in (jnp.sum, jnp.mean, jnp.exp2, lambda v: jnp.clip(v, 0, 1), lambda v: jnp.concatenate([v, v])):
