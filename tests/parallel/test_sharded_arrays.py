@@ -240,6 +240,17 @@ def test_keys_lie_over_devices(mesh: Mesh) -> None:
     np.testing.assert_allclose(drawn, corejax.vmap(corejax.random.normal)(keys), rtol=1e-6)
 
 
+@pytest.mark.parametrize("transform", [lambda f: f, corejax.jit], ids=["eager", "jit"])
+def test_constraints_lay_keys_out(mesh: Mesh, transform: Any) -> None:
+    keys = corejax.random.split(corejax.random.key(1), 8)
+    sharding = NamedSharding(mesh, P(("a", "b")))
+    spread = transform(lambda k: corejax.lax.with_sharding_constraint(k, sharding))(keys)
+    assert spread.sharding.spec == P(("a", "b")) and spread.dtype == keys.dtype
+    whole = transform(corejax.vmap(lambda k: corejax.lax.with_sharding_constraint(k, NamedSharding(mesh, P()))))(keys)
+    for found in (spread, whole):
+        np.testing.assert_array_equal(corejax.random.key_data(found), corejax.random.key_data(keys))
+
+
 def test_copies_pickles_and_deletion(x: Any) -> None:
     for same in (copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x)), np.array(x)):
         np.testing.assert_array_equal(same, VALUE)
