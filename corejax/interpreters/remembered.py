@@ -155,14 +155,14 @@ def _on_host(values: list[Any]) -> list[Any]:
 
 
 @overload
-def remembered(fun: F, *, ufunc: np.ufunc | None = None) -> F: ...
+def remembered(fun: F, *, ufunc: np.ufunc | None = None, ufunc_of: str = "") -> F: ...
 
 
 @overload
-def remembered(*, ufunc: np.ufunc | None = None) -> Callable[[F], F]: ...
+def remembered(*, ufunc: np.ufunc | None = None, ufunc_of: str = "") -> Callable[[F], F]: ...
 
 
-def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None) -> Any:
+def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None, ufunc_of: str = "") -> Any:
     """A function whose eager calls are recorded when they come again, and then run as one program.
 
     For pure functions of arrays and static arguments (numbers, strings, None, dtypes, enumerations), lists and tuples
@@ -174,6 +174,8 @@ def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None) -> Any:
         fun: the function; what it returns has to be the same for the same values. Without it, a decorator.
         ufunc: NumPy's ufunc that gives the same bits wherever it gives the same dtypes, special values included: it
             runs in place of the program, whatever rules its primitives have.
+        ufunc_of: NumPy's codes of the dtypes of the first operand for which that holds (`"fd"`: float32 and float64);
+            by default all.
 
     Returns:
         The function under its name and with its documentation; `__wrapped__` is `fun`.
@@ -184,9 +186,10 @@ def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None) -> Any:
     if ufunc is not None and not isinstance(ufunc, np.ufunc):
         raise TypeError(f"remembered: ufunc is one of NumPy's, such as np.copysign, got {ufunc!r}")
     if fun is None:
-        return functools.partial(remembered, ufunc=ufunc)
+        return functools.partial(remembered, ufunc=ufunc, ufunc_of=ufunc_of)
     if not callable(fun):
         raise TypeError(f"remembered takes a function, got {fun!r} of type {type(fun).__name__}")
+    replacement = None if ufunc is None else (ufunc, ufunc_of)
     programs = _Programs()
     where = id(programs)
     _tables[where] = weakref.ref(programs, lambda _: _tables.pop(where, None))
@@ -226,7 +229,7 @@ def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None) -> Any:
                 return fun(*args, **kwargs)
         if found is False:
             return fun(*args, **kwargs)
-        return call_anew(fun, args, kwargs, arrays, programs, exact, found, ufunc)
+        return call_anew(fun, args, kwargs, arrays, programs, exact, found, replacement)
 
     return call
 
@@ -239,7 +242,7 @@ def call_anew(
     programs: dict[Any, Any],
     exact: tuple[Any, ...],
     found: Any,
-    ufunc: np.ufunc | None,
+    ufunc: tuple[np.ufunc, str] | None,
 ) -> Any:
     """A call that is not written out: from the first one on."""
     large = (found is unmet or found is None) and any(x.aval.size >= large_operations.SIZE for x in arrays)
@@ -262,7 +265,7 @@ def call_anew(
             if whole is not unmet:
                 return call_anew(fun, args, kwargs, taken, programs, exact, whole, ufunc)
         if ufunc is not None and not kwargs and len(arrays) == len(args):
-            found = _as_ufunc(ufunc, arrays, found)
+            found = _as_ufunc(*ufunc, arrays, found)
         programs[exact] = found
         return fun(*args, **kwargs)
     if found is unmet:
@@ -282,8 +285,10 @@ def _is_large(found: _Program | bool) -> bool:
     return type(found) is _Program and any(aval.size >= large_operations.SIZE for aval in found.avals)
 
 
-def _as_ufunc(ufunc: np.ufunc, arrays: Sequence[Array], found: Any) -> Any:
+def _as_ufunc(ufunc: np.ufunc, codes: str, arrays: Sequence[Array], found: Any) -> Any:
     """A recorded call as a ufunc, if that gives results of the same types, and nobody looks for NaNs."""
+    if codes and not (arrays and arrays[0].aval.dtype.char in codes):
+        return found
     if type(found) is not _Program or host_programs._run_program is not _run_program:
         return found
     function = ufunc_on_arrays(ufunc, [x.aval for x in arrays], found.avals, found.tree)

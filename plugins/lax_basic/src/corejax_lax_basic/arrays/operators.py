@@ -366,7 +366,7 @@ OPERATORS: Mapping[str, Any] = {
     **_operator("or", _bitwise(or_p, "|"), or_p, _discrete),
     **_operator("xor", _bitwise(xor_p, "^"), xor_p, _discrete),
     **_operator("floordiv", remembered(floor_divide)),
-    **_operator("mod", remembered(remainder)),
+    **_operator("mod", remembered(remainder, ufunc=np.remainder, ufunc_of="fd")),
     **_operator("divmod", remembered(divmod_)),
     **{**_operator("pow", power), "__pow__": _pow},
     **_operator("matmul", remembered(matmul)),
