@@ -93,7 +93,7 @@ sign, sign_p = unary(
 
     NaN gives NaN and -0.0 gives -0.0. The derivative counts as zero, for complex numbers too, as in JAX.
     """,
-    large=(*SINGLES, *COMPLEX), cheap=True,
+    large=(*REALS, *COMPLEX), cheap=True, exact=True,
 )  # fmt: skip
 
 floor, floor_p = unary(
