@@ -14,7 +14,7 @@ import numpy as np
 
 from corejax.extend import HostCode, defzero, dtypes, get_aval
 from corejax_lax_basic._base.accuracy import is_highest
-from corejax_lax_basic._base.compiling import COMPLEX, HALVES, REALS, SINGLES, unless_vectorized
+from corejax_lax_basic._base.compiling import COMPLEX, HALVES, REALS, unless_vectorized
 from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
 from corejax_lax_basic._base.narrow_floats import through_float32
 from corejax_lax_basic._base.prepared import prepared_by
