@@ -140,11 +140,18 @@ def is_left(
         primitive, params: the operation.
         avals, avals_out: types of its operands and results.
     """
-    leaves = left_by.get(primitive)
-    if leaves is None or not avals_out:
+    if not avals_out:
         return False
-    sizes = (*avals, *avals_out) if primitive in by_operands else avals_out[:1]
-    return any(aval.size >= SIZE for aval in sizes) and leaves(avals, params)
+    if avals_out[0].size < SIZE:  # most are small: without a call
+        if primitive not in by_operands:
+            return False
+        for aval in avals:
+            if aval.size >= SIZE:
+                break
+        else:
+            return False
+    leaves = left_by.get(primitive)
+    return leaves is not None and leaves(avals, params)
 
 
 def is_left_equation(eqn: JaxprEqn) -> bool:
