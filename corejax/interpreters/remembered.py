@@ -25,8 +25,6 @@ from corejax.config import config
 from corejax.interpreters import evaluation, host_programs, large_operations
 from corejax.interpreters.frequent_programs import Frequent
 from corejax.interpreters.host_functions import ufunc_on_arrays
-from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr
-from corejax.interpreters.rematerialization import keep_all
 from corejax.interpreters.whole_programs import ARRAYS, LIMIT, Whole, large_call, staged, unmet
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from corejax.trace import state
@@ -142,6 +140,10 @@ def _host_values(values: list[Any], arrays: Sequence[Array]) -> list[Any]:
 
 def _with_known_values(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
     """The program without what depends on no argument, and the values of its constants and of that."""
+    # In no first operation, as nothing is recorded then.
+    from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr
+    from corejax.interpreters.rematerialization import keep_all
+
     # What is known is computed once, and what depends on it often.
     known, unknown, _, count = partial_eval_jaxpr(closed, [True] * len(closed.in_avals), True, keep_all)
     if sum(aval.nbytes for aval in known.out_avals) > _LARGEST_KNOWN:
