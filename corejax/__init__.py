@@ -58,7 +58,7 @@ _TRANSFORMS = (
 # The kernel's own; other modules of it are nobody's to see, though the import system puts them here.
 _NAMESPACES = ("dtypes", "errors", "extend", "ir", "tree", "tree_util", "typing")
 
-plugins.wire(_os.path.dirname(__file__))
+plugins.wire(_os.path.dirname(__file__), _TRANSFORMS)
 
 
 def __getattr__(name: str) -> _Any:

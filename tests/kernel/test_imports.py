@@ -160,7 +160,7 @@ def test_nothing_is_searched_for_the_names_that_python_asks_for(module, monkeypa
     assert not hasattr(imported, "__no_such_name__")
 
 
-@pytest.mark.parametrize("module", ["corejax.transforms.jacobians", "corejax.plugins._plugin_manager"])
+@pytest.mark.parametrize("module", ["corejax.interpreters.jvp", "corejax.plugins._plugin_manager"])
 def test_an_import_that_was_interrupted_is_made_again(module):
     """What was imported until then stays, and is no attribute of the new `corejax`."""
     out = run(
