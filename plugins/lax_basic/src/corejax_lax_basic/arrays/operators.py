@@ -22,7 +22,6 @@ from corejax_lax_basic.elementwise.logical import and_p, not_p, or_p, xor_p
 from corejax_lax_basic.elementwise.powers import integer_pow_p, pow_p
 from corejax_lax_basic.elementwise.select import select_n_p
 from corejax_lax_basic.elementwise.unary import abs_p, floor_p, sign_p
-from corejax_lax_basic.linear.dot import matmul
 
 Binary = Callable[[Any, Any], Any]
 
@@ -185,6 +184,13 @@ def _floor_divide_floats(x: Any, y: Any) -> Any:
     below = select_n_p.bind(is_above, floor, sub_p.bind(floor, _constant(floor, 1)))
     is_infinite = and_p.bind(ne_p.bind(rest, rest), ne_p.bind(size, _constant(size, 0)))
     return select_n_p.bind(is_infinite, below, sub_p.bind(floor, floor))
+
+
+def matmul(x: Any, y: Any) -> Any:
+    """`x @ y`."""
+    from corejax_lax_basic.linear import dot  # which few first operations need
+
+    return dot.matmul(x, y)
 
 
 def divmod_(x: Any, y: Any) -> tuple[Any, Any]:
