@@ -18,11 +18,14 @@ import numpy as np
 
 from corejax import dtypes, observe
 from corejax.array import Array
+from corejax.attribution import attribute_to_rule
 from corejax.avals import ShapedArray
+from corejax.caches import clears_cache
 from corejax.errors import BackendError, MissingRuleError
 from corejax.ir.jaxpr import ClosedJaxpr, JaxprEqn
 from corejax.primitive import Primitive
 from corejax.rules import Rule, RuleFn, impl_rules, load_rules, reporting
+from corejax.trace import state
 
 SIZE = 1 << 18  # elements of the result from which on an operation is large
 
@@ -151,7 +154,11 @@ def is_left(
         else:
             return False
     leaves = left_by.get(primitive)
-    return leaves is not None and leaves(avals, params)
+    try:
+        return leaves is not None and leaves(avals, params)
+    except Exception as error:
+        attribute_to_rule(error, primitive, state.source, "impl")
+        raise
 
 
 def is_left_equation(eqn: JaxprEqn) -> bool:
@@ -179,6 +186,7 @@ def comes_again(primitive: Primitive, avals: Sequence[ShapedArray], params: Mapp
 
 
 _met: set[Any] = set()
+clears_cache(_met.clear)
 _MOST_MET = 4096
 
 
