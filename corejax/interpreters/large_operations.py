@@ -18,14 +18,13 @@ import numpy as np
 
 from corejax import dtypes, observe
 from corejax.array import Array
-from corejax.attribution import attribute_to_rule
+from corejax.attribution import note_origin
 from corejax.avals import ShapedArray
 from corejax.caches import clears_cache
 from corejax.errors import BackendError, MissingRuleError
 from corejax.ir.jaxpr import ClosedJaxpr, JaxprEqn
 from corejax.primitive import Primitive
 from corejax.rules import Rule, RuleFn, impl_rules, load_rules, reporting
-from corejax.trace import state
 
 SIZE = 1 << 18  # elements of the result from which on an operation is large
 
@@ -157,7 +156,7 @@ def is_left(
     try:
         return leaves is not None and leaves(avals, params)
     except Exception as error:
-        attribute_to_rule(error, primitive, state.source, "impl")
+        note_origin(error, primitive, f"`large` of the impl rule of primitive {primitive.name!r}")
         raise
 
 
