@@ -60,7 +60,8 @@ class Primitive:
             A name that starts with `ordered:` is ordered.
         linear_in: positions of the operands in which the primitive is linear.
         tags: free words that transformations and tools consult ("elementwise", "linear", "higher_order"; "structural":
-            it moves elements, whatever their dtype is; "cheap": it takes less time than reading what it gave;
+            it moves elements, whatever their dtype is; "exact": nothing is rounded, all rules give the same bits;
+            "reduction": over axes; "cheap": it takes less time than reading what it gave;
             "placing": its abstract-eval rule says where the result is).
         decomposition: the primitive in terms of others, `f(*args, **params) -> out`; every rule is derived from it.
         impl, abstract_eval, jvp, vmap, transpose: rules, as if registered one by one.

@@ -25,7 +25,7 @@ from corejax.backends import Backend, backends
 from corejax.errors import BackendError
 from corejax.interpreters import large_operations
 from corejax.interpreters.impl_results import as_promised, check_count, types_of
-from corejax.memory_limit import LARGE, check_memory
+from corejax.memory_limit import LARGE, check_memory, keep_freed_memory
 from corejax.ownership import SOLE, in_own_memory, owned
 from corejax.primitive import Primitive, promised, results_of_body
 from corejax.rules import Derivation, impl_rules, reporting_table
@@ -33,8 +33,9 @@ from corejax.source_info import describe, user_line
 from corejax.trace import Trace, Tracer, escaped, set_bottom, state
 
 _ndarray = np.ndarray
+keep_freed_memory()
 LARGE_OPERATION = large_operations.SIZE
-left_by = large_operations.left_by
+left_by, by_operands = large_operations.left_by, large_operations.by_operands
 
 # Impl rules that take NumPy arrays, ready to run; while somebody watches they report (`reporting_table`).
 host_rules: dict[Any, Callable[..., Any]] = {}
@@ -79,7 +80,7 @@ class EvalTrace(Trace, reports=True):
                     check_size(primitive, aval)
         if on_device and (backend := _backend_of_spread(args)) is not None:
             return backend.evaluate(primitive, [as_array(x) for x in args], params)
-        if avals_out and avals_out[0]._size >= LARGE_OPERATION and primitive in left_by:
+        if avals_out and (avals_out[0]._size >= LARGE_OPERATION or primitive in by_operands) and primitive in left_by:
             outs = _evaluate_large(primitive, args, vals, avals, params, avals_out)
             if outs is not None:
                 return outs
@@ -204,7 +205,13 @@ def _evaluate_large(
     avals_out: tuple[ShapedArray, ...],
 ) -> list[Any] | None:
     """What the derived rule gives; None where there is none, or it cannot run: in a process that was forked, say."""
-    rule = large_operations.derived_for(primitive, avals[-1])
+    if not large_operations.is_left(primitive, avals, avals_out, params):
+        return None
+    if not large_operations.gives_other_bits(primitive, avals) and not large_operations.comes_again(
+        primitive, avals, params
+    ):
+        return None
+    rule = large_operations.derived_for(primitive)
     if rule is None:
         return None
     arrays = [x if type(x) is Array else Array(v, a) for x, v, a in zip(args, vals, avals, strict=True)]

@@ -18,6 +18,7 @@ from corejax import tree
 from corejax.array import Array, is_spread
 from corejax.attribution import note_origin
 from corejax.avals import ShapedArray
+from corejax.interpreters import large_operations
 from corejax.interpreters.host_code import HostCode
 from corejax.interpreters.impl_results import as_promised
 from corejax.ir.interpret import last_uses
@@ -114,6 +115,7 @@ def written_out_on_arrays(
 
 def _is_short(jaxpr: Jaxpr) -> bool:
     large = any(v.aval.size > _LARGEST for eqn in jaxpr.eqns for v in eqn.outvars)
+    large = large or any(map(large_operations.is_left_equation, jaxpr.eqns))
     return not large and len(jaxpr.eqns) <= _LONGEST and not jaxpr.effects
 
 

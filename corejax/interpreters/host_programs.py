@@ -74,7 +74,7 @@ class _Step(NamedTuple):
         eqn: the equation.
         primitive, params: its own.
         places: of the operands.
-        out: place of the only result; None where there are several, or it is large (`large_operations`).
+        out: place of the only result; None where there are several, or it or an operand is large (`large_operations`).
         aval: type of the only result.
         first: place of the first result; the others follow it.
         dead: places of what nothing after it reads.
@@ -158,7 +158,7 @@ def _plan(jaxpr: Jaxpr) -> _Plan:
             evaluation.check_size(eqn.primitive, v.aval, eqn.source_info)
             places[v] = len(places)
         alone = eqn.outvars[0] if not eqn.primitive.multiple_results else None
-        if alone is not None and alone.aval.size >= evaluation.LARGE_OPERATION:
+        if any(v.aval.size >= evaluation.LARGE_OPERATION for v in (*eqn.invars, *eqn.outvars)):
             alone = None
         out, aval = (None, None) if alone is None else (first, alone.aval)
         operands = tuple(places[v] for v in eqn.invars)

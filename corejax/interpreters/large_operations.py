@@ -19,16 +19,17 @@ import numpy as np
 from corejax import dtypes, observe
 from corejax.array import Array
 from corejax.avals import ShapedArray
-from corejax.errors import MissingRuleError
-from corejax.ir.jaxpr import ClosedJaxpr
+from corejax.errors import BackendError, MissingRuleError
+from corejax.ir.jaxpr import ClosedJaxpr, JaxprEqn
 from corejax.primitive import Primitive
-from corejax.rules import Rule, RuleFn, impl_rules, reporting
+from corejax.rules import Rule, RuleFn, impl_rules, load_rules, reporting
 
 SIZE = 1 << 18  # elements of the result from which on an operation is large
 
-# Primitives whose rule in force leaves large operations to the derived one: by the last operand's dtype, how many
-# elements it has then at least.
-left_by: dict[Primitive, dict[np.dtype[Any], int]] = {}
+# Primitives whose rule in force leaves large operations to the derived one, and whether it leaves one of some types.
+left_by: dict[Primitive, Callable[[Sequence[ShapedArray], Mapping[str, Any]], bool]] = {}
+# Those whose operands may be what is large: the rule has been registered with a function.
+by_operands: set[Primitive] = set()
 
 _derived: dict[Primitive, tuple[Rule, RuleFn]] = {}
 
@@ -50,19 +51,62 @@ def runs_large_programs(run: F) -> F:
 
 def run_whole(program: ClosedJaxpr, arrays: Sequence[Array], name: str) -> list[Array] | None:
     """Results of a program, compiled; None where nothing compiles."""
+    load_rules("impl")  # what compiles comes with the lazy ones
     return _runs_programs[0](program, arrays, name) if _runs_programs else None
 
 
 def pays_whole(program: ClosedJaxpr) -> bool:
-    """Whether two or more of its operations are large, or one that is compiled by itself, whose operands would be
-    copied; and all are on each element by itself or on where it stands."""
-    if any(_tags_of_one.isdisjoint(eqn.primitive.tags) or eqn.primitive.multiple_results for eqn in program.jaxpr.eqns):
+    """Whether it has two or more large operations, or one that is compiled by itself, whose operands would be copied.
+
+    All of them are on each element by itself or on where it stands, or reductions. With reductions, and with what NumPy
+    has to copy for, only those on floating-point numbers count: NumPy counts, moves and reduces as quickly.
+    """
+    eqns = program.jaxpr.eqns
+    tags = [eqn.primitive.tags for eqn in eqns]
+    if any(found.isdisjoint(_tags) and not _moving <= found for found in tags):
         return False
-    large = [eqn for eqn in program.jaxpr.eqns if eqn.outvars[0].aval.size >= SIZE]
-    return len(large) > 1 or any(eqn.invars[-1].aval.dtype in left_by.get(eqn.primitive, ()) for eqn in large)
+    if any(eqn.primitive.multiple_results for eqn in eqns):
+        return False
+    large = [eqn for eqn in eqns if eqn.outvars[0].aval.size >= SIZE]
+    if all("reduction" not in found and (found & _tags) for found in tags):
+        return len(large) > 1 or any(map(is_left_equation, eqns))
+    return any(_makes_floats(eqn) for eqn in large) or any(map(is_left_equation, eqns))
 
 
-_tags_of_one = frozenset({"elementwise", "cheap"})
+def is_exact(program: ClosedJaxpr) -> bool:
+    """Whether nothing is rounded in a program: NumPy gives the same bits."""
+    return not any(gives_other_bits(eqn.primitive, [v.aval for v in eqn.invars]) for eqn in program.jaxpr.eqns)
+
+
+def run_compiled(primitive: Primitive, *arrays: Array, **params: Any) -> Any:
+    """What the compiled program of one equation gives; None where nothing compiles it, or runs it here.
+
+    For impl rules that say themselves what they leave; others are registered with `large`.
+
+    Args:
+        primitive, params: the operation.
+        arrays: its operands.
+
+    Returns:
+        Its results, as its impl rule for `Array`s would give them.
+    """
+    try:
+        rule = derived_for(primitive)
+        return None if rule is None else rule(*arrays, **params)
+    except (MissingRuleError, BackendError):
+        return None
+
+
+_tags = frozenset({"elementwise", "cheap", "reduction"})
+_moving = frozenset({"structural", "linear"})
+
+
+def _makes_floats(eqn: JaxprEqn) -> bool:
+    """Whether floating-point numbers come of such ones, and not of integers, which XLA converts slowly."""
+    if "elementwise" not in eqn.primitive.tags:
+        return False
+    floats = any(v.aval.size >= SIZE and dtypes.is_inexact(v.aval.dtype) for v in eqn.invars)
+    return floats and dtypes.is_inexact(eqn.outvars[0].aval.dtype)
 
 
 def follow(primitive: Primitive) -> None:
@@ -70,22 +114,69 @@ def follow(primitive: Primitive) -> None:
     rule = impl_rules.rule_of(primitive)
     _derived.pop(primitive, None)
     left_by.pop(primitive, None)
-    if rule is not None and rule.flags.get("large"):
-        large = rule.flags["large"]
+    by_operands.discard(primitive)
+    if rule is None or not rule.flags.get("large"):
+        return
+    large = rule.flags["large"]
+    if callable(large):
+        left_by[primitive] = lambda avals, params: large(avals, **params)
+        by_operands.add(primitive)
+    else:
         least = large if isinstance(large, Mapping) else dict.fromkeys(large, 0)
-        left_by[primitive] = {dtypes.dtype(dtype): size for dtype, size in least.items()}
+        left_by[primitive] = _by_last_operand({dtypes.dtype(dtype): size for dtype, size in least.items()})
 
 
-def derived_for(primitive: Primitive, operand: ShapedArray) -> RuleFn | None:
-    """The rule for a large operation of a primitive in `left_by`; None where the rule in force has to do it.
+def _by_last_operand(least: Mapping[np.dtype[Any], int]) -> Callable[[Sequence[ShapedArray], Mapping[str, Any]], bool]:
+    never = 1 << 62
+    return lambda avals, params: avals[-1].size >= least.get(avals[-1].dtype, never)
+
+
+def is_left(
+    primitive: Primitive, avals: Sequence[ShapedArray], avals_out: Sequence[ShapedArray], params: Mapping[str, Any]
+) -> bool:
+    """Whether an operation is large, and the rule in force leaves it to the derived one.
 
     Args:
-        primitive: the primitive.
-        operand: the type of its last operand.
+        primitive, params: the operation.
+        avals, avals_out: types of its operands and results.
     """
-    least = left_by[primitive].get(operand.dtype)
-    if least is None or operand.size < least:
-        return None
+    leaves = left_by.get(primitive)
+    if leaves is None or not avals_out:
+        return False
+    sizes = (*avals, *avals_out) if primitive in by_operands else avals_out[:1]
+    return any(aval.size >= SIZE for aval in sizes) and leaves(avals, params)
+
+
+def is_left_equation(eqn: JaxprEqn) -> bool:
+    """The same of an equation."""
+    return is_left(eqn.primitive, [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars], eqn.params)
+
+
+def gives_other_bits(primitive: Primitive, avals: Sequence[ShapedArray]) -> bool:
+    """Whether a compiled program may round otherwise than the rule in force."""
+    return primitive.tags.isdisjoint(("exact", "structural")) or any(dtypes.is_complex(aval.dtype) for aval in avals)
+
+
+def comes_again(primitive: Primitive, avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> bool:
+    """Whether an operation on these types was asked about before: what comes once is not worth compiling."""
+    try:
+        key = (primitive, *avals, *params.items())
+        if key in _met:
+            return True
+    except TypeError:  # a param that has no hash
+        return True
+    if len(_met) >= _MOST_MET:
+        _met.clear()
+    _met.add(key)
+    return False
+
+
+_met: set[Any] = set()
+_MOST_MET = 4096
+
+
+def derived_for(primitive: Primitive) -> RuleFn | None:
+    """The rule for the large operations of a primitive that are left; None where the rule in force has to do them."""
     found = _derived.get(primitive)
     if found is None:
         try:

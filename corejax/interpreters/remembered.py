@@ -27,14 +27,12 @@ from corejax.interpreters.frequent_programs import Frequent
 from corejax.interpreters.host_functions import ufunc_on_arrays
 from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr
 from corejax.interpreters.rematerialization import keep_all
-from corejax.interpreters.staging import stage_closed
+from corejax.interpreters.whole_programs import ARRAYS, LIMIT, Whole, large_call, staged, unmet
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr
-from corejax.source_info import warnings_given
-from corejax.trace import Tracer, state
+from corejax.trace import state
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_LIMIT = 512  # programs of one function
 _LARGEST_KNOWN = 1 << 20  # bytes of values that a program keeps; above it computes them each time
 _LARGEST_COPIED = 1 << 14  # bytes of a result that is an argument
 _PLAIN = frozenset({int, bool, str, type(None), type(Ellipsis), type})
@@ -54,31 +52,6 @@ class _Programs(dict[Any, Any]):
 
 def _known_tables() -> list[_Programs]:
     return [programs for table in list(_tables.values()) if (programs := table()) is not None]
-
-
-class _Whole:
-    """A recorded call with large operands, which is compiled."""
-
-    __slots__ = ("name", "program", "tree")
-
-    def __init__(self, program: ClosedJaxpr, structure: Any, name: str) -> None:
-        self.program = program
-        self.tree = structure
-        self.name = name
-
-    def run(self, arrays: Sequence[Array]) -> Any:
-        """The results for operands of the recorded types.
-
-        Raises:
-            ValueError: an operand's parts are on several devices, where the results are to be.
-            RuntimeError: nothing compiles.
-        """
-        if any(x._host is None and is_spread(x) for x in arrays):
-            raise ValueError("on several devices")
-        outs = large_operations.run_whole(self.program, [*arrays], self.name)
-        if outs is None:
-            raise RuntimeError("nothing compiles")
-        return outs[0] if self.tree is None else tree.unflatten(self.tree, outs)
 
 
 class _Program:
@@ -182,14 +155,14 @@ def _on_host(values: list[Any]) -> list[Any]:
 
 
 @overload
-def remembered(fun: F, *, ufunc: np.ufunc | None = None) -> F: ...
+def remembered(fun: F, *, ufunc: np.ufunc | None = None, ufunc_of: str = "") -> F: ...
 
 
 @overload
-def remembered(*, ufunc: np.ufunc | None = None) -> Callable[[F], F]: ...
+def remembered(*, ufunc: np.ufunc | None = None, ufunc_of: str = "") -> Callable[[F], F]: ...
 
 
-def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None) -> Any:
+def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None, ufunc_of: str = "") -> Any:
     """A function whose eager calls are recorded when they come again, and then run as one program.
 
     For pure functions of arrays and static arguments (numbers, strings, None, dtypes, enumerations), lists and tuples
@@ -201,6 +174,8 @@ def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None) -> Any:
         fun: the function; what it returns has to be the same for the same values. Without it, a decorator.
         ufunc: NumPy's ufunc that gives the same bits wherever it gives the same dtypes, special values included: it
             runs in place of the program, whatever rules its primitives have.
+        ufunc_of: NumPy's codes of the dtypes of the first operand for which that holds (`"fd"`: float32 and float64);
+            by default all.
 
     Returns:
         The function under its name and with its documentation; `__wrapped__` is `fun`.
@@ -211,9 +186,10 @@ def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None) -> Any:
     if ufunc is not None and not isinstance(ufunc, np.ufunc):
         raise TypeError(f"remembered: ufunc is one of NumPy's, such as np.copysign, got {ufunc!r}")
     if fun is None:
-        return functools.partial(remembered, ufunc=ufunc)
+        return functools.partial(remembered, ufunc=ufunc, ufunc_of=ufunc_of)
     if not callable(fun):
         raise TypeError(f"remembered takes a function, got {fun!r} of type {type(fun).__name__}")
+    replacement = None if ufunc is None else (ufunc, ufunc_of)
     programs = _Programs()
     where = id(programs)
     _tables[where] = weakref.ref(programs, lambda _: _tables.pop(where, None))
@@ -245,7 +221,7 @@ def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None) -> Any:
             if not _described(args, kwargs, key, arrays):
                 return fun(*args, **kwargs)
             exact = tuple(key)
-        found = programs.get(exact, _unmet)
+        found = programs.get(exact, unmet)
         if type(found) is _Function:
             try:
                 return (_quiet.run or _new_context())(found, *arrays)
@@ -253,7 +229,7 @@ def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None) -> Any:
                 return fun(*args, **kwargs)
         if found is False:
             return fun(*args, **kwargs)
-        return call_anew(fun, args, kwargs, arrays, programs, exact, found, ufunc)
+        return call_anew(fun, args, kwargs, arrays, programs, exact, found, replacement)
 
     return call
 
@@ -266,14 +242,15 @@ def call_anew(
     programs: dict[Any, Any],
     exact: tuple[Any, ...],
     found: Any,
-    ufunc: np.ufunc | None,
+    ufunc: tuple[np.ufunc, str] | None,
 ) -> Any:
     """A call that is not written out: from the first one on."""
-    if found is _unmet and any(x.aval.size >= large_operations.SIZE for x in arrays):
-        found = _large(fun, args, kwargs)  # from the first call on: the same bits each time
-        if found is not _unmet:
-            programs[exact] = found
-    if type(found) is _Program or type(found) is _Whole:
+    large = (found is unmet or found is None) and any(x.aval.size >= large_operations.SIZE for x in arrays)
+    if large:
+        whole, taken = large_call(fun, args, kwargs, programs, exact, found is None)
+        if whole is not unmet:
+            found, arrays = whole, taken
+    if type(found) is _Program or type(found) is Whole:
         try:
             out = found.run(arrays)
         except Exception:  # the function's own error names the lines of this call
@@ -283,24 +260,35 @@ def call_anew(
         return out
     if found is None:
         found = _recorded(fun, args, kwargs)
+        if not large and _is_large(found):
+            whole, taken = large_call(fun, args, kwargs, programs, exact, True)
+            if whole is not unmet:
+                return call_anew(fun, args, kwargs, taken, programs, exact, whole, ufunc)
         if ufunc is not None and not kwargs and len(arrays) == len(args):
-            found = _as_ufunc(ufunc, arrays, found)
+            found = _as_ufunc(*ufunc, arrays, found)
         programs[exact] = found
         return fun(*args, **kwargs)
-    if found is _unmet:
+    if found is unmet:
         out = fun(*args, **kwargs)  # an error is no reason to remember
-        if len(programs) >= _LIMIT:
+        if len(programs) >= LIMIT:
             programs.clear()
         programs[exact] = None
+        if not large and type(out) is Array and out.aval.size >= large_operations.SIZE:  # of small operands
+            whole, taken = large_call(fun, args, kwargs, programs, exact, False)
+            if whole is not unmet:
+                return call_anew(fun, args, kwargs, taken, programs, exact, whole, ufunc)
         return out
     return fun(*args, **kwargs)
 
 
-_unmet = object()
+def _is_large(found: _Program | bool) -> bool:
+    return type(found) is _Program and any(aval.size >= large_operations.SIZE for aval in found.avals)
 
 
-def _as_ufunc(ufunc: np.ufunc, arrays: Sequence[Array], found: Any) -> Any:
+def _as_ufunc(ufunc: np.ufunc, codes: str, arrays: Sequence[Array], found: Any) -> Any:
     """A recorded call as a ufunc, if that gives results of the same types, and nobody looks for NaNs."""
+    if codes and not (arrays and arrays[0].aval.dtype.char in codes):
+        return found
     if type(found) is not _Program or host_programs._run_program is not _run_program:
         return found
     function = ufunc_on_arrays(ufunc, [x.aval for x in arrays], found.avals, found.tree)
@@ -353,49 +341,13 @@ def _describe(x: Any, key: list[Any], arrays: list[Array]) -> bool:
 
 def _recorded(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Program | bool:
     """The call as a program; False where it needs values, has effects, warns or gives something else than arrays."""
-    staged = _staged(fun, args, kwargs)
-    if staged is None:
+    recorded = staged(fun, *tree.flatten((args, kwargs)), ARRAYS)
+    if recorded is None:
         return False
-    found = _Program(*staged, getattr(fun, "__name__", "remembered"))
+    found = _Program(*recorded, getattr(fun, "__name__", "remembered"))
     # What is given as it is would be copied: nobody minds where that is small.
     large = any(found.avals[i].nbytes > _LARGEST_COPIED for i in found.given)
     return False if large else found
-
-
-def _large(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The call as a program that is compiled whole; `_unmet` where that does not pay."""
-    staged = _staged(fun, args, kwargs)
-    if staged is None or not large_operations.pays_whole(staged[0]):
-        return _unmet
-    return _Whole(*staged, getattr(fun, "__name__", "remembered"))
-
-
-def _staged(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[ClosedJaxpr, Any] | None:
-    """The call as a program, and how its results are put together (None for one array)."""
-    leaves, structure = tree.flatten((args, kwargs))
-    where = [i for i, x in enumerate(leaves) if type(x) is Array]
-    out_tree: Any = None
-
-    def flat(*tracers: Any) -> list[Any]:
-        nonlocal out_tree
-        given = list(leaves)
-        for i, tracer in zip(where, tracers, strict=True):
-            given[i] = tracer
-        called, named = tree.unflatten(structure, given)
-        out = fun(*called, **named)
-        outs, out_tree = tree.flatten(out)
-        if not all(type(x) is Array or isinstance(x, Tracer) for x in outs):
-            raise TypeError("not arrays")
-        if isinstance(out, Array):
-            out_tree = None
-        return outs
-
-    warned = warnings_given[0]
-    try:
-        closed = stage_closed(flat, [leaves[i].aval for i in where])
-    except Exception:
-        return None
-    return None if closed.jaxpr.effects or warnings_given[0] != warned else (closed, out_tree)
 
 
 @clears_cache

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import platform
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -136,3 +139,19 @@ def test_the_type_itself() -> None:
         corejax.ShapedArray((2**62,), F32)
     with pytest.raises(ValueError, match=r"is no shape"):
         parse_jaxpr("{ lambda ; a:f32[99999999999999999999]. let in (a,) }")
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc's heap")
+def test_memory_of_large_arrays_is_used_again():
+    program = (
+        "import resource\n"
+        "import numpy as np\n"
+        "import corejax.numpy as jnp\n"
+        "x, y = (jnp.asarray(np.full((1024, 1024), v, np.float32)) for v in (1, 2))\n"
+        "for _ in range(3):\n"
+        "    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "    [x - y * 0.5 for _ in range(4)]\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)\n"
+    )
+    pages = int(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout)
+    assert pages < 500  # of the 4,096 and more of four results

@@ -230,6 +230,13 @@ def test_cross(a: Any, b: Any, options: Any) -> None:
     check(lambda xp, x, y: xp.cross(x, y, **options), array(*a), array(*b, seed=1))
 
 
+def test_cross_is_put_together_once() -> None:
+    """Operands put together anew, rolled say, are computed for each part: chained, twice as often each time."""
+    program = corejax.make_jaxpr(jnp.cross)(jnp.ones((4, 3)), jnp.ones((4, 3))).jaxpr
+    assert sum(eqn.primitive.name == "concatenate" for eqn in program.eqns) == 1
+    assert len(program.eqns) <= 20
+
+
 def test_vectors_are_conjugated() -> None:
     x, y = array(4, 3, dtype="complex64"), array(3, 2, dtype="complex64", seed=1)
     check(lambda xp, x, y: xp.vecmat(x, y), x, y)

@@ -22,15 +22,18 @@ SMALL, LARGE = np.ones(SIZE - 1, np.float32), np.ones((2, SIZE // 2), np.float32
 class Derived:
     """A primitive that adds one by its impl rule and two by the rule that is derived."""
 
-    def __init__(self, **flags: Any) -> None:
+    def __init__(
+        self, abstract_eval: Any = lambda x, **params: x, impl: Any = None, tags: Any = (), **flags: Any
+    ) -> None:
         self.fails = False
-        self.p = Primitive(f"large_test.p{next(_numbers)}", abstract_eval=lambda x, **params: x)
-        impl_rules.register(self.p, lambda x, **params: x + x.dtype.type(1), **flags)
+        self.p = Primitive(f"large_test.p{next(_numbers)}", abstract_eval=abstract_eval, tags=tags)
+        impl_rules.register(self.p, impl or (lambda x, **params: x + x.dtype.type(1)), **flags)
 
     def rule(self, x: Array, **params: Any) -> Array:
         if self.fails:
             raise BackendError("not in this process")
-        return Array(x._fetch() + x.dtype.type(2), x.aval)
+        out = self.p.abstract((x.aval,), params)[0]
+        return Array(np.resize(x._fetch() + x.dtype.type(2), out.shape), out)
 
     def __call__(self, x: Any, **params: Any) -> float:
         return float(np.ravel(self.p.bind(cj.extend.as_array(x), **params))[0])
@@ -57,6 +60,31 @@ def test_size_and_dtype_decide(derived: Any) -> None:
     assert [f(SMALL), f(LARGE), f(LARGE, n=1)] == [2.0, 3.0, 3.0]
     assert [f(LARGE.astype(np.int8)), f(LARGE.astype(np.float64))] == [3.0, 2.0]
     assert derived()(LARGE) == 2.0
+
+
+def test_a_function_is_asked_of_large_operands_too(derived: Any) -> None:
+    asked = []
+
+    def leaves(avals: Any, *, n: int = 0) -> bool:
+        asked.append((avals[0].size, n))
+        return n > 0
+
+    f = derived(
+        large=leaves, abstract_eval=lambda x, **params: x.update(shape=()), impl=lambda x, **params: x.ravel()[0]
+    )
+    small, large = (float(f.p.bind(cj.extend.as_array(x), n=1)) for x in (SMALL, LARGE))
+    assert (small, large) == (1.0, 3.0) and asked == [(SIZE, 1)]
+    assert float(f.p.bind(cj.extend.as_array(LARGE))) == 1.0
+    program = cj.make_jaxpr(lambda x: f.p.bind(x, n=1))(LARGE)
+    for _ in range(5):  # until it would be written out
+        assert float(eval_jaxpr(program.jaxpr, [], [cj.extend.as_array(LARGE)])[0]) == 3.0
+
+
+def test_what_rounds_nothing_is_left_when_it_comes_again(derived: Any) -> None:
+    f = derived(large=("float32", "complex64"), tags=("exact",))
+    assert [f(LARGE), f(LARGE, n=1), f(LARGE), f(LARGE, n=1)] == [2.0, 2.0, 3.0, 3.0]
+    x = cj.extend.as_array(LARGE.astype(np.complex64))
+    assert complex(np.asarray(f.p.bind(x))[0, 0]) == 3.0  # which may be rounded otherwise
 
 
 def test_numpy_arrays_and_programs(derived: Any) -> None:

@@ -133,6 +133,21 @@ def test_compiled_integer_powers(dtype: Any) -> None:
     assert_same(compiled(lax.pow)(x, y), np.asarray(lax.pow(x, y)))
 
 
+@pytest.mark.parametrize("dtype", [np.int16, np.int32, np.uint64])
+def test_compiled_integer_powers_read_every_bit(dtype: Any) -> None:
+    info = np.iinfo(dtype)
+    x = np.array([3, 5, 7, 2, 0, 1, info.max, info.min, info.max - 2], dtype)[:, None]
+    y = np.array([0, 1, 63, 64, 65, 200, info.max, info.max - 1, info.min], dtype)
+    assert_same(compiled(lax.pow)(*np.broadcast_arrays(x, y)), np.asarray(lax.pow(*np.broadcast_arrays(x, y))))
+
+
+def test_compiled_integer_powers_are_no_loops() -> None:
+    n = np.arange(1000, dtype=np.int32)
+    assert "while" not in compiled(lax.pow).lower(n, n).as_text()
+    signs = compiled(lambda n: lax.pow(np.int32(-1), n)).lower(n).compile().as_text()
+    assert "while" not in signs and signs.count(" multiply(") == 0, "of powers of -1 the last bit is read"
+
+
 # -- derivatives at special places -------------------------------------------------------------------------------
 
 

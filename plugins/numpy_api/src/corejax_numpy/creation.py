@@ -16,6 +16,7 @@ from corejax.extend import (
     dtypes,
     get_aval,
     is_array_like,
+    is_spread,
     laid_out,
     recording_trace,
 )
@@ -217,6 +218,8 @@ def full_like(
 ) -> Any:
     """An array of one value, of the shape and dtype of another (weakly typed if that is), unless given others.
 
+    It is in parts on several devices if the other one is.
+
     Args:
         a: the other array, or anything with `shape` and `dtype`.
         fill_value: a scalar, or an array that broadcasts to the shape.
@@ -225,11 +228,14 @@ def full_like(
         device: where the result is to be.
         out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
     """
-    if out_sharding is not None:
-        return laid_out("full_like", full_like(a, fill_value, dtype, shape, device=device), out_sharding)
     aval = _aval_of(a)
-    if aval.sharding is not None and shape is None and device is None:
+    if shape is device is out_sharding is None and aval.sharding is not None:
         return aval.sharding.place(full_like(a, fill_value, dtype, aval.shape))
+    if shape is device is out_sharding is None and type(a) is Array and is_spread(a):
+        out_sharding = a.sharding
+    if out_sharding is not None:
+        shape = aval.shape if shape is None else shape
+        return laid_out("full_like", full_like(a, fill_value, dtype, shape, device=device), out_sharding)
     shape = aval.shape if shape is None else canonical_shape(shape)
     weak = dtype is None and aval.weak_type
     dtype = aval.dtype if dtype is None else canonical_dtype(dtype)

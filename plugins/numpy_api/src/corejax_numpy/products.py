@@ -265,11 +265,13 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
         return a0 * b1 - a1 * b0
     shape = lax.broadcast_shapes(a.shape[:-1], b.shape[:-1])
     a, b = (lax.broadcast_to(_in_space(x), (*shape, 3)) for x in (a, b))
-    forward, backward = ([_turned(x, shift) for x in (a, b)] for shift in (1, 2))
-    out = forward[0] * backward[1] - backward[0] * forward[1]
-    place = canonical_axis(axisc, out.ndim, "cross: axisc")
-    order = [*range(out.ndim - 1)]
-    order.insert(place, out.ndim - 1)
+    last = len(shape)
+    (a0, a1, a2), (b0, b1, b2) = ([lax.slice_in_dim(x, i, i + 1, axis=last) for i in range(3)] for x in (a, b))
+    # Put together by component: XLA computes operands that are rolled once for each part, and again in what is chained.
+    parts = a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0
+    out = lax.concatenate([lax.transpose(x, (last, *range(last))) for x in parts], 0)
+    order = [*range(1, out.ndim)]
+    order.insert(canonical_axis(axisc, out.ndim, "cross: axisc"), 0)
     return lax.transpose(out, order)
 
 
@@ -283,13 +285,6 @@ def _in_space(x: Any) -> Any:
     if x.shape[-1] == 3:
         return x
     return lax.pad(x, like(x, 0), [*[(0, 0, 0)] * (x.ndim - 1), (0, 1, 0)])
-
-
-def _turned(x: Any, shift: int) -> Any:
-    """Components `shift` places on: of (x, y, z) by one (y, z, x)."""
-    last = x.ndim - 1
-    parts = lax.slice_in_dim(x, shift, 3, axis=last), lax.slice_in_dim(x, 0, shift, axis=last)
-    return lax.concatenate(parts, last)
 
 
 def outer(a: Any, b: Any, out: None = None) -> Any:

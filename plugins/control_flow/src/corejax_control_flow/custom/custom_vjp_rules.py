@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from corejax.extend import (
@@ -212,11 +212,17 @@ def custom_lin_transpose(
 class BatchedVjp:
     """Rules on batches; all results of the forward pass are batched along axis 0."""
 
+    only_for_derivatives = True
+
     def __init__(self, rule: VjpRule, axis_size: int, dims: Sequence[int | None]) -> None:
         self.rule = rule
         self.axis_size = axis_size
         self.dims = list(dims)
         self.__name__ = f"vmap({getattr(rule, '__name__', 'vjp')})"
+
+    def same_as(self, other: BatchedVjp, same: Callable[[Any, Any], bool]) -> bool:
+        """Whether another one has the same rule for the same batches."""
+        return (self.axis_size, self.dims) == (other.axis_size, other.dims) and same(self.rule, other.rule)
 
     def fwd(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
         """The forward pass."""

@@ -11,13 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import BackendError, MissingRuleError, Primitive, impl_rules
+from corejax.extend import dtypes
 
+LARGE = 1 << 18  # elements, from which on the flag counts
 HALVES = ("bfloat16", "float16")  # NumPy converts each element
 SINGLES = (*HALVES, "float32")
 REALS = (*SINGLES, "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 COMPLEX = ("complex64", "complex128")
+
+
+def with_dtypes(*names: str) -> Callable[..., bool]:
+    """Operations whose first operand has one of these dtypes, for the flag: reductions, which have small results."""
+    found = frozenset(map(dtypes.dtype, names))
+    return lambda avals, **params: avals[0].dtype in found
+
 
 _LOOPS = {"float32": "ff", "float64": "dd"}  # NumPy's codes of the types of a loop
 
@@ -41,16 +49,3 @@ def _optimized_loops() -> dict[str, Any]:
 
 
 _loops = _optimized_loops()
-_found: dict[Primitive, Callable[..., Any]] = {}
-
-
-def run_compiled(primitive: Primitive, *arrays: Any, **params: Any) -> Any:
-    """What the compiled program of one equation gives for `Array`s; None where nothing compiles or runs it here.
-
-    For impl rules that say themselves when they leave their work to it; others are registered with `large`.
-    """
-    try:
-        found = _found.get(primitive) or _found.setdefault(primitive, impl_rules.derived(primitive))
-        return found(*arrays, **params)
-    except (MissingRuleError, BackendError):
-        return None

@@ -36,10 +36,25 @@ def index_by_arrays(x: Any, entries: list[Any]) -> Any:
         IndexError: a boolean array is traced or of another shape than the axes it indexes, index arrays do not
             broadcast together, or an integer is out of bounds.
     """
+    if _concrete(x, entries) and (found := _by_a_mask(x, entries)) is not None:
+        return found
     x, entries, _ = without_masks(x, entries)
     if _concrete(x, entries):
         return _by_numpy(x, entries)
     return gather_places(x, entries, PROMISE)
+
+
+def _by_a_mask(x: Array, entries: list[Any]) -> Array | None:
+    """Elements where a boolean array that fits is True, and nothing else is chosen; None otherwise."""
+    whole = slice(None)
+    found = [axis for axis, e in enumerate(entries) if type(e) is Array or e != whole]
+    if len(found) != 1 or type(mask := entries[found[0]]) is not Array or not dtypes.is_bool(mask.aval.dtype):
+        return None
+    [axis], shape = found, mask.aval.shape
+    if not shape or x.aval.shape[axis : axis + len(shape)] != shape:
+        return None
+    out = host_value(x)[(*[whole] * axis, host_value(mask))]
+    return Array(out, x.aval.update(shape=out.shape))
 
 
 def without_masks(x: Any, entries: list[Any]) -> tuple[Any, list[Any], tuple[int, ...]]:

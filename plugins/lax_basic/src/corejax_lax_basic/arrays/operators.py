@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, api_boundary, as_array, dtypes, frames_left_out, quick_bind, remembered
+from corejax.extend import Array, Primitive, api_boundary, as_array, dtypes, frames_left_out, quick_bind, remembered
 from corejax_lax_basic._base.rows import named
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS, beyond, scalar_maker
 from corejax_lax_basic._promotion import as_operand, broadcast_operands, promote_operands, yielding_scalar
@@ -261,6 +261,8 @@ def _operator(
     direct = frozenset(filter(fits, dtypes.LONG_NAMES.values()))
     bind = quick_bind(primitive, 2)
 
+    promoted = remembered(apply)  # of arrays of several dtypes
+
     @remembered
     def broadcast(x: Any, y: Any) -> Any:
         return primitive.bind(*broadcast_operands(x, y, name=primitive.name))
@@ -286,6 +288,8 @@ def _operator(
                 except frames_left_out():
                     raise
         try:
+            if type(other) is Array:
+                return promoted(self, other)
             given, other = other, as_operand(other)
             return _not_taken(given, name) if other is NotImplemented else apply(self, other)
         except frames_left_out():
@@ -362,7 +366,7 @@ OPERATORS: Mapping[str, Any] = {
     **_operator("or", _bitwise(or_p, "|"), or_p, _discrete),
     **_operator("xor", _bitwise(xor_p, "^"), xor_p, _discrete),
     **_operator("floordiv", remembered(floor_divide)),
-    **_operator("mod", remembered(remainder)),
+    **_operator("mod", remembered(remainder, ufunc=np.remainder, ufunc_of="fd")),
     **_operator("divmod", remembered(divmod_)),
     **{**_operator("pow", power), "__pow__": _pow},
     **_operator("matmul", remembered(matmul)),

@@ -28,6 +28,7 @@ from corejax.extend import (
     tree,
 )
 from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 
 __all__ = ["convert_element_type", "convert_element_type_p", "in_dtype", "stop_gradient", "stop_gradient_p"]
 
@@ -132,10 +133,19 @@ convert_element_type_p = Primitive(
     "convert_element_type",
     abstract_eval=_abstract_eval,
     linear_in=(0,),
-    tags=("elementwise", "cheap"),
+    tags=("elementwise", "cheap", "exact"),
     doc="The same values in another dtype.",
 )
-impl_rules.register(convert_element_type_p, convert, prepared=_prepared)
+
+
+def _takes_long(avals: Any, *, new_dtype: np.dtype[Any], weak_type: bool) -> bool:
+    """Whether NumPy converts element by element: all floats of 16 and fewer bits but bfloat16 to a wider float."""
+    [x] = avals
+    widened = x.dtype is dtypes.bfloat16 and new_dtype.kind == "f" and new_dtype.itemsize > 2
+    return not widened and (x.dtype in NARROW_FLOATS or new_dtype in NARROW_FLOATS)
+
+
+impl_rules.register(convert_element_type_p, convert, prepared=_prepared, large=_takes_long)
 defvectorized(convert_element_type_p)
 
 

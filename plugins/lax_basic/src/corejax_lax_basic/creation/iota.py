@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, defzero, dtypes, laid_out
+from corejax.extend import Primitive, ShapedArray, defzero, dtypes, impl_rules, laid_out
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axis, canonical_shape
 
@@ -64,10 +64,11 @@ def _iota_vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> Any:
 
 iota_p = Primitive(
     "iota",
-    tags=("cheap",),
-    impl=_iota_impl,
+    tags=("cheap", "exact"),
     abstract_eval=_iota_abstract_eval,
     vmap=_iota_vmap,
     doc="An array whose elements are their index along one axis.",
 )
+# A vector, for which NumPy has no loop of vectors; others are views of one.
+impl_rules.register(iota_p, _iota_impl, large=lambda avals, *, dtype, shape, dimension: len(shape) == 1)
 defzero(iota_p)

@@ -44,6 +44,13 @@ CHEAP = {
 }
 
 
+# Those that do not round: NumPy gives the same bits.
+EXACT = {
+    *("abs", "and", "ceil", "complex", "floor", "imag", "maximum", "minimum", "negate", "not", "or", "real", "select"),
+    *("shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "xor"),
+}
+
+
 # -- rows ----------------------------------------------------------------------------------------------------------
 
 
@@ -127,6 +134,7 @@ def _primitive(
     transpose: Function | None = None,
     large: tuple[str, ...] = HALVES,
     cheap: bool = False,
+    exact: bool = False,
 ) -> Primitive:
     """The primitive of a row.
 
@@ -139,13 +147,19 @@ def _primitive(
         transpose: the transpose rule, where `derivative` does not have it.
         large: dtypes with which a compiled program is faster than `impl`, see `_base.compiling`.
         cheap: whether it takes less time than reading its result; many an operation of StableHLO is known to.
+        exact: whether nothing is rounded, so that everybody gives the same bits; of some of StableHLO it is known.
     """
+    tags = ["elementwise"]
+    if cheap or stablehlo in CHEAP:
+        tags.append("cheap")
+    if exact or stablehlo in EXACT:
+        tags.append("exact")
     primitive = Primitive(
         name,
         abstract_eval=abstract_eval or elementwise(name, operands, accepts, result),
         transpose=transpose,
         linear_in=linear_in,
-        tags=("elementwise", "cheap") if cheap or stablehlo in CHEAP else ("elementwise",),
+        tags=tags,
         doc=doc,
     )
     impl_rules.register(primitive, impl, large=large, **prepared_flag(impl))

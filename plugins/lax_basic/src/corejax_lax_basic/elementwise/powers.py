@@ -25,7 +25,7 @@ from corejax.extend import (
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import integer
-from corejax_lax_basic._base.compiling import COMPLEX
+from corejax_lax_basic._base.compiling import COMPLEX, HALVES
 from corejax_lax_basic._base.derivatives import tangents
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, through_float32
 from corejax_lax_basic._base.type_rules import NUMERIC, check_equal_dtypes, check_kind, joint_shape
@@ -186,7 +186,7 @@ integer_pow_p = Primitive(
     tags=("elementwise", "cheap"),
     doc=integer_pow.__doc__,
 )
-impl_rules.register(integer_pow_p, _integer_pow, prepared=_integer_pow_prepared)
+impl_rules.register(integer_pow_p, _integer_pow, prepared=_integer_pow_prepared, large=HALVES)
 defvectorized(integer_pow_p)
 
 

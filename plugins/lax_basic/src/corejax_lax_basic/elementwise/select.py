@@ -126,7 +126,7 @@ def _select_of_two(which: Any, on_false: Any, on_true: Any) -> Any:
     return out
 
 
-impl_rules.register(select_n_p, _select_impl, large=(*REALS, *COMPLEX, *INTEGERS), prepared=_select_prepared)
+impl_rules.register(select_n_p, _select_impl, large=("bool", *REALS, *COMPLEX, *INTEGERS), prepared=_select_prepared)
 defbroadcasting(select_n_p)
 
 
@@ -191,7 +191,7 @@ def _clamp_impl(low: Any, x: Any, high: Any) -> Any:
 clamp_p = Primitive(
     "clamp",
     abstract_eval=elementwise("clamp", 3, ORDERED),
-    tags=("elementwise", "cheap"),
+    tags=("elementwise", "cheap", "exact"),
     doc="x limited to an interval: minimum(maximum(x, low), high).",
 )
 impl_rules.register(clamp_p, _clamp_impl, large=HALVES, prepared=_clamp_prepared)

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import Primitive, ShapedArray, get_aval, is_undef_primal, move_batch_axis, split_axes, split_rules
+from corejax.extend import (
+    Primitive,
+    ShapedArray,
+    get_aval,
+    impl_rules,
+    is_undef_primal,
+    move_batch_axis,
+    split_axes,
+    split_rules,
+)
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import Ints
+from corejax_lax_basic._base.compiling import HALVES, with_dtypes
 from corejax_lax_basic._base.rows import named
 from corejax_lax_basic._base.scalars import make_scalar
 from corejax_lax_basic._base.type_rules import Kinds, check_kind
@@ -113,11 +123,14 @@ def scatter_primitive(
         name.replace("_", "-"),
         linear_in=linear_in,
         tags=("structural",) if name == "scatter" else (),
-        impl=impl,
         abstract_eval=abstract_eval,
         vmap=vmap,
         doc=doc,
     )
+    if name == "scatter":  # which computes nothing
+        impl_rules.register(primitive, impl)
+    else:
+        impl_rules.register(primitive, impl, large=with_dtypes(*HALVES))
     split_rules.register(primitive, lambda x, indices, updates, **params: split_axes(x))
     named(function, name)
     function.__module__ = primitive.provenance.module

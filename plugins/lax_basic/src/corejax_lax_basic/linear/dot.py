@@ -180,11 +180,24 @@ def _impl(
     if rhs.dtype != working:
         rhs = rhs.astype(working)
     (lhs_contract, rhs_contract), (lhs_batch, _) = dimension_numbers
+    if working.kind in "iu" and _exact_in_doubles(lhs, rhs, math.prod(lhs.shape[a] for a in lhs_contract)):
+        lhs, rhs = lhs.astype(np.float64), rhs.astype(np.float64)
     if not lhs_batch and lhs.ndim and lhs_contract == (lhs.ndim - 1,) and rhs_contract == (0,) and rhs.ndim <= 2:
         out = _product(lhs, rhs)  # the usual one
     else:
         out = _general_product(lhs, rhs, dimension_numbers)
     return out if out.dtype == preferred_element_type else out.astype(preferred_element_type)
+
+
+def _exact_in_doubles(lhs: Any, rhs: Any, terms: int) -> bool:
+    """Whether float64, for which there is BLAS, holds all sums of products of integers, of which there are many."""
+    if lhs.size * rhs.size < _FEW * max(1, terms):
+        return False
+    greatest = [max(abs(int(x.min())), abs(int(x.max()))) for x in (lhs, rhs)]
+    return greatest[0] * greatest[1] * terms < 1 << 53
+
+
+_FEW = 1 << 16  # products
 
 
 # What `ndarray.dot` takes a third of the time for that `np.matmul` takes. The bits are the same but where one of few
@@ -396,10 +409,27 @@ dot_general_p = Primitive(
     transpose=_transpose,
     doc="Sums of products over contracted axes, separately for each index of the batch axes.",
 )
-# NumPy has BLAS for float32, float64 and complex numbers. XLA takes half of the time for large products of float32, and
-# ten times as long where one operand is a few columns.
-_LARGE = dict.fromkeys((*HALVES, "int32", "int64", "uint32", "uint64"), 0) | {"float32": 1 << 12}
-impl_rules.register(dot_general_p, _impl, large=_LARGE, prepared=_prepared)
+
+
+def _takes_long(avals: Any, *, dimension_numbers: DimensionNumbers, **params: Any) -> bool:
+    """Whether XLA is quicker: NumPy has BLAS for float32, float64 and complex numbers only.
+
+    For large products of float32 XLA takes half of the time, but ten times as long where one operand is a few columns.
+    """
+    lhs, rhs = avals
+    if rhs.dtype in _WITHOUT_BLAS:
+        return True
+    (contract, _), (batch, _) = dimension_numbers
+    summed, batches = (math.prod(lhs.shape[a] for a in axes) for axes in (contract, batch))
+    rows, columns = (x.size // max(1, summed * batches) for x in avals)
+    large = batches * rows * columns >= _MANY or (min(rows, columns) >= _ROWS and lhs.size * columns >= _PRODUCTS)
+    return rhs.dtype == np.float32 and rhs.size >= _COLUMNS and large
+
+
+_WITHOUT_BLAS = frozenset(map(dtypes.dtype, (*HALVES, "int32", "int64", "uint32", "uint64")))
+_MANY, _COLUMNS = 1 << 18, 1 << 12  # elements of a result, of the second operand
+_ROWS, _PRODUCTS = 64, 1 << 26
+impl_rules.register(dot_general_p, _impl, large=_takes_long, prepared=_prepared)
 jvp_rules.register(dot_general_p, _jvp, symbolic_zeros=True)
 
 

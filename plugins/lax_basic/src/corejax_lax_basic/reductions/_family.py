@@ -23,11 +23,13 @@ from corejax.extend import (
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_axis
+from corejax_lax_basic._base.compiling import HALVES, with_dtypes
 from corejax_lax_basic._base.derivatives import Derivative, Function
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic._base.rows import defined
 from corejax_lax_basic._base.small_ints import SMALL_INT_BYTES
 from corejax_lax_basic._base.type_rules import ORDERED, Kinds, check_kind
+from corejax_lax_basic.reductions import _row_sums
 
 __corejax_registers_for_caller__ = True  # a row's provenance is its own line, not one of this file
 
@@ -86,16 +88,18 @@ class Fold:
         stablehlo: as a StableHLO operation; None where `translations` has more to say.
         neutral: what the reduction of nothing gives, by dtype.
         wide: whether it rounds, so that 16-bit floats are accumulated in float32.
+        large: the ufunc's `reduce(x, axes, dtype)` for large arrays, where there is a quicker one.
     """
 
     ufunc: np.ufunc
     stablehlo: str | None
     neutral: Callable[[np.dtype[Any]], np.ndarray[Any, Any]]
     wide: bool = False
+    large: Function | None = None
 
     def width(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        """The dtype that the host accumulates in."""
-        if self.wide and dtype in NARROW_FLOATS:
+        """The dtype that the host accumulates in: a wide one also for extrema, of which NumPy has slow loops."""
+        if dtype in NARROW_FLOATS:
             return np.dtype(np.float32)
         return SMALL_INT_BYTES.get(dtype, dtype)
 
@@ -117,7 +121,7 @@ class Fold:
         return on_host
 
 
-ADD = Fold(np.add, "add", zero, wide=True)
+ADD = Fold(np.add, "add", zero, wide=True, large=_row_sums.sums)
 MULTIPLY = Fold(np.multiply, "multiply", one, wide=True)
 MAXIMUM = Fold(np.maximum, "maximum", least)
 MINIMUM = Fold(np.minimum, "minimum", greatest)
@@ -157,7 +161,13 @@ def _moving_axes(primitive: Primitive) -> Function:
 
 
 def reduction(
-    name: str, fold: Fold, accepts: Kinds, derivative: Derivative, doc: str, linear_in: tuple[int, ...] = ()
+    name: str,
+    fold: Fold,
+    accepts: Kinds,
+    derivative: Derivative,
+    doc: str,
+    linear_in: tuple[int, ...] = (),
+    large: tuple[str, ...] = HALVES,
 ) -> tuple[Function, Primitive]:
     """A reduction over axes: a row in the table.
 
@@ -168,16 +178,18 @@ def reduction(
         derivative: what its derivative is, see `derivatives`.
         doc: docstring of the function and the primitive.
         linear_in: (0,) if it is linear.
+        large: dtypes with which a compiled program is faster than `impl`, see `_base.compiling`.
 
     Returns:
         The function and the primitive.
     """
 
-    reduce = fold.ufunc.reduce
+    reduce, of_large = fold.ufunc.reduce, fold.large
 
     def impl(x: Any, neutral: Function, *, axes: Axes) -> Any:
         if x.size:
-            return reduce(x, axes, x.dtype)  # by name they take longer
+            found = reduce if of_large is None or x.size < _row_sums.LEAST else of_large
+            return found(x, axes, x.dtype)  # by name they take longer
         return fold.ufunc.reduce(x, axis=axes, dtype=x.dtype, initial=neutral()[()])
 
     def prepared(avals: Any, *, axes: Axes) -> Any:
@@ -192,7 +204,8 @@ def reduction(
                 **{"scalar": True, "true": np.True_, "false": np.False_, "count": np.count_nonzero},
             )
         over = None if whole else axes[0] if len(axes) == 1 else axes
-        return HostCode("{out} = {reduce}({0}, {over}, {dtype})", scalar=whole, reduce=reduce, over=over, dtype=x.dtype)
+        found = reduce if of_large is None or x.size < _row_sums.LEAST else of_large
+        return HostCode("{out} = {reduce}({0}, {over}, {dtype})", scalar=whole, reduce=found, over=over, dtype=x.dtype)
 
     @takes(name, 1)
     def abstract_eval(x: ShapedArray, *, axes: Axes) -> ShapedArray:
@@ -204,8 +217,9 @@ def reduction(
         out = primitive.bind(operand, axes=tuple(sorted(over)))
         return out if out_sharding is None else laid_out(name, out, out_sharding)
 
-    primitive = Primitive(name, abstract_eval=abstract_eval, linear_in=linear_in, doc=doc)
-    impl_rules.register(primitive, fold.on_host(impl), prepared=prepared)
+    tags = ("reduction",) if fold.wide else ("reduction", "exact")
+    primitive = Primitive(name, abstract_eval=abstract_eval, linear_in=linear_in, tags=tags, doc=doc)
+    impl_rules.register(primitive, fold.on_host(impl), prepared=prepared, large=with_dtypes(*large))
     vmap_rules.register(primitive, _moving_axes(primitive))
     split_rules.register(primitive, lambda x, *, axes: [a for i, a in enumerate(split_axes(x)) if i not in axes])
     derivative(primitive)
@@ -250,8 +264,8 @@ def index_reduction(
         dtype = dtypes.default_int_dtype() if index_dtype is None else dtypes.dtype(index_dtype)
         return primitive.bind(operand, axes=axes, index_dtype=dtype)
 
-    primitive = Primitive(name, abstract_eval=abstract_eval, doc=doc)
-    impl_rules.register(primitive, impl, prepared=prepared)
+    primitive = Primitive(name, abstract_eval=abstract_eval, tags=("exact",), doc=doc)
+    impl_rules.register(primitive, impl, prepared=prepared, large=with_dtypes("float16"))
     vmap_rules.register(primitive, _moving_axes(primitive))
     derivative(primitive)
     return defined(function, primitive)
@@ -291,7 +305,7 @@ def cumulative(
         return primitive.bind(operand, axis=along, reverse=bool(reverse))
 
     primitive = Primitive(name, abstract_eval=abstract_eval, linear_in=linear_in, doc=doc)
-    impl_rules.register(primitive, fold.on_host(impl), prepared=prepared)
+    impl_rules.register(primitive, fold.on_host(impl), prepared=prepared, large=("float16",))
     vmap.__name__ = f"{name}_vmap"
     vmap_rules.register(primitive, vmap)
     derivative(primitive)

@@ -23,9 +23,11 @@ from corejax.extend import (
     jvp_rules,
     laid_out,
     move_batch_axis,
+    run_compiled,
     tree,
 )
 from corejax_lax_basic._base.axes import canonical_axes, sequence
+from corejax_lax_basic._base.compiling import LARGE
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise.arithmetic import add, max, min, mul
 from corejax_lax_basic.elementwise.logical import bitwise_and, bitwise_or, bitwise_xor
@@ -161,4 +163,7 @@ jvp_rules.register(reduce_p, _jvp, symbolic_zeros=True)
 
 @impl_rules.register(reduce_p, device=True)
 def _impl(*arrays: Any, jaxpr: ClosedJaxpr, dimensions: tuple[int, ...]) -> list[Any]:
-    return [as_array(x) for x in reduce_by_halves(jaxpr, dimensions, *arrays)]
+    found = None
+    if arrays[0].size >= LARGE:
+        found = run_compiled(reduce_p, *arrays, jaxpr=jaxpr, dimensions=dimensions)
+    return found or [as_array(x) for x in reduce_by_halves(jaxpr, dimensions, *arrays)]

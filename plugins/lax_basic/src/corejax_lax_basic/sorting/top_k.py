@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, get_aval, jvp_rules, split_axes, split_rules
+from corejax.extend import Primitive, ShapedArray, get_aval, impl_rules, jvp_rules, split_axes, split_rules
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axis, integer
 from corejax_lax_basic._base.type_rules import FLOAT, ORDERED, check_kind
@@ -92,11 +92,20 @@ def _vmap(axis_size: int, vals: Any, dims: Any, *, k: int, axis: int) -> Any:
 top_k_p = Primitive(
     "top_k",
     multiple_results=True,
-    impl=_impl,
+    tags=("exact",),
     abstract_eval=_abstract_eval,
     vmap=_vmap,
     doc="The `k` greatest elements along an axis, the greatest first, and their places as int32.",
 )
+
+
+def _few_singles(avals: Any, *, k: int, axis: int) -> bool:
+    """Whether a compiled program is quicker, which is the case for a few of many float32."""
+    [x] = avals
+    return x.dtype == np.float32 and 8 * k <= x.shape[axis]
+
+
+impl_rules.register(top_k_p, _impl, large=_few_singles)
 jvp_rules.register(top_k_p, _jvp, symbolic_zeros=True)
 split_rules.register(top_k_p, lambda x, **params: [split_axes(x)] * 2)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,6 +17,12 @@ from corejax_lax_basic.windows.views import windows_view
 Combine = Callable[..., Any]
 
 _FEW = 12  # elements of a window that are combined one by one
+_LARGEST_COMPILED = 32  # elements of a window
+
+
+def has_small_windows(avals: Any, *, window_dimensions: Ints, **params: Any) -> bool:
+    """Whether a compiled program is quicker than NumPy: it takes time in proportion to the elements of all windows."""
+    return math.prod(window_dimensions) <= _LARGEST_COMPILED
 
 
 def padded(x: Any, value: Any, padding: Pads, base_dilation: Ints) -> Any:

@@ -20,9 +20,11 @@ from corejax.extend import (
     jvp_flat,
     jvp_rules,
     move_batch_axis,
+    run_compiled,
     split_list,
     tree,
 )
+from corejax_lax_basic._base.compiling import LARGE
 from corejax_lax_basic.elementwise.arithmetic import add, max, min
 from corejax_lax_basic.reductions._program import (
     check_program,
@@ -34,6 +36,7 @@ from corejax_lax_basic.reductions._program import (
 from corejax_lax_basic.shape.broadcasting import expand_dims
 from corejax_lax_basic.shape.joining import concatenate
 from corejax_lax_basic.shape.slicing import pad, slice_in_dim
+from corejax_lax_basic.windows._on_host import has_small_windows
 from corejax_lax_basic.windows.geometry import (
     count_windows,
     dilated,
@@ -189,4 +192,7 @@ jvp_rules.register(reduce_window_p, _jvp, symbolic_zeros=True)
 
 @impl_rules.register(reduce_window_p, device=True)
 def _impl(*arrays: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
-    return [as_array(x) for x in _by_elements(jaxpr, params, *arrays)]
+    found = None
+    if arrays[0].size >= LARGE and has_small_windows((), **params):
+        found = run_compiled(reduce_window_p, *arrays, jaxpr=jaxpr, **params)
+    return found or [as_array(x) for x in _by_elements(jaxpr, params, *arrays)]

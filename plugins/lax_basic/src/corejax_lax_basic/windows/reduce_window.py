@@ -10,11 +10,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from corejax.extend import Primitive, ShapedArray, defjvp, deflinear, get_aval, split_axes, split_rules, vmap_rules
+from corejax.extend import (
+    Primitive,
+    ShapedArray,
+    defjvp,
+    deflinear,
+    get_aval,
+    impl_rules,
+    split_axes,
+    split_rules,
+    vmap_rules,
+)
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.type_rules import NUMERIC, ORDERED, Kinds, check_kind
 from corejax_lax_basic.reductions._family import ADD, MAXIMUM, MINIMUM, Fold
-from corejax_lax_basic.windows._on_host import padded, reduce_windows
+from corejax_lax_basic.windows._on_host import has_small_windows, padded, reduce_windows
 from corejax_lax_basic.windows.geometry import (
     Ints,
     Pads,
@@ -48,7 +58,8 @@ def _windowed(name: str, fold: Fold, accepts: Kinds, doc: str, linear_in: Ints =
     def vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> Any:
         return primitive.bind(vals[0], **with_axis(params, dims[0])), dims[0]
 
-    primitive = Primitive(name, impl=fold.on_host(impl), abstract_eval=abstract_eval, linear_in=linear_in, doc=doc)
+    primitive = Primitive(name, abstract_eval=abstract_eval, linear_in=linear_in, doc=doc)
+    impl_rules.register(primitive, fold.on_host(impl), large=has_small_windows)
     vmap.__name__ = f"{name}_vmap"
     vmap_rules.register(primitive, vmap)
     split_rules.register(primitive, lambda x, **params: split_axes(x))

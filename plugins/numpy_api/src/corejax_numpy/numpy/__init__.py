@@ -213,6 +213,8 @@ _COMPOSITE = """
 """
 
 # Special values and all: tests/numpy_api/test_exact_ufuncs.py.
-_UFUNCS = "copysign frexp gcd heaviside lcm ldexp left_shift right_shift signbit trunc"
+_UFUNCS = """
+    copysign frexp gcd heaviside lcm ldexp left_shift mod:fd remainder:fd right_shift signbit trunc
+"""
 
 __getattr__, __dir__, __all__ = _lazy_names("numpy", _MODULES, globals(), _COMPOSITE, _UFUNCS)

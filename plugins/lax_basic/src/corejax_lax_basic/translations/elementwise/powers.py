@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ShapedArray, dtypes, xla_translations
+from corejax.extend import dtypes, xla_translations
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic.elementwise.powers import integer_pow_p, pow_p, square_p
 from corejax_lax_basic.translations.elementwise._family import compare, expanded, fusible
@@ -35,35 +35,27 @@ def _unless_zero(ctx: Any, x: Any, y: Any, power: Any) -> Any:
 
 
 def _pow_of_integers(ctx: Any, x: Any, y: Any) -> Any:
-    """Squaring and multiplying, once for each bit: XLA's `power` of integers reads six bits of the exponent."""
-    aval = x.aval
+    """Squaring and multiplying, once for each bit: XLA's `power` of integers reads six bits of the exponent.
+
+    Written out it is one kernel, of which XLA drops what is 1: little is left of `(-1)**n`. A loop is several kernels
+    for each bit.
+    """
+    aval, bits = x.aval, dtypes.iinfo(x.aval.dtype).bits
     zero, one = ctx.full(aval, 0), ctx.full(aval, 1)
-    exponent, base, unsigned = y, x, dtypes.is_unsigned(aval.dtype)
+    exponent, unsigned = y, dtypes.is_unsigned(aval.dtype)
     if not unsigned:
         negative = compare(ctx, "LT", y, zero)
         exponent = ctx.op("select", negative, ctx.op("and", y, one, out=aval), y, out=aval)
         minus_one = ctx.op("negate", one, out=aval)
         unit = ctx.op("or", compare(ctx, "EQ", x, one), compare(ctx, "EQ", x, minus_one), out=negative.aval)
         vanishes = ctx.op("and", negative, ctx.op("not", unit, out=unit.aval), out=unit.aval)
-    counter = ShapedArray((), dtypes.dtype("int32"))
-
-    def unfinished(ctx: Any, i: Any, power: Any, base: Any, left: Any) -> Any:
-        return compare(ctx, "LT", i, ctx.full(counter, dtypes.iinfo(aval.dtype).bits))
-
-    def step(ctx: Any, i: Any, power: Any, base: Any, left: Any) -> list[Any]:
-        one = ctx.full(aval, 1)
-        odd = compare(ctx, "EQ", ctx.op("and", left, one, out=aval), one)
-        longer = ctx.op("multiply", power, base, out=aval)
-        return [
-            ctx.op("add", i, ctx.full(counter, 1), out=counter),
-            ctx.op("select", odd, longer, power, out=aval),
-            ctx.op("multiply", base, base, out=aval),
-            ctx.op("shift_right_logical", left, one, out=aval),
-        ]
-
-    types = [counter, aval, aval, aval]
-    regions = [ctx.region(types, unfinished), ctx.region(types, step)]
-    power = ctx.op("while", ctx.full(counter, 0), one, base, exponent, out=types, regions=regions)[1]
+        bits -= 1  # the exponent's sign
+    power, base = one, x
+    for bit in range(bits):
+        if bit:
+            base = ctx.op("multiply", base, base, out=aval)
+        set_ = compare(ctx, "NE", ctx.op("and", exponent, ctx.full(aval, 1 << bit), out=aval), zero)
+        power = ctx.op("select", set_, ctx.op("multiply", power, base, out=aval), power, out=aval)
     return power if unsigned else ctx.op("select", vanishes, zero, power, out=aval)
 
 

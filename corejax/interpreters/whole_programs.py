@@ -1,0 +1,147 @@
+"""Calls of remembered functions with large operands: compiled whole, from the first one on.
+
+Calls that differ in numbers of Python's have other programs each, up to a few. Then one takes the numbers, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from corejax import tree
+from corejax.array import Array, as_array, is_spread
+from corejax.avals import get_aval
+from corejax.interpreters import large_operations
+from corejax.interpreters.staging import stage_closed
+from corejax.ir.jaxpr import ClosedJaxpr
+from corejax.source_info import warnings_given
+from corejax.trace import Tracer
+
+LIMIT = 512  # programs of one function
+ARRAYS = frozenset({Array})
+_NUMBERS = frozenset({int, float, complex})
+_AND_NUMBERS = ARRAYS | _NUMBERS
+_MOST_NUMBERS = 2
+
+unmet = object()  # what is found of a call that has not been met
+
+
+class Whole:
+    """A recorded call with large operands, which is compiled."""
+
+    __slots__ = ("name", "program", "tree")
+
+    def __init__(self, program: ClosedJaxpr, structure: Any, name: str) -> None:
+        self.program = program
+        self.tree = structure
+        self.name = name
+
+    def run(self, arrays: Sequence[Array]) -> Any:
+        """The results for operands of the recorded types.
+
+        Raises:
+            ValueError: an operand's parts are on several devices, where the results are to be.
+            RuntimeError: nothing compiles.
+        """
+        if any(x._host is None and is_spread(x) for x in arrays):
+            raise ValueError("on several devices")
+        outs = large_operations.run_whole(self.program, [*arrays], self.name)
+        if outs is None:
+            raise RuntimeError("nothing compiles")
+        return outs[0] if self.tree is None else tree.unflatten(self.tree, outs)
+
+
+def large_call(
+    fun: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    programs: dict[Any, Any],
+    exact: Any,
+    again: bool,
+) -> tuple[Any, Sequence[Array]]:
+    """The call as a program that is compiled whole, and its operands; `unmet` where that does not pay.
+
+    Calls with other numbers of Python's are other programs, up to a few: then the numbers are operands, too. A program
+    that rounds nothing is compiled when it comes again only (`again`).
+    """
+    leaves, structure = tree.flatten((args, kwargs))
+    numbers = any(type(x) in _NUMBERS for x in leaves)
+    common = _calls_with_other_numbers(programs, exact[0], leaves, structure) if numbers else None
+    if common is not None and common.whole is None and common.met >= _MOST_NUMBERS:
+        common.whole = _whole(fun, leaves, structure, _AND_NUMBERS)
+    if common is not None and type(common.whole) is Whole:
+        return common.whole, [as_array(x) for x in leaves if type(x) in _AND_NUMBERS]
+    arrays = [x for x in leaves if type(x) is Array]
+    if common is not None and common.whole is False:
+        return unmet, arrays
+    found = _whole(fun, leaves, structure, ARRAYS)
+    if not isinstance(found, Whole) or (not again and large_operations.is_exact(found.program)):
+        return unmet, arrays
+    if common is not None:
+        common.met += 1
+    if len(programs) >= LIMIT:
+        programs.clear()
+    programs[exact] = found
+    return found, arrays
+
+
+class _Common:
+    """What calls have in common that differ in numbers of Python's.
+
+    Attributes:
+        met: how many were compiled, each for itself.
+        whole: the program that takes the numbers; None so far, False where there is none: they are shapes, say.
+    """
+
+    __slots__ = ("met", "whole")
+
+    def __init__(self) -> None:
+        self.met = 0
+        self.whole: Whole | bool | None = None
+
+
+def _calls_with_other_numbers(
+    programs: dict[Any, Any], settings: int, leaves: Sequence[Any], structure: Any
+) -> _Common | None:
+    types = [x.aval if type(x) is Array else type(x) if type(x) in _NUMBERS else x for x in leaves]
+    try:
+        return programs.setdefault((_Common, settings, structure, *types), _Common())  # type: ignore[no-any-return]
+    except TypeError:  # what has no hash
+        return None
+
+
+def _whole(fun: Callable[..., Any], leaves: Sequence[Any], structure: Any, taken: frozenset[type]) -> Whole | bool:
+    """The call as a program of the leaves of some types, which is compiled whole; False where that does not pay."""
+    recorded = staged(fun, leaves, structure, taken)
+    if recorded is None or not large_operations.pays_whole(recorded[0]):
+        return False
+    return Whole(*recorded, getattr(fun, "__name__", "remembered"))
+
+
+def staged(
+    fun: Callable[..., Any], leaves: Sequence[Any], structure: Any, taken: frozenset[type]
+) -> tuple[ClosedJaxpr, Any] | None:
+    """The call as a program of the leaves of some types, and how its results are put together (None for one array)."""
+    where = [i for i, x in enumerate(leaves) if type(x) in taken]
+    out_tree: Any = None
+
+    def flat(*tracers: Any) -> list[Any]:
+        nonlocal out_tree
+        given = list(leaves)
+        for i, tracer in zip(where, tracers, strict=True):
+            given[i] = tracer
+        called, named = tree.unflatten(structure, given)
+        out = fun(*called, **named)
+        outs, out_tree = tree.flatten(out)
+        if not all(type(x) is Array or isinstance(x, Tracer) for x in outs):
+            raise TypeError("not arrays")
+        if isinstance(out, Array):
+            out_tree = None
+        return outs
+
+    warned = warnings_given[0]
+    try:
+        closed = stage_closed(flat, [get_aval(leaves[i]) for i in where])
+    except Exception:
+        return None
+    return None if closed.jaxpr.effects or warnings_given[0] != warned else (closed, out_tree)
