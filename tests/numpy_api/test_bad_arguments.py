@@ -282,3 +282,10 @@ def test_axes_and_configurations_of_products() -> None:
 def test_unsigned_numbers_of_repetitions() -> None:
     repeats = np.array([1, 0, 2, 1], np.uint64)
     np.testing.assert_array_equal(jnp.repeat(V, repeats), V[[0, 2, 2, 3]])
+
+
+def test_sizes_and_parameters_that_make_no_sense() -> None:
+    for function in (jnp.broadcast_shapes, lax.broadcast_shapes):
+        refused(lambda: function((2, 1), (-1,)), "broadcast_shapes", "not negative, got (2, 1) and (-1,)")  # noqa: B023
+    refused(lambda: jnp.kaiser(3, 1j), "kaiser", "beta is a real number, got c64[]")
+    refused(lambda: jnp.split(V, {1, 2}), "split", "indices at which they begin, got {1, 2}")

@@ -10,7 +10,7 @@ import pytest
 import corejax.numpy as jnp
 from corejax.extend import Example, Primitive, ShapedArray, deflinear, primitives, vmap_rules, xla_translations
 from corejax_testing import verify
-from corejax_testing.variations import in_other_sizes
+from corejax_testing.variations import at_length, in_other_sizes
 from tests.testing_kit.toys import same
 
 F3 = ShapedArray((3,), np.dtype(np.float32))
@@ -69,6 +69,31 @@ def test_wrong_batch_and_translation_at_other_lengths() -> None:
     vmap_rules.register(p, no_batch_of_even)
     xla_translations.register(p, translation_of_odd)
     assert [name for name, _ in failing(p, Example([F3]), "vmap", "xla")] == ["vmap", "xla"]
+
+
+def counted_in_bytes(x: Any) -> Any:
+    return x[np.arange(x.shape[-1]).astype(np.uint8)][::-1].copy()
+
+
+def blocks_of_batch(n: int, vals: Any, dims: Any) -> Any:
+    x = vals[0] if dims[0] == 0 else jnp.moveaxis(vals[0], dims[0], 0)
+    return jnp.concatenate([x[:, :128][:, ::-1], x[:, 128:]], 1), 0
+
+
+def translation_of_few(ctx: Any, avals: Any, vals: Any) -> Any:
+    return translation_of_odd(ctx, [ShapedArray((1,), np.float32)], vals) if avals[0].size < 256 else vals[0]
+
+
+def test_wrong_beyond_what_a_byte_counts() -> None:
+    example = Example([F3], reference=lambda x: x[::-1])
+    assert [name for name, _ in failing(reverse(impl=counted_in_bytes), example, "values")] == ["values"]
+    p = reverse()
+    vmap_rules.register(p, blocks_of_batch)
+    xla_translations.register(p, translation_of_few)
+    assert [name for name, _ in failing(p, example, "vmap", "xla")] == ["vmap", "xla"]
+    square = Example([ShapedArray((100, 3), np.dtype(np.float32))] * 2, {"dimension": 0})
+    assert [[x.shape for x in e.operands] for e in at_length(primitives["concatenate"], square)] == [[(300, 3)] * 2]
+    assert list(at_length(primitives["concatenate"], square, most=1000)) == []
 
 
 def test_lengths_that_belong_together_stay_together() -> None:

@@ -16,6 +16,7 @@ from corejax_numpy.arguments import (
     canonical_axis,
     canonical_dtype,
     like,
+    number_argument,
     promote,
     refuse_out,
     strong,
@@ -33,7 +34,7 @@ def _reduce(name: str, fold: Fold, x: Any, axis: Axis, keepdims: bool) -> Any:
         axes: tuple[int, ...] = (axis,)
     else:
         axes = tuple(sorted(canonical_axes(axis, x.ndim, name=name)))
-    out = fold(x, axes) if axes else x
+    out = fold(x, axes) if axes else number_argument(name, x)
     return lax.expand_dims(out, axes) if keepdims and axes else out
 
 

@@ -51,7 +51,7 @@ def _split(name: str, ary: Any, indices_or_sections: Any, axis: int, evenly: boo
     x = array_argument(name, ary)
     axis = canonical_axis(axis, x.ndim, name=name)
     size = x.shape[axis]
-    if lax.is_several(indices_or_sections):
+    if lax.is_several(indices_or_sections) and not isinstance(indices_or_sections, set | frozenset | dict):
         cuts = [static_int(name, i, "indices_or_sections") for i in indices_or_sections]
         cuts = [max(0, min(size, i + size if i < 0 else i)) for i in cuts]
     else:

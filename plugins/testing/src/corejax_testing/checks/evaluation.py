@@ -137,7 +137,7 @@ def check_weak_types(call: Call, rng: np.random.Generator) -> None:
                 )
 
 
-@check("values", "impl", dtypes=True, shapes=True)
+@check("values", "impl", dtypes=True, shapes=True, long=True)
 def check_values(call: Call, rng: np.random.Generator) -> None:
     """The numbers are those of the author's reference function."""
     if call.example.reference is None:

@@ -40,6 +40,7 @@ class Check:
         limit: at most so many applications of which it says something, the smallest first; 0 for all of them.
         optimised: whether programs are compiled as users' are, because the machine code matters; others are compiled
             with few optimisations, in less than half of the time.
+        long: whether it runs on an axis of many elements too.
         quick: as limit, where fewer variations are asked for; 0 for half of it, of a check that runs on other dtypes.
         note: says what the check leaves out here, if anything.
         shrinks: whether what fails is made small; not where the numbers do not matter.
@@ -55,6 +56,7 @@ class Check:
     shrinks: bool = True
     quick: int = 0
     optimised: bool = False
+    long: bool = False
 
     @property
     def doc(self) -> str:
@@ -73,11 +75,12 @@ def check(
     shrinks: bool = True,
     quick: int = 0,
     optimised: bool = False,
+    long: bool = False,
 ) -> Callable[[Run], Run]:
     """A decorator that makes a function a check."""
 
     def register(run: Run) -> Run:
-        CHECKS[name] = Check(name, run, rule, dtypes, shapes, limit, note, shrinks, quick, optimised)
+        CHECKS[name] = Check(name, run, rule, dtypes, shapes, limit, note, shrinks, quick, optimised, long)
         return run
 
     return register
