@@ -294,7 +294,8 @@ def call_anew(
         programs[exact] = found
         return fun(*args, **kwargs)
     if found is unmet:
-        common, operands = None, []
+        common: Common | None = None
+        operands: Sequence[Array] = ()
         if given.numbers and not large:
             common, operands = _with_other_numbers(args, kwargs, programs, exact[0])
         if common is not None and common.agreed >= _AGREEMENTS:

@@ -85,8 +85,9 @@ def large_call(
     found = _whole(fun, leaves, structure, ARRAYS)
     if not isinstance(found, Whole) or (not again and large_operations.is_exact(found.program)):
         return unmet, arrays
-    for counts in {common, every} - {None}:
-        counts.met += 1
+    for counts in {common, every}:
+        if counts is not None:
+            counts.met += 1
     if len(programs) >= LIMIT:
         programs.clear()
     programs[exact] = found
