@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os as _os
 import sys as _sys
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from corejax import plugins as plugins
@@ -30,26 +32,33 @@ from corejax.ir import ClosedJaxpr as ClosedJaxpr
 from corejax.ir import Jaxpr as Jaxpr
 from corejax.ir import eval_jaxpr as eval_jaxpr
 from corejax.trace import Tracer as Tracer
-from corejax.transforms import ShapeDtypeStruct as ShapeDtypeStruct
-from corejax.transforms import eval_shape as eval_shape
-from corejax.transforms import float0 as float0
-from corejax.transforms import grad as grad
-from corejax.transforms import hessian as hessian
-from corejax.transforms import jacfwd as jacfwd
-from corejax.transforms import jacobian as jacobian
-from corejax.transforms import jacrev as jacrev
-from corejax.transforms import jvp as jvp
-from corejax.transforms import linear_transpose as linear_transpose
-from corejax.transforms import linearize as linearize
-from corejax.transforms import make_jaxpr as make_jaxpr
-from corejax.transforms import value_and_grad as value_and_grad
-from corejax.transforms import vjp as vjp
-from corejax.transforms import vmap as vmap
 
+if _TYPE_CHECKING:
+    from corejax.transforms import ShapeDtypeStruct as ShapeDtypeStruct
+    from corejax.transforms import eval_shape as eval_shape
+    from corejax.transforms import float0 as float0
+    from corejax.transforms import grad as grad
+    from corejax.transforms import hessian as hessian
+    from corejax.transforms import jacfwd as jacfwd
+    from corejax.transforms import jacobian as jacobian
+    from corejax.transforms import jacrev as jacrev
+    from corejax.transforms import jvp as jvp
+    from corejax.transforms import linear_transpose as linear_transpose
+    from corejax.transforms import linearize as linearize
+    from corejax.transforms import make_jaxpr as make_jaxpr
+    from corejax.transforms import value_and_grad as value_and_grad
+    from corejax.transforms import vjp as vjp
+    from corejax.transforms import vmap as vmap
+
+# Of `corejax.transforms`, which no first operation needs.
+_TRANSFORMS = (
+    *("ShapeDtypeStruct", "eval_shape", "float0", "grad", "hessian", "jacfwd", "jacobian", "jacrev", "jvp"),
+    *("linear_transpose", "linearize", "make_jaxpr", "value_and_grad", "vjp", "vmap"),
+)
 # The kernel's own; other modules of it are nobody's to see, though the import system puts them here.
 _NAMESPACES = ("dtypes", "errors", "extend", "ir", "tree", "tree_util", "typing")
 
-plugins.wire(_os.path.dirname(__file__))
+plugins.wire(_os.path.dirname(__file__), _TRANSFORMS)
 
 
 def __getattr__(name: str) -> _Any:
@@ -57,10 +66,14 @@ def __getattr__(name: str) -> _Any:
         from importlib_metadata import version
 
         return version("corejax")
+    if (module := _sys.modules.get(f"corejax.{name}")) is not None:  # of an earlier import, which was interrupted
+        globals()[name] = module
+        return module
     if name in _NAMESPACES:
-        import importlib
-
-        return importlib.import_module(f"corejax.{name}")
+        return _import_module(f"corejax.{name}")
+    if name in _TRANSFORMS:
+        found = globals()[name] = getattr(_import_module("corejax.transforms"), name)
+        return found
     if name.startswith("_"):  # never exported by a plugin
         raise AttributeError(f"module 'corejax' has no attribute {name!r}")
     found = plugins.manager().exported(name)
@@ -73,4 +86,4 @@ def __getattr__(name: str) -> _Any:
 def __dir__() -> list[str]:
     exported = {name.partition(".")[0] for name in plugins.manager().offered()}
     own = {n for n, value in globals().items() if not n.startswith("_") and not isinstance(value, type(_sys))}
-    return sorted((own - {"annotations"}) | exported | {*_NAMESPACES, "plugins"})
+    return sorted((own - {"annotations"}) | exported | {*_NAMESPACES, *_TRANSFORMS, "plugins"})

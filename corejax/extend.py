@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from corejax import dtypes as dtypes
-from corejax import ir as _ir
 from corejax import observe as observe
 from corejax import tree as tree
 from corejax.array import Array as Array
@@ -92,10 +91,6 @@ from corejax.interpreters.batching import unmapped_aval as unmapped_aval
 from corejax.interpreters.batching_helpers import align_batch_axes as align_batch_axes
 from corejax.interpreters.batching_helpers import defbroadcasting as defbroadcasting
 from corejax.interpreters.batching_helpers import defvectorized as defvectorized
-from corejax.interpreters.call import CallChange as CallChange
-from corejax.interpreters.call import defcall as defcall
-from corejax.interpreters.call import defrecompute as defrecompute
-from corejax.interpreters.call import inlining as inlining
 from corejax.interpreters.debug_info import DebugInfo as DebugInfo
 from corejax.interpreters.debug_info import fun_name as fun_name
 from corejax.interpreters.differentiability import nondifferentiable as nondifferentiable
@@ -106,13 +101,6 @@ from corejax.interpreters.evaluation_checks import evaluation_checks as evaluati
 from corejax.interpreters.frequent_programs import compiles_frequent_programs as compiles_frequent_programs
 from corejax.interpreters.host_code import HostCode as HostCode
 from corejax.interpreters.host_programs import eval_jaxpr_on_host as eval_jaxpr_on_host
-from corejax.interpreters.jaxpr_transforms import batch_jaxpr as batch_jaxpr
-from corejax.interpreters.jaxpr_transforms import dce_jaxpr as dce_jaxpr
-from corejax.interpreters.jaxpr_transforms import inline_closed as inline_closed
-from corejax.interpreters.jaxpr_transforms import inline_equations as inline_equations
-from corejax.interpreters.jaxpr_transforms import jvp_jaxpr as jvp_jaxpr
-from corejax.interpreters.jaxpr_transforms import memoised as memoised
-from corejax.interpreters.jaxpr_transforms import transpose_jaxpr as transpose_jaxpr
 from corejax.interpreters.jvp import JVPTrace as JVPTrace
 from corejax.interpreters.jvp import add_tangents as add_tangents
 from corejax.interpreters.jvp import as_tangent as as_tangent
@@ -124,19 +112,12 @@ from corejax.interpreters.jvp_helpers import defjvp as defjvp
 from corejax.interpreters.jvp_helpers import defjvp_with_result as defjvp_with_result
 from corejax.interpreters.jvp_helpers import deflinear as deflinear
 from corejax.interpreters.jvp_helpers import defzero as defzero
+from corejax.interpreters.large_operations import run_compiled as run_compiled
 from corejax.interpreters.large_operations import runs_large_programs as runs_large_programs
 from corejax.interpreters.linearize import linearize_flat as linearize_flat
-from corejax.interpreters.lists import fixpoint as fixpoint
-from corejax.interpreters.lists import merge_lists as merge_lists
-from corejax.interpreters.lists import partition_list as partition_list
-from corejax.interpreters.lists import select_list as select_list
-from corejax.interpreters.lists import split_list as split_list
-from corejax.interpreters.lists import spread_list as spread_list
 from corejax.interpreters.looping import for_each_element as for_each_element
 from corejax.interpreters.partial_eval import PartialEvalTrace as PartialEvalTrace
 from corejax.interpreters.partial_eval import partial_eval_flat as partial_eval_flat
-from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr as partial_eval_jaxpr
-from corejax.interpreters.physical import physical_program as physical_program
 from corejax.interpreters.quick import quick_array as quick_array
 from corejax.interpreters.quick import quick_bind as quick_bind
 from corejax.interpreters.quick import quick_host_value as quick_host_value
@@ -189,9 +170,6 @@ from corejax.plugins import missing_name as missing_name
 from corejax.plugins import plugins as plugin_records
 from corejax.plugins import provided_checks as provided_checks
 from corejax.plugins._example import Example as Example
-from corejax.plugins._function_commands import FunctionCall as FunctionCall
-from corejax.plugins._function_commands import takes_function as takes_function
-from corejax.plugins._isolation import isolated_plugins as isolated_plugins
 from corejax.plugins.hookspecs import API_VERSION as API_VERSION
 from corejax.plugins.hookspecs import hookimpl as hookimpl
 from corejax.primitive import Primitive as Primitive
@@ -241,17 +219,6 @@ from corejax.trace import set_current_trace as set_current_trace
 from corejax.trace import trace_stack as trace_stack
 from corejax.tracebacks import api_boundary as api_boundary
 from corejax.tracebacks import frames_left_out as frames_left_out
-from corejax.transforms.flattening import FlatFunction as FlatFunction
-from corejax.transforms.flattening import ShapeDtypeStruct as ShapeDtypeStruct
-from corejax.transforms.flattening import arg_names as arg_names
-from corejax.transforms.flattening import check_arguments as check_arguments
-from corejax.transforms.flattening import check_outputs as check_outputs
-from corejax.transforms.flattening import float0 as float0
-from corejax.transforms.flattening import leaf_names as leaf_names
-from corejax.transforms.flattening import leaves_like as leaves_like
-from corejax.transforms.flattening import shaped_abstractify as shaped_abstractify
-from corejax.translation import TranslationContext as TranslationContext
-from corejax.translation import TranslationValue as TranslationValue
 
 __all__ = [  # noqa: RUF022  by section
     # versions
@@ -353,6 +320,7 @@ __all__ = [  # noqa: RUF022  by section
     "quick_bind",
     "quick_host_value",
     "remembered",
+    "run_compiled",
     "runs_large_programs",
     "stage",
     "stage_closed",
@@ -506,20 +474,73 @@ __all__ = [  # noqa: RUF022  by section
 ]
 
 if _TYPE_CHECKING:
+    from corejax.interpreters.call import CallChange as CallChange
+    from corejax.interpreters.call import defcall as defcall
+    from corejax.interpreters.call import defrecompute as defrecompute
+    from corejax.interpreters.call import inlining as inlining
+    from corejax.interpreters.jaxpr_transforms import batch_jaxpr as batch_jaxpr
+    from corejax.interpreters.jaxpr_transforms import dce_jaxpr as dce_jaxpr
+    from corejax.interpreters.jaxpr_transforms import inline_closed as inline_closed
+    from corejax.interpreters.jaxpr_transforms import inline_equations as inline_equations
+    from corejax.interpreters.jaxpr_transforms import jvp_jaxpr as jvp_jaxpr
+    from corejax.interpreters.jaxpr_transforms import memoised as memoised
+    from corejax.interpreters.jaxpr_transforms import transpose_jaxpr as transpose_jaxpr
+    from corejax.interpreters.lists import fixpoint as fixpoint
+    from corejax.interpreters.lists import merge_lists as merge_lists
+    from corejax.interpreters.lists import partition_list as partition_list
+    from corejax.interpreters.lists import select_list as select_list
+    from corejax.interpreters.lists import split_list as split_list
+    from corejax.interpreters.lists import spread_list as spread_list
+    from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr as partial_eval_jaxpr
+    from corejax.interpreters.physical import physical_program as physical_program
     from corejax.ir import Graph as Graph
     from corejax.ir import parse_jaxpr as parse_jaxpr
     from corejax.ir import program_graph as program_graph
     from corejax.ir import same_jaxpr as same_jaxpr
     from corejax.plugins import _manifest as manifest
+    from corejax.plugins._function_commands import FunctionCall as FunctionCall
+    from corejax.plugins._function_commands import takes_function as takes_function
+    from corejax.plugins._isolation import isolated_plugins as isolated_plugins
+    from corejax.transforms.flattening import FlatFunction as FlatFunction
+    from corejax.transforms.flattening import ShapeDtypeStruct as ShapeDtypeStruct
+    from corejax.transforms.flattening import arg_names as arg_names
+    from corejax.transforms.flattening import check_arguments as check_arguments
+    from corejax.transforms.flattening import check_outputs as check_outputs
+    from corejax.transforms.flattening import float0 as float0
+    from corejax.transforms.flattening import leaf_names as leaf_names
+    from corejax.transforms.flattening import leaves_like as leaves_like
+    from corejax.transforms.flattening import shaped_abstractify as shaped_abstractify
+    from corejax.translation import TranslationContext as TranslationContext
+    from corejax.translation import TranslationValue as TranslationValue
 else:  # a type checker would take it for every name that there is not
-    _WHEN_USED = ("Graph", "manifest", "parse_jaxpr", "program_graph", "same_jaxpr")  # in no first operation
+    # In no first operation: imported when they are used.
+    _HOMES = {
+        "corejax.ir": "Graph parse_jaxpr program_graph same_jaxpr",
+        "corejax.interpreters.call": "CallChange defcall defrecompute inlining",
+        "corejax.interpreters.jaxpr_transforms": (
+            "batch_jaxpr dce_jaxpr inline_closed inline_equations jvp_jaxpr memoised transpose_jaxpr"
+        ),
+        "corejax.interpreters.lists": "fixpoint merge_lists partition_list select_list split_list spread_list",
+        "corejax.interpreters.partial_eval_jaxpr": "partial_eval_jaxpr",
+        "corejax.interpreters.physical": "physical_program",
+        "corejax.plugins._function_commands": "FunctionCall takes_function",
+        "corejax.plugins._isolation": "isolated_plugins",
+        "corejax.transforms.flattening": (
+            "FlatFunction ShapeDtypeStruct arg_names check_arguments check_outputs float0 leaf_names leaves_like "
+            "shaped_abstractify"
+        ),
+        "corejax.translation": "TranslationContext TranslationValue",
+    }
+    _WHEN_USED = {name: home for home, text in _HOMES.items() for name in text.split()}
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *_WHEN_USED})
+        return sorted({*globals(), *_WHEN_USED, "manifest"})
 
     def __getattr__(name: str) -> _Any:
         if name == "manifest":
             return _import_module("corejax.plugins._manifest")
-        if name in _WHEN_USED:
-            return getattr(_ir, name)
+        home = _WHEN_USED.get(name)
+        if home is not None:
+            found = globals()[name] = getattr(_import_module(home), name)
+            return found
         return _retired(name, importing=_is_import_from(_sys._getframe(1)))

@@ -90,6 +90,8 @@ def called_function() -> str:
     name = called[-1].f_code.co_name
     if name == "__call__":  # of an object with a name, as ufuncs have
         name = getattr(called[-1].f_locals.get("self"), "__name__", "")
+    elif name in _AROUND:  # a plugin's decorator of that name
+        name = getattr(called[-1].f_locals.get("fun"), "__name__", name)
     return "" if name.startswith(("_", "<")) else name
 
 

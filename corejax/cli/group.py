@@ -24,6 +24,7 @@ from corejax.provenance import Provenance
 from corejax.texts import error_text, one_line, shown
 
 _CONTRIBUTED = "corejax.cli.contributed"
+INTERRUPTED = 130  # as shells have it: 128 and the number of the signal
 
 
 def _version() -> str:
@@ -136,6 +137,9 @@ class CommandLine(click.Group):
             warnings.simplefilter("default", CorejaxDeprecationWarning)
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("\ninterrupted", err=True)
+            ctx.exit(INTERRUPTED)
         except click.ClickException as error:
             object.__setattr__(error, "message", shown(error.message))  # final for its readers
             raise
@@ -186,6 +190,7 @@ def main() -> None:
       0  all is well
       1  something is missing or failed: a plugin (`plugins`), a rule that was asked for (`--missing`)
       2  wrong usage: no such command, option, plugin, rule kind or primitive
+    130  interrupted (Ctrl-C)
 
     \b
     Environment

@@ -160,7 +160,8 @@ def _explicit(d: Any) -> DType:
         except TypeError as error:
             raise TypeError(f"{source_info.by_caller()}{error}") from None
     shown = f"{type(d).__name__} of shape {d.shape}" if hasattr(d, "shape") else f"{d!r} of type {type(d).__name__}"
-    raise TypeError(f"{source_info.by_caller()}a dtype is a type or the name of one, got {shown}")
+    advice = "; the sizes of a shape are one argument, as in (2, 3)" if isinstance(d, int) and d > 1 else ""
+    raise TypeError(f"{source_info.by_caller()}a dtype is a type or the name of one, got {shown}{advice}")
 
 
 def canonicalize_dtype(d: Any, allow_extended_dtype: bool = True) -> DType:

@@ -55,7 +55,8 @@ def _check_types(binders: Sequence[Var], values: Sequence[Any], error: Exception
     wanted, given = [v.aval for v in binders], [get_aval(x) for x in values]
     if any((a.shape, a.dtype) != (b.shape, b.dtype) for a, b in zip(wanted, given, strict=True)):
         takes, got = (", ".join(a.str_short() for a in avals) for avals in (wanted, given))
-        raise TypeError(f"a program that takes ({takes}) was given ({got})") from error
+        advice = "abstract eval of a primitive with a program holds its operands against `program.in_avals`"
+        raise TypeError(f"a program that takes ({takes}) was given ({got}); {advice}") from error
 
 
 def _read_only(x: Any) -> Any:

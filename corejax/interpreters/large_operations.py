@@ -18,8 +18,10 @@ import numpy as np
 
 from corejax import dtypes, observe
 from corejax.array import Array
+from corejax.attribution import note_origin
 from corejax.avals import ShapedArray
-from corejax.errors import MissingRuleError
+from corejax.caches import clears_cache
+from corejax.errors import BackendError, MissingRuleError
 from corejax.ir.jaxpr import ClosedJaxpr, JaxprEqn
 from corejax.primitive import Primitive
 from corejax.rules import Rule, RuleFn, impl_rules, load_rules, reporting
@@ -78,6 +80,25 @@ def is_exact(program: ClosedJaxpr) -> bool:
     return not any(gives_other_bits(eqn.primitive, [v.aval for v in eqn.invars]) for eqn in program.jaxpr.eqns)
 
 
+def run_compiled(primitive: Primitive, *arrays: Array, **params: Any) -> Any:
+    """What the compiled program of one equation gives; None where nothing compiles it, or runs it here.
+
+    For impl rules that say themselves what they leave; others are registered with `large`.
+
+    Args:
+        primitive, params: the operation.
+        arrays: its operands.
+
+    Returns:
+        Its results, as its impl rule for `Array`s would give them.
+    """
+    try:
+        rule = derived_for(primitive)
+        return None if rule is None else rule(*arrays, **params)
+    except (MissingRuleError, BackendError):
+        return None
+
+
 _tags = frozenset({"elementwise", "cheap", "reduction"})
 _moving = frozenset({"structural", "linear"})
 
@@ -121,11 +142,22 @@ def is_left(
         primitive, params: the operation.
         avals, avals_out: types of its operands and results.
     """
-    leaves = left_by.get(primitive)
-    if leaves is None or not avals_out:
+    if not avals_out:
         return False
-    sizes = (*avals, *avals_out) if primitive in by_operands else avals_out[:1]
-    return any(aval.size >= SIZE for aval in sizes) and leaves(avals, params)
+    if avals_out[0].size < SIZE:  # most are small: without a call
+        if primitive not in by_operands:
+            return False
+        for aval in avals:
+            if aval.size >= SIZE:
+                break
+        else:
+            return False
+    leaves = left_by.get(primitive)
+    try:
+        return leaves is not None and leaves(avals, params)
+    except Exception as error:
+        note_origin(error, primitive, f"`large` of the impl rule of primitive {primitive.name!r}")
+        raise
 
 
 def is_left_equation(eqn: JaxprEqn) -> bool:
@@ -153,6 +185,7 @@ def comes_again(primitive: Primitive, avals: Sequence[ShapedArray], params: Mapp
 
 
 _met: set[Any] = set()
+clears_cache(_met.clear)
 _MOST_MET = 4096
 
 

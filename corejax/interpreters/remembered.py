@@ -14,25 +14,36 @@ import weakref
 from collections.abc import Callable, Sequence
 from enum import Enum
 from time import perf_counter
-from typing import Any, TypeVar, overload
+from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
 from corejax import observe, tree
-from corejax.array import Array, as_array, is_spread
+from corejax.array import Array, as_array, host_value, is_spread
 from corejax.caches import clears_cache
 from corejax.config import config
 from corejax.interpreters import evaluation, host_programs, large_operations
 from corejax.interpreters.frequent_programs import Frequent
 from corejax.interpreters.host_functions import ufunc_on_arrays
-from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr
-from corejax.interpreters.rematerialization import keep_all
-from corejax.interpreters.whole_programs import ARRAYS, LIMIT, Whole, large_call, staged, unmet
+from corejax.interpreters.whole_programs import (
+    ARRAYS,
+    ARRAYS_AND_NUMBERS,
+    LIMIT,
+    NUMBERS,
+    Common,
+    Whole,
+    calls_with_other_numbers,
+    large_call,
+    may_be_operands,
+    staged,
+    unmet,
+)
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from corejax.trace import state
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_AGREEMENTS = 3  # results of a program that takes numbers, before it is relied on
 _LARGEST_KNOWN = 1 << 20  # bytes of values that a program keeps; above it computes them each time
 _LARGEST_COPIED = 1 << 14  # bytes of a result that is an argument
 _PLAIN = frozenset({int, bool, str, type(None), type(Ellipsis), type})
@@ -142,6 +153,10 @@ def _host_values(values: list[Any], arrays: Sequence[Array]) -> list[Any]:
 
 def _with_known_values(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
     """The program without what depends on no argument, and the values of its constants and of that."""
+    # In no first operation, as nothing is recorded then.
+    from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr
+    from corejax.interpreters.rematerialization import keep_all
+
     # What is known is computed once, and what depends on it often.
     known, unknown, _, count = partial_eval_jaxpr(closed, [True] * len(closed.in_avals), True, keep_all)
     if sum(aval.nbytes for aval in known.out_avals) > _LARGEST_KNOWN:
@@ -155,14 +170,14 @@ def _on_host(values: list[Any]) -> list[Any]:
 
 
 @overload
-def remembered(fun: F, *, ufunc: np.ufunc | None = None) -> F: ...
+def remembered(fun: F, *, ufunc: np.ufunc | None = None, ufunc_of: str = "", numbers: bool = False) -> F: ...
 
 
 @overload
-def remembered(*, ufunc: np.ufunc | None = None) -> Callable[[F], F]: ...
+def remembered(*, ufunc: np.ufunc | None = None, ufunc_of: str = "", numbers: bool = False) -> Callable[[F], F]: ...
 
 
-def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None) -> Any:
+def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None, ufunc_of: str = "", numbers: bool = False) -> Any:
     """A function whose eager calls are recorded when they come again, and then run as one program.
 
     For pure functions of arrays and static arguments (numbers, strings, None, dtypes, enumerations), lists and tuples
@@ -174,6 +189,10 @@ def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None) -> Any:
         fun: the function; what it returns has to be the same for the same values. Without it, a decorator.
         ufunc: NumPy's ufunc that gives the same bits wherever it gives the same dtypes, special values included: it
             runs in place of the program, whatever rules its primitives have.
+        ufunc_of: NumPy's codes of the dtypes of the first operand for which that holds (`"fd"`: float32 and float64);
+            by default all.
+        numbers: whether floats and complex numbers of Python's are operands as arrays are: nothing but promotion
+            depends on them. Calls that differ in these have one program then; otherwise each number has its own.
 
     Returns:
         The function under its name and with its documentation; `__wrapped__` is `fun`.
@@ -184,9 +203,10 @@ def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None) -> Any:
     if ufunc is not None and not isinstance(ufunc, np.ufunc):
         raise TypeError(f"remembered: ufunc is one of NumPy's, such as np.copysign, got {ufunc!r}")
     if fun is None:
-        return functools.partial(remembered, ufunc=ufunc)
+        return functools.partial(remembered, ufunc=ufunc, ufunc_of=ufunc_of, numbers=numbers)
     if not callable(fun):
         raise TypeError(f"remembered takes a function, got {fun!r} of type {type(fun).__name__}")
+    given = _Given(ufunc, ufunc_of, numbers)
     programs = _Programs()
     where = id(programs)
     _tables[where] = weakref.ref(programs, lambda _: _tables.pop(where, None))
@@ -226,9 +246,17 @@ def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None) -> Any:
                 return fun(*args, **kwargs)
         if found is False:
             return fun(*args, **kwargs)
-        return call_anew(fun, args, kwargs, arrays, programs, exact, found, ufunc)
+        return call_anew(fun, args, kwargs, arrays, programs, exact, found, given)
 
     return call
+
+
+class _Given(NamedTuple):
+    """What was said of a function; see `remembered`."""
+
+    ufunc: np.ufunc | None
+    ufunc_of: str
+    numbers: bool
 
 
 def call_anew(
@@ -239,12 +267,12 @@ def call_anew(
     programs: dict[Any, Any],
     exact: tuple[Any, ...],
     found: Any,
-    ufunc: np.ufunc | None,
+    given: _Given,
 ) -> Any:
     """A call that is not written out: from the first one on."""
     large = (found is unmet or found is None) and any(x.aval.size >= large_operations.SIZE for x in arrays)
     if large:
-        whole, taken = large_call(fun, args, kwargs, programs, exact, found is None)
+        whole, taken = large_call(fun, args, kwargs, programs, exact, found is None, given.numbers)
         if whole is not unmet:
             found, arrays = whole, taken
     if type(found) is _Program or type(found) is Whole:
@@ -258,32 +286,105 @@ def call_anew(
     if found is None:
         found = _recorded(fun, args, kwargs)
         if not large and _is_large(found):
-            whole, taken = large_call(fun, args, kwargs, programs, exact, True)
+            whole, taken = large_call(fun, args, kwargs, programs, exact, True, given.numbers)
             if whole is not unmet:
-                return call_anew(fun, args, kwargs, taken, programs, exact, whole, ufunc)
-        if ufunc is not None and not kwargs and len(arrays) == len(args):
-            found = _as_ufunc(ufunc, arrays, found)
+                return call_anew(fun, args, kwargs, taken, programs, exact, whole, given)
+        if given.ufunc is not None and not kwargs and len(arrays) == len(args):
+            found = _as_ufunc(given.ufunc, given.ufunc_of, arrays, found)
         programs[exact] = found
         return fun(*args, **kwargs)
     if found is unmet:
+        common: Common | None = None
+        operands: Sequence[Array] = ()
+        if given.numbers and not large:
+            common, operands = _with_other_numbers(args, kwargs, programs, exact[0])
+        if common is not None and common.agreed >= _AGREEMENTS:
+            try:
+                return _run_common(common, operands)
+            except Exception:  # the function's own error names the lines of this call
+                return fun(*args, **kwargs)
         out = fun(*args, **kwargs)  # an error is no reason to remember
+        if common is not None:
+            _compare(common, fun, args, kwargs, operands, out)
         if len(programs) >= LIMIT:
             programs.clear()
         programs[exact] = None
         if not large and type(out) is Array and out.aval.size >= large_operations.SIZE:  # of small operands
-            whole, taken = large_call(fun, args, kwargs, programs, exact, False)
+            whole, taken = large_call(fun, args, kwargs, programs, exact, False, given.numbers)
             if whole is not unmet:
-                return call_anew(fun, args, kwargs, taken, programs, exact, whole, ufunc)
+                return call_anew(fun, args, kwargs, taken, programs, exact, whole, given)
         return out
     return fun(*args, **kwargs)
+
+
+def _with_other_numbers(
+    args: tuple[Any, ...], kwargs: dict[str, Any], programs: dict[Any, Any], settings: int
+) -> tuple[Common | None, list[Array]]:
+    """What is known of calls that differ from one in numbers of Python's only, and all operands with the numbers."""
+    if not any(type(x) in NUMBERS for x in (*args, *kwargs.values())):
+        return None, []
+    leaves, structure = tree.flatten((args, kwargs))
+    common = calls_with_other_numbers(programs, settings, leaves, structure) if may_be_operands(leaves) else None
+    if common is None or common.program is False:
+        return None, []
+    try:
+        return common, [as_array(x) for x in leaves if type(x) in ARRAYS_AND_NUMBERS]
+    except OverflowError:  # the function knows what to do, or to say
+        return None, []
+
+
+def _run_common(common: Common, operands: Sequence[Array]) -> Any:
+    if type(common.program) is _Function:
+        return (_quiet.run or _new_context())(common.program, *operands)
+    out = common.program.run(operands)
+    common.program = common.program.written() or common.program
+    return out
+
+
+def _compare(
+    common: Common,
+    fun: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    operands: Sequence[Array],
+    out: Any,
+) -> None:
+    """Record a program that takes the numbers, when they have changed a few times, and see whether it gives the same.
+
+    It does not where a function computes with numbers as Python does, or chooses by them what to compute.
+    """
+    common.met += 1
+    if common.met <= _AGREEMENTS:
+        return
+    if common.program is None:
+        leaves, structure = tree.flatten((args, kwargs))
+        recorded = staged(fun, leaves, structure, ARRAYS_AND_NUMBERS)
+        common.program = recorded is not None and _Program(*recorded, getattr(fun, "__name__", "remembered"))
+    try:
+        same = common.program is not False and _same_bits(common.program.run_on_host(operands), out)
+    except Exception:
+        same = False
+    if not same or _is_large(common.program):
+        common.program = False
+    else:
+        common.agreed += 1
+
+
+def _same_bits(x: Any, y: Any) -> bool:
+    (xs, x_tree), (ys, y_tree) = tree.flatten(x), tree.flatten(y)
+    return bool(x_tree == y_tree) and all(
+        a.aval is b.aval and host_value(a).tobytes() == host_value(b).tobytes() for a, b in zip(xs, ys, strict=True)
+    )
 
 
 def _is_large(found: _Program | bool) -> bool:
     return type(found) is _Program and any(aval.size >= large_operations.SIZE for aval in found.avals)
 
 
-def _as_ufunc(ufunc: np.ufunc, arrays: Sequence[Array], found: Any) -> Any:
+def _as_ufunc(ufunc: np.ufunc, codes: str, arrays: Sequence[Array], found: Any) -> Any:
     """A recorded call as a ufunc, if that gives results of the same types, and nobody looks for NaNs."""
+    if codes and not (arrays and arrays[0].aval.dtype.char in codes):
+        return found
     if type(found) is not _Program or host_programs._run_program is not _run_program:
         return found
     function = ufunc_on_arrays(ufunc, [x.aval for x in arrays], found.avals, found.tree)
@@ -357,6 +458,8 @@ def _forget_functions() -> None:
         for key, found in list(programs.items()):
             if type(found) is _Function and (program := vars(found).get("program")) is not None:
                 programs[key] = program
+            elif type(found) is Common and type(found.program) is _Function:
+                found.program = vars(found.program)["program"]
 
 
 def _number_settings() -> int:

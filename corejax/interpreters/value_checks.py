@@ -162,8 +162,8 @@ def _run_and_check(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
     for eqn in jaxpr.eqns:
         if _state.finding and eqn.primitive.effects and not eqn.outvars:
             continue
-        with replaying(eqn.source_info):
-            outs = _bottom.process_primitive(eqn.primitive, [read(v) for v in eqn.invars], eqn.params)
+        operands = [read(v) for v in eqn.invars]
+        outs = run_within([replaying(eqn.source_info)], _bottom.process_primitive, eqn.primitive, operands, eqn.params)
         env.update(zip(eqn.outvars, outs, strict=True))
     return [read(v)._fetch() for v in jaxpr.outvars]
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax import tree
+import numpy as np
+
+from corejax import dtypes, tree
 from corejax.array import Array, as_array, is_spread
 from corejax.avals import get_aval
 from corejax.interpreters import large_operations
@@ -19,9 +21,10 @@ from corejax.trace import Tracer
 
 LIMIT = 512  # programs of one function
 ARRAYS = frozenset({Array})
-_NUMBERS = frozenset({int, float, complex})
-_AND_NUMBERS = ARRAYS | _NUMBERS
-_MOST_NUMBERS = 2
+NUMBERS = frozenset({float, complex})  # integers say what is computed as often as not
+ARRAYS_AND_NUMBERS = ARRAYS | NUMBERS
+_COUNTED = NUMBERS | {int}
+_MOST_NUMBERS, _MOST_PROGRAMS = 2, 8
 
 unmet = object()  # what is found of a call that has not been met
 
@@ -58,54 +61,75 @@ def large_call(
     programs: dict[Any, Any],
     exact: Any,
     again: bool,
+    operands: bool,
 ) -> tuple[Any, Sequence[Array]]:
     """The call as a program that is compiled whole, and its operands; `unmet` where that does not pay.
 
-    Calls with other numbers of Python's are other programs, up to a few: then the numbers are operands, too. A program
-    that rounds nothing is compiled when it comes again only (`again`).
+    Calls with other numbers of Python's are other programs, up to a few: then floats and complex numbers are operands,
+    too, if they may be (`operands`), or nothing is compiled, as for the ninth integer. A program that rounds nothing is
+    compiled when it comes again only (`again`).
     """
     leaves, structure = tree.flatten((args, kwargs))
-    numbers = any(type(x) in _NUMBERS for x in leaves)
-    common = _calls_with_other_numbers(programs, exact[0], leaves, structure) if numbers else None
+    types = {*map(type, leaves)}
+    common, every = (
+        None if types.isdisjoint(counted) else calls_with_other_numbers(programs, exact[0], leaves, structure, counted)
+        for counted in (NUMBERS, _COUNTED)
+    )
     if common is not None and common.whole is None and common.met >= _MOST_NUMBERS:
-        common.whole = _whole(fun, leaves, structure, _AND_NUMBERS)
+        common.whole = operands and may_be_operands(leaves) and _whole(fun, leaves, structure, ARRAYS_AND_NUMBERS)
     if common is not None and type(common.whole) is Whole:
-        return common.whole, [as_array(x) for x in leaves if type(x) in _AND_NUMBERS]
+        return common.whole, [as_array(x) for x in leaves if type(x) in ARRAYS_AND_NUMBERS]
     arrays = [x for x in leaves if type(x) is Array]
-    if common is not None and common.whole is False:
+    if (common is not None and common.whole is False) or (every is not None and every.met >= _MOST_PROGRAMS):
         return unmet, arrays
     found = _whole(fun, leaves, structure, ARRAYS)
     if not isinstance(found, Whole) or (not again and large_operations.is_exact(found.program)):
         return unmet, arrays
-    if common is not None:
-        common.met += 1
+    for counts in {common, every}:
+        if counts is not None:
+            counts.met += 1
     if len(programs) >= LIMIT:
         programs.clear()
     programs[exact] = found
     return found, arrays
 
 
-class _Common:
+class Common:
     """What calls have in common that differ in numbers of Python's.
 
     Attributes:
-        met: how many were compiled, each for itself.
-        whole: the program that takes the numbers; None so far, False where there is none: they are shapes, say.
+        met: how many there were, of large ones how many were compiled, each for itself.
+        whole: the program that takes the numbers, of large ones; None so far, False where there is none: they are
+            shapes, say.
+        program: the same of small ones, and then the function that it is written out as.
+        agreed: how often it gave the bits that the function gave.
     """
 
-    __slots__ = ("met", "whole")
+    __slots__ = ("agreed", "met", "program", "whole")
 
     def __init__(self) -> None:
-        self.met = 0
+        self.met = self.agreed = 0
         self.whole: Whole | bool | None = None
+        self.program: Any = None
 
 
-def _calls_with_other_numbers(
-    programs: dict[Any, Any], settings: int, leaves: Sequence[Any], structure: Any
-) -> _Common | None:
-    types = [x.aval if type(x) is Array else type(x) if type(x) in _NUMBERS else x for x in leaves]
+def may_be_operands(leaves: Sequence[Any]) -> bool:
+    """Whether numbers of Python's, as arrays, are rounded as in the function: to float32 at once, beside others."""
+    return not any(type(x) is Array and x.aval.dtype in _OTHER_FLOATS for x in leaves)
+
+
+_OTHER_FLOATS = frozenset(
+    d for d in dtypes.LONG_NAMES.values() if dtypes.is_inexact(d) and d not in (np.float32, np.complex64)
+)
+
+
+def calls_with_other_numbers(
+    programs: dict[Any, Any], settings: int, leaves: Sequence[Any], structure: Any, counted: frozenset[type] = NUMBERS
+) -> Common | None:
+    """What is known of the calls that differ from one in numbers only; None where they cannot be told from others."""
+    types = [x.aval if type(x) is Array else type(x) if type(x) in counted else x for x in leaves]
     try:
-        return programs.setdefault((_Common, settings, structure, *types), _Common())  # type: ignore[no-any-return]
+        return programs.setdefault((Common, settings, structure, *types), Common())  # type: ignore[no-any-return]
     except TypeError:  # what has no hash
         return None
 

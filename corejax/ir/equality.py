@@ -15,7 +15,9 @@ from corejax.source_info import scope_of
 from corejax.trace import Tracer
 
 
-def same_jaxpr(a: Jaxpr | ClosedJaxpr, b: Jaxpr | ClosedJaxpr, *, scopes: bool = False) -> bool:
+def same_jaxpr(
+    a: Jaxpr | ClosedJaxpr, b: Jaxpr | ClosedJaxpr, *, scopes: bool = False, derivatives: bool = True
+) -> bool:
     """Whether two programs differ in nothing but the identity of their variables.
 
     Same equations in the same order on the same operands, same types (weak types too), same parameters;
@@ -23,18 +25,26 @@ def same_jaxpr(a: Jaxpr | ClosedJaxpr, b: Jaxpr | ClosedJaxpr, *, scopes: bool =
     parameters are compared in the same way. Source and debug info do not count, and neither does whether a
     program without constants is closed.
 
+    A parameter may be an object that is made anew at each call, the rule of a function and its arguments, say. Its
+    class then has a method `same_as(other, same)`: whether it does what another one of its class does, where `same`
+    compares parts as parameters are. A class with `only_for_derivatives = True` is of parameters that say nothing of
+    what is computed.
+
     Args:
         a, b: the programs.
         scopes: whether what `named_scope` said where equations were recorded counts, too.
+        derivatives: whether parameters count that are only for derivatives. Programs that differ in nothing else are
+            compiled to the same.
     """
-    return _Comparison(scopes).same(a, b)
+    return _Comparison(scopes, derivatives).same(a, b)
 
 
 class _Comparison:
     """Remembers pairs of programs that are the same: one may be in parameters of many equations, at each level."""
 
-    def __init__(self, scopes: bool) -> None:
+    def __init__(self, scopes: bool, derivatives: bool) -> None:
         self.scopes = scopes
+        self.derivatives = derivatives
         self._known: dict[tuple[int, int], bool] = {}
 
     def same(self, a: Jaxpr | ClosedJaxpr, b: Jaxpr | ClosedJaxpr) -> bool:
@@ -121,4 +131,8 @@ def _same_value(x: Any, y: Any, of: _Comparison) -> bool:
         return struct.pack("dd", x.real, x.imag) == struct.pack("dd", y.real, y.imag)
     if isinstance(x, np.generic):
         return bool(x.dtype == y.dtype and x.tobytes() == y.tobytes())
-    return x is y or bool(x == y)
+    if x is y or (not of.derivatives and getattr(type(x), "only_for_derivatives", False)):
+        return True
+    if hasattr(type(x), "same_as"):
+        return bool(x.same_as(y, lambda v, w: _same_value(v, w, of)))
+    return bool(x == y)

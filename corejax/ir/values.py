@@ -23,8 +23,8 @@ __corejax_registers_for_caller__ = True
 
 # A real number without sign, as `scalar_text` or Python writes it.
 UNSIGNED = r"(?:nan\(0x[0-9a-fA-F]+\)|nan|inf|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)"
-_COMPLEX = re.compile(rf"\(([+-]?{UNSIGNED})([+-]{UNSIGNED})j\)")
-_INT = re.compile(r"[+-]?\d+")
+_COMPLEX = rf"\(([+-]?{UNSIGNED})([+-]{UNSIGNED})j\)"
+_INT = r"[+-]?\d+"
 _EXACT_LENGTH = 8  # characters up to which a float of few bits is written exactly: 448.0, not 450.0
 _LIST_LIMIT = 256  # elements of a constant up to which it is written as a nested list
 
@@ -114,7 +114,7 @@ def scalar_from_text(text: str, dtype: np.dtype[Any]) -> Scalar:
         return np.bool_(text == "True")
     if dtypes.is_integer(dtype):
         return _int_from_text(text, dtype)
-    parts = _COMPLEX.fullmatch(text)
+    parts = re.fullmatch(_COMPLEX, text)
     if not dtypes.is_complex(dtype):
         if parts:
             raise ValueError(f"{text} is complex, not {dtype.name}")
@@ -126,7 +126,7 @@ def scalar_from_text(text: str, dtype: np.dtype[Any]) -> Scalar:
 
 
 def _int_from_text(text: str, dtype: np.dtype[Any]) -> Scalar:
-    if not _INT.fullmatch(text):
+    if not re.fullmatch(_INT, text):
         raise ValueError(f"{text} is not an integer, as {dtype.name} needs")
     number, limits = int(text), dtypes.iinfo(dtype)
     if not limits.min <= number <= limits.max:

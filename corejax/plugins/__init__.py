@@ -112,17 +112,18 @@ def provided_checks() -> dict[str, tuple[Any, str]]:
     return manager().checks()
 
 
-def wire(kernel_directory: str) -> None:
+def wire(kernel_directory: str, later: Iterable[str]) -> None:
     """Connect the lower floors; called once, by `corejax/__init__.py`, when its own names are there.
 
     Args:
         kernel_directory: the kernel's package.
+        later: its names that are imported when they are used.
     """
     from corejax.plugins import _finder
 
     kernel_modules = {name.partition(".")[0] for name in os.listdir(os.path.abspath(kernel_directory))}
     facade = {name for name in vars(sys.modules["corejax"]) if not name.startswith("_")}
-    _reserved.update(kernel_modules, facade)
+    _reserved.update(kernel_modules, facade, later)
     array_methods.set_loader(lambda: manager().load())
     structural.loader = lambda: manager().load()
     set_drawing(_drawing)

@@ -87,7 +87,7 @@ _PRIMITIVES = {
     ),
     "corejax-control-flow": (
         "composite cond custom_jvp_call custom_lin custom_linear_solve custom_vjp_call custom_vmap_call dce_sink "
-        "linear_call "
+        "if_taken linear_call "
         "name optimization_barrier progress progress_report remat2 remat_opt scan while"
     ),
     "corejax-random": (

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
-from corejax import source_info, tables, tracebacks
+from corejax import source_info, tables
 from corejax.config import config
 from corejax.errors import PluginError
 from corejax.plugins._exports import Exports
@@ -21,6 +21,7 @@ from corejax.plugins._records import PluginRecord
 from corejax.restoring import raise_interrupt, run_within
 from corejax.tables import Entry, Owner, Table
 from corejax.texts import error_text
+from corejax.tracebacks import leave_out
 
 OnFault = Callable[[PluginRecord, BaseException], None]
 
@@ -186,4 +187,4 @@ def _declare_internal(record: PluginRecord) -> None:
     for directory in getattr(package, "__path__", ()):
         source_info.register_internal(os.fspath(directory))
         if record.at_home:
-            tracebacks.leave_out(os.fspath(directory))
+            leave_out(os.fspath(directory))

@@ -35,6 +35,7 @@ from corejax.transforms.linear_functions import (
     Signature,
     checked,
     differentiable,
+    only_cotangent,
     user_tangent,
 )
 
@@ -195,14 +196,15 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
     out_tree = flat.out_tree
 
     @api_boundary
-    def transposed(consts: Sequence[Any], ct: Any) -> tuple[Any, ...]:
+    def transposed(consts: Sequence[Any], *cts: Any) -> tuple[Any, ...]:
         what = f"the transpose of {fun_name(fun)}"
+        ct = only_cotangent(what, cts)
         given = leaves_like(
             out_tree, ct, lambda got: f"{what} takes a cotangent of structure\n  {out_tree}\ngot\n  {got}"
         )
         names = functools.partial(leaf_names, out_tree, "output")
-        cts = checked(f"{what}: the cotangent", jaxpr.out_avals, given, names, integers)
-        cts_in = in_scope(TRANSPOSE, backward_pass)(jaxpr, consts, [UndefPrimal(a) for a in avals], cts)
+        real = checked(f"{what}: the cotangent", jaxpr.out_avals, given, names, integers)
+        cts_in = in_scope(TRANSPOSE, backward_pass)(jaxpr, consts, [UndefPrimal(a) for a in avals], real)
         shown = [zero_cotangent(a) if c is None else c for c, a in zip(cts_in, avals, strict=True)]
         return tree.tree_unflatten(in_tree, shown)  # type: ignore[no-any-return]
 

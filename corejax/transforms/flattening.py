@@ -150,7 +150,7 @@ def shaped_abstractify(x: Any) -> ShapedArray:
     """
     if is_array_like(x):
         return get_aval(x)
-    if hasattr(x, "shape") and hasattr(x, "dtype"):
+    if not isinstance(x, type) and hasattr(x, "shape") and hasattr(x, "dtype"):
         aval = ShapedArray(tuple(x.shape), np.dtype(x.dtype), bool(getattr(x, "weak_type", False)))
         told = getattr(getattr(x, "sharding", None), "of_type", None)
         return aval if told is None else aval.laid_out(told(aval.ndim))

@@ -103,6 +103,18 @@ class _LinearFunction:
         return cls(signature, LinearCall(program, residuals))
 
 
+def only_cotangent(what: str, cts: tuple[Any, ...]) -> Any:
+    """The argument of a function of one cotangent.
+
+    Raises:
+        TypeError: there is none, or there are more.
+    """
+    if len(cts) != 1:
+        advice = "the cotangent of the output; where that is a tuple, a tuple of them"
+        raise TypeError(f"{what} takes one argument ({advice}), got {len(cts)}")
+    return cts[0]
+
+
 @tree.register_pytree_node_class
 class Pullback(_LinearFunction):
     """The function from output cotangents to input cotangents that `vjp` gives; a pytree of its residuals."""
@@ -110,19 +122,20 @@ class Pullback(_LinearFunction):
     __slots__ = ()
 
     @api_boundary
-    def __call__(self, ct: Any) -> tuple[Any, ...]:
-        """Cotangents of the arguments.
+    def __call__(self, *cts: Any) -> tuple[Any, ...]:
+        """Cotangents of the arguments, from one argument: the output's.
 
         Raises:
-            TypeError: `ct` has not the structure, shapes and dtypes of the function's output.
+            TypeError: it has not the structure, shapes and dtypes of the function's output, or is not the only one.
         """
         fun, avals_in, avals_out, in_tree, out_tree = self._signature
         what = f"the pullback of {fun_name(fun)}"
+        ct = only_cotangent(what, cts)
         given = leaves_like(
             out_tree, ct, lambda got: f"{what} takes a cotangent of the output's structure\n  {out_tree}\ngot\n  {got}"
         )
-        cts = checked(f"{what}: the cotangent", avals_out, given, lambda: leaf_names(out_tree, "output"))
-        shown = [user_tangent(c, a) for c, a in zip(self._call.pull(cts), avals_in, strict=True)]
+        real = checked(f"{what}: the cotangent", avals_out, given, lambda: leaf_names(out_tree, "output"))
+        shown = [user_tangent(c, a) for c, a in zip(self._call.pull(real), avals_in, strict=True)]
         return tree.tree_unflatten(in_tree, shown)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:

@@ -34,8 +34,8 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | Non
     """
     leaves, treedef = tree_flatten(tree, is_leaf)
     if not rest:
-        return treedef.unflatten(map(f, leaves))
-    return treedef.unflatten(map(f, leaves, *_matched(tree, treedef, rest, is_leaf)))
+        return treedef.unflatten([f(x) for x in leaves])  # of `map` a StopIteration of `f` would be the end
+    return treedef.unflatten([f(*xs) for xs in zip(leaves, *_matched(tree, treedef, rest, is_leaf), strict=True)])
 
 
 def _matched(tree: Any, treedef: PyTreeDef, rest: Iterable[Any], is_leaf: Callable[..., bool] | None) -> Any:
@@ -45,7 +45,7 @@ def _matched(tree: Any, treedef: PyTreeDef, rest: Iterable[Any], is_leaf: Callab
         try:
             out.append(treedef.flatten_up_to(other))
         except ValueError as error:
-            raise prefix_mismatch(tree, other, is_leaf, error) from None
+            raise ValueError(f"tree.map: {prefix_mismatch(tree, other, is_leaf, error)}") from None
     return out
 
 
@@ -60,7 +60,7 @@ def tree_map_with_path(
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     others = _matched(tree, treedef, rest, None if is_leaf_takes_path else is_leaf)
     paths, leaves = zip(*pairs, strict=True) if pairs else ((), ())
-    return treedef.unflatten(map(f, paths, leaves, *others))
+    return treedef.unflatten([f(*xs) for xs in zip(paths, leaves, *others, strict=True)])
 
 
 def tree_reduce(

@@ -17,7 +17,7 @@ import threading
 import warnings
 import weakref
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,7 +107,7 @@ def _content(data: Any, node: type) -> Any:
         pass
     if isinstance(data, list | tuple | deque):
         return tuple([_content(x, node) for x in data])
-    if isinstance(data, dict):
+    if isinstance(data, Mapping):  # the read-only view of a dict, too
         return frozenset([(key, _content(x, node)) for key, x in data.items()])
     if isinstance(data, set):
         return frozenset(data)

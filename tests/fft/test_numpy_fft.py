@@ -113,6 +113,7 @@ def test_derivative_through_padding_and_norm():
         (lambda f, x: f.fft(x[:, :0]), ValueError, "makes a transform of length 0"),
         (lambda f, x: f.fft([1.0, 2.0]), TypeError, r"fft takes an array, got \[1.0, 2.0\] of type list"),
         (lambda f, x: f.fftfreq(0), ValueError, "fftfreq: n is 1 or more, got 0"),
+        (lambda f, x: f.fftfreq(4, 1j), TypeError, "fftfreq: d is a real number, the time between samples, got 1j"),
         (lambda f, x: f.fftfreq([3]), TypeError, r"fftfreq: n is an integer, got \[3\]"),
         (lambda f, x: f.fftshift(x, 2), ValueError, "fftshift: axis 2 is out of bounds"),
     ],

@@ -56,6 +56,24 @@ def test_an_interrupt_anywhere_changes_no_later_result(name: str) -> None:
     assert interrupt_everywhere(action, after, "corejax", step=53) > 10
 
 
+def test_an_interrupt_leaves_no_mesh_and_no_line() -> None:
+    mesh, before = cj.make_mesh((1,), ("d",)), thread_state()
+
+    def set_for_good() -> None:
+        changed = cj.set_mesh(mesh)
+        sys.setprofile(None)
+        changed.restore()
+
+    def after() -> None:
+        assert thread_state() == before
+
+    set_for_good()
+    assert interrupt_everywhere(set_for_good, after, "corejax") > 10
+    with cj.debug_nans(True):
+        before = thread_state()
+        assert interrupt_everywhere(lambda: jnp.linalg.inv(np.eye(2, dtype="f")), after, "restoring", step=3) > 3
+
+
 STORM = """
     import gc, random, signal, sys
     import numpy as np

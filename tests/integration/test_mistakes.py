@@ -10,7 +10,8 @@ import pytest
 
 import corejax
 import corejax.numpy as jnp
-from corejax import grad, jit, random, vmap
+import corejax.scipy.linalg
+from corejax import grad, jit, lax, random, vmap
 from corejax.errors import UnexpectedTracerError
 
 pytest.importorskip("jaxlib")
@@ -90,3 +91,94 @@ def test_static_arguments_without_a_hash() -> None:
 def test_in_axes_for_a_keyword() -> None:
     text = said(ValueError, lambda: vmap(lambda x, s: x * s, in_axes=(0, None))(X, s=2.0))
     assert "1 positional arguments (those by keyword are mapped over axis 0)" in text
+
+
+def test_arrays_where_one_sequence_of_them_is_meant() -> None:
+    for name in ("concatenate", "stack", "hstack", "vstack", "dstack"):
+        assert f"{name}((x, y)) where {name}(x, y) is written" in said(TypeError, getattr(jnp, name), X, X)
+    for name in ("max", "min"):
+        assert f"{name}: the second argument is the axis" in said(TypeError, getattr(jnp, name), X, X)
+        assert f"corejax.numpy.{name}imum(x, y)" in said(TypeError, jit(getattr(jnp, name)), X, X)
+
+
+def test_sizes_beside_each_other() -> None:
+    for function in (jnp.zeros, jnp.ones, jnp.empty, lambda *sizes: random.normal(random.key(0), *sizes)):
+        assert "the sizes of a shape are one argument, as in (2, 3)" in said(TypeError, function, 3, 4)
+    assert "sizes" not in said(TypeError, X.view, -1)
+
+
+def test_classes_of_numbers_among_other_arguments() -> None:
+    """They have attributes `ndim`, `shape` and `dtype`."""
+    calls = (
+        lambda: jnp.sum(X, np.float32),
+        lambda: jnp.zeros(np.float32),
+        lambda: lax.full(np.float32, 1.0),
+        lambda: jnp.empty_like(np.float32),
+        lambda: jnp.tril_indices_from(np.float32),
+        lambda: jnp.split(X, np.float32),
+        lambda: corejax.eval_shape(jnp.sin, np.float32),
+    )
+    for call in calls:
+        text = said(TypeError, call)
+        assert "numpy.float32" in text or "got type" in text
+        assert "descriptor" not in text and "iterable" not in text
+
+
+def test_pullbacks_take_one_cotangent() -> None:
+    for what, linear in {
+        "the pullback of sin": corejax.vjp(jnp.sin, 1.0)[1],
+        "the transpose of <lambda>": corejax.linear_transpose(lambda x: 2 * x, 1.0),
+    }.items():
+        assert f"{what} takes one argument" in said(TypeError, linear, 1.0, 2.0)
+        assert "got 0" in said(TypeError, linear)
+
+
+def test_the_function_of_a_reduction_that_looks_at_values() -> None:
+    def larger(a: Any, b: Any) -> Any:
+        return a if a > b else b
+
+    for reduce in (
+        lambda: lax.reduce(X, 0.0, larger, (0,)),
+        lambda: lax.reduce_window(X, 0.0, larger, (2,), (1,), "SAME"),
+    ):
+        assert "while tracing the function larger" in said(corejax.errors.TracerBoolConversionError, reduce)
+    assert "tracing the function max for reduce_window" in said(
+        corejax.errors.TracerBoolConversionError, lambda: lax.reduce_window(X, 0.0, max, (2,), (1,), "SAME")
+    )
+
+
+def test_errors_of_rules_that_users_write_are_not_of_the_library() -> None:
+    def f(x: Any) -> Any:
+        return x
+
+    with_jvp, with_vjp = corejax.custom_jvp(f), corejax.custom_vjp(f)
+    with_jvp.defjvp(lambda primals, tangents: primals)
+    with_vjp.defvjp(lambda x: x, lambda residuals, ct: ct)
+    for function in (with_jvp, with_vjp):
+        with pytest.raises(TypeError, match="returns a pair") as caught:
+            grad(function)(1.0)
+        assert not getattr(caught.value, "__notes__", [])
+
+
+def test_what_is_no_function() -> None:
+    b = jnp.ones(2)
+    same = lambda *args: args[-1]
+    for name, call in {
+        "custom_linear_solve: matvec": lambda: lax.custom_linear_solve(None, b, same),
+        "custom_linear_solve: transpose_solve": lambda: lax.custom_linear_solve(same, b, same, transpose_solve=3),
+        "custom_root: tangent_solve": lambda: lax.custom_root(same, b, same, b),
+    }.items():
+        assert f"{name} is a function, got" in said(TypeError, call)
+
+
+def test_which_function_of_several_layers_is_named() -> None:
+    text = np.array(["a"])
+    assert said(TypeError, random.bernoulli, random.key(0), text).startswith("bernoulli: arrays of dtype <U1")
+    assert said(ValueError, lambda: corejax.tree.map(max, {"a": 1}, {"b": 1})).startswith("tree.map: tree structures")
+    assert "as cho_factor gives it" in said(TypeError, corejax.scipy.linalg.cho_solve, jnp.eye(2), X)
+    assert "apply_over_axes takes arrays and scalars, got NoneType as the result of func" in said(
+        TypeError, lambda: jnp.apply_over_axes(lambda x, axis: None, X, [0])
+    )
+    with pytest.raises(corejax.errors.ConcretizationTypeError) as caught:
+        jit(lambda n: jnp.arange(n))(3)
+    assert "arange: bounds and step are static" in caught.value.__notes__[0]

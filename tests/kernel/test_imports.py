@@ -158,3 +158,28 @@ def test_nothing_is_searched_for_the_names_that_python_asks_for(module, monkeypa
     imported = importlib.import_module(module)
     getattr(imported, "__path__", None)
     assert not hasattr(imported, "__no_such_name__")
+
+
+@pytest.mark.parametrize("module", ["corejax.interpreters.jvp", "corejax.plugins._plugin_manager"])
+def test_an_import_that_was_interrupted_is_made_again(module):
+    """What was imported until then stays, and is no attribute of the new `corejax`."""
+    out = run(
+        "import importlib.abc, sys\n"
+        "class Interrupt(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}:\n"
+        "            sys.meta_path.remove(self)\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "try:\n"
+        "    import corejax, corejax.extend\n"
+        "    corejax.no_such_name\n"
+        "except KeyboardInterrupt:\n"
+        "    import corejax, corejax.extend\n"
+        "    from corejax import array_methods\n"
+        "    try:\n"
+        "        corejax.no_such_name\n"
+        "    except AttributeError:\n"
+        "        print(len(corejax.extend.trace_stack()), corejax.array_methods is array_methods)\n",
+    )
+    assert out == "1 True\n"

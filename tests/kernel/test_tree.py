@@ -568,3 +568,14 @@ def test_paths_that_are_kept_are_those_of_the_tree() -> None:
             slowly = tree_util.tree_flatten_with_path(t, lambda node: False)[0]
             assert repr(pairs) == repr(slowly)
             assert treedef == tree_util.tree_structure(t)
+
+
+def test_an_iterator_that_ends_too_early():
+    """`tree.map(lambda p: draw(next(keys)), params)`: what `next` raises is no end of the leaves."""
+    keys = iter([1])
+    with pytest.raises(StopIteration):
+        tree.map(lambda x: next(keys), [1, 2])
+    with pytest.raises(StopIteration):
+        tree.map(lambda x, y: next(keys), [1, 2], [3, 4])
+    with pytest.raises(StopIteration):
+        tree.map_with_path(lambda path, x: next(keys), [1, 2])

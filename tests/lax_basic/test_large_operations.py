@@ -110,6 +110,11 @@ def test_other_numbers_are_not_other_programs(monkeypatch):
                 np.testing.assert_allclose(f(float(v)), reference(v), rtol=1e-6)
         assert len(programs) > 9 and len(set(map(id, programs))) == 3
         assert f(1.5).dtype == np.float32
+    for dtype in ("float64", "float16", "bfloat16"):  # beside which they are not rounded to float32
+        y = x.astype(dtype)
+        for v in np.linspace(0.1, 0.3, 7):
+            chosen = np.asarray([jnp.where(y > 0, y, float(v)) for _ in range(3)][-1])
+            np.testing.assert_array_equal(chosen[X < 0], np.asarray(v).astype(dtype))
     f = jnp.round  # where the number decides what is computed, there is one for each
     for decimals in range(4):
         np.testing.assert_allclose(f(x, decimals), np.round(X, decimals), atol=1e-6)

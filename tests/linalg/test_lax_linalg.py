@@ -174,3 +174,12 @@ def test_a_vmap_is_a_loop() -> None:
         got = np.asarray(corejax.vmap(solve, in_axes=axes)(a, b))
         for k in range(3):
             close(got[k], solve(a if axes[0] is None else a[k], b if axes[1] is None else rhs[k]))
+
+
+@pytest.mark.parametrize("reduce", [linalg.hessenberg, linalg.tridiagonal])
+def test_batches_of_matrices_of_one_element(reduce: Any) -> None:
+    """Whose reflectors have no elements."""
+    matrices = np.array([[[4.0]], [[2.0]]], np.float32)
+    for got in (corejax.vmap(reduce)(matrices), reduce(matrices), corejax.jit(corejax.vmap(reduce))(matrices)):
+        np.testing.assert_array_equal(got[0], matrices)
+        assert got[-1].shape == (2, 0)

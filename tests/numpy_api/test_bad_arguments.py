@@ -16,6 +16,7 @@ import corejax.image
 import corejax.nn
 import corejax.numpy as jnp
 import corejax.ops
+import corejax.random
 from corejax import lax
 from corejax.extend import trace_stack
 
@@ -254,3 +255,37 @@ def test_vdot_says_its_own_name() -> None:
     with pytest.raises(TypeError, match=r"vdot takes arrays of one number of elements, got f32\[3,4\] and f32\[4\]"):
         jnp.vdot(X, V)
     assert jnp.vdot(X, X.T).shape == ()
+
+
+def test_axes_and_configurations_of_products() -> None:
+    lhs, rhs, numbers = jnp.ones((1, 4, 32)), jnp.ones((1, 8, 32)), (((2,), (2,)), ((0,), (0,)))
+    configs = [corejax.nn.get_scaled_dot_general_config("mxfp8")] * 3
+    scaled = corejax.nn.scaled_dot_general
+    refused(lambda: scaled(jnp.float32(1), rhs, numbers, configs=configs), "scaled_dot_general", "axis 2")
+    refused(lambda: scaled(lhs, rhs * 1j, numbers, configs=configs), "scaled_dot_general", "real numbers, got c64")
+    scales = jnp.ones((1, 4, 1)), jnp.ones((1, 8, 1))
+    refused(lambda: corejax.nn.scaled_matmul(lhs * 1j, rhs, *scales), "scaled_matmul takes real numbers, got c64")
+    for bad in (None, (), {"a": 1}, "ab", 3):
+        refused(lambda: scaled(lhs, rhs, bad, configs=configs), "scaled_dot_general", "dimension_numbers")  # noqa: B023
+    for bad in ("mxfp8", configs[:1], configs[0], [1, 2]):
+        refused(lambda: scaled(lhs, rhs, numbers, configs=bad), "scaled_dot_general", "configs")  # noqa: B023
+    refused(
+        lambda: lax.ragged_dot_general(X, X.T, I, None), "ragged_dot_general", "RaggedDotDimensionNumbers, got None"
+    )
+    keys = corejax.random.split(corejax.random.key(0), 3)
+    refused(lambda: lax.dot_general(X, keys, (((0,), (0,)), ((), ()))), "dot_general", "key<fry> are not numbers")
+    for bad in (None, (None,), "ab", 1.5):
+        refused(lambda: lax.rng_bit_generator(np.zeros(4, np.uint32), bad), "rng_bit_generator", "Shapes")  # noqa: B023
+        refused(lambda: lax.rng_uniform(0.0, 1.0, bad), "rng_uniform", "Shapes")  # noqa: B023
+
+
+def test_unsigned_numbers_of_repetitions() -> None:
+    repeats = np.array([1, 0, 2, 1], np.uint64)
+    np.testing.assert_array_equal(jnp.repeat(V, repeats), V[[0, 2, 2, 3]])
+
+
+def test_sizes_and_parameters_that_make_no_sense() -> None:
+    for function in (jnp.broadcast_shapes, lax.broadcast_shapes):
+        refused(lambda: function((2, 1), (-1,)), "broadcast_shapes", "not negative, got (2, 1) and (-1,)")  # noqa: B023
+    refused(lambda: jnp.kaiser(3, 1j), "kaiser", "beta is a real number, got c64[]")
+    refused(lambda: jnp.split(V, {1, 2}), "split", "indices at which they begin, got {1, 2}")

@@ -42,7 +42,7 @@ def bits(x: Any) -> bytes:
     return np.where(np.isnan(x), np.nan, x).tobytes() if x.dtype.kind == "f" else x.tobytes()
 
 
-@pytest.mark.parametrize("name", namespace._UFUNCS.split())
+@pytest.mark.parametrize("name", [name.partition(":")[0] for name in namespace._UFUNCS.split()])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_bits_and_types_are_those_of_the_function(name: str, dtype: str) -> None:
     f, given = getattr(jnp, name), values(dtype)

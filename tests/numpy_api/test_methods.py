@@ -55,6 +55,7 @@ CALLS = {
     "trace": lambda x: x.trace(),
     "ptp": lambda x: np.ptp(x, axis=0),
     "view": lambda x: x.view(np.float32),
+    "view of the same": lambda x: x.astype(np.int8).view(),
     "view of halves": lambda x: x.view(np.int16),
     "view of pairs": lambda x: x[:, :2].copy().view(np.int64),
     "view of complex numbers": lambda x: x[:, :2].copy().view(np.complex64),

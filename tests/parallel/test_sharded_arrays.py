@@ -161,6 +161,16 @@ def test_eager_operations_stay_where_arrays_are(mesh: Mesh, x: Any) -> None:
     np.testing.assert_array_equal(batched[:, 0], np.zeros(8))
 
 
+@pytest.mark.parametrize("like", [jnp.zeros_like, jnp.ones_like, jnp.empty_like, lambda x: corejax.lax.full_like(x, 2)])
+def test_arrays_like_others_lie_where_those_do(mesh: Mesh, x: Any, like: Any) -> None:
+    made = like(x)
+    assert made.sharding == x.sharding and np.all(np.asarray(made) == np.asarray(like(VALUE)))
+    assert jnp.full_like(x, np.arange(4), dtype=np.int32).sharding == x.sharding
+    assert jnp.zeros_like(x, shape=(3,)).devices() == set() == jnp.zeros_like(VALUE).devices()
+    other = NamedSharding(mesh, P("b"))
+    assert jnp.zeros_like(x, device=other).sharding == jnp.zeros_like(x, out_sharding=other).sharding == other
+
+
 def test_functions_that_are_remembered_go_where_arrays_are(mesh: Mesh, x: Any) -> None:
     for _ in range(4):  # recorded at the second call, run as a program on the host from the third on
         for f in (jnp.sum, jnp.mean, jnp.exp2, lambda v: jnp.clip(v, 0, 1), lambda v: jnp.concatenate([v, v])):
@@ -228,6 +238,17 @@ def test_keys_lie_over_devices(mesh: Mesh) -> None:
     drawn = corejax.jit(corejax.vmap(corejax.random.normal))(spread)
     assert drawn.sharding.spec == P(("a", "b"))
     np.testing.assert_allclose(drawn, corejax.vmap(corejax.random.normal)(keys), rtol=1e-6)
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, corejax.jit], ids=["eager", "jit"])
+def test_constraints_lay_keys_out(mesh: Mesh, transform: Any) -> None:
+    keys = corejax.random.split(corejax.random.key(1), 8)
+    sharding = NamedSharding(mesh, P(("a", "b")))
+    spread = transform(lambda k: corejax.lax.with_sharding_constraint(k, sharding))(keys)
+    assert spread.sharding.spec == P(("a", "b")) and spread.dtype == keys.dtype
+    whole = transform(corejax.vmap(lambda k: corejax.lax.with_sharding_constraint(k, NamedSharding(mesh, P()))))(keys)
+    for found in (spread, whole):
+        np.testing.assert_array_equal(corejax.random.key_data(found), corejax.random.key_data(keys))
 
 
 def test_copies_pickles_and_deletion(x: Any) -> None:

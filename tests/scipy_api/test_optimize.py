@@ -77,6 +77,7 @@ def test_args_vmap_and_derivative_forward():
     [
         (lambda m: m(1, jnp.ones(2), method="BFGS"), TypeError, "minimize: fun is a function, got 1"),
         (lambda m: m(matyas, jnp.ones(2), 3, method="BFGS"), TypeError, "minimize: args is a tuple, got 3"),
+        (lambda m: m(matyas, jnp.ones(2), method=["BFGS"]), ValueError, "minimize: method is 'BFGS' or .*'BFGS'"),
         (lambda m: m(matyas, jnp.ones(2), method="newton"), ValueError, "minimize: method is 'BFGS' or .*'newton'"),
         (lambda m: m(matyas, jnp.ones((2, 2)), method="BFGS"), ValueError, "minimize: x0 is a vector of real"),
         (lambda m: m(lambda x: x, jnp.ones(2), method="BFGS"), ValueError, "fun gives a real floating-point scalar"),

@@ -16,6 +16,7 @@ import corejax.lax as lax
 from corejax.cli import main
 from corejax.extend import NotLinearError, ShapedArray, stage_closed, xla_translations
 from corejax_testing import verify
+from corejax_testing.checks.registry import rule_at_fault
 from corejax_testing.report import print_report
 from tests.testing_kit.toys import EXAMPLES, RIGHT, mulsin_jvp, same, toy
 
@@ -43,6 +44,7 @@ def _affine(primals: Any, tangents: Any) -> Any:
 
 WRONG: dict[str, tuple[str, Callable[..., Any]]] = {
     "impl raises": ("impl", _raises),
+    "impl gives a list": ("impl", lambda x, y: (x * np.sin(y)).tolist()),
     "impl of another dtype": ("impl", lambda x, y: x * np.sin(y, dtype=np.float64)),
     "impl of another shape": ("impl", lambda x, y: (x * np.sin(y))[..., None]),
     "abstract eval raises": ("abstract_eval", _raises),
@@ -79,6 +81,14 @@ def test_every_failure_names_the_rule_at_fault(mistake: str, capsys: pytest.Capt
     shown = capsys.readouterr().out
     assert failed[0].report() in shown
     assert sum(r.report() in shown for r in failed) == sum(not r.after for r in failed)
+
+
+def test_a_tracer_that_a_partial_eval_rule_has_made_of_a_known_result() -> None:
+    error = corejax.errors.UnexpectedTracerError("a tracer escaped")
+    with toy("toy.mulsin") as primitive:
+        assert rule_at_fault(error, primitive) is None
+    with toy("toy.mulsin", {"partial_eval": lambda trace, args: [trace.record(primitive, args, {})]}) as primitive:
+        assert rule_at_fault(error, primitive) == "partial_eval"
 
 
 def test_a_platforms_translation_is_named_with_its_line() -> None:

@@ -67,6 +67,35 @@ def test_failure_is_shown_with_numbers_and_rule(monkeypatch: pytest.MonkeyPatch)
     assert "look at: the jvp rule, " in done.output
 
 
+@pytest.mark.parametrize("as_json", [False, True])
+def test_an_interrupt_shows_what_was_found(as_json: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    from corejax_testing import runner
+
+    verify = runner.verify
+
+    def interrupted(*args: Any, **options: Any) -> Iterator[Any]:
+        yield from list(verify(*args, **options))[:2]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "verify", interrupted)
+    result = run("sin", "--check", "types", "--check", "jvp", "--check", "vmap", *["--json"] * as_json)
+    assert result.exit_code == 130 and "interrupted: 2 of 3 checks were made" in result.stderr
+    if as_json:
+        found = json.loads(result.stdout)
+        assert found["exit_status"] == 130 and [r["check"] for r in found["results"]] == ["types", "jvp"]
+    else:
+        assert "sin" in result.stdout and "jvp" in result.stdout
+
+
+def test_an_interrupt_of_other_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*args: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("corejax_testing.selection.planned", interrupted)
+    result = run("sin")
+    assert result.exit_code == 130 and "interrupted" in result.stderr and not result.stdout
+
+
 def test_json() -> None:
     done = run("add", "--check", "types", "--json")
     described: dict[str, Any] = json.loads(done.output)

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 import corejax
 from corejax.cli import main
 from corejax.extend import ClosedJaxpr, load_everything, primitives
-from corejax_testing.fuzzing import Case, Failure, fuzz, replay
+from corejax_testing.fuzzing import Case, Failure, fuzz, replay, session
 from corejax_testing.fuzzing import tables as tables_module
 from corejax_testing.fuzzing.builder import Unfit
 from corejax_testing.fuzzing.case import every_eqn
@@ -272,3 +272,20 @@ def test_powers_of_two_have_no_derivatives() -> None:
 def test_what_is_rounded_off_beside_a_large_operand_is_no_failure(large: float) -> None:
     text = "{ lambda ; a:f32[2] b:f32[2]. let c:f32[2] = add a b in (c,) }"
     assert replay(text, [np.float32([1, 2]), np.full(2, large, np.float32)], "transpose") is None
+
+
+def test_an_interrupt_shows_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    generate = session.generate
+    made: list[Any] = []
+
+    def interrupted(*args: Any) -> Any:
+        made.append(generate(*args))
+        if len(made) > 2:
+            raise KeyboardInterrupt
+        return made[-1]
+
+    monkeypatch.setattr(session, "generate", interrupted)
+    result = run("--primitives", "sin,mul", "--programs", "9")
+    assert result.exit_code == 130 and "interrupted" in result.stderr
+    assert "programs    2 of" in result.stdout and "# 0 failures" in result.stdout
+    assert run("--primitives", "sin,mul", "--programs", "9").exit_code == 130  # before the first program is done

@@ -10,7 +10,7 @@ import pytest
 import corejax.numpy as jnp
 from corejax.extend import Example, Primitive, ShapedArray, deflinear, primitives, vmap_rules, xla_translations
 from corejax_testing import verify
-from corejax_testing.variations import in_other_sizes
+from corejax_testing.variations import at_length, in_other_sizes
 from tests.testing_kit.toys import same
 
 F3 = ShapedArray((3,), np.dtype(np.float32))
@@ -35,6 +35,10 @@ def wrong_where_even(ct: Any, x: Any) -> Any:
     return [jnp.roll(out, 1) if x.aval.shape[-1] % 2 == 0 else out]
 
 
+def twice_where_alone(ct: Any, x: Any) -> Any:
+    return [ct[::-1] * (2 if x.aval.shape[-1] == 1 else 1)]
+
+
 def empty_is_one(x: Any) -> Any:
     return np.flip(x, -1) if x.size else np.ones((1,), x.dtype)
 
@@ -56,6 +60,7 @@ def test_right_rules_pass() -> None:
 
 def test_wrong_at_other_lengths() -> None:
     assert [name for name, _ in failing(reverse(wrong_where_even), Example([F3]), "transpose")] == ["transpose"]
+    assert [name for name, _ in failing(reverse(twice_where_alone), Example([F3]), "transpose")] == ["transpose"]
     assert [name for name, _ in failing(reverse(impl=empty_is_one), Example([F3]), "types")] == ["types"]
 
 
@@ -66,12 +71,37 @@ def test_wrong_batch_and_translation_at_other_lengths() -> None:
     assert [name for name, _ in failing(p, Example([F3]), "vmap", "xla")] == ["vmap", "xla"]
 
 
+def counted_in_bytes(x: Any) -> Any:
+    return x[np.arange(x.shape[-1]).astype(np.uint8)][::-1].copy()
+
+
+def blocks_of_batch(n: int, vals: Any, dims: Any) -> Any:
+    x = vals[0] if dims[0] == 0 else jnp.moveaxis(vals[0], dims[0], 0)
+    return jnp.concatenate([x[:, :128][:, ::-1], x[:, 128:]], 1), 0
+
+
+def translation_of_few(ctx: Any, avals: Any, vals: Any) -> Any:
+    return translation_of_odd(ctx, [ShapedArray((1,), np.float32)], vals) if avals[0].size < 256 else vals[0]
+
+
+def test_wrong_beyond_what_a_byte_counts() -> None:
+    example = Example([F3], reference=lambda x: x[::-1])
+    assert [name for name, _ in failing(reverse(impl=counted_in_bytes), example, "values")] == ["values"]
+    p = reverse()
+    vmap_rules.register(p, blocks_of_batch)
+    xla_translations.register(p, translation_of_few)
+    assert [name for name, _ in failing(p, example, "vmap", "xla")] == ["vmap", "xla"]
+    square = Example([ShapedArray((100, 3), np.dtype(np.float32))] * 2, {"dimension": 0})
+    assert [[x.shape for x in e.operands] for e in at_length(primitives["concatenate"], square)] == [[(300, 3)] * 2]
+    assert list(at_length(primitives["concatenate"], square, most=1000)) == []
+
+
 def test_lengths_that_belong_together_stay_together() -> None:
     m, v = ShapedArray((2, 3), np.dtype(np.float32)), ShapedArray((3,), np.dtype(np.float32))
     p = primitives["dot_general"]
     example = Example([m, v], {"dimension_numbers": (((1,), (0,)), ((), ())), "preferred_element_type": m.dtype})
     shapes = [[x.shape for x in other.operands] for other in in_other_sizes(p, example)]
-    assert shapes == [[(3, 4), (4,)], [(2, 0), (0,)]]
+    assert shapes == [[(3, 4), (4,)], [(1, 1), (1,)], [(2, 0), (0,)]]
     fixed = Example([F3], {"shape": (3,), "broadcast_dimensions": (0,)})
-    assert list(in_other_sizes(primitives["broadcast_in_dim"], fixed)) == []
+    assert [e.operands[0].shape for e in in_other_sizes(primitives["broadcast_in_dim"], fixed)] == [(1,)]
     assert list(in_other_sizes(primitives["sin"], Example([F3]))) == []  # elementwise: hypothesis does that

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections import OrderedDict, defaultdict, namedtuple
+from types import MappingProxyType
 from typing import Any
 
 import ml_dtypes
@@ -225,6 +226,8 @@ def test_metadata_that_are_written_to_are_looked_at_by_each_call() -> None:
     options["n"][0] = 5
     assert f(Pair(1.0, None, sizes)) == 6.0 and g(Pair(1.0, None, options)) == 5.0
     assert f(Pair(1.0, None, [1, 2])) == 3.0
+    shown = MappingProxyType(options)  # which before Python 3.12 has no hash
+    assert [g(Pair(1.0, None, shown)), options.update(n=[6]), g(Pair(1.0, None, shown))] == [5.0, None, 6.0]
     inside = jit(lambda treedef, x: x * tree_util.tree_unflatten(treedef, [x, 0.0]).label[0], static_argnums=0)
     assert inside(tree_util.tree_structure(Pair(1.0, 2.0, [3])), 2.0) == 6.0
 

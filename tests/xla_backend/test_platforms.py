@@ -35,6 +35,13 @@ def test_the_platforms_own_function() -> None:
     assert "stablehlo.sine" in jit(sin_here).lower(X).as_text()
 
 
+def test_one_branch_in_64_bit_mode() -> None:
+    with corejax.config.override(default_dtype_bits=64):
+        assert float(jit(lambda x: lax.platform_dependent(x, tpu=lax.sin, default=lax.cos))(0.0)) == 1.0
+        program = jit(lambda x: lax.platform_dependent(x, tpu=lax.sin, default=lax.cos)).lower(0.0).as_text()
+    assert "cosine" in program and "sine" not in program.replace("cosine", "")
+
+
 def test_other_platforms_functions_need_no_translation() -> None:
     only = Primitive("only_on_cuda")
     abstract_eval_rules.register(only)(lambda x: x)

@@ -270,3 +270,62 @@ def test_traces_are_freed_with_the_transformation():
     cj.vmap(outer)(np.stack([X, X]))
     gc.collect()
     assert [ref() for ref in refs] == [None, None]
+
+
+def with_rules(kind, slope):
+    """`sin`, whose derivative is said to be `slope * cos`."""
+    if kind == "custom_jvp":
+        f = cj.custom_jvp(lambda x: jnp.sin(x))
+        f.defjvp(lambda primals, tangents: (f(*primals), slope * jnp.cos(primals[0]) * tangents[0]))
+    else:
+        f = cj.custom_vjp(lambda x: jnp.sin(x))
+        f.defvjp(lambda x: (f(x), x), lambda x, ct: (slope * jnp.cos(x) * ct,))
+    return f
+
+
+def compilations(use):
+    from corejax import explain
+
+    return sum(event.kind == "compile" for event in explain(use)().jit)
+
+
+USES = {
+    "plain": lambda f, x: f(x).sum(),
+    "vmap": lambda f, x: cj.vmap(f)(x).sum(),
+    "loop": lambda f, x: lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0].sum(),
+    "checkpoint": lambda f, x: cj.checkpoint(f)(x).sum(),
+}
+
+
+@pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp"])
+@pytest.mark.parametrize("name", USES)
+def test_functions_with_rules_of_their_own_are_not_compiled_again(kind, name):
+    with_rule = with_rules(kind, 3.0)
+    f = lambda x: USES[name](with_rule, x)
+    first = cj.jit(f)(X)
+    assert compilations(lambda: cj.jit(f)(X)) == 0
+    np.testing.assert_array_equal(cj.jit(f)(X), first)
+    cj.grad(cj.jit(f))(X)
+    assert compilations(lambda: cj.grad(cj.jit(f))(X)) == 0
+
+
+@pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp"])
+def test_rules_made_anew_share_what_is_compiled_and_no_derivative(kind):
+    slope = [3.0]
+    f = lambda x: with_rules(kind, slope[0])(x).sum()
+    cj.jit(f)(X)
+    for wanted in (3.0, 5.0):
+        slope[0] = wanted
+        assert compilations(lambda: cj.jit(f)(X)) == 0
+        np.testing.assert_allclose(cj.grad(cj.jit(f))(X), wanted * np.cos(X), rtol=1e-6)
+
+
+def test_arguments_that_are_not_differentiated_tell_calls_apart():
+    power = cj.custom_jvp(lambda n, x: x * 1, nondiff_argnums=0)
+    power.defjvp(lambda n, primals, tangents: (primals[0], len(n) * tangents[0]))
+    n = ["a"]
+    f = lambda x: power(n[0], x).sum()
+    for wanted in ("a", "abc", "abc"):
+        n[0] = wanted
+        cj.jit(f)(X)
+        np.testing.assert_allclose(cj.grad(cj.jit(f))(X), [len(wanted)] * 2)

@@ -467,3 +467,43 @@ def test_branches_that_only_have_an_effect_run_when_compiled():
         assert f(True, np.float32(2)) == 3.0
     assert f(False, np.float32(4)) == 5.0
     assert seen == [2.0]
+
+
+def root(x, scale=1.0):
+    return lax.cond(x < 0.5, lambda: x * 2.0, lambda: lax.sqrt(scale * (x - 1.0)) + 1.0)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, corejax.jit])
+def test_infinite_derivatives_of_a_branch_that_is_not_taken_do_not_count(wrap):
+    xs, scale = np.array([0.0, 5.0], F), np.float32(1.0)
+    batched = wrap(corejax.vmap(root, in_axes=(0, None)))
+    total = lambda xs, scale: batched(xs, scale).sum()
+    by_x, by_scale = wrap(corejax.grad(total, argnums=(0, 1)))(xs, scale)
+    np.testing.assert_allclose(by_x, [2.0, 0.25])
+    np.testing.assert_allclose(by_scale, 1.0)
+    np.testing.assert_allclose(corejax.hessian(total)(xs, scale)[1], [0.0, -1 / 32])
+    np.testing.assert_allclose(corejax.jvp(batched, (xs, scale), (xs, scale))[1], [0.0, 2.25])
+
+
+def test_guards_of_branches_in_a_scan_and_in_nested_batches():
+    xs = np.array([[0.0, 1.0], [5.0, 1.0]], F)
+
+    def f(x):
+        step = lambda y, _: (corejax.vmap(lambda y: lax.cond(y > 0.0, lax.sqrt, lambda y: y * 3.0, y))(y), None)
+        return lax.scan(step, x, None, length=2)[0]
+
+    got = corejax.grad(lambda xs: corejax.vmap(f)(xs).sum())(xs)
+    np.testing.assert_allclose(got, [[9.0, 0.25], [0.25 * 5**-0.75, 0.25]], rtol=1e-6)
+
+
+def test_a_guarded_branch_is_still_linear():
+    preds = np.array([True, False])
+    f = lambda t: corejax.vmap(lambda p, t: lax.cond(p, lambda t: 2.0 * t, lambda t: t * 3.0, t))(preds, t)
+    np.testing.assert_array_equal(corejax.linear_transpose(f, np.ones(2, F))(np.ones(2, F))[0], [2.0, 3.0])
+
+
+def test_arrays_that_all_elements_share_stay_one_operand():
+    w, xs = np.ones((3, 3), F), np.ones((2, 3), F)
+    f = corejax.vmap(lambda p, x: lax.cond(p, lambda: x @ w, lambda: x))
+    shapes = [v.aval.shape for e in jaxpr(f, np.array([True, False]), xs).eqns for v in e.outvars]
+    assert (2, 3, 3) not in shapes

@@ -80,6 +80,13 @@ def test_a_function_is_asked_of_large_operands_too(derived: Any) -> None:
         assert float(eval_jaxpr(program.jaxpr, [], [cj.extend.as_array(LARGE)])[0]) == 3.0
 
 
+def test_a_function_that_fails_is_the_rules(derived: Any) -> None:
+    f = derived(large=lambda avals: True)  # without the params
+    with pytest.raises(TypeError, match="unexpected keyword argument 'n'") as caught:
+        f(LARGE, n=1)
+    assert any(f.p.name in note for note in caught.value.__notes__)
+
+
 def test_what_rounds_nothing_is_left_when_it_comes_again(derived: Any) -> None:
     f = derived(large=("float32", "complex64"), tags=("exact",))
     assert [f(LARGE), f(LARGE, n=1), f(LARGE), f(LARGE, n=1)] == [2.0, 2.0, 3.0, 3.0]

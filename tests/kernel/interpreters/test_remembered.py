@@ -12,7 +12,7 @@ import pytest
 
 import corejax
 from corejax import grad, vmap
-from corejax.extend import Primitive, as_array, config, observe, remembered, warn_user
+from corejax.extend import Primitive, as_array, config, impl_rules, observe, remembered, warn_user
 from corejax.interpreters import remembered as remembered_module
 from tests.kernel.toys import add, mul
 
@@ -233,3 +233,63 @@ def test_what_is_no_function() -> None:
         remembered(3)
     with pytest.raises(TypeError, match=r"ufunc is one of NumPy's, such as np\.copysign, got 3"):
         remembered(ufunc=3)
+
+
+def test_calls_that_differ_in_numbers_have_one_program() -> None:
+    calls = []
+
+    @remembered(numbers=True)
+    def f(x: Any, scale: Any, *, shift: Any = 0.0) -> Any:
+        calls.append(scale)
+        return add(mul(x, scale), shift)
+
+    x = as_array(np.float32([1.5, -2.0]))
+    for i in range(40):
+        v = 0.1 + i
+        got = f(x, v, shift=v)
+        np.testing.assert_array_equal(got, np.float32([1.5, -2.0]) * np.float32(v) + np.float32(v))
+        assert got.aval is x.aval
+    assert len(calls) == 7  # three, one that is recorded, and three that are compared
+    f(x, 3, shift=v), f(x, 5, shift=v)  # integers are told apart
+    with config.override(debug_nans=True):
+        f(x, 0.25, shift=3.0)
+    assert len(calls) == 10
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, v: mul(x, 2.0) if v > 12 else add(x, v),  # chooses by the number
+        lambda x, v: mul(x, 1 / (3 * v)),  # computes with Python's numbers
+        lambda x, v: add(x, 1.0) if isinstance(v, float) else mul(x, v),
+        lambda x, v: mul(x, float(f"{v:.3f}")),
+    ],
+)
+def test_where_a_number_is_not_an_operand_each_call_runs_the_function(f: Any) -> None:
+    g = remembered(f, numbers=True)
+    x = as_array(np.float32([1.5, -2.0, 0.3]))
+    for i in range(30):
+        np.testing.assert_array_equal(g(x, 0.7 + i), f(x, 0.7 + i))
+
+
+def test_programs_that_take_numbers_follow_rules() -> None:
+    p = Primitive("remembered_test.scaled", impl=np.multiply, abstract_eval=lambda x, y: x)
+    g = remembered(lambda x, v: p.bind(x, v), numbers=True)
+    x = as_array(np.float32([1.0, 2.0]))
+    for i in range(20):
+        np.testing.assert_array_equal(g(x, 1.0 + i), np.float32([1, 2]) * np.float32(1 + i))
+    impl_rules.register(p, lambda x, y: x + y, override=True)
+    np.testing.assert_array_equal(g(x, 100.5), [101.5, 102.5])
+
+
+def test_functions_look_at_numbers_unless_they_say_otherwise() -> None:
+    @remembered
+    def f(x: Any, v: Any) -> Any:
+        if isinstance(v, float) and v < 0:
+            raise ValueError("negative")
+        return mul(x, v)
+
+    for i in range(20):
+        f(X, 1.0 + i)
+    with pytest.raises(ValueError, match="negative"):
+        f(X, -1.0)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import corejax
+import corejax.numpy as jnp
 from corejax_lax_basic.conversion.convert import convert_element_type, convert_element_type_p
 from corejax_lax_basic.lax import mul
 from tests.lax_basic.support import (
@@ -130,3 +131,17 @@ def test_errors(bad: Any) -> None:
 def test_not_an_array() -> None:
     with pytest.raises(TypeError, match="not an array"):
         convert_element_type([1.0], np.float32)
+
+
+def test_an_imaginary_part_is_dropped_with_a_warning() -> None:
+    x = jnp.array([1.0 + 2.0j, 3.0])
+    for convert in (
+        lambda: x.astype("float32"),
+        lambda: jnp.astype(x, int),
+        lambda: corejax.jit(lambda x: x.astype(float))(x),
+    ):
+        with pytest.warns(
+            np.exceptions.ComplexWarning, match=r"astype: of c64\[2\] the imaginary parts are dropped.*x.real.astype"
+        ):
+            np.testing.assert_array_equal(convert(), [1, 3])
+    x.astype(bool), x.astype("complex128"), x.real.astype(int)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,24 @@ def test_bad_input_is_named() -> None:
         lax.conv_general_dilated(
             X, K, (1, 1), "SAME", dimension_numbers=lax.ConvDimensionNumbers((0, 0, 1, 2), *[(0, 1, 2, 3)] * 2)
         )
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "words"),
+    [
+        ("conv_shape_tuple", (None, (3, 3, 3), (1,), "SAME"), "Shapes must be"),
+        ("conv_shape_tuple", ((1, 3, 8), (3, 3), (1,), "SAME"), "as many of each, got (1, 3, 8) and (3, 3)"),
+        ("conv_shape_tuple", ((1, 3, 8), (4, 3, 3), (0,), "SAME"), "strides (0,) has to be at least 1"),
+        ("conv_shape_tuple", ((1, 3, 8), (4, 3, 3), (1,), 3), "padding is one of"),
+        ("conv_general_shape_tuple", ((1, 8, 8), (3, 3, 3, 4), (1, 1), "SAME", MIXED), "4 sizes each"),
+        ("conv_general_shape_tuple", ((1, 8, 8, 3), (3, 3, 3, 4), (1, 1), "SAME", None), "three strings, got None"),
+        ("conv_transpose_shape_tuple", ((1, 4, 4, 1), (2, 2, 1, 1), (2,), "SAME", MIXED), "window_strides (2,)"),
+        ("conv_transpose_shape_tuple", ((1, 4, 4, 1), (2, 2, 1, 1), (2, 2), [(0, 1)], MIXED), "a pair for each of 2"),
+    ],
+)
+def test_bad_shapes_are_named(name: str, args: Any, words: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=re.escape(words)):
+        getattr(lax, name)(*args)
 
 
 def test_a_residual_block_with_its_gradient() -> None:

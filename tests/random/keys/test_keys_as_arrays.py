@@ -132,3 +132,9 @@ def test_arrays_of_keys_are_permuted_and_chosen_from(axis):
 def test_kinds_of_dtypes():
     assert jnp.issubdtype(KEY.dtype, corejax.dtypes.prng_key) and jnp.issubdtype(KEY.dtype, corejax.dtypes.extended)
     assert not jnp.issubdtype(KEY.dtype, np.number) and not jnp.issubdtype("uint32", corejax.dtypes.prng_key)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "nansum", "nanprod", "nanmax", "nanmin"])
+def test_one_key_has_no_sum(name: str) -> None:
+    with pytest.raises(TypeError, match=f"{name}: elements of dtype key<fry> are not numbers"):
+        getattr(jnp, name)(corejax.random.key(0))

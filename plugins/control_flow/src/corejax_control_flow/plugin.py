@@ -18,6 +18,7 @@ def corejax_declare_api_version() -> int:
 def corejax_register_primitives() -> None:
     """Import the modules that define primitives, and the rules beside them."""
     import corejax_control_flow.branches.cond
+    import corejax_control_flow.branches.if_taken
     import corejax_control_flow.checkpoint.checkpoint
     import corejax_control_flow.custom.composite
     import corejax_control_flow.custom.custom_jvp
@@ -43,6 +44,7 @@ def corejax_register_rules(kind: str) -> None:
         import corejax_control_flow.translations.custom_linear_solve
         import corejax_control_flow.translations.custom_vjp
         import corejax_control_flow.translations.dce_sink
+        import corejax_control_flow.translations.if_taken
         import corejax_control_flow.translations.name
         import corejax_control_flow.translations.optimization_barrier
         import corejax_control_flow.translations.progress

@@ -294,6 +294,8 @@ def _frequencies(name: str, indices: _Any, n: _Any, d: _Any, dtype: _Any, device
     spacing = _array(name, d)
     if spacing.ndim or isinstance(d, list | tuple):
         raise ValueError(f"{name}: d is one number, the time between samples, got {d!r}")
+    if _dtypes.is_complex(spacing.dtype):
+        raise TypeError(f"{name}: d is a real number, the time between samples, got {d!r}")
     dtype = _dtypes.canonicalize_dtype(_dtypes.default_float_dtype() if dtype is None else dtype)
     if not _dtypes.is_inexact(dtype):
         raise TypeError(f"{name}: frequencies are floating-point numbers, and dtype is {dtype}")
@@ -317,7 +319,8 @@ def fftfreq(n: int, d: _Any = 1.0, *, dtype: _Any = None, device: _Any = None) -
     """
 
     def indices(n: int, dtype: _Any) -> _Any:
-        return _jnp.asarray([*range((n + 1) // 2), *range(-(n // 2), 0)], dtype=dtype)
+        count = _jnp.arange(n)
+        return _lax.convert_element_type(_jnp.where(count < (n + 1) // 2, count, count - n), dtype)
 
     return _frequencies("fftfreq", indices, n, d, dtype, device)
 

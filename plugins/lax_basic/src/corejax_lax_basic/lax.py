@@ -20,7 +20,7 @@ _MODULES = {
         refuse_out
     """,
     "_base.axes": """
-        is_several
+        canonical_shape is_several
     """,
     "_base.constants": """
         asarray
@@ -122,7 +122,7 @@ _MODULES = {
         scatter_sub scatter_sub_p
     """,
     "linear.dot": """
-        batch_matmul dot dot_general dot_general_p
+        batch_matmul canonical_numbers dot dot_general dot_general_p
     """,
     "linear.precision": """
         DotAlgorithm DotAlgorithmPreset DotDimensionNumbers Precision PrecisionLike
@@ -208,9 +208,9 @@ _MODULES = {
 
 # What functions of other plugins do as those here: they find it by name, users are not shown it.
 _SHARED = """
-    as_operand asarray beyond broadcast_operands broadcast_to check_rank_promotion convert_operand fill_scalar
-    from_sequence in_dtype is_python_scalar is_several make_scalar promote_dtypes promote_operands refuse_out
-    yielding_scalar zeros_like_array
+    as_operand asarray beyond broadcast_operands broadcast_to canonical_numbers canonical_shape check_rank_promotion
+    convert_operand fill_scalar from_sequence in_dtype is_python_scalar is_several make_scalar promote_dtypes
+    promote_operands refuse_out yielding_scalar zeros_like_array
 """
 
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}

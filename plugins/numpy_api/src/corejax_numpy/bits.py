@@ -12,7 +12,7 @@ from corejax_numpy.arguments import canonical_dtype
 
 
 def view(x: Any, dtype: Any) -> Any:
-    """The bytes of `x` as elements of a dtype (the default floating one for None).
+    """The bytes of `x` as elements of a dtype; `x` itself for None.
 
     Returns:
         An array of the shape of `x`, but for the last axis where the widths differ.
@@ -21,8 +21,8 @@ def view(x: Any, dtype: Any) -> Any:
         ValueError: the widths differ, and `x` has no axis, or its last one has no whole number of items.
         TypeError: a dtype is a complex one whose parts have another width than the other dtype's elements.
     """
-    dtype = canonical_dtype(dtype) or dtypes.default_float_dtype()
-    if dtype == x.dtype:
+    dtype = canonical_dtype(dtype)
+    if dtype is None or dtype == x.dtype:
         return x
     old, new = _bits(x.dtype), _bits(dtype)
     if old != new and (not x.ndim or x.shape[-1] * old % new):

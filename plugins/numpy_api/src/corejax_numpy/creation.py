@@ -16,6 +16,7 @@ from corejax.extend import (
     dtypes,
     get_aval,
     is_array_like,
+    is_spread,
     laid_out,
     recording_trace,
 )
@@ -217,6 +218,8 @@ def full_like(
 ) -> Any:
     """An array of one value, of the shape and dtype of another (weakly typed if that is), unless given others.
 
+    It is in parts on several devices if the other one is.
+
     Args:
         a: the other array, or anything with `shape` and `dtype`.
         fill_value: a scalar, or an array that broadcasts to the shape.
@@ -225,11 +228,14 @@ def full_like(
         device: where the result is to be.
         out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
     """
-    if out_sharding is not None:
-        return laid_out("full_like", full_like(a, fill_value, dtype, shape, device=device), out_sharding)
     aval = _aval_of(a)
-    if aval.sharding is not None and shape is None and device is None:
+    if shape is device is out_sharding is None and aval.sharding is not None:
         return aval.sharding.place(full_like(a, fill_value, dtype, aval.shape))
+    if shape is device is out_sharding is None and type(a) is Array and is_spread(a):
+        out_sharding = a.sharding
+    if out_sharding is not None:
+        shape = aval.shape if shape is None else shape
+        return laid_out("full_like", full_like(a, fill_value, dtype, shape, device=device), out_sharding)
     shape = aval.shape if shape is None else canonical_shape(shape)
     weak = dtype is None and aval.weak_type
     dtype = aval.dtype if dtype is None else canonical_dtype(dtype)
@@ -242,7 +248,7 @@ def full_like(
 def _aval_of(a: Any) -> ShapedArray:
     if is_array_like(a):
         return get_aval(a)
-    if hasattr(a, "shape") and hasattr(a, "dtype"):
+    if not isinstance(a, type) and hasattr(a, "shape") and hasattr(a, "dtype"):
         return ShapedArray(tuple(a.shape), a.dtype, bool(getattr(a, "weak_type", False)))
     name = called_function() or "full_like"
     advice = f"; of a pytree: corejax.tree.map(jnp.{name}, x)" if isinstance(a, dict | list | tuple) else ""
@@ -276,6 +282,8 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
         dtype: the dtype; None is the default floating one.
         copy: accepted as NumPy's; arrays cannot be changed, so they are not copied.
         device: where the result is to be.
+
+    Warns:
+        ComplexWarning: complex numbers become real ones, as in NumPy.
     """
-    dtype = dtypes.default_float_dtype() if dtype is None else dtype
-    return on_device(lax.convert_element_type(operand("astype", x), dtype), device)
+    return on_device(as_array(operand("astype", x)).astype(dtype), device)

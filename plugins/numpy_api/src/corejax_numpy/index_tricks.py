@@ -290,7 +290,8 @@ def _triangle(name: str, n: Any, k: Any, m: Any, upper: bool) -> tuple[Any, Any]
 
 
 def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
-    shape = tuple(arr.shape) if hasattr(arr, "shape") else array_argument(name, arr).shape
+    known = hasattr(arr, "shape") and not isinstance(arr, type)
+    shape = tuple(arr.shape) if known else array_argument(name, arr).shape
     if len(shape) != 2:
         raise ValueError(f"{name} takes a matrix, got an array of shape {shape}")
     return shape

@@ -37,7 +37,15 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     return _joined("concatenate", _parts("concatenate", arrays), axis, dtype)
 
 
+def _one_sequence(name: str, second: Any) -> None:
+    """Refuse a second array where the axis, or the dtype, is expected."""
+    if not isinstance(second, str) and lax.is_several(second):
+        raise TypeError(f"{name} takes its arrays as one sequence: {name}((x, y)) where {name}(x, y) is written")
+
+
 def _joined(name: str, arrays: Sequence[Any], axis: int | None, dtype: Any = None) -> Any:
+    for second in (axis, dtype):
+        _one_sequence(name, second)
     xs = promote_dtypes(name, *arrays)
     if axis is None:
         xs, axis = [ravel(x) for x in xs], 0
@@ -76,6 +84,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
         ValueError: there are no arrays, their shapes differ, or there is no such place.
         NotImplementedError: `out` is given.
     """
+    _one_sequence("stack", axis)
     refuse_out("stack", out)
     xs = promote_dtypes("stack", *_parts("stack", arrays))
     if len({x.shape for x in xs}) > 1:

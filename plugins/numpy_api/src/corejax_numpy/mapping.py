@@ -189,7 +189,7 @@ def apply_over_axes(func: Function, a: Any, axes: Any) -> Any:
     function_argument("apply_over_axes", func, "func")
     a = array_argument("apply_over_axes", a, 1)
     for axis in canonical_axes(axes, a.ndim, "axes", "apply_over_axes"):
-        out = func(a, axis)
+        out = array_argument("apply_over_axes", func(a, axis), "the result of func")
         if out.ndim == a.ndim - 1:
             out = expand_dims(out, axis)
         elif out.ndim != a.ndim:

@@ -42,7 +42,10 @@ def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
         return _of_sizes(*((0, start) if stop is None else (start, stop)), 1 if step is None else step, dtype)
     given = [operand("arange", x, i) for i, x in enumerate((start, stop, step)) if x is not None]
     dtype = dtypes.result_type(*given) if dtype is None else canonical_dtype(dtype)
-    first, bound, distance = (None if x is None else concrete("arange", x) for x in (start, stop, step))
+    first, bound, distance = (
+        None if x is None else concrete("arange", x, "bounds and step are static: they say how long the result is")
+        for x in (start, stop, step)
+    )
     if any(isinstance(x, complex) for x in (first, bound, distance)):
         raise ValueError(f"arange: bounds and step are real numbers, got {start!r}, {stop!r}, {step!r}")
     if bound is None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import dtypes
+import numpy as np
+
+from corejax.extend import Array, dtypes
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     Axis,
@@ -14,6 +16,7 @@ from corejax_numpy.arguments import (
     canonical_axis,
     canonical_dtype,
     like,
+    number_argument,
     promote,
     refuse_out,
     strong,
@@ -31,7 +34,7 @@ def _reduce(name: str, fold: Fold, x: Any, axis: Axis, keepdims: bool) -> Any:
         axes: tuple[int, ...] = (axis,)
     else:
         axes = tuple(sorted(canonical_axes(axis, x.ndim, name=name)))
-    out = fold(x, axes) if axes else x
+    out = fold(x, axes) if axes else number_argument(name, x)
     return lax.expand_dims(out, axes) if keepdims and axes else out
 
 
@@ -223,6 +226,8 @@ def max(
         ValueError: there are no elements, or there is a mask, and no `initial`; an axis does not exist.
         NotImplementedError: `out` is given.
     """
+    if isinstance(axis, Array | np.ndarray) and axis.ndim:
+        raise TypeError("max: the second argument is the axis; of two arrays take corejax.numpy.maximum(x, y)")
     return _extreme("max", lax.reduce_max, lax.max, a, axis, out, keepdims, initial, where)
 
 
@@ -230,6 +235,8 @@ def min(
     a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
     """Smallest element over axes; NaN if there is one. Arguments as of `max`."""
+    if isinstance(axis, Array | np.ndarray) and axis.ndim:
+        raise TypeError("min: the second argument is the axis; of two arrays take corejax.numpy.minimum(x, y)")
     return _extreme("min", lax.reduce_min, lax.min, a, axis, out, keepdims, initial, where)
 
 

@@ -75,7 +75,7 @@ def repeat(
         raise ValueError(f"repeat: one number, or {size} numbers, that are not negative integers; got {repeats!r}")
     if counts.size == 1 and length is None:
         return _repeated_evenly(x, int(counts.reshape(())), axis)
-    indices = np.repeat(np.arange(size), counts)
+    indices = np.repeat(np.arange(size), counts.astype(np.intp))  # as unsigned 64-bit ones they would be refused
     if length is not None:
         indices = _of_length(indices[:length], length, size)
     return x[(*[slice(None)] * axis, indices)] if size else x

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from corejax.extend import Tracer
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, canonical_axis, static_int
@@ -53,7 +51,7 @@ def _split(name: str, ary: Any, indices_or_sections: Any, axis: int, evenly: boo
     x = array_argument(name, ary)
     axis = canonical_axis(axis, x.ndim, name=name)
     size = x.shape[axis]
-    if isinstance(indices_or_sections, tuple | list | range) or np.ndim(indices_or_sections):
+    if lax.is_several(indices_or_sections) and not isinstance(indices_or_sections, set | frozenset | dict):
         cuts = [static_int(name, i, "indices_or_sections") for i in indices_or_sections]
         cuts = [max(0, min(size, i + size if i < 0 else i)) for i in cuts]
     else:

@@ -111,6 +111,6 @@ bitwise_xor = _defined(elementwise.bitwise_xor, identity=0,  reduce=_bitwise(_re
 logical_and = _defined(elementwise.logical_and, identity=True,  reduce=_of_truth_values(lax.reduce_and, 1))
 logical_or  = _defined(elementwise.logical_or,  identity=False, reduce=_of_truth_values(lax.reduce_or, 0))
 logical_xor = _defined(elementwise.logical_xor, identity=False, reduce=_of_truth_values(_reduce_xor, 0))
-logaddexp   = _defined(remembered(smooth.logaddexp),  identity=-math.inf)
-logaddexp2  = _defined(remembered(smooth.logaddexp2), identity=-math.inf)
+logaddexp   = _defined(remembered(smooth.logaddexp, numbers=True),  identity=-math.inf)
+logaddexp2  = _defined(remembered(smooth.logaddexp2, numbers=True), identity=-math.inf)
 # fmt: on

@@ -68,10 +68,14 @@ def kaiser(M: int, beta: Any) -> Any:
         beta: how narrow it is, a scalar.
 
     Raises:
+        TypeError: `beta` is complex.
         ValueError: `beta` is no scalar.
     """
     n, size = _steps("kaiser", M)
-    beta = lax.convert_element_type(array_argument("kaiser", beta, 1), n.dtype)
+    beta = array_argument("kaiser", beta, 1)
+    if dtypes.is_complex(beta.dtype):
+        raise TypeError(f"kaiser: beta is a real number, got {beta.aval.str_short()}")
+    beta = lax.convert_element_type(beta, n.dtype)
     if beta.ndim:
         raise ValueError(f"kaiser: beta is a scalar, got {beta.aval.str_short()}")
     if size <= 1:

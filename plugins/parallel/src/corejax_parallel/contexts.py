@@ -31,7 +31,11 @@ class _SetMesh(Restoring):
         self.mesh = mesh
         self.earlier = config.context_mesh
         if now:
-            config.update("context_mesh", mesh)
+            try:
+                config.update("context_mesh", mesh)
+            except BaseException:  # an interrupt: nobody has what would restore it
+                self.restore()
+                raise
 
     def _recreate_cm(self) -> _SetMesh:
         return _SetMesh(self.mesh, now=False)

@@ -76,7 +76,7 @@ def minimize(
         raise TypeError(f"minimize: fun is a function, got {fun!r} of type {type(fun).__name__}")
     if not isinstance(args, tuple):
         raise TypeError(f"minimize: args is a tuple, got {args!r} of type {type(args).__name__}")
-    key = method.lower() if isinstance(method, str) else method
+    key = method.lower() if isinstance(method, str) else ""
     if key not in _METHODS:
         raise ValueError(f"minimize: method is 'BFGS' or 'l-bfgs-experimental-do-not-rely-on-this', got {method!r}")
     solver, known = _METHODS[key]

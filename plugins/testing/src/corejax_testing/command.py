@@ -13,6 +13,7 @@ import click
 
 # Of the JSON that is printed. Keys may be added to a version; what is removed or means something else makes a new one.
 JSON_VERSION = 1
+INTERRUPTED = 130  # the exit code; as shells have it, 128 and the number of the signal
 
 
 @click.command("verify")
@@ -48,6 +49,7 @@ def verify(
       0  every check holds, or means nothing, or lacks a rule
       1  a check fails, a primitive has no examples (unless allowed), or a plugin that is meant did not load
       2  wrong usage: a name or check that does not exist
+    130  interrupted: what was found until then is shown
     """
     from corejax.extend import json_text, load_everything
     from corejax_testing.checks import all_checks
@@ -72,10 +74,12 @@ def verify(
         plan = planned(names, of_rules) if of_rules else []
     except KeyError as error:
         raise click.UsageError(error.args[0]) from None
-    results = _run(plan, quick, not allow_missing_examples)
-    of_plugins = list(manifests.verify_manifests(names)) if not checks or manifests.NAME in checks else []
+    results, interrupted = _run(plan, quick, not allow_missing_examples)
+    asked = (not checks or manifests.NAME in checks) and not interrupted
+    of_plugins = list(manifests.verify_manifests(names)) if asked else []
     problems = faults(names)
-    status = 1 if problems or any(result.failed for result in [*results, *of_plugins]) else 0
+    failed = problems or any(result.failed for result in [*results, *of_plugins])
+    status = INTERRUPTED if interrupted else 1 if failed else 0
     if as_json:
         click.echo(json_text(_as_json([*results, *of_plugins], problems, status, quick)))
     else:
@@ -86,6 +90,9 @@ def verify(
         else:
             click.echo(printable("".join(f"{note}\n" for note in notes(names))), nl=False)
         manifests.print_results(of_plugins)
+    if interrupted:
+        of_all = sum(len(checks) for _, checks in plan)
+        click.echo(f"interrupted: {len(results)} of {of_all} checks were made", err=True)
     click.get_current_context().exit(status)
 
 
@@ -106,17 +113,21 @@ def _no_check(name: str, known: list[str]) -> str:
     return f"there is no check named {name!r}; {meant}"
 
 
-def _run(plan: Sequence[tuple[Any, Sequence[str]]], quick: bool, examples_required: bool) -> list[Any]:
+def _run(plan: Sequence[tuple[Any, Sequence[str]]], quick: bool, examples_required: bool) -> tuple[list[Any], bool]:
+    """What the checks say, and whether an interrupt has ended them before they were all made."""
     from corejax_testing.runner import verify as verify_primitive
 
-    results = []
-    with _progress(sum(len(checks) for _, checks in plan)) as step:
-        for primitive, checks in plan:
-            found = verify_primitive(primitive, checks=checks, quick=quick, examples_required=examples_required)
-            for result in found:
-                results.append(result)
-                step(f"{primitive.name}: {result.check}")
-    return results
+    results: list[Any] = []
+    try:
+        with _progress(sum(len(checks) for _, checks in plan)) as step:
+            for primitive, checks in plan:
+                found = verify_primitive(primitive, checks=checks, quick=quick, examples_required=examples_required)
+                for result in found:
+                    results.append(result)
+                    step(f"{primitive.name}: {result.check}")
+    except KeyboardInterrupt:
+        return results, True
+    return results, False
 
 
 @contextmanager

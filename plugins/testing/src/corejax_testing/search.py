@@ -17,7 +17,7 @@ from corejax_testing.checks import Check
 from corejax_testing.checks.registry import rule_at_fault
 from corejax_testing.diagnosis import ADVICE
 from corejax_testing.outcomes import CheckFailure, NotApplicable
-from corejax_testing.variations import in_other_dtypes, in_other_sizes, shapes_of
+from corejax_testing.variations import at_length, in_other_dtypes, in_other_sizes, shapes_of
 
 _ATTEMPTS, _SECONDS = 60, 2.0  # for making one failure small
 
@@ -118,6 +118,8 @@ def _calls(primitive: Primitive, check: Check, examples: Sequence[Example], quic
     """Applications, and how many of them are enough (0: all); those that are tried first by size."""
     rng = np.random.default_rng(_seed(primitive.name))
     every = list(examples)
+    if check.long:
+        every += [other for e in examples[:1] for other in at_length(primitive, e)]
     if check.dtypes:
         source = examples[:2] if quick else examples
         every += [other for e in source for other in in_other_dtypes(primitive, e) if check.name not in other.skip]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -59,14 +60,14 @@ def in_other_sizes(primitive: Primitive, example: Example) -> Iterator[Example]:
     """The example with axes of other lengths, for primitives that are not elementwise.
 
     Axes of length 1 stay. Once all others are one longer, so that what is even becomes odd, and axes of one length
-    stay of one; once the longest are empty; once as many lengths as possible differ, as far as impl takes them. What
-    abstract eval does not take is left out, and so are primitives with programs in them: their lengths are their own.
+    stay of one; once all are of length 1; once the longest are empty; once as many lengths as possible differ, as far
+    as impl takes them. What abstract eval does not take is left out, and so are primitives with programs in them: their
+    lengths are their own.
     """
-    free = example.operands and all(isinstance(x, ShapedArray) for x in example.operands)
-    lengths = {n for x in example.operands for n in x.shape if n > 1} if free else set()
-    if not lengths or not {"elementwise", "higher_order"}.isdisjoint(primitive.tags):
+    if not _has_free_lengths(primitive, example):
         return
-    for new in ({n: n + 1 for n in lengths}, {max(lengths): 0}):
+    lengths = {n for x in example.operands for n in x.shape if n > 1}
+    for new in ({n: n + 1 for n in lengths}, dict.fromkeys(lengths, 1), {max(lengths): 0}):
         operands = [x.update(shape=tuple(new.get(n, n) for n in x.shape)) for x in example.operands]
         other = replace(example, operands=tuple(operands))
         if 0 in new.values():  # NumPy's functions need not take these
@@ -78,6 +79,27 @@ def in_other_sizes(primitive: Primitive, example: Example) -> Iterator[Example]:
     )
     if distinct is not None:
         yield replace(example, operands=tuple(distinct))
+
+
+def at_length(primitive: Primitive, example: Example, length: int = 300, most: int = 4096) -> Iterator[Example]:
+    """The example with its longest axes of another length, if that takes few numbers, as of `in_other_sizes`.
+
+    A length of 300 is more than 8 bits count, and than a block has that is done by itself.
+    """
+    if not _has_free_lengths(primitive, example):
+        return
+    longest = max(n for x in example.operands for n in x.shape)
+    operands = [x.update(shape=tuple(length if n == longest else n for n in x.shape)) for x in example.operands]
+    other = replace(example, operands=tuple(operands))
+    if sum(math.prod(x.shape) for x in operands) <= most and takes(primitive, other):
+        yield other
+
+
+def _has_free_lengths(primitive: Primitive, example: Example) -> bool:
+    """Whether some axis of an example may have another length: not in primitives with programs, which say theirs."""
+    free = all(isinstance(x, ShapedArray) for x in example.operands)
+    lengths = [n for x in example.operands for n in x.shape if n > 1] if free else []
+    return bool(lengths) and {"elementwise", "higher_order"}.isdisjoint(primitive.tags)
 
 
 def takes(primitive: Primitive, example: Example, also: Callable[[Call], bool] = lambda call: True) -> bool:

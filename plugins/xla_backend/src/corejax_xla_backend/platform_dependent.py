@@ -49,7 +49,8 @@ def platform_index_translation(
 ) -> TranslationValue:
     """A constant; a conditional on it is one of its branches."""
     number = _index(platforms, has_default, ctx.platform)
-    return KnownValue(ctx.constant(np.int32(number)), number)
+    index = np.int32(number)
+    return KnownValue(ctx.constant(index), index)
 
 
 @api_boundary

@@ -23,6 +23,7 @@ from corejax.extend import (
     exported,
     impl_rules,
     leaf_names,
+    physical_rules,
     placed,
     tree,
     vmap_rules,
@@ -167,6 +168,12 @@ def _transpose(ct: Any, x: Any, *, sharding: Sharding) -> list[Any]:
 
 
 deflinear(sharding_constraint_p, _transpose)
+
+
+# Of keys: the words of a key, on an axis behind theirs, are where the key is.
+physical_rules.register(
+    sharding_constraint_p, lambda avals, words, *, sharding: sharding_constraint_p.bind(words, sharding=sharding)
+)
 
 
 @vmap_rules.register(sharding_constraint_p)

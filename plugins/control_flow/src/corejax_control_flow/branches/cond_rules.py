@@ -21,10 +21,12 @@ from corejax.extend import (
     JaxprEqn,
     Primitive,
     ShapedArray,
+    Tracer,
     abstract_eval_rules,
     batch_jaxpr,
     dce_jaxpr,
     dce_rules,
+    dtypes,
     eval_jaxpr_on_host,
     for_each_element,
     get_aval,
@@ -42,6 +44,7 @@ from corejax.extend import (
     transpose_rules,
     vmap_rules,
 )
+from corejax_control_flow.branches.if_taken import if_taken_p
 from corejax_control_flow.programs.messages import shown_types
 from corejax_control_flow.programs.rewriting import either, refuse_effects, tells_a_debugger, with_outputs
 from corejax_control_flow.programs.weak_types import same_but_weak_type
@@ -121,14 +124,14 @@ def cond_vmap(axis_size: int, vals: Any, dims: Any, *, branches: Branches, linea
         outs = for_each_element(bind, axis_size, vals, dims)
         return outs, [0] * len(outs)
     if index_dim is not None:
-        return _select_outputs(axis_size, index, operands, dims_in, branches)
+        return _select_outputs(axis_size, index, index_dim, operands, dims_in, branches)
     batched = either(*([d is not None for d in batch_jaxpr(b, axis_size, dims_in)[1]] for b in branches))
     new = tuple(batch_jaxpr(b, axis_size, dims_in, batched)[0] for b in branches)
     outs = cond_p.bind(index, *operands, branches=new, linear=linear)
     return outs, [0 if b else None for b in batched]
 
 
-def _select_outputs(axis_size: int, index: Any, operands: Any, dims_in: Any, branches: Branches) -> Any:
+def _select_outputs(axis_size: int, index: Any, index_dim: int, operands: Any, dims_in: Any, branches: Branches) -> Any:
     """Run every branch, then select for each element. What is the same operand in all branches is passed on."""
     from corejax_lax_basic import lax
 
@@ -137,15 +140,21 @@ def _select_outputs(axis_size: int, index: Any, operands: Any, dims_in: Any, bra
         "vmap of cond over a mapped predicate runs every branch, but a branch has effects ({}) that would then happen "
         "for every element. Map over the operands only, or move the effect out of the cond.",
     )
+    index = move_batch_axis(axis_size, index_dim, 0, index)
+    operands, dims_in, guarded = _in_front_of_guards(axis_size, operands, dims_in)
     programs = [batch_jaxpr(b, axis_size, dims_in) for b in branches]
-    results = [inline_closed(p, operands) for p, _ in programs]
+    results = [
+        inline_closed(p, _guarded(operands, guarded, branch, index, i))
+        for i, ((p, _), branch) in enumerate(zip(programs, branches, strict=True))
+    ]
     vals_out = []
     dims_out: list[int | None] = []
     for i, column in enumerate(zip(*results, strict=True)):
         dims = [dims_out[i] for _, dims_out in programs]
-        if _same_operand([p.jaxpr for p, _ in programs], i):
-            vals_out.append(column[0])
-            dims_out.append(dims[0])
+        same = _same_operand([p.jaxpr for p, _ in programs], i)
+        if same is not None:
+            vals_out.append(operands[same])
+            dims_out.append(dims_in[same])
             continue
         cases = list(column)
         if any(d is not None or get_aval(x).ndim for x, d in zip(column, dims, strict=True)):
@@ -157,10 +166,36 @@ def _select_outputs(axis_size: int, index: Any, operands: Any, dims_in: Any, bra
     return vals_out, dims_out
 
 
-def _same_operand(programs: Sequence[Jaxpr], i: int) -> bool:
-    """Whether output `i` is the same operand in all programs."""
+def _same_operand(programs: Sequence[Jaxpr], i: int) -> int | None:
+    """The operand that output `i` is in all programs."""
     sources = {p.invars.index(v) if (v := p.outvars[i]) in p.invars else None for p in programs}
-    return len(sources) == 1 and sources != {None}
+    return sources.pop() if len(sources) == 1 else None
+
+
+def _in_front_of_guards(axis_size: int, operands: Any, dims_in: Any) -> tuple[list[Any], list[Any], list[bool]]:
+    """Operands and their dims, and which of them may be differentiated later and are guarded by `if_taken`.
+
+    An array that is one for all elements stays so, without guard: products with it stay one product.
+    """
+    guarded = [
+        isinstance(x, Tracer) and dtypes.is_inexact(get_aval(x).dtype) and (d is not None or not get_aval(x).ndim)
+        for x, d in zip(operands, dims_in, strict=True)
+    ]
+    rows = list(zip(operands, dims_in, guarded, strict=True))
+    moved = [move_batch_axis(axis_size, d, 0, x) if guard else x for x, d, guard in rows]
+    return moved, [0 if guard else d for _, d, guard in rows], guarded
+
+
+def _guarded(operands: list[Any], guarded: list[bool], branch: ClosedJaxpr, index: Any, i: int) -> list[Any]:
+    """Operands of branch `i`: those that it computes with have derivatives only where it is taken."""
+    from corejax_lax_basic import lax
+
+    used = {v for eqn in branch.jaxpr.eqns for v in eqn.invars}
+    guards = [guard and v in used for v, guard in zip(branch.jaxpr.invars, guarded, strict=True)]
+    if not any(guards):
+        return operands
+    taken = lax.eq(index, np.int32(i))
+    return [if_taken_p.bind(x, taken) if guard else x for x, guard in zip(operands, guards, strict=True)]
 
 
 # -- transposition and dead code -----------------------------------------------------------------------------

@@ -146,10 +146,29 @@ class Arguments:
             args.insert(i, x)
         return args
 
+    def same_as(self, other: Arguments, same: Callable[[Any, Any], bool]) -> bool:
+        """Whether those of another call are in the same places, and the same where they are not differentiated."""
+        return (
+            (self.in_tree, self.num_static, self._nondiff) == (other.in_tree, other.num_static, other._nondiff)
+            and not (self._holes or other._holes)
+            and all(_surely(same, x, y) for x, y in zip(self._static, other._static, strict=True))
+        )
+
     def whole(self, leaves: Sequence[Any]) -> Sequence[Any]:
         """All arguments in their places, from leaves."""
         primals = self.primals(leaves)
         return self.merged(self.statics(leaves), primals) if self._nondiff else primals
+
+
+def _surely(same: Callable[[Any, Any], bool], x: Any, y: Any) -> bool:
+    """Whether objects of the user's are the same; no, where they cannot be compared."""
+    if x is y:
+        return True
+    try:
+        hash((x, y))  # what has none may change, or is an array
+        return same(x, y)
+    except Exception:
+        return False
 
 
 class _Hole:

@@ -35,6 +35,10 @@ class JvpCall(UserCall):
         self.rule = rule
         self.__name__ = fun_name(rule)
 
+    def rules(self) -> tuple[Any, ...]:
+        """Function, rule, and whether the rule is told which tangents are zero."""
+        return self.fun, self.rule, self.symbolic_zeros
+
     def params(self, program: ClosedJaxpr | None, rule: Any, num_consts: int) -> dict[str, Any]:
         """Of `custom_jvp_call`."""
         return {

@@ -48,6 +48,10 @@ class VjpCall(UserCall):
         self.optimize_remat = rules.optimize_remat
         self.__name__ = f"{fun_name(rules.fwd)}, {fun_name(rules.bwd)}"
 
+    def rules(self) -> tuple[Any, ...]:
+        """Function, both rules, and what the rules are told."""
+        return self.fun, self.rule_fwd, self.rule_bwd, self.symbolic_zeros, self.optimize_remat
+
     def params(self, program: ClosedJaxpr | None, rule: Any, num_consts: int) -> dict[str, Any]:
         """Of `custom_vjp_call`."""
         return {

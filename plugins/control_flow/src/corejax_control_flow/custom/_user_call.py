@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from corejax.extend import ShapedArray, check_outputs, tree
@@ -19,12 +19,26 @@ class UserCall(Call):
         avals_out: types of the result, where the function was staged.
     """
 
+    only_for_derivatives = True
+
     def __init__(self, fun: Any, symbolic_zeros: bool, arguments: Arguments) -> None:
         self.fun = fun
         self.symbolic_zeros = symbolic_zeros
         self.arguments = arguments
         self.out_tree: Any = None
         self.avals_out: list[ShapedArray] | None = None
+
+    def rules(self) -> tuple[Any, ...]:
+        """The user's functions, and what they are told."""
+        raise NotImplementedError
+
+    def same_as(self, other: UserCall, same: Callable[[Any, Any], bool]) -> bool:
+        """Whether another call has the same function, the same rules and the same arguments, but for arrays."""
+        return (
+            all(x is y for x, y in zip(self.rules(), other.rules(), strict=True))
+            and (self.out_tree, self.avals_out) == (other.out_tree, other.avals_out)
+            and self.arguments.same_as(other.arguments, same)
+        )
 
     def run(self, *leaves: Any) -> list[Any]:
         """The function."""

@@ -12,12 +12,13 @@ from corejax.extend import (
     UnexpectedTracerError,
     current_trace,
     get_aval,
+    not_of_rule,
 )
 
 
 @contextmanager
 def explained(transform: str, name: str) -> Iterator[None]:
-    """An escaped tracer inside is reported as a value that the function or a rule closes over.
+    """What is raised inside comes from the user's function or rule; an escaped tracer is a value that it closes over.
 
     Raises:
         ClosedOverError: in place of the `UnexpectedTracerError`.
@@ -33,6 +34,9 @@ def explained(transform: str, name: str) -> Iterator[None]:
             "the value as an argument; in reverse mode a rule's residuals carry it to the backward pass; "
             "closure_convert does so for functions that are arguments themselves."
         ) from error
+    except Exception as error:
+        not_of_rule(error)
+        raise
 
 
 class ClosedOverError(UnexpectedTracerError):

@@ -8,7 +8,7 @@ what the program closes over; the rule does not take them, so they must have no 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from corejax.extend import (
@@ -78,11 +78,17 @@ def custom_jvp_call_vmap(
 class BatchedJvp:
     """A rule on batches; all results and their tangents are batched along axis 0."""
 
+    only_for_derivatives = True
+
     def __init__(self, rule: JvpRule, axis_size: int, dims: Sequence[int | None]) -> None:
         self.rule = rule
         self.axis_size = axis_size
         self.dims = list(dims)
         self.__name__ = f"vmap({getattr(rule, '__name__', 'jvp')})"
+
+    def same_as(self, other: BatchedJvp, same: Callable[[Any, Any], bool]) -> bool:
+        """Whether another one has the same rule for the same batches."""
+        return (self.axis_size, self.dims) == (other.axis_size, other.dims) and same(self.rule, other.rule)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Results and tangents."""

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from corejax.extend import (
@@ -28,7 +28,6 @@ from corejax.extend import (
     is_undef_primal,
     jvp_rules,
     move_batch_axis,
-    not_of_rule,
     select_list,
     split_list,
     spread_list,
@@ -200,11 +199,7 @@ def custom_lin_transpose(
     if any(is_undef_primal(x) for x in residuals):
         raise no_forward_mode(name)
     with explained("custom_vjp", name):
-        try:
-            cts_in = select_list(nonzeros, pullback.pull(residuals, cts))
-        except Exception as error:
-            not_of_rule(error)  # but of the user's function
-            raise
+        cts_in = select_list(nonzeros, pullback.pull(residuals, cts))
     refuse_closed_over_results("custom_vjp", name, cts_in)
     avals = [x.aval if is_undef_primal(x) else get_aval(x) for x in linear]
     real = [None if ct is None else as_tangent(ct, a) for ct, a in zip(cts_in, avals, strict=True)]
@@ -217,11 +212,17 @@ def custom_lin_transpose(
 class BatchedVjp:
     """Rules on batches; all results of the forward pass are batched along axis 0."""
 
+    only_for_derivatives = True
+
     def __init__(self, rule: VjpRule, axis_size: int, dims: Sequence[int | None]) -> None:
         self.rule = rule
         self.axis_size = axis_size
         self.dims = list(dims)
         self.__name__ = f"vmap({getattr(rule, '__name__', 'vjp')})"
+
+    def same_as(self, other: BatchedVjp, same: Callable[[Any, Any], bool]) -> bool:
+        """Whether another one has the same rule for the same batches."""
+        return (self.axis_size, self.dims) == (other.axis_size, other.dims) and same(self.rule, other.rule)
 
     def fwd(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
         """The forward pass."""

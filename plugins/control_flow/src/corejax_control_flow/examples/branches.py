@@ -37,4 +37,12 @@ def conditionals() -> list[Example]:
     ]
 
 
-EXAMPLES = {"cond": conditionals}
+def taken() -> list[Example]:
+    """Numbers, and rows."""
+    return [
+        Example([of_type(3, *row), np.array([True, False, True])], {}, reference=lambda x, taken: x)
+        for row in ((), (2,))
+    ]
+
+
+EXAMPLES = {"cond": conditionals, "if_taken": taken}

@@ -37,6 +37,7 @@ from corejax.extend import (
     unmapped_aval,
     vmap_rules,
 )
+from corejax_control_flow.loops.long_scans import run_long_scan
 from corejax_control_flow.programs.rewriting import rearranged
 from corejax_control_flow.programs.weak_types import same_but_weak_type
 
@@ -62,7 +63,20 @@ def scan_impl(
     reverse: bool,
     unroll: int,
 ) -> list[Any]:
-    """A Python loop over NumPy arrays. Results are written into arrays that are allocated before it."""
+    """A Python loop over NumPy arrays, unless it is long. Results are written into arrays that are allocated before."""
+    found = run_long_scan(
+        scan_p,
+        args,
+        jaxpr=jaxpr,
+        length=length,
+        linear=linear,
+        num_carry=num_carry,
+        num_consts=num_consts,
+        reverse=reverse,
+        unroll=unroll,
+    )
+    if found is not None:
+        return found
     consts, carry, xs = split_list(args, [num_consts, num_carry])
     ys = [np.empty((length, *a.shape), a.dtype) for a in jaxpr.out_avals[num_carry:]]
     for i in reversed(range(length)) if reverse else range(length):

@@ -22,6 +22,17 @@ def place(fun: Any) -> str:
     return f"{fun_name(fun)} at {location}" if location else fun_name(fun)
 
 
+def check_functions(name: str, **functions: Any) -> None:
+    """Refuse arguments of `name` that are no functions.
+
+    Raises:
+        TypeError: one is not callable; names it.
+    """
+    for what, fun in functions.items():
+        if not callable(fun):
+            raise TypeError(f"{name}: {what} is a function, got {fun!r} of type {type(fun).__name__}")
+
+
 def shown(aval: ShapedArray) -> str:
     """A type as messages write it: `float32[3]`."""
     return aval.str_short(short_dtypes=False)

@@ -39,7 +39,7 @@ from corejax.extend import (
     vmap_rules,
     zero_cotangent,
 )
-from corejax_control_flow.programs.messages import typed_tree
+from corejax_control_flow.programs.messages import check_functions, typed_tree
 from corejax_control_flow.programs.rewriting import with_outputs
 from corejax_control_flow.programs.tracing import result_type, trace
 
@@ -90,6 +90,8 @@ def custom_linear_solve(
         TypeError: `matvec` or a solver returns something of another structure or type than `b`; on transposition,
             there is no `transpose_solve`.
     """
+    given = {} if transpose_solve is None else {"transpose_solve": transpose_solve}
+    check_functions("custom_linear_solve", matvec=matvec, solve=solve, **given)
     leaves, in_tree = tree.tree_flatten(b)
     check_arguments("custom_linear_solve", solve, leaves, lambda: leaf_names(in_tree, "b"))
     avals = [get_aval(x) for x in leaves]

@@ -27,7 +27,7 @@ from corejax.extend import (
 )
 from corejax_control_flow.custom.custom_jvp import custom_jvp
 from corejax_control_flow.custom.symbolic_zeros import SymbolicZero
-from corejax_control_flow.programs.messages import typed_tree
+from corejax_control_flow.programs.messages import check_functions, typed_tree
 from corejax_control_flow.programs.tracing import trace
 
 
@@ -58,6 +58,7 @@ def custom_root(
     Raises:
         TypeError: `f` or a solver returns something of another structure or type than the guess.
     """
+    check_functions("custom_root", f=f, solve=solve, tangent_solve=tangent_solve)
     leaves, in_tree = tree.tree_flatten(initial_guess)
     check_arguments("custom_root", f, leaves, lambda: leaf_names(in_tree, "initial_guess"))
     avals = [get_aval(x) for x in leaves]

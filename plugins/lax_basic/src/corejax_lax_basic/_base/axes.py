@@ -65,8 +65,7 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
         try:
             sizes = [as_dim(shape)]
         except TypeError:
-            axes = getattr(shape, "ndim", hasattr(shape, "__iter__"))
-            if isinstance(shape, Tracer | str | dict | set) or not axes:
+            if isinstance(shape, Tracer | dict | set) or not is_several(shape):
                 raise _invalid_shape(shape) from None
             sizes = list(shape)
     try:
@@ -98,7 +97,10 @@ def is_several(x: Any) -> bool:
     """Whether an argument that may be one number is a sequence of them: of a class of the user's, too, but no text."""
     if isinstance(x, tuple | list):
         return True
-    return x.ndim > 0 if hasattr(x, "ndim") else hasattr(x, "__iter__") and not isinstance(x, str)
+    ndim = getattr(x, "ndim", None)
+    if isinstance(ndim, int):  # classes of numbers have an attribute `ndim`, too
+        return ndim > 0
+    return hasattr(type(x), "__iter__") and not isinstance(x, str | bytes)
 
 
 def canonical_axes(axes: Any, ndim: int, what: str = "axis", error: type[ValueError] = ValueError) -> tuple[int, ...]:

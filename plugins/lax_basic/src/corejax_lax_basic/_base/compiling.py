@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import BackendError, MissingRuleError, Primitive, dtypes, impl_rules
+from corejax.extend import dtypes
 
 LARGE = 1 << 18  # elements, from which on the flag counts
 HALVES = ("bfloat16", "float16")  # NumPy converts each element
@@ -49,16 +49,3 @@ def _optimized_loops() -> dict[str, Any]:
 
 
 _loops = _optimized_loops()
-_found: dict[Primitive, Callable[..., Any]] = {}
-
-
-def run_compiled(primitive: Primitive, *arrays: Any, **params: Any) -> Any:
-    """What the compiled program of one equation gives for `Array`s; None where nothing compiles or runs it here.
-
-    For impl rules that say themselves when they leave their work to it; others are registered with `large`.
-    """
-    try:
-        found = _found.get(primitive) or _found.setdefault(primitive, impl_rules.derived(primitive))
-        return found(*arrays, **params)
-    except (MissingRuleError, BackendError):
-        return None

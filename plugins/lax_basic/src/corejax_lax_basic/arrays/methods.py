@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from corejax.extend import dtypes, quick_array, quick_host_value, remembered
+import numpy as np
+
+from corejax.extend import dtypes, quick_array, quick_host_value, remembered, warn_user
 from corejax_lax_basic._base.arguments import refuse_out
 from corejax_lax_basic._base.axes import canonical_shape, method_axes, method_axis
 from corejax_lax_basic._base.scalars import beyond
@@ -91,8 +93,15 @@ def swapaxes(self: Any, axis1: int, axis2: int) -> Any:
 
 
 def astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
-    """The elements in another dtype, None being the default floating one; complex numbers give their real part."""
+    """The elements in another dtype, None being the default floating one; complex numbers give their real part.
+
+    Warns:
+        ComplexWarning: complex numbers become real ones, as in NumPy.
+    """
     out = _converted(self, dtype)
+    if dtypes.is_complex(self.aval.dtype) and out.aval.dtype.kind in "iuf":
+        text = f"astype: of {self.aval.str_short()} the imaginary parts are dropped; where that is meant, x.real.astype"
+        warn_user(f"{text}({out.aval.dtype.name!r})", np.exceptions.ComplexWarning)
     return out if device is None else out.to_device(device)
 
 

@@ -22,7 +22,6 @@ from corejax_lax_basic.elementwise.logical import and_p, not_p, or_p, xor_p
 from corejax_lax_basic.elementwise.powers import integer_pow_p, pow_p
 from corejax_lax_basic.elementwise.select import select_n_p
 from corejax_lax_basic.elementwise.unary import abs_p, floor_p, sign_p
-from corejax_lax_basic.linear.dot import matmul
 
 Binary = Callable[[Any, Any], Any]
 
@@ -185,6 +184,13 @@ def _floor_divide_floats(x: Any, y: Any) -> Any:
     below = select_n_p.bind(is_above, floor, sub_p.bind(floor, _constant(floor, 1)))
     is_infinite = and_p.bind(ne_p.bind(rest, rest), ne_p.bind(size, _constant(size, 0)))
     return select_n_p.bind(is_infinite, below, sub_p.bind(floor, floor))
+
+
+def matmul(x: Any, y: Any) -> Any:
+    """`x @ y`."""
+    from corejax_lax_basic.linear import dot  # which few first operations need
+
+    return dot.matmul(x, y)
 
 
 def divmod_(x: Any, y: Any) -> tuple[Any, Any]:
@@ -365,9 +371,9 @@ OPERATORS: Mapping[str, Any] = {
     **_operator("and", _bitwise(and_p, "&"), and_p, _discrete),
     **_operator("or", _bitwise(or_p, "|"), or_p, _discrete),
     **_operator("xor", _bitwise(xor_p, "^"), xor_p, _discrete),
-    **_operator("floordiv", remembered(floor_divide)),
-    **_operator("mod", remembered(remainder)),
-    **_operator("divmod", remembered(divmod_)),
+    **_operator("floordiv", remembered(floor_divide, numbers=True)),
+    **_operator("mod", remembered(remainder, ufunc=np.remainder, ufunc_of="fd", numbers=True)),
+    **_operator("divmod", remembered(divmod_, numbers=True)),
     **{**_operator("pow", power), "__pow__": _pow},
     **_operator("matmul", remembered(matmul)),
     **_operator("lshift", _shift(shift_left_p, shift_left_p, "<<")),

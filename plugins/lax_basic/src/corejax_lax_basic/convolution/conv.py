@@ -27,11 +27,11 @@ from corejax.extend import (
     is_undef_primal,
     jvp_rules,
     laid_out,
+    run_compiled,
     split_axes,
     split_rules,
 )
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.compiling import run_compiled
 from corejax_lax_basic._base.type_rules import check_equal_dtypes
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.convolution._batching import merged, parted

@@ -90,7 +90,10 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Spec, S
     Raises:
         TypeError: a string lacks a letter, has one twice, or the spatial letters differ.
     """
-    lhs, rhs, out = dimension_numbers
+    given = dimension_numbers if isinstance(dimension_numbers, list | tuple) else ()
+    if len(given) != 3 or not all(isinstance(spec, str) for spec in given):
+        raise TypeError(f"convolution: dimension_numbers are three strings, got {dimension_numbers!r}")
+    lhs, rhs, out = given
     for i, (spec, letters) in enumerate(zip((lhs, rhs, out), _LETTERS, strict=True)):
         if any(spec.count(letter) != 1 for letter in letters):
             raise TypeError(

@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from corejax_lax_basic._base.axes import canonical_shape
 from corejax_lax_basic.convolution.dimension_numbers import conv_general_permutations
-from corejax_lax_basic.windows.geometry import Ints, count_windows, padtype_to_pads
+from corejax_lax_basic.windows.geometry import Ints, count_windows, integers, padtype_to_pads, pairs
 
 __all__ = ["conv_general_shape_tuple", "conv_shape_tuple", "conv_transpose_shape_tuple"]
 
@@ -22,6 +23,20 @@ def unpermuted(shape: Sequence[int], spec: Sequence[int]) -> Ints:
     return tuple(shape[spec.index(i)] for i in range(len(spec)))
 
 
+def _shapes(name: str, shapes: Any, ndim: int | None = None) -> list[Ints]:
+    """Shapes of two operands, of one length: `ndim`, if that is given.
+
+    Raises:
+        TypeError: one is no shape, or has another length.
+    """
+    found = [canonical_shape(shape) for shape in shapes]
+    count = len(found[0]) if ndim is None else ndim
+    if count < 2 or any(len(shape) != count for shape in found):
+        wanted = "two or more sizes, as many of each" if ndim is None else f"{ndim} sizes each"
+        raise TypeError(f"{name}: shapes of lhs and rhs have {wanted}, got {found[0]} and {found[1]}")
+    return found
+
+
 def conv_shape_tuple(lhs_shape: Any, rhs_shape: Any, strides: Any, pads: Any, batch_group_count: int = 1) -> Ints:
     """Shape of a convolution of operands `(N, C, ...)` and `(O, I, ...)`, dilation included: `(N, O, ...)`.
 
@@ -29,10 +44,14 @@ def conv_shape_tuple(lhs_shape: Any, rhs_shape: Any, strides: Any, pads: Any, ba
         TypeError: there is not a pair of padding for each spatial axis.
         ValueError: negative padding drops more than there is.
     """
+    lhs_shape, rhs_shape = _shapes("conv_shape_tuple", (lhs_shape, rhs_shape))
+    count = len(lhs_shape) - 2
+    strides = integers("conv_shape_tuple", "strides", strides, count, 1)
     if isinstance(pads, str):
         pads = padtype_to_pads(lhs_shape[2:], rhs_shape[2:], strides, pads)
-    if len(pads) != len(lhs_shape) - 2:
-        raise TypeError(f"convolution: padding {tuple(pads)} has to have a pair for each of {len(lhs_shape) - 2} axes")
+    pads = pairs("conv_shape_tuple", pads)
+    if len(pads) != count:
+        raise TypeError(f"convolution: padding {pads} has to have a pair for each of {count} axes")
     padded = [n + low + high for n, (low, high) in zip(lhs_shape[2:], pads, strict=True)]
     if any(n < 0 for n in padded):
         raise ValueError(f"convolution: padding {tuple(pads)} drops more than there is of axes {tuple(lhs_shape[2:])}")
@@ -45,6 +64,7 @@ def conv_general_shape_tuple(
 ) -> Ints:
     """Shape of a convolution without dilation; `dimension_numbers` are three strings."""
     lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
+    lhs_shape, rhs_shape = _shapes("conv_general_shape_tuple", (lhs_shape, rhs_shape), len(lhs_spec))
     out = conv_shape_tuple(permuted(lhs_shape, lhs_spec), permuted(rhs_shape, rhs_spec), window_strides, padding)
     return unpermuted(out, out_spec)
 
@@ -79,11 +99,17 @@ def conv_transpose_shape_tuple(
 ) -> Ints:
     """Shape of `conv_transpose` with strides and without dilation; `dimension_numbers` are three strings."""
     lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
+    name = "conv_transpose_shape_tuple"
+    lhs_shape, rhs_shape = _shapes(name, (lhs_shape, rhs_shape), len(lhs_spec))
     lhs, rhs = permuted(lhs_shape, lhs_spec), permuted(rhs_shape, rhs_spec)
+    strides = integers(name, "window_strides", window_strides, len(lhs) - 2, 1)
     if isinstance(padding, str):
-        padding = [transposed_padding(k, s, padding) for k, s in zip(rhs[2:], window_strides, strict=True)]
+        pads = tuple(transposed_padding(k, s, padding) for k, s in zip(rhs[2:], strides, strict=True))
+    else:
+        pads = pairs(name, padding)
+    if len(pads) != len(strides):
+        raise TypeError(f"{name}: padding {pads} has to have a pair for each of {len(strides)} axes")
     spatial = (
-        (n - 1) * s - k + 2 + low + high
-        for n, k, s, (low, high) in zip(lhs[2:], rhs[2:], window_strides, padding, strict=True)
+        (n - 1) * s - k + 2 + low + high for n, k, s, (low, high) in zip(lhs[2:], rhs[2:], strides, pads, strict=True)
     )
     return unpermuted((lhs[0], rhs[0], *spatial), out_spec)

@@ -14,7 +14,7 @@ import numpy as np
 
 from corejax.extend import HostCode, defzero, dtypes, get_aval
 from corejax_lax_basic._base.accuracy import is_highest
-from corejax_lax_basic._base.compiling import COMPLEX, HALVES, REALS, SINGLES, unless_vectorized
+from corejax_lax_basic._base.compiling import COMPLEX, HALVES, REALS, unless_vectorized
 from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
 from corejax_lax_basic._base.narrow_floats import through_float32
 from corejax_lax_basic._base.prepared import prepared_by
@@ -93,7 +93,7 @@ sign, sign_p = unary(
 
     NaN gives NaN and -0.0 gives -0.0. The derivative counts as zero, for complex numbers too, as in JAX.
     """,
-    large=(*SINGLES, *COMPLEX), cheap=True,
+    large=(*REALS, *COMPLEX), cheap=True, exact=True,
 )  # fmt: skip
 
 floor, floor_p = unary(

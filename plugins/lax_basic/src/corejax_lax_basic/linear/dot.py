@@ -118,6 +118,9 @@ def product_dtype(name: str, lhs: ShapedArray, rhs: ShapedArray) -> Any:
     """
     if lhs.dtype == rhs.dtype:
         return lhs.dtype
+    for aval in (lhs, rhs):
+        if dtypes.is_extended(aval.dtype):
+            raise dtypes.no_numbers(aval.dtype, name)
     ranks = [_dtype_rank(aval.dtype) for aval in (lhs, rhs)]
     if ranks[0] == ranks[1]:
         raise TypeError(

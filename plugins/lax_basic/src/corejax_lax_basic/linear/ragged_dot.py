@@ -132,6 +132,11 @@ def ragged_dot_general(
         )
     if group_offset is not None:
         raise NotImplementedError("ragged_dot_general: group_offset is not implemented")
+    if not isinstance(ragged_dot_dimension_numbers, RaggedDotDimensionNumbers):
+        raise TypeError(
+            "ragged_dot_general: ragged_dot_dimension_numbers are RaggedDotDimensionNumbers, got "
+            f"{ragged_dot_dimension_numbers!r}"
+        )
     if preferred_element_type is None:
         preferred = product_dtype("ragged_dot_general", get_aval(lhs), get_aval(rhs))
     else:

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 from corejax.extend import (
     Array,
     ClosedJaxpr,
+    DebugInfo,
     FlatFunction,
     ShapedArray,
     Tracer,
@@ -78,12 +79,14 @@ def reduction_program(name: str, computation: Callable[..., Any], avals: Sequenc
 
 
 def _staged(name: str, computation: Callable[..., Any], scalars: list[ShapedArray], treedef: Any) -> ClosedJaxpr:
-    flat = FlatFunction(computation, tree.treedef_tuple([treedef, treedef]))
+    arguments = tree.treedef_tuple([treedef, treedef])
+    flat = FlatFunction(computation, arguments)
+    debug = DebugInfo(computation, name, tree.treedef_tuple([arguments, tree.tree_structure({})]))
 
     def strong(*elements: Any) -> list[Any]:
         return [_strong(out) for out in flat(*elements)]
 
-    jaxpr, consts = stage(strong, [*scalars, *scalars])
+    jaxpr, consts = stage(strong, [*scalars, *scalars], debug)
     if flat.out_tree != treedef:
         raise TypeError(
             f"{name}: {fun_name(computation)} takes elements of structure {treedef}, returns {flat.out_tree}"
@@ -98,7 +101,7 @@ def _staged(name: str, computation: Callable[..., Any], scalars: list[ShapedArra
         raise NotImplementedError(
             f"{name}: {fun_name(computation)} closes over a value that is being traced; make it part of the elements"
         )
-    program = ClosedJaxpr(jaxpr, consts)
+    program = ClosedJaxpr(jaxpr.replace(debug_info=None), consts)  # which holds the function that it is kept by
     refuse_effects(name, program)
     return program
 

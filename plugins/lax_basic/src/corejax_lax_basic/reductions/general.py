@@ -23,10 +23,11 @@ from corejax.extend import (
     jvp_rules,
     laid_out,
     move_batch_axis,
+    run_compiled,
     tree,
 )
 from corejax_lax_basic._base.axes import canonical_axes, sequence
-from corejax_lax_basic._base.compiling import LARGE, run_compiled
+from corejax_lax_basic._base.compiling import LARGE
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise.arithmetic import add, max, min, mul
 from corejax_lax_basic.elementwise.logical import bitwise_and, bitwise_or, bitwise_xor

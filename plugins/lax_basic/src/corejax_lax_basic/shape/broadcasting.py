@@ -181,9 +181,12 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     """The shape that NumPy broadcasts arrays of these shapes to.
 
     Raises:
-        ValueError: the shapes do not broadcast together; shows all of them.
+        ValueError: the shapes do not broadcast together, or a size is negative; shows all of them.
     """
-    return _joint_shape(*map(canonical_shape, shapes))
+    found = [canonical_shape(shape) for shape in shapes]
+    if any(type(n) is int and n < 0 for shape in found for n in shape):
+        raise ValueError(f"broadcast_shapes: sizes are not negative, got {' and '.join(map(str, found))}")
+    return _joint_shape(*found)
 
 
 @functools.lru_cache(maxsize=4096)

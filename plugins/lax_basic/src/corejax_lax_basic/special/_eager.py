@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, HostCode, primitives
-from corejax_lax_basic._base.compiling import SINGLES, run_compiled
+from corejax.extend import Array, HostCode, primitives, run_compiled
+from corejax_lax_basic._base.compiling import SINGLES
 from corejax_lax_basic.special import _series
 
 Function = Callable[..., Any]

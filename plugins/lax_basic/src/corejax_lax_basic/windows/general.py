@@ -20,10 +20,11 @@ from corejax.extend import (
     jvp_flat,
     jvp_rules,
     move_batch_axis,
+    run_compiled,
     split_list,
     tree,
 )
-from corejax_lax_basic._base.compiling import LARGE, run_compiled
+from corejax_lax_basic._base.compiling import LARGE
 from corejax_lax_basic.elementwise.arithmetic import add, max, min
 from corejax_lax_basic.reductions._program import (
     check_program,

@@ -137,14 +137,14 @@ def real_number(name: str, what: str, value: Any) -> float:
     return float(value)
 
 
-def pair(name: str, what: str, value: Any) -> tuple[Any, Any]:
-    """Two things in a tuple or a list.
+def pair(name: str, what: str, value: Any, source: str = "") -> tuple[Any, Any]:
+    """Two things in a tuple or a list, which `source`, for messages, gives.
 
     Raises:
         TypeError: they are not two.
     """
     if not isinstance(value, tuple | list) or len(value) != 2:
-        raise TypeError(f"{name}: {what} is a pair, got {value!r}")
+        raise TypeError(f"{name}: {what} is a pair{f', as {source} gives it' if source else ''}, got {value!r}")
     return value[0], value[1]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -117,8 +118,9 @@ def _one_by_one(name: str, one: Any, arrays: Any, ranks: Any, avals: Any, params
     outs = [np.zeros(a.shape, a.dtype) for a in avals]
     if not all(x.size for x in arrays):
         return outs
-    stacks = [x.reshape(-1, *x.shape[x.ndim - r :]) for x, r in zip(arrays, ranks, strict=True)]
-    flat = [out.reshape(-1, *out.shape[len(batch) :]) for out in outs]
+    count = math.prod(batch)  # -1 says nothing of a result without elements
+    stacks = [x.reshape(count, *x.shape[x.ndim - r :]) for x, r in zip(arrays, ranks, strict=True)]
+    flat = [out.reshape(count, *out.shape[len(batch) :]) for out in outs]
     for i, matrices in enumerate(zip(*stacks, strict=True)):
         try:
             results = one(*matrices, **params)

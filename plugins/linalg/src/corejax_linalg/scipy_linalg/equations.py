@@ -100,7 +100,7 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, 
     Raises:
         ValueError: shapes do not fit.
     """
-    factor, lower = pair("cho_solve", "c_and_lower", c_and_lower)
+    factor, lower = pair("cho_solve", "c_and_lower", c_and_lower, "cho_factor")
     lower = flag("cho_solve", "lower", lower)
     factor, b = arrays("cho_solve", factor, b)
     return _solved_stacks("cho_solve", lambda c, b: _cho_solved(c, b, lower), factor, b)
@@ -132,7 +132,7 @@ def lu_solve(
         ValueError: `trans` is none of these, or shapes do not fit.
     """
     choice("lu_solve", "trans", trans, (0, 1, 2))
-    factors, pivots = pair("lu_solve", "lu_and_piv", lu_and_piv)
+    factors, pivots = pair("lu_solve", "lu_and_piv", lu_and_piv, "lu_factor")
     factors, b = arrays("lu_solve", factors, b)
     if factors.ndim < 2 or factors.shape[-1] != factors.shape[-2]:
         raise ValueError(f"lu_solve takes factors of square matrices, [..., n, n], got {factors.aval.str_short()}")

@@ -31,4 +31,7 @@ _COMPOSITE = """
     sparse_plus sparse_sigmoid squareplus standardize swish
 """
 
-__getattr__, __dir__, __all__ = _lazy_names("nn", _MODULES, globals(), _COMPOSITE)
+# Nothing but promotion depends on a float among their arguments.
+_OF_NUMBERS = "celu elu leaky_relu standardize"
+
+__getattr__, __dir__, __all__ = _lazy_names("nn", _MODULES, globals(), _COMPOSITE, numbers=_OF_NUMBERS)

@@ -10,7 +10,7 @@ import numpy as np
 
 from corejax.extend import dtypes
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_arguments, canonical_dtype, like
+from corejax_numpy.arguments import array_arguments, canonical_axis, canonical_dtype, like
 from corejax_numpy.elementwise import clip, where
 
 
@@ -30,9 +30,10 @@ def scaled_matmul(
         `[b, m, n]`.
 
     Raises:
+        TypeError: an operand is complex.
         ValueError: shapes that do not fit.
     """
-    a, b, of_a, of_b = array_arguments("scaled_matmul", lhs, rhs, lhs_scales, rhs_scales)
+    a, b, of_a, of_b = _real("scaled_matmul", lhs, rhs, lhs_scales, rhs_scales)
     shown = ", ".join(x.aval.str_short() for x in (a, b, of_a, of_b))
     if {x.ndim for x in (a, b, of_a, of_b)} != {3}:
         raise ValueError(f"scaled_matmul: operands and scales have 3 axes, got {shown}")
@@ -46,6 +47,14 @@ def scaled_matmul(
     numbers = (((2,), (2,)), ((0,), (0,)))
     out = lax.dot_general(_scaled(a, of_a), _scaled(b, of_b), numbers, preferred_element_type=np.float32)
     return lax.convert_element_type(out, canonical_dtype(preferred_element_type))
+
+
+def _real(name: str, *operands: Any) -> list[Any]:
+    found = array_arguments(name, *operands)
+    for x in found:
+        if dtypes.is_complex(x.dtype):
+            raise TypeError(f"{name} takes real numbers, got {x.aval.str_short()}")
+    return found
 
 
 def _scaled(x: Any, scales: Any) -> Any:
@@ -123,17 +132,30 @@ def scaled_dot_general(
     lhs, rhs = array_arguments("scaled_dot_general", lhs, rhs)
     dtype = canonical_dtype(preferred_element_type) or lhs.dtype
     if configs is not None:
-        contracted = [tuple(axes) for axes in dimension_numbers[0]]
+        lhs, rhs = _real("scaled_dot_general with configs", lhs, rhs)
+        contracted, _ = lax.canonical_numbers("scaled_dot_general", dimension_numbers)
         if {len(axes) for axes in contracted} != {1}:
             raise ValueError(f"scaled_dot_general: with configs one axis is contracted, got {dimension_numbers[0]}")
         lhs, rhs = (
-            _rounded(x, axes[0], config) for x, axes, config in zip((lhs, rhs), contracted, configs[:2], strict=True)
+            _rounded(x, axes[0], config)
+            for x, axes, config in zip((lhs, rhs), contracted, _two_configs(configs), strict=True)
         )
     return lax.dot_general(lhs, rhs, dimension_numbers, preferred_element_type=dtype)
 
 
+def _two_configs(configs: Any) -> list[BlockScaleConfig]:
+    found = list(configs[:2]) if isinstance(configs, list | tuple) else []
+    if len(found) != 2 or not all(isinstance(each, BlockScaleConfig) for each in found):
+        raise TypeError(
+            "scaled_dot_general: configs are two BlockScaleConfig, which get_scaled_dot_general_config makes, "
+            f"got {configs!r}"
+        )
+    return found
+
+
 def _rounded(x: Any, axis: int, config: BlockScaleConfig) -> Any:
     """`x` rounded to narrow numbers, in its own dtype; as far as derivatives go `x` itself."""
+    axis = canonical_axis(axis, x.ndim, "a contracted axis", "scaled_dot_general")
     size = x.shape[axis]
     if not size or size % config.block_size:
         raise ValueError(

@@ -213,6 +213,14 @@ _COMPOSITE = """
 """
 
 # Special values and all: tests/numpy_api/test_exact_ufuncs.py.
-_UFUNCS = "copysign frexp gcd heaviside lcm ldexp left_shift right_shift signbit trunc"
+_UFUNCS = """
+    copysign frexp gcd heaviside lcm ldexp left_shift mod:fd remainder:fd right_shift signbit trunc
+"""
 
-__getattr__, __dir__, __all__ = _lazy_names("numpy", _MODULES, globals(), _COMPOSITE, _UFUNCS)
+# Nothing but promotion depends on a float among their arguments.
+_OF_NUMBERS = """
+    allclose average clip copysign divmod ediff1d float_power floor_divide fmax fmin fmod full_like heaviside hypot
+    isclose mod nan_to_num nextafter pad polyval remainder select trapezoid where
+"""
+
+__getattr__, __dir__, __all__ = _lazy_names("numpy", _MODULES, globals(), _COMPOSITE, _UFUNCS, _OF_NUMBERS)

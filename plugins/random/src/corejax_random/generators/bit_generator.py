@@ -15,7 +15,6 @@ from corejax.extend import (
     Primitive,
     ShapedArray,
     abstract_eval_rules,
-    as_dim,
     defjvp,
     dtypes,
     laid_out,
@@ -80,7 +79,7 @@ def rng_bit_generator(
     Raises:
         TypeError: the key is no state, or the dtype is not an integer one.
     """
-    shape = tuple(as_dim(n) for n in shape)
+    shape = lax.canonical_shape(shape)
     state, bits = rng_bit_generator_p.bind(
         key, shape=shape, dtype=dtypes.canonicalize_dtype(dtype), algorithm=RandomAlgorithm(algorithm)
     )
@@ -116,7 +115,7 @@ def rng_uniform(a: Any, b: Any, shape: Any) -> Any:
     Raises:
         ValueError: they are not scalars of one dtype.
     """
-    return rng_uniform_p.bind(*lax.promote_dtypes(a, b), shape=tuple(as_dim(n) for n in shape))
+    return rng_uniform_p.bind(*lax.promote_dtypes(a, b), shape=lax.canonical_shape(shape))
 
 
 @abstract_eval_rules.register(rng_uniform_p)

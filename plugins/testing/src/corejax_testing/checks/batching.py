@@ -80,7 +80,7 @@ def _require_shape(out: Array, right: tuple[int, ...], axes: Axes) -> None:
                            diagnose(out, np.broadcast_to(out.dtype.type(0), right)))  # fmt: skip
 
 
-@check("vmap", "vmap", dtypes=True, shapes=True)
+@check("vmap", "vmap", dtypes=True, shapes=True, long=True)
 def check_vmap(call: Call, rng: np.random.Generator) -> None:
     """vmap gives what a loop gives, for every choice of batched operands and of their axes."""
     for axes in choices(call):

@@ -39,7 +39,7 @@ def _compiled(call: Call) -> list[Array]:
     return host(outs)
 
 
-@check("xla", RULE, dtypes=True, shapes=True, limit=24, optimised=True)
+@check("xla", RULE, dtypes=True, shapes=True, limit=24, optimised=True, long=True)
 def check_xla(call: Call, rng: np.random.Generator) -> None:
     """Compiled, it gives what impl gives."""
     _needs_backend(call)

@@ -62,7 +62,8 @@ def _check_impl(call: Call) -> None:
             f"impl gives {len(outs)} results, abstract eval {len(avals)}", "impl", _or_abstract_eval(call)
         )
     for i, (value, aval) in enumerate(zip(outs, avals, strict=True)):
-        found = ShapedArray(np.shape(value), on_host(value).dtype)
+        with at_fault("impl"):
+            found = ShapedArray(np.shape(value), on_host(value).dtype)
         if (found.shape, found.dtype) != (aval.shape, aval.dtype):
             hint = diagnose(value, np.broadcast_to(aval.dtype.type(0), aval.shape))
             if _is_of_the_reference(call, i, found):
@@ -136,7 +137,7 @@ def check_weak_types(call: Call, rng: np.random.Generator) -> None:
                 )
 
 
-@check("values", "impl", dtypes=True, shapes=True)
+@check("values", "impl", dtypes=True, shapes=True, long=True)
 def check_values(call: Call, rng: np.random.Generator) -> None:
     """The numbers are those of the author's reference function."""
     if call.example.reference is None:

@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import MissingRuleError, NotLinearError, Primitive, attributed_rule, registries
+from corejax.extend import (
+    MissingRuleError,
+    NotLinearError,
+    Primitive,
+    UnexpectedTracerError,
+    attributed_rule,
+    registries,
+)
 from corejax_testing.calls import Call
 from corejax_testing.outcomes import CheckFailure, NotApplicable
 
@@ -33,6 +40,7 @@ class Check:
         limit: at most so many applications of which it says something, the smallest first; 0 for all of them.
         optimised: whether programs are compiled as users' are, because the machine code matters; others are compiled
             with few optimisations, in less than half of the time.
+        long: whether it runs on an axis of many elements too.
         quick: as limit, where fewer variations are asked for; 0 for half of it, of a check that runs on other dtypes.
         note: says what the check leaves out here, if anything.
         shrinks: whether what fails is made small; not where the numbers do not matter.
@@ -48,6 +56,7 @@ class Check:
     shrinks: bool = True
     quick: int = 0
     optimised: bool = False
+    long: bool = False
 
     @property
     def doc(self) -> str:
@@ -66,11 +75,12 @@ def check(
     shrinks: bool = True,
     quick: int = 0,
     optimised: bool = False,
+    long: bool = False,
 ) -> Callable[[Run], Run]:
     """A decorator that makes a function a check."""
 
     def register(run: Run) -> Run:
-        CHECKS[name] = Check(name, run, rule, dtypes, shapes, limit, note, shrinks, quick, optimised)
+        CHECKS[name] = Check(name, run, rule, dtypes, shapes, limit, note, shrinks, quick, optimised, long)
         return run
 
     return register
@@ -98,9 +108,11 @@ def rule_at_fault(error: BaseException, primitive: Primitive) -> str | None:
     """
     if isinstance(error, NotLinearError):
         return "jvp"
+    if isinstance(error, UnexpectedTracerError) and _is_written(primitive, "partial_eval"):
+        return "partial_eval"  # it has recorded what is not linear, so that a primal result became unknown
     name, kind = attributed_rule(error) or (None, None)
     if name == primitive.name and kind is not None:
-        derived = kind == "impl" and _derived(primitive, "impl") and not _derived(primitive, "abstract_eval")
+        derived = kind == "impl" and not _is_written(primitive, "impl") and _is_written(primitive, "abstract_eval")
         return "abstract_eval" if derived else kind
     refused = isinstance(error, TypeError | ValueError)
     written = {}
@@ -112,9 +124,9 @@ def rule_at_fault(error: BaseException, primitive: Primitive) -> str | None:
     return ran[-1] if ran else None
 
 
-def _derived(primitive: Primitive, kind: str) -> bool:
+def _is_written(primitive: Primitive, kind: str) -> bool:
     rule = registries[kind].rule_of(primitive)
-    return rule is None or rule.derived is not None
+    return rule is not None and rule.derived is None
 
 
 def _in_force(primitive: Primitive, rule: str) -> Any:

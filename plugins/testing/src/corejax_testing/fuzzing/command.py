@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from corejax_testing.command import INTERRUPTED
+
 
 @click.command("fuzz")
 @click.option(
@@ -38,7 +40,8 @@ def fuzz(
     program has to mean the same, up to what rounding may change in it. A program that fails is made small and
     printed, with its operands and what finds it again. The same seed gives the same programs.
 
-    Exit codes: 0; 1 if something fails; 2 for a name that does not exist.
+    Exit codes: 0; 1 if something fails; 2 for a name that does not exist; 130 if it is interrupted, after what it has
+    found until then.
     """
     from corejax.extend import json_text, load_everything
     from corejax_testing.fuzzing.nests import NESTS
@@ -66,21 +69,34 @@ def fuzz(
     again += [f"--relation '{name}'" for name in relations]
     options = "".join(f" {option}" for option in again)
     seconds = 60.0 * minutes if minutes is not None else None if programs is not None else 60.0
+    summary, interrupted = None, False
+
+    def told(so_far: Any) -> None:
+        nonlocal summary
+        summary = so_far
+        step(so_far)
+
     try:
         with _progress(programs, seconds, len(selected)) as step:
             summary = run(
                 selected, seed=seed, first=first, programs=programs, seconds=seconds, most=most,
                 most_failures=max_failures, relations=relations or None, options=options,
-                progress=step,
+                progress=told,
             )  # fmt: skip
+    except KeyboardInterrupt:
+        if summary is None:
+            raise
+        interrupted = True
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if as_json:
         click.echo(json_text(described(summary)))
     else:
         _print(summary)
-    if summary.failures:
-        click.get_current_context().exit(1)
+    if interrupted:
+        click.echo("interrupted", err=True)
+    if interrupted or summary.failures:
+        click.get_current_context().exit(INTERRUPTED if interrupted else 1)
 
 
 def _print(summary: Any) -> None:

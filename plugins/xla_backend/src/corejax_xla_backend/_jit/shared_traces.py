@@ -2,7 +2,8 @@
 
 They belong to the outermost transformation that is running and are freed with it. Outside of all, each `jit` of a
 function has traces of its own, so that calling `jit` again sees what has changed since. If nothing has, its program is
-the earlier one, with what was compiled of it: `jit(step)(x)` in a loop traces each time, and compiles once.
+the earlier one, with what was compiled of it: `jit(step)(x)` in a loop traces each time, and compiles once. A program
+that differs in rules of derivatives alone, made anew by each trace, is another one and has what was compiled.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from corejax.extend import (
 )
 from corejax_xla_backend._jit.signatures import Signature
 from corejax_xla_backend._live import LiveSet
+from corejax_xla_backend._programs import share_compiled
 
 
 def shared_traces(fun: Callable[..., Any]) -> dict[Signature, Any]:
@@ -79,9 +81,12 @@ def earlier_program(fun: Callable[..., Any], key: Signature, closed: ClosedJaxpr
     found = programs.pop(key, None)
     if found is not None and same_jaxpr(found, closed, scopes=True):  # compiled programs tell scopes
         closed = found
-    elif closed.jaxpr.debug_info is not None:
-        info = closed.jaxpr.debug_info
-        closed.jaxpr.debug_info = DebugInfo(_described(fun), info.transform, info.in_tree, info.traced)
+    else:
+        if found is not None and same_jaxpr(found, closed, scopes=True, derivatives=False):
+            share_compiled(found, closed)
+        if closed.jaxpr.debug_info is not None:
+            info = closed.jaxpr.debug_info
+            closed.jaxpr.debug_info = DebugInfo(_described(fun), info.transform, info.in_tree, info.traced)
     programs[key] = closed
     while len(programs) > _MAX_PROGRAMS:
         programs.pop(next(iter(programs), key), None)

@@ -128,7 +128,10 @@ class Inlining:
 
 def _known_results(eqn: JaxprEqn, operands: Sequence[Value], outs: Sequence[Value]) -> Sequence[Value]:
     """The results, known where the operands are: what is computed of an index, to choose a branch by it."""
-    vals = [atom.val if type(atom) is Literal else v.known for atom, v in zip(eqn.invars, operands, strict=True)]
+    vals = [
+        atom.aval.dtype.type(atom.val) if type(atom) is Literal else v.known
+        for atom, v in zip(eqn.invars, operands, strict=True)
+    ]
     if None in vals or eqn.effects or eqn.primitive.multiple_results or eqn.outvars[0].aval.shape:
         return outs
     with set_current_trace(bottom_trace()):

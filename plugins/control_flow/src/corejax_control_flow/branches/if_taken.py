@@ -1,0 +1,61 @@
+"""`if_taken`: an operand of a branch that runs for all elements of a batch and is taken for some.
+
+    if_taken : a[n, ...] -> bool[n] -> a[n, ...]        linear in the first
+
+The value is the operand. Its cotangent is 0 where the branch is not taken: what comes back there, for a result that
+was selected away, is 0, and times an infinite derivative (that of a square root at 0) it would be NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from corejax.extend import (
+    Primitive,
+    ShapedArray,
+    get_aval,
+    jvp_rules,
+    move_batch_axis,
+    transpose_rules,
+    vmap_rules,
+)
+
+
+def _abstract_eval(x: ShapedArray, taken: ShapedArray) -> ShapedArray:
+    if taken.dtype != bool or x.shape[: taken.ndim] != taken.shape:
+        raise TypeError(f"if_taken takes booleans for the first axes of {x.str_short()}, got {taken.str_short()}")
+    return x
+
+
+if_taken_p = Primitive(
+    "if_taken",
+    impl=lambda x, taken: x,
+    abstract_eval=_abstract_eval,
+    decomposition=lambda x, taken: x,
+    linear_in=(0,),
+    doc="Its first operand, whose cotangent is 0 for the elements for which the second is False.",
+)
+
+
+@jvp_rules.register(if_taken_p, symbolic_zeros=True)
+def if_taken_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """The same of the tangent, for its transpose."""
+    x, taken = primals
+    return if_taken_p.bind(x, taken), if_taken_p.bind(tangents[0], taken)
+
+
+@transpose_rules.register(if_taken_p)
+def if_taken_transpose(ct: Any, x: Any, taken: Any) -> list[Any]:
+    """The cotangent where the branch is taken, else 0."""
+    from corejax_lax_basic import lax
+
+    shape = get_aval(ct).shape
+    zeros = lax.full_like(ct, 0)
+    return [lax.select(lax.broadcast_in_dim(taken, shape, range(get_aval(taken).ndim)), ct, zeros), None]
+
+
+@vmap_rules.register(if_taken_p)
+def if_taken_vmap(axis_size: int, vals: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, int]:
+    """The batch's axis is the first of both."""
+    return if_taken_p.bind(*(move_batch_axis(axis_size, d, 0, x) for x, d in zip(vals, dims, strict=True))), 0
