@@ -35,6 +35,11 @@ def test_the_platforms_own_function() -> None:
     assert "stablehlo.sine" in jit(sin_here).lower(X).as_text()
 
 
+def test_the_index_stays_32_bits_wide() -> None:
+    with corejax.config.override(default_dtype_bits=64):
+        np.testing.assert_allclose(jit(sin_here)(X), np.sin(X), rtol=1e-6)
+
+
 def test_other_platforms_functions_need_no_translation() -> None:
     only = Primitive("only_on_cuda")
     abstract_eval_rules.register(only)(lambda x: x)

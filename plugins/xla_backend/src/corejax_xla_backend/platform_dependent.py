@@ -49,7 +49,7 @@ def platform_index_translation(
 ) -> TranslationValue:
     """A constant; a conditional on it is one of its branches."""
     number = _index(platforms, has_default, ctx.platform)
-    return KnownValue(ctx.constant(np.int32(number)), number)
+    return KnownValue(ctx.constant(np.int32(number)), np.int32(number))
 
 
 @api_boundary
