@@ -87,6 +87,10 @@ def test_edges_that_are_integers_are_exact() -> None:
             whole = expected[1] == np.round(expected[1])
             np.testing.assert_array_equal(np.asarray(found[1])[whole], expected[1][whole])
     assert corejax.jit(lambda x: jnp.bincount(x, length=4))(I).tolist() == [1, 1, 0, 3]
+    for last, bins in ((3, 3), (5, 5), (7, 7), (9, 3), (11, 11)):
+        x = np.arange(last + 1) - 2
+        counts, edges = corejax.jit(lambda x: jnp.histogram(x, bins))(x)  # noqa: B023
+        assert counts.tolist() == np.histogram(x, bins)[0].tolist() and np.all(edges == np.round(edges))
 
 
 def test_compiled_and_derivatives() -> None:

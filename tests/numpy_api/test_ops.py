@@ -87,6 +87,13 @@ def test_ravel_pytree() -> None:
         back(ours.astype("int32"))
 
 
+def test_leaves_of_one_dtype_take_that_of_the_vector() -> None:
+    flat, back = corejax.flatten_util.ravel_pytree([np.ones(2, np.float32), np.float32(3)])
+    for dtype in ("bfloat16", "int32", "complex64"):
+        vector, number = back(flat.astype(dtype))
+        assert vector.dtype == number.dtype == dtype and number == 3
+
+
 def test_traced_ids_need_a_number_of_segments():
     with pytest.raises(corejax.errors.ConcretizationTypeError) as info:
         corejax.jit(corejax.ops.segment_sum)(np.ones(4), np.array([0, 0, 2, 2]))

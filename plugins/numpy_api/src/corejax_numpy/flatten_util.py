@@ -22,8 +22,8 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
 
     Returns:
         A vector of the dtype that those of the leaves promote to, and a function that makes a pytree of such leaves
-        (shapes and dtypes) of a vector of that shape and dtype. It raises ValueError for another shape, and
-        TypeError for another dtype.
+        of a vector of that shape. Leaves that all had one dtype have the vector's; those of several have theirs
+        back. It raises ValueError for another shape, and TypeError for another dtype where leaves had several.
     """
     leaves, structure = tree.flatten(pytree)
     leaves = [as_array(x) for x in leaves]
@@ -37,11 +37,13 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     else:
         joint, flat = np.dtype(np.float32), lax.full((0,), 0.0, np.float32)
 
+    alike = all(a.dtype == joint for a in avals)
+
     def unravel(vector: Any) -> Any:
         vector = as_array(vector)
         if vector.shape != (sum(sizes),):
             raise ValueError(f"unravel: a vector of {sum(sizes)} elements, got {vector.aval.str_short()}")
-        if vector.dtype != joint:
+        if vector.dtype != joint and not alike:
             raise TypeError(
                 f"unravel: a vector of dtype {joint.name}, got {vector.aval.str_short()}; cast it: "
                 f".astype('{joint.name}')"
@@ -49,7 +51,8 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
         parts, start = [], 0
         for aval, size in zip(avals, sizes, strict=True):
             part = vector if len(sizes) == 1 else lax.slice_in_dim(vector, start, start + size)
-            parts.append(lax.convert_element_type(lax.reshape(part, aval.shape), aval.dtype))
+            part = lax.reshape(part, aval.shape)
+            parts.append(part if alike else lax.convert_element_type(part, aval.dtype))
             start += size
         return tree.unflatten(structure, parts)
 

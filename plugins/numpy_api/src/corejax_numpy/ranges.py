@@ -236,7 +236,12 @@ def _between(first: Any, last: Any, num: int, intervals: int, endpoint: bool, ex
     place = lax.broadcast_in_dim(place if exact else place / divisor, (count, *first.shape), (0,))
     start, stop = lax.expand_dims(first, (0,)), lax.expand_dims(last, (0,))
     if exact:
-        out = start + (stop - start) * place / divisor
+        way = (stop - start) * place
+        part = way / divisor
+        if not dtypes.is_complex(first.dtype):  # XLA multiplies by a rounded reciprocal, and adds before it rounds
+            whole = lax.round(part, lax.RoundingMethod.TO_NEAREST_EVEN)
+            part = lax.select(lax.eq(whole * divisor, way), whole, part)
+        out = start + part
     else:
         out = start * (like(place, 1) - place) + stop * place
     return lax.concatenate([out, lax.expand_dims(last, (0,))], 0) if endpoint else out

@@ -38,11 +38,8 @@ def conditionals() -> list[Example]:
 
 
 def taken() -> list[Example]:
-    """Numbers, and rows."""
-    return [
-        Example([of_type(3, *row), np.array([True, False, True])], {}, reference=lambda x, taken: x)
-        for row in ((), (2,))
-    ]
+    """Numbers, and rows, of elements that all take the branch: cotangents of others are 0, which no identity's are."""
+    return [Example([of_type(3, *row), np.ones(3, bool)], {}, reference=lambda x, taken: x) for row in ((), (2,))]
 
 
 EXAMPLES = {"cond": conditionals, "if_taken": taken}

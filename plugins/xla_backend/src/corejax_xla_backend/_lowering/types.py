@@ -112,7 +112,7 @@ class KnownValue(Value):
     """A value that is known while the program is written: translations may choose by it.
 
     Attributes:
-        known: the value, of a scalar.
+        known: the value, a scalar of NumPy's of the dtype.
     """
 
     __slots__ = ("known",)
