@@ -149,3 +149,9 @@ def test_derivatives_of_digamma_of_high_order(run, dtype, rtol):
     wanted = [-2.5829713930705358e33, -257.95652422762515, 3.6287982764129374e35, 15220204428462.791]  # mpmath's
     got = run(lax.polygamma)(m.astype(dtype), x.astype(dtype))
     np.testing.assert_allclose(np.asarray(got), wanted, rtol=rtol)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, corejax.jit])
+def test_derivatives_of_digamma_beyond_the_largest_number_are_infinite(run):
+    m, x = np.float32([240, 240, 241, 1000, 241]), np.float32([0.5, 1.0, 1.0, 2.5, 300.0])
+    np.testing.assert_array_equal(run(lax.polygamma)(m, x), np.float32([-np.inf, -np.inf, np.inf, -np.inf, 0]))

@@ -132,7 +132,8 @@ def _positive_zeta(ops: Any, s: Any, q: Any, unit: Any, often: bool) -> Any:
     for k, bernoulli in enumerate(_BERNOULLI[:corrections], 1):
         rest = rest + factor * (bernoulli / math.factorial(2 * k))
         factor = factor * (s + float(2 * k - 1)) * (s + float(2 * k)) * inverse
-    out = total + ops.where(power == 0.0, 0.0, power * rest)
+    done = (power == 0.0) | (total == math.inf)  # `rest` may be negative where it does not matter
+    out = total + ops.where(done, 0.0, power * rest)
     beyond = power / (s - 1.0)  # far out all is in the integral
     return ops.where(far, beyond if unit is None else beyond / unit, out)
 
