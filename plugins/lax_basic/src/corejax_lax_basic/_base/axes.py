@@ -9,7 +9,7 @@ import numpy as np
 
 from corejax.extend import Tracer, as_dim, called_function
 
-__all__ = ["is_several"]  # in `corejax.lax`, for other plugins
+__all__ = ["canonical_shape", "is_several"]  # in `corejax.lax`, for other plugins
 
 Ints = tuple[int, ...]
 

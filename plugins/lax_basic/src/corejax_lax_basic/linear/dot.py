@@ -34,7 +34,7 @@ from corejax_lax_basic.linear.precision import DotAlgorithm, DotAlgorithmPreset,
 from corejax_lax_basic.shape.broadcasting import broadcast_shapes, broadcast_to
 from corejax_lax_basic.shape.rearranging import inverse_permutation, moveaxis, transpose
 
-__all__ = ["batch_matmul", "dot", "dot_general", "dot_general_p"]
+__all__ = ["batch_matmul", "canonical_numbers", "dot", "dot_general", "dot_general_p"]
 
 DimensionNumbers = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]
 

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from corejax.extend import (
     DEFAULT_OPTIONS,
     Array,
@@ -65,6 +67,8 @@ def _clear_all() -> None:
 
 
 _MOST_KNOWN = 1024  # elements of a constant that is written into the program
+_POSITIONS = frozenset(map(np.dtype, "?bhiq"))
+_NUMBERS = frozenset(map(np.dtype, "fdFD"))
 
 
 def _known(consts: Sequence[Any], closed: ClosedJaxpr) -> tuple[tuple[int, ShapedArray, bytes], ...]:
@@ -72,7 +76,7 @@ def _known(consts: Sequence[Any], closed: ClosedJaxpr) -> tuple[tuple[int, Shape
 
     XLA makes slices and copies of gathers and scatters at positions that it sees, and computes what depends on numbers
     alone. A function that is traced again, to the same program of other numbers, takes those as arguments from then on:
-    it is not compiled for each. Unsigned integers, keys that is, are arguments always.
+    it is not compiled for each. Unsigned integers, keys that is, are arguments always, and so are floats of 16 bits.
     """
     small = [
         (i, x.aval, x._host)
@@ -80,7 +84,7 @@ def _known(consts: Sequence[Any], closed: ClosedJaxpr) -> tuple[tuple[int, Shape
         if type(x) is Array and x._host is not None and x._host.size <= _MOST_KNOWN and x.aval.sharding is None
     ]
     positions, numbers = (
-        tuple((i, aval, x.tobytes()) for i, aval, x in small if x.dtype.kind in kinds) for kinds in ("bi", "fc")
+        tuple((i, aval, x.tobytes()) for i, aval, x in small if x.dtype in dtypes) for dtypes in (_POSITIONS, _NUMBERS)
     )
     first = closed.jaxpr.memo.setdefault("numbers", numbers)
     return positions + numbers if numbers == first else positions

@@ -25,7 +25,9 @@ def compare_total(ctx: Any, direction: str, x: Any, y: Any) -> Any:
 
 def _comparison(direction: str) -> Callable[..., Any]:
     def rule(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
-        return compare_total(ctx, direction, *expanded(ctx, in_vals))
+        # XLA compares constants as if 0.0 and -0.0 were one: behind a barrier it does not see that they are.
+        x, y = (ctx.op("optimization_barrier", v, out=v.aval) for v in expanded(ctx, in_vals))
+        return compare_total(ctx, direction, x, y)
 
     return rule
 
