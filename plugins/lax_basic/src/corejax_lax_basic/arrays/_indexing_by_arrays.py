@@ -36,9 +36,10 @@ def index_by_arrays(x: Any, entries: list[Any]) -> Any:
         IndexError: a boolean array is traced or of another shape than the axes it indexes, index arrays do not
             broadcast together, or an integer is out of bounds.
     """
-    if _concrete(x, entries) and (found := _by_a_mask(x, entries)) is not None:
-        return found
-    x, entries, _ = without_masks(x, entries)
+    if any(is_array(e) and dtypes.is_bool(e.aval.dtype) for e in entries):
+        if _concrete(x, entries) and (found := _by_a_mask(x, entries)) is not None:
+            return found
+        x, entries, _ = without_masks(x, entries)
     if _concrete(x, entries):
         return _by_numpy(x, entries)
     return gather_places(x, entries, PROMISE)
