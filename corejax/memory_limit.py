@@ -7,6 +7,7 @@ process that uses it.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -75,4 +76,5 @@ def keep_freed_memory() -> None:
     most 32 MiB, from its heap, of which up to twice as much stays (mallopt(3), M_MMAP_THRESHOLD). The block here is
     never touched. Other libraries do nothing of this.
     """
-    np.empty((32 << 20) - (8 << 10), np.uint8)
+    with suppress(MemoryError):  # a process may have a limit that is lower
+        np.empty((32 << 20) - (8 << 10), np.uint8)
