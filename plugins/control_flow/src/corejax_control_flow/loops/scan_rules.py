@@ -57,11 +57,10 @@ def scan_impl(
     *args: Any,
     jaxpr: ClosedJaxpr,
     length: int,
-    linear: tuple[bool, ...],
     num_carry: int,
     num_consts: int,
     reverse: bool,
-    unroll: int,
+    **params: Any,
 ) -> list[Any]:
     """A Python loop over NumPy arrays, unless it is long. Results are written into arrays that are allocated before."""
     found = run_long_scan(
@@ -69,11 +68,10 @@ def scan_impl(
         args,
         jaxpr=jaxpr,
         length=length,
-        linear=linear,
         num_carry=num_carry,
         num_consts=num_consts,
         reverse=reverse,
-        unroll=unroll,
+        **params,
     )
     if found is not None:
         return found

@@ -27,7 +27,7 @@ from corejax.extend import (
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import ints
-from corejax_lax_basic._base.compiling import HALVES
+from corejax_lax_basic._base.compiling import HALVES, LARGE
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS
 from corejax_lax_basic._promotion import convert_operand, promote_dtypes
 from corejax_lax_basic.linear.precision import DotAlgorithm, DotAlgorithmPreset, canonical_precision
@@ -422,12 +422,12 @@ def _takes_long(avals: Any, *, dimension_numbers: DimensionNumbers, **params: An
     (contract, _), (batch, _) = dimension_numbers
     summed, batches = (math.prod(lhs.shape[a] for a in axes) for axes in (contract, batch))
     rows, columns = (x.size // max(1, summed * batches) for x in avals)
-    large = batches * rows * columns >= _MANY or (min(rows, columns) >= _ROWS and lhs.size * columns >= _PRODUCTS)
+    large = batches * rows * columns >= LARGE or (min(rows, columns) >= _ROWS and lhs.size * columns >= _PRODUCTS)
     return rhs.dtype == np.float32 and rhs.size >= _COLUMNS and large
 
 
 _WITHOUT_BLAS = frozenset(map(dtypes.dtype, (*HALVES, "int32", "int64", "uint32", "uint64")))
-_MANY, _COLUMNS = 1 << 18, 1 << 12  # elements of a result, of the second operand
+_COLUMNS = 1 << 12  # elements of the second operand
 _ROWS, _PRODUCTS = 64, 1 << 26
 impl_rules.register(dot_general_p, _impl, large=_takes_long, prepared=_prepared)
 jvp_rules.register(dot_general_p, _jvp, symbolic_zeros=True)
