@@ -79,7 +79,10 @@ class EvalTrace(Trace, reports=True):
             vals.append(host)
         key = tuple(avals)
         # What `primitive.abstract` does first, without the call: this is the path of every eager operation.
-        avals_out = None if params else primitive._memo.get(key)
+        try:
+            avals_out = primitive._memo.get((key, tuple(params.items())) if params else key)
+        except TypeError:  # a parameter that has no hash
+            avals_out = None
         if avals_out is None:
             avals_out = promised(primitive, key, params)
             for aval in avals_out or ():
