@@ -316,7 +316,10 @@ def promised(
     primitive: Primitive, avals: tuple[ShapedArray, ...], params: dict[str, Any]
 ) -> tuple[ShapedArray, ...] | None:
     """As `Primitive.abstract`; None where nobody gave an abstract-eval rule and none can be derived."""
-    found = None if params else primitive._memo.get(avals)
+    try:
+        found = primitive._memo.get((avals, tuple(params.items())) if params else avals)
+    except TypeError:  # a parameter that has no hash
+        found = None
     if found is not None:
         return found
     if primitive in abstract_eval_rules.table or abstract_eval_rules.find(primitive) is not None:

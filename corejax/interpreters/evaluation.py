@@ -90,7 +90,7 @@ class EvalTrace(Trace, reports=True):
                     check_size(primitive, aval)
         if on_device and (backend := _backend_of_spread(args)) is not None:
             return backend.evaluate(primitive, [as_array(x) for x in args], params)
-        if avals_out and (avals_out[0]._size >= LARGE_OPERATION or primitive in by_operands) and primitive in left_by:
+        if avals_out and (avals_out[0]._size >= LARGE_OPERATION or (primitive in by_operands and _any_large(key))):
             outs = _evaluate_large(primitive, args, vals, avals, params, avals_out)
             if outs is not None:
                 return outs
@@ -147,6 +147,10 @@ def _by_ufunc(primitive: Primitive, args: Sequence[Any]) -> list[Any] | None:
         return [Array((_quiet.run or _new_context())(*operands), found[1])]
     except Exception:  # the long way says where
         return None
+
+
+def _any_large(avals: Sequence[ShapedArray]) -> bool:
+    return max([aval._size for aval in avals], default=0) >= LARGE_OPERATION
 
 
 def as_ufunc(primitive: Primitive, avals: Sequence[ShapedArray], aval: ShapedArray) -> tuple[Any, ...]:
@@ -254,7 +258,7 @@ def _evaluate_large(
     avals_out: tuple[ShapedArray, ...],
 ) -> list[Any] | None:
     """What the derived rule gives; None where there is none, or it cannot run: in a process that was forked, say."""
-    if not large_operations.is_left(primitive, avals, avals_out, params):
+    if primitive not in left_by or not large_operations.is_left(primitive, avals, avals_out, params):
         return None
     if not large_operations.gives_other_bits(primitive, avals) and not large_operations.comes_again(
         primitive, avals, params

@@ -83,17 +83,20 @@ class PartialEvalTrace(Trace, reports=True):
 
     def record(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[PartialEvalTracer]:
         """Append an equation to the tape."""
-        operands = []
+        operands: list[Any] = []
         avals = []
         for x in args:
             if type(x) is PartialEvalTracer and x._trace is self:
                 operands.append(x._var)
                 avals.append(x.aval)
+            elif type(x) is Array:
+                operands.append(x)
+                avals.append(x.aval)
             else:
                 if isinstance(x, np.ndarray):
                     x = self._copy(x)
                 operands.append(x)
-                avals.append(x.aval if type(x) is Array else get_aval(x))
+                avals.append(get_aval(x))
         key = tuple(avals)
         avals_out = (None if params else primitive._memo.get(key)) or primitive.abstract(key, params)
         source = self._source() if self.located else state.source

@@ -157,6 +157,10 @@ def ints(values: Sequence[Any], what: str = "argument") -> tuple[int, ...]:
     Raises:
         TypeError: it is not one; names `what` with the function.
     """
-    if type(values) is tuple and all(type(v) is int for v in values):
-        return values
+    if type(values) is tuple:
+        for v in values:
+            if type(v) is not int:
+                break
+        else:
+            return values
     return tuple([integer(v, what) for v in sequence(values, what)])

@@ -117,7 +117,7 @@ def product_dtype(name: str, lhs: ShapedArray, rhs: ShapedArray) -> Any:
     Raises:
         TypeError: neither dtype comes before the other.
     """
-    if lhs.dtype == rhs.dtype:
+    if lhs.dtype is rhs.dtype or lhs.dtype == rhs.dtype:
         return lhs.dtype
     for aval in (lhs, rhs):
         if dtypes.is_extended(aval.dtype):
@@ -173,6 +173,11 @@ def _sum_dtype(dtype: Any, precision: Any) -> Any:
 def _impl(
     lhs: Any, rhs: Any, *, dimension_numbers: DimensionNumbers, preferred_element_type: Any, precision: Any = None
 ) -> Any:
+    (lhs_contract, rhs_contract), (lhs_batch, _) = dimension_numbers
+    two = lhs.ndim == rhs.ndim == 2 and len(lhs_contract) == 1 and not lhs_batch
+    if two and precision is None and lhs.dtype is rhs.dtype is preferred_element_type and lhs.dtype in _FLOATS:
+        # At once what is frequent: a matrix by a matrix, either of which may be transposed.
+        return _product(lhs if lhs_contract[0] else lhs.T, rhs.T if rhs_contract[0] else rhs)
     working = _sum_dtype(preferred_element_type, precision)
     if isinstance(precision, DotAlgorithm):
         lhs, rhs = lhs.astype(precision.lhs_precision_type), rhs.astype(precision.rhs_precision_type)
@@ -180,13 +185,10 @@ def _impl(
         lhs = lhs.astype(working)
     if rhs.dtype != working:
         rhs = rhs.astype(working)
-    (lhs_contract, rhs_contract), (lhs_batch, _) = dimension_numbers
     if working.kind in "iu" and _exact_in_doubles(lhs, rhs, math.prod(lhs.shape[a] for a in lhs_contract)):
         lhs, rhs = lhs.astype(np.float64), rhs.astype(np.float64)
     if not lhs_batch and lhs.ndim and lhs_contract == (lhs.ndim - 1,) and rhs_contract == (0,) and rhs.ndim <= 2:
         out = _product(lhs, rhs)  # the usual one
-    elif not lhs_batch and len(lhs_contract) == 1 and working in _FAST and _many(lhs, rhs):
-        out = (lhs if lhs_contract[0] else lhs.T).dot(rhs.T if rhs_contract[0] else rhs)
     else:
         out = _general_product(lhs, rhs, dimension_numbers)
     return out if out.dtype == preferred_element_type else out.astype(preferred_element_type)
@@ -206,6 +208,7 @@ _FEW = 1 << 16  # products
 # What `ndarray.dot` takes a third of the time for that `np.matmul` takes. The bits are the same but where one of few
 # rows or columns is not contiguous: there the one calls BLAS for matrices, the other for vectors.
 _FAST = frozenset(map(np.dtype, "fdiIlLqQ"))
+_FLOATS = frozenset(map(np.dtype, "fd"))
 
 
 def _product(lhs: Any, rhs: Any) -> Any:
@@ -339,16 +342,15 @@ def _jvp(
 
 def _cotangent(ct: Any, other: Any, numbers: DimensionNumbers, aval: ShapedArray, first: bool, precision: Any) -> Any:
     """Cotangent of one operand: the result's cotangent times the other operand, the other's free axes contracted."""
-    ndim = get_aval(other).ndim
-    turned, ct_axes, other_axes, order = _cotangent_axes(numbers, aval.ndim, ndim, first)
+    ct_aval, other_aval = get_aval(ct), get_aval(other)
+    turned, pairs, order = _cotangent_axes(numbers, aval.ndim, other_aval.ndim, first)
     if type(precision) is tuple and turned is first:
         precision = precision[::-1]  # it is of the operands, of which the cotangent takes the place of one
-    dtype = product_dtype("dot_general", get_aval(ct), get_aval(other))
-    pairs = zip(other_axes, ct_axes, strict=True) if turned else zip(ct_axes, other_axes, strict=True)
-    bar = _bind(*((other, ct) if turned else (ct, other)), tuple(pairs), precision, dtype)
+    dtype = product_dtype("dot_general", ct_aval, other_aval)
+    bar = _bind(other, ct, pairs, precision, dtype) if turned else _bind(ct, other, pairs, precision, dtype)
     if order is not None:
         bar = transpose(bar, order)
-    return bar if get_aval(bar).dtype == aval.dtype else convert_operand(bar, aval.dtype)
+    return bar if dtype == aval.dtype else convert_operand(bar, aval.dtype)
 
 
 @functools.lru_cache(4096)
@@ -357,8 +359,7 @@ def _cotangent_axes(numbers: DimensionNumbers, ndim: int, other_ndim: int, first
 
     Returns:
         Whether the other operand comes first, which spares a transposition where what was contracted comes first in the
-        operand; the contracted and the batch axes of the cotangent, and of the other operand; the order of the
-        product's axes that has to follow, None for theirs.
+        operand; the product's dimension numbers; the order of its axes that has to follow, None for theirs.
     """
     left, right = _axes(numbers, *((ndim, other_ndim) if first else (other_ndim, ndim)))
     own, others = (left, right) if first else (right, left)
@@ -371,7 +372,8 @@ def _cotangent_axes(numbers: DimensionNumbers, ndim: int, other_ndim: int, first
     layout, plain = (*own.batch, *own.free, *contracted), tuple(range(ndim))
     turned = layout != plain and (*own.batch, *contracted, *own.free) == plain
     order = None if turned or layout == plain else inverse_permutation(layout)
-    return turned, ct_axes, (others.free, others.batch), order
+    pairs = ((others.free, others.batch), ct_axes) if turned else (ct_axes, (others.free, others.batch))
+    return turned, tuple(zip(*pairs, strict=True)), order
 
 
 def _transpose(
