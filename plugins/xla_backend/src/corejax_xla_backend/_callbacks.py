@@ -26,13 +26,13 @@ class _UnderWay:
     def __init__(self) -> None:
         self._runs: dict[object, int] = {}  # a run -> the thread that waits for it
 
-    def run(self, program: Callable[..., R], *args: Any) -> R:
-        """`program(*args)`, as one of them, wherever an interrupt arrives (as `corejax.restoring`)."""
+    def run(self, program: Callable[..., R], *args: Any, **kwargs: Any) -> R:
+        """`program(*args, **kwargs)`, as one of them, wherever an interrupt arrives (as `corejax.restoring`)."""
         run = object()
         try:
             try:
                 self._runs[run] = threading.get_ident()
-                return program(*args)
+                return program(*args, **kwargs)
             finally:
                 self._runs.pop(run, None)
         finally:

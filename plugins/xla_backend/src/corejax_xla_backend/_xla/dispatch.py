@@ -26,6 +26,7 @@ from corejax.extend import (
 )
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._xla.buffers import put
+from corejax_xla_backend._xla.calling_back import CallingBack, runs_at_once, wait
 from corejax_xla_backend._xla.executable import XlaExecutable
 
 _NOT_AN_ARRAY = object()
@@ -55,14 +56,28 @@ def _to_array(_: None, children: Any, new: Any = Array.__new__, array_type: type
     return array  # type: ignore[no-any-return]
 
 
+def _wait(buffer: Any) -> None:
+    wait(buffer.buffer if type(buffer) is ElementBuffer else buffer)
+
+
+def _host_to_ready_buffer(value: Any) -> Any:
+    buffer = _host_to_buffer(value)
+    wait(buffer)
+    return buffer
+
+
 dispatch_registry, copying_registry = (
     _jaxlib.DispatchRegistry(Array, _to_array, _host_to_buffer, field="_buf", always_buffer=True) for _ in range(2)
 )
 # For calls with large NumPy arrays, which are copied before the program runs.
 copying_registry.make_buffers()
+# For calls of programs that call Python back, which wait for their arguments.
+calling_registry = _jaxlib.DispatchRegistry(Array, _to_array, _host_to_ready_buffer, field="_buf", wait=_wait)
+calling_registry.make_buffers()
+_registries = (dispatch_registry, copying_registry, calling_registry)
 
 
-for _registry in (dispatch_registry, copying_registry):  # the numbers of keys are told from other numbers by the dtype
+for _registry in _registries:  # the numbers of keys are told from other numbers by the dtype
     _registry.register_node(
         ElementBuffer, lambda x: ((x.buffer,), x.dtype), lambda dtype, children: ElementBuffer(*children, dtype)
     )
@@ -105,7 +120,7 @@ def learn_nodes(values: Any) -> None:
         if kind is not _jaxlib.Buffer and tree.is_tree_node(kind) and not dispatch_registry.is_node(kind):
             own = tree.is_registered_node(kind)
             parts = (_parts, functools.partial(_from_parts, kind)) if own else (_one_level, _from_one_level)
-            for registry in (dispatch_registry, copying_registry):
+            for registry in _registries:
                 registry.register_node(kind, *parts)
             learn_nodes(leaf)
 
@@ -152,27 +167,45 @@ def dispatcher(
 
     def asked(registry: _jaxlib.DispatchRegistry, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
         result, call = miss(*args, **kwargs)
-        if call is not None and _waits(call):
+        if call is None:
+            return result, None
+        if _waits(call):
             this()._waits = True
-        return result, None if call is None else _fastpath(call, registry)
+        if not _calls_back(call):
+            return result, _fastpath(call, registry)
+        if _fastpath(call, calling_registry) is not None:
+            second("_calling", _calling)
+        return result, None
 
-    def second(attribute: str, registry: _jaxlib.DispatchRegistry) -> Any:
-        """Another dispatcher, for calls that this one does not repeat; this one has it as an attribute."""
+    def _again(registry: _jaxlib.DispatchRegistry) -> Any:
+        return _jaxlib.fast_dispatch(name, functools.partial(asked, registry), registry, **options)
+
+    def _calling() -> CallingBack:
+        def make(asked: Callable[..., tuple[Any, Any]]) -> Any:
+            return _jaxlib.fast_dispatch(name, asked, calling_registry, **options)
+
+        return CallingBack(miss, make, lambda call: _fastpath(call, calling_registry))
+
+    def second(attribute: str, make: Callable[[], Any]) -> Any:
+        """What makes calls that this dispatcher does not repeat, which has it as an attribute."""
         own = this()
         if not hasattr(own, attribute):
-            missed_again = functools.partial(asked, registry)
-            setattr(own, attribute, _jaxlib.fast_dispatch(name, missed_again, registry, **options))
-            kind = type(own)
-            own._clear_cache = lambda: (kind._clear_cache(this()), *[d._clear_cache() for d in _seconds(this())])
+            setattr(own, attribute, make())
+            own._clear_cache = functools.partial(_forget, this)
+            own._let_others_in = functools.partial(_let_others_in, this)
         return getattr(own, attribute)
 
     def missed(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         own = this()
+        if hasattr(own, "_calling"):
+            type(own)._clear_cache(own)  # nobody waits for what is called back
+            result = own._calling(args, kwargs)
+            return _waited_for(result) if hasattr(own, "_waits") else result, None
         if not dispatch_registry.makes_buffers and _has_large(args, kwargs):
-            result = second("_copying", copying_registry)(*args, **kwargs)
+            result = second("_copying", lambda: _again(copying_registry))(*args, **kwargs)
             return _waited_for(result) if hasattr(own, "_waits") else result, None
         if hasattr(own, "_waits"):
-            return _waited_for(second("_waiting", dispatch_registry)(*args, **kwargs)), None
+            return _waited_for(second("_waiting", lambda: _again(dispatch_registry))(*args, **kwargs)), None
         result, fastpath = asked(dispatch_registry, *args, **kwargs)
         return result, None if hasattr(own, "_waits") else fastpath
 
@@ -181,13 +214,31 @@ def dispatcher(
     return dispatch
 
 
-def _seconds(dispatch: Any) -> list[Any]:
-    return [getattr(dispatch, name) for name in ("_copying", "_waiting") if hasattr(dispatch, name)]
+def _let_others_in(this: weakref.ref[Any]) -> None:
+    """Have no call wait for one that a dispatcher asks of; `CallingBack` runs none while it is asked."""
+    own = this()
+    if own is not None:
+        type(own)._clear_cache(own)
+        for name in ("_copying", "_waiting"):
+            if hasattr(own, name):
+                getattr(own, name)._clear_cache()
+
+
+def _forget(this: weakref.ref[Any]) -> None:
+    """Have a dispatcher, and those for the calls that it does not repeat, ask again."""
+    _let_others_in(this)
+    own = this()
+    if own is not None and hasattr(own, "_calling"):
+        own._calling.dispatch._clear_cache()
 
 
 def _waits(call: RepeatableCall) -> bool:
     """Whether the program is waited for (see `PartitionedExecutable.waits`)."""
     return getattr(getattr(call.executable, "executable", None), "waits", False)
+
+
+def _calls_back(call: RepeatableCall) -> bool:
+    return bool(getattr(call.executable, "callbacks", ()))
 
 
 def _waited_for(result: Any) -> Any:
@@ -201,8 +252,8 @@ def _waited_for(result: Any) -> Any:
 
 def _fastpath(call: RepeatableCall, registry: _jaxlib.DispatchRegistry) -> Any:
     executable = call.executable
-    if not isinstance(executable, XlaExecutable) or executable.callbacks:
-        return None  # another backend's; what callbacks raise is told in Python
+    if not isinstance(executable, XlaExecutable) or (executable.callbacks and not runs_at_once(executable)):
+        return None  # another backend's; or what callbacks raise is told when it is waited for
     leaves, structure = tree.tree_flatten((call.args, call.kwargs))
     if structure.may_change:
         return None  # metadata that are changed in place still equal themselves, which is all that C++ asks
