@@ -101,7 +101,7 @@ def _callback(
             # Copies: the program's memory is not the impl's to keep.
             values, tokens = operands[: len(avals)], operands[len(avals) :]
             arrays = [
-                Array(np.array(x, aval.dtype), aval.update(shape=x.shape))
+                Array(np.array(x, aval.dtype), aval if x.shape == aval.shape else aval.update(shape=x.shape))
                 for x, aval in zip(values, avals, strict=True)
             ]
             with replaying(source), set_current_trace(evaluation):

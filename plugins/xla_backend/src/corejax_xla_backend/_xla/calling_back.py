@@ -108,7 +108,8 @@ class _Lessons:
 def runs_at_once(executable: XlaExecutable) -> bool:
     """Whether a call in C++ returns when the program has run, callbacks and all, if its arguments are there."""
     program = executable.executable
-    return type(program) is _jaxlib.Executable and program.device.platform == "cpu" and not config.cpu_enable_async_dispatch
+    on_one = type(program) is _jaxlib.Executable
+    return on_one and program.device.platform == "cpu" and not config.cpu_enable_async_dispatch
 
 
 def wait(buffer: Any) -> None:
