@@ -279,7 +279,7 @@ LARGE = (1024, 1024)
 
 
 def unaligned(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """Ones in memory as NumPy mostly has it; where it happens to begin at a multiple of 64, jax shares and copies not."""
+    """Ones in memory as NumPy mostly has it; of what happens to begin at a multiple of 64 jax makes no copy."""
     size = int(np.prod(shape))
     memory = np.ones(size + 32, np.float32)
     start = (16 - memory.ctypes.data) % 64 // 4
