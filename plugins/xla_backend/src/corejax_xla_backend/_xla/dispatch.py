@@ -56,8 +56,12 @@ def _to_array(_: None, children: Any, new: Any = Array.__new__, array_type: type
     return array  # type: ignore[no-any-return]
 
 
-def _wait(buffer: Any) -> None:
-    wait(buffer.buffer if type(buffer) is ElementBuffer else buffer)
+def _numbers(held: Any) -> Any:
+    return held.buffer if type(held) is ElementBuffer else held
+
+
+def _wait(held: Any) -> None:
+    wait(_numbers(held))
 
 
 def _host_to_ready_buffer(value: Any) -> Any:
@@ -169,16 +173,14 @@ def dispatcher(
         result, call = miss(*args, **kwargs)
         if call is None:
             return result, None
-        if _waits(call):
-            this()._waits = True
         if not _calls_back(call):
             return result, _fastpath(call, registry)
         if _fastpath(call, calling_registry) is not None:
             second("_calling", _calling)
         return result, None
 
-    def _again(registry: _jaxlib.DispatchRegistry) -> Any:
-        return _jaxlib.fast_dispatch(name, functools.partial(asked, registry), registry, **options)
+    def _copying() -> Any:
+        return _jaxlib.fast_dispatch(name, functools.partial(asked, copying_registry), copying_registry, **options)
 
     def _calling() -> CallingBack:
         def make(asked: Callable[..., tuple[Any, Any]]) -> Any:
@@ -199,15 +201,10 @@ def dispatcher(
         own = this()
         if hasattr(own, "_calling"):
             type(own)._clear_cache(own)  # nobody waits for what is called back
-            result = own._calling(args, kwargs)
-            return _waited_for(result) if hasattr(own, "_waits") else result, None
+            return own._calling(args, kwargs), None
         if not dispatch_registry.makes_buffers and _has_large(args, kwargs):
-            result = second("_copying", lambda: _again(copying_registry))(*args, **kwargs)
-            return _waited_for(result) if hasattr(own, "_waits") else result, None
-        if hasattr(own, "_waits"):
-            return _waited_for(second("_waiting", lambda: _again(dispatch_registry))(*args, **kwargs)), None
-        result, fastpath = asked(dispatch_registry, *args, **kwargs)
-        return result, None if hasattr(own, "_waits") else fastpath
+            return second("_copying", _copying)(*args, **kwargs), None
+        return asked(dispatch_registry, *args, **kwargs)
 
     dispatch = _jaxlib.fast_dispatch(name, missed, dispatch_registry, **options)
     this = weakref.ref(dispatch)  # a dispatcher that held itself would not be freed
@@ -219,9 +216,8 @@ def _let_others_in(this: weakref.ref[Any]) -> None:
     own = this()
     if own is not None:
         type(own)._clear_cache(own)
-        for name in ("_copying", "_waiting"):
-            if hasattr(own, name):
-                getattr(own, name)._clear_cache()
+        if hasattr(own, "_copying"):
+            own._copying._clear_cache()
 
 
 def _forget(this: weakref.ref[Any]) -> None:
@@ -241,13 +237,28 @@ def _calls_back(call: RepeatableCall) -> bool:
     return bool(getattr(call.executable, "callbacks", ()))
 
 
-def _waited_for(result: Any) -> Any:
-    """The results of a program; all of them are there when the first one is. Tracers wait for nothing."""
-    alone = type(result) is list and len(result) == 1 and type(result[0]) is Array
-    for x in result if alone else tree.tree_leaves(result)[:1]:
-        if type(x) is Array:
-            x.block_until_ready()
-    return result
+class _Awaited(Array):
+    """The first result of a program that is waited for; the others are there when it is."""
+
+    __slots__ = ()
+
+
+def _awaited(result: Any) -> Any:
+    """A result, for dispatchers that wait for the like of it."""
+    leaves, structure = tree.tree_flatten(result)
+    if leaves:
+        leaves[0] = _Awaited(leaves[0]._buf, leaves[0].aval)
+    return tree.tree_unflatten(structure, leaves)
+
+
+def _to_awaited_array(_: None, children: Any) -> Array:
+    (held,) = children
+    _jaxlib.block_until_ready((_numbers(held),))
+    return _to_array(None, children)
+
+
+for _registry in _registries:
+    _registry.register_node(_Awaited, lambda x: ((x._buf,), None), api_boundary(_to_awaited_array))
 
 
 def _fastpath(call: RepeatableCall, registry: _jaxlib.DispatchRegistry) -> Any:
@@ -261,25 +272,20 @@ def _fastpath(call: RepeatableCall, registry: _jaxlib.DispatchRegistry) -> Any:
     seen = registry.inputs(call.args, call.kwargs)
     if seen is None or len(seen) != len(leaves):
         return None  # a pytree that only the Python side knows, or another backend's buffer
-    consts = [*executable.consts, *map(_buffer, call.consts)]
+    consts = [*executable.consts, *(_numbers(const._buf) for const in call.consts)]
     if not all(type(buffer) is _jaxlib.Buffer for buffer in consts):
         return None
     if isinstance(executable.executable, _jaxlib.PartitionedExecutable):
         consts = executable.executable.placed(consts, executable.kept)
     return _jaxlib.make_fastpath_data(
         executable.executable,
-        call.result,
+        _awaited(call.result) if _waits(call) else call.result,
         registry,
         num_args=len(leaves),
         kept=executable.kept,
         consts=consts,
         committed=any(_jaxlib.is_committed(x) for x in (*consts, *seen) if type(x) is _jaxlib.Buffer),
     )
-
-
-def _buffer(const: Any) -> Any:
-    held = const._buf
-    return held.buffer if type(held) is ElementBuffer else held
 
 
 _settings: dict[Any, int] = {}
