@@ -52,7 +52,7 @@ def _rows(m: Any, jnp: Any) -> dict[str, Any]:
         return [
             x.reshape(4, 32, **to("y", "x")), x.ravel(**to("x")), x.flatten(**to("y")), x.repeat(2, 0, **to(None, "y")),
             x.at[rows].get(**to(None, "y")), x.at[rows, 0].get(mode="clip", **to("y")),
-            x.at[rows].set(1.0, **to("x", None)), x.at[rows].add(1.0, **to(None, "x")), x.at[rows].max(0, **to("x", "y")),
+            x.at[rows].set(1.0, **to("x")), x.at[rows].add(1.0, **to(None, "x")), x.at[rows].max(0, **to("x", "y")),
             x.at[rows].multiply(2, **to("y")), x.at[rows].divide(2, **to("x")), x.at[rows].power(2, **to("x")),
         ]  # fmt: skip
 
