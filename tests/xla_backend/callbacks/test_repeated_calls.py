@@ -125,6 +125,26 @@ def test_what_is_raised(wrap: Callable[..., Any], slow_runs: list[str]) -> None:
     assert len(slow_runs) <= 3
 
 
+def test_programs_on_several_threads(slow_runs: list[str]) -> None:
+    """XLA goes on after large operations on threads of its own, and calls back there; the call waits nevertheless."""
+
+    def positive(x: Any) -> Any:
+        if x.min() < 0:
+            raise Refused
+        return x
+
+    large = jnp.ones(1_000_000)
+    f = jit(lambda x, y: called(positive, x * y) * 3 + jnp.sum(x))
+    g = jit(lambda x, y: debug.callback(positive, x * y))
+    for _ in range(6):
+        assert f(large, 2.0)._buf.is_ready()
+        g(large, 2.0)
+        for h in (f, g):
+            with pytest.raises(Refused):
+                h(large, -2.0)
+    assert len(slow_runs) <= 6
+
+
 def test_an_interrupt_in_a_callback() -> None:
     interrupts = [False]
 
@@ -221,13 +241,24 @@ def test_the_barrier_waits_for_calls_of_other_threads() -> None:
     assert sorted(done) == ["barrier", "call"]
 
 
-def test_arguments_that_are_not_computed_yet(slow_runs: list[str]) -> None:
+@pytest.mark.parametrize("size", [100, 16_384, 16_385, 1_000_000])
+@pytest.mark.parametrize("put", [lambda x: x, cj.device_put, lambda x: [x, 2.0]], ids=["NumPy", "put", "in a list"])
+def test_arguments_that_are_not_computed_yet(size: int, put: Any, slow_runs: list[str]) -> None:
     """A program that waits for its arguments would run on a thread of XLA's, and call back there."""
     threads = set()
-    f = jit(lambda x: called(lambda x: (threads.add(threading.get_ident()), x)[1], x))
-    large = np.ones((1000, 1000), np.float32)
-    for _ in range(5):
-        assert f(cj.device_put(large)).sum() == large.size
+
+    def mine(x: Any) -> Any:
+        threads.add(threading.get_ident())
+        return x
+
+    f = jit(lambda x: called(mine, x[0]) * x[1] if isinstance(x, list) else called(mine, x))
+    value = np.ones(size, np.float32)
+    for i in range(5):
+        value[:] = i
+        x = put(value)
+        out = f(x)
+        value[:] = -1  # it is the caller's
+        assert out[0] == out[-1] == (2 * i if isinstance(x, list) else i)
     assert threads == {threading.get_ident()} and len(slow_runs) < 5
 
 

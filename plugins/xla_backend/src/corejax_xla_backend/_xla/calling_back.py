@@ -42,14 +42,17 @@ class CallingBack:
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result; raises what a callback raised."""
         given = self._lessons.given
+        result = self.repeated(args, kwargs)
+        return self._slowly(args, kwargs, given) if result is _jaxlib.ASK_AGAIN else result
+
+    def repeated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The same, but `ASK_AGAIN` for a signature that the dispatcher does not know."""
         try:
-            result = under_way.run(self.dispatch, *args, **kwargs)
+            return under_way.run(self.dispatch, *args, **kwargs)
         except (RuntimeError, ValueError) as error:
             failure = original_failure(error)
             if failure is error:
                 raise
-        else:
-            return result if result is not _jaxlib.ASK_AGAIN else self._slowly(args, kwargs, given)
         raise failure
 
     def _slowly(self, args: tuple[Any, ...], kwargs: dict[str, Any], given: int) -> Any:

@@ -70,19 +70,22 @@ def _host_to_ready_buffer(value: Any) -> Any:
     return buffer
 
 
-dispatch_registry, copying_registry = (
-    _jaxlib.DispatchRegistry(Array, _to_array, _host_to_buffer, field="_buf", always_buffer=True) for _ in range(2)
-)
-# For calls with large NumPy arrays, which are copied before the program runs.
-copying_registry.make_buffers()
-# For calls of programs that call Python back, which wait for their arguments.
-calling_registry = _jaxlib.DispatchRegistry(Array, _to_array, _host_to_ready_buffer, field="_buf", wait=_wait)
-calling_registry.make_buffers()
-_registries = (dispatch_registry, copying_registry, calling_registry)
+def _registry(waits: bool) -> _jaxlib.DispatchRegistry:
+    if waits:
+        return _jaxlib.DispatchRegistry(Array, _to_array, _host_to_ready_buffer, field="_buf", wait=_wait)
+    return _jaxlib.DispatchRegistry(Array, _to_array, _host_to_buffer, field="_buf", always_buffer=True)
 
 
-for _registry in _registries:  # the numbers of keys are told from other numbers by the dtype
-    _registry.register_node(
+# Programs that call Python back wait for their arguments. Large NumPy arrays are copied before a program runs.
+dispatch_registry, copying_registry = _registry(waits=False), _registry(waits=False)
+calling_registry, copying_calling_registry = _registry(waits=True), _registry(waits=True)
+_registries = (dispatch_registry, copying_registry, calling_registry, copying_calling_registry)
+for each in (copying_registry, copying_calling_registry):
+    each.make_buffers()
+
+
+for each in _registries:  # the numbers of keys are told from other numbers by the dtype
+    each.register_node(
         ElementBuffer, lambda x: ((x.buffer,), x.dtype), lambda dtype, children: ElementBuffer(*children, dtype)
     )
 
@@ -95,15 +98,21 @@ def _choose_host_values() -> None:
 
     They do where they are narrowed, which it cannot be told, and where programs may run when a call has returned.
     """
-    if config.x64_compat or config.cpu_enable_async_dispatch or _accelerated:
-        dispatch_registry.make_buffers()
-    if not dispatch_registry.makes_buffers:
-        # NumPy's scalars cost the dispatcher three times as much as its arrays.
-        dispatch_registry.make_scalars({kind: dtypes.scalar_dtype(kind) for kind in (bool, int, float, complex)})
+    for each in (dispatch_registry, calling_registry):
+        if config.x64_compat or config.cpu_enable_async_dispatch or _accelerated:
+            each.make_buffers()
+        if not each.makes_buffers:
+            # NumPy's scalars cost the dispatcher three times as much as its arrays.
+            each.make_scalars({kind: dtypes.scalar_dtype(kind) for kind in (bool, int, float, complex)})
 
 
 config.follow(_choose_host_values, "x64_compat", "cpu_enable_async_dispatch", "default_dtype_bits")
-_jaxlib.before_jax(dispatch_registry.make_buffers)
+_jaxlib.before_jax(lambda: [each.make_buffers() for each in (dispatch_registry, calling_registry)])
+
+
+def _copied_before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a call has host values that are copied before it, and dispatchers do not do so anyway."""
+    return not dispatch_registry.makes_buffers and _has_large(args, kwargs)
 
 
 def _has_large(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -175,18 +184,28 @@ def dispatcher(
             return result, None
         if not _calls_back(call):
             return result, _fastpath(call, registry)
-        if _fastpath(call, calling_registry) is not None:
+        if _fastpath(call, calling_registry) is not None or _copied_before(args, kwargs):
             second("_calling", _calling)
         return result, None
 
     def _copying() -> Any:
         return _jaxlib.fast_dispatch(name, functools.partial(asked, copying_registry), copying_registry, **options)
 
-    def _calling() -> CallingBack:
+    def _calling(registry: _jaxlib.DispatchRegistry = calling_registry) -> CallingBack:
         def make(asked: Callable[..., tuple[Any, Any]]) -> Any:
-            return _jaxlib.fast_dispatch(name, asked, calling_registry, **options)
+            return _jaxlib.fast_dispatch(name, asked, registry, **options)
 
-        return CallingBack(miss, make, lambda call: _fastpath(call, calling_registry))
+        return CallingBack(miss, make, lambda call: _fastpath(call, registry))
+
+    def _copying_calling() -> CallingBack:
+        return _calling(copying_calling_registry)
+
+    def call_back(own: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        result = own._calling.repeated(args, kwargs)
+        if result is not _jaxlib.ASK_AGAIN:
+            return result
+        copied = _copied_before(args, kwargs)
+        return (second("_copying_calling", _copying_calling) if copied else own._calling)(args, kwargs)
 
     def second(attribute: str, make: Callable[[], Any]) -> Any:
         """What makes calls that this dispatcher does not repeat, which has it as an attribute."""
@@ -201,8 +220,8 @@ def dispatcher(
         own = this()
         if hasattr(own, "_calling"):
             type(own)._clear_cache(own)  # nobody waits for what is called back
-            return own._calling(args, kwargs), None
-        if not dispatch_registry.makes_buffers and _has_large(args, kwargs):
+            return call_back(own, args, kwargs), None
+        if _copied_before(args, kwargs):
             return second("_copying", _copying)(*args, **kwargs), None
         return asked(dispatch_registry, *args, **kwargs)
 
@@ -224,8 +243,9 @@ def _forget(this: weakref.ref[Any]) -> None:
     """Have a dispatcher, and those for the calls that it does not repeat, ask again."""
     _let_others_in(this)
     own = this()
-    if own is not None and hasattr(own, "_calling"):
-        own._calling.dispatch._clear_cache()
+    for name in ("_calling", "_copying_calling"):
+        if hasattr(own, name):
+            getattr(own, name).dispatch._clear_cache()
 
 
 def _waits(call: RepeatableCall) -> bool:
@@ -257,8 +277,8 @@ def _to_awaited_array(_: None, children: Any) -> Array:
     return _to_array(None, children)
 
 
-for _registry in _registries:
-    _registry.register_node(_Awaited, lambda x: ((x._buf,), None), api_boundary(_to_awaited_array))
+for each in _registries:
+    each.register_node(_Awaited, lambda x: ((x._buf,), None), api_boundary(_to_awaited_array))
 
 
 def _fastpath(call: RepeatableCall, registry: _jaxlib.DispatchRegistry) -> Any:
