@@ -25,6 +25,7 @@ from corejax.extend import (
     abstract_eval_rules,
     bottom_trace,
     clears_cache,
+    host_value,
     impl_rules,
     replaying,
     set_current_trace,
@@ -106,7 +107,7 @@ def _callback(
             ]
             with replaying(source), set_current_trace(evaluation):
                 outs = evaluation.process_primitive(primitive, arrays, params)
-            return (*(np.asarray(out) for out in outs), *tokens)
+            return (*map(host_value, outs), *tokens)
         except BaseException as error:
             raise _kept(primitive, error) from None
         finally:
