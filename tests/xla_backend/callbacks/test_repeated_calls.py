@@ -173,15 +173,18 @@ def test_a_callback_that_calls_the_function(slow_runs: list[str]) -> None:
 
 
 def test_callbacks_that_wait_for_each_other() -> None:
-    """Each of two threads is in a callback of one function at once, from the first call to the last."""
+    """Each of two threads is in a callback of one function at once, in calls that C++ repeats."""
     together = threading.Barrier(2, timeout=LONG)
-    calls = []
+    calls: list[int] = []
 
     def meet(x: Any) -> Any:
-        calls.append(together.wait())
+        if x.min() > 0:
+            calls.append(together.wait())
         return x
 
     f = jit(lambda x: called(meet, x))
+    for _ in range(3):
+        f(-X)
     failures: list[BaseException] = []
 
     def work() -> None:
@@ -191,7 +194,6 @@ def test_callbacks_that_wait_for_each_other() -> None:
         except BaseException as error:
             failures.append(error)
 
-    f.lower(X).compile()
     threads = [threading.Thread(target=work, daemon=True) for _ in range(2)]
     for t in threads:
         t.start()
@@ -289,7 +291,14 @@ def test_functions_and_their_callbacks_are_freed() -> None:
     del held, f
     cj.clear_caches()
     gc.collect()
-    assert calls() is None and gone() is None
+    assert calls() is None
+    other = jit(jnp.negative)
+    for _ in range(100):  # what XLA's threads let go of is freed in the calls that come later
+        other(X)
+        gc.collect()
+        if gone() is None:
+            break
+    assert gone() is None
 
 
 def test_caches_that_are_cleared(slow_runs: list[str]) -> None:

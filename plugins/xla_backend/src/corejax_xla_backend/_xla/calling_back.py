@@ -14,7 +14,7 @@ from typing import Any
 
 from corejax.extend import RepeatableCall, config, tree
 from corejax_xla_backend import _jaxlib
-from corejax_xla_backend._callbacks import under_way
+from corejax_xla_backend._callbacks import Failures, under_way
 from corejax_xla_backend._lowering.host_callback import original_failure
 from corejax_xla_backend._xla.executable import XlaExecutable
 
@@ -37,6 +37,7 @@ class CallingBack:
         self._miss = miss
         self._fastpath = fastpath
         self._lessons = _Lessons()
+        self._failures: list[Failures] = []  # of programs over several devices
         self.dispatch = make(self._lessons.asked)
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -47,18 +48,26 @@ class CallingBack:
 
     def repeated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The same, but `ASK_AGAIN` for a signature that the dispatcher does not know."""
+        failed = [(failures, failures.count) for failures in self._failures]
         try:
-            return under_way.run(self.dispatch, *args, **kwargs)
+            result = under_way.run(self.dispatch, *args, **kwargs)
         except (RuntimeError, ValueError) as error:
             failure = original_failure(error)
             if failure is error:
                 raise
+        else:
+            for failures, count in failed:
+                failures.tell_since(count)
+            return result
         raise failure
 
     def _slowly(self, args: tuple[Any, ...], kwargs: dict[str, Any], given: int) -> Any:
         leaves, structure = tree.tree_flatten((args, kwargs))
         result, call = self._miss(*args, **kwargs)
         fastpath = None if call is None else self._fastpath(call)
+        failures = None if call is None else getattr(call.executable, "failures", None)
+        if failures is not None and failures not in self._failures:
+            self._failures.append(failures)
         if fastpath is not None and _consists_of(leaves, structure, (args, kwargs)):
             self._lessons.give(self.dispatch, args, kwargs, fastpath, given)
         return result
@@ -108,11 +117,16 @@ class _Lessons:
             self._now.pop(None, None)
 
 
-def runs_at_once(executable: XlaExecutable) -> bool:
-    """Whether a call in C++ returns when the program has run, callbacks and all, if its arguments are there."""
+def can_wait(executable: XlaExecutable) -> bool:
+    """Whether a call in C++ ends when the program has run, callbacks and all, if its arguments are there.
+
+    On one CPU device it does; on several if its first result is waited for.
+    """
     program = executable.executable
-    on_one = type(program) is _jaxlib.Executable
-    return on_one and program.device.platform == "cpu" and not config.cpu_enable_async_dispatch
+    if program.device.platform != "cpu" or config.cpu_enable_async_dispatch:
+        return False
+    kind = type(program)
+    return kind is _jaxlib.Executable or (kind is _jaxlib.PartitionedExecutable and len(program.out_avals) > 0)
 
 
 def wait(buffer: Any) -> None:

@@ -26,7 +26,7 @@ from corejax.extend import (
 )
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._xla.buffers import put
-from corejax_xla_backend._xla.calling_back import CallingBack, runs_at_once, wait
+from corejax_xla_backend._xla.calling_back import CallingBack, can_wait, wait
 from corejax_xla_backend._xla.executable import XlaExecutable
 
 _NOT_AN_ARRAY = object()
@@ -249,8 +249,10 @@ def _forget(this: weakref.ref[Any]) -> None:
 
 
 def _waits(call: RepeatableCall) -> bool:
-    """Whether the program is waited for (see `PartitionedExecutable.waits`)."""
-    return getattr(getattr(call.executable, "executable", None), "waits", False)
+    """Whether a program over several devices is waited for: as in `PartitionedExecutable.waits`, or to call back."""
+    program = getattr(call.executable, "executable", None)
+    several = isinstance(program, _jaxlib.PartitionedExecutable)
+    return several and (program.waits or _calls_back(call))
 
 
 def _calls_back(call: RepeatableCall) -> bool:
@@ -283,7 +285,7 @@ for each in _registries:
 
 def _fastpath(call: RepeatableCall, registry: _jaxlib.DispatchRegistry) -> Any:
     executable = call.executable
-    if not isinstance(executable, XlaExecutable) or (executable.callbacks and not runs_at_once(executable)):
+    if not isinstance(executable, XlaExecutable) or (executable.callbacks and not can_wait(executable)):
         return None  # another backend's; or what callbacks raise is told when it is waited for
     leaves, structure = tree.tree_flatten((call.args, call.kwargs))
     if structure.may_change:
