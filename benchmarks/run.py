@@ -11,6 +11,7 @@ import platform
 import subprocess
 import sys
 import tempfile
+from typing import Any
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
@@ -34,7 +35,7 @@ def wanted(name: str, words: list[str]) -> bool:
 
 def measured(words: list[str], rounds: int, budget: float) -> list[timing.Result]:
     """Results of the cases whose name contains one of the words (all without words)."""
-    chosen = [c for c in CASES if wanted(c.name, words) and c.devices == 1]
+    chosen = [c for c in CASES if wanted(c.name, words) and c.devices == 1 and not c.apart]
     results = []
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("measuring", total=len(chosen) + 2 + len(alone.CASES))
@@ -51,6 +52,7 @@ def measured(words: list[str], rounds: int, budget: float) -> list[timing.Result
             progress.update(task, description=c.name)
             results.append(result_of(c, rounds, budget))
             progress.advance(task)
+        results += each_alone(words, rounds, budget)
         if wanted("tracing 20,000 against 2,000 equations", words):
             small, large = growth.lengths()
             results.append(timing.Result("tracing 20,000 against 2,000 equations", large, small, 11.0))
@@ -63,6 +65,35 @@ def result_of(c: Case, rounds: int, budget: float) -> timing.Result:
     return timing.Result(c.name, ours, theirs, c.wanted, *numpy)
 
 
+def each_alone(words: list[str], rounds: int, budget: float) -> list[timing.Result]:
+    """Results of the cases whose sides are timed in processes of their own, several for each side, in turn."""
+    chosen = [c for c in CASES if c.apart and wanted(c.name, words)]
+    best: dict[str, dict[int, float]] = {c.name: {} for c in chosen}
+    for _ in range(3 if chosen else 0):
+        for side in range(3):
+            options = ["--side", str(side), "--rounds", str(rounds), "--budget", str(budget)]
+            for name, found in _from_process(words, options, dict(os.environ)).items():
+                best[name][side] = min(found, best[name].get(side, found))
+    return [timing.Result(c.name, t[0], t[1], c.wanted, t.get(2)) for c in chosen for t in (best[c.name],)]
+
+
+def measure_side(words: list[str], rounds: int, budget: float, side: int, file: pathlib.Path) -> None:
+    """Measure one side of the cases that want processes of their own, in this process; times by name as JSON."""
+    found = {}
+    for c in CASES:
+        if c.apart and wanted(c.name, words) and len(sides := c.make()) > side:
+            how = (10 * rounds, 0.002) if c.short else (rounds, budget)
+            [found[c.name]] = timing.best_of_each([sides[side]], *how)
+    file.write_text(json.dumps(found))
+
+
+def _from_process(words: list[str], options: list[str], environment: dict[str, str]) -> Any:
+    """What this program writes as JSON, run in a process of its own."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        subprocess.run([sys.executable, __file__, *words, *options, "--json", file.name], check=True, env=environment)
+        return json.loads(pathlib.Path(file.name).read_text())
+
+
 def over_devices(words: list[str], rounds: int, budget: float) -> list[timing.Result]:
     """Results of the cases that want several devices, from a process where both libraries have them."""
     counts = sorted({c.devices for c in CASES if c.devices > 1 and wanted(c.name, words)})
@@ -70,11 +101,8 @@ def over_devices(words: list[str], rounds: int, budget: float) -> list[timing.Re
     for count in counts:
         flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={count}"
         environment = os.environ | {"COREJAX_NUM_CPU_DEVICES": str(count), "XLA_FLAGS": flags}
-        with tempfile.NamedTemporaryFile(suffix=".json") as file:
-            options = [*words, "--devices", str(count), "--rounds", str(rounds), "--budget", str(budget)]
-            subprocess.run([sys.executable, __file__, *options, "--json", file.name], check=True, env=environment)
-            rows = json.loads(pathlib.Path(file.name).read_text())
-        results += [timing.Result(**row) for row in rows]
+        options = ["--devices", str(count), "--rounds", str(rounds), "--budget", str(budget)]
+        results += [timing.Result(**row) for row in _from_process(words, options, environment)]
     return results
 
 
@@ -154,10 +182,14 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=0.2, help="seconds of one round at most (default 0.2)")
     parser.add_argument("--json", type=pathlib.Path, help="write the results there too")
     parser.add_argument("--devices", type=int, default=1, help=argparse.SUPPRESS)  # in the process that has them
+    parser.add_argument("--side", type=int, help=argparse.SUPPRESS)  # in a process of that side
     options = parser.parse_args()
     how = (options.words, options.rounds, options.budget)
     if options.devices > 1:
         measure_here(*how, options.devices, options.json)
+        return
+    if options.side is not None:
+        measure_side(*how, options.side, options.json)
         return
     results = measured(*how) + over_devices(*how)
     console = Console()

@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from corejax.errors import CorejaxDeprecationWarning, RemovedImportError, RemovedNameError
 
 
-@dataclass(frozen=True)
-class Deprecation:
+class Deprecation(NamedTuple):
     """What became of a name.
 
     Attributes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from corejax.restoring import Restoring
 
@@ -35,8 +35,7 @@ class Event:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Step:
+class Step(NamedTuple):
     """A primitive in the hands of an interpreter, or a rule that runs. Steps nest, as calls do.
 
     Attributes:

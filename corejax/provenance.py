@@ -9,15 +9,13 @@ import functools
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 __corejax_registers_for_caller__ = True
 
 
-@dataclass(frozen=True)
-class Provenance:
+class Provenance(NamedTuple):
     """Where something was defined.
 
     Attributes:

@@ -12,7 +12,6 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -76,7 +75,6 @@ def when_dropped(undo: Callable[[], object]) -> None:
         _thread.owner._undo.append(undo)
 
 
-@dataclass(eq=False, slots=True)
 class Entry:
     """What was given for one key.
 
@@ -88,11 +86,16 @@ class Entry:
         serial: the later of two overrides is the one in force.
     """
 
-    value: Any
-    provenance: Provenance
-    override: bool = False
-    owner: Owner | None = None
-    serial: int = 0
+    __slots__ = ("override", "owner", "provenance", "serial", "value")
+
+    def __init__(
+        self, value: Any, provenance: Provenance, override: bool = False, owner: Owner | None = None, serial: int = 0
+    ) -> None:
+        self.value = value
+        self.provenance = provenance
+        self.override = override
+        self.owner = owner
+        self.serial = serial
 
 
 Entries = tuple[Entry, ...]  # of one key: overrides, the latest first, then the one that they replace
@@ -289,7 +292,7 @@ def _with(there: Entries, given: Entry) -> Entries | None:
         return _ordered((*there, given))
     if not given.provenance.redefines(earlier.provenance):
         return None
-    again = replace(given, serial=earlier.serial)
+    again = Entry(given.value, given.provenance, given.override, given.owner, earlier.serial)
     return tuple(again if entry is earlier else entry for entry in there)
 
 

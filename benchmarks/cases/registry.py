@@ -21,6 +21,8 @@ class Case:
         make: gives the two sides, ready to be called over and over; a third one is NumPy's, and the ratio then to the
             better of the two.
         short: whether rounds are many and short, which are seldom interrupted: for calls of microseconds.
+        apart: whether each side is timed in processes of its own: where programs run on several threads, those of one
+            library that wait for work take the processor from the other's.
         devices: how many CPU devices both libraries have to have.
     """
 
@@ -28,17 +30,20 @@ class Case:
     wanted: float | None
     make: Callable[[], Sides]
     short: bool = False
+    apart: bool = False
     devices: int = 1
 
 
 CASES: list[Case] = []
 
 
-def case(name: str, wanted: float | None, short: bool = False) -> Callable[[Callable[[], Sides]], Callable[[], Sides]]:
+def case(
+    name: str, wanted: float | None, short: bool = False, apart: bool = False
+) -> Callable[[Callable[[], Sides]], Callable[[], Sides]]:
     """Add a case."""
 
     def add(make: Callable[[], Sides]) -> Callable[[], Sides]:
-        CASES.append(Case(name, wanted, make, short))
+        CASES.append(Case(name, wanted, make, short, apart))
         return make
 
     return add

@@ -66,9 +66,10 @@ class BatchTrace(Trace, reports=True):
         axis_size: length of the mapped axis.
         axis: its names, or None.
         axis_name: that for collectives, or None.
+        replays: whether rules are looked up in what they recorded before.
     """
 
-    __slots__ = ("axis", "axis_size")
+    __slots__ = ("axis", "axis_size", "replays")
 
     interpreter = "vmap"
 
@@ -76,6 +77,7 @@ class BatchTrace(Trace, reports=True):
         super().__init__(parent, debug)
         self.axis_size = axis_size
         self.axis = mapped_axis(axis_name)
+        self.replays = self.axis is None and replay.records(parent)
 
     @property
     def axis_name(self) -> Any:
@@ -109,7 +111,7 @@ class BatchTrace(Trace, reports=True):
         else:
             rule = vmap_rules.table.get(primitive) or vmap_rules.lookup(primitive)
         call: Any = None
-        if axis is None and state.rule_axis is None:
+        if self.replays and state.rule_axis is None:
             call = replay.again(primitive, rule, parent, vals, (self.axis_size, *dims), params)
             if type(call) is list:
                 out, (dim, aval) = call
@@ -127,7 +129,9 @@ class BatchTrace(Trace, reports=True):
                 _refuse_loop(primitive, axis.name)  # type: ignore[union-attr]
             run = (vmap_rules, primitive, rule, parent, operands, params, True)
             out, dim = run_within((_RuleAxis(axis),), run_rule, *run)
-        types = promised(primitive, avals, params)
+        types = None if params else primitive._memo.get(avals)
+        if types is None:
+            types = promised(primitive, avals, params)
         if not primitive.multiple_results:
             boxed = self._boxed(primitive, out, dim, None if types is None else types[0])
             if call is not None:
@@ -141,6 +145,12 @@ class BatchTrace(Trace, reports=True):
             if aval is not None and getattr(out, "aval", None) is not aval:
                 check_result(vmap_rules, primitive, out, aval, ", the same for every element,")
             return out
+        try:  # at once for what is frequent
+            full = out.aval
+            if dim >= 0 and full.shape[dim] == self.axis_size and _elements[full, dim] is aval:
+                return BatchTracer(self, out, dim, aval)
+        except (AttributeError, IndexError, KeyError, TypeError):
+            pass
         tracer = self._batched(primitive, out, dim)
         if tracer.aval is not aval and aval is not None:
             check_result(vmap_rules, primitive, tracer, aval, f", batched along axis {dim},")

@@ -24,6 +24,7 @@ from corejax.avals import ShapedArray, get_aval
 from corejax.backends import Backend, backends
 from corejax.errors import BackendError
 from corejax.interpreters import large_operations
+from corejax.interpreters.host_functions import ufunc_for
 from corejax.interpreters.impl_results import as_promised, check_count, types_of
 from corejax.memory_limit import LARGE, check_memory, keep_freed_memory
 from corejax.ownership import SOLE, in_own_memory, owned
@@ -39,6 +40,9 @@ left_by, by_operands = large_operations.left_by, large_operations.by_operands
 
 # Impl rules that take NumPy arrays, ready to run; while somebody watches they report (`reporting_table`).
 host_rules: dict[Any, Callable[..., Any]] = {}
+# Primitives with the types of their operands, where the rule is a ufunc without params: the ufunc, and what it gives.
+_ufuncs: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+_LIMIT = 4096
 rules_version = 0  # grows with each change of an impl rule
 on_rules: list[Callable[[], None]] = []  # called then
 
@@ -52,8 +56,11 @@ class EvalTrace(Trace, reports=True):
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Compute: NumPy values to the impl rule, `Array`s back."""
-        if observe.watched and observe.unreported(self, primitive):
-            return observe.interpret(self, primitive, args, params)
+        if observe.watched:
+            if observe.unreported(self, primitive):
+                return observe.interpret(self, primitive, args, params)
+        elif not params and (found := _by_ufunc(primitive, args)) is not None:
+            return found
         rule = host_rules.get(primitive)
         if rule is None:
             return evaluate_on_arrays(primitive, args, params)
@@ -72,7 +79,10 @@ class EvalTrace(Trace, reports=True):
             vals.append(host)
         key = tuple(avals)
         # What `primitive.abstract` does first, without the call: this is the path of every eager operation.
-        avals_out = None if params else primitive._memo.get(key)
+        try:
+            avals_out = primitive._memo.get((key, tuple(params.items())) if params else key)
+        except TypeError:  # a parameter that has no hash
+            avals_out = None
         if avals_out is None:
             avals_out = promised(primitive, key, params)
             for aval in avals_out or ():
@@ -107,8 +117,47 @@ class EvalTrace(Trace, reports=True):
             sole = getrefcount(out) <= SOLE
             if not sole or out.base is not None:
                 out = in_own_memory(out, vals, sole)
+            if not params and not observe.watched and (primitive, *key) not in _ufuncs:
+                if len(_ufuncs) >= _LIMIT:
+                    _ufuncs.clear()
+                _ufuncs[primitive, *key] = as_ufunc(primitive, key, aval)
             return [Array(out, aval)]
         return [_wrap(primitive, out, aval)]
+
+
+def _by_ufunc(primitive: Primitive, args: Sequence[Any]) -> list[Any] | None:
+    """What a primitive without params gives for arrays of types that a ufunc took before; None for others."""
+    if len(args) == 2:
+        x, y = args
+        if type(x) is not Array or type(y) is not Array:
+            return None
+        found = _ufuncs.get((primitive, x.aval, y.aval))
+        if not found or x._host is None or y._host is None:
+            return None
+        operands: tuple[Any, ...] = (found[0], x._host, y._host)
+    elif len(args) == 1 and type(args[0]) is Array:
+        [x] = args
+        found = _ufuncs.get((primitive, x.aval))
+        if not found or x._host is None:
+            return None
+        operands = (found[0], x._host)
+    else:
+        return None
+    try:
+        return [Array((_quiet.run or _new_context())(*operands), found[1])]
+    except Exception:  # the long way says where
+        return None
+
+
+def as_ufunc(primitive: Primitive, avals: Sequence[ShapedArray], aval: ShapedArray) -> tuple[Any, ...]:
+    """A function of NumPy arrays of these types, and `aval`, the type of the array that it gives.
+
+    Nothing where the impl rule, without params, is no ufunc, or the array is large.
+    """
+    ufunc = ufunc_for(primitive, host_rules.get(primitive), avals, aval) if aval.size < LARGE_OPERATION else None
+    if ufunc is None:
+        return ()
+    return (ufunc if aval.shape else lambda *values: np.asarray(ufunc(*values)), aval)
 
 
 # -- operands and results ----------------------------------------------------------------------------------------
@@ -290,6 +339,7 @@ _written_for_host = host_rules
 def _file(primitive: Any) -> None:
     global rules_version
     rules_version += 1
+    _ufuncs.clear()
     large_operations.follow(primitive)
     rule = impl_rules.ready(primitive)
     if rule is None or type(rule) is _OnArrays:
@@ -302,6 +352,7 @@ def _file(primitive: Any) -> None:
 
 def _follow_watchers() -> None:
     global host_rules
+    _ufuncs.clear()
     host_rules = reporting_table(impl_rules, _written_for_host)
 
 

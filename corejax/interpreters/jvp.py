@@ -62,11 +62,19 @@ class JVPTracer(Tracer):
 
 
 class JVPTrace(Trace, reports=True):
-    """Applies JVP rules to primal-tangent pairs."""
+    """Applies JVP rules to primal-tangent pairs.
 
-    __slots__ = ()
+    Attributes:
+        replays: whether rules are looked up in what they recorded before.
+    """
+
+    __slots__ = ("replays",)
 
     interpreter = "jvp"
+
+    def __init__(self, parent: Trace, debug: Any = None) -> None:
+        super().__init__(parent, debug)
+        self.replays = replay.records(parent)
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Run the JVP rule one level down; without a nonzero tangent, just the primitive."""
@@ -89,7 +97,7 @@ class JVPTrace(Trace, reports=True):
             return outs
         rule = jvp_rules.table.get(primitive)
         call: Any = None
-        if rule is not None:
+        if self.replays and rule is not None:
             call = replay.again(primitive, rule, parent, (*primals, *tangents), None, params)
             if type(call) is list:
                 out, tangent, _ = call
@@ -102,8 +110,9 @@ class JVPTrace(Trace, reports=True):
             avals = avals_of(primals)
         rule = rule or _rule(primitive, avals, params)
         out, tangent = run_rule(jvp_rules, primitive, rule, parent, (primals, tangents), params, True)
-        # A call of a function with rules of its own may have no types yet.
-        types = None if "higher_order" in primitive.tags else promised(primitive, avals, params)
+        types = None if params else primitive._memo.get(avals)
+        if types is None and "higher_order" not in primitive.tags:  # those may have no types yet
+            types = promised(primitive, avals, params)
         if not primitive.multiple_results:
             boxed = self._boxed(primitive, out, tangent, None if types is None else types[0])
             if call is not None:
@@ -113,12 +122,18 @@ class JVPTrace(Trace, reports=True):
 
     def _boxed(self, primitive: Primitive, out: Any, tangent: Any, aval: ShapedArray | None) -> Any:
         """A result with its tangent, checked to be of type `aval` (None: nobody knows), as is the tangent."""
-        found = getattr(out, "aval", None)
+        try:
+            found = out.aval
+        except AttributeError:
+            found = None
         if found is not aval and aval is not None:
             check_result(jvp_rules, primitive, out, aval)
         if tangent is None:
             return out
-        moving: Any = getattr(tangent, "aval", None)
+        try:
+            moving: Any = tangent.aval
+        except AttributeError:
+            moving = None
         if moving is not found or moving is None or not (_inexact.get(moving) or has_tangents(moving)):
             check_tangent(primitive, out, tangent)
             if found is not None and found.vma:

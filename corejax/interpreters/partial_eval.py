@@ -94,11 +94,16 @@ class PartialEvalTrace(Trace, reports=True):
                     x = self._copy(x)
                 operands.append(x)
                 avals.append(x.aval if type(x) is Array else get_aval(x))
-        avals_out = primitive.abstract(tuple(avals), params)
+        key = tuple(avals)
+        avals_out = (None if params else primitive._memo.get(key)) or primitive.abstract(key, params)
+        source = self._source() if self.located else state.source
+        if len(avals_out) == 1:  # at once for what is frequent
+            [aval] = avals_out
+            var = Var(aval)
+            self.tape.append(JaxprEqn(primitive, operands, [var], params, source))
+            return [PartialEvalTracer(self, aval, var)]
         outvars = [Var(aval) for aval in avals_out]
-        self.tape.append(
-            JaxprEqn(primitive, operands, outvars, params, self._source() if self.located else state.source)
-        )
+        self.tape.append(JaxprEqn(primitive, operands, outvars, params, source))
         return [PartialEvalTracer(self, v.aval, v) for v in outvars]
 
     def _source(self) -> source_info.Source | None:

@@ -17,7 +17,7 @@ from corejax.array import Array
 from corejax.avals import ShapedArray
 from corejax.caches import clears_cache
 from corejax.config import config
-from corejax.interpreters import evaluation, host_functions
+from corejax.interpreters import evaluation
 from corejax.primitive import Primitive
 from corejax.trace import state
 
@@ -81,18 +81,8 @@ def _first(primitive: Primitive, known: dict[Any, Any], key: Any, operands: tupl
     if computes_only():
         if len(known) >= _LIMIT:
             known.clear()
-        known[key] = _found(primitive, operands, out)
+        known[key] = evaluation.as_ufunc(primitive, [x.aval for x in operands], out.aval)
     return out
-
-
-def _found(primitive: Primitive, operands: tuple[Any, ...], out: Any) -> tuple[Any, ...]:
-    if out.aval.size >= evaluation.LARGE_OPERATION:
-        return ()
-    rule = evaluation.host_rules.get(primitive)
-    ufunc = host_functions.ufunc_for(primitive, rule, [x.aval for x in operands], out.aval)
-    if ufunc is None:
-        return ()
-    return (ufunc if out.aval.shape else lambda *values: np.asarray(ufunc(*values)), out.aval)
 
 
 def quick_host_value(x: Any) -> Any:

@@ -87,6 +87,12 @@ class _Recorded:
                 self.only = known[0]
 
 
+def records(below: Trace | None) -> bool:
+    """Whether what rules bind on a trace is recorded, so that it may be appended again."""
+    above: Any = below
+    return type(above) is StagingTrace or (type(above) is PartialEvalTrace and type(above.parent) is StagingTrace)
+
+
 def again(
     primitive: Primitive,
     rule: Callable[..., Any],
@@ -100,7 +106,7 @@ def again(
     Args:
         primitive: whose rule it is.
         rule: the rule, ready to run.
-        below: the trace that interprets what it binds.
+        below: the trace that interprets what it binds, which `records`.
         operands: the values that it is given, and None for zero tangents.
         static: what else it is given, hashable.
         params: the primitive's parameters.
@@ -111,8 +117,6 @@ def again(
     """
     above: Any = below
     recorder: Any = above if type(below) is StagingTrace else above.parent
-    if type(recorder) is not StagingTrace or (recorder is not below and type(below) is not PartialEvalTrace):
-        return None
     if not _remembers or observe.watched or primitive.multiple_results:
         return None
     places: dict[Var, int] = {}

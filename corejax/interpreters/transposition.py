@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from corejax.array import Array
 from corejax.attribution import attribute_to_rule
 from corejax.avals import ShapedArray, get_aval
 from corejax.caches import clears_cache
@@ -98,7 +99,9 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
                 if ct is None:
                     continue
             invars = eqn.invars
-            operands = [_placeholder(x.aval) if type(x) is Var else x for x in invars]
+            operands = []
+            for x in invars:
+                operands.append(x if type(x) is not Var else _placeholder(x.aval))
             rule = table.get(primitive) or transpose_rules.lookup(primitive)
             if eqn.source_info is not last or last is None:
                 last = eqn.source_info
@@ -110,7 +113,7 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
                 check_cotangents(primitive, cts_in, _linear_avals(eqn))
             for x, c in zip(invars, cts_in, strict=True):
                 if c is not None and type(x) is Var:
-                    if getattr(c, "aval", None) is not x.aval:
+                    if (c.aval if type(c) is Array else getattr(c, "aval", None)) is not x.aval:
                         check_cotangents(primitive, cts_in, _linear_avals(eqn))
                         c = cotangent_as(c, x.aval)
                     earlier = cotangents.get(x)

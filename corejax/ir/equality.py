@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from corejax.array import host_value
 from corejax.avals import get_aval
-from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var
 from corejax.ir.values import literal_scalar
 from corejax.source_info import scope_of
 from corejax.trace import Tracer
@@ -67,44 +68,59 @@ def _same_list(xs: Any, ys: Any, same: Any) -> bool:
     return len(xs) == len(ys) and all(same(x, y) for x, y in zip(xs, ys, strict=True))
 
 
-class _Numbering:
-    """Variables of both programs, numbered as they are bound: the same variable has the same number."""
+class _Partners:
+    """Variables of two programs that stand in the same place, as they are bound; a free one is its own."""
 
     def __init__(self) -> None:
-        self.a: dict[Var, int] = {}
-        self.b: dict[Var, int] = {}
+        self.in_a: dict[Atom, Atom] = {}
+        self.in_b: dict[Atom, Atom] = {}
 
-    def bind(self, x: Var, y: Var) -> bool:
-        self.a[x] = self.b[y] = len(self.a) + len(self.b)
-        return x.aval is y.aval
+    def bind(self, xs: Sequence[Var], ys: Sequence[Var]) -> bool:
+        if len(xs) != len(ys):
+            return False
+        for x, y in zip(xs, ys, strict=True):
+            if x.aval is not y.aval:
+                return False
+            self.in_a[x] = y
+            self.in_b[y] = x
+        return True
 
-    def same(self, x: Atom, y: Atom) -> bool:
-        if type(x) is Var or type(y) is Var:
-            number = self.a.get(x)  # type: ignore[arg-type]
-            return x is y if number is None else number == self.b.get(y)  # type: ignore[arg-type]
-        return x.aval is y.aval and literal_scalar(x).tobytes() == literal_scalar(y).tobytes()  # type: ignore[arg-type]
+    def same(self, xs: Sequence[Atom], ys: Sequence[Atom]) -> bool:
+        if len(xs) != len(ys):
+            return False
+        in_a, in_b = self.in_a, self.in_b
+        for x, y in zip(xs, ys, strict=True):
+            if (in_b.get(y, y) is not x or in_a.get(x, x) is not y) and not _same_literal(x, y):
+                return False
+        return True
+
+
+def _same_literal(x: Atom, y: Atom) -> bool:
+    if type(x) is Var or type(y) is Var:
+        return False
+    return x.aval is y.aval and literal_scalar(x).tobytes() == literal_scalar(y).tobytes()  # type: ignore[arg-type]
 
 
 def _same_program(a: Jaxpr, b: Jaxpr, of: _Comparison) -> bool:
-    if len(a.constvars) != len(b.constvars):
+    if len(a.eqns) != len(b.eqns):
         return False
-    numbering = _Numbering()
-    return (
-        _same_list([*a.constvars, *a.invars], [*b.constvars, *b.invars], numbering.bind)
-        and _same_list(a.eqns, b.eqns, lambda x, y: _same_eqn(x, y, numbering, of))
-        and _same_list(a.outvars, b.outvars, numbering.same)
-    )
+    partners = _Partners()
+    if not (partners.bind(a.constvars, b.constvars) and partners.bind(a.invars, b.invars)):
+        return False
+    for x, y in zip(a.eqns, b.eqns, strict=True):
+        if x.primitive is not y.primitive or not partners.same(x.invars, y.invars):
+            return False
+        if (x.params or y.params) and not _same_params(x.params, y.params, of):
+            return False
+        if not partners.bind(x.outvars, y.outvars):
+            return False
+        if of.scopes and x.source_info is not y.source_info and scope_of(x.source_info) != scope_of(y.source_info):
+            return False
+    return partners.same(a.outvars, b.outvars)
 
 
-def _same_eqn(x: JaxprEqn, y: JaxprEqn, numbering: _Numbering, of: _Comparison) -> bool:
-    return (
-        x.primitive is y.primitive
-        and _same_list(x.invars, y.invars, numbering.same)
-        and x.params.keys() == y.params.keys()
-        and all(_same_value(value, y.params[name], of) for name, value in x.params.items())
-        and _same_list(x.outvars, y.outvars, numbering.bind)
-        and (not of.scopes or scope_of(x.source_info) == scope_of(y.source_info))
-    )
+def _same_params(xs: Mapping[str, Any], ys: Mapping[str, Any], of: _Comparison) -> bool:
+    return xs.keys() == ys.keys() and all(_same_value(value, ys[name], of) for name, value in xs.items())
 
 
 def _same_const(x: Any, y: Any) -> bool:
@@ -117,6 +133,8 @@ def _same_const(x: Any, y: Any) -> bool:
 
 def _same_value(x: Any, y: Any, of: _Comparison) -> bool:
     """Whether two parameters are the same: equal, of one type, floats bit by bit."""
+    if x is y:
+        return True
     if isinstance(x, Jaxpr | ClosedJaxpr) and isinstance(y, Jaxpr | ClosedJaxpr):
         return of.same(x, y)
     if isinstance(x, tuple | list) and type(x) is type(y):
@@ -131,7 +149,7 @@ def _same_value(x: Any, y: Any, of: _Comparison) -> bool:
         return struct.pack("dd", x.real, x.imag) == struct.pack("dd", y.real, y.imag)
     if isinstance(x, np.generic):
         return bool(x.dtype == y.dtype and x.tobytes() == y.tobytes())
-    if x is y or (not of.derivatives and getattr(type(x), "only_for_derivatives", False)):
+    if not of.derivatives and getattr(type(x), "only_for_derivatives", False):
         return True
     if hasattr(type(x), "same_as"):
         return bool(x.same_as(y, lambda v, w: _same_value(v, w, of)))

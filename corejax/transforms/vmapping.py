@@ -58,6 +58,21 @@ def _normalised_axes(
     return out
 
 
+def _common_size(leaves: Sequence[Any], axis: Any) -> int | None:
+    """The length that arrays have along one axis; None where there is something else to be looked at or refused."""
+    if type(axis) is not int or axis < 0:
+        return None
+    size: int | None = None
+    for x in leaves:
+        if type(x) is not Array:
+            return None
+        shape = x.aval.shape
+        if axis >= len(shape) or (size is not None and shape[axis] != size):
+            return None
+        size = shape[axis]
+    return size
+
+
 def _axis_size(
     fun: Any, leaves: Sequence[Any], axes: Sequence[int | None], given: int | None, names: Callable[[], list[str]]
 ) -> int:
@@ -85,10 +100,11 @@ def _batched_outs(
 ) -> Any:
     """The outputs with the mapped axis where `out_axes` says."""
     axes = [out_axes] * len(outs) if _is_axis(out_axes) else tree.flatten_axes("vmap out_axes", out_tree, out_axes)
-    moved = [
-        _batched_out(fun, axis_size, x, d, a, lambda i=i: leaf_names(out_tree)[i] or "of the function")  # type: ignore[misc]
-        for i, (x, d, a) in enumerate(zip(outs, dims, axes, strict=True))
-    ]
+    moved = []
+    for i, (x, d, a) in enumerate(zip(outs, dims, axes, strict=True)):
+        if type(x) is not Array or d is None or d != a:  # what is not where it has to be
+            x = _batched_out(fun, axis_size, x, d, a, lambda i=i: leaf_names(out_tree)[i] or "of the function")  # type: ignore[misc]
+        moved.append(x)
     return tree.tree_unflatten(out_tree, moved)
 
 
@@ -176,15 +192,19 @@ def vmap(
         def names() -> list[str]:
             return arg_names(fun, in_tree, with_kwargs=True)
 
-        if _is_axis(in_axes) and not kwargs:
+        size = _common_size(leaves, in_axes) if axis_size is None and not kwargs else None
+        if size is not None:
             axes: Sequence[int | None] = [in_axes] * len(leaves)
         else:
-            axes = tree.flatten_axes("vmap in_axes", in_tree, (in_axes, 0 if kwargs else None))
-        for i, (x, given) in enumerate(zip(leaves, axes, strict=True)):
-            if given is not None and type(x) is not Array and not isinstance(x, Tracer):
-                check_argument("vmap", fun, x, lambda i=i: names()[i])  # type: ignore[misc]
-        axes = _normalised_axes(fun, leaves, axes, names)
-        size = _axis_size(fun, leaves, axes, axis_size, names)
+            if _is_axis(in_axes) and not kwargs:
+                axes = [in_axes] * len(leaves)
+            else:
+                axes = tree.flatten_axes("vmap in_axes", in_tree, (in_axes, 0 if kwargs else None))
+            for i, (x, given) in enumerate(zip(leaves, axes, strict=True)):
+                if given is not None and type(x) is not Array and not isinstance(x, Tracer):
+                    check_argument("vmap", fun, x, lambda i=i: names()[i])  # type: ignore[misc]
+            axes = _normalised_axes(fun, leaves, axes, names)
+            size = _axis_size(fun, leaves, axes, axis_size, names)
         flat = FlatFunction(fun, in_tree, with_kwargs=True)
         debug = DebugInfo(fun, "vmap", in_tree)
         axis = split_axis(axis_names, leaves, axes)

@@ -316,18 +316,23 @@ def is_marked_leaf_type(kind: type) -> bool:
     return kind in _leaf_types
 
 
-class _TupleDefs(dict[int, PyTreeDef]):
-    """Treedefs of flat tuples by length."""
+class _FlatDefs(dict[int, PyTreeDef]):
+    """Treedefs by the number of leaves, `tree_of(count)` being such a tree."""
 
-    def __missing__(self, length: int) -> PyTreeDef:
-        treedef = _treedef(_spec_of((0,) * length))
-        if length <= 256:
-            self[length] = treedef
+    def __init__(self, tree_of: Callable[[int], Any]) -> None:
+        super().__init__()
+        self.tree_of = tree_of
+
+    def __missing__(self, count: int) -> PyTreeDef:
+        treedef = _treedef(_spec_of(self.tree_of(count)))
+        if count <= 256:
+            self[count] = treedef
         return treedef
 
 
 _leaf_def = _treedef(_spec_of(0))
-_tuple_defs = _TupleDefs()
+_tuple_defs = _FlatDefs(lambda count: (0,) * count)
+_call_defs = _FlatDefs(lambda count: ((0,) * count, {}))  # of `(args, kwargs)` without keyword arguments
 _flatten = optree.tree_flatten
 
 
@@ -346,8 +351,13 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], P
         kind = type(tree)
         if kind in _leaf_types:
             return [tree], _leaf_def
-        if kind is tuple and _are_leaf_types(map(type, tree)):
-            return list(tree), _tuple_defs[len(tree)]
+        if kind is tuple:
+            if _are_leaf_types(map(type, tree)):
+                return list(tree), _tuple_defs[len(tree)]
+            if len(tree) == 2:
+                args, kwargs = tree
+                if type(args) is tuple and type(kwargs) is dict and not kwargs and _are_leaf_types(map(type, args)):
+                    return list(args), _call_defs[len(args)]
     leaves, spec = _flatten(tree, is_leaf, namespace=NAMESPACE)
     return leaves, _treedef(spec)
 

@@ -27,6 +27,12 @@ def executables() -> int:
     return len(_jaxlib.client().live_executables())
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_kept_for_equal_programs() -> Iterator[None]:
+    with corejax.config.override(kept_programs=0):
+        yield
+
+
 @pytest.fixture
 def by_count() -> Iterator[None]:
     """Only reference counts free anything meanwhile."""

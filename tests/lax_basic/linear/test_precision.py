@@ -48,6 +48,26 @@ def test_spellings(given: Any, canonical: Any) -> None:
     assert_same(ct[0], np.ones((2, 4), np.float32) @ y.T, 1e-2)
 
 
+@pytest.mark.parametrize("numbers", [((1,), (0,)), ((0,), (1,)), ((0,), (0,)), ((1,), (1,))], ids=str)
+def test_precisions_stay_with_operands_in_gradients(numbers: Any) -> None:
+    x, y = data(3, 3), data(3, 3, seed=1)
+    f = lambda x, y: lax.dot_general(x, y, (numbers, ((), ())), (HIGH, "default")).sum()
+    program = corejax.make_jaxpr(corejax.grad(f, argnums=(0, 1)))(x, y).jaxpr
+    names = {v: HIGH if v is program.invars[0] else lax.Precision.DEFAULT for v in program.invars}
+    products = [eqn for eqn in program.eqns if eqn.primitive is lax.dot_general_p]
+    assert len(products) == 3
+    for eqn in products[1:]:  # a cotangent takes the place of one operand
+        [(i, kept)] = [(i, names[v]) for i, v in enumerate(eqn.invars) if v in names]
+        other = lax.Precision.DEFAULT if kept is HIGH else HIGH
+        assert eqn.params["precision"][i] is kept and eqn.params["precision"][1 - i] is other
+
+
+def test_gradients_of_dense_layers_have_no_transposition() -> None:
+    f = lambda x, w: (x @ w).sum()
+    program = corejax.make_jaxpr(corejax.grad(f, argnums=(0, 1)))(data(2, 3), data(3, 4)).jaxpr
+    assert "transpose" not in [eqn.primitive.name for eqn in program.eqns]
+
+
 def test_enumerations_are_jaxs() -> None:
     jax = pytest.importorskip("jax")
     for name in ("Precision", "DotAlgorithmPreset"):

@@ -143,6 +143,13 @@ def joined_operands(*operands: Any) -> Sequence[Any]:
     Raises:
         TypeError, OverflowError: as `scalars_yield`.
     """
+    try:
+        x, y = operands
+        aval, other = x.aval, y.aval
+        if aval.dtype is other.dtype and not (aval.shape and other.shape):  # at once for what is frequent
+            return operands
+    except (ValueError, AttributeError):
+        pass
     return ones_repeated(*scalars_yield(*operands))
 
 

@@ -32,6 +32,8 @@ def _reduce(name: str, fold: Fold, x: Any, axis: Axis, keepdims: bool) -> Any:
     """Apply a reduction of the primitives over axes."""
     if type(axis) is int and 0 <= axis < x.ndim:
         axes: tuple[int, ...] = (axis,)
+    elif axis is None:
+        axes = tuple(range(x.ndim))
     else:
         axes = tuple(sorted(canonical_axes(axis, x.ndim, name=name)))
     out = fold(x, axes) if axes else number_argument(name, x)

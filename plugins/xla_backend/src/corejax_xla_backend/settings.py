@@ -134,6 +134,7 @@ SETTINGS: Mapping[str, tuple[Any, Callable[[Any], Any]]] = {
     **{name: (0.0, _effort(name)) for name in EFFORTS[:2]},
     **{name: ("UNKNOWN", _degree(name)) for name in EFFORTS[2:]},
     "explain_cache_misses": (False, _flag("explain_cache_misses")),
+    "kept_programs": (16, _number("kept_programs", 0, int)),
     "log_compiles": (False, _flag("log_compiles")),
     "num_cpu_devices": (None, _num_cpu_devices),
     "persistent_cache_min_compile_time_secs": (0.0, _number("persistent_cache_min_compile_time_secs", 0, float)),

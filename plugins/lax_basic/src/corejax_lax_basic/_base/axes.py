@@ -111,6 +111,14 @@ def canonical_axes(axes: Any, ndim: int, what: str = "axis", error: type[ValueEr
     """
     if axes is None:
         return tuple(range(ndim))
+    if type(axes) is tuple:  # at once for what is frequent
+        last = -1
+        for axis in axes:
+            if type(axis) is not int or not last < axis < ndim:
+                break
+            last = axis
+        else:
+            return axes
     given = tuple(axes) if is_several(axes) else (axes,)
     out = tuple(canonical_axis(axis, ndim, what, error) for axis in given)
     if len(set(out)) != len(out):

@@ -5,6 +5,7 @@ The result's axes are the batch axes, then what is left of the first operand, th
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -184,6 +185,8 @@ def _impl(
         lhs, rhs = lhs.astype(np.float64), rhs.astype(np.float64)
     if not lhs_batch and lhs.ndim and lhs_contract == (lhs.ndim - 1,) and rhs_contract == (0,) and rhs.ndim <= 2:
         out = _product(lhs, rhs)  # the usual one
+    elif not lhs_batch and len(lhs_contract) == 1 and working in _FAST and _many(lhs, rhs):
+        out = (lhs if lhs_contract[0] else lhs.T).dot(rhs.T if rhs_contract[0] else rhs)
     else:
         out = _general_product(lhs, rhs, dimension_numbers)
     return out if out.dtype == preferred_element_type else out.astype(preferred_element_type)
@@ -336,22 +339,39 @@ def _jvp(
 
 def _cotangent(ct: Any, other: Any, numbers: DimensionNumbers, aval: ShapedArray, first: bool, precision: Any) -> Any:
     """Cotangent of one operand: the result's cotangent times the other operand, the other's free axes contracted."""
-    ndims = (aval.ndim, get_aval(other).ndim) if first else (get_aval(other).ndim, aval.ndim)
-    left, right = _axes(numbers, *ndims)
+    ndim = get_aval(other).ndim
+    turned, ct_axes, other_axes, order = _cotangent_axes(numbers, aval.ndim, ndim, first)
+    if type(precision) is tuple and turned is first:
+        precision = precision[::-1]  # it is of the operands, of which the cotangent takes the place of one
+    dtype = product_dtype("dot_general", get_aval(ct), get_aval(other))
+    pairs = zip(other_axes, ct_axes, strict=True) if turned else zip(ct_axes, other_axes, strict=True)
+    bar = _bind(*((other, ct) if turned else (ct, other)), tuple(pairs), precision, dtype)
+    if order is not None:
+        bar = transpose(bar, order)
+    return bar if get_aval(bar).dtype == aval.dtype else convert_operand(bar, aval.dtype)
+
+
+@functools.lru_cache(4096)
+def _cotangent_axes(numbers: DimensionNumbers, ndim: int, other_ndim: int, first: bool) -> tuple[Any, ...]:
+    """How a cotangent is multiplied with the other operand.
+
+    Returns:
+        Whether the other operand comes first, which spares a transposition where what was contracted comes first in the
+        operand; the contracted and the batch axes of the cotangent, and of the other operand; the order of the
+        product's axes that has to follow, None for theirs.
+    """
+    left, right = _axes(numbers, *((ndim, other_ndim) if first else (other_ndim, ndim)))
     own, others = (left, right) if first else (right, left)
     batches, lefts = len(left.batch), len(left.free)
     ct_ndim = batches + lefts + len(right.free)
     ct_batch, ct_left, ct_right = range(batches), range(batches, batches + lefts), range(batches + lefts, ct_ndim)
-    summed = tuple(ct_right if first else ct_left)
-    if type(precision) is tuple and not first:  # `other` is the first operand here
-        precision = precision[::-1]
-    dtype = product_dtype("dot_general", get_aval(ct), get_aval(other))
-    bar = _bind(ct, other, ((summed, others.free), (tuple(ct_batch), others.batch)), precision, dtype)
-    # The axes of `bar`: batch, own free ones, and the others' contracted ones in the order of that operand's axes.
-    order = sorted(range(len(others.contract)), key=others.contract.__getitem__)
-    layout = (*own.batch, *own.free, *(own.contract[i] for i in order))
-    bar = transpose(bar, inverse_permutation(layout))
-    return bar if get_aval(bar).dtype == aval.dtype else convert_operand(bar, aval.dtype)
+    ct_axes = (tuple(ct_right if first else ct_left), tuple(ct_batch))
+    # The product's axes: batch, own free ones, and the contracted ones of the other in the order of its axes.
+    contracted = [own.contract[i] for i in sorted(range(len(others.contract)), key=others.contract.__getitem__)]
+    layout, plain = (*own.batch, *own.free, *contracted), tuple(range(ndim))
+    turned = layout != plain and (*own.batch, *contracted, *own.free) == plain
+    order = None if turned or layout == plain else inverse_permutation(layout)
+    return turned, ct_axes, (others.free, others.batch), order
 
 
 def _transpose(

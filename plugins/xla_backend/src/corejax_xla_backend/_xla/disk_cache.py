@@ -12,6 +12,7 @@ from corejax.extend import config, warn_user
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._lowering.locations import without_locations
 from corejax_xla_backend._xla.program_files import ProgramFiles
+from corejax_xla_backend._xla.recent import recent
 
 ORIGIN = "read from the cache on disk"
 
@@ -44,10 +45,11 @@ def compile_text(
     partitions: Any = None,
     cached: bool = True,
 ) -> Compiled:
-    """As `_jaxlib.compile_module` of a module's text, or read from the disk where the same was compiled before.
+    """As `_jaxlib.compile_module` of a module's text; where the same was compiled before, what was made of it then.
 
-    Programs that call Python are compiled always: what they call is of one process; and so are those that are not to be
-    `cached`. The cache is a help and never a hindrance: what goes wrong with its files is a warning, unless the setting
+    By this process lately (`recent`), or by another one, which wrote it to the disk. Programs that call Python are
+    compiled always: what they call is of one process; and so are those that are not to be `cached`. The cache on disk
+    is a help and never a hindrance: what goes wrong with its files is a warning, unless the setting
     `raise_persistent_cache_errors` makes it an error.
     """
     options = {"overrides": overrides, "committed": committed, "partitions": partitions}
@@ -56,11 +58,21 @@ def compile_text(
             _jaxlib.parse_module(text), out_avals, partitions, overrides=overrides, callbacks=callbacks
         )
         return Compiled(made, "")
-    files = None if callbacks or not cached else current_files()
-    if files is None:
+    if callbacks or not cached:
         module = _jaxlib.parse_module(text)
         return Compiled(_jaxlib.compile_module(module, out_avals, device, callbacks=callbacks, **options), "")
-    name = entry_name(text, device, overrides, partitions)
+    if partitions is not None:  # which know more than XLA is told: names of axes
+        return _from_disk(text, out_avals, device, options)
+    others = (device, tuple(out_avals), committed, _jaxlib.compilation_fingerprint(device, overrides))
+    return Compiled(*recent(text, others, lambda: _from_disk(text, out_avals, device, options)))
+
+
+def _from_disk(text: str, out_avals: Sequence[Any], device: Any, options: dict[str, Any]) -> Compiled:
+    """Read from the disk, where the settings name a directory, or compiled and written there."""
+    files = current_files()
+    if files is None:
+        return Compiled(_jaxlib.compile_module(_jaxlib.parse_module(text), out_avals, device, **options), "")
+    name = entry_name(text, device, options["overrides"], options["partitions"])
     found = _read(files, name, text, out_avals, device, options)
     if found is not None:
         Counts.hits += 1
