@@ -25,7 +25,7 @@ def case(name: str, wanted: float | None, short: bool = False) -> Callable[[Side
     """Add a case, of one function for both libraries."""
 
     def add(side: Side) -> Side:
-        CASES.append(Case(f"8 devices: {name}", wanted, lambda: both(side), short, DEVICES))
+        CASES.append(Case(f"8 devices: {name}", wanted, lambda: both(side), short, devices=DEVICES))
         return side
 
     return add
