@@ -44,7 +44,20 @@ def _rows(m: Any, jnp: Any) -> dict[str, Any]:
     def steps(x: Any) -> Any:
         return lax.scan(lambda c, _: (jnp.tanh(c), c.sum(1)), x, None, length=3)
 
+    def told(x: Any) -> Any:
+        def to(*axes: Any) -> Any:
+            return {"out_sharding": m.NamedSharding(m.typeof(x).sharding.mesh, m.P(*axes))}
+
+        rows = jnp.array([1, 0, 3, 2])
+        return [
+            x.reshape(4, 32, **to("y", "x")), x.ravel(**to("x")), x.flatten(**to("y")), x.repeat(2, 0, **to(None, "y")),
+            x.at[rows].get(**to(None, "y")), x.at[rows, 0].get(mode="clip", **to("y")),
+            x.at[rows].set(1.0, **to("x")), x.at[rows].add(1.0, **to(None, "x")), x.at[rows].max(0, **to("x", "y")),
+            x.at[rows].multiply(2, **to("y")), x.at[rows].divide(2, **to("x")), x.at[rows].power(2, **to("x")),
+        ]  # fmt: skip
+
     return {
+        "as told": told,
         "elementwise": lambda x: [jnp.sin(x), x + 1, x > 0, x.astype(jnp.int32), jnp.where(x > 0, x, 0)],
         "sums": lambda x: [x.sum(0), x.sum(1), x.mean(), x.max(1), x.var(1), jnp.square(x).sum(-1, keepdims=True)],
         "places": lambda x: [jnp.argmax(x, 1), lax.top_k(x, 2), m.nn.one_hot(jnp.argmax(x, 1), 4)],

@@ -143,6 +143,28 @@ def test_programs_that_nobody_waits_for() -> None:
     np.testing.assert_allclose(z, 1 + 64 * 16384)
 
 
+def test_programs_that_are_waited_for_are_repeated_in_cpp(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first result waits, wherever in the result it is."""
+    from corejax_xla_backend._xla.executable import XlaExecutable
+
+    runs = []
+    run = XlaExecutable.run
+    monkeypatch.setattr(XlaExecutable, "run", lambda self, buffers: (runs.append(self.name), run(self, buffers))[1])
+    first, *_, whole = shardings()[:4]
+    x, key = corejax.device_put(np.ones((8, 4), np.float32), first), corejax.device_put(corejax.random.key(0), whole)
+
+    @corejax.jit
+    def f(x: Any, key: Any) -> Any:
+        return {"b": (jnp.sum(x), x * 2), "a": [None, corejax.random.split(key)]}
+
+    for _ in range(5):
+        out = f(x, key)
+        assert out["b"][0]._buf.is_ready() and out["b"][0] == 32.0 and type(out["a"][1]) is corejax.Array
+        np.testing.assert_array_equal(out["b"][1], 2 * np.ones((8, 4)))
+        assert (out["a"][1] == corejax.random.split(corejax.random.key(0))).all()
+    assert runs.count("f") == 2  # the call that traces lets others in, the next one is remembered
+
+
 def test_branches_whose_results_are_laid_out_differently() -> None:
     """XLA's partitioner refuses them where there is one result."""
     mesh = corejax.make_mesh((2, 4), ("x", "y"))

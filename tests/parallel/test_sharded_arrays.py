@@ -114,13 +114,30 @@ def test_a_copy_stays_where_it_is_when_the_array_is_donated(mesh: Mesh, spec: P)
     assert jnp.copy(bound).devices() == {corejax.devices()[3]}
 
 
-def test_views_and_memory_of_others(mesh: Mesh) -> None:
-    sharding = NamedSharding(mesh, P("a"))
-    np.testing.assert_array_equal(corejax.device_put(VALUE[::-1, ::-1], sharding), VALUE[::-1, ::-1])
-    own = VALUE.copy()
-    y = corejax.device_put(own, sharding)
-    own[:] = 0  # the array's memory is its own
-    np.testing.assert_array_equal(y, VALUE)
+LARGE = np.arange(2**18, dtype=np.float32).reshape(1024, 256)
+VIEWS: dict[str, Any] = {
+    "whole": lambda x: x,
+    "transposed": lambda x: x.T,
+    "backwards": lambda x: x[::-1, ::-1],
+    "every other": lambda x: x[::2, ::2],
+    "16 bits": lambda x: (x % 99).astype(np.float16)[:, ::2],
+    "bits": lambda x: x % 3 == 0,
+}
+
+
+@pytest.mark.parametrize("spec", [P("a"), P(("a", "b")), P("a", "b"), P(None, "a"), P(None, ("a", "b")), P()])
+@pytest.mark.parametrize("view", VIEWS)
+def test_views_and_memory_of_others(mesh: Mesh, view: str, spec: P) -> None:
+    double = corejax.jit(lambda x: x + x, in_shardings=NamedSharding(mesh, spec))
+    for value in (VALUE, np.tile(VALUE, (1, 2)), LARGE):
+        if not all(n % 8 == 0 for n in VIEWS[view](value).shape):
+            continue
+        own = VIEWS[view](value.copy())
+        wanted = own.copy()
+        y, z = corejax.device_put(own, NamedSharding(mesh, spec)), double(own)
+        own[...] = 0  # the array's memory is its own
+        np.testing.assert_array_equal(y, wanted)
+        np.testing.assert_array_equal(z, wanted + wanted)
 
 
 def test_device_put_moves(mesh: Mesh, x: Any) -> None:

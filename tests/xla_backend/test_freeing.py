@@ -47,6 +47,13 @@ def product(weights: Any) -> Callable[[Any], Any]:
     return lambda x: jnp.sum(jnp.sin(x) * weights)
 
 
+def calling_back(f: Callable[[Any], Any]) -> None:
+    """Called until C++ repeats it."""
+    g = jit(lambda x: corejax.pure_callback(np.negative, corejax.ShapeDtypeStruct((), np.float32), f(x)))
+    for _ in range(3):
+        g(X)
+
+
 USES: dict[str, Callable[[Any], Any]] = {
     "call": lambda f: f(X),
     "grad": lambda f: grad(f)(X),
@@ -60,6 +67,7 @@ USES: dict[str, Callable[[Any], Any]] = {
     "cond": lambda f: jit(lambda p, x: lax.cond(p, f, lambda x: x.sum(), x))(True, X),
     "while": lambda f: lax.while_loop(lambda x: x < 3, lambda x: x + 1 + 0 * f(X), 0.0),
     "checkpoint": lambda f: grad(corejax.checkpoint(f))(X),
+    "callback": lambda f: calling_back(f),
     "custom": lambda f: grad(with_rule(f))(X),
     "error": lambda f: failing(f),
 }

@@ -98,9 +98,16 @@ def compress(
     return jnp.compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
 
 
-def repeat(self: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None) -> Any:
+def repeat(
+    self: Any,
+    repeats: Any,
+    axis: int | None = None,
+    *,
+    total_repeat_length: int | None = None,
+    out_sharding: Any = None,
+) -> Any:
     """Each element several times, along an axis or in the flattened array."""
-    return jnp.repeat(self, repeats, axis, total_repeat_length=total_repeat_length)
+    return jnp.repeat(self, repeats, axis, total_repeat_length=total_repeat_length, out_sharding=out_sharding)
 
 
 def diagonal(self: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:

@@ -7,9 +7,13 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from corejax.extend import HostCallbackError
+
 R = TypeVar("R")
 
 _PAUSE = 0.001  # seconds
+_MOST_FAILURES = 1000  # of one run
+_OF_EACH = 100
 
 
 class _State(threading.local):
@@ -26,13 +30,13 @@ class _UnderWay:
     def __init__(self) -> None:
         self._runs: dict[object, int] = {}  # a run -> the thread that waits for it
 
-    def run(self, program: Callable[..., R], *args: Any) -> R:
-        """`program(*args)`, as one of them, wherever an interrupt arrives (as `corejax.restoring`)."""
+    def run(self, program: Callable[..., R], *args: Any, **kwargs: Any) -> R:
+        """`program(*args, **kwargs)`, as one of them, wherever an interrupt arrives (as `corejax.restoring`)."""
         run = object()
         try:
             try:
                 self._runs[run] = threading.get_ident()
-                return program(*args)
+                return program(*args, **kwargs)
             finally:
                 self._runs.pop(run, None)
         finally:
@@ -49,6 +53,45 @@ class _UnderWay:
         begun = [run for run, thread in self._runs.copy().items() if thread != here]
         while any(run in self._runs for run in begun):
             time.sleep(_PAUSE)
+
+
+class Failures:
+    """What callbacks of a program over several devices raised: told when it has run, for it goes on.
+
+    A device that ended there would leave the others waiting for it, which ends the process.
+
+    Attributes:
+        count: of those that were raised so far.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._untold: list[BaseException] = []
+
+    def keep(self, error: BaseException) -> str | None:
+        """What the program may go on with: "zeros", or in a loop that these do not end the "largest" or "least" values.
+
+        None: there were too many, and it has to end.
+        """
+        self.count += 1
+        self._untold.append(error)
+        turn, rest = divmod(len(self._untold), _MOST_FAILURES)
+        return None if turn else ("zeros", "largest", "least")[rest // _OF_EACH % 3]
+
+    def tell_since(self, count: int) -> None:
+        """Raise the first one that was raised while a program ran, if one was since there were `count`.
+
+        Of calls at the same time each one raises, for none knows whose callback it was.
+        """
+        if self.count != count:
+            untold, self._untold = self._untold, []
+            raise (
+                untold[0]
+                if untold
+                else HostCallbackError(
+                    "a callback failed in a call of the same compiled program that another thread made at the same time"
+                )
+            )
 
 
 under_way = _UnderWay()

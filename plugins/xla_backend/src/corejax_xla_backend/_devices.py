@@ -143,10 +143,21 @@ def _all_to(x: Any, place: Any, donate: bool, may_alias: bool | None) -> Any:
         if isinstance(leaf, Tracer):
             spread = isinstance(where, Sharding) and not isinstance(where, SingleDeviceSharding)
             return constrain(leaf, in_space(where, Space.Device), "device_put") if spread else leaf
-        array = _own(leaf) if isinstance(where, Sharding) else as_array(leaf)
         if isinstance(where, Sharding):
-            check_fits("device_put", where, array.shape)
-        to = settled(where, array.ndim) if isinstance(where, Sharding) else where
+            return put_at(leaf, where)
+        return to_place(leaf, as_array(leaf), where)
+
+    def put_at(leaf: Any, sharding: Sharding) -> Any:
+        array = None if _is_callers(leaf) else as_array(leaf)
+        aval = get_aval(leaf) if array is None else array.aval
+        check_fits("device_put", sharding, aval.shape)
+        to = settled(sharding, aval.ndim)
+        put_copy = None if isinstance(to, SingleDeviceSharding) else getattr(backend, "put_copy", None)
+        if array is not None or put_copy is None:
+            return to_place(leaf, as_array(leaf) if array is None else array, to)
+        return Array(put_copy(leaf, aval, to))
+
+    def to_place(leaf: Any, array: Array, to: Any) -> Any:
         held = device_buffer(array)
         if held is not None and not isinstance(to, Sharding) and _other_memory_of(held):  # on the same device, perhaps
             to = SingleDeviceSharding(bound_device(array, backend) if to is None else to)
@@ -174,14 +185,9 @@ def _other_memory_of(buffer: Any) -> Any:
     return None if find is None else find(buffer)
 
 
-def _own(x: Any) -> Array:
-    """An array; of a NumPy array a copy whose memory several devices can share."""
-    if type(x) is not np.ndarray or config.x64_compat or not x.dtype.isnative or not x.size:
-        return as_array(x)  # type: ignore[no-any-return]
-    from corejax_xla_backend import _jaxlib
-
-    aval = get_aval(x)
-    return Array(_jaxlib.aligned_copy(x), aval)
+def _is_callers(x: Any) -> bool:
+    """Whether it is a NumPy array, as it is to be on devices, that its owner may write to."""
+    return type(x) is np.ndarray and not config.x64_compat and x.dtype.isnative and x.size > 0
 
 
 def device_get(x: Any) -> Any:

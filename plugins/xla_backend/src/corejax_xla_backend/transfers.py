@@ -25,7 +25,7 @@ class _Guard(Restoring):
     def __enter__(self) -> None:
         from corejax_xla_backend import _jaxlib
 
-        self.earlier = _jaxlib.transfer_guards()
+        self.earlier = _jaxlib.transfer_guards(self.values)
         _jaxlib.set_transfer_guards(self.values)
 
     def restore(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import dtypes, get_aval, remembered, warn_user
+from corejax.extend import dtypes, get_aval, laid_out, remembered, warn_user
 from corejax_lax_basic._base.rows import named
 from corejax_lax_basic._base.scalars import is_array, make_scalar
 from corejax_lax_basic._promotion import as_operand, convert_operand
@@ -44,6 +44,7 @@ _KEYWORDS = """
             unique_indices: promises that no element is named twice.
             mode: what becomes of elements out of bounds: `"drop"` (`"fill"` and None too) leaves them out, `"clip"`
                 takes the nearest, `"promise_in_bounds"` says that there are none.
+            out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
             wrap_negative_indices: whether negative indices count from the end.
 
         Raises:
@@ -105,6 +106,7 @@ class IndexedArray:
         unique_indices: bool = False,
         mode: Any = None,
         fill_value: Any = None,
+        out_sharding: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
         """The elements, as `x[index]`.
@@ -115,6 +117,7 @@ class IndexedArray:
             mode: what becomes of elements out of bounds: `"fill"` gives `fill_value`, `"clip"` (None too) the
                 nearest, `"promise_in_bounds"` says that there are none.
             fill_value: a scalar; by default NaN, the least signed or greatest unsigned integer, or True.
+            out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
             wrap_negative_indices: whether negative indices count from the end.
 
         Raises:
@@ -123,6 +126,12 @@ class IndexedArray:
         """
         if fill_value is not None and np.ndim(fill_value):
             raise ValueError(f"at[...].get: fill_value is a scalar, got one of shape {np.shape(fill_value)}")
+        found = self._elements(indices_are_sorted, unique_indices, mode, fill_value, wrap_negative_indices)
+        return found if out_sharding is None else laid_out("at[...].get", found, out_sharding)
+
+    def _elements(
+        self, indices_are_sorted: bool, unique_indices: bool, mode: Any, fill_value: Any, wrap_negative_indices: bool
+    ) -> Any:
         parsed = PROMISE if mode is None else canonical_mode("at[...].get", mode)
         entries = complete(self.array, self.index)
         if (
@@ -267,9 +276,10 @@ def _method(name: str, operation: Callable[..., Any], doc: str) -> Callable[...,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: Any = None,
+        out_sharding: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
-        return changed(
+        found = changed(
             self.array,
             self.index,
             values,
@@ -278,6 +288,7 @@ def _method(name: str, operation: Callable[..., Any], doc: str) -> Callable[...,
             mode=mode,
             wrap_negative_indices=wrap_negative_indices,
         )
+        return found if out_sharding is None else laid_out(f"at[...].{name}", found, out_sharding)
 
     named(method, name, "IndexedArray")
     method.__doc__ = doc + _KEYWORDS
@@ -287,9 +298,10 @@ def _method(name: str, operation: Callable[..., Any], doc: str) -> Callable[...,
 def _of_ones(name: str, combine: Callable[..., Any], doc: str) -> Callable[..., Any]:
     """A method that combines the array with ones, among which values are multiplied."""
 
-    def method(self: IndexedArray, values: Any, **options: Any) -> Any:
+    def method(self: IndexedArray, values: Any, *, out_sharding: Any = None, **options: Any) -> Any:
         ones = full_like(self.array, 1)
-        return combine(self.array, _METHODS["multiply"](IndexedArray(ones, self.index), values, **options))
+        found = combine(self.array, _METHODS["multiply"](IndexedArray(ones, self.index), values, **options))
+        return found if out_sharding is None else laid_out(f"at[...].{name}", found, out_sharding)
 
     named(method, name, "IndexedArray")
     method.__doc__ = doc + _KEYWORDS

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import dtypes, quick_array, quick_host_value, remembered, warn_user
+from corejax.extend import dtypes, laid_out, quick_array, quick_host_value, remembered, warn_user
 from corejax_lax_basic._base.arguments import refuse_out
 from corejax_lax_basic._base.axes import canonical_shape, method_axes, method_axis
 from corejax_lax_basic._base.scalars import beyond
@@ -28,8 +28,13 @@ from corejax_lax_basic.shape import rearranging as shape
 # -- shape -------------------------------------------------------------------------------------------------------
 
 
-def reshape(self: Any, *shape_: Any, order: str = "C") -> Any:
+def reshape(self: Any, *shape_: Any, order: str = "C", out_sharding: Any = None) -> Any:
     """The same elements in another shape: integers, or one tuple; one size may be -1.
+
+    Args:
+        shape_: the shape.
+        order: "C", by rows, or "F", by columns.
+        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: the shape does not fit, or a size is traced.
@@ -37,6 +42,8 @@ def reshape(self: Any, *shape_: Any, order: str = "C") -> Any:
         NotImplementedError: `order` is "A", by the layout in memory.
     """
     sizes = canonical_shape(shape_[0] if len(shape_) == 1 else shape_)
+    if out_sharding is not None:
+        return laid_out("reshape", reshape(self, sizes, order=order), out_sharding)
     if order == "C":
         return shape.reshape(self, sizes)
     if order == "F":
@@ -46,9 +53,9 @@ def reshape(self: Any, *shape_: Any, order: str = "C") -> Any:
     raise ValueError(f"reshape: order is 'C' or 'F', got {order!r}")
 
 
-def ravel(self: Any, order: str = "C") -> Any:
-    """The elements as a vector, row by row or (`order="F"`) column by column."""
-    return reshape(self, -1, order=order)
+def ravel(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+    """The elements as a vector, row by row or (`order="F"`) column by column; `out_sharding` says where."""
+    return reshape(self, -1, order=order, out_sharding=out_sharding)
 
 
 def transpose(self: Any, *axes: Any) -> Any:

@@ -47,6 +47,7 @@ from ._client import started_clients as started_clients
 from ._client import used_before as used_before
 from ._custom_partitioner import TARGET as TARGET
 from ._custom_partitioner import CustomPartitioner as CustomPartitioner
+from ._dispatch import ASK_AGAIN as ASK_AGAIN
 from ._dispatch import HOST_TYPES as HOST_TYPES
 from ._dispatch import SMALL as SMALL
 from ._dispatch import DispatchRegistry as DispatchRegistry

@@ -180,8 +180,10 @@ def put_parts(value: np.ndarray, aval: Aval, place: Placement, *, alias: bool = 
         value = value.astype(value.dtype.newbyteorder("="))
     layout = _layout(place, value.shape)
     views = [value[(*index, ...)] for index in layout.indices]  # dots: no scalars of NumPy's
-    parts = views if alias else [aligned_copy(view) for view in views]
-    return put_each([parts[i] for i in layout.numbers], aval, place)
+    # XLA copies what lies in one piece, to the one device that has it; copies that several share are made here.
+    by_xla = not alias and len(views) == len(layout.devices) and all(view.flags.c_contiguous for view in views)
+    parts = views if alias or by_xla else [aligned_copy(view) for view in views]
+    return put_each([parts[i] for i in layout.numbers], aval, place, alias=not by_xla)
 
 
 def put_each(parts: Sequence[np.ndarray], aval: Aval, place: Placement, *, alias: bool = True) -> Buffer:

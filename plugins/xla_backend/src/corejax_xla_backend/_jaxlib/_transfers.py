@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from ._probe import core
 
 _guards = core.guard_lib if hasattr(core, "guard_lib") else core.transfer_guard_lib
-_DIRECTIONS = ("host_to_device", "device_to_device", "device_to_host")
+_ALL = "host_to_device", "device_to_device", "device_to_host", "explicit_device_put"
 
 
-def transfer_guards() -> dict[str, Any]:
-    """This thread's: direction -> level, ``None`` where none is set; and whether what is put was asked for."""
+def transfer_guards(names: Iterable[str] = _ALL) -> dict[str, Any]:
+    """Some of this thread's: direction -> level, ``None`` where none is set; ``explicit_device_put``: whether what is
+    put was asked for.
+    """
     state = _guards.thread_local_state()
-    levels = {name: getattr(state, name) for name in _DIRECTIONS}
-    return {name: None if level is None else level.name.lower() for name, level in levels.items()} | {
-        "explicit_device_put": state.explicit_device_put
-    }
+    found = {name: getattr(state, name) for name in names}
+    return {name: x if x is None or type(x) is bool else x.name.lower() for name, x in found.items()}
 
 
 def set_transfer_guards(values: dict[str, Any]) -> None:

@@ -82,6 +82,16 @@ class TieredCall(UndispatchedCall):
         if self._dispatch is not None:
             self._dispatch._clear_cache()
 
+    def _let_others_in(self) -> None:
+        let_others_in(self._dispatch)
+
+
+def let_others_in(call: Any) -> None:
+    """Have what `jit` gives make nobody wait for calls that are going on, and that it has no program for yet."""
+    let_in = getattr(call, "_let_others_in", None) or getattr(call, "_clear_cache", None)
+    if let_in is not None:
+        let_in()
+
 
 class CheckedCall(PythonCallable):
     """A dispatcher of a function with static arguments; what goes wrong with these is told with their names.

@@ -41,6 +41,7 @@ from corejax.extend import (
     stage,
     tree,
 )
+from corejax_xla_backend._jit.callables import let_others_in
 from corejax_xla_backend._jit.donation import donated_leaves
 from corejax_xla_backend._jit.float0_results import ProgramFunction
 from corejax_xla_backend._jit.named_arguments import check_apart, named_arguments
@@ -152,18 +153,18 @@ class Jitted:
         """Forget all traces and what was compiled of them."""
         self.traces.clear()
         forget_programs(self.fun)
-        self._forget_signatures()
+        dispatch = self.dispatcher()
+        if dispatch is not None:
+            dispatch._clear_cache()
 
-    def _forget_signatures(self) -> None:
-        """Have the dispatcher ask again for every signature.
+    def _let_others_in(self) -> None:
+        """Have the dispatcher ask again for every signature that others may wait for.
 
         Threads that call with the signature of a call that is going on wait for its end, without a way out. So this
         comes before the user's functions run: what these wait for may be such a thread. Those that come later find
         nothing to wait for. Left are calls that enter in the microseconds before this: they wait, as all do in JAX.
         """
-        dispatch = self.dispatcher()
-        if dispatch is not None:
-            dispatch._clear_cache()
+        let_others_in(self.dispatcher())
 
     # -- signatures --------------------------------------------------------------------------------
 
@@ -254,11 +255,11 @@ class Jitted:
         leaves, key = self._signature(args, kwargs)
         traced = self.traces.get(key)
         if traced is None:
-            self._forget_signatures()
+            self._let_others_in()
             traced = self._traced(key)
         checked = checks_values() or checks_calls()
         if checked:
-            self._forget_signatures()  # what it calls back may call it
+            self._let_others_in()  # what it calls back may call it
         if in_context() or checked or any(isinstance(x, Tracer) for x in (*traced.consts, *leaves)):
             return self._bind(leaves, traced), None
         consts = [as_array(c) for c in traced.consts]
@@ -269,7 +270,7 @@ class Jitted:
         options, device = place_program(traced.closed, self.name, target.backend, options, arrays)
         executable = compiled(traced.closed, self.name, target, options, device)
         if executable.calls_python:
-            self._forget_signatures()
+            self._let_others_in()
         outs = run(executable, target.backend, arrays, traced.closed.out_avals)
         result = tree.tree_unflatten(traced.out_tree, outs)
         traced_args, traced_kwargs, _ = self.static.split(args, kwargs)

@@ -27,6 +27,7 @@ from corejax.extend import (
     physical_program,
     tree,
 )
+from corejax_xla_backend._jit.callables import let_others_in
 from corejax_xla_backend._jit.donation import run_donating
 from corejax_xla_backend._jit.options import compiler_flags
 from corejax_xla_backend._programs import compiled, known_options, run
@@ -285,7 +286,7 @@ class Compiled(Stage):
         self._consts = [as_array(c) for c in lowered.consts]
         backend = lowered.target.backend
         self._call = api_boundary(lambda *args, **kwargs: self._miss(*args, **kwargs)[0])
-        if backend.capabilities.dispatcher and not self._executable.calls_python:
+        if backend.capabilities.dispatcher:
             self._call = backend.dispatcher(self.name, self._miss)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -313,6 +314,8 @@ class Compiled(Stage):
         backend = self._lowered.target.backend
         arrays = [*self._consts, *map(as_array, leaves)]
         place_program(self._program.closed, self.name, backend, self._options, arrays)
+        if self._executable.calls_python:
+            let_others_in(self._call)
         outs = run(self._executable, backend, arrays, self._program.closed.out_avals)
         result = tree.tree_unflatten(self.out_tree, outs)
         if not checks_values():

@@ -25,11 +25,14 @@ from corejax.extend import (
     abstract_eval_rules,
     bottom_trace,
     clears_cache,
+    dtypes,
+    host_value,
     impl_rules,
     replaying,
     set_current_trace,
     xla_translations,
 )
+from corejax_xla_backend._callbacks import Failures
 from corejax_xla_backend._callbacks import state as callbacks
 from corejax_xla_backend._lowering.context import TranslationContext
 from corejax_xla_backend._lowering.regions import TOKEN
@@ -65,7 +68,8 @@ def from_impl(primitive: Primitive) -> Any:
         types = tuple([(aval.dtype, aval.weak_type) for aval in avals])
         key = (primitive, types, *told_apart(params), source and source[:2])
         in_parts = params.get("partitioned", False) and not ordered
-        index = ctx.module.callback(key, lambda: _callback(primitive, avals, params, source))
+        failures = ctx.module.failures
+        index = ctx.module.callback(key, lambda: _callback(primitive, avals, params, source, failures))
         outs = ctx.custom_call(
             (_PARTITIONED if in_parts else _TARGETS)[ctx.platform],
             *in_vals,
@@ -87,32 +91,49 @@ def _callback(
     avals: tuple[ShapedArray, ...],
     params: dict[str, Any],
     source: Any,
+    failures: Failures | None,
 ) -> Callable[..., tuple[Any, ...]]:
     """The function that the program calls, on any thread: evaluates the primitive as an eager call does.
 
-    What the impl raises has the user's line `source` in its note, where the equation was traced.
+    What the impl raises has the user's line `source` in its note, where the equation was traced. It is kept in
+    `failures` where the program is to go on.
     """
     evaluation = bottom_trace()
 
     def callback(*operands: Any) -> tuple[Any, ...]:
         outside = callbacks.running
+        values, tokens = operands[: len(avals)], operands[len(avals) :]
         try:
             callbacks.running = True
             # Copies: the program's memory is not the impl's to keep.
-            values, tokens = operands[: len(avals)], operands[len(avals) :]
             arrays = [
-                Array(np.array(x, aval.dtype), aval.update(shape=x.shape))
+                Array(np.array(x, aval.dtype), aval if x.shape == aval.shape else aval.update(shape=x.shape))
                 for x, aval in zip(values, avals, strict=True)
             ]
             with replaying(source), set_current_trace(evaluation):
                 outs = evaluation.process_primitive(primitive, arrays, params)
-            return (*(np.asarray(out) for out in outs), *tokens)
+            return (*map(host_value, outs), *tokens)
         except BaseException as error:
-            raise _kept(primitive, error) from None
+            go_on_with = None if failures is None else failures.keep(error)
+            if go_on_with is None:
+                raise _kept(primitive, error) from None
+            here = tuple([aval.update(shape=x.shape) for x, aval in zip(values, avals, strict=True)])
+            return (*(_filled(out, go_on_with) for out in primitive.abstract(here, params)), *tokens)
         finally:
             callbacks.running = outside
 
     return callback
+
+
+def _filled(aval: ShapedArray, with_: str) -> np.ndarray[Any, Any]:
+    """An array of the type whose elements are "zeros", or the "largest" or "least" of its dtype."""
+    shape, dtype = aval.shape, aval.dtype
+    if with_ == "zeros" or dtypes.is_bool(dtype):
+        return np.full(shape, with_ == "largest", dtype)
+    if dtypes.is_integer(dtype):
+        bounds = dtypes.iinfo(dtype)
+        return np.full(shape, bounds.max if with_ == "largest" else bounds.min, dtype)
+    return np.full(shape, np.inf if with_ == "largest" else -np.inf).astype(dtype)
 
 
 def _kept(primitive: Primitive, error: BaseException) -> HostCallbackError:

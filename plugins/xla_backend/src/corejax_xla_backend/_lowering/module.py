@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import ClosedJaxpr, ShapedArray
+from corejax_xla_backend._callbacks import Failures
 from corejax_xla_backend._lowering.context import TranslationContext
 from corejax_xla_backend._lowering.locations import Locations, without_locations
 from corejax_xla_backend._lowering.meshes import SYMBOL, Meshes
@@ -30,6 +31,7 @@ class ModuleBuilder:
 
     Attributes:
         callbacks: Python functions that the program calls, by index.
+        failures: what these raise, where it is over several devices; None where each raises it at once.
         meshes: the meshes that it names.
         partitioners: what partitions its calls of `partitioned_calls`, to be kept until it is compiled.
         spread: whether arguments are split over devices.
@@ -46,6 +48,7 @@ class ModuleBuilder:
         self.locations = Locations()
         self.functions: list[str] = []
         self.callbacks: list[Callable[..., Any]] = []
+        self.failures = Failures() if len(devices) > 1 else None
         self.partitioners: list[Any] = []
         self.spread = False
         self.elementwise = 0
@@ -92,6 +95,7 @@ class ModuleBuilder:
         """A builder of the program that one device runs in the place of an operation; of the same Python functions."""
         inner = ModuleBuilder(self.platform, self.name, self.meshes.devices)
         inner.callbacks, inner._callback_indices = self.callbacks, self._callback_indices
+        inner.failures = self.failures
         return inner
 
     def add_part(

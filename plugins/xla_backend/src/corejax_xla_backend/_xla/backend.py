@@ -76,6 +76,10 @@ class XlaBackend(Backend):
             return _jaxlib.copy_to(value, target, committed=device is not None)
         return put(value, aval, device or config.default_device, committed=device is not None, alias=True)
 
+    def put_copy(self, value: np.ndarray[Any, Any], aval: ShapedArray, sharding: Sharding) -> Any:
+        """A buffer over the devices of a sharding, which it fits, of an array that its owner may write to."""
+        return _jaxlib.put_parts(value, aval, _jaxlib.placement(sharding, aval.ndim), alias=False)
+
     def fetch(self, buffer: Any) -> np.ndarray[Any, Any]:
         """A view of the buffer's memory where that is on the host."""
         return _jaxlib.whole(buffer) if _jaxlib.is_spread(buffer) else _jaxlib.to_numpy(buffer)

@@ -26,6 +26,7 @@ from corejax.extend import (
 )
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._xla.buffers import put
+from corejax_xla_backend._xla.calling_back import CallingBack, can_wait, wait
 from corejax_xla_backend._xla.executable import XlaExecutable
 
 _NOT_AN_ARRAY = object()
@@ -55,15 +56,36 @@ def _to_array(_: None, children: Any, new: Any = Array.__new__, array_type: type
     return array  # type: ignore[no-any-return]
 
 
-dispatch_registry, copying_registry = (
-    _jaxlib.DispatchRegistry(Array, _to_array, _host_to_buffer, field="_buf", always_buffer=True) for _ in range(2)
-)
-# For calls with large NumPy arrays, which are copied before the program runs.
-copying_registry.make_buffers()
+def _numbers(held: Any) -> Any:
+    return held.buffer if type(held) is ElementBuffer else held
 
 
-for _registry in (dispatch_registry, copying_registry):  # the numbers of keys are told from other numbers by the dtype
-    _registry.register_node(
+def _wait(held: Any) -> None:
+    wait(_numbers(held))
+
+
+def _host_to_ready_buffer(value: Any) -> Any:
+    buffer = _host_to_buffer(value)
+    wait(buffer)
+    return buffer
+
+
+def _registry(waits: bool) -> _jaxlib.DispatchRegistry:
+    if waits:
+        return _jaxlib.DispatchRegistry(Array, _to_array, _host_to_ready_buffer, field="_buf", wait=_wait)
+    return _jaxlib.DispatchRegistry(Array, _to_array, _host_to_buffer, field="_buf", always_buffer=True)
+
+
+# Programs that call Python back wait for their arguments. Large NumPy arrays are copied before a program runs.
+dispatch_registry, copying_registry = _registry(waits=False), _registry(waits=False)
+calling_registry, copying_calling_registry = _registry(waits=True), _registry(waits=True)
+_registries = (dispatch_registry, copying_registry, calling_registry, copying_calling_registry)
+for each in (copying_registry, copying_calling_registry):
+    each.make_buffers()
+
+
+for each in _registries:  # the numbers of keys are told from other numbers by the dtype
+    each.register_node(
         ElementBuffer, lambda x: ((x.buffer,), x.dtype), lambda dtype, children: ElementBuffer(*children, dtype)
     )
 
@@ -76,15 +98,21 @@ def _choose_host_values() -> None:
 
     They do where they are narrowed, which it cannot be told, and where programs may run when a call has returned.
     """
-    if config.x64_compat or config.cpu_enable_async_dispatch or _accelerated:
-        dispatch_registry.make_buffers()
-    if not dispatch_registry.makes_buffers:
-        # NumPy's scalars cost the dispatcher three times as much as its arrays.
-        dispatch_registry.make_scalars({kind: dtypes.scalar_dtype(kind) for kind in (bool, int, float, complex)})
+    for each in (dispatch_registry, calling_registry):
+        if config.x64_compat or config.cpu_enable_async_dispatch or _accelerated:
+            each.make_buffers()
+        if not each.makes_buffers:
+            # NumPy's scalars cost the dispatcher three times as much as its arrays.
+            each.make_scalars({kind: dtypes.scalar_dtype(kind) for kind in (bool, int, float, complex)})
 
 
 config.follow(_choose_host_values, "x64_compat", "cpu_enable_async_dispatch", "default_dtype_bits")
-_jaxlib.before_jax(dispatch_registry.make_buffers)
+_jaxlib.before_jax(lambda: [each.make_buffers() for each in (dispatch_registry, calling_registry)])
+
+
+def _copied_before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a call has host values that are copied before it, and dispatchers do not do so anyway."""
+    return not dispatch_registry.makes_buffers and _has_large(args, kwargs)
 
 
 def _has_large(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -105,7 +133,7 @@ def learn_nodes(values: Any) -> None:
         if kind is not _jaxlib.Buffer and tree.is_tree_node(kind) and not dispatch_registry.is_node(kind):
             own = tree.is_registered_node(kind)
             parts = (_parts, functools.partial(_from_parts, kind)) if own else (_one_level, _from_one_level)
-            for registry in (dispatch_registry, copying_registry):
+            for registry in _registries:
                 registry.register_node(kind, *parts)
             learn_nodes(leaf)
 
@@ -152,57 +180,113 @@ def dispatcher(
 
     def asked(registry: _jaxlib.DispatchRegistry, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
         result, call = miss(*args, **kwargs)
-        if call is not None and _waits(call):
-            this()._waits = True
-        return result, None if call is None else _fastpath(call, registry)
+        if call is None:
+            return result, None
+        if not _calls_back(call):
+            return result, _fastpath(call, registry)
+        if _fastpath(call, calling_registry) is not None or _copied_before(args, kwargs):
+            second("_calling", _calling)
+        return result, None
 
-    def second(attribute: str, registry: _jaxlib.DispatchRegistry) -> Any:
-        """Another dispatcher, for calls that this one does not repeat; this one has it as an attribute."""
+    def _copying() -> Any:
+        return _jaxlib.fast_dispatch(name, functools.partial(asked, copying_registry), copying_registry, **options)
+
+    def _calling(registry: _jaxlib.DispatchRegistry = calling_registry) -> CallingBack:
+        def make(asked: Callable[..., tuple[Any, Any]]) -> Any:
+            return _jaxlib.fast_dispatch(name, asked, registry, **options)
+
+        return CallingBack(miss, make, lambda call: _fastpath(call, registry))
+
+    def _copying_calling() -> CallingBack:
+        return _calling(copying_calling_registry)
+
+    def call_back(own: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        result = own._calling.repeated(args, kwargs)
+        if result is not _jaxlib.ASK_AGAIN:
+            return result
+        copied = _copied_before(args, kwargs)
+        return (second("_copying_calling", _copying_calling) if copied else own._calling)(args, kwargs)
+
+    def second(attribute: str, make: Callable[[], Any]) -> Any:
+        """What makes calls that this dispatcher does not repeat, which has it as an attribute."""
         own = this()
         if not hasattr(own, attribute):
-            missed_again = functools.partial(asked, registry)
-            setattr(own, attribute, _jaxlib.fast_dispatch(name, missed_again, registry, **options))
-            kind = type(own)
-            own._clear_cache = lambda: (kind._clear_cache(this()), *[d._clear_cache() for d in _seconds(this())])
+            setattr(own, attribute, make())
+            own._clear_cache = functools.partial(_forget, this)
+            own._let_others_in = functools.partial(_let_others_in, this)
         return getattr(own, attribute)
 
     def missed(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         own = this()
-        if not dispatch_registry.makes_buffers and _has_large(args, kwargs):
-            result = second("_copying", copying_registry)(*args, **kwargs)
-            return _waited_for(result) if hasattr(own, "_waits") else result, None
-        if hasattr(own, "_waits"):
-            return _waited_for(second("_waiting", dispatch_registry)(*args, **kwargs)), None
-        result, fastpath = asked(dispatch_registry, *args, **kwargs)
-        return result, None if hasattr(own, "_waits") else fastpath
+        if hasattr(own, "_calling"):
+            type(own)._clear_cache(own)  # nobody waits for what is called back
+            return call_back(own, args, kwargs), None
+        if _copied_before(args, kwargs):
+            return second("_copying", _copying)(*args, **kwargs), None
+        return asked(dispatch_registry, *args, **kwargs)
 
     dispatch = _jaxlib.fast_dispatch(name, missed, dispatch_registry, **options)
     this = weakref.ref(dispatch)  # a dispatcher that held itself would not be freed
     return dispatch
 
 
-def _seconds(dispatch: Any) -> list[Any]:
-    return [getattr(dispatch, name) for name in ("_copying", "_waiting") if hasattr(dispatch, name)]
+def _let_others_in(this: weakref.ref[Any]) -> None:
+    """Have no call wait for one that a dispatcher asks of; `CallingBack` runs none while it is asked."""
+    own = this()
+    if own is not None:
+        type(own)._clear_cache(own)
+        if hasattr(own, "_copying"):
+            own._copying._clear_cache()
+
+
+def _forget(this: weakref.ref[Any]) -> None:
+    """Have a dispatcher, and those for the calls that it does not repeat, ask again."""
+    _let_others_in(this)
+    own = this()
+    for name in ("_calling", "_copying_calling"):
+        if hasattr(own, name):
+            getattr(own, name).dispatch._clear_cache()
 
 
 def _waits(call: RepeatableCall) -> bool:
-    """Whether the program is waited for (see `PartitionedExecutable.waits`)."""
-    return getattr(getattr(call.executable, "executable", None), "waits", False)
+    """Whether a program over several devices is waited for: as in `PartitionedExecutable.waits`, or to call back."""
+    program = getattr(call.executable, "executable", None)
+    several = isinstance(program, _jaxlib.PartitionedExecutable)
+    return several and (program.waits or _calls_back(call))
 
 
-def _waited_for(result: Any) -> Any:
-    """The results of a program; all of them are there when the first one is. Tracers wait for nothing."""
-    alone = type(result) is list and len(result) == 1 and type(result[0]) is Array
-    for x in result if alone else tree.tree_leaves(result)[:1]:
-        if type(x) is Array:
-            x.block_until_ready()
-    return result
+def _calls_back(call: RepeatableCall) -> bool:
+    return bool(getattr(call.executable, "callbacks", ()))
+
+
+class _Awaited(Array):
+    """The first result of a program that is waited for; the others are there when it is."""
+
+    __slots__ = ()
+
+
+def _awaited(result: Any) -> Any:
+    """A result, for dispatchers that wait for the like of it."""
+    leaves, structure = tree.tree_flatten(result)
+    if leaves:
+        leaves[0] = _Awaited(leaves[0]._buf, leaves[0].aval)
+    return tree.tree_unflatten(structure, leaves)
+
+
+def _to_awaited_array(_: None, children: Any) -> Array:
+    (held,) = children
+    _jaxlib.block_until_ready((_numbers(held),))
+    return _to_array(None, children)
+
+
+for each in _registries:
+    each.register_node(_Awaited, lambda x: ((x._buf,), None), api_boundary(_to_awaited_array))
 
 
 def _fastpath(call: RepeatableCall, registry: _jaxlib.DispatchRegistry) -> Any:
     executable = call.executable
-    if not isinstance(executable, XlaExecutable) or executable.callbacks:
-        return None  # another backend's; what callbacks raise is told in Python
+    if not isinstance(executable, XlaExecutable) or (executable.callbacks and not can_wait(executable)):
+        return None  # another backend's; or what callbacks raise is told when it is waited for
     leaves, structure = tree.tree_flatten((call.args, call.kwargs))
     if structure.may_change:
         return None  # metadata that are changed in place still equal themselves, which is all that C++ asks
@@ -210,25 +294,20 @@ def _fastpath(call: RepeatableCall, registry: _jaxlib.DispatchRegistry) -> Any:
     seen = registry.inputs(call.args, call.kwargs)
     if seen is None or len(seen) != len(leaves):
         return None  # a pytree that only the Python side knows, or another backend's buffer
-    consts = [*executable.consts, *map(_buffer, call.consts)]
+    consts = [*executable.consts, *(_numbers(const._buf) for const in call.consts)]
     if not all(type(buffer) is _jaxlib.Buffer for buffer in consts):
         return None
     if isinstance(executable.executable, _jaxlib.PartitionedExecutable):
         consts = executable.executable.placed(consts, executable.kept)
     return _jaxlib.make_fastpath_data(
         executable.executable,
-        call.result,
+        _awaited(call.result) if _waits(call) else call.result,
         registry,
         num_args=len(leaves),
         kept=executable.kept,
         consts=consts,
         committed=any(_jaxlib.is_committed(x) for x in (*consts, *seen) if type(x) is _jaxlib.Buffer),
     )
-
-
-def _buffer(const: Any) -> Any:
-    held = const._buf
-    return held.buffer if type(held) is ElementBuffer else held
 
 
 _settings: dict[Any, int] = {}

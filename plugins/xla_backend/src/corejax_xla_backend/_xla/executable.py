@@ -21,7 +21,7 @@ from corejax.extend import (
     warn_user,
 )
 from corejax_xla_backend import _jaxlib
-from corejax_xla_backend._callbacks import under_way
+from corejax_xla_backend._callbacks import Failures, under_way
 from corejax_xla_backend._lowering import host_callback
 from corejax_xla_backend._lowering.locations import without_locations
 from corejax_xla_backend._lowering.module import ModuleBuilder
@@ -48,6 +48,7 @@ class XlaExecutable(NamedTuple):
         name: the program's, for messages.
         nbytes: bytes of the machine's memory that its results and temporaries take.
         origin: where it is from, if it was not compiled by this process.
+        failures: what its callbacks raise, if it is to run to its end nevertheless.
     """
 
     executable: Any
@@ -57,6 +58,7 @@ class XlaExecutable(NamedTuple):
     name: str
     nbytes: int
     origin: str = ""
+    failures: Failures | None = None
 
     @property
     def calls_python(self) -> bool:
@@ -73,7 +75,7 @@ class XlaExecutable(NamedTuple):
             check_memory(self.nbytes, f"{self._program()} (results and temporaries)")
         used = [b for b, keep in zip((*self.consts, *buffers), self.kept, strict=True) if keep]
         try:
-            return _run_with_callbacks(self.executable, used) if self.callbacks else self.executable(*used)
+            return self._run_with_callbacks(used) if self.callbacks else self.executable(*used)
         except (RuntimeError, ValueError) as error:
             if not _jaxlib.is_out_of_memory(error):
                 raise
@@ -109,27 +111,29 @@ class XlaExecutable(NamedTuple):
         """Bytes of arguments, outputs, temporaries and code."""
         return self.executable.memory_analysis()  # type: ignore[no-any-return]
 
+    def _run_with_callbacks(self, buffers: list[Any]) -> list[Any]:
+        """Run, and wait before and after.
+
+        Were such programs queued up, the callbacks of the first could wait for computations of their own that found no
+        place behind the others.
+        """
+        _jaxlib.block_until_ready(buffers)
+        failed = 0 if self.failures is None else self.failures.count
+        try:
+            outs: list[Any] = under_way.run(self.executable.run_and_wait, *buffers)
+        except Exception as error:
+            failure = host_callback.original_failure(error)
+            if failure is error:
+                raise
+        else:
+            if self.failures is not None:
+                self.failures.tell_since(failed)
+            return outs
+        raise failure
+
     def _program(self) -> str:
         results = ", ".join(aval.str_short(short_dtypes=False) for aval in self.executable.out_avals)
         return f"the compiled program {self.name!r}, with results [{results}],"
-
-
-def _run_with_callbacks(executable: Any, buffers: list[Any]) -> list[Any]:
-    """Run, and wait before and after.
-
-    Were such programs queued up, the callbacks of the first could wait for computations of their own that found no
-    place behind the others.
-    """
-    _jaxlib.block_until_ready(buffers)
-    try:
-        outs: list[Any] = under_way.run(executable.run_and_wait, *buffers)
-    except Exception as error:
-        failure = host_callback.original_failure(error)
-        if failure is error:
-            raise
-    else:
-        return outs
-    raise failure
 
 
 class Lowering(NamedTuple):
@@ -141,6 +145,7 @@ class Lowering(NamedTuple):
         callbacks: Python functions that it calls, by index.
         unusable: types of donated arguments whose memory no result can take.
         partitioners: what partitions some of its operations.
+        failures: what its callbacks raise, if it is over several devices.
     """
 
     text: str
@@ -148,6 +153,7 @@ class Lowering(NamedTuple):
     callbacks: list[Callable[..., Any]]
     unusable: tuple[ShapedArray, ...] = ()
     partitioners: tuple[Any, ...] = ()
+    failures: Failures | None = None
 
     def as_text(self, *, pretty: bool = True, debug_info: bool = False) -> str:
         """As `Lowered.as_text`."""
@@ -194,7 +200,7 @@ def lower(closed: ClosedJaxpr, name: str, platform: str, options: CompileOptions
     ]
     builder.add_main(closed, kept, {i: ", ".join(texts) for i, texts in said.items()}, results, known=known)
     text = builder.text(f"jit_{name}", locations=True)
-    return Lowering(text, kept, builder.callbacks, unusable, tuple(builder.partitioners))
+    return Lowering(text, kept, builder.callbacks, unusable, tuple(builder.partitioners), builder.failures)
 
 
 def _aliases(
@@ -241,7 +247,7 @@ def compile_program(
         there = SingleDeviceSharding(device)
         ins, outs = (there,) * (len(closed.consts) + len(closed.in_avals)), (there,) * len(closed.out_avals)
         options = options._replace(device=None, devices=(device,), in_shardings=ins, out_shardings=outs)
-    text, kept, callbacks, unusable, partitioners = lower(closed, name, device.platform, options)
+    text, kept, callbacks, unusable, partitioners, failures = lower(closed, name, device.platform, options)
     before_runs = None if partitioners else check_before_runs(text, options.devices)
     if unusable:
         types = ", ".join(aval.str_short(short_dtypes=False) for aval in unusable)
@@ -283,7 +289,7 @@ def compile_program(
     if isinstance(executable, _jaxlib.PartitionedExecutable):
         consts = executable.placed(consts, kept)
     nbytes = executable.nbytes() if device.platform == "cpu" else 0
-    return XlaExecutable(executable, kept, consts, callbacks, name, nbytes, origin)
+    return XlaExecutable(executable, kept, consts, callbacks, name, nbytes, origin, failures)
 
 
 def _compile(compile_with: Callable[..., Compiled], flags: Flags, asked: Flags) -> Compiled:

@@ -46,7 +46,7 @@ class HostFunction:
         in_types: types of the arrays, where some come as the numbers that they are held as: keys of compiled programs.
     """
 
-    __slots__ = ("api", "fixed", "fun", "in_tree", "in_types", "name", "result")
+    __slots__ = ("_hash", "api", "fixed", "fun", "in_tree", "in_types", "name", "result")
 
     def __init__(
         self,
@@ -64,6 +64,7 @@ class HostFunction:
         self.result = result
         self.in_types = in_types
         self.name = fun_name(fun)
+        self._hash: int | None = None  # each call of a program asks for it
 
     @property
     def _key(self) -> tuple[Any, ...]:
@@ -74,7 +75,9 @@ class HostFunction:
         return isinstance(other, HostFunction) and (self is other or self._key == other._key)
 
     def __hash__(self) -> int:
-        return hash(self._key)
+        if self._hash is None:
+            self._hash = hash(self._key)
+        return self._hash
 
     @property
     def __name__(self) -> str:  # what programs are printed with
