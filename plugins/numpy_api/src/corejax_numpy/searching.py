@@ -112,7 +112,8 @@ def _by_comparing(a: Any, v: Any, side: str, dtype: Any) -> Any:
 def _ranks(x: Any, dtype: Any) -> Any:
     """The place of each element of a vector when that is sorted."""
     places = lax.iota(dtype, x.size)
-    return lax.sort_key_val(lax.sort_key_val(x, places)[1], places)[1]
+    order = lax.sort_key_val(x, places)[1]
+    return lax.full_like(places, 0).at[order].set(places, unique_indices=True, mode="promise_in_bounds")
 
 
 def _by_sorting(a: Any, v: Any, side: str, dtype: Any) -> Any:
