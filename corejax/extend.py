@@ -112,6 +112,7 @@ from corejax.interpreters.jvp_helpers import defjvp as defjvp
 from corejax.interpreters.jvp_helpers import defjvp_with_result as defjvp_with_result
 from corejax.interpreters.jvp_helpers import deflinear as deflinear
 from corejax.interpreters.jvp_helpers import defzero as defzero
+from corejax.interpreters.large_operations import comes_again as comes_again
 from corejax.interpreters.large_operations import run_compiled as run_compiled
 from corejax.interpreters.large_operations import runs_large_programs as runs_large_programs
 from corejax.interpreters.linearize import linearize_flat as linearize_flat
@@ -320,6 +321,7 @@ __all__ = [  # noqa: RUF022  by section
     "quick_bind",
     "quick_host_value",
     "remembered",
+    "comes_again",
     "run_compiled",
     "runs_large_programs",
     "stage",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from corejax.extend import get_aval
+from corejax.extend import BatchTrace, bottom_trace, get_aval, trace_stack
 from corejax_lax_basic import lax
 from corejax_linalg._base import matrices as mat
 from corejax_linalg.primitives.lu import lu
@@ -33,12 +33,19 @@ def lu_solved(factors: Any, permutation: Any, b: Any, trans: int = 0) -> Any:
 def solved_once(a: Any, b: Any) -> Any:
     """The solution x of `a @ x = b`, whose derivatives use the same factors: `f[*batch, n, n], f[*batch, n, k]`."""
     factors, _, permutation = lu(lax.stop_gradient(a))
+    if nobody_differentiates():
+        return lu_solved(factors, permutation, b)
     return lax.custom_linear_solve(
         lambda x: mat.matmul(a, x),
         b,
         solve=lambda _, b: lu_solved(factors, permutation, b),
         transpose_solve=lambda _, b: lu_solved(factors, permutation, b, 1),
     )
+
+
+def nobody_differentiates() -> bool:
+    """Whether what is computed here is not differentiated, nor recorded for later: eagerly, and in `vmap`."""
+    return all(trace is bottom_trace() or isinstance(trace, BatchTrace) for trace in trace_stack())
 
 
 def column_vectors(a: Any, b: Any) -> bool:

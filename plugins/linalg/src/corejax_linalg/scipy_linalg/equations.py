@@ -13,7 +13,7 @@ from corejax_linalg._base import matrices as mat
 from corejax_linalg._base.arguments import arrays, choice, flag, pair, real_number
 from corejax_linalg._base.types import complex_of
 from corejax_linalg.numpy_linalg import equations
-from corejax_linalg.primitives.solving import lu_solved
+from corejax_linalg.primitives.solving import lu_solved, nobody_differentiates
 from corejax_linalg.scipy_linalg.factors import cholesky
 
 
@@ -179,6 +179,8 @@ def solve(
 
 def _solved_definite(a: Any, b: Any, lower: bool) -> Any:
     factor = cholesky(lax.stop_gradient(a), lower)
+    if nobody_differentiates():
+        return _cho_solved(factor, b, lower)
     return lax.custom_linear_solve(
         lambda x: mat.matmul(a, x),
         b,
