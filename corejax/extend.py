@@ -114,6 +114,7 @@ from corejax.interpreters.jvp_helpers import deflinear as deflinear
 from corejax.interpreters.jvp_helpers import defzero as defzero
 from corejax.interpreters.large_operations import comes_again as comes_again
 from corejax.interpreters.large_operations import run_compiled as run_compiled
+from corejax.interpreters.large_operations import run_whole as run_whole
 from corejax.interpreters.large_operations import runs_large_programs as runs_large_programs
 from corejax.interpreters.linearize import linearize_flat as linearize_flat
 from corejax.interpreters.looping import for_each_element as for_each_element
@@ -323,6 +324,7 @@ __all__ = [  # noqa: RUF022  by section
     "remembered",
     "comes_again",
     "run_compiled",
+    "run_whole",
     "runs_large_programs",
     "stage",
     "stage_closed",
