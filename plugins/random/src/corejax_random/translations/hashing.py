@@ -16,7 +16,7 @@ from corejax_lax_basic import lax
 from corejax_random.generators.hashing import PARITY, ROTATIONS, UINT32, threefry2x32_p
 
 _FEW = 64
-_SHARED = 4096  # up to so many words all users read one computation
+_SHARED = 1 << 16  # up to so many words all users read one computation, and what shifts or gathers them
 
 
 @xla_translations.register(threefry2x32_p)
@@ -31,7 +31,9 @@ def threefry2x32(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
         for x, a in zip(in_vals, in_avals, strict=True)
     ]
     both = _rounds(ctx, out, *vals)
-    return ctx.op("optimization_barrier", *both, out=[out, out]) if size < _SHARED else both
+    if size >= _SHARED:
+        return both
+    return list(map(ctx.materialized, ctx.op("optimization_barrier", *both, out=[out, out])))
 
 
 def _rounds(ctx: Any, out: ShapedArray, k1: Any, k2: Any, x: Any, y: Any) -> list[Any]:
