@@ -164,7 +164,11 @@ def _ranks(x: Any, dtype: Any) -> Any:
     """The place of each element of a vector when that is sorted."""
     places = lax.iota(dtype, x.size)
     order = lax.sort_key_val(x, places)[1]
-    return lax.full_like(places, 0).at[order].set(places, unique_indices=True, mode="promise_in_bounds")
+    return (
+        lax.full_like(places, 0)
+        .at[order]
+        .set(places, unique_indices=True, mode="promise_in_bounds", wrap_negative_indices=False)
+    )
 
 
 def _by_sorting(a: Any, v: Any, side: str, dtype: Any) -> Any:

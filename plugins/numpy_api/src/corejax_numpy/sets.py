@@ -120,7 +120,11 @@ def _sized_unique(name: str, rows: Any, size: int, fill_value: Any, equal_nan: b
     group = lax.sub(lax.cumsum(lax.convert_element_type(new, order.dtype)), lax.full_like(order, 1))
     ends = _true_places(new, size + 1, length)[0]
     counts = lax.sub(lax.slice_in_dim(ends, 1, size + 1), lax.slice_in_dim(ends, 0, size))
-    inverse = lax.full_like(group, 0).at[order].set(group, unique_indices=True, mode="promise_in_bounds")
+    inverse = (
+        lax.full_like(group, 0)
+        .at[order]
+        .set(group, unique_indices=True, mode="promise_in_bounds", wrap_negative_indices=False)
+    )
     return _Sized(values, order[places], inverse, counts, found)
 
 
