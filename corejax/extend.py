@@ -112,7 +112,9 @@ from corejax.interpreters.jvp_helpers import defjvp as defjvp
 from corejax.interpreters.jvp_helpers import defjvp_with_result as defjvp_with_result
 from corejax.interpreters.jvp_helpers import deflinear as deflinear
 from corejax.interpreters.jvp_helpers import defzero as defzero
+from corejax.interpreters.large_operations import comes_again as comes_again
 from corejax.interpreters.large_operations import run_compiled as run_compiled
+from corejax.interpreters.large_operations import run_whole as run_whole
 from corejax.interpreters.large_operations import runs_large_programs as runs_large_programs
 from corejax.interpreters.linearize import linearize_flat as linearize_flat
 from corejax.interpreters.looping import for_each_element as for_each_element
@@ -320,7 +322,9 @@ __all__ = [  # noqa: RUF022  by section
     "quick_bind",
     "quick_host_value",
     "remembered",
+    "comes_again",
     "run_compiled",
+    "run_whole",
     "runs_large_programs",
     "stage",
     "stage_closed",

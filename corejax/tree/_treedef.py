@@ -64,7 +64,7 @@ registered: Table[type, Registration] = Table("pytree node", changed=_tell_optre
 
 def _hash_of(spec: optree.PyTreeSpec) -> int:
     """Hash with the metadata, which optree's leaves out: what changed must not find what was cached before."""
-    return hash((spec, *(_content(data, kind) for kind, data in _metadata(spec))))
+    return hash((spec, *(metadata_content(kind, data) for kind, data in _metadata(spec))))
 
 
 def _metadata(spec: optree.PyTreeSpec) -> list[tuple[type, Any]]:
@@ -79,23 +79,11 @@ def _metadata(spec: optree.PyTreeSpec) -> list[tuple[type, Any]]:
     return found
 
 
-def _may_change(spec: optree.PyTreeSpec) -> bool:
-    return any(_can_be_written_to(data) for _, data in _metadata(spec))
+def metadata_content(node: type, data: Any) -> Any:
+    """What to hash the metadata of a node of this class by.
 
-
-def _can_be_written_to(data: Any) -> bool:
-    """Whether metadata cannot be hashed and are no arrays of corejax's, which stay as they are."""
-    try:
-        hash(data)
-    except TypeError:
-        if isinstance(data, tuple):
-            return any(map(_can_be_written_to, data))
-        return type(data) is np.ndarray or type(data) not in _leaf_types
-    return False
-
-
-def _content(data: Any, node: type) -> Any:
-    """What to hash metadata by: themselves, or the present content of containers, dataclasses and one-element arrays.
+    Themselves, or the present content of containers, dataclasses and one-element arrays: as hashable values, which do
+    not change with them.
 
     Raises:
         TypeError: there is something in them that can be hashed neither way.
@@ -106,18 +94,18 @@ def _content(data: Any, node: type) -> Any:
     except TypeError:
         pass
     if isinstance(data, list | tuple | deque):
-        return tuple([_content(x, node) for x in data])
+        return tuple([metadata_content(node, x) for x in data])
     if isinstance(data, Mapping):  # the read-only view of a dict, too
-        return frozenset([(key, _content(x, node)) for key, x in data.items()])
+        return frozenset([(key, metadata_content(node, x)) for key, x in data.items()])
     if isinstance(data, set):
         return frozenset(data)
     if isinstance(data, slice):
-        return tuple([_content(x, node) for x in (data.start, data.stop, data.step)])
+        return tuple([metadata_content(node, x) for x in (data.start, data.stop, data.step)])
     if type(data) in _leaf_types and data.size == 1:  # of a larger one `==` has no truth value
         with contextlib.suppress(TypeError):  # a tracer
             return data.item()
     if dataclasses.is_dataclass(data):
-        return tuple([_content(getattr(data, f.name), node) for f in dataclasses.fields(data) if f.compare])
+        return tuple([metadata_content(node, getattr(data, f.name)) for f in dataclasses.fields(data) if f.compare])
     raise TypeError(
         f"unhashable type: {type(data).__name__!r}, in the metadata of pytree node {node.__qualname__}, which are part "
         "of what compiled programs are found by. Make arrays children of the node, and give a class of your own "
@@ -129,7 +117,6 @@ def _content(data: Any, node: type) -> Any:
 _FROM_SPEC: dict[str, Callable[[optree.PyTreeSpec], Any]] = {
     "_hash": _hash_of,
     "flatten_up_to": lambda spec: spec.flatten_up_to,
-    "may_change": _may_change,
     "num_leaves": lambda spec: spec.num_leaves,
     "num_nodes": lambda spec: spec.num_nodes,
     "root_type": lambda spec: spec.type,
@@ -140,9 +127,9 @@ _FROM_SPEC: dict[str, Callable[[optree.PyTreeSpec], Any]] = {
 class PyTreeDef:
     """Structure of a pytree: what is left when the leaves are taken out. Immutable, hashable, comparable.
 
+    Metadata of a registered node that are written to are hashed as they were when the treedef was first hashed.
+
     Attributes:
-        may_change: whether metadata of a registered node cannot be hashed, since they can be written to (arrays of
-            corejax's cannot): they are hashed as they were when the treedef was first hashed.
         num_leaves: number of leaves.
         num_nodes: number of nodes, leaves included.
         root_type: class of the root; None for a leaf.
@@ -155,7 +142,6 @@ class PyTreeDef:
 
     unflatten: Callable[[Iterable[Any]], Any]
     flatten_up_to: Callable[[Any], list[Any]]
-    may_change: bool
     num_leaves: int
     num_nodes: int
     _hash: int

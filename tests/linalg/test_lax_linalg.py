@@ -11,6 +11,7 @@ import pytest
 import corejax
 import corejax.numpy as jnp
 from corejax.lax import linalg
+from corejax_linalg._base import eager
 from tests.linalg.matrices import DTYPES, adjoint, check, close, definite, random
 from tests.signatures import difference, public
 
@@ -183,3 +184,37 @@ def test_batches_of_matrices_of_one_element(reduce: Any) -> None:
     for got in (corejax.vmap(reduce)(matrices), reduce(matrices), corejax.jit(corejax.vmap(reduce))(matrices)):
         np.testing.assert_array_equal(got[0], matrices)
         assert got[-1].shape == (2, 0)
+
+
+_MANY = {
+    "lu": lambda x: linalg.lu(x),
+    "qr": lambda x: linalg.qr(x, full_matrices=False),
+    "eigh": lambda x: linalg.eigh(x + adjoint(x)),
+    "cholesky": lambda x: linalg.cholesky(x @ adjoint(x) + np.eye(3, dtype=x.dtype)),
+    "triangular_solve": lambda x: linalg.triangular_solve(x, x, left_side=True, lower=True),
+}
+
+
+@pytest.mark.parametrize("name", _MANY)
+def test_many_small_matrices_are_compiled(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are one by one until the same call comes again, but where that would make a difference to last bits."""
+    f = _MANY[name]
+    x = random(8, 9, 3, 3, dtype="float32") + 2 * np.eye(3, dtype="float32")
+    if name in ("lu", "cholesky"):
+        x[1, 2] = np.nan
+    rows_of = [map(np.asarray, corejax.tree.leaves(f(row))) for row in x]
+    wanted = [np.stack(results) for results in zip(*rows_of, strict=True)]
+    corejax.clear_caches()
+    found = []
+    one_by_one = eager._one_by_one
+    monkeypatch.setattr(eager, "_one_by_one", lambda *args: (found.append(args), one_by_one(*args))[1])
+    counts = []
+    for _ in range(4):
+        for got, want in zip(corejax.tree.leaves(f(x)), wanted, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+        counts.append(len(found))
+    first, _, third, fourth = counts  # qr is made of others, which come again at the third call
+    assert first == (name not in eager._OTHER_BITS) and third == fourth
+    with corejax.config.override(linalg_errors=True):
+        f(np.broadcast_to(np.eye(3, dtype="float32"), x.shape))
+    assert len(found) == fourth + 1, "whose errors name the matrix"

@@ -176,3 +176,24 @@ def test_matrices_without_elements() -> None:
     f, error = linalg.funm(none, jnp.exp, disp=False)
     assert f.shape == (0, 0)
     assert float(error) < 1e-12
+
+
+@pytest.mark.parametrize("batches", [((), (4,)), ((3,), (2, 5, 3)), ((3, 1), (4, 3, 2)), ((1,), (2, 1)), ((2,), ())])
+def test_right_hand_sides_of_one_matrix_stand_beside_each_other(batches: Any) -> None:
+    """Where axes broadcast, against the solutions of each alone; and no matrix is repeated for them."""
+    of_a, of_b = batches
+    a, b = definite(*of_a, 4, 4), random(*of_b, 4, 2)
+    batch = np.broadcast_shapes(of_a, of_b)
+    full = np.broadcast_to(a, (*batch, 4, 4)), np.broadcast_to(b, (*batch, 4, 2))
+    lower = np.linalg.cholesky(a)
+    close(linalg.solve(a, b), np.linalg.solve(*full))
+    close(jnp.linalg.solve(a, b), np.linalg.solve(*full))
+    close(linalg.solve(a, b, assume_a="pos"), np.linalg.solve(*full))
+    close(linalg.cho_solve((lower, True), b), np.linalg.solve(*full))
+    close(linalg.lu_solve(linalg.lu_factor(a), b, trans=1), np.linalg.solve(full[0].swapaxes(-1, -2), full[1]))
+    triangles = np.broadcast_to(lower, full[0].shape)
+    close(linalg.solve_triangular(lower, b, lower=True), np.linalg.solve(triangles, full[1]))
+    program = corejax.make_jaxpr(lambda c, b: linalg.cho_solve((c, True), b))(lower, b)
+    solving = [eqn for eqn in program.jaxpr.eqns if eqn.primitive.name == "triangular_solve"]
+    shared = batch[len(batch) - len(of_a) :]
+    assert [eqn.invars[0].aval.shape for eqn in solving] == [(*shared, 4, 4)] * 2

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections import OrderedDict, defaultdict, namedtuple
+import re
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from types import MappingProxyType
 from typing import Any
 
@@ -222,6 +223,11 @@ def test_metadata_that_are_written_to_are_looked_at_by_each_call() -> None:
     g = jit(lambda pair: pair.first * pair.label["n"][0])
     for _ in range(3):
         assert f(Pair(1.0, None, sizes)) == 3.0 and g(Pair(1.0, None, options)) == 1.0
+    cell = np.array([2.0])  # of one element
+    h = jit(lambda pair: pair.first * pair.label[0])
+    assert [h(Pair(1.0, None, cell)) for _ in range(3)] == [2.0] * 3
+    cell[0] = 3.0
+    assert h(Pair(1.0, None, cell)) == 3.0
     sizes.append(3)
     options["n"][0] = 5
     assert f(Pair(1.0, None, sizes)) == 6.0 and g(Pair(1.0, None, options)) == 5.0
@@ -250,19 +256,32 @@ def test_arrays_of_one_element_are_metadata() -> None:
         f(Pair(1.0, None, as_array(np.ones(2))))
 
 
-def test_arrays_in_metadata_have_a_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is written to is looked at in Python; corejax's arrays never are."""
-    f = jit(lambda pair: pair.first * pair.label[1])
-    label = ("cell", as_array(np.float32(2.0)))
-    for _ in range(2):
-        f(Pair(1.0, None, label))
+@dataclasses.dataclass
+class Scale:
+    factor: Any
+
+
+@pytest.mark.parametrize(
+    "holder",
+    [
+        lambda x: [x],
+        lambda x: {"x": {"y": x}},
+        lambda x: ("cell", deque([x])),
+        lambda x: MappingProxyType({"x": x}),  # which before Python 3.12 has no hash
+        lambda x: ("cell", as_array(np.float32(x))),
+        lambda x: [np.array([x])],
+        Scale,
+    ],
+)
+def test_metadata_without_a_hash_have_a_fast_path(holder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call compares their content with what it was when the program was found."""
+    f = jit(lambda pair: pair.first * float(re.search(r"\d\.", str(pair.label))[0]))
     misses = []
     lookup = traces.compiled
     monkeypatch.setattr(traces, "compiled", lambda *args: (misses.append(args), lookup(*args))[1])
-    for equal in (label, ("cell", as_array(np.float32(2.0)))):
-        assert f(Pair(3.0, None, equal)) == 6.0
-    assert not misses
-    assert f(Pair(3.0, None, ("cell", as_array(np.float32(4.0))))) == 12.0 and misses
+    assert [f(Pair(x, None, holder(2.0))) for x in (1.0, 1.0, 3.0)] == [2.0, 2.0, 6.0]
+    assert len(misses) <= 2, "at the first call the dispatcher learns the class, at the second the signature"
+    assert f(Pair(1.0, None, holder(3.0))) == 3.0
 
 
 def test_containers_in_and_out() -> None:

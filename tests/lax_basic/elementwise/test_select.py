@@ -39,6 +39,18 @@ def test_boolean_select(dtype: Any) -> None:
     assert_same(lax.select(which, x, y), np.where(which, x, y))
 
 
+@pytest.mark.parametrize("dtype", dtypes_of("biufc"), ids=str)
+def test_boolean_select_of_many(dtype: Any) -> None:
+    """Which is done by bits: each case keeps its own, those of NaN too."""
+    x, y = (np.resize(sample(dtype, (60,), seed=seed), (60, 90)) for seed in range(2))
+    which = sample(bool, (60, 90), seed=2)
+    for on_false, on_true in ((x, y), (x[0, 0], y), (x, y[0, 0]), (x[0, 0], y[0, 0]), (x[::-1], y.T.reshape(60, 90))):
+        got = np.asarray(select_n(which, on_false, on_true))
+        assert got.tobytes() == np.where(which, on_true, on_false).tobytes()
+    turned = np.asarray(select_n(which.T, x.T, y.T))
+    assert turned.tobytes() == np.where(which, y, x).T.tobytes()
+
+
 def test_indices_outside_count_as_the_nearest(jax: Any) -> None:
     which = np.array([-5, -1, 0, 1, 2, 3, 100], np.int32)
     cases = [np.full(7, float(i)) for i in range(3)]

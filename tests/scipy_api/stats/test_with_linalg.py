@@ -22,6 +22,23 @@ def _close(got, want, tolerance=1e-9):
     np.testing.assert_allclose(got, want, rtol=tolerance, atol=1e-14)
 
 
+@pytest.mark.parametrize(
+    "shapes", [((5, 2), ()), ((3, 5, 2), (5,)), ((4, 1, 2), (3,)), ((2,), (3,)), ((7, 3, 1, 2), (3, 2))]
+)
+def test_multivariate_normal_of_several_covariances(shapes):
+    of_x, batch = shapes
+    x = RNG.standard_normal(of_x)
+    root = RNG.standard_normal((*batch, 2, 2))
+    cov = root @ root.swapaxes(-1, -2) + np.eye(2)
+    mean = RNG.standard_normal(2)
+    full = np.broadcast_shapes(of_x[:-1], batch)
+    xs, covs = np.broadcast_to(x, (*full, 2)), np.broadcast_to(cov, (*full, 2, 2))
+    wanted = np.empty(full)
+    for i in np.ndindex(*full):
+        wanted[i] = scipy.stats.multivariate_normal.logpdf(xs[i], mean, covs[i])
+    _close(stats.multivariate_normal.logpdf(x, mean, cov), wanted)
+
+
 def test_multivariate_normal():
     x, mean, half = RNG.standard_normal((5, 3)), RNG.standard_normal(3), RNG.standard_normal((3, 3))
     cov = half @ half.T + np.eye(3)

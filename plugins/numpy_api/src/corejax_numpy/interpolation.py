@@ -73,8 +73,12 @@ def _on_lines(x: Any, xp: Any, fp: Any, index: Any) -> Any:
         return lax.broadcast_to(lax.reshape(fp, ()), x.shape)
     index = lax.clamp(1, index, xp.shape[0] - 1)
     before = lax.sub(index, like(index, 1))
-    start, value = xp[before], fp[before]
-    width, rise = lax.sub(xp[index], start), lax.sub(fp[index], value)
+
+    def at(points: Any, index: Any) -> Any:
+        return points.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
+
+    start, value = at(xp, before), at(fp, before)
+    width, rise = lax.sub(at(xp, index), start), lax.sub(at(fp, index), value)
     tiny = float(np.spacing(float(dtypes.finfo(xp.dtype).eps)))
     flat = lax.le(lax.abs(width), like(width, tiny))
     slope = lax.div(lax.sub(x, start), lax.select(flat, like(width, 1), width))

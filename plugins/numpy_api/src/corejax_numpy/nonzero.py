@@ -95,16 +95,19 @@ def _needs_size(name: str, x: Any) -> Exception:
     )
 
 
+def first_true(mask: Any, count: int, otherwise: int = 0) -> tuple[Any, Any]:
+    """The first `count` places where a vector is true, `otherwise` where there are fewer; and how many are true."""
+    dtype = dtypes.default_int_dtype()
+    numbers = lax.cumsum(lax.convert_element_type(mask, dtype))
+    place = lax.select(mask, lax.sub(numbers, 1), lax.full_like(numbers, count))
+    places = lax.full((count,), otherwise, dtype).at[place]
+    found = places.set(lax.iota(dtype, mask.size), mode="drop", wrap_negative_indices=False)
+    return found, numbers[-1]
+
+
 def _first(mask: Any, count: int) -> tuple[list[Any], Any]:
     """Indices of the first `count` true elements, zeros where there are fewer; and how many are true."""
-    dtype = dtypes.default_int_dtype()
-    flat = lax.reshape(mask, (mask.size,))
-    numbers = lax.cumsum(lax.convert_element_type(flat, dtype))
-    place = lax.select(flat, lax.sub(numbers, 1), lax.full_like(numbers, count))
-    positions = (
-        lax.full((count,), 0, dtype).at[place].set(lax.iota(dtype, mask.size), mode="drop", wrap_negative_indices=False)
-    )
-    there = numbers[-1]
+    positions, there = first_true(lax.reshape(mask, (mask.size,)), count)
     out, stride = [], math.prod(mask.shape)
     for size in mask.shape:
         stride //= size

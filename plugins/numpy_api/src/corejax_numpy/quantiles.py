@@ -164,11 +164,7 @@ def _quantile(
         raise ValueError(f"{name}: q is a scalar or a vector, got an array of shape {q.shape}")
     axes = canonical_axes(axis, x.ndim, f"{name}: axis")
     shape = x.shape
-    x, w = _last(x, axes), None if w is None else _last(w, axes)
-    if not skips_nan:
-        x = _all_nan_where_one_is(x)
-    x, w = (lax.sort(x), None) if w is None else lax.sort_key_val(x, w)
-    count = _counted(x) if skips_nan else None
+    x, w, count = _in_order(x, w, axes, skips_nan)
     if method == "inverted_cdf":
         result = _inverted_cdf(x, w, q, count)
     else:
@@ -178,6 +174,16 @@ def _quantile(
         return result
     kept = tuple(1 if d in axes else n for d, n in enumerate(shape))
     return lax.reshape(result, (*q.shape, *kept))
+
+
+@remembered
+def _in_order(x: Any, w: Any, axes: tuple[int, ...], skips_nan: bool) -> tuple[Any, Any, Any]:
+    """The sorted elements of the axes as the last one, their weights, and how many are numbers if NaNs are skipped."""
+    x, w = _last(x, axes), None if w is None else _last(w, axes)
+    if not skips_nan:
+        x = _all_nan_where_one_is(x)
+    x, w = (lax.sort(x), None) if w is None else lax.sort_key_val(x, w)
+    return x, w, _counted(x) if skips_nan else None
 
 
 def _operands(name: str, a: Any, weights: Any, axis: Axis, method: str) -> tuple[Any, Any]:

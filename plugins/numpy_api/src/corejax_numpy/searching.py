@@ -8,9 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Tracer, as_array, dtypes, host_value, is_spread, recording_trace
+from corejax.extend import (
+    Tracer,
+    as_array,
+    clears_cache,
+    dtypes,
+    host_value,
+    is_spread,
+    recording_trace,
+    run_whole,
+    stage_closed,
+)
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, number_argument, promote_dtypes
+from corejax_numpy.arguments import array_argument, like, number_argument, promote_dtypes
 
 _METHODS = ("scan", "scan_unrolled", "sort", "compare_all", "default")
 
@@ -54,11 +64,52 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
     return _by_bisection(a, v, side, dtype, method == "scan_unrolled")
 
 
+_MANY = 1 << 13  # elements from which on they are looked up by a compiled program, when they come again
+_programs: dict[Any, Any] = {}  # by types; None at first, False where nothing compiles
+clears_cache(_programs.clear)
+
+
 def _on_host(a: Any, v: Any, side: str, dtype: Any) -> Any:
+    if v.size >= _MANY and (found := _compiled(a, v, side, dtype)) is not None:
+        return found
     table, values = host_value(a), host_value(v)
     if table.dtype.kind == "V":  # narrower floats and integers
         table, values = table.astype(np.float32), values.astype(np.float32)
     return as_array(np.asarray(np.searchsorted(table, values, side)).astype(dtype))
+
+
+def _compiled(a: Any, v: Any, side: str, dtype: Any) -> Any:
+    """The same for many elements, as integers of the same order: so that no number counts as another one."""
+    key = (a.aval, v.aval, side, dtype)
+    if key not in _programs:
+        _programs[key] = None
+        return None
+    if _programs[key] is None:
+        as_integers = _as_integers(a.dtype)
+        _programs[key] = as_integers is not None and stage_closed(
+            lambda a, v: [_by_bisection(as_integers(a), as_integers(v), side, dtype, False)], (a.aval, v.aval)
+        )
+    outs = _programs[key] and run_whole(_programs[key], [a, v], "searchsorted")
+    return outs[0] if outs else None
+
+
+def _as_integers(dtype: Any) -> Callable[[Any], Any] | None:
+    """How numbers become integers of the same order, zeros equal and NaN behind all; None where they do not."""
+    if dtypes.is_integer(dtype) or dtype == np.bool_:
+        return lambda x: x
+    if dtype not in (np.float16, np.float32, np.float64):
+        return None
+    bits = np.dtype(f"i{dtype.itemsize}")
+    most = np.iinfo(bits).max
+
+    def as_integers(x: Any) -> Any:
+        n = lax.bitcast_convert_type(x, bits)
+        magnitude = lax.bitwise_and(n, like(n, most))
+        ordered = lax.select(lax.lt(n, like(n, 0)), lax.neg(magnitude), magnitude)
+        infinity = int(np.array(np.inf, dtype).view(bits))
+        return lax.select(lax.gt(magnitude, like(n, infinity)), like(n, most), ordered)
+
+    return as_integers
 
 
 # -- comparisons in the order of `sort` --------------------------------------------------------------------------
@@ -112,7 +163,12 @@ def _by_comparing(a: Any, v: Any, side: str, dtype: Any) -> Any:
 def _ranks(x: Any, dtype: Any) -> Any:
     """The place of each element of a vector when that is sorted."""
     places = lax.iota(dtype, x.size)
-    return lax.sort_key_val(lax.sort_key_val(x, places)[1], places)[1]
+    order = lax.sort_key_val(x, places)[1]
+    return (
+        lax.full_like(places, 0)
+        .at[order]
+        .set(places, unique_indices=True, mode="promise_in_bounds", wrap_negative_indices=False)
+    )
 
 
 def _by_sorting(a: Any, v: Any, side: str, dtype: Any) -> Any:
@@ -147,6 +203,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     side = "left" if right else "right"
     how = "scan" if method is None else method
     first, last = lax.index_in_dim(edges, 0, keepdims=False), lax.index_in_dim(edges, -1, keepdims=False)
-    up = searchsorted(edges, x, side, method=how)
-    down = searchsorted(lax.rev(edges, (0,)), x, side, method=how)
-    return lax.select(lax.ge(last, first), up, lax.sub(lax.full(x.shape, edges.size, down.dtype), down))
+    rising = lax.ge(last, first)
+    edges = lax.select(lax.broadcast(rising, edges.shape), edges, lax.rev(edges, (0,)))
+    number = searchsorted(edges, x, side, method=how)
+    return lax.select(rising, number, lax.sub(lax.full(x.shape, edges.size, number.dtype), number))

@@ -14,6 +14,7 @@ from corejax.extend import Tracer, as_array, dtypes
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, array_arguments, canonical_axis, promote_dtypes, static_int
 from corejax_numpy.manipulation import moveaxis
+from corejax_numpy.nonzero import first_true
 from corejax_numpy.searching import searchsorted
 
 _METHODS = ("auto", "compare_all", "binary_search", "sort")
@@ -61,14 +62,8 @@ def _numbers(count: int) -> Any:
 
 def _true_places(mask: Any, size: int, otherwise: int) -> tuple[Any, Any, Any]:
     """The first `size` places where a vector is true, `otherwise` where there are fewer; which are there; how many."""
-    found = lax.reduce_sum(lax.convert_element_type(mask, dtypes.default_int_dtype()), (0,))
-    there = lax.lt(_numbers(size), lax.broadcast(found, (size,)))
-    length = mask.shape[0]
-    places = lax.sort_key_val(lax.bitwise_not(mask), _numbers(length))[1]
-    places = lax.slice_in_dim(places, 0, min(size, length))
-    if size > length:
-        places = lax.concatenate([places, lax.full((size - length,), 0, places.dtype)], 0)
-    return lax.select(there, places, lax.full_like(places, otherwise)), there, found
+    places, found = first_true(mask, size, otherwise)
+    return places, lax.lt(_numbers(size), lax.broadcast(found, (size,))), found
 
 
 def _chosen(there: Any, values: Any, fill: Any) -> Any:
@@ -125,7 +120,12 @@ def _sized_unique(name: str, rows: Any, size: int, fill_value: Any, equal_nan: b
     group = lax.sub(lax.cumsum(lax.convert_element_type(new, order.dtype)), lax.full_like(order, 1))
     ends = _true_places(new, size + 1, length)[0]
     counts = lax.sub(lax.slice_in_dim(ends, 1, size + 1), lax.slice_in_dim(ends, 0, size))
-    return _Sized(values, order[places], lax.sort_key_val(order, group)[1], counts, found)
+    inverse = (
+        lax.full_like(group, 0)
+        .at[order]
+        .set(group, unique_indices=True, mode="promise_in_bounds", wrap_negative_indices=False)
+    )
+    return _Sized(values, order[places], inverse, counts, found)
 
 
 # -- unique ------------------------------------------------------------------------------------------------------

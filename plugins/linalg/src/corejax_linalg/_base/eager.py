@@ -1,7 +1,8 @@
 """Impl rules by LAPACK, one matrix of a stack after the other, and what becomes of matrices that it fails on.
 
 The routines are SciPy's, which are also what compiled programs call: both give the same signs and pivots. SciPy takes
-long to import, so that is done when a matrix is first computed with.
+long to import, so that is done when a matrix is first computed with. Large stacks of small matrices are compiled, for
+most of the time is spent on calling the routine from Python.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ShapedArray, config
+from corejax.extend import Array, ShapedArray, comes_again, config, primitives, run_compiled
 
 _PREFIX = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
@@ -105,12 +106,33 @@ def stacked(
                     _tell(name, (), failure)
             avals = types(*(ShapedArray(x.shape, x.dtype) for x in arrays), **params)
             several = isinstance(avals, list | tuple)
+            found = _compiled(name, arrays, ranks, params)
+            if found is not None:
+                return found[: len(avals)] if several else found[0]
             outs = _one_by_one(name, one, arrays, ranks, avals if several else [avals], params)
             return outs if several else outs[0]
 
         return impl
 
     return decorate
+
+
+_MANY, _SMALL = 64, 32 * 32  # matrices, and their elements
+# Those for which routines are told otherwise, eagerly, where matrices stand in memory: the last bits are others.
+_OTHER_BITS = frozenset({"cholesky", "triangular_solve"})
+
+
+def _compiled(name: str, arrays: Any, ranks: Any, params: Any) -> Any:
+    """Results for many small matrices, as `Array`s; None of others, and at a first call if results are the same."""
+    x, rank = arrays[0], ranks[0]
+    matrices, elements = (math.prod(sizes) for sizes in (x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]))
+    if matrices < _MANY or not 0 < elements <= _SMALL or config.linalg_errors or name not in primitives:
+        return None
+    primitive, operands = primitives[name], [Array(a) for a in arrays]
+    if name not in _OTHER_BITS and not comes_again(primitive, [a.aval for a in operands], params):
+        return None
+    outs = run_compiled(primitive, *operands, **params)
+    return outs if outs is None or primitive.multiple_results else [outs]
 
 
 def _one_by_one(name: str, one: Any, arrays: Any, ranks: Any, avals: Any, params: Any) -> list[Any]:

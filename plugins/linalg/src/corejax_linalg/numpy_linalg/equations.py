@@ -14,7 +14,7 @@ from corejax_linalg._base import matrices as mat
 from corejax_linalg._base import on_host
 from corejax_linalg._base.arguments import array, arrays, flag, integer, matrices, number, square, static_axes
 from corejax_linalg.numpy_linalg.decompositions import svd
-from corejax_linalg.primitives.solving import solved_once
+from corejax_linalg.primitives.solving import solved_beside, solved_once
 
 
 def solve(a: Any, b: Any) -> Any:
@@ -54,18 +54,14 @@ def _solution(a: Any, b: Any) -> Any:
     if b.ndim == 1:
         columns = lax.broadcast_to(b[:, None], (*a.shape[:-1], 1))
         return lax.squeeze(solved_once(a, columns), (a.ndim - 1,))
-    if a.ndim == 2 and b.ndim > 2:  # one matrix: all right-hand sides beside each other
-        beside = jnp.moveaxis(b, -2, 0)
-        return jnp.moveaxis(solved_once(a, beside.reshape(n, math.prod(beside.shape[1:]))).reshape(beside.shape), 0, -2)
     try:
-        batch = lax.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        lax.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError:
         raise ValueError(
             f"solve: the batch axes of a and b broadcast together, got a {a.aval.str_short()} and b "
             f"{b.aval.str_short()}"
         ) from None
-    a = jnp.broadcast_to(a, (*batch, n, n))
-    return solved_once(a, jnp.broadcast_to(b, (*batch, n, b.shape[-1])))
+    return solved_beside(solved_once, a, b)
 
 
 def inv(a: Any) -> Any:

@@ -70,7 +70,7 @@ def _abstract_eval(x: ShapedArray) -> list[ShapedArray]:
 
 def _impl(x: Any) -> Any:
     factors, pivots = _factored(x)
-    return [factors, pivots, _permutation(pivots, permutation_size=x.shape[-2])]
+    return [factors, pivots, _permutation(np.asarray(pivots), permutation_size=x.shape[-2])]
 
 
 @stacked("lu", (2,), lambda x: _abstract_eval(x)[:2])

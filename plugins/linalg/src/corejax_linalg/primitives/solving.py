@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import get_aval
+from corejax.extend import BatchTrace, bottom_trace, get_aval, trace_stack
 from corejax_lax_basic import lax
 from corejax_linalg._base import matrices as mat
 from corejax_linalg.primitives.lu import lu
@@ -33,12 +35,45 @@ def lu_solved(factors: Any, permutation: Any, b: Any, trans: int = 0) -> Any:
 def solved_once(a: Any, b: Any) -> Any:
     """The solution x of `a @ x = b`, whose derivatives use the same factors: `f[*batch, n, n], f[*batch, n, k]`."""
     factors, _, permutation = lu(lax.stop_gradient(a))
+    if nobody_differentiates():
+        return lu_solved(factors, permutation, b)
     return lax.custom_linear_solve(
         lambda x: mat.matmul(a, x),
         b,
         solve=lambda _, b: lu_solved(factors, permutation, b),
         transpose_solve=lambda _, b: lu_solved(factors, permutation, b, 1),
     )
+
+
+def solved_beside(solve: Callable[..., Any], a: Any, b: Any, *vectors: Any) -> Any:
+    """`solve(a, b, *vectors)` of stacks whose batch axes broadcast; right-hand sides of one matrix beside each other.
+
+    Args:
+        solve: of arrays with the same batch axes.
+        a, b: matrices, `f[*batch, n, n]`, and right-hand sides, `f[*batch, n, k]`.
+        vectors: others that belong to the matrices, `[*batch, m]`.
+
+    Raises:
+        ValueError: the batch axes do not broadcast.
+    """
+    n, k = b.shape[-2:]
+    batch = lax.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    shared = batch[len(batch) - (a.ndim - 2) :]  # those of the matrices
+    a = lax.broadcast_to(a, (*shared, *a.shape[-2:]))
+    vectors = tuple(lax.broadcast_to(v, (*shared, v.shape[-1])) for v in vectors)
+    b = lax.broadcast_to(b, (*batch, n, k))
+    if len(shared) == len(batch):
+        return solve(a, b, *vectors)
+    count = math.prod(batch[: len(batch) - len(shared)])
+    axes = range(1, len(shared) + 2)
+    beside = lax.transpose(lax.reshape(b, (count, *shared, n, k)), (*axes, 0, len(shared) + 2))
+    out = lax.reshape(solve(a, lax.reshape(beside, (*shared, n, count * k)), *vectors), beside.shape)
+    return lax.reshape(lax.transpose(out, (len(shared) + 1, *range(len(shared) + 1), len(shared) + 2)), (*batch, n, k))
+
+
+def nobody_differentiates() -> bool:
+    """Whether what is computed here is not differentiated, nor recorded for later: eagerly, and in `vmap`."""
+    return all(trace is bottom_trace() or isinstance(trace, BatchTrace) for trace in trace_stack())
 
 
 def column_vectors(a: Any, b: Any) -> bool:

@@ -13,7 +13,7 @@ from corejax_linalg._base import matrices as mat
 from corejax_linalg._base.arguments import arrays, choice, flag, pair, real_number
 from corejax_linalg._base.types import complex_of
 from corejax_linalg.numpy_linalg import equations
-from corejax_linalg.primitives.solving import lu_solved
+from corejax_linalg.primitives.solving import lu_solved, nobody_differentiates, solved_beside
 from corejax_linalg.scipy_linalg.factors import cholesky
 
 
@@ -36,10 +36,7 @@ def _solved_stacks(name: str, solve: Callable[..., Any], a: Any, b: Any, *vector
             f"{name} takes a matrix [..., n, n] with b [n] or [..., n, k], got {a.aval.str_short()} and b "
             f"{b.aval.str_short()}"
         )
-    batch = lax.broadcast_shapes(a.shape[:-2], columns.shape[:-2])
-    a = jnp.broadcast_to(a, (*batch, n, n))
-    columns = jnp.broadcast_to(columns, (*batch, *columns.shape[-2:]))
-    out = solve(a, columns, *(jnp.broadcast_to(v, (*batch, v.shape[-1])) for v in vectors))
+    out = solved_beside(solve, a, columns, *vectors)
     return out[..., 0] if alone else out
 
 
@@ -179,6 +176,8 @@ def solve(
 
 def _solved_definite(a: Any, b: Any, lower: bool) -> Any:
     factor = cholesky(lax.stop_gradient(a), lower)
+    if nobody_differentiates():
+        return _cho_solved(factor, b, lower)
     return lax.custom_linear_solve(
         lambda x: mat.matmul(a, x),
         b,

@@ -16,22 +16,24 @@ from corejax_lax_basic import lax
 from corejax_random.generators.hashing import PARITY, ROTATIONS, UINT32, threefry2x32_p
 
 _FEW = 64
-_SHARED = 4096  # up to so many words all users read one computation
+_SHARED = 1 << 16  # up to so many words all users read one computation, and what shifts or gathers them
 
 
 @xla_translations.register(threefry2x32_p)
 def threefry2x32(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
     """Additions, rotations and exclusive ors."""
     out = ShapedArray(lax.broadcast_shapes(*(a.shape for a in in_avals)), UINT32)
+    size = math.inf if isinstance(out.size, SymbolicDim) else out.size
+    if size < _FEW:
+        return ctx.inline(stage_closed(_rounds_in_a_loop, in_avals), in_vals)
     vals = [
         ctx.broadcast_in_dim(x, out.shape, range(out.ndim - a.ndim, out.ndim))
         for x, a in zip(in_vals, in_avals, strict=True)
     ]
-    size = math.inf if isinstance(out.size, SymbolicDim) else out.size
-    if size < _FEW:
-        return ctx.inline(stage_closed(_rounds_in_a_loop, [out] * 4), vals)
     both = _rounds(ctx, out, *vals)
-    return ctx.op("optimization_barrier", *both, out=[out, out]) if size < _SHARED else both
+    if size >= _SHARED:
+        return both
+    return list(map(ctx.materialized, ctx.op("optimization_barrier", *both, out=[out, out])))
 
 
 def _rounds(ctx: Any, out: ShapedArray, k1: Any, k2: Any, x: Any, y: Any) -> list[Any]:
@@ -54,25 +56,29 @@ def _rounds(ctx: Any, out: ShapedArray, k1: Any, k2: Any, x: Any, y: Any) -> lis
 
 
 def _rounds_in_a_loop(k1: Any, k2: Any, x: Any, y: Any) -> list[Any]:
-    """The rotations of these four rounds and of the next, and the words of the key, change places each time."""
-    rotations = np.array(ROTATIONS, UINT32)
+    """Rotations and words of the key are read from tables by the loop's number, so that it carries the counters alone.
 
-    def spread(n: Any) -> Any:
-        return lax.broadcast_to(n, x.shape)
+    What is carried and changes places is copied in each step, by a kernel for each array.
+    """
+    shape = lax.broadcast_shapes(*(v.shape for v in (k1, k2, x, y)))
+    key_shape = lax.broadcast_shapes(k1.shape, k2.shape)
+    words = [lax.broadcast_to(k, (1, *key_shape)) for k in (k1, k2, k1 ^ k2 ^ np.uint32(PARITY))]
+    key = lax.concatenate(words, 0)
+    rotations = lax.asarray(np.array([ROTATIONS[i % 2] for i in range(5)], UINT32))
+    word = lax.asarray(np.arange(1, 7, dtype=np.int32) % 3)
 
-    def four_rounds(i: Any, state: Any) -> Any:
-        x, y, (first, second, third), (now, then) = state
-        for j in range(4):
+    def row(table: Any, i: Any) -> Any:
+        return lax.dynamic_index_in_dim(table, i, 0, keepdims=False)
+
+    def four_rounds(i: Any, counter: Any) -> Any:
+        x, y = counter
+        for rotation in row(rotations, i):
+            left = lax.broadcast_to(rotation, shape)
+            right = lax.broadcast_to(np.uint32(32) - rotation, shape)
             x = x + y
-            right = lax.shift_right_logical(y, spread(np.uint32(32) - now[j]))
-            y = lax.bitwise_or(lax.shift_left(y, spread(now[j])), right) ^ x
-        step = lax.convert_element_type(i + 1, UINT32)
-        return x + second, y + third + step, (second, third, first), (then, now)
+            y = lax.bitwise_or(lax.shift_left(y, left), lax.shift_right_logical(y, right)) ^ x
+        first, second = (lax.broadcast_to(row(key, row(word, i + j)), shape) for j in range(2))
+        return x + first, y + second + lax.convert_element_type(i + 1, UINT32)
 
-    start = (
-        x + k1,
-        y + k2,
-        (k1, k2, k1 ^ k2 ^ np.uint32(PARITY)),
-        (lax.asarray(rotations[0]), lax.asarray(rotations[1])),
-    )
-    return list(lax.fori_loop(0, 5, four_rounds, start)[:2])
+    start = [lax.broadcast_to(c + k, shape) for c, k in ((x, k1), (y, k2))]
+    return list(lax.fori_loop(0, 5, four_rounds, tuple(start)))

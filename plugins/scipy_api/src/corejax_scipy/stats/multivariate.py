@@ -37,11 +37,14 @@ def _logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
 
     factor = linalg.cholesky(cov)
     batch = jnp.broadcast_shapes(y.shape[:-1], cov.shape[:-2])
-    factor_all = jnp.broadcast_to(factor, (*batch, n, n))
-    column = jnp.broadcast_to(y, (*batch, n))[..., None]
-    white = linalg.triangular_solve(factor_all, column, left_side=True, lower=True)[..., 0]
+    # Vectors with one covariance stand beside each other, as columns.
+    front = len(batch) - (factor.ndim - 2)
+    factors = jnp.broadcast_to(factor, (*batch[front:], n, n))
+    columns = jnp.broadcast_to(y, (*batch, n)).reshape(-1, *batch[front:], n)
+    white = linalg.triangular_solve(factors, jnp.moveaxis(columns, 0, -1), left_side=True, lower=True)
+    squares = jnp.moveaxis(jnp.sum(white * white, axis=-2), -1, 0).reshape(batch)
     half_log_det = jnp.sum(jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
-    return -0.5 * (jnp.sum(white * white, axis=-1) + n * _LOG_2PI) - half_log_det
+    return -0.5 * (squares + n * _LOG_2PI) - half_log_det
 
 
 def _pdf(x: Any, mean: Any, cov: Any) -> Any:

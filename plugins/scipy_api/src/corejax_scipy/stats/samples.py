@@ -102,7 +102,8 @@ def _ranks(x: Any, method: str) -> Any:
     if not x.size:
         return jnp.zeros(x.shape, dtype)
     order = jnp.argsort(x, axis=-1)
-    place = jnp.argsort(order, axis=-1)
+    index = jnp.broadcast_to(jnp.arange(size), x.shape)
+    place = jnp.put_along_axis(jnp.zeros_like(order), order, index, -1, inplace=False)
     if method == "ordinal":
         ranks = (place + 1).astype(dtype)
     else:
@@ -111,7 +112,6 @@ def _ranks(x: Any, method: str) -> Any:
         changes = ordered[..., 1:] != ordered[..., :-1]
         new = jnp.concatenate([edge, changes], axis=-1)
         ends = jnp.concatenate([changes, edge], axis=-1)
-        index = jnp.arange(size)
         first = lax.cummax(jnp.where(new, index, 0), axis=x.ndim - 1) + 1
         last = lax.cummin(jnp.where(ends, index, size), axis=x.ndim - 1, reverse=True) + 1
         chosen = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -138,10 +138,23 @@ def learn_nodes(values: Any) -> None:
             learn_nodes(leaf)
 
 
-class _Unhashable(NamedTuple):
-    """Metadata that only a treedef has a hash of: arrays among them."""
+class _Unhashable:
+    """Metadata without a hash, and their content as it is now: what is written to them later makes another key."""
 
-    treedef: Any
+    __slots__ = ("content", "metadata")
+
+    def __init__(self, kind: type, metadata: Any) -> None:
+        self.metadata = metadata
+        try:
+            self.content = tree.metadata_content(kind, metadata)
+        except TypeError:
+            self.content = object()  # equal to nothing, so that the call goes to Python, whose error it is
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _Unhashable and self.content == other.content and bool(self.metadata == other.metadata)
+
+    def __hash__(self) -> int:
+        return hash(self.content)
 
 
 def _parts(node: Any) -> tuple[list[Any], Any]:
@@ -150,13 +163,13 @@ def _parts(node: Any) -> tuple[list[Any], Any]:
     try:
         hash(metadata)
     except TypeError:
-        return children, _Unhashable(_one_level(node)[1])
+        return children, _Unhashable(type(node), metadata)
     return children, metadata
 
 
 def _from_parts(kind: type, metadata: Any, children: Any) -> Any:
     if type(metadata) is _Unhashable:
-        return tree.tree_unflatten(metadata.treedef, children)
+        metadata = metadata.metadata
     return tree.unflatten_one_level(kind, metadata, children)
 
 
@@ -287,9 +300,7 @@ def _fastpath(call: RepeatableCall, registry: _jaxlib.DispatchRegistry) -> Any:
     executable = call.executable
     if not isinstance(executable, XlaExecutable) or (executable.callbacks and not can_wait(executable)):
         return None  # another backend's; or what callbacks raise is told when it is waited for
-    leaves, structure = tree.tree_flatten((call.args, call.kwargs))
-    if structure.may_change:
-        return None  # metadata that are changed in place still equal themselves, which is all that C++ asks
+    leaves = tree.tree_leaves((call.args, call.kwargs))
     learn_nodes((call.args, call.kwargs, call.result))
     seen = registry.inputs(call.args, call.kwargs)
     if seen is None or len(seen) != len(leaves):
