@@ -98,3 +98,15 @@ def test_trapezoid_and_vq():
 def test_mistakes(call, error, message):
     with pytest.raises(error, match=message):
         call(jnp.arange(9.0).reshape(3, 3))
+
+
+def test_coordinates_that_are_traced_are_taken_to_increase():
+    values = RNG.standard_normal((5, 6))
+    at = RNG.uniform(0, 4, (7, 2))
+
+    def f(x, at):
+        return csp.interpolate.RegularGridInterpolator((jnp.arange(5.0), x), values)(at)
+
+    np.testing.assert_allclose(corejax.jit(f)(jnp.arange(6.0), at), f(jnp.arange(6.0), at), rtol=1e-5)
+    with pytest.raises(ValueError, match="increases"):
+        f(-jnp.arange(6.0), at)

@@ -26,11 +26,11 @@ def _close(got, want, tolerance=1e-9):
     "shapes", [((5, 2), ()), ((3, 5, 2), (5,)), ((4, 1, 2), (3,)), ((2,), (3,)), ((7, 3, 1, 2), (3, 2))]
 )
 def test_multivariate_normal_of_several_covariances(shapes):
-    of_x, batch = shapes
-    x = RNG.standard_normal(of_x)
-    root = RNG.standard_normal((*batch, 2, 2))
+    (of_x, batch), rng = shapes, np.random.default_rng(0)
+    x = rng.standard_normal(of_x)
+    root = rng.standard_normal((*batch, 2, 2))
     cov = root @ root.swapaxes(-1, -2) + np.eye(2)
-    mean = RNG.standard_normal(2)
+    mean = rng.standard_normal(2)
     full = np.broadcast_shapes(of_x[:-1], batch)
     xs, covs = np.broadcast_to(x, (*full, 2)), np.broadcast_to(cov, (*full, 2, 2))
     wanted = np.empty(full)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, Tracer, as_array, called_function, dtypes
+from corejax.extend import Tracer, as_array, called_function, dtypes
 from corejax_lax_basic import lax
 
 
@@ -128,7 +128,7 @@ def axis_of(name: str, axis: Any, ndim: int, what: str = "axis") -> int:
 
 def increases(x: Any, *, strictly: bool = False) -> bool:
     """Whether a vector's numbers increase, or at least do not decrease; what is traced is taken to."""
-    if not isinstance(x, Array):
+    if isinstance(x, Tracer):
         return True
     steps = np.diff(np.asarray(x))
     return bool(np.all(steps > 0 if strictly else steps >= 0))

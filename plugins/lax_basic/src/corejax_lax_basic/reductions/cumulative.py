@@ -16,6 +16,7 @@ import numpy as np
 
 from corejax.extend import Primitive, get_aval, jvp_rules
 from corejax_lax_basic._base.derivatives import Derivative, linear
+from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic._base.type_rules import ANY, FLOAT, NUMERIC
 from corejax_lax_basic.creation.filled import full_like
 from corejax_lax_basic.elementwise.arithmetic import add, max, min, mul, neg, sub
@@ -39,8 +40,12 @@ def _pairs(combine: Callable[[Pair, Pair], Pair]) -> Derivative:
     def register(primitive: Primitive) -> None:
         def jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> tuple[Any, Any]:
             (x,), (t,) = primals, tangents
-            out = primitive.bind(x, axis=axis, reverse=reverse)
-            return out, None if t is None else associative_scan(combine, (x, t), reverse, axis)[1]
+            if t is None:
+                return primitive.bind(x, axis=axis, reverse=reverse), None
+            out, moved = associative_scan(combine, (x, t), reverse, axis)
+            if get_aval(x).dtype in NARROW_FLOATS:  # which are accumulated in wider ones
+                out = primitive.bind(x, axis=axis, reverse=reverse)
+            return out, moved
 
         jvp.__name__ = f"{primitive.name}_jvp"
         jvp_rules.register(primitive, jvp, symbolic_zeros=True)

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ShapedArray, xla_translations
+from corejax.extend import ShapedArray, SymbolicDim, stage_closed, xla_translations
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic.reductions._family import CUMULATIVE, Fold
-from corejax_lax_basic.reductions.cumulative import cumlogsumexp_p
+from corejax_lax_basic.reductions.associative_scan import associative_scan
+from corejax_lax_basic.reductions.cumulative import cumlogsumexp_p, logaddexp
 from corejax_lax_basic.translations.elementwise._family import compare
 from corejax_lax_basic.translations.reductions._combination import combination
 
@@ -57,6 +58,22 @@ def _logaddexp(ctx: Any, x: Any, y: Any) -> Any:
     return ctx.op("select", compare(ctx, "NE", gap, gap), ctx.op("add", x, y, out=aval), usual, out=aval)
 
 
+_logarithms = _prefixes(CUMULATIVE[cumlogsumexp_p], _logaddexp)
+
+
+@xla_translations.register(cumlogsumexp_p)
+def _cumlogsumexp(ctx: Any, in_avals: Any, in_vals: Any, *, axis: int, reverse: bool) -> Any:
+    """By pairs, whole arrays at a time: XLA calculates windows of exponentials and logarithms number by number."""
+    (x,) = in_vals
+    dtype = x.aval.dtype
+    if any(isinstance(size, SymbolicDim) for size in x.aval.shape) or not x.aval.size:
+        return _logarithms(ctx, in_avals, in_vals, axis=axis, reverse=reverse)
+    if dtype in NARROW_FLOATS:
+        x = ctx.convert(x, np.dtype(np.float32))
+    scan = stage_closed(lambda x: [associative_scan(logaddexp, x, reverse, axis)], [x.aval])
+    return ctx.convert(ctx.inline(scan, [x])[0], dtype)
+
+
 for _primitive, _fold in CUMULATIVE.items():
-    _combine = _logaddexp if _primitive is cumlogsumexp_p else combination(_fold)
-    xla_translations.register(_primitive, _prefixes(_fold, _combine))
+    if _primitive is not cumlogsumexp_p:
+        xla_translations.register(_primitive, _prefixes(_fold, combination(_fold)))
