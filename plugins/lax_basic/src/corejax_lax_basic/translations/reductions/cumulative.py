@@ -70,7 +70,8 @@ def _cumlogsumexp(ctx: Any, in_avals: Any, in_vals: Any, *, axis: int, reverse: 
         return _logarithms(ctx, in_avals, in_vals, axis=axis, reverse=reverse)
     if dtype in NARROW_FLOATS:
         x = ctx.convert(x, np.dtype(np.float32))
-    scan = stage_closed(lambda x: [associative_scan(logaddexp, x, reverse, axis)], [x.aval])
+    aval = ShapedArray(x.aval.shape, x.aval.dtype)
+    scan = stage_closed(lambda x: [associative_scan(logaddexp, x, reverse, axis)], [aval])
     return ctx.convert(ctx.inline(scan, [x])[0], dtype)
 
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ShapedArray, dtypes, xla_translations
+from corejax.extend import ShapedArray, SymbolicDim, dtypes, xla_translations
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
-from corejax_lax_basic.reductions._family import REDUCTIONS, Axes, Fold, greatest, least
+from corejax_lax_basic.reductions._family import MAXIMUM, MINIMUM, REDUCTIONS, Axes, Fold, greatest, least
 from corejax_lax_basic.reductions.reduce import argmax_p, argmin_p
 from corejax_lax_basic.translations._widening import widened
+from corejax_lax_basic.translations.elementwise._family import compare
 from corejax_lax_basic.translations.reductions._combination import combination, first_wins
 from corejax_lax_basic.translations.reductions._operation import is_all_reduced, reduce_one
 
@@ -36,12 +37,35 @@ def _folding(fold: Fold) -> Callable[..., Any]:
     return rule
 
 
-def _index_of(wins: str, worst_of: Callable[[Any], Any]) -> Callable[..., Any]:
-    """The rule of argmax and argmin: a reduction of (value, index) pairs, on which any order of folding agrees."""
+_LONG = 32  # elements of an axis
+
+
+def _places(ctx: Any, x: Any, extremum: Fold, axes: Axes, index: ShapedArray) -> Any:
+    """The least index of elements that are the extremum, or NaN."""
+    truth = ShapedArray(x.aval.shape, dtypes.bool_)
+    best = _folding(extremum)(ctx, [x.aval], [x], axes=axes)
+    best = ctx.broadcast_in_dim(best, x.aval.shape, [d for d in range(x.aval.ndim) if d not in axes])
+    there = compare(ctx, "EQ", x, best)
+    if dtypes.is_float(x.aval.dtype):
+        there = ctx.op("or", there, compare(ctx, "NE", x, x), out=truth)
+    numbers = ctx.op("iota", out=index, attrs=f"iota_dimension = {axes[0]} : i64")
+    beyond = ctx.full(index, int(dtypes.iinfo(index.dtype).max))
+    chosen = ctx.op("select", there, numbers, beyond, out=index)
+    return _folding(MINIMUM)(ctx, [index], [chosen], axes=axes)
+
+
+def _index_of(wins: str, worst_of: Callable[[Any], Any], extremum: Fold) -> Callable[..., Any]:
+    """The rule of argmax and argmin: a reduction of (value, index) pairs, on which any order of folding agrees.
+
+    XLA on CPUs folds pairs one by one, and numbers several at a time: of long axes the extremum is found first.
+    """
 
     def rule(ctx: Any, in_avals: Any, in_vals: Any, *, axes: Axes, index_dtype: Any) -> Any:
         x = widened(ctx, in_vals[0])
         index = ShapedArray(x.aval.shape, index_dtype)
+        symbolic = any(isinstance(size, SymbolicDim) for size in index.shape)
+        if ctx.platform == "cpu" and not symbolic and index.shape[axes[0]] >= _LONG:
+            return _places(ctx, x, extremum, axes, index)
         value_0, index_0 = ShapedArray((), x.aval.dtype), ShapedArray((), index_dtype)
 
         def body(ctx: Any, x: Any, i: Any, y: Any, j: Any) -> list[Any]:
@@ -61,5 +85,5 @@ def _index_of(wins: str, worst_of: Callable[[Any], Any]) -> Callable[..., Any]:
 
 for _primitive, _fold in REDUCTIONS.items():
     xla_translations.register(_primitive, _folding(_fold))
-xla_translations.register(argmax_p, _index_of("GT", least))
-xla_translations.register(argmin_p, _index_of("LT", greatest))
+xla_translations.register(argmax_p, _index_of("GT", least, MAXIMUM))
+xla_translations.register(argmin_p, _index_of("LT", greatest, MINIMUM))
