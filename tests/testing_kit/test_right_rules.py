@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from corejax.extend import Example, Primitive, ShapedArray, impl_rules, xla_translations
+from corejax.extend import (
+    Example,
+    Primitive,
+    ShapedArray,
+    impl_rules,
+    is_undef_primal,
+    transpose_rules,
+    xla_translations,
+)
 from corejax_testing import verify
 from tests.testing_kit.toys import EXAMPLES, toy
 
@@ -72,3 +80,25 @@ def test_what_an_impl_rule_is_prepared_to_be_is_compared_with_it() -> None:
     assert result.status == "passed", result.report()
     (result,) = verify(p, [Example([type_of_x], {"right": False})], checks=["types"])
     assert result.failed and "what impl is prepared to be gives" in result.message
+
+
+def test_products_that_are_zero_are_not_linear_in_both_operands() -> None:
+    """A window of a convolution that has nothing but padding in it."""
+
+    def abstract_eval(x: ShapedArray, y: ShapedArray, *, factor: float) -> ShapedArray:
+        if x is not y or x.dtype.kind != "f":
+            raise TypeError(f"toy.scaled takes two floating-point arrays of one type, got {x.str_short()}")
+        return x
+
+    def transpose(ct: Any, x: Any, y: Any, *, factor: float) -> list[Any]:
+        if is_undef_primal(x):
+            return [p.bind(ct, y, factor=factor), None]
+        return [None, p.bind(x, ct, factor=factor)]
+
+    p = Primitive("toy.scaled", abstract_eval=abstract_eval, linear_in=(0, 1))
+    impl_rules.register(p, lambda x, y, *, factor: np.asarray(factor, x.dtype) * x * y)
+    transpose_rules.register(p, transpose)
+    type_of_x = ShapedArray((3,), np.float32)
+    for factor in (2.0, 0.0):
+        (result,) = verify(p, [Example([type_of_x] * 2, params={"factor": factor})], checks=["transpose"])
+        assert result.status == "passed", result.report()

@@ -42,13 +42,20 @@ def check_transpose(call: Call, rng: np.random.Generator) -> None:
             fits = declared and not set(chosen) <= set(declared)
             moved = [*call.avals_out, *(call.values[i] for i in chosen)]
             empty = not all(x.size for x in moved)  # everything is linear there
-            vacuous = empty and not (count == 1 and set(chosen) <= set(declared))
+            # Where all is zero, padding that is convolved, a product is linear in both of its operands.
+            zero = count > 1 and not empty and _is_zero(call, chosen, rng)
+            vacuous = (empty or zero) and not (count == 1 and set(chosen) <= set(declared))
             if fits or vacuous or not _can_be_anything(call, chosen, rng):
                 continue
             if _is_linear(call, chosen, rng):
                 tried |= _check_transposed(call, rule, chosen, rng)
     if not tried:
         raise NotApplicable("not linear in any operand")
+
+
+def _is_zero(call: Call, chosen: Sequence[int], rng: np.random.Generator) -> bool:
+    found = _linear_part(call, chosen, [direction(rng, call.values[i]) for i in chosen])
+    return not any(np.any(x) for x in found)
 
 
 def _linear_part(call: Call, chosen: Sequence[int], ts: Sequence[Array]) -> list[Array]:
