@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,7 +37,8 @@ def thread_state() -> tuple[Any, ...]:
 class At:
     """Raises KeyboardInterrupt at the n-th place where Python may be interrupted, in files that `where` is in.
 
-    Those places are the calls: of a function, before its first line, and of a builtin, when it has returned.
+    Those places are the calls: of a function, before its first line, and of a builtin, when it has returned. Where
+    somebody else hears of interrupts, and has them wait, it is the next place.
 
     Args:
         n: which place.
@@ -49,6 +51,7 @@ class At:
         self.where = where
         self.lines = lines
         self.place: tuple[str, int] | None = None
+        self.handler = signal.getsignal(signal.SIGINT)
 
     def profile(self, frame: FrameType, event: str, arg: Any) -> None:
         code = frame.f_code
@@ -64,7 +67,7 @@ class At:
 
     def _count(self, frame: FrameType) -> None:
         self.left -= 1
-        if self.left == 0:
+        if self.left <= 0 and signal.getsignal(signal.SIGINT) is self.handler:
             sys.setprofile(None)
             sys.settrace(None)
             self.place = (frame.f_code.co_name, frame.f_lineno)

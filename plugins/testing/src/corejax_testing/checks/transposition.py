@@ -42,11 +42,11 @@ def check_transpose(call: Call, rng: np.random.Generator) -> None:
             fits = declared and not set(chosen) <= set(declared)
             moved = [*call.avals_out, *(call.values[i] for i in chosen)]
             empty = not all(x.size for x in moved)  # everything is linear there
-            # Where all is zero, padding that is convolved, a product is linear in both of its operands.
-            zero = count > 1 and not empty and _is_zero(call, chosen, rng)
-            vacuous = (empty or zero) and not (count == 1 and set(chosen) <= set(declared))
+            vacuous = empty and not (count == 1 and set(chosen) <= set(declared))
             if fits or vacuous or not _can_be_anything(call, chosen, rng):
                 continue
+            if count > 1 and _is_zero(call, chosen, rng):
+                continue  # a product of padding is linear in both operands together
             if _is_linear(call, chosen, rng):
                 tried |= _check_transposed(call, rule, chosen, rng)
     if not tried:
