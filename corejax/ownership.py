@@ -5,6 +5,7 @@ CPython counts references, so a result that nobody else holds can be told from o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from sys import getrefcount
 from typing import Any
@@ -33,6 +34,17 @@ def _of_a_base() -> int:
 SOLE = _of_a_local()
 _SOLE_ITEM = _of_items([np.empty(0)])[0]
 _SOLE_BASE = _of_a_base()
+
+
+def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """An array in memory that buffers on CPUs can share, which is aligned to 64 bytes: NumPy's own seldom is.
+
+    For large results: where a compiled program takes one of those, it would be copied.
+    """
+    nbytes = math.prod(shape) * dtype.itemsize
+    memory = np.empty(nbytes + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start : start + nbytes].view(dtype).reshape(shape)
 
 
 def owned(outs: list[Any], operands: Sequence[Any]) -> list[Any]:

@@ -27,7 +27,7 @@ from corejax.interpreters import large_operations
 from corejax.interpreters.host_functions import ufunc_for
 from corejax.interpreters.impl_results import as_promised, check_count, types_of
 from corejax.memory_limit import LARGE, check_memory, keep_freed_memory
-from corejax.ownership import SOLE, in_own_memory, owned
+from corejax.ownership import SOLE, aligned_empty, in_own_memory, owned
 from corejax.primitive import Primitive, promised, results_of_body
 from corejax.rules import Derivation, impl_rules, reporting_table
 from corejax.source_info import describe, user_line
@@ -42,6 +42,8 @@ left_by, by_operands = large_operations.left_by, large_operations.by_operands
 host_rules: dict[Any, Callable[..., Any]] = {}
 # Primitives with the types of their operands, where the rule is a ufunc without params: the ufunc, and what it gives.
 _ufuncs: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+_large_ufuncs: dict[tuple[Any, ...], Any] = {}  # the same of large arrays: the ufunc, or None
+_unmet = object()
 _LIMIT = 4096
 rules_version = 0  # grows with each change of an impl rule
 on_rules: list[Callable[[], None]] = []  # called then
@@ -96,6 +98,10 @@ class EvalTrace(Trace, reports=True):
                 return outs
         if on_device:
             vals = [x._fetch() if val is None else val for x, val in zip(args, vals, strict=True)]
+        if avals_out and avals_out[0]._size >= LARGE_OPERATION and not params:
+            large = _large_by_ufunc(primitive, vals, key, avals_out[0])
+            if large is not None:
+                return [large]
         run = _quiet.run or _new_context()
         try:
             try:
@@ -147,6 +153,26 @@ def _by_ufunc(primitive: Primitive, args: Sequence[Any]) -> list[Any] | None:
         return [Array((_quiet.run or _new_context())(*operands), found[1])]
     except Exception:  # the long way says where
         return None
+
+
+def _large_by_ufunc(
+    primitive: Primitive, vals: Sequence[Any], avals: tuple[ShapedArray, ...], aval: ShapedArray
+) -> Array | None:
+    """What a ufunc gives for large arrays, in memory that compiled programs can share; None where the rule is none."""
+    known = (primitive, *avals)
+    ufunc = _large_ufuncs.get(known, _unmet)
+    if ufunc is _unmet:
+        if len(_large_ufuncs) >= _LIMIT:
+            _large_ufuncs.clear()
+        ufunc = _large_ufuncs[known] = ufunc_for(primitive, host_rules.get(primitive), avals, aval)
+    if ufunc is None or observe.watched:
+        return None
+    out = aligned_empty(aval.shape, aval.dtype)
+    try:
+        (_quiet.run or _new_context())(ufunc, *vals, out)
+    except Exception:  # the long way says where
+        return None
+    return Array(out, aval)
 
 
 def _any_large(avals: Sequence[ShapedArray]) -> bool:
@@ -344,6 +370,7 @@ def _file(primitive: Any) -> None:
     global rules_version
     rules_version += 1
     _ufuncs.clear()
+    _large_ufuncs.clear()
     large_operations.follow(primitive)
     rule = impl_rules.ready(primitive)
     if rule is None or type(rule) is _OnArrays:
@@ -357,6 +384,7 @@ def _file(primitive: Any) -> None:
 def _follow_watchers() -> None:
     global host_rules
     _ufuncs.clear()
+    _large_ufuncs.clear()
     host_rules = reporting_table(impl_rules, _written_for_host)
 
 

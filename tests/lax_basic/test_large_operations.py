@@ -207,3 +207,14 @@ def test_inside_of_a_callback_numpy_does_it():
     impl_rules.register(q, np.tanh, large=("float32",))
     xla_translations.register(q, by="host callback")
     np.testing.assert_allclose(q.bind(X), np.tanh(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "bool", "complex64"])
+def test_large_results_of_ufuncs_are_in_memory_that_programs_share(dtype: str) -> None:
+    values = np.arange(1 << 18).astype(dtype)
+    x = jnp.asarray(values)
+    for result, wanted in ((x == x, values == values), (lax.add(x, x) if dtype != "bool" else x & x, values + values)):
+        array = np.asarray(result)
+        assert array.ctypes.data % 64 == 0 and not array.flags.writeable
+        np.testing.assert_array_equal(array, wanted)
+        assert result.dtype == wanted.dtype

@@ -84,17 +84,17 @@ def newton(x: Any) -> Any:
     return lax.while_loop(lambda x: jnp.abs(x * x - 2).max() > 1e-6, lambda x: x / 2 + 1 / x, x)
 
 
-def is_small(function: Any, *args: Any, donated: bool = False) -> bool:
+def is_plain(function: Any, *args: Any, donated: bool = False) -> bool:
     closed = corejax.make_jaxpr(function)(*args)
     options = CompileOptions(donated=(donated,) * len(args))
-    return flags_of_programs.is_small(closed.jaxpr, lower(closed, "f", "cpu", options)[0])
+    return flags_of_programs.is_plain(closed.jaxpr, lower(closed, "f", "cpu", options)[0])
 
 
 @pytest.mark.parametrize(
     ("function", "shape", "small"),
     [
         (jnp.sin, (32768,), True),
-        (jnp.sin, (32769,), False),
+        (jnp.sin, (1 << 20,), True),
         (jnp.sin, (0,), True),
         (jnp.sin, (), True),
         (lambda x: corejax.debug.callback(lambda: None), (3,), True),
@@ -123,8 +123,8 @@ def is_small(function: Any, *args: Any, donated: bool = False) -> bool:
         (export.export(corejax.jit(lambda x: x.sum()))(np.ones(3, np.float32)).call, (3,), False),
     ],
 )
-def test_programs_of_small_arrays_are_small(function: Any, shape: tuple[int, ...], small: bool) -> None:
-    assert is_small(function, np.ones(shape, np.float32)) is small
+def test_small_programs_and_single_kernels_are_plain(function: Any, shape: tuple[int, ...], small: bool) -> None:
+    assert is_plain(function, np.ones(shape, np.float32)) is small
 
 
 @pytest.mark.parametrize(("layers", "small"), [(1, True), (9, False)])
@@ -135,10 +135,10 @@ def test_equal_layers_are_compiled_once_with_emitters(layers: int, small: bool) 
         return x.sum()
 
     x = np.ones((4, 4), np.float32)
-    assert is_small(corejax.grad(network), x, x) is small
-    assert is_small(lambda x: [x * 2 for _ in range(layers)], x) is small
-    assert is_small(lambda x: corejax.jit(lambda x: [x * 2 for _ in range(layers)])(x), x) is small
-    assert is_small(lambda x: chain(x, 9 * layers), x)
+    assert is_plain(corejax.grad(network), x, x) is small
+    assert is_plain(lambda x: [x * 2 for _ in range(layers)], x) is small
+    assert is_plain(lambda x: corejax.jit(lambda x: [x * 2 for _ in range(layers)])(x), x) is small
+    assert is_plain(lambda x: chain(x, 9 * layers), x)
 
 
 def test_each_device_has_a_part() -> None:
@@ -156,13 +156,13 @@ def test_each_device_has_a_part() -> None:
 def test_large_programs_that_are_given_memory_are_not_small() -> None:
     """They write where they read."""
     for size, small in ((64, True), (65, False)):
-        assert is_small(lambda x: x * 2, np.ones(size, np.float32), donated=True) is small
+        assert is_plain(lambda x: x * 2, np.ones(size, np.float32), donated=True) is small
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8", "complex64", "int4", "bool", "float8_e5m2fnuz"])
 def test_small_programs_have_no_floats_of_eight_bits(dtype: str) -> None:
     x = np.ones(3, corejax.dtypes.canonicalize_dtype(dtype))
-    assert is_small(lambda x: x.real.astype("int32") + 1, x) is (dtype != "float8_e5m2fnuz")
+    assert is_plain(lambda x: x.real.astype("int32") + 1, x) is (dtype != "float8_e5m2fnuz")
 
 
 def test_what_is_not_there_without_them_is_compiled_with_them(flags: list[dict[str, Any]]) -> None:
