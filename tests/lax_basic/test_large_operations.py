@@ -31,7 +31,7 @@ def again(f, *args):
     return second
 
 
-@pytest.mark.parametrize("f", [jnp.exp, jnp.sqrt, lax.logistic, lax.erf])
+@pytest.mark.parametrize("f", [jnp.exp, jnp.sqrt, jnp.tanh, jnp.cosh, lax.logistic, lax.erf])
 def test_transcendental_functions_are_compiled(f):
     large, small = f(X), f(X[:-1])
     assert compiled(large) and not compiled(small)
@@ -39,7 +39,7 @@ def test_transcendental_functions_are_compiled(f):
     np.testing.assert_allclose(large[:-1], small, rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["tanh", "log", "log1p", "expm1", "exp2", "sinh", "cosh", "arctan", "arcsinh"])
+@pytest.mark.parametrize("name", ["log", "log1p", "expm1", "exp2", "sinh", "arctan", "arcsinh"])
 def test_functions_that_numpy_has_in_vectors_are_numpys_there(name):
     loops = np.lib.introspect.opt_func_info(func_name=f"^{name}$", signature="float32")
     plain = loops[name]["ff"]["current"].startswith("baseline")

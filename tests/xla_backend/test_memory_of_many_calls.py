@@ -48,4 +48,4 @@ def test_nothing_is_left_behind(calls: int, compilations: int) -> None:
     assert done.returncode == 0, done.stderr
     of_calls, of_compilations = map(float, done.stdout.split())
     assert of_calls < 2
-    assert of_compilations < 4
+    assert of_compilations < 8  # once, at any time, the allocator takes 5; a program has a quarter

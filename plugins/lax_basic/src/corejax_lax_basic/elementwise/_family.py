@@ -132,7 +132,7 @@ def _primitive(
     abstract_eval: Function | None = None,
     linear_in: tuple[int, ...] = (),
     transpose: Function | None = None,
-    large: tuple[str, ...] = HALVES,
+    large: Any = HALVES,
     cheap: bool = False,
     exact: bool = False,
 ) -> Primitive:

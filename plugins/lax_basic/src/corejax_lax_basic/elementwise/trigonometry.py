@@ -14,7 +14,7 @@ import numpy as np
 
 from corejax.extend import dtypes, get_aval
 from corejax_lax_basic._base.accuracy import is_highest
-from corejax_lax_basic._base.compiling import COMPLEX, HALVES, SINGLES, unless_vectorized
+from corejax_lax_basic._base.compiling import COMPLEX, HALVES, REALS, SINGLES, unless_vectorized
 from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
 from corejax_lax_basic._base.type_rules import INEXACT
 from corejax_lax_basic.elementwise import _complex_values
@@ -71,7 +71,7 @@ tanh, tanh_p = unary(
     tangents_with_result(_tanh_tangent),
     "Hyperbolic tangent; floating-point or complex (StableHLO `tanh`).",
     accuracy=True,
-    large=(*HALVES, *unless_vectorized(np.tanh, "float32"), "float64", *COMPLEX),
+    large=(*REALS, *COMPLEX),
 )  # fmt: skip
 
 sinh, sinh_p = unary(
@@ -85,7 +85,7 @@ cosh, cosh_p = unary(
     "cosh", _complex_values.cosh, INEXACT, None,
     tangents(lambda t, x: mul(sinh(x), t)),
     "Hyperbolic cosine; floating-point or complex.",
-    large=(*HALVES, *unless_vectorized(np.cosh, "float32", "float64"), *COMPLEX),
+    large=(*SINGLES, *unless_vectorized(np.cosh, "float64"), *COMPLEX),
 )  # fmt: skip
 
 # -- inverse functions ---------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from corejax_xla_backend.settings import EFFORTS
 Flags = tuple[tuple[str, Any], ...]  # by name
 # Elements of the largest array of a small program: loops over so many are written out, whatever they read and write.
 SMALL = 64
+SINGLE_KERNEL = math.inf  # the same, of one whose only loop is over elements
 # Kernels like another one of the program: with emitters equal ones are compiled once, layers of a network say.
 REPEATS = 6
 # Operations one after the other in a program without emitters of fusions: XLA recurses along them, and 5,500 fill a
@@ -85,7 +86,7 @@ def is_plain(jaxpr: Jaxpr, text: str) -> bool:
     largest, elementwise = extent_of(jaxpr)
     if largest <= SMALL:
         return repeats_of(jaxpr) < REPEATS
-    if not math.isfinite(largest) or not elementwise or any(word in text for word in _IN_PLACE):
+    if largest >= SINGLE_KERNEL or not elementwise or any(word in text for word in _IN_PLACE):
         return False
     named = Counter(_NAMES.findall(text))
     return all(named[name] <= 2 for name in _ENDS.findall(text))  # where it is made, and read
