@@ -144,10 +144,10 @@ def as_large_programs(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     from corejax_xla_backend._xla import flags
 
-    sizes = flags.SMALL, flags.SINGLE_KERNEL
-    flags.SMALL = flags.SINGLE_KERNEL = -1
+    sizes = flags.SMALL, flags.SMALL_KERNEL
+    flags.SMALL = flags.SMALL_KERNEL = -1
     yield
-    flags.SMALL, flags.SINGLE_KERNEL = sizes
+    flags.SMALL, flags.SMALL_KERNEL = sizes
 
 
 def _above(path: Path) -> list[Path]:

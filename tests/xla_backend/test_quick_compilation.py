@@ -95,6 +95,8 @@ def is_plain(function: Any, *args: Any, donated: bool = False) -> bool:
     [
         (jnp.sin, (32768,), True),
         (jnp.sin, (1 << 20,), True),
+        (lambda x: jnp.where(x > 0, x, 1.0), (32769,), True),
+        (corejax.nn.silu, (32769,), False),
         (jnp.sin, (0,), True),
         (jnp.sin, (), True),
         (lambda x: corejax.debug.callback(lambda: None), (3,), True),

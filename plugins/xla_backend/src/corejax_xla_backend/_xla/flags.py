@@ -14,7 +14,8 @@ from corejax_xla_backend.settings import EFFORTS
 Flags = tuple[tuple[str, Any], ...]  # by name
 # Elements of the largest array of a small program: loops over so many are written out, whatever they read and write.
 SMALL = 64
-SINGLE_KERNEL = math.inf  # the same, of one whose only loop is over elements
+SMALL_KERNEL = 32768  # of one whose only loop is over elements
+SINGLE = 2  # operations of one whose arrays may be of any size: a comparison and a choice, say
 # Kernels like another one of the program: with emitters equal ones are compiled once, layers of a network say.
 REPEATS = 6
 # Operations one after the other in a program without emitters of fusions: XLA recurses along them, and 5,500 fill a
@@ -62,6 +63,7 @@ def depth_of(jaxpr: Jaxpr) -> int:
 
 # Operations that XLA's CPU compiler does not compute twice: a result that is read twice ends a kernel.
 _ENDS = re.compile(r'(%\d+) = "stablehlo\.(?:atan2|cbrt|divide|log|log_plus_one|power|remainder|rsqrt|sqrt|tan)"')
+_OPERATIONS = re.compile(r'"stablehlo\.(?!constant|broadcast_in_dim)')
 _NAMES = re.compile(r"%\d+\b")
 # What has kernels write where they read; and what becomes several operations of those.
 _INNER = frozenset({"elementwise", "structural", "collective"})
@@ -86,7 +88,9 @@ def is_plain(jaxpr: Jaxpr, text: str) -> bool:
     largest, elementwise = extent_of(jaxpr)
     if largest <= SMALL:
         return repeats_of(jaxpr) < REPEATS
-    if largest >= SINGLE_KERNEL or not elementwise or any(word in text for word in _IN_PLACE):
+    if largest == math.inf or not elementwise or any(word in text for word in _IN_PLACE):
+        return False
+    if largest > SMALL_KERNEL and (SMALL_KERNEL < 0 or len(_OPERATIONS.findall(text)) > SINGLE):
         return False
     named = Counter(_NAMES.findall(text))
     return all(named[name] <= 2 for name in _ENDS.findall(text))  # where it is made, and read
