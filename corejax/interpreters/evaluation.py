@@ -22,6 +22,7 @@ from corejax.array import Array, as_array, device_buffer, host_value
 from corejax.attribution import attribute_to_rule
 from corejax.avals import ShapedArray, get_aval
 from corejax.backends import Backend, backends
+from corejax.caches import clears_cache
 from corejax.errors import BackendError
 from corejax.interpreters import large_operations
 from corejax.interpreters.host_functions import ufunc_for
@@ -43,6 +44,8 @@ host_rules: dict[Any, Callable[..., Any]] = {}
 # Primitives with the types of their operands, where the rule is a ufunc without params: the ufunc, and what it gives.
 _ufuncs: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 _large_ufuncs: dict[tuple[Any, ...], Any] = {}  # the same of large arrays: the ufunc, or None
+clears_cache(_ufuncs.clear)
+clears_cache(_large_ufuncs.clear)
 _unmet = object()
 _LIMIT = 4096
 rules_version = 0  # grows with each change of an impl rule

@@ -37,7 +37,8 @@ class CallingBack:
         self._miss = miss
         self._fastpath = fastpath
         self._lessons = _Lessons()
-        self._failures: list[Failures] = []  # of programs over several devices
+        # Of programs over several devices, with how many there were when the dispatcher was told of the program.
+        self._failures: dict[Failures, int] = {}
         self.dispatch = make(self._lessons.asked)
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -48,7 +49,7 @@ class CallingBack:
 
     def repeated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The same, but `ASK_AGAIN` for a signature that the dispatcher does not know."""
-        failed = [(failures, failures.count) for failures in self._failures]
+        failed = {failures: failures.count for failures in list(self._failures)}
         try:
             result = under_way.run(self.dispatch, *args, **kwargs)
         except (RuntimeError, ValueError) as error:
@@ -56,8 +57,8 @@ class CallingBack:
             if failure is error:
                 raise
         else:
-            for failures, count in failed:
-                failures.tell_since(count)
+            for failures, count in list(self._failures.items()):  # another thread may have told it meanwhile
+                failures.tell_since(failed.get(failures, count))
             return result
         raise failure
 
@@ -66,8 +67,8 @@ class CallingBack:
         result, call = self._miss(*args, **kwargs)
         fastpath = None if call is None else self._fastpath(call)
         failures = None if call is None else getattr(call.executable, "failures", None)
-        if failures is not None and failures not in self._failures:
-            self._failures.append(failures)
+        if failures is not None:
+            self._failures.setdefault(failures, failures.count)
         if fastpath is not None and _consists_of(leaves, structure, (args, kwargs)):
             self._lessons.give(self.dispatch, args, kwargs, fastpath, given)
         return result
