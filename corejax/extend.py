@@ -163,6 +163,7 @@ from corejax.named_axes import manual_axes as manual_axes
 from corejax.named_axes import named_axes as named_axes
 from corejax.named_axes import unbound_axis as unbound_axis
 from corejax.named_axes import varied as varied
+from corejax.ownership import aligned_empty as aligned_empty
 from corejax.plugins import examples_of as examples_of
 from corejax.plugins import exported as exported
 from corejax.plugins import exported_names as exported_names
@@ -443,6 +444,7 @@ __all__ = [  # noqa: RUF022  by section
     "bound_device",
     "buffer_of",
     "bytes_text",
+    "aligned_empty",
     "check_memory",
     "clears_cache",
     "compiles_frequent_programs",

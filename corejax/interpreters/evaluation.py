@@ -162,13 +162,15 @@ def _large_by_ufunc(
     primitive: Primitive, vals: Sequence[Any], avals: tuple[ShapedArray, ...], aval: ShapedArray
 ) -> Array | None:
     """What a ufunc gives for large arrays, in memory that compiled programs can share; None where the rule is none."""
+    if observe.watched:
+        return None
     known = (primitive, *avals)
     ufunc = _large_ufuncs.get(known, _unmet)
     if ufunc is _unmet:
         if len(_large_ufuncs) >= _LIMIT:
             _large_ufuncs.clear()
         ufunc = _large_ufuncs[known] = ufunc_for(primitive, host_rules.get(primitive), avals, aval)
-    if ufunc is None or observe.watched:
+    if ufunc is None:
         return None
     out = aligned_empty(aval.shape, aval.dtype)
     try:

@@ -10,14 +10,13 @@ is reading buffers of other devices than the CPU.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from threading import get_ident
 from typing import Any, Protocol
 
 import numpy as np
 
-from corejax.extend import BackendError
+from corejax.extend import BackendError, aligned_empty
 
 from . import _client, _exit
 from ._client import Device, default_device, device_list, device_sharding
@@ -45,14 +44,6 @@ def is_immutable(value: np.ndarray) -> bool:
             return False
         base = base.base
     return base is None
-
-
-def aligned_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An array whose memory buffers on CPUs can share: NumPy's own is seldom aligned to 64 bytes."""
-    nbytes = math.prod(shape) * dtype.itemsize
-    memory = np.empty(nbytes + 64, np.uint8)
-    start = -memory.ctypes.data % 64
-    return memory[start : start + nbytes].view(dtype).reshape(shape)
 
 
 def aligned_copy(value: np.ndarray) -> np.ndarray:

@@ -41,8 +41,9 @@ def recent(text: str, others: tuple[Any, ...], make: Callable[[], tuple[E, str]]
 
 
 def _drop_oldest() -> None:
-    while len(_recent) > config.kept_programs:
-        _recent.pop(next(iter(_recent), None), None)
+    there = list(_recent)  # at once: other threads change it
+    for key in there[: max(0, len(there) - config.kept_programs)]:
+        _recent.pop(key, None)
 
 
 config.follow(_drop_oldest, "kept_programs")
