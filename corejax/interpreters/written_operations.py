@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -42,6 +42,20 @@ class _Written(NamedTuple):
 # By primitive, types of operands and params: how often it was run, then what it was written as; False: it cannot be.
 _operations: dict[tuple[Any, ...], _Written | int] = {}
 clears_cache(_operations.clear)
+
+
+_Writer = Callable[[Jaxpr, Sequence[Any], Sequence[ShapedArray], Any], "Callable[..., Any] | None"]
+F = TypeVar("F", bound=_Writer)
+_writers: list[_Writer] = []
+
+
+def writes_programs(write: F) -> F:
+    """Have programs written out by a function: `(program, known, avals, structure) -> function of arrays`, or None.
+
+    It runs rules as `evaluation` does, which imports this module.
+    """
+    _writers[:] = [write]
+    return write
 
 
 def forget() -> None:
@@ -103,11 +117,9 @@ def _written_out(
 ) -> _Written | None:
     if not all(_is_word(value) or _is_number(value) for value in params.values()):
         return None
-    from corejax.interpreters.host_programs import written_out_on_arrays  # which imports `evaluation`
-
     operands, out = [Var(a) for a in avals], Var(aval)
     program = Jaxpr((), operands, [JaxprEqn(primitive, operands, [out], params)], [out])
-    function = written_out_on_arrays(program, (), [aval], None)
+    function = _writers[0](program, (), [aval], None)
     numbers = tuple((name, type(value)) for name, value in params.items() if _is_number(value))
     return None if function is None else _Written(function, numbers)
 
