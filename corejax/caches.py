@@ -7,7 +7,7 @@ that are kept on the program or function itself are freed with it, and are not r
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[[], object])
 
@@ -26,6 +26,14 @@ def clears_cache(clear: F) -> F:
         raise TypeError(f"clears_cache takes a function that drops a cache, such as table.clear, got {clear!r}")
     _clearers.append(clear)
     return clear
+
+
+def drop_oldest(table: dict[Any, Any], most: int) -> None:
+    """Drop what was put first into a table, until it has at most so many entries; other threads may be filling it."""
+    if len(table) > most:
+        there = list(table)
+        for key in there[: max(0, len(there) - most)]:
+            table.pop(key, None)
 
 
 def clear_caches() -> None:

@@ -58,6 +58,7 @@ from corejax.backends import RepeatableCall as RepeatableCall
 from corejax.backends import Target as Target
 from corejax.backends import backends as backends
 from corejax.caches import clears_cache as clears_cache
+from corejax.caches import drop_oldest as drop_oldest
 from corejax.config import config as config
 from corejax.deprecations import retired as _retired
 from corejax.derivation import Derivation as Derivation
@@ -447,6 +448,7 @@ __all__ = [  # noqa: RUF022  by section
     "aligned_empty",
     "check_memory",
     "clears_cache",
+    "drop_oldest",
     "compiles_frequent_programs",
     "config",
     "donating",

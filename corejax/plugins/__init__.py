@@ -142,10 +142,10 @@ def _drawing() -> Any:
     return draw
 
 
-def _load_for(kind: str) -> bool:
+def _load_for(kind: str, primitive: Any = None) -> bool:
     if kind == "primitives":
         return manager().load_primitives()
-    return manager().load_rule_kinds() if kind == "rule_kinds" else manager().load_rules(kind)
+    return manager().load_rule_kinds() if kind == "rule_kinds" else manager().load_rules(kind, primitive)
 
 
 def _problems(kind: str) -> list[str]:

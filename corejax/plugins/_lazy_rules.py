@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 from corejax.backends import Backend, backends, ill_made, lacking
 from corejax.errors import PluginError
@@ -12,6 +13,9 @@ from corejax.plugins._records import PluginRecord
 from corejax.plugins._rule_kinds import import_registry
 from corejax.plugins._targets import import_instance
 from corejax.texts import error_text
+
+if TYPE_CHECKING:
+    from corejax.primitive import Primitive
 
 
 def register_primitives(loader: Loader, records: Iterable[PluginRecord]) -> bool:
@@ -36,17 +40,28 @@ def import_registries(loader: Loader) -> bool:
     return done
 
 
-def register_rules(loader: Loader, records: Iterable[PluginRecord], kind: str) -> bool:
+def register_rules(loader: Loader, records: Iterable[PluginRecord], kind: str, primitive: Primitive | None) -> bool:
     """Have every plugin register its rules of a kind; True when one was asked for the first time.
 
-    A plugin whose rules of the kind cannot be loaded keeps what it contributed before.
+    For the rule of a primitive, those that tell their own primitives apart register no more than they want to for it. A
+    plugin whose rules of the kind cannot be loaded keeps what it contributed before.
     """
     done = False
     with loader.lock:
         for record in _loaded(records):
-            register = partial(record.hook.corejax_register_rules, kind=kind)
-            done |= loader.run_once(record, ("rules", kind), register, fail_rules(kind))
+            what: tuple[str, ...] = ("rules", kind)
+            asked = None
+            if primitive is not None and what not in record.done and _tells_apart(record):
+                if primitive.provenance.plugin != record.name:
+                    continue
+                what, asked = (*what, primitive.name), primitive
+            register = partial(record.hook.corejax_register_rules, kind=kind, primitive=asked)
+            done |= loader.run_once(record, what, register, fail_rules(kind))
     return done
+
+
+def _tells_apart(record: PluginRecord) -> bool:
+    return any("primitive" in impl.argnames for impl in record.hook.corejax_register_rules.get_hookimpls())
 
 
 def import_backend(loader: Loader, name: str) -> Backend:

@@ -23,6 +23,7 @@ from corejax.texts import error_text
 if TYPE_CHECKING:
     from corejax.plugins._example import Example
     from corejax.plugins._manifest import Found, Manifest
+    from corejax.primitive import Primitive
 
 
 class PluginManager:
@@ -58,7 +59,7 @@ class PluginManager:
         self._usable_known = False
         self._discovered = False
         self._loaded = False
-        self._kinds_done: set[str] = set()
+        self._done: set[str | tuple[str, str]] = set()  # kinds of rules, and primitives of one
 
     # -- found and loaded --------------------------------------------------------------------------------------
 
@@ -97,7 +98,7 @@ class PluginManager:
     def _load(self, record: PluginRecord) -> None:
         self._usable, self._usable_known = None, True  # from now on the tables tell more
         self._loader.load(record)
-        self._kinds_done.clear()
+        self._done.clear()
 
     def register(self, plugin: Any, name: str, version: str | None = None) -> PluginRecord:
         """Add a plugin object without an entry point (in tests and notebooks).
@@ -235,16 +236,22 @@ class PluginManager:
         self.load()
         return _lazy_rules.import_registries(self._loader)
 
-    def load_rules(self, kind: str) -> bool:
-        """Have every plugin register its lazily loaded rules of a kind; True when something was loaded."""
-        if kind in self._kinds_done:
+    def load_rules(self, kind: str, primitive: Primitive | None = None) -> bool:
+        """Have every plugin register its lazily loaded rules of a kind; True when something was loaded.
+
+        Args:
+            kind: name of the registry.
+            primitive: whose rule is missing, where it is one's: others' rules may stay away.
+        """
+        wanted = kind if primitive is None else (kind, primitive.name)
+        if kind in self._done or wanted in self._done:
             return False
         first = not self._loaded
         self.load()
         with self._loader.lock:
-            done = _lazy_rules.register_rules(self._loader, self.records.values(), kind)
+            done = _lazy_rules.register_rules(self._loader, self.records.values(), kind, primitive)
             if self._loaded:
-                self._kinds_done.add(kind)
+                self._done.add(wanted)
         return done or first
 
     def import_backend(self, name: str) -> Backend:

@@ -19,6 +19,7 @@ import pluggy
 
 if TYPE_CHECKING:
     from corejax.plugins._example import Example
+    from corejax.primitive import Primitive
 
 API_VERSION = 1
 
@@ -41,14 +42,17 @@ def corejax_register_primitives() -> None:
 
 
 @hookspec(firstresult=True)
-def corejax_register_rules(kind: str) -> None:
+def corejax_register_rules(kind: str, primitive: Primitive | None) -> None:
     """Import the modules that hold rules of one kind which are not imported with the primitives.
 
     Args:
         kind: name of the registry, `"xla_translation"` say.
+        primitive: one of the plugin's own whose rule is missing; None asks for all. A plugin that takes this argument
+            says that its late rules of all kinds are its own primitives', and may leave those of others for later.
 
-    Called once for each kind, when a rule of that kind is missing for the first time. Where it raises, what it
-    registered is taken back, the fault is recorded (`corejax plugins`), and the plugin's other contributions stay.
+    Called when a rule of that kind is missing: once for each kind, or for each primitive of the plugin where it takes
+    the argument. Where it raises, what it registered is taken back, the fault is recorded (`corejax plugins`), and the
+    plugin's other contributions stay.
     """
 
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from corejax.primitive import Primitive
 
 # What the loader of rules is asked for besides rules of a kind; so no rule kind may be called that.
 NOT_KINDS = frozenset({"primitives", "rule_kinds"})
@@ -18,13 +22,13 @@ def _no_faults(kind: str) -> Sequence[str]:
 
 # Set by `corejax.plugins`: imports what plugins contribute of one rule kind, True when something new was
 # loaded; and the plugins that failed, or could not load their rules of a kind, one sentence each.
-_rule_loader: Callable[[str], bool] | None = None
+_rule_loader: Callable[[str, Primitive | None], bool] | None = None
 _faults: Callable[[str], Sequence[str]] = _no_faults
 _whose: Callable[[str, str | None], str] = _nobody
 
 
 def set_rule_loader(
-    loader: Callable[[str], bool],
+    loader: Callable[[str, Primitive | None], bool],
     faults: Callable[[str], Sequence[str]] = _no_faults,
     whose: Callable[[str, str | None], str] = _nobody,
 ) -> None:
@@ -33,9 +37,14 @@ def set_rule_loader(
     _rule_loader, _faults, _whose = loader, faults, whose
 
 
-def load_rules(kind: str) -> bool:
-    """Import the rules of a kind that plugins have not contributed yet; True when something was loaded."""
-    return _rule_loader is not None and _rule_loader(kind)
+def load_rules(kind: str, primitive: Primitive | None = None) -> bool:
+    """Import the rules of a kind that plugins have not contributed yet; True when something was loaded.
+
+    Args:
+        kind: name of the registry.
+        primitive: whose rule is missing; of plugins that tell their primitives apart, others' rules may stay away.
+    """
+    return _rule_loader is not None and _rule_loader(kind, primitive)
 
 
 def load_rule_kinds() -> bool:

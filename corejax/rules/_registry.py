@@ -92,19 +92,21 @@ class RuleRegistry(WrittenRules, Mapping["Primitive", RuleFn]):
 
     def _find(self, primitive: Primitive, platform: str | None) -> RuleFn | None:
         if platform is not None:
-            load_rules(self.kind)  # a platform's rule may come with the lazy ones where a general one is here
+            load_rules(
+                self.kind, primitive
+            )  # a platform's rule may come with the lazy ones where a general one is here
             found = self._platform_table.get((primitive, platform))
             if found is not None:
                 return found
         found = self._ready.get(primitive)
-        if found is None and load_rules(self.kind):
+        if found is None and load_rules(self.kind, primitive):
             found = self._ready.get(primitive)
         return found if found is not None else self._derive(primitive)
 
     def is_written(self, primitive: Primitive) -> bool:
         """Whether somebody wrote a rule, for all platforms or for some; loads what comes lazily."""
         rule = self.rule_of(primitive)
-        if (rule is None or rule.derived is not None) and load_rules(self.kind):
+        if (rule is None or rule.derived is not None) and load_rules(self.kind, primitive):
             rule = self.rule_of(primitive)
         return (rule is not None and rule.derived is None) or bool(self.platforms_of(primitive))
 
@@ -132,7 +134,7 @@ class RuleRegistry(WrittenRules, Mapping["Primitive", RuleFn]):
 
     def _derived_rule(self, primitive: Primitive) -> tuple[Rule, RuleFn]:
         """As `derived`, with what there is to say of the rule."""
-        load_rules(self.kind)  # ways to derive come with the lazy ones
+        load_rules(self.kind, primitive)  # ways to derive come with the lazy ones
         derivation, fn = self._derivation(primitive)
         if derivation is None or fn is None:
             raise self._error(_messages.underivable(self, primitive), primitive)

@@ -208,7 +208,7 @@ def test_lazy_platform_rule_is_loaded_although_there_is_a_general_one(monkeypatc
     p = make()
     xla_translations.register(p, lambda *_: "any")
 
-    def load(kind: str) -> bool:
+    def load(kind: str, primitive: object = None) -> bool:
         if xla_translations.rule_of(p, "cuda") is not None:
             return False
         xla_translations.register(p, lambda *_: "cuda", platform="cuda")

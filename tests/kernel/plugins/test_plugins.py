@@ -19,7 +19,7 @@ from corejax.errors import (
     PluginError,
     PluginMissingError,
 )
-from corejax.extend import hookimpl, isolated_plugins
+from corejax.extend import hookimpl, isolated_plugins, vmap_rules
 from corejax.plugins._plugin_manager import PluginManager
 from corejax.primitive import primitives
 from corejax.rules import registries
@@ -280,6 +280,49 @@ def test_object_with_hooks_that_take_fewer_arguments(fresh: PluginManager) -> No
     assert not hasattr(corejax.Array, "acme_size")
     fresh.register(plugin, "acme")
     assert fresh.load_rules("vmap"), "a plugin that came later is asked too"
+
+
+APART = """
+asked = []
+one, two, bad = (extend.Primitive(f"acme.{name}", impl=lambda x: x) for name in ("one", "two", "bad"))
+
+@hookimpl
+def corejax_register_rules(kind, primitive):
+    asked.append((kind, primitive and primitive.name))
+    if primitive is bad:
+        raise ValueError("no rule for it")
+    for each in (one, two) if primitive is None else (primitive,):
+        if extend.vmap_rules.rule_of(each) is None:
+            extend.vmap_rules.register(each, lambda n, vals, dims: (vals[0], dims[0]))
+"""
+TOGETHER = """
+asked = []
+other = extend.Primitive("other.p", impl=lambda x: x)
+
+@hookimpl
+def corejax_register_rules(kind):
+    asked.append(kind)
+"""
+
+
+def test_rules_of_one_primitive_where_a_plugin_tells_its_primitives_apart(site: Site, fresh: PluginManager) -> None:
+    site.add("acme", APART)
+    site.add("other", TOGETHER)
+    fresh.load()
+    acme, other = (importlib.import_module(f"{name}_plugin") for name in ("acme", "other"))
+    for _ in range(2):
+        fresh.load_rules("vmap", acme.one)
+    assert acme.asked == [("vmap", "acme.one")] and other.asked == ["vmap"]
+    assert vmap_rules.rule_of(acme.one) is not None and vmap_rules.rule_of(acme.two) is None
+    assert not fresh.load_rules("vmap", other.other), "another's primitive is none of its business"
+    fresh.load_rules("vmap", acme.bad)
+    assert "no rule for it" in str(fresh.records["acme"].rule_faults["vmap"])
+    assert vmap_rules.rule_of(acme.one) is not None, "what it contributed before stays"
+    assert fresh.load_rules("vmap") and not fresh.load_rules("vmap") and not fresh.load_rules("vmap", acme.two)
+    assert acme.asked == [("vmap", "acme.one"), ("vmap", "acme.bad"), ("vmap", None)] and other.asked == ["vmap"]
+    assert vmap_rules.rule_of(acme.two) is not None
+    fresh.load_rules("jvp", acme.two)
+    assert acme.asked[3:] == [("jvp", "acme.two")]
 
 
 def test_each_plugin_answers_for_itself(fresh: PluginManager) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from corejax.extend import Example, hookimpl
+from corejax.extend import Example, Primitive, hookimpl
 
 
 @hookimpl
@@ -32,7 +32,7 @@ def corejax_register_primitives() -> None:
 
 
 @hookimpl
-def corejax_register_rules(kind: str) -> None:
+def corejax_register_rules(kind: str, primitive: Primitive | None) -> None:
     """Its translation, which nothing needs until something is compiled."""
     if kind == "xla_translation":
         import corejax_fft.translations  # noqa: F401

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from corejax.extend import Example, hookimpl
+from corejax.extend import Example, Primitive, hookimpl
 
 
 @hookimpl
@@ -23,11 +23,14 @@ def corejax_register_primitives() -> None:
 
 
 @hookimpl
-def corejax_register_rules(kind: str) -> None:
+def corejax_register_rules(kind: str, primitive: Primitive | None) -> None:
     """Translations live apart: nothing needs them until something is compiled."""
     if kind == "xla_translation":
-        corejax_register_primitives()  # of tables: each row is translated
-        from corejax_lax_basic import translations  # noqa: F401
+        from corejax_lax_basic import translations
+
+        if primitive is None:
+            corejax_register_primitives()  # of tables: each row is translated
+        translations.load(primitive)
 
 
 @hookimpl

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from corejax.extend import Example, hookimpl
+from corejax.extend import Example, Primitive, hookimpl
 
 
 @hookimpl
@@ -21,7 +21,7 @@ def corejax_register_primitives() -> None:
 
 
 @hookimpl
-def corejax_register_rules(kind: str) -> None:
+def corejax_register_rules(kind: str, primitive: Primitive | None) -> None:
     """Translations lie apart: nothing needs them until something is compiled."""
     if kind == "xla_translation":
         import corejax_linalg.translations  # noqa: F401

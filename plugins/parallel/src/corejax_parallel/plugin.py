@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from corejax.extend import hookimpl
+from corejax.extend import Primitive, hookimpl
 
 # Module -> what `corejax` has of it.
 _NAMES = {
@@ -94,7 +94,7 @@ def corejax_register_primitives() -> None:
 
 
 @hookimpl
-def corejax_register_rules(kind: str) -> None:
+def corejax_register_rules(kind: str, primitive: Primitive | None) -> None:
     """Translations are imported when something is lowered first."""
     if kind == "xla_translation":
         import corejax_parallel.collectives.translations

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from corejax.extend import Example, hookimpl
+from corejax.extend import Example, Primitive, hookimpl
 
 
 @hookimpl
@@ -85,7 +85,7 @@ def corejax_register_primitives() -> None:
 
 
 @hookimpl
-def corejax_register_rules(kind: str) -> None:
+def corejax_register_rules(kind: str, primitive: Primitive | None) -> None:
     """Translations are imported when something is first compiled."""
     if kind == "xla_translation":
         import corejax_random.translations  # noqa: F401

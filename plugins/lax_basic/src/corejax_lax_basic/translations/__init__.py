@@ -1,41 +1,44 @@
-"""XLA translation rules, a module for each of primitives that need one; imported when something is compiled."""
+"""XLA translation rules, in modules named as those of the primitives are; imported when something is compiled."""
 
-from corejax_lax_basic.translations.conversion import bitcast as bitcast
-from corejax_lax_basic.translations.conversion import convert as convert
-from corejax_lax_basic.translations.convolution import conv as conv
-from corejax_lax_basic.translations.creation import empty as empty
-from corejax_lax_basic.translations.creation import iota as iota
-from corejax_lax_basic.translations.elementwise import _family as _family
-from corejax_lax_basic.translations.elementwise import arithmetic as arithmetic
-from corejax_lax_basic.translations.elementwise import bits as bits
-from corejax_lax_basic.translations.elementwise import comparison as comparison
-from corejax_lax_basic.translations.elementwise import complex_numbers as complex_numbers
-from corejax_lax_basic.translations.elementwise import powers as powers
-from corejax_lax_basic.translations.elementwise import rounding as rounding
-from corejax_lax_basic.translations.elementwise import select as select
-from corejax_lax_basic.translations.elementwise import trigonometry as trigonometry
-from corejax_lax_basic.translations.elementwise import unary as unary
-from corejax_lax_basic.translations.indexing import dynamic_slicing as dynamic_slicing
-from corejax_lax_basic.translations.indexing import gather as gather
-from corejax_lax_basic.translations.indexing import scatter as scatter
-from corejax_lax_basic.translations.linear import dot as dot
-from corejax_lax_basic.translations.reductions import cumulative as cumulative
-from corejax_lax_basic.translations.reductions import general as general_reduction
-from corejax_lax_basic.translations.reductions import reduce as reduce
-from corejax_lax_basic.translations.shape import broadcasting as broadcasting
-from corejax_lax_basic.translations.shape import joining as joining
-from corejax_lax_basic.translations.shape import rearranging as rearranging
-from corejax_lax_basic.translations.shape import slicing as slicing
-from corejax_lax_basic.translations.shape import splitting as splitting
-from corejax_lax_basic.translations.shape import tiling as tiling
-from corejax_lax_basic.translations.sorting import sort as sort
-from corejax_lax_basic.translations.sorting import top_k as top_k
-from corejax_lax_basic.translations.sorting import total_order as total_order
-from corejax_lax_basic.translations.special import bessel as bessel
-from corejax_lax_basic.translations.special import error_functions as error_functions
-from corejax_lax_basic.translations.special import gamma as gamma
-from corejax_lax_basic.translations.special import incomplete as incomplete
-from corejax_lax_basic.translations.windows import general as general_windows
-from corejax_lax_basic.translations.windows import reduce_window as reduce_window
-from corejax_lax_basic.translations.windows import select_and_scatter as select_and_scatter
-from corejax_lax_basic.translations.windows import selection as selection
+from __future__ import annotations
+
+from importlib import import_module
+
+from corejax.extend import Primitive
+
+_MODULES = {
+    "conversion": "bitcast convert",
+    "convolution": "conv",
+    "creation": "empty iota",
+    "elementwise": "_family arithmetic bits comparison complex_numbers powers rounding select trigonometry unary",
+    "indexing": "dynamic_slicing gather scatter",
+    "linear": "dot",
+    "reductions": "cumulative general reduce",
+    "shape": "broadcasting joining rearranging slicing splitting tiling",
+    "sorting": "sort top_k total_order",
+    "special": "bessel error_functions gamma incomplete",
+    "windows": "general reduce_window select_and_scatter selection",
+}
+# What translates primitives of modules that have no namesake here.
+_OTHERS = {
+    "conversion.identity": "conversion.convert",
+    "conversion.precision": "conversion.bitcast",
+    "elementwise.logical": "elementwise._family",
+    "indexing.scatter_apply": "indexing.scatter",
+    "indexing.scatter_combining": "indexing.scatter",
+}
+
+
+def load(primitive: Primitive | None) -> None:
+    """Register the rules of a primitive's module; of all modules, where there is none such or no primitive.
+
+    Rules of several are those of tables, which have the rows of modules that are imported.
+    """
+    every = [f"{package}.{module}" for package, names in _MODULES.items() for module in names.split()]
+    home = "" if primitive is None else primitive.provenance.module.removeprefix("corejax_lax_basic.")
+    home = _OTHERS.get(home, home)
+    for module in [home] if home in every else every:
+        import_module(f"{__name__}.{module}")
+    from corejax_lax_basic.translations.elementwise import _family
+
+    _family.translate_rows(_family.STABLEHLO if primitive is None else [primitive])

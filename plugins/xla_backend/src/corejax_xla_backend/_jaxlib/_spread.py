@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from corejax.extend import ShapedArray, get_aval
+from corejax.extend import ShapedArray, drop_oldest, get_aval
 
 from ._absent import absent, is_absent
 from ._buffers import (
@@ -384,8 +384,7 @@ def _scalar(host: np.ndarray, aval: Any, place: Placement) -> Buffer:
     key = (place, aval, host.tobytes())
     found = _scalars.get(key)
     if found is None or found.is_deleted():
-        while len(_scalars) >= _MAX_SCALARS:
-            _scalars.pop(next(iter(_scalars), None), None)
+        drop_oldest(_scalars, _MAX_SCALARS - 1)
         found = _scalars[key] = put_parts(host, aval, place)
     return found
 

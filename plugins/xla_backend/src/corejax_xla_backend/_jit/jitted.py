@@ -32,6 +32,7 @@ from corejax.extend import (
     close_over_consts,
     config,
     current_trace,
+    drop_oldest,
     fun_name,
     get_aval,
     in_context,
@@ -200,8 +201,7 @@ class Jitted:
             closed = earlier_program(self.fun, key, found.closed)
             found = found._replace(closed=closed, known=_known(consts, closed))
             found = shared[key] = self.traces.setdefault(key, found)  # another thread's, so that it is compiled once
-            while len(self.traces) > _MAX_TRACES:
-                self.traces.pop(next(iter(self.traces), key), None)
+            drop_oldest(self.traces, _MAX_TRACES)
         if why:
             report_trace(self.name, why, 1000 * (time.perf_counter() - started), key, kept=kept)
         return found

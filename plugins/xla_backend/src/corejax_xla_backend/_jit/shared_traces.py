@@ -19,6 +19,7 @@ from corejax.extend import (
     bottom_trace,
     clears_cache,
     current_trace,
+    drop_oldest,
     same_jaxpr,
     trace_stack,
 )
@@ -88,8 +89,7 @@ def earlier_program(fun: Callable[..., Any], key: Signature, closed: ClosedJaxpr
             info = closed.jaxpr.debug_info
             closed.jaxpr.debug_info = DebugInfo(_described(fun), info.transform, info.in_tree, info.traced)
     programs[key] = closed
-    while len(programs) > _MAX_PROGRAMS:
-        programs.pop(next(iter(programs), key), None)
+    drop_oldest(programs, _MAX_PROGRAMS)
     return closed
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from corejax.extend import clears_cache, config
+from corejax.extend import clears_cache, config, drop_oldest
 from corejax_xla_backend._xla.digests import sha256
 
 _LONG = 1 << 16  # characters: of longer texts digests are kept
@@ -37,14 +37,8 @@ def recent(text: str, others: tuple[Any, ...], make: Callable[[], tuple[E, str]]
     if found is None:
         found, origin = make()
     _recent[key] = found
-    _drop_oldest()
+    drop_oldest(_recent, config.kept_programs)
     return found, origin
 
 
-def _drop_oldest() -> None:
-    there = list(_recent)  # at once: other threads change it
-    for key in there[: max(0, len(there) - config.kept_programs)]:
-        _recent.pop(key, None)
-
-
-config.follow(_drop_oldest, "kept_programs")
+config.follow(lambda: drop_oldest(_recent, config.kept_programs), "kept_programs")

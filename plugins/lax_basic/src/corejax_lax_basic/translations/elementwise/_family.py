@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from corejax.extend import Primitive, dtypes, xla_translations
@@ -86,5 +86,15 @@ def compare(ctx: Any, direction: str, x: Any, y: Any) -> Any:
     return ctx.compare(direction, x, y)
 
 
-for _primitive, _name in STABLEHLO.items():
-    xla_translations.register(_primitive, one_op(_primitive, _name))
+def translate_rows(primitives: Iterable[Primitive]) -> None:
+    """Register the rules of those primitives that are rows of the table, unless they are there."""
+    for primitive in primitives:
+        if primitive in STABLEHLO and not _is_translated(primitive):
+            xla_translations.register(primitive, one_op(primitive, STABLEHLO[primitive]))
+
+
+def _is_translated(primitive: Primitive) -> bool:
+    rule = xla_translations.rule_of(primitive)
+    while rule is not None and rule.provenance.module != __name__:
+        rule = rule.overridden
+    return rule is not None
