@@ -79,7 +79,7 @@ def many_through_float32(f: Any, ufunc: np.ufunc | None = None) -> Any:
     @functools.wraps(f)
     def impl(*arrays: Any, **params: Any) -> Any:
         dtype = arrays[0].dtype
-        if max([x.size for x in arrays]) < least.get(dtype, _NEVER):
+        if dtype not in least or max([x.size for x in arrays]) < least[dtype]:
             return f(*arrays, **params)
         out = f(*map(widened, arrays), **params)
         return out.astype(dtype) if out.dtype == np.float32 else out  # comparisons give booleans

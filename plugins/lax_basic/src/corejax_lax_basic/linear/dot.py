@@ -32,7 +32,7 @@ from corejax_lax_basic._base.compiling import HALVES, LARGE
 from corejax_lax_basic._base.narrow_floats import widened
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS
 from corejax_lax_basic._promotion import convert_operand, promote_dtypes
-from corejax_lax_basic.linear.precision import DotAlgorithm, DotAlgorithmPreset, canonical_precision
+from corejax_lax_basic.linear.precision import DotAlgorithm, DotAlgorithmPreset, Precision, canonical_precision
 from corejax_lax_basic.shape.broadcasting import broadcast_shapes, broadcast_to
 from corejax_lax_basic.shape.rearranging import inverse_permutation, moveaxis, transpose
 
@@ -176,7 +176,8 @@ def _impl(
 ) -> Any:
     (lhs_contract, rhs_contract), (lhs_batch, _) = dimension_numbers
     two = lhs.ndim == rhs.ndim == 2 and len(lhs_contract) == 1 and not lhs_batch
-    if two and precision is None and lhs.dtype is rhs.dtype is preferred_element_type and lhs.dtype in _FLOATS:
+    plain = precision is None or type(precision) is Precision
+    if two and plain and lhs.dtype is rhs.dtype is preferred_element_type and lhs.dtype in _FLOATS:
         # At once what is frequent: a matrix by a matrix, either of which may be transposed.
         return _product(lhs if lhs_contract[0] else lhs.T, rhs.T if rhs_contract[0] else rhs)
     working = _sum_dtype(preferred_element_type, precision)
@@ -221,7 +222,7 @@ _FEW = 1 << 16  # products
 # rows or columns is not contiguous: there the one calls BLAS for matrices, the other for vectors.
 _FAST = frozenset(map(np.dtype, "fdiIlLqQ"))
 _SINGLE, _DOUBLE = map(np.dtype, "fd")
-_FLOATS = frozenset({_SINGLE, _DOUBLE})
+_FLOATS = frozenset(map(np.dtype, "fdFD"))
 
 
 def _product(lhs: Any, rhs: Any) -> Any:

@@ -24,6 +24,7 @@ _PADE_13 = (
     *(64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0),
     *(10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0),
 )
+_FEW = 4  # squarings
 _LARGEST = {7: 3.925724783138660, 13: 5.371920351148152}
 
 
@@ -67,8 +68,14 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
 
         return lax.cond(jnp.any(going), again, lambda x: x, x), None
 
-    if most:
-        out = lax.scan(squared, out, jnp.arange(most, dtype=real))[0]
+    for first, end in ((0, min(most, _FEW)), (_FEW, most)):  # most matrices are small, and squared seldom
+        if first < end:
+            out = lax.cond(
+                jnp.any(first < halvings),
+                lambda x, steps: lax.scan(squared, x, steps)[0],
+                lambda x, steps: x,
+                *(out, jnp.arange(first, end, dtype=real)),
+            )
     return jnp.where(halvings > most, jnp.nan, out)
 
 
@@ -137,6 +144,12 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
     disp = flag("funm", "disp", disp)
     t, z = lax_linalg.schur(A.astype(complex_of(A.dtype)))
     values = jnp.asarray(func(mat.diagonal(t))).astype(t.dtype)
+    return _by_recurrence(t, z, values, disp)
+
+
+@remembered
+def _by_recurrence(t: Any, z: Any, values: Any, disp: bool) -> Any:
+    """The function of `z @ t @ z^H`, given that of the eigenvalues."""
     gaps = mat.diagonal(t)[None, :] - mat.diagonal(t)[:, None]
     zero = gaps == 0
 
