@@ -77,15 +77,18 @@ def convolve(
 
 def _correlated(x: Any, kernel: Any, low: int, high: int) -> Any:
     """One sequence and one kernel, by `np.correlate`; None where the padding is longer than the kernel reaches."""
-    part = _part_of_correlation(x.size, kernel.size, low, high)
-    return None if part is None else np.correlate(x, kernel, "full")[part]
+    way = _way_of_correlation(x.size, kernel.size, low, high)
+    return None if way is None else np.correlate(x, kernel, way[0])[way[1]]
 
 
-def _part_of_correlation(size: int, taps: int, low: int, high: int) -> slice | None:
+def _way_of_correlation(size: int, taps: int, low: int, high: int) -> tuple[str, slice] | None:
+    """The mode of `np.correlate`, and which part of its result it is."""
     reach = taps - 1
     if not (size and 0 <= low <= reach and 0 <= high <= reach) or size + low + high <= reach:
         return None
-    return slice(reach - low, size + reach - (reach - high))
+    if low == high == 0:
+        return "valid", slice(None)
+    return "full", slice(reach - low, size + reach - (reach - high))
 
 
 def correlation_code(lhs: ShapedArray, rhs: ShapedArray, params: dict[str, Any]) -> HostCode | None:
@@ -95,11 +98,11 @@ def correlation_code(lhs: ShapedArray, rhs: ShapedArray, params: dict[str, Any])
     names = ("window_strides", "lhs_dilation", "rhs_dilation", "dimension_numbers")
     if (lhs.shape[:2], rhs.shape[:2], *map(params.get, names)) != _ONE_SEQUENCE:
         return None
-    part = _part_of_correlation(lhs.size, rhs.size, *params["padding"][0])
-    if part is None:
+    way = _way_of_correlation(lhs.size, rhs.size, *params["padding"][0])
+    if way is None:
         return None
-    text = "{out} = {correlate}({0}[0, 0], {1}[0, 0], 'full')[{key}][None, None]"
-    return HostCode(text, correlate=np.correlate, key=part)
+    text = "{out} = {correlate}({0}[0, 0], {1}[0, 0], {mode})[{key}][None, None]"
+    return HostCode(text, correlate=np.correlate, mode=way[0], key=way[1])
 
 
 def _products(view: Any, kernel: Any, nd: int) -> Any:
