@@ -24,7 +24,6 @@ _PADE_13 = (
     *(64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0),
     *(10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0),
 )
-_FEW = 4  # squarings
 _LARGEST = {7: 3.925724783138660, 13: 5.371920351148152}
 
 
@@ -68,14 +67,10 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
 
         return lax.cond(jnp.any(going), again, lambda x: x, x), None
 
-    for first, end in ((0, min(most, _FEW)), (_FEW, most)):  # most matrices are small, and squared seldom
-        if first < end:
-            out = lax.cond(
-                jnp.any(first < halvings),
-                lambda x, steps: lax.scan(squared, x, steps)[0],
-                lambda x, steps: x,
-                *(out, jnp.arange(first, end, dtype=real)),
-            )
+    if most:
+        steps = jnp.arange(most, dtype=real)
+        # Of many a matrix nothing is squared.
+        out = lax.cond(jnp.any(halvings > 0), lambda x, s: lax.scan(squared, x, s)[0], lambda x, s: x, out, steps)
     return jnp.where(halvings > most, jnp.nan, out)
 
 
