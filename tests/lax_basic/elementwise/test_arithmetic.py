@@ -219,6 +219,21 @@ def test_integer_division_is_exact(case: Any) -> None:
         assert x == quotient * y + rest and abs(rest) < abs(y) and rest * x >= 0
 
 
+@pytest.mark.parametrize("dtype", dtypes_of("iu"), ids=str)
+@pytest.mark.parametrize("zeros", [False, True])
+def test_quotients_of_arrays_are_those_of_numbers(dtype: np.dtype[Any], zeros: bool) -> None:
+    info = np.iinfo(dtype)
+    few = {int(info.min), int(info.max), int(info.max) - 1, *range(max(-9, int(info.min)), 10), int(info.max) // 3}
+    ys = np.array(sorted(few if zeros else few - {0}), dtype)
+    x = np.array(sorted(few), dtype)[:, None] + np.zeros_like(ys)
+    for function in (lax.div, lax.rem):
+        out = np.asarray(function(x, np.broadcast_to(ys, x.shape)))
+        by_one = [function(x[:, i], y) for i, y in enumerate(ys)]
+        one_by_one = [[function(a, b) for b in ys] for a in x[:, 0]]
+        np.testing.assert_array_equal(out, np.stack(by_one, 1), strict=True)
+        np.testing.assert_array_equal(out, np.array(one_by_one, dtype), strict=True)
+
+
 @given(integers)
 def test_integer_powers_wrap(case: Any) -> None:
     dtype, x, y = case

@@ -10,6 +10,7 @@ import numpy as np
 from corejax.extend import HostCode, ShapedArray, dtypes
 from corejax_lax_basic.convolution.dimension_numbers import ConvDimensionNumbers
 from corejax_lax_basic.convolution.shapes import unpermuted
+from corejax_lax_basic.linear.dot import as_integers, exact_in
 from corejax_lax_basic.shape.slicing import pad_on_host
 from corejax_lax_basic.windows.geometry import Ints, Pads
 from corejax_lax_basic.windows.views import windows_view
@@ -49,6 +50,8 @@ def convolve(
             return out[None, None]
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     working = _sum_dtype(preferred_element_type)
+    exact = exact_in(lhs, rhs, rhs.size // max(1, rhs.shape[rhs_spec[0]])) if working.kind in "iu" else None
+    working = exact or working
     nd = len(lhs_spec) - 2
     lhs = lhs.transpose((lhs_spec[0], *lhs_spec[2:], lhs_spec[1])).astype(working, copy=False)  # N ... C
     rhs = rhs.transpose((*rhs_spec[2:], rhs_spec[1], rhs_spec[0])).astype(working, copy=False)  # ... I O
@@ -72,7 +75,7 @@ def convolve(
     out = np.moveaxis(out, 0, -2)
     out = out.reshape((*out.shape[:-2], rhs.shape[-1]))
     out = out.transpose(unpermuted((0, 1 + nd, *range(1, 1 + nd)), out_spec))
-    return out.astype(preferred_element_type, copy=False)
+    return as_integers(out, preferred_element_type) if exact else out.astype(preferred_element_type, copy=False)
 
 
 def _correlated(x: Any, kernel: Any, low: int, high: int) -> Any:

@@ -183,15 +183,13 @@ def _impl(
     working = _sum_dtype(preferred_element_type, precision)
     if isinstance(precision, DotAlgorithm):
         lhs, rhs = lhs.astype(precision.lhs_precision_type), rhs.astype(precision.rhs_precision_type)
-    exact = _exact_in(lhs, rhs, math.prod(lhs.shape[a] for a in lhs_contract)) if working.kind in "iu" else None
+    exact = exact_in(lhs, rhs, math.prod(lhs.shape[a] for a in lhs_contract)) if working.kind in "iu" else None
     lhs, rhs = [_converted(x, exact or working) for x in (lhs, rhs)]
     if not lhs_batch and lhs.ndim and lhs_contract == (lhs.ndim - 1,) and rhs_contract == (0,) and rhs.ndim <= 2:
         out = _product(lhs, rhs)  # the usual one
     else:
         out = _general_product(lhs, rhs, dimension_numbers)
-    if exact:  # of whose digits the last ones are kept: of a float that an integer does not hold anything may be
-        out = out.astype(np.int32 if exact is _SINGLE else np.int64)
-    return out if out.dtype == preferred_element_type else out.astype(preferred_element_type)
+    return as_integers(out, preferred_element_type) if exact else out.astype(preferred_element_type, copy=False)
 
 
 def _converted(x: Any, dtype: np.dtype[Any]) -> Any:
@@ -200,12 +198,17 @@ def _converted(x: Any, dtype: np.dtype[Any]) -> Any:
     return widened(x) if dtype == np.float32 else x.astype(dtype)
 
 
-def _exact_in(lhs: Any, rhs: Any, terms: int) -> np.dtype[Any] | None:
+def exact_in(lhs: Any, rhs: Any, terms: int) -> np.dtype[Any] | None:
     """A float dtype, for which there is BLAS, that holds all sums of products of integers, of which there are many."""
     if lhs.size * rhs.size < _FEW * max(1, terms):
         return None
     greatest = _greatest(lhs) * _greatest(rhs) * terms
     return _SINGLE if greatest <= 1 << 24 else _DOUBLE if greatest <= 1 << 53 else None
+
+
+def as_integers(x: Any, dtype: np.dtype[Any]) -> Any:
+    """Whole numbers of `exact_in`, of whose digits the last ones are kept: of floats NumPy leaves that open."""
+    return x.astype(np.int32 if x.dtype == _SINGLE else np.int64).astype(dtype, copy=False)
 
 
 def _greatest(x: Any) -> int:
