@@ -8,7 +8,7 @@ import pytest
 import corejax.numpy as jnp
 from corejax import lax
 from corejax.extend import dtypes
-from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, widened
+from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, narrowed, widened
 
 pytestmark = pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # NumPy's own of signalling NaNs
 FLOATS = sorted(NARROW_FLOATS, key=str)
@@ -41,6 +41,19 @@ def test_widened_numbers_are_the_same(dtype):
     x = _all_numbers(dtype)
     for given in (x, x[::-1], np.broadcast_to(x[:8, None], (8, 4096)), x[np.isfinite(x)]):
         assert _same(widened(given), given.astype(np.float32))
+
+
+@pytest.mark.parametrize("infinite", [False, True])
+def test_numbers_narrowed_to_float16_are_rounded_to_the_nearest(infinite):
+    halves = _all_numbers(np.dtype(np.float16)).astype(np.float32)
+    halves = halves[np.abs(halves) < np.inf]
+    ties = (halves[1:] + halves[:-1]) / 2
+    around = [np.nextafter(ties, np.float32(end)) for end in (-np.inf, np.inf)]
+    random = np.random.default_rng(0).integers(0, 1 << 32, 1 << 16, np.uint32).view(np.float32)
+    x = np.concatenate([halves, ties, *around, random, np.float32([65519.99, 65520, -65535.99, 0.0, -0.0, 1e-40])])
+    x = x if infinite else x[np.abs(x) < 65536]
+    with np.errstate(over="ignore"):
+        assert _same(narrowed(x, np.dtype(np.float16)), x.astype(np.float16))
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)

@@ -50,6 +50,33 @@ def _widened_halves(x: Any) -> Any:
     return out if finite else x.astype(np.float32)
 
 
+def narrowed(x: Any, dtype: np.dtype[Any]) -> Any:
+    """An array of float32, or another one, rounded to a dtype as NumPy does it."""
+    if dtype is _FLOAT16 and x.dtype == np.float32 and x.size >= 2 * _MANY_HALVES:
+        return _narrowed_to_halves(x)
+    return x.astype(dtype)
+
+
+def _narrowed_to_halves(x: Any) -> Any:
+    """Rounded by adding a power of two whose last digits are float16's; the last bits of that sum are the fraction.
+
+    Fraction, exponent and sign are joined by sums, of which 16 bits count. Numbers below the least normal one are
+    counted in its last digits, and what is rounded up beyond the largest gets the bits of infinity.
+    """
+    size = np.abs(x)
+    if not size.max() < _ABOVE_HALVES:
+        return x.astype(np.float16)
+    power = np.maximum(size, np.float32(2.0**-14))
+    bits, exponent = size.view(np.int32), power.view(np.int32)
+    np.bitwise_and(exponent, np.int32(0x7F800000), exponent)
+    np.multiply(power, np.float32(8192 + 2), power)  # 2: the difference of biases, where the fraction's bits are
+    np.add(size, power, size)
+    np.add(bits, np.right_shift(exponent, 13, exponent), bits)
+    sign = np.right_shift(x.view(np.int32), 16, exponent)
+    np.add(bits, np.bitwise_and(sign, np.int32(0x8000), sign), bits)
+    return bits.astype(np.uint16).view(np.float16)
+
+
 def through_float32(f: Callable[..., Any]) -> Callable[..., Any]:
     """An impl rule that computes floats of 16 and fewer bits in float32 and rounds once, at the end."""
 
@@ -58,7 +85,7 @@ def through_float32(f: Callable[..., Any]) -> Callable[..., Any]:
         dtype = arrays[0].dtype
         if dtype not in NARROW_FLOATS:
             return f(*arrays, **params)
-        return np.asarray(f(*map(widened, arrays), **params)).astype(dtype)
+        return narrowed(np.asarray(f(*map(widened, arrays), **params)), dtype)
 
     return impl
 
@@ -82,7 +109,7 @@ def many_through_float32(f: Any, ufunc: np.ufunc | None = None) -> Any:
         if dtype not in least or max([x.size for x in arrays]) < least[dtype]:
             return f(*arrays, **params)
         out = f(*map(widened, arrays), **params)
-        return out.astype(dtype) if out.dtype == np.float32 else out  # comparisons give booleans
+        return narrowed(out, dtype) if out.dtype == np.float32 else out  # comparisons give booleans
 
     def prepared(avals: Any, **params: Any) -> Any:
         if avals[0].dtype is _FLOAT16 and max([x.size for x in avals]) >= least[_FLOAT16]:

@@ -28,7 +28,7 @@ from corejax.extend import (
     tree,
 )
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, widened
+from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, narrowed, widened
 
 __all__ = ["convert_element_type", "convert_element_type_p", "in_dtype", "stop_gradient", "stop_gradient_p"]
 
@@ -79,7 +79,7 @@ def convert(x: np.ndarray[Any, Any], *, new_dtype: np.dtype[Any], weak_type: boo
     if dtypes.is_integer(new_dtype) and dtypes.is_float(x.dtype):
         return _saturated(x, new_dtype)
     try:
-        return x.astype(new_dtype)
+        return narrowed(x, new_dtype)
     except TypeError:  # not every pair of ml_dtypes' dtypes has a conversion: by a wider type, exactly
         return (widened(x) if dtypes.is_float(x.dtype) else x.astype(np.int32)).astype(new_dtype)
 

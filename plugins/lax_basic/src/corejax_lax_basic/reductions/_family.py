@@ -25,7 +25,7 @@ from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_axis
 from corejax_lax_basic._base.compiling import HALVES, with_dtypes
 from corejax_lax_basic._base.derivatives import Derivative, Function
-from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, widened
+from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, narrowed, widened
 from corejax_lax_basic._base.rows import defined
 from corejax_lax_basic._base.small_ints import SMALL_INT_BYTES
 from corejax_lax_basic._base.type_rules import ORDERED, Kinds, check_kind
@@ -117,7 +117,7 @@ class Fold:
             if wide is dtype:
                 return impl(x, lambda: self.neutral(dtype), **params)
             x = widened(x) if wide == np.float32 else x.astype(wide)
-            return np.asarray(impl(x, lambda: self.neutral(dtype).astype(wide), **params)).astype(dtype)
+            return narrowed(np.asarray(impl(x, lambda: self.neutral(dtype).astype(wide), **params)), dtype)
 
         return on_host
 
@@ -243,7 +243,7 @@ def index_reduction(
 
     def prepared(avals: Any, *, axes: Axes, index_dtype: np.dtype[Any]) -> Any:
         [x] = avals
-        if x.dtype.kind not in "biuf" or index_dtype.kind not in "iu":
+        if x.dtype.kind not in "biuf" or x.dtype in NARROW_FLOATS or index_dtype.kind not in "iu":
             return None
         text = f"{{0}}.{find.__name__}({axes[0]})"
         if x.ndim == 1:
