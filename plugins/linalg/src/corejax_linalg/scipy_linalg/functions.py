@@ -192,13 +192,20 @@ def sqrtm(A: Any, blocksize: int = 1) -> Any:
         raise NotImplementedError(f"sqrtm: blocksize is 1, got {blocksize}")
     (A,) = square("sqrtm", A)
     t, z = lax_linalg.schur(A.astype(complex_of(A.dtype)))
-    root = lax.sqrt(mat.diagonal(t))
+    if not t.shape[-1]:
+        return t
+    root, one, above = lax.sqrt(mat.diagonal(t)), mat.eye(t), _offsets(t) > 0
     sums = root[..., :, None] + root[..., None, :]
+    corners = jnp.where(sums == 0, 1, sums)
 
-    def diagonal(p: Any, u: Any) -> Any:
-        # With zeros where u is not known yet, u u has on diagonal p all of the sum but what the sums multiply to.
-        rest = t - mat.matmul(u, u)
-        return jnp.where(_offsets(t) == p, jnp.where(rest == 0, 0, rest / sums), u)
+    def column(u: Any, given: Any) -> tuple[Any, None]:
+        # Above the diagonal, with zeros where u is not known yet: (u u)[:, j] = (u + u[j, j]) u[:, j].
+        wanted, corner, here = given
+        found = lax_linalg.triangular_solve(u + corner[..., None] * one, wanted[..., None], left_side=True)
+        return u + jnp.where(here, found, 0), None
 
-    u = lax.fori_loop(1, max(t.shape[-1], 1), diagonal, root[..., None, :] * mat.eye(t))
+    columns = (*(jnp.moveaxis(x, -1, 0) for x in (jnp.where(above, t, 0), corners)), one != 0)
+    u = lax.scan(column, jnp.zeros_like(t), columns)[0]
+    u = jnp.where((sums == 0) & above & (u != 0), jnp.inf, u)  # there is no root
+    u = u + root[..., None, :] * one
     return mat.matmul(mat.matmul(z, u), mat.adjoint(z))
