@@ -146,22 +146,24 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
 def _by_recurrence(t: Any, z: Any, values: Any, disp: bool) -> Any:
     """The function of `z @ t @ z^H`, given that of the eigenvalues."""
     gaps = mat.diagonal(t)[None, :] - mat.diagonal(t)[:, None]
-    zero = gaps == 0
+    above, one = jnp.where(_offsets(t) > 0, t, 0), mat.eye(t)
 
-    def diagonal(p: Any, f: Any) -> Any:
-        # With zeros where f is not known yet, t f - f t has on diagonal p what the gaps multiply to.
-        found = mat.matmul(t, f) - mat.matmul(f, t)
-        return jnp.where(_offsets(t) == p, jnp.where(zero, found, found / jnp.where(zero, 1, gaps)), f)
+    def column(f: Any, given: Any) -> tuple[Any, None]:
+        # t f = f t in column j, above the diagonal, with zeros where f is not known yet.
+        wanted, value, gap, here = given
+        rest = mat.matmul(f, wanted[:, None]) - (value * wanted)[:, None]
+        found = lax_linalg.triangular_solve(above - jnp.where(gap == 0, 1, gap)[:, None] * one, rest, left_side=True)
+        return f + jnp.where(here, found, 0), None
 
-    f = lax.fori_loop(1, max(t.shape[0], 1), diagonal, jnp.diag(values))
+    f = jnp.diag(values)
+    f = lax.scan(column, f, (above.T, values, gaps.T, one != 0))[0] if t.shape[0] else f
     out = mat.matmul(mat.matmul(z, f), mat.adjoint(z))
     if disp:
         return out
     eps = float(dtypes.finfo(jnp.real(t).dtype).eps)
-    above = _offsets(t) > 0
-    least = jnp.min(jnp.where(above, jnp.abs(gaps), jnp.inf), initial=jnp.inf)
+    least = jnp.min(jnp.where(_offsets(t) > 0, jnp.abs(gaps), jnp.inf), initial=jnp.inf)
     least = jnp.where(least == 0, eps, least)
-    norm = jnp.max(jnp.sum(jnp.where(above, jnp.abs(t), 0), axis=0), initial=0)
+    norm = jnp.max(jnp.sum(jnp.abs(above), axis=0), initial=0)
     error = jnp.minimum(1, jnp.maximum(eps, eps / least * norm))
     return out, jnp.where(jnp.any(jnp.isinf(out)), jnp.inf, error)
 
