@@ -24,6 +24,7 @@ _PADE_13 = (
     *(64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0),
     *(10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0),
 )
+_FEW = 4  # squarings
 _LARGEST = {7: 3.925724783138660, 13: 5.371920351148152}
 
 
@@ -57,21 +58,27 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
         out = lax_linalg.triangular_solve(even - odd, even + odd, left_side=True)
     else:
         out = solved_once(even - odd, even + odd)
-
-    def squared(x: Any, step: Any) -> tuple[Any, None]:
-        going = step < halvings
-
-        def again(x: Any) -> Any:
-            inner = jnp.where(going, x, 0)  # what is not needed must not overflow, for derivatives
-            return jnp.where(going, mat.matmul(inner, inner), x)
-
-        return lax.cond(jnp.any(going), again, lambda x: x, x), None
-
-    if most:
-        steps = jnp.arange(most, dtype=real)
-        # Of many a matrix nothing is squared.
-        out = lax.cond(jnp.any(halvings > 0), lambda x, s: lax.scan(squared, x, s)[0], lambda x, s: x, out, steps)
+    for first, end in ((0, min(most, _FEW)), (_FEW, most)):  # most matrices are small, and squared seldom
+        if first < end:
+            out = lax.cond(
+                jnp.any(halvings > first),
+                lambda x, halvings, steps: lax.scan(_squared, (x, halvings), steps)[0][0],
+                lambda x, halvings, steps: x,
+                *(out, halvings, jnp.arange(first, end, dtype=real)),
+            )
     return jnp.where(halvings > most, jnp.nan, out)
+
+
+def _squared(state: tuple[Any, Any], step: Any) -> tuple[tuple[Any, Any], None]:
+    """The square of matrices that are to be squared more often than `step` times; a function that is traced once."""
+    x, halvings = state
+    going = step < halvings
+
+    def again(x: Any, going: Any) -> Any:
+        inner = jnp.where(going, x, 0)  # what is not needed must not overflow, for derivatives
+        return jnp.where(going, mat.matmul(inner, inner), x)
+
+    return (lax.cond(jnp.any(going), again, lambda x, going: x, x, going), halvings), None
 
 
 def _pade(a: Any, coefficients: tuple[float, ...]) -> tuple[Any, Any]:
