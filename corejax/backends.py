@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from types import UnionType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -96,8 +95,7 @@ class CompileOptions(NamedTuple):
 DEFAULT_OPTIONS = CompileOptions()
 
 
-@dataclass(frozen=True)
-class Capabilities:
+class Capabilities(NamedTuple):
     """What a backend can do, known before it starts.
 
     Attributes:

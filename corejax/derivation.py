@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from corejax.provenance import Provenance
 from corejax.tables import Table
@@ -12,8 +12,7 @@ from corejax.tables import Table
 __corejax_registers_for_caller__ = True
 
 
-@dataclass(frozen=True)
-class Derivation:
+class Derivation(NamedTuple):
     """A way to make a missing rule.
 
     Attributes:
@@ -29,7 +28,7 @@ class Derivation:
     name: str
     make: Callable[[Any], Callable[..., Any] | None]
     needs: str = ""
-    flags: Mapping[str, Any] = field(default_factory=dict)
+    flags: Mapping[str, Any] = MappingProxyType({})
     slow: str = ""
 
     @property

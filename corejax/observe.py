@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from corejax.restoring import Restoring
@@ -16,8 +16,7 @@ from corejax.restoring import Restoring
 _R = TypeVar("_R")
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(NamedTuple):
     """Something that happened on a slow path.
 
     Attributes:
@@ -32,7 +31,7 @@ class Event:
     name: str
     reasons: tuple[str, ...] = ()
     ms: float | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = MappingProxyType({})
 
 
 class Step(NamedTuple):

@@ -61,14 +61,16 @@ def pays_whole(program: ClosedJaxpr) -> bool:
     """Whether it has two or more large operations, or one that is compiled by itself, whose operands would be copied.
 
     All of them are on each element by itself or on where it stands, or reductions. With reductions, and with what NumPy
-    has to copy for, only those on floating-point numbers count: NumPy counts, moves and reduces as quickly.
+    has to copy for, only those on floating-point numbers count: NumPy counts, moves and reduces as quickly. Others, a
+    product of matrices say, are compiled by themselves and with what moves elements.
     """
     eqns = program.jaxpr.eqns
     tags = [eqn.primitive.tags for eqn in eqns]
-    if any(found.isdisjoint(_tags) and not _moving <= found for found in tags):
-        return False
     if any(eqn.primitive.multiple_results for eqn in eqns):
         return False
+    if any(found.isdisjoint(_tags) and not _moving <= found for found in tags):
+        left = [*map(is_left_equation, eqns)]
+        return any(left) and all(one or _moving <= found for one, found in zip(left, tags, strict=True))
     large = [eqn for eqn in eqns if eqn.outvars[0].aval.size >= SIZE]
     if all("reduction" not in found and (found & _tags) for found in tags):
         return len(large) > 1 or any(map(is_left_equation, eqns))

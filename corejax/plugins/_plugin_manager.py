@@ -12,7 +12,6 @@ from corejax.backends import Backend
 from corejax.errors import PluginError
 from corejax.plugins import _lazy_rules, hookspecs
 from corejax.plugins._discovery import by_name, installed_entry_points
-from corejax.plugins._example import Example
 from corejax.plugins._first_party import KNOWN_HOMES
 from corejax.plugins._loading import Loader, withdraw
 from corejax.plugins._missing_names import failure
@@ -22,6 +21,7 @@ from corejax.selection import Selection
 from corejax.texts import error_text
 
 if TYPE_CHECKING:
+    from corejax.plugins._example import Example
     from corejax.plugins._manifest import Found, Manifest
 
 

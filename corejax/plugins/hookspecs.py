@@ -13,11 +13,12 @@ A hook or an argument that is renamed stays here while it is deprecated, with `@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pluggy
 
-from corejax.plugins._example import Example
+if TYPE_CHECKING:
+    from corejax.plugins._example import Example
 
 API_VERSION = 1
 

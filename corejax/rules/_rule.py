@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from corejax.config import config
 from corejax.provenance import Provenance
@@ -13,8 +13,7 @@ from corejax.tables import Entries
 RuleFn = Callable[..., Any]
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """One rule as registered.
 
     Attributes:
@@ -30,7 +29,7 @@ class Rule:
     fn: RuleFn
     provenance: Provenance
     derived: str | None = None
-    flags: Mapping[str, Any] = field(default_factory=dict)
+    flags: Mapping[str, Any] = MappingProxyType({})
     overridden: Rule | None = None
     overriding: bool = False
 
@@ -39,7 +38,7 @@ def chain(entries: Entries) -> Rule | None:
     """The first of a table's rules for one primitive, with those that it replaces; None where there is none."""
     found: Rule | None = None
     for entry in reversed(entries):
-        found = entry.value if found is None else replace(entry.value, overridden=found)
+        found = entry.value if found is None else entry.value._replace(overridden=found)
     return found
 
 

@@ -56,6 +56,36 @@ def test_values_of_every_dtype(name: str, reverse: bool) -> None:
             assert_same(got, numpy_of(name, wide, axis, reverse).astype(dtype))
 
 
+@each_way
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [((8192,), 0), ((9001,), 0), ((3, 8300), 1), ((5, 600, 1), 1), ((130, 300), 0), ((2, 140, 40), 1), ((300, 40), 1)],
+)
+def test_long_sums_are_more_exact_than_one_after_the_other(shape: tuple[int, ...], axis: int, reverse: bool) -> None:
+    x = np.random.default_rng(1).standard_normal(shape)
+    for dtype in (np.float32, np.float64):
+        exact = numpy_of("cumsum", x.astype(dtype).astype(np.longdouble), axis, reverse)
+        got, plain = lax.cumsum(x.astype(dtype), axis, reverse), numpy_of("cumsum", x.astype(dtype), axis, reverse)
+        assert got.dtype == dtype
+        assert abs(np.asarray(got) - exact).max() <= 1.5 * abs(plain - exact).max()
+
+
+def test_long_sums_of_what_is_not_negative_hardly_descend() -> None:
+    x = np.random.default_rng(2).exponential(size=300_000).astype(F) ** 8
+    for shape in ((-1, 1), (-1, 100)):
+        sums = np.asarray(lax.cumsum(x.reshape(shape), 0))
+        assert (np.diff(sums, axis=0) >= -1e-6 * sums[1:]).all()
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 3e38])
+def test_long_sums_are_infinite_from_the_first_infinity_on(value: float) -> None:
+    x = np.ones((10_000, 2), F)
+    x[5_000, 1] = x[6_000, 1] = value
+    for operand, axis in ((x, 0), (x.T, 1), (x[:, 1], 0), (np.repeat(x, 20, 1), 0)):
+        with np.errstate(over="ignore"):
+            np.testing.assert_array_equal(lax.cumsum(operand, axis), np.add.accumulate(operand, axis))
+
+
 @each_row
 @each_way
 def test_compiled_agrees_with_eager(name: str, reverse: bool) -> None:

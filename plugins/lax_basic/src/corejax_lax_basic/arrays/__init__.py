@@ -5,11 +5,14 @@ Python's operators, NumPy's methods and properties, indexing with brackets.
 
 from __future__ import annotations
 
-_BINARY = (
-    *("add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "matmul"),
-    *("and", "or", "xor", "lshift", "rshift"),
-)
-_OTHERS = ("eq", "ne", "lt", "le", "gt", "ge", "neg", "pos", "abs", "invert")
+_BINARY = ("add", "sub", "mul", "truediv", "matmul", "and", "or", "xor")
+_RARER = ("floordiv", "mod", "divmod", "pow", "lshift", "rshift")
+_OTHERS = ("eq", "ne", "lt", "le", "gt", "ge", "neg", "pos", "invert")
+
+
+def _methods(operators: tuple[str, ...], *others: str) -> tuple[str, ...]:
+    return tuple(f"__{name}__" for name in (*operators, *(f"r{name}" for name in operators), *others))
+
 
 # A mapping of methods: the names that are in it.
 PLACES = {
@@ -18,7 +21,8 @@ PLACES = {
         *("T", "__round__", "astype", "clip", "conj", "conjugate", "copy", "dot", "flatten", "imag", "mT", "ravel"),
         *("real", "reshape", "round", "squeeze", "swapaxes", "transpose"),
     ),
-    "operators:OPERATORS": tuple(f"__{name}__" for name in (*_BINARY, *(f"r{name}" for name in _BINARY), *_OTHERS)),
+    "operators:OPERATORS": _methods(_BINARY, *_OTHERS),
+    "other_operators:OPERATORS": _methods(_RARER, "abs"),
     "reducing_methods:METHODS": (
         *("all", "any", "argmax", "argmin", "cumprod", "cumsum", "max", "mean", "min", "prod", "std", "sum", "var"),
     ),

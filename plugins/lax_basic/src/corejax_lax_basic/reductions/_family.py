@@ -29,7 +29,7 @@ from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, narrowed, widen
 from corejax_lax_basic._base.rows import defined
 from corejax_lax_basic._base.small_ints import SMALL_INT_BYTES
 from corejax_lax_basic._base.type_rules import ORDERED, Kinds, check_kind
-from corejax_lax_basic.reductions import _row_sums
+from corejax_lax_basic.reductions import _row_sums, _running_sums
 
 __corejax_registers_for_caller__ = True  # a row's provenance is its own line, not one of this file
 
@@ -89,6 +89,7 @@ class Fold:
         neutral: what the reduction of nothing gives, by dtype.
         wide: whether it rounds, so that 16-bit floats are accumulated in float32.
         large: the ufunc's `reduce(x, axes, dtype)` for large arrays, where there is a quicker one.
+        running: its `accumulate(x, axis, dtype)`, likewise.
     """
 
     ufunc: np.ufunc
@@ -96,6 +97,7 @@ class Fold:
     neutral: Callable[[np.dtype[Any]], np.ndarray[Any, Any]]
     wide: bool = False
     large: Function | None = None
+    running: Function | None = None
 
     def width(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """The dtype that the host accumulates in: a wide one also for extrema, of which NumPy has slow loops."""
@@ -122,7 +124,7 @@ class Fold:
         return on_host
 
 
-ADD = Fold(np.add, "add", zero, wide=True, large=_row_sums.sums)
+ADD = Fold(np.add, "add", zero, wide=True, large=_row_sums.sums, running=_running_sums.running_sums)
 MULTIPLY = Fold(np.multiply, "multiply", one, wide=True)
 MAXIMUM = Fold(np.maximum, "maximum", least)
 MINIMUM = Fold(np.minimum, "minimum", greatest)
@@ -282,12 +284,16 @@ def cumulative(
 ) -> tuple[Function, Primitive]:
     """A reduction of all elements so far along an axis: a row in the table, with the arguments of `reduction`."""
 
+    def accumulate_for(size: int) -> Function:
+        large = fold.running if size >= _running_sums.LEAST else None
+        return fold.ufunc.accumulate if large is None else large
+
     def impl(x: Any, neutral: Function, *, axis: int, reverse: bool) -> Any:
         way = (slice(None),) * axis + (slice(None, None, -1 if reverse else None),)
-        return fold.ufunc.accumulate(x[way], axis, x.dtype)[way]
+        return accumulate_for(x.size)(x[way], axis, x.dtype)[way]
 
     def prepared(avals: Any, *, axis: int, reverse: bool) -> Any:
-        dtype, accumulate = avals[0].dtype, fold.ufunc.accumulate
+        dtype, accumulate = avals[0].dtype, accumulate_for(avals[0].size)
         plain = not reverse and avals[0].size and fold.width(dtype) is dtype
         if not plain or dtype.kind not in "biufc":
             return None

@@ -1,0 +1,91 @@
+"""One of Python's binary operators and its reflected one, given what it means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from corejax.extend import Array, Primitive, dtypes, frames_left_out, quick_bind, remembered
+from corejax_lax_basic._base.scalars import scalar_maker
+from corejax_lax_basic._promotion import as_operand, broadcast_operands, yielding_scalar
+from corejax_lax_basic.elementwise.arithmetic import add_p
+
+Binary = Callable[[Any, Any], Any]
+
+
+def constant(x: Any, value: float) -> Any:
+    """A Python number as a scalar of the dtype of `x`."""
+    return scalar_maker(x.aval.dtype, x.aval.weak_type)(value)
+
+
+def _nowhere(dtype: Any) -> bool:
+    return False
+
+
+def _not_taken(other: Any, name: str) -> Any:
+    """NotImplemented, so that the other operand's type is asked; lists would repeat, join or be unequal."""
+    if type(other) in (list, tuple, set, dict):
+        raise TypeError(
+            f"{name} takes arrays and scalars, got {type(other).__name__}; make it an array with corejax.numpy.asarray"
+        )
+    return NotImplemented
+
+
+def operator(
+    name: str, apply: Binary, primitive: Primitive = add_p, fits: Callable[[Any], bool] = _nowhere
+) -> dict[str, Any]:
+    """An operator and its reflected one.
+
+    Args:
+        name: `"add"` for `__add__`.
+        apply: what the operator means.
+        primitive: what that comes down to for operands of one type, and for Python scalars that yield.
+        fits: the dtypes for which it does.
+    """
+    direct = frozenset(filter(fits, dtypes.LONG_NAMES.values()))
+    bind = quick_bind(primitive, 2)
+
+    promoted = remembered(apply)  # of arrays of several dtypes
+
+    @remembered
+    def broadcast(x: Any, y: Any) -> Any:
+        return primitive.bind(*broadcast_operands(x, y, name=primitive.name))
+
+    def forward(self: Any, other: Any) -> Any:
+        aval = self.aval
+        if aval.dtype in direct:
+            other_aval = getattr(other, "aval", None)
+            if other_aval is aval:
+                return bind(self, other)
+            if other_aval is None:
+                if (make := yielding_scalar(aval, type(other))) is not None:
+                    try:
+                        scalar = make(other)
+                    except OverflowError:
+                        return apply(self, other)
+                    return bind(self, scalar)
+            elif other_aval.dtype is aval.dtype:
+                if not aval.shape or not other_aval.shape or other_aval.shape == aval.shape:
+                    return bind(self, other)
+                try:
+                    return broadcast(self, other)
+                except frames_left_out():
+                    raise
+        try:
+            if type(other) is Array:
+                return promoted(self, other)
+            given, other = other, as_operand(other)
+            return _not_taken(given, name) if other is NotImplemented else apply(self, other)
+        except frames_left_out():
+            raise
+
+    def reflected(self: Any, other: Any) -> Any:
+        if self.aval.dtype in direct and (make := yielding_scalar(self.aval, type(other))) is not None:
+            return bind(make(other), self)
+        try:
+            given, other = other, as_operand(other)
+            return _not_taken(given, name) if other is NotImplemented else apply(other, self)
+        except frames_left_out():
+            raise
+
+    return {f"__{name}__": forward, f"__r{name}__": reflected}
