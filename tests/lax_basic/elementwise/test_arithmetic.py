@@ -158,6 +158,18 @@ def test_ties_share_the_derivative(name: str, jax: Any) -> None:
     assert_same(corejax.grad(ours[name])(2.0, 2.0), np.float32(0.5))
 
 
+def test_high_powers_of_many_are_those_of_single_numbers() -> None:
+    few = np.float32([0.0, -0.0, 0.5, -0.9, 1.0, -1.0, 1.5, np.inf, -np.inf, np.nan, 1e-40])
+    exponents = np.float32([0, 1, -1, 0.5, 3, 40, -40, 333, 334, -333, 1e30, np.inf, -np.inf, np.nan])
+    x, y = (v.ravel() for v in np.meshgrid(np.tile(few, 3), exponents))
+    assert x.size > 256
+    with np.errstate(all="ignore"):
+        wanted = np.power(x.astype(np.float64), y).astype(np.float32)
+    np.testing.assert_allclose(lax.pow(x, y), wanted, rtol=3e-7)
+    one_by_one = np.array([float(lax.pow(a, b)) for a, b in zip(x[:154], y[:154], strict=True)])
+    np.testing.assert_allclose(lax.pow(x, y)[:154], one_by_one, rtol=3e-7)
+
+
 def test_power_at_zero() -> None:
     by_base, by_exponent = corejax.grad(lax.pow, 0), corejax.grad(lax.pow, 1)
     zero = np.float64(0)
