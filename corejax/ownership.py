@@ -43,8 +43,7 @@ def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[An
     """
     nbytes = math.prod(shape) * dtype.itemsize
     memory = np.empty(nbytes + 64, np.uint8)
-    start = -memory.ctypes.data % 64
-    return memory[start : start + nbytes].view(dtype).reshape(shape)
+    return np.ndarray(shape, dtype, memory, -memory.__array_interface__["data"][0] % 64)
 
 
 def owned(outs: list[Any], operands: Sequence[Any]) -> list[Any]:

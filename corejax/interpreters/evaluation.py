@@ -24,9 +24,10 @@ from corejax.avals import ShapedArray, get_aval
 from corejax.backends import Backend, backends
 from corejax.caches import clears_cache
 from corejax.errors import BackendError
-from corejax.interpreters import large_operations
+from corejax.interpreters import large_operations, written_operations
 from corejax.interpreters.host_functions import ufunc_for
 from corejax.interpreters.impl_results import as_promised, check_count, types_of
+from corejax.interpreters.written_operations import function_of
 from corejax.memory_limit import LARGE, check_memory, keep_freed_memory
 from corejax.ownership import SOLE, aligned_empty, in_own_memory, owned
 from corejax.primitive import Primitive, promised, results_of_body
@@ -39,14 +40,13 @@ keep_freed_memory()
 LARGE_OPERATION = large_operations.SIZE
 left_by, by_operands = large_operations.left_by, large_operations.by_operands
 
+_prepared = written_operations.prepared
+
 # Impl rules that take NumPy arrays, ready to run; while somebody watches they report (`reporting_table`).
 host_rules: dict[Any, Callable[..., Any]] = {}
 # Primitives with the types of their operands, where the rule is a ufunc without params: the ufunc, and what it gives.
 _ufuncs: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-_large_ufuncs: dict[tuple[Any, ...], Any] = {}  # the same of large arrays: the ufunc, or None
 clears_cache(_ufuncs.clear)
-clears_cache(_large_ufuncs.clear)
-_unmet = object()
 _LIMIT = 4096
 rules_version = 0  # grows with each change of an impl rule
 on_rules: list[Callable[[], None]] = []  # called then
@@ -64,8 +64,12 @@ class EvalTrace(Trace, reports=True):
         if observe.watched:
             if observe.unreported(self, primitive):
                 return observe.interpret(self, primitive, args, params)
-        elif not params and (found := _by_ufunc(primitive, args)) is not None:
-            return found
+        else:
+            found = None if params else _by_ufunc(primitive, args)
+            if found is None and primitive in _prepared:
+                found = _by_function(primitive, args, params)
+            if found is not None:
+                return found
         rule = host_rules.get(primitive)
         if rule is None:
             return evaluate_on_arrays(primitive, args, params)
@@ -96,15 +100,11 @@ class EvalTrace(Trace, reports=True):
         if on_device and (backend := _backend_of_spread(args)) is not None:
             return backend.evaluate(primitive, [as_array(x) for x in args], params)
         if avals_out and (avals_out[0]._size >= LARGE_OPERATION or (primitive in by_operands and _any_large(key))):
-            outs = _evaluate_large(primitive, args, vals, avals, params, avals_out)
+            outs = _evaluate_large(primitive, args, vals, key, params, avals_out)
             if outs is not None:
                 return outs
         if on_device:
-            vals = [x._fetch() if val is None else val for x, val in zip(args, vals, strict=True)]
-        if avals_out and avals_out[0]._size >= LARGE_OPERATION and not params:
-            large = _large_by_ufunc(primitive, vals, key, avals_out[0])
-            if large is not None:
-                return [large]
+            vals = _fetched(args, vals)
         run = _quiet.run or _new_context()
         try:
             try:
@@ -126,12 +126,29 @@ class EvalTrace(Trace, reports=True):
             sole = getrefcount(out) <= SOLE
             if not sole or out.base is not None:
                 out = in_own_memory(out, vals, sole)
-            if not params and not observe.watched and (primitive, *key) not in _ufuncs:
-                if len(_ufuncs) >= _LIMIT:
-                    _ufuncs.clear()
-                _ufuncs[primitive, *key] = as_ufunc(primitive, key, aval)
-            return [Array(out, aval)]
-        return [_wrap(primitive, out, aval)]
+        else:
+            out = as_promised(primitive, out, aval)
+        if not observe.watched:
+            _remember(primitive, key, params, aval)
+        return [Array(out, aval)]
+
+
+def _remember(primitive: Primitive, avals: tuple[ShapedArray, ...], params: dict[str, Any], aval: ShapedArray) -> None:
+    """Keep what the operation is that has been run: a ufunc, or a function once it has come a few times."""
+    if primitive in _prepared:
+        written_operations.count(primitive, avals, params, aval)
+    if not params:
+        _remembered_ufunc(primitive, avals, aval)
+
+
+def _remembered_ufunc(primitive: Primitive, avals: tuple[ShapedArray, ...], aval: ShapedArray) -> tuple[Any, ...]:
+    known = (primitive, *avals)
+    found = _ufuncs.get(known)
+    if found is None:
+        if len(_ufuncs) >= _LIMIT:
+            _ufuncs.clear()
+        found = _ufuncs[known] = as_ufunc(primitive, avals, aval)
+    return found
 
 
 def _by_ufunc(primitive: Primitive, args: Sequence[Any]) -> list[Any] | None:
@@ -158,26 +175,15 @@ def _by_ufunc(primitive: Primitive, args: Sequence[Any]) -> list[Any] | None:
         return None
 
 
-def _large_by_ufunc(
-    primitive: Primitive, vals: Sequence[Any], avals: tuple[ShapedArray, ...], aval: ShapedArray
-) -> Array | None:
-    """What a ufunc gives for large arrays, in memory that compiled programs can share; None where the rule is none."""
-    if observe.watched:
+def _by_function(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any] | None:
+    """What an operation gives that has come a few times; None for others."""
+    function = function_of(primitive, args, params)
+    if function is None:
         return None
-    known = (primitive, *avals)
-    ufunc = _large_ufuncs.get(known, _unmet)
-    if ufunc is _unmet:
-        if len(_large_ufuncs) >= _LIMIT:
-            _large_ufuncs.clear()
-        ufunc = _large_ufuncs[known] = ufunc_for(primitive, host_rules.get(primitive), avals, aval)
-    if ufunc is None:
-        return None
-    out = aligned_empty(aval.shape, aval.dtype)
     try:
-        (_quiet.run or _new_context())(ufunc, *vals, out)
+        return [(_quiet.run or _new_context())(function, *args)]
     except Exception:  # the long way says where
         return None
-    return Array(out, aval)
 
 
 def _any_large(avals: Sequence[ShapedArray]) -> bool:
@@ -187,11 +193,14 @@ def _any_large(avals: Sequence[ShapedArray]) -> bool:
 def as_ufunc(primitive: Primitive, avals: Sequence[ShapedArray], aval: ShapedArray) -> tuple[Any, ...]:
     """A function of NumPy arrays of these types, and `aval`, the type of the array that it gives.
 
-    Nothing where the impl rule, without params, is no ufunc, or the array is large.
+    A large array is in memory that compiled programs can share. Nothing where the impl rule, without params, is no
+    ufunc, leaves an operation to the derived one, or memory has to be looked at.
     """
-    ufunc = ufunc_for(primitive, host_rules.get(primitive), avals, aval) if aval.size < LARGE_OPERATION else None
-    if ufunc is None:
+    ufunc = ufunc_for(primitive, host_rules.get(primitive), avals, aval)
+    if ufunc is None or aval.nbytes > LARGE or large_operations.is_left(primitive, avals, [aval], {}):
         return ()
+    if aval.size >= LARGE_OPERATION:
+        return (lambda *values: ufunc(*values, aligned_empty(aval.shape, aval.dtype)), aval)
     return (ufunc if aval.shape else lambda *values: np.asarray(ufunc(*values)), aval)
 
 
@@ -203,6 +212,11 @@ def check_size(primitive: Primitive, aval: ShapedArray, place: Any = None) -> No
         line = user_line() if place is None else describe(place)
         result = f"the result of primitive {primitive.name!r} at {line}, an array of shape {aval.shape} and dtype"
         check_memory(aval.nbytes, f"{result} {aval.dtype.name},")
+
+
+def _fetched(args: Sequence[Any], vals: Sequence[Any]) -> list[Any]:
+    """Values of operands, with those that are on a device."""
+    return [x._fetch() if val is None else val for x, val in zip(args, vals, strict=True)]
 
 
 def _backend_of_spread(args: Sequence[Any]) -> Backend | None:
@@ -281,6 +295,27 @@ def _run_on_arrays(
 
 
 def _evaluate_large(
+    primitive: Primitive,
+    args: Sequence[Any],
+    vals: Sequence[Any],
+    avals: tuple[ShapedArray, ...],
+    params: dict[str, Any],
+    avals_out: tuple[ShapedArray, ...],
+) -> list[Any] | None:
+    """What the derived rule gives, or a ufunc in memory that can be shared; None where the rule in force is to run."""
+    outs = _by_derived(primitive, args, vals, avals, params, avals_out)
+    if outs is not None or params or observe.watched or avals_out[0]._size < LARGE_OPERATION:
+        return outs
+    found = _remembered_ufunc(primitive, avals, avals_out[0])
+    if not found:
+        return None
+    try:
+        return [Array((_quiet.run or _new_context())(found[0], *_fetched(args, vals)), found[1])]
+    except Exception:  # the long way says where
+        return None
+
+
+def _by_derived(
     primitive: Primitive,
     args: Sequence[Any],
     vals: Sequence[Any],
@@ -375,8 +410,8 @@ def _file(primitive: Any) -> None:
     global rules_version
     rules_version += 1
     _ufuncs.clear()
-    _large_ufuncs.clear()
     large_operations.follow(primitive)
+    written_operations.follow(primitive)
     rule = impl_rules.ready(primitive)
     if rule is None or type(rule) is _OnArrays:
         _written_for_host.pop(primitive, None)
@@ -389,7 +424,7 @@ def _file(primitive: Any) -> None:
 def _follow_watchers() -> None:
     global host_rules
     _ufuncs.clear()
-    _large_ufuncs.clear()
+    written_operations.forget()
     host_rules = reporting_table(impl_rules, _written_for_host)
 
 

@@ -17,6 +17,7 @@ from corejax.attribution import attribute_to_rule
 from corejax.avals import ShapedArray, get_aval
 from corejax.interpreters import evaluation
 from corejax.interpreters.impl_results import as_promised, check_count
+from corejax.interpreters.written_operations import writes_programs
 from corejax.ir.interpret import host_literal, last_uses, set_concrete_runner
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from corejax.ownership import SOLE, in_own_memory, owned
@@ -127,6 +128,7 @@ class _Plan:
         return self.function
 
 
+@writes_programs
 def written_out_on_arrays(
     jaxpr: Jaxpr, known: Sequence[Any], avals: Sequence[ShapedArray], structure: Any
 ) -> Callable[..., Any] | None:

@@ -213,7 +213,12 @@ def test_inside_of_a_callback_numpy_does_it():
 def test_large_results_of_ufuncs_are_in_memory_that_programs_share(dtype: str) -> None:
     values = np.arange(1 << 18).astype(dtype)
     x = jnp.asarray(values)
-    for result, wanted in ((x == x, values == values), (lax.add(x, x) if dtype != "bool" else x & x, values + values)):
+    operations = [
+        (lambda: x == x, values == values),
+        (lambda: lax.add(x, x) if dtype != "bool" else x & x, values + values),
+    ]
+    for operation, wanted in operations * 3:
+        result = operation()
         array = np.asarray(result)
         assert array.ctypes.data % 64 == 0 and not array.flags.writeable
         np.testing.assert_array_equal(array, wanted)

@@ -5,7 +5,6 @@ The CPU client that is made while there is a connection has the devices of all p
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
 from typing import Any, NamedTuple
@@ -142,6 +141,8 @@ def _join(client: Any, service: Any, who: str, address: str, seconds: int) -> No
 
 def _wait_for(address: str, who: str, seconds: int) -> None:
     """Wait until the coordinator listens; the client would end the process if it never does."""
+    import socket
+
     host, _, port = address.rpartition(":")
     until = time.monotonic() + seconds
     while True:
@@ -158,6 +159,8 @@ def _wait_for(address: str, who: str, seconds: int) -> None:
 
 def _host_of(address: str) -> str:
     """The address of this machine on the way to the coordinator."""
+    import socket
+
     host, _, port = address.rpartition(":")
     host = host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

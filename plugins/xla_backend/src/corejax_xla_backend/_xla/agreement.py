@@ -6,7 +6,6 @@ the others wrote. A process that does not come in a while is not waited for: it 
 
 from __future__ import annotations
 
-import hashlib
 import re
 import threading
 import time
@@ -16,6 +15,7 @@ from typing import Any
 from corejax.extend import BackendError
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._lowering.locations import without_locations
+from corejax_xla_backend._xla.digests import sha256
 
 PATIENCE = 20.0  # seconds for all others to come to their first run of the program
 
@@ -48,7 +48,7 @@ class _Agreement:
         self.processes = sorted({device.process_index for device in devices})
         found = re.search(r"func\.func public @main\((.*?)\) -> ", text, re.S)
         self.types = ", ".join(re.findall(r"tensor<([^>]*)>", found[1])) if found else ""
-        self._digest = hashlib.sha256(text.encode()).hexdigest()
+        self._digest = sha256(text.encode()).hexdigest()
         self._checked = False
         self._difference = ""  # what was found, for each further try
 
@@ -65,7 +65,7 @@ class _Agreement:
             if self._checked or connection is None or self.processes == [connection.process_id]:
                 return
             self._checked = True
-            everyone = hashlib.sha256(repr(self.processes).encode()).hexdigest()[:16]
+            everyone = sha256(repr(self.processes).encode()).hexdigest()[:16]
             number = _runs[everyone] = _runs.get(everyone, 0) + 1
         folder, own = f"corejax/programs/{everyone}/{number}/", connection.process_id
         connection.client.key_value_set(f"{folder}{own}", f"{self._digest}\n{self.name}\n{self.types}")

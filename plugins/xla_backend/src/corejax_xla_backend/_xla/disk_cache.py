@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 from corejax.extend import config, warn_user
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._lowering.locations import without_locations
+from corejax_xla_backend._xla.digests import sha256
 from corejax_xla_backend._xla.program_files import ProgramFiles
 from corejax_xla_backend._xla.recent import recent
 
@@ -94,7 +94,7 @@ def current_files() -> ProgramFiles | None:
 
 def entry_name(text: str, device: Any, overrides: Sequence[tuple[str, Any]] = (), partitions: Any = None) -> str:
     """The program's name, and a digest of all that its executable depends on: lines of the user's are no part of it."""
-    digest = hashlib.sha256()
+    digest = sha256()
     for part in (_jaxlib.compilation_fingerprint(device, overrides, partitions), without_locations(text).encode()):
         digest.update(len(part).to_bytes(8, "little"))
         digest.update(part)

@@ -27,6 +27,7 @@ from corejax_xla_backend._lowering.locations import without_locations
 from corejax_xla_backend._lowering.module import ModuleBuilder
 from corejax_xla_backend._lowering.two_bits import check_collectives
 from corejax_xla_backend._several_devices import concrete, like_of, names_shardings
+from corejax_xla_backend._xla import first_products
 from corejax_xla_backend._xla.agreement import check_before_runs
 from corejax_xla_backend._xla.buffers import LARGE
 from corejax_xla_backend._xla.compile_errors import compile_failure
@@ -255,6 +256,7 @@ def compile_program(
             f"jit of {name}: donated arguments were not usable: {types}; the program has no result of that shape and "
             "dtype left to take the memory, and the arrays stay"
         )
+    first_products.prepare(text, device)
     flags, asked = flags_for(closed.jaxpr, text, device, options)
     try:
         with _jaxlib.uninterrupted():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import tempfile
 import time
@@ -12,11 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from corejax_xla_backend._xla.digests import sha256
+
 MAGIC = b"corejax compiled program, format 1\n"
 SUFFIX = ".corejax-program"
 _UNFINISHED = ".corejax-unfinished"
 _ABANDONED = 3600.0  # seconds after which nobody finishes writing a file
-_DIGEST = hashlib.sha256().digest_size
+_DIGEST = 32  # bytes of SHA-256
 
 
 class Entry(NamedTuple):
@@ -133,12 +134,12 @@ def _remove(entry: Entry) -> None:
 
 def _packed(content: bytes) -> bytes:
     body = zlib.compress(content, 1)
-    return MAGIC + hashlib.sha256(body).digest() + body
+    return MAGIC + sha256(body).digest() + body
 
 
 def _unpacked(data: bytes) -> bytes | None:
     start = len(MAGIC) + _DIGEST
     body = memoryview(data)[start:]
-    if not data.startswith(MAGIC) or hashlib.sha256(body).digest() != data[len(MAGIC) : start]:
+    if not data.startswith(MAGIC) or sha256(body).digest() != data[len(MAGIC) : start]:
         return None
     return zlib.decompress(body)

@@ -6,12 +6,13 @@ that are traced to programs which were compiled before. The setting `kept_progra
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from corejax.extend import clears_cache, config
+from corejax_xla_backend._xla.digests import sha256
 
+_LONG = 1 << 16  # characters: of longer texts digests are kept
 ORIGIN = "an equal program was compiled before"
 
 _recent: dict[Any, Any] = {}  # the latest used last
@@ -30,7 +31,7 @@ def recent(text: str, others: tuple[Any, ...], make: Callable[[], tuple[E, str]]
     """
     if config.kept_programs == 0:
         return make()
-    key = (hashlib.sha256(text.encode()).digest(), *others)
+    key = (text if len(text) < _LONG else sha256(text.encode()).digest(), *others)
     found = _recent.pop(key, None)
     origin = ORIGIN
     if found is None:

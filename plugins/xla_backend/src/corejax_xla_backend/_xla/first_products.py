@@ -1,0 +1,76 @@
+"""Machine code of matrix products, made while the first program that needs it is compiled.
+
+On CPUs oneDNN computes products whose first operand is transposed, as gradients have them, and convolutions. It
+generates the code for them when the first one runs, in 20 to 30 ms. So a small one is run by a thread of its own
+meanwhile.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import threading
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import ShapedArray
+from corejax_xla_backend import _jaxlib
+
+_SMALL = 64  # elements of a first operand up to which XLA writes loops
+_DOT = re.compile(
+    r'"stablehlo\.dot_general".*lhs_contracting_dimensions = \[([\d, ]*)\].* : \(tensor<((?:\d+x)*)(?:f32|f16|bf16)>'
+)
+_TYPE = ShapedArray((16, 16), np.dtype(np.float32))
+_PRODUCT = """\
+module @first_product {
+  func.func public @main(%0: tensor<16x16xf32>) -> tensor<16x16xf32> {
+    %1 = stablehlo.dot_general %0, %0, contracting_dims = [0] x [0]
+        : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+    return %1 : tensor<16x16xf32>
+  }
+}
+"""
+_begun = False
+
+
+def prepare(text: str, device: Any) -> None:
+    """Have the code made, unless it has been, or the program does not need it, or there is one core.
+
+    Args:
+        text: the program's StableHLO, as `hlo` writes it.
+        device: that it is compiled for.
+    """
+    global _begun
+    if _begun or device.platform != "cpu" or _jaxlib.is_absent(device) or _cores() < 2 or not needs_products(text):
+        return
+    _begun = True
+    # A daemon: a process that ends waits for it no longer than for what it is just doing (see `_jaxlib._exit`).
+    threading.Thread(target=_multiply, args=(device,), name="corejax-products", daemon=True).start()
+
+
+def needs_products(text: str) -> bool:
+    """Whether a program has convolutions, or products of float32 or less whose first operand is transposed."""
+    if '"stablehlo.convolution"' in text:
+        return True
+    turned = '"stablehlo.transpose"' in text
+    for dimensions, sizes in _DOT.findall(text):
+        shape = [int(size) for size in sizes.split("x")[:-1]]
+        summed = [int(dimension) for dimension in re.findall(r"\d+", dimensions)]
+        if math.prod(shape) >= _SMALL and summed and (turned or len(shape) - 1 not in summed):
+            return True
+    return False
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _multiply(device: Any) -> None:
+    try:
+        executable = _jaxlib.compile_module(_jaxlib.parse_module(_PRODUCT), (_TYPE,), device)
+        operand = _jaxlib.put(np.ones(_TYPE.shape, _TYPE.dtype), _TYPE, device)
+        _jaxlib.block_until_ready(executable(operand))
+    except Exception:  # what is wrong with the device the program itself will say
+        pass
