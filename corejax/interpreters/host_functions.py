@@ -257,10 +257,9 @@ class _Writer:
         """The lines of all equations, but of those that are known."""
         for eqn, dead in zip(self.jaxpr.eqns, last_uses(self.jaxpr), strict=True):
             rule = self.rules.get(eqn.primitive)
-            if rule is not None and self.constants.keys() >= set(eqn.invars):
-                values = self.space["results"](eqn, rule, [self.constants[x] for x in eqn.invars])
-                for v, value in zip(eqn.outvars, values, strict=True):
-                    self.know("known", v, value)
+            if rule is not None and not eqn.primitive.multiple_results and self.constants.keys() >= set(eqn.invars):
+                [value] = self.space["results"](eqn, rule, [self.constants[x] for x in eqn.invars])
+                self.know("known", eqn.outvars[0], value)
                 continue
             avals, outs = [x.aval for x in eqn.invars], [v.aval for v in eqn.outvars]
             prepared = _prepared(eqn.primitive, avals, eqn.params, eqn.source_info)
