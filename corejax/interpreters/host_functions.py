@@ -184,7 +184,7 @@ class _Writer:
         outs = []
         for atom, aval in zip(self.jaxpr.outvars, avals, strict=True):
             out = self.names[atom]
-            if atom not in made:
+            if atom not in made or atom in self.constants:
                 out += ".copy()"  # each array has memory of its own: it may be donated
             elif atom in self.numbers:
                 out = f"asarray({out})"
@@ -254,9 +254,13 @@ class _Writer:
     # -- equations -----------------------------------------------------------------------------------------------
 
     def steps(self) -> None:
-        """The lines of all equations."""
+        """The lines of all equations, but of those that are known."""
         for eqn, dead in zip(self.jaxpr.eqns, last_uses(self.jaxpr), strict=True):
             rule = self.rules.get(eqn.primitive)
+            if rule is not None and not eqn.primitive.multiple_results and self.constants.keys() >= set(eqn.invars):
+                [value] = self.space["results"](eqn, rule, [self.constants[x] for x in eqn.invars])
+                self.know("known", eqn.outvars[0], value)
+                continue
             avals, outs = [x.aval for x in eqn.invars], [v.aval for v in eqn.outvars]
             prepared = _prepared(eqn.primitive, avals, eqn.params, eqn.source_info)
             plain = rule if not eqn.params and not eqn.primitive.multiple_results else None

@@ -97,6 +97,25 @@ def test_three_dimensional_parts() -> None:
     check(lambda xp, x: xp.dsplit(x, [1, 3]), Y)
 
 
+@pytest.mark.parametrize("name", ["concatenate", "stack", "vstack", "hstack", "dstack", "column_stack"])
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 3, 4), (2, 3, 4, 2), (2, 0, 3)])
+def test_rows_of_one_array_are_joined_as_those_in_a_list_are(name: str, shape: tuple[int, ...]) -> None:
+    function = getattr(jnp, name)
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    axes: list[dict[str, Any]] = [{}]
+    if name in ("concatenate", "stack"):
+        axes += [{"axis": i} for i in range(-1, len(shape) - (name == "concatenate"))]
+    for given in axes:
+        if name == "concatenate" and len(shape) == 1:
+            with pytest.raises(ValueError, match="scalars have no axis"):
+                function(x, **given)
+            continue
+        np.testing.assert_array_equal(function(x, **given), function(list(x), **given), strict=True)
+        np.testing.assert_array_equal(function(jnp.asarray(x), **given), function(list(x), **given), strict=True)
+    if name == "concatenate":
+        np.testing.assert_array_equal(function(x, axis=None), x.ravel(), strict=True)
+
+
 def test_compiled() -> None:
     check_compiled_together(CALLS, X)
     check_mapped(CALLS, X)

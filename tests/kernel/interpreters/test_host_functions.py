@@ -361,3 +361,24 @@ def test_a_rule_that_changes_is_seen_by_calls_that_were_written_out() -> None:
     impl_rules.register(p, np.exp, override=True)
     for _ in range(MANY + 3):
         np.testing.assert_array_equal(f(x), np.exp(F32) * F32)
+
+
+def test_what_depends_on_no_argument_is_computed_once() -> None:
+    calls = []
+
+    def counted(x: Any) -> Any:
+        calls.append(x)
+        return x + 1
+
+    p = unary(counted)
+
+    def f(x: Any) -> Any:
+        known = p.bind(lax.iota(np.float32, 3))
+        return x + known, known, jnp.sum(known)
+
+    check(f, F32)
+    assert len(calls) == host_programs.RUNS  # before it is written out, and then once
+    function = remembered(lambda x: f(x)[1])
+    first, second = ([function(jnp.asarray(F32)) for _ in range(2 * MANY)])[-2:]
+    np.testing.assert_array_equal(first, [1, 2, 3])
+    assert not np.shares_memory(np.asarray(first), np.asarray(second))

@@ -191,6 +191,18 @@ def test_every_dtype_is_exact_run_and_compiled() -> None:
 
 
 @pytest.mark.parametrize(
+    ("dtype", "preferred"), [("int8", "int8"), ("int8", "int32"), ("uint8", "uint8"), ("int32", "int64")]
+)
+def test_many_products_of_integers_are_exact_and_wrap(dtype: str, preferred: str) -> None:
+    info, rng = np.iinfo(dtype), np.random.default_rng(0)
+    x, y = (rng.integers(info.min, int(info.max) + 1, shape).astype(dtype) for shape in ((2, 6, 12, 12), (10, 6, 3, 3)))
+    out = lax.conv_general_dilated(x, y, (1, 1), "VALID", preferred_element_type=preferred)
+    view = np.lib.stride_tricks.sliding_window_view(x.astype(np.int64), (3, 3), (2, 3))
+    exact = np.einsum("nchwij,ocij->nohw", view, y.astype(np.int64))
+    np.testing.assert_array_equal(out, exact.astype(preferred), strict=True)
+
+
+@pytest.mark.parametrize(
     ("dtype", "preferred"), [("bfloat16", "float32"), ("int8", "int32"), ("int8", "float32"), ("float32", "float64")]
 )
 def test_sums_are_of_the_preferred_type(dtype: str, preferred: str) -> None:

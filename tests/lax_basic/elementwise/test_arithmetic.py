@@ -158,6 +158,18 @@ def test_ties_share_the_derivative(name: str, jax: Any) -> None:
     assert_same(corejax.grad(ours[name])(2.0, 2.0), np.float32(0.5))
 
 
+def test_high_powers_of_many_are_those_of_single_numbers() -> None:
+    few = np.float32([0.0, -0.0, 0.5, -0.9, 1.0, -1.0, 1.5, np.inf, -np.inf, np.nan, 1e-40])
+    exponents = np.float32([0, 1, -1, 0.5, 3, 40, -40, 333, 334, -333, 1e30, np.inf, -np.inf, np.nan])
+    x, y = (v.ravel() for v in np.meshgrid(np.tile(few, 3), exponents))
+    assert x.size > 256
+    with np.errstate(all="ignore"):
+        wanted = np.power(x.astype(np.float64), y).astype(np.float32)
+    np.testing.assert_allclose(lax.pow(x, y), wanted, rtol=3e-7)
+    one_by_one = np.array([float(lax.pow(a, b)) for a, b in zip(x[:154], y[:154], strict=True)])
+    np.testing.assert_allclose(lax.pow(x, y)[:154], one_by_one, rtol=3e-7)
+
+
 def test_power_at_zero() -> None:
     by_base, by_exponent = corejax.grad(lax.pow, 0), corejax.grad(lax.pow, 1)
     zero = np.float64(0)
@@ -217,6 +229,21 @@ def test_integer_division_is_exact(case: Any) -> None:
         assert (quotient, rest) == (x, 0)
     else:
         assert x == quotient * y + rest and abs(rest) < abs(y) and rest * x >= 0
+
+
+@pytest.mark.parametrize("dtype", dtypes_of("iu"), ids=str)
+@pytest.mark.parametrize("zeros", [False, True])
+def test_quotients_of_arrays_are_those_of_numbers(dtype: np.dtype[Any], zeros: bool) -> None:
+    info = np.iinfo(dtype)
+    few = {int(info.min), int(info.max), int(info.max) - 1, *range(max(-9, int(info.min)), 10), int(info.max) // 3}
+    ys = np.array(sorted(few if zeros else few - {0}), dtype)
+    x = np.array(sorted(few), dtype)[:, None] + np.zeros_like(ys)
+    for function in (lax.div, lax.rem):
+        out = np.asarray(function(x, np.broadcast_to(ys, x.shape)))
+        by_one = [function(x[:, i], y) for i, y in enumerate(ys)]
+        one_by_one = [[function(a, b) for b in ys] for a in x[:, 0]]
+        np.testing.assert_array_equal(out, np.stack(by_one, 1), strict=True)
+        np.testing.assert_array_equal(out, np.array(one_by_one, dtype), strict=True)
 
 
 @given(integers)

@@ -125,3 +125,23 @@ def test_complex_log1p_and_expm1_are_accurate_near_zero() -> None:
             given = jnp.asarray(x.astype(dtype))
             for out in (function(given), corejax.jit(function)(given)):
                 np.testing.assert_allclose(np.asarray(out), values, rtol=rtol)
+
+
+@pytest.mark.parametrize(
+    "name", ["exp", "expm1", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "atan", "atanh"]
+)
+def test_many_numbers_have_the_values_of_few(name: str) -> None:
+    rng = np.random.default_rng(0)
+    parts = np.float32([0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.0, 1e-6, 20.0, 1e-30, np.pi / 2])
+    special = np.array([complex(*pair) for pair in itertools.product(parts, parts)])
+    circle = np.exp(1j * rng.uniform(0, 7, 300))
+    x = np.concatenate([special, circle, rng.standard_normal(300) * 3 + 1j * rng.standard_normal(300)])
+    x = x.astype(np.complex64)
+    function = getattr(lax, name)
+    many, few = np.asarray(function(x)), np.concatenate([function(x[:400]), function(x[400:])])
+    np.testing.assert_array_equal(np.isfinite(many), np.isfinite(few))
+    for got, wanted in ((many.real, few.real), (many.imag, few.imag)):
+        got, wanted, size = (v[np.isfinite(few)] for v in (got, wanted, np.abs(few)))
+        assert (np.abs(got - wanted) <= 8 * np.finfo(np.float32).eps * size).all()
+        zero = (got == 0) & (wanted == 0)
+        np.testing.assert_array_equal(np.signbit(got[zero]), np.signbit(wanted[zero]))

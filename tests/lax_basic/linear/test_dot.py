@@ -113,6 +113,31 @@ def test_integers_wrap_and_long_sums_of_narrow_floats_stay_accurate() -> None:
     assert float(lax.dot(ones, ones.T)[0, 0]) == 1000.0
 
 
+@pytest.mark.parametrize(
+    ("kinds", "preferred"),
+    [
+        (("int8", "int8"), "int8"),
+        (("int8", "int8"), "int32"),
+        (("int8", "int8"), "uint64"),
+        (("uint8", "uint8"), "uint8"),
+        (("int8", "uint8"), "int32"),
+        (("int16", "int8"), "int16"),
+        (("int32", "int32"), "int64"),
+    ],
+)
+@pytest.mark.parametrize("terms", [60, 2000])
+def test_many_products_of_integers_are_exact_and_wrap(kinds, preferred, terms) -> None:
+    random = np.random.default_rng(0)
+    limits = [np.iinfo(kind) for kind in kinds]
+    shapes = (50, terms), (terms, 40)
+    x, y = (
+        random.integers(info.min, int(info.max) + 1, shape, kind)
+        for info, shape, kind in zip(limits, shapes, kinds, strict=True)
+    )
+    out = lax.dot(x, y, preferred_element_type=preferred)
+    assert_same(out, (x.astype(np.int64) @ y.astype(np.int64)).astype(preferred))
+
+
 SHAPES = [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 4)), ((2, 3), (3, 4)), ((5, 2, 3), (3,)), ((5, 2, 3), (3, 4))]
 STACKED = [
     ((3,), (5, 3, 2)),

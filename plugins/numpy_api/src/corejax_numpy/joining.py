@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, array_arguments, canonical_axis, promote_dtypes, refuse_out
-from corejax_numpy.manipulation import atleast_1d, atleast_2d, atleast_3d, expand_dims, ravel
+from corejax_numpy.manipulation import moveaxis, ravel, reshape
+
+_Shape = tuple[int, ...]
+_Shaped = Callable[[_Shape], _Shape]
 
 
-def _parts(name: str, arrays: Any) -> list[Any]:
-    """The arrays of a sequence, or the rows of one array."""
-    if not isinstance(arrays, tuple | list):
-        rows = array_argument(name, arrays, "arrays")
-        if not rows.ndim:
-            raise TypeError(f"{name} takes a sequence of arrays, got {arrays!r} of type {type(arrays).__name__}")
-        arrays = list(rows)
+def _parts(name: str, arrays: Sequence[Any]) -> list[Any]:
     if not arrays:
         raise ValueError(f"{name} needs at least one array, got none")
-    return list(arrays)
+    return array_arguments(name, *arrays)
 
 
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
@@ -34,7 +31,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
         ValueError: there are no arrays, they are scalars, or the axis does not exist.
         TypeError: the other axes' sizes differ.
     """
-    return _joined("concatenate", _parts("concatenate", arrays), axis, dtype)
+    return _joined("concatenate", arrays, axis, dtype)
 
 
 def _one_sequence(name: str, second: Any) -> None:
@@ -43,22 +40,41 @@ def _one_sequence(name: str, second: Any) -> None:
         raise TypeError(f"{name} takes its arrays as one sequence: {name}((x, y)) where {name}(x, y) is written")
 
 
-def _joined(name: str, arrays: Sequence[Any], axis: int | None, dtype: Any = None) -> Any:
+def _joined(name: str, arrays: Any, axis: int | None, dtype: Any = None, shaped: _Shaped = tuple) -> Any:
+    """The arrays of a sequence, or the rows of one array, each in another shape first, joined along an axis."""
     for second in (axis, dtype):
         _one_sequence(name, second)
-    xs = promote_dtypes(name, *arrays)
-    if axis is None:
-        xs, axis = [ravel(x) for x in xs], 0
-    if any(x.ndim == 0 for x in xs):
-        raise ValueError(f"{name}: scalars have no axis to join along; use stack")
+    rows = not isinstance(arrays, tuple | list)
+    xs = [_stack_of_rows(name, arrays)] if rows else promote_dtypes(name, *_parts(name, arrays))
+    shapes = [(*x.shape[:rows], *shaped(x.shape[rows:])) for x in xs]
+    xs = [x if x.shape == shape else reshape(x, shape) for x, shape in zip(xs, shapes, strict=True)]
     if dtype is not None:
         xs = [lax.convert_element_type(x, dtype) for x in xs]
-    return lax.concatenate(xs, canonical_axis(axis, xs[0].ndim, name=name))
+    if axis is None:
+        xs, axis = [ravel(x) for x in xs], 0
+        if rows:
+            return xs[0]
+    if any(x.ndim == rows for x in xs):
+        raise ValueError(f"{name}: scalars have no axis to join along; use stack")
+    along = canonical_axis(axis, xs[0].ndim - rows, name=name)
+    if not rows:
+        return lax.concatenate(xs, along)
+    x = moveaxis(xs[0], 0, along)
+    return reshape(x, (*x.shape[:along], x.shape[along] * x.shape[along + 1], *x.shape[along + 2 :]))
+
+
+def _stack_of_rows(name: str, array: Any) -> Any:
+    x = array_argument(name, array, "arrays")
+    if not x.ndim:
+        raise TypeError(f"{name} takes a sequence of arrays, got {array!r} of type {type(array).__name__}")
+    if not x.shape[0]:
+        raise ValueError(f"{name} needs at least one array, got none")
+    return x
 
 
 def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
     """Arrays joined along an axis that they have; see `concatenate`."""
-    return _joined("concat", _parts("concat", arrays), axis)
+    return _joined("concat", arrays, axis)
 
 
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
@@ -86,6 +102,10 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     """
     _one_sequence("stack", axis)
     refuse_out("stack", out)
+    if not isinstance(arrays, tuple | list):
+        x = _stack_of_rows("stack", arrays)
+        x = moveaxis(x, 0, canonical_axis(axis, x.ndim, name="stack"))
+        return x if dtype is None else lax.convert_element_type(x, dtype)
     xs = promote_dtypes("stack", *_parts("stack", arrays))
     if len({x.shape for x in xs}) > 1:
         raise ValueError(f"stack: arrays have one shape, got {', '.join(str(x.shape) for x in xs)}")
@@ -94,26 +114,33 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     return lax.stack(xs, canonical_axis(axis, xs[0].ndim + 1, name="stack"))
 
 
+def _as_matrix(shape: _Shape) -> _Shape:
+    return shape if len(shape) > 1 else (1, *(shape or (1,)))
+
+
 def vstack(tup: Any, dtype: Any = None) -> Any:
     """Arrays below each other: joined along the first axis, vectors as rows."""
-    return _joined("vstack", [atleast_2d(x) for x in _parts("vstack", tup)], 0, dtype)
+    return _joined("vstack", tup, 0, dtype, _as_matrix)
 
 
 def hstack(tup: Any, dtype: Any = None) -> Any:
     """Arrays beside each other: joined along the second axis, vectors along their only one."""
-    parts = [atleast_1d(x) for x in _parts("hstack", tup)]
-    return _joined("hstack", parts, 0 if parts[0].ndim == 1 else 1, dtype)
+    if isinstance(tup, tuple | list):
+        tup = _parts("hstack", tup)
+        rank = tup[0].ndim
+    else:
+        rank = _stack_of_rows("hstack", tup).ndim - 1
+    return _joined("hstack", tup, 0 if rank < 2 else 1, dtype, lambda shape: shape or (1,))
 
 
 def dstack(tup: Any, dtype: Any = None) -> Any:
     """Arrays behind each other: joined along the third axis, which matrices get as a new last one."""
-    return _joined("dstack", [atleast_3d(x) for x in _parts("dstack", tup)], 2, dtype)
+    return _joined("dstack", tup, 2, dtype, lambda s: (*_as_matrix(s), 1) if len(s) < 3 else s)
 
 
 def column_stack(tup: Any) -> Any:
     """Vectors as columns, and matrices, beside each other."""
-    parts = [atleast_1d(x) for x in _parts("column_stack", tup)]
-    return _joined("column_stack", [x if x.ndim > 1 else expand_dims(x, 1) for x in parts], 1)
+    return _joined("column_stack", tup, 1, None, lambda s: s if len(s) > 1 else (*(s or (1,)), 1))
 
 
 def block(arrays: Any) -> Any:

@@ -13,6 +13,7 @@ import numpy as _np
 
 import corejax.numpy as _jnp
 from corejax.extend import dtypes as _dtypes
+from corejax.extend import remembered as _remembered
 from corejax_lax_basic import lax as _lax
 from corejax_scipy._arguments import array as _array
 from corejax_scipy._arguments import static_int as _static_int
@@ -41,18 +42,19 @@ _MODES: dict[str, _Callable[[_Any, int], _Any]] = {
 }
 
 
-def _nodes(coordinate: _Any, order: int) -> list[tuple[_Any, _Any]]:
-    """Indices beside a coordinate, and their weights."""
-    index = _dtypes.default_int_dtype()
+def _nodes(coordinate: _Any, order: int, index: _Any) -> list[tuple[_Any, _Any]]:
+    """Indices beside a coordinate, of a dtype, and their weights."""
     if not _dtypes.is_inexact(coordinate.dtype):
         return [(coordinate.astype(index), 1)]
     if order == 0:
         return [(_lax.round(coordinate).astype(index), 1)]
     lower = _jnp.floor(coordinate)
     part = coordinate - lower
-    return [(lower.astype(index), 1 - part), (lower.astype(index) + 1, part)]
+    at = lower.astype(index)
+    return [(at, 1 - part), (at + 1, part)]
 
 
+@_remembered(numbers=True)
 def map_coordinates(input: _Any, coordinates: _Any, order: int, mode: str = "constant", cval: _Any = 0.0) -> _Any:
     """The values of an array at coordinates between its elements.
 
@@ -89,13 +91,19 @@ def map_coordinates(input: _Any, coordinates: _Any, order: int, mode: str = "con
     if not x.size:
         raise ValueError(f"map_coordinates: input has no elements, it is {x.aval.str_short()}")
     axes = []
+    index, elements = _dtypes.default_int_dtype() if x.size < 1 << 31 else _np.int64, x.size
     for i, (c, size) in enumerate(zip(coordinates, x.shape, strict=True)):
-        nodes = _nodes(_array("map_coordinates", c, f"coordinates[{i}]"), order)
-        axes.append([(_MODES[mode](at, size), (at >= 0) & (at < size), weight) for at, weight in nodes])
+        elements //= size  # after which the next one along the axis stands
+        nodes = _nodes(_array("map_coordinates", c, f"coordinates[{i}]"), order, index)
+        places = [(_MODES[mode](at, size) * elements, weight) for at, weight in nodes]
+        inside = [(at >= 0) & (at < size) for at, _ in nodes] if mode == "constant" else [True] * len(nodes)
+        axes.append([(at, valid, weight) for (at, weight), valid in zip(places, inside, strict=True)])
     filling = _lax.convert_element_type(cval, x.dtype)
+    line = x.ravel()
     parts = []
     for corner in _itertools.product(*axes):
-        values = x[tuple(at for at, _, _ in corner)]
+        place = _functools.reduce(_operator.add, (at for at, _, _ in corner))
+        values = _jnp.take(line, place, mode="clip")  # what is outside along an axis does not count
         if mode == "constant":
             inside = _functools.reduce(_operator.and_, (valid for _, valid, _ in corner))
             values = _jnp.where(inside, values, filling)

@@ -27,7 +27,7 @@ def with_dtypes(*names: str) -> Callable[..., bool]:
     return lambda avals, **params: avals[0].dtype in found
 
 
-_LOOPS = {"float32": "ff", "float64": "dd"}  # NumPy's codes of the types of a loop
+_LOOPS = {"float16": "ee", "float32": "ff", "float64": "dd"}  # NumPy's codes of the types of a loop
 
 
 def unless_vectorized(ufunc: np.ufunc, *names: str) -> tuple[str, ...]:
@@ -35,10 +35,13 @@ def unless_vectorized(ufunc: np.ufunc, *names: str) -> tuple[str, ...]:
 
     With one (AVX-512, say) it is several times faster than without, and faster than the compiled program.
     """
-    loops = _loops.get(ufunc.__name__, {})
-    return tuple(
-        name for name in names if loops.get(_LOOPS[name], {}).get("current", "baseline").startswith("baseline")
-    )
+    return tuple(name for name in names if not has_vectors(ufunc, name))
+
+
+def has_vectors(ufunc: np.ufunc, name: str) -> bool:
+    """Whether NumPy has a loop of vectors on this processor for a dtype, with a ufunc of one operand."""
+    found = _loops.get(ufunc.__name__, {}).get(_LOOPS[name], {})
+    return not found.get("current", "baseline").startswith("baseline")
 
 
 def _optimized_loops() -> dict[str, Any]:

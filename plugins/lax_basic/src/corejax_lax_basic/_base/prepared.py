@@ -19,7 +19,7 @@ def is_ufunc(ufunc: np.ufunc, kinds: str = "f") -> Callable[[F], F]:
         return ufunc if avals[0].dtype.kind in kinds else None
 
     def mark(impl: F) -> F:
-        impl.prepared = prepare  # type: ignore[attr-defined]
+        impl.prepared, impl.ufunc = prepare, ufunc  # type: ignore[attr-defined]
         return impl
 
     return mark

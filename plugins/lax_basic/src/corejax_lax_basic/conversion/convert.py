@@ -28,14 +28,13 @@ from corejax.extend import (
     tree,
 )
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
+from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, narrowed, widened
 
 __all__ = ["convert_element_type", "convert_element_type_p", "in_dtype", "stop_gradient", "stop_gradient_p"]
 
 
 _NUMPYS = frozenset("biufc")  # kinds of dtypes
 _SMALL = 4096  # elements, of which NumPy's comparisons take less time than its reductions
-_WITHOUT_ZERO = dtypes.dtype("float8_e8m0fnu")
 
 
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
@@ -71,18 +70,18 @@ def as_weak_as(x: Any, *others: Any) -> Any:
 
 def convert(x: np.ndarray[Any, Any], *, new_dtype: np.dtype[Any], weak_type: bool = False) -> np.ndarray[Any, Any]:
     """The elements in another dtype, as StableHLO's `convert`."""
+    if x.dtype in NARROW_FLOATS and new_dtype not in NARROW_FLOATS:
+        x = widened(x)  # exactly, and zero is there, which not every format has
     if dtypes.is_bool(new_dtype):
-        if x.dtype == _WITHOUT_ZERO:
-            return np.ones(x.shape, np.bool_)
         return np.asarray(x != np.zeros((), x.dtype))
     if dtypes.is_complex(x.dtype) and not dtypes.is_complex(new_dtype):
         x = x.real
     if dtypes.is_integer(new_dtype) and dtypes.is_float(x.dtype):
         return _saturated(x, new_dtype)
     try:
-        return x.astype(new_dtype)
+        return narrowed(x, new_dtype)
     except TypeError:  # not every pair of ml_dtypes' dtypes has a conversion: by a wider type, exactly
-        return x.astype(np.float32 if dtypes.is_float(x.dtype) else np.int32).astype(new_dtype)
+        return (widened(x) if dtypes.is_float(x.dtype) else x.astype(np.int32)).astype(new_dtype)
 
 
 def _prepared(avals: Any, *, new_dtype: np.dtype[Any], weak_type: bool = False) -> Any:

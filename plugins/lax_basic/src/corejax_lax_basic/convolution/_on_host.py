@@ -10,6 +10,7 @@ import numpy as np
 from corejax.extend import HostCode, ShapedArray, dtypes
 from corejax_lax_basic.convolution.dimension_numbers import ConvDimensionNumbers
 from corejax_lax_basic.convolution.shapes import unpermuted
+from corejax_lax_basic.linear.dot import as_integers, exact_in
 from corejax_lax_basic.shape.slicing import pad_on_host
 from corejax_lax_basic.windows.geometry import Ints, Pads
 from corejax_lax_basic.windows.views import windows_view
@@ -49,6 +50,8 @@ def convolve(
             return out[None, None]
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     working = _sum_dtype(preferred_element_type)
+    exact = exact_in(lhs, rhs, rhs.size // max(1, rhs.shape[rhs_spec[0]])) if working.kind in "iu" else None
+    working = exact or working
     nd = len(lhs_spec) - 2
     lhs = lhs.transpose((lhs_spec[0], *lhs_spec[2:], lhs_spec[1])).astype(working, copy=False)  # N ... C
     rhs = rhs.transpose((*rhs_spec[2:], rhs_spec[1], rhs_spec[0])).astype(working, copy=False)  # ... I O
@@ -72,20 +75,23 @@ def convolve(
     out = np.moveaxis(out, 0, -2)
     out = out.reshape((*out.shape[:-2], rhs.shape[-1]))
     out = out.transpose(unpermuted((0, 1 + nd, *range(1, 1 + nd)), out_spec))
-    return out.astype(preferred_element_type, copy=False)
+    return as_integers(out, preferred_element_type) if exact else out.astype(preferred_element_type, copy=False)
 
 
 def _correlated(x: Any, kernel: Any, low: int, high: int) -> Any:
     """One sequence and one kernel, by `np.correlate`; None where the padding is longer than the kernel reaches."""
-    part = _part_of_correlation(x.size, kernel.size, low, high)
-    return None if part is None else np.correlate(x, kernel, "full")[part]
+    way = _way_of_correlation(x.size, kernel.size, low, high)
+    return None if way is None else np.correlate(x, kernel, way[0])[way[1]]
 
 
-def _part_of_correlation(size: int, taps: int, low: int, high: int) -> slice | None:
+def _way_of_correlation(size: int, taps: int, low: int, high: int) -> tuple[str, slice] | None:
+    """The mode of `np.correlate`, and which part of its result it is."""
     reach = taps - 1
     if not (size and 0 <= low <= reach and 0 <= high <= reach) or size + low + high <= reach:
         return None
-    return slice(reach - low, size + reach - (reach - high))
+    if low == high == 0:
+        return "valid", slice(None)
+    return "full", slice(reach - low, size + reach - (reach - high))
 
 
 def correlation_code(lhs: ShapedArray, rhs: ShapedArray, params: dict[str, Any]) -> HostCode | None:
@@ -95,11 +101,11 @@ def correlation_code(lhs: ShapedArray, rhs: ShapedArray, params: dict[str, Any])
     names = ("window_strides", "lhs_dilation", "rhs_dilation", "dimension_numbers")
     if (lhs.shape[:2], rhs.shape[:2], *map(params.get, names)) != _ONE_SEQUENCE:
         return None
-    part = _part_of_correlation(lhs.size, rhs.size, *params["padding"][0])
-    if part is None:
+    way = _way_of_correlation(lhs.size, rhs.size, *params["padding"][0])
+    if way is None:
         return None
-    text = "{out} = {correlate}({0}[0, 0], {1}[0, 0], 'full')[{key}][None, None]"
-    return HostCode(text, correlate=np.correlate, key=part)
+    text = "{out} = {correlate}({0}[0, 0], {1}[0, 0], {mode})[{key}][None, None]"
+    return HostCode(text, correlate=np.correlate, mode=way[0], key=way[1])
 
 
 def _products(view: Any, kernel: Any, nd: int) -> Any:

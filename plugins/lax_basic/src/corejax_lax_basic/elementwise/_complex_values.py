@@ -24,14 +24,106 @@ def _of_parts(re: Any, im: Any, dtype: Any) -> Any:
     return out
 
 
-def _mended(f: Any, mend: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+_Parts = Callable[[Any, Any], tuple[Any, Any]]
+_MANY = 512  # elements
+_LARGEST = 300.0  # part whose exponential float64 holds, and its square
+
+
+def _by_parts(x: Any, parts: _Parts, largest: float = _LARGEST) -> Any:
+    """A function of many complex64 by `parts`, the real and imaginary part of its result as functions of float64.
+
+    NumPy computes complex numbers one by one, in ten times as long. None of others, and where a part is huge, or not a
+    number.
+    """
+    if x.dtype != np.complex64 or x.size < _MANY:
+        return None
+    a, b = x.real.astype(np.float64), x.imag.astype(np.float64)
+    if not max(np.abs(a).max(), np.abs(b).max()) < largest:
+        return None
+    return _of_parts(*parts(a, b), x.dtype)
+
+
+def _sin(x: Any) -> Any:
+    """Of a number that was float32: for that NumPy has a loop of vectors."""
+    return np.sin(x.astype(np.float32))
+
+
+def _cos(x: Any) -> Any:
+    return np.cos(x.astype(np.float32))
+
+
+def _exp_parts(a: Any, b: Any) -> tuple[Any, Any]:
+    size = np.exp(a)
+    return size * _cos(b), size * _sin(b)
+
+
+def _expm1_parts(a: Any, b: Any) -> tuple[Any, Any]:
+    size, half = np.expm1(a), _sin(b / 2)
+    return size * _cos(b) - 2 * half * half, (size + 1) * _sin(b)
+
+
+def _log_parts(a: Any, b: Any) -> tuple[Any, Any]:
+    """Squares of float32 are exact, and so are sums of these and -1 near the unit circle."""
+    square, other = (np.square(f(np.abs(a), np.abs(b))) for f in (np.maximum, np.minimum))
+    size = square + other
+    return np.where(size < 0.5, np.log(size), np.log1p((square - 1) + other)) / 2, np.arctan2(b, a)
+
+
+def _sqrt_parts(a: Any, b: Any) -> tuple[Any, Any]:
+    large = np.sqrt((np.abs(a) + np.sqrt(a * a + b * b)) / 2)
+    small = np.abs(b) / np.where(large == 0, 1, 2 * large)
+    right = a >= 0
+    return np.where(right, large, small), np.copysign(np.where(right, small, large), b)
+
+
+def _atanh_parts(a: Any, b: Any) -> tuple[Any, Any]:
+    """DLMF 4.37.24 and its imaginary part; odd, so that the logarithm is of numbers above 1."""
+    size = np.abs(a)
+    re = np.log1p(4 * size / (np.square(1 - size) + b * b)) / 4
+    return np.copysign(re, a), np.arctan2(2 * b, (1 - size) * (1 + size) - b * b) / 2
+
+
+def _sinh_parts(a: Any, b: Any) -> tuple[Any, Any]:
+    return np.sinh(a) * _cos(b), np.cosh(a) * _sin(b)
+
+
+def _cosh_parts(a: Any, b: Any) -> tuple[Any, Any]:
+    return np.cosh(a) * _cos(b), np.sinh(a) * _sin(b)
+
+
+def _tanh_parts(a: Any, b: Any) -> tuple[Any, Any]:
+    """Of sums of squares, which do not cancel about the poles."""
+    sinh, cos = np.sinh(a), _cos(b)
+    size = sinh * sinh + cos * cos
+    return sinh * np.cosh(a) / size, _sin(b) * cos / size
+
+
+def _turned(parts: _Parts) -> _Parts:
+    """`f(z)` as `-i g(iz)`, by the parts of `g`: a sine by that of the hyperbolic one."""
+
+    def turned(a: Any, b: Any) -> tuple[Any, Any]:
+        re, im = parts(-b, a)
+        return im, -re
+
+    return turned
+
+
+def _cos_parts(a: Any, b: Any) -> tuple[Any, Any]:
+    return _cosh_parts(-b, a)
+
+
+def _mended(
+    f: Any, mend: Callable[[Any, Any], Any], parts: _Parts | None = None, largest: float = _LARGEST
+) -> Callable[[Any], Any]:
     """NumPy's `f`; `mend(x, out)` gives the result where that of complex numbers is not finite throughout.
 
-    NumPy has one implementation of each function, whatever `accuracy` is asked for.
+    NumPy has one implementation of each function, whatever `accuracy` is asked for. With `parts` see `_by_parts`.
     """
 
     @is_ufunc(f, "biuf")
     def impl(x: Any, *, accuracy: Any = None) -> Any:
+        if parts is not None and (found := _by_parts(x, parts, largest)) is not None:
+            return found
         out = f(x)
         if x.dtype.kind == "c" and not np.isfinite(out).all():
             return mend(x, out)
@@ -81,14 +173,14 @@ def _cos_mended(x: Any, out: Any) -> Any:
 
 
 absolute = _mended(np.absolute, _nan_of_nan)
-log = _mended(np.log, _nan_of_nan)
-expm1 = _mended(np.expm1, _expm1_mended)
-tan = _mended(np.tan, _tan_mended)
-tanh = _mended(np.tanh, _tanh_mended)
-sin = _mended(np.sin, _sin_mended)
-cos = _mended(np.cos, _cos_mended)
-sinh = _mended(np.sinh, _nan_of_angle)
-cosh = _mended(np.cosh, _nan_of_angle)
+log = _mended(np.log, _nan_of_nan, _log_parts, np.inf)
+expm1 = _mended(np.expm1, _expm1_mended, _expm1_parts)
+tan = _mended(np.tan, _tan_mended, _turned(_tanh_parts))
+tanh = _mended(np.tanh, _tanh_mended, _tanh_parts)
+sin = _mended(np.sin, _sin_mended, _turned(_sinh_parts))
+cos = _mended(np.cos, _cos_mended, _cos_parts)
+sinh = _mended(np.sinh, _nan_of_angle, _sinh_parts)
+cosh = _mended(np.cosh, _nan_of_angle, _cosh_parts)
 
 
 @is_ufunc(np.square, "iuf")
@@ -112,6 +204,8 @@ def _cut(f: Any, of_complex: Any) -> Callable[[Any], Any]:
 
 def _atanh(x: Any) -> Any:
     """The imaginary part of infinite numbers and NaN is an angle, by the sign of that of `x`."""
+    if (found := _by_parts(x, _atanh_parts, np.inf)) is not None:
+        return found
     out = np.arctanh(x)
     if np.isfinite(x).all():
         return out
@@ -136,7 +230,7 @@ def atan(x: Any) -> Any:
     return _of_parts(turned.imag, -turned.real, x.dtype)
 
 
-sqrt = _cut(np.sqrt, _mended(np.sqrt, _nan_of_nan))
+sqrt = _cut(np.sqrt, _mended(np.sqrt, _nan_of_nan, _sqrt_parts, np.inf))
 asin = _cut(np.arcsin, _mended(np.arcsin, _nan_of_finite))
 acos = _cut(np.arccos, _mended(np.arccos, _nan_of_finite))
 asinh = _cut(np.arcsinh, _mended(np.arcsinh, _nan_of_finite))
@@ -176,6 +270,8 @@ def rsqrt(x: Any, *, accuracy: Any = None) -> Any:
 @is_ufunc(np.exp)
 def exp(x: Any, *, accuracy: Any = None) -> Any:
     """The exponential."""
+    if (found := _by_parts(x, _exp_parts)) is not None:
+        return found
     out = np.exp(x)
     if x.dtype.kind == "c" and not np.isfinite(x.imag).all():
         return _nan_of_angle(x, out)

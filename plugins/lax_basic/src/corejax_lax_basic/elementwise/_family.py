@@ -25,6 +25,7 @@ from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.accuracy import checked_accuracy
 from corejax_lax_basic._base.compiling import HALVES
 from corejax_lax_basic._base.derivatives import Derivative, Function
+from corejax_lax_basic._base.narrow_floats import many_through_float32
 from corejax_lax_basic._base.prepared import prepared_flag
 from corejax_lax_basic._base.rows import defined
 from corejax_lax_basic._base.type_rules import Kinds, elementwise
@@ -149,6 +150,7 @@ def _primitive(
         cheap: whether it takes less time than reading its result; many an operation of StableHLO is known to.
         exact: whether nothing is rounded, so that everybody gives the same bits; of some of StableHLO it is known.
     """
+    impl = many_through_float32(impl)
     tags = ["elementwise"]
     if cheap or stablehlo in CHEAP:
         tags.append("cheap")

@@ -107,15 +107,32 @@ mul, mul_p = binary(
 def _div(x: Any, y: Any) -> Any:
     if dtypes.is_inexact(x.dtype):
         return _complex_values.divide(x, y)
-    quotient = (x - _rem(x, y)) // np.where(y == 0, y.dtype.type(1), y)
-    return np.where(y == 0, np.invert(np.zeros_like(y)), quotient)
+    if not y.all():
+        return np.where(y == 0, np.invert(np.zeros_like(y)), _div(x, np.where(y == 0, y.dtype.type(1), y)))
+    if not y.ndim:
+        return _by_one_number(x, y)[0]
+    if x.dtype.itemsize <= 4:  # which float64 holds, and their quotients so well that none becomes a whole number
+        return np.divide(x, y, dtype=np.float64).astype(np.int64).astype(x.dtype)
+    return (x - np.fmod(x, y)) // y
+
+
+def _by_one_number(x: Any, y: Any) -> tuple[Any, Any]:
+    """Quotient and remainder of integers by one: NumPy has loops of vectors for quotients that are rounded down."""
+    quotient = np.floor_divide(x, y)
+    rest = x - quotient * y
+    if dtypes.is_unsigned(x.dtype):
+        return quotient, rest
+    above = (quotient < 0) & (rest != 0)
+    return quotient + above, rest - y * above
 
 
 @is_ufunc(np.fmod)
 def _rem(x: Any, y: Any) -> Any:
     if dtypes.is_inexact(x.dtype):
         return np.fmod(x, y)
-    return np.where(y == 0, x, np.fmod(x, np.where(y == 0, y.dtype.type(1), y)))
+    if not y.ndim and y:
+        return _by_one_number(x, y)[1]
+    return np.fmod(x, y) if y.all() else np.where(y == 0, x, np.fmod(x, np.where(y == 0, y.dtype.type(1), y)))
 
 
 def _div_transpose(ct: Any, x: Any, y: Any) -> list[Any]:

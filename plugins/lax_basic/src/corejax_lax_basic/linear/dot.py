@@ -29,9 +29,10 @@ from corejax.extend import (
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import ints
 from corejax_lax_basic._base.compiling import HALVES, LARGE
+from corejax_lax_basic._base.narrow_floats import widened
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS
 from corejax_lax_basic._promotion import convert_operand, promote_dtypes
-from corejax_lax_basic.linear.precision import DotAlgorithm, DotAlgorithmPreset, canonical_precision
+from corejax_lax_basic.linear.precision import DotAlgorithm, DotAlgorithmPreset, Precision, canonical_precision
 from corejax_lax_basic.shape.broadcasting import broadcast_shapes, broadcast_to
 from corejax_lax_basic.shape.rearranging import inverse_permutation, moveaxis, transpose
 
@@ -175,31 +176,46 @@ def _impl(
 ) -> Any:
     (lhs_contract, rhs_contract), (lhs_batch, _) = dimension_numbers
     two = lhs.ndim == rhs.ndim == 2 and len(lhs_contract) == 1 and not lhs_batch
-    if two and precision is None and lhs.dtype is rhs.dtype is preferred_element_type and lhs.dtype in _FLOATS:
+    plain = precision is None or type(precision) is Precision
+    if two and plain and lhs.dtype is rhs.dtype is preferred_element_type and lhs.dtype in _FLOATS:
         # At once what is frequent: a matrix by a matrix, either of which may be transposed.
         return _product(lhs if lhs_contract[0] else lhs.T, rhs.T if rhs_contract[0] else rhs)
     working = _sum_dtype(preferred_element_type, precision)
     if isinstance(precision, DotAlgorithm):
         lhs, rhs = lhs.astype(precision.lhs_precision_type), rhs.astype(precision.rhs_precision_type)
-    if lhs.dtype != working:
-        lhs = lhs.astype(working)
-    if rhs.dtype != working:
-        rhs = rhs.astype(working)
-    if working.kind in "iu" and _exact_in_doubles(lhs, rhs, math.prod(lhs.shape[a] for a in lhs_contract)):
-        lhs, rhs = lhs.astype(np.float64), rhs.astype(np.float64)
+    exact = exact_in(lhs, rhs, math.prod(lhs.shape[a] for a in lhs_contract)) if working.kind in "iu" else None
+    lhs, rhs = [_converted(x, exact or working) for x in (lhs, rhs)]
     if not lhs_batch and lhs.ndim and lhs_contract == (lhs.ndim - 1,) and rhs_contract == (0,) and rhs.ndim <= 2:
         out = _product(lhs, rhs)  # the usual one
     else:
         out = _general_product(lhs, rhs, dimension_numbers)
-    return out if out.dtype == preferred_element_type else out.astype(preferred_element_type)
+    return as_integers(out, preferred_element_type) if exact else out.astype(preferred_element_type, copy=False)
 
 
-def _exact_in_doubles(lhs: Any, rhs: Any, terms: int) -> bool:
-    """Whether float64, for which there is BLAS, holds all sums of products of integers, of which there are many."""
+def _converted(x: Any, dtype: np.dtype[Any]) -> Any:
+    if x.dtype == dtype:
+        return x
+    return widened(x) if dtype == np.float32 else x.astype(dtype)
+
+
+def exact_in(lhs: Any, rhs: Any, terms: int) -> np.dtype[Any] | None:
+    """A float dtype, for which there is BLAS, that holds all sums of products of integers, of which there are many."""
     if lhs.size * rhs.size < _FEW * max(1, terms):
-        return False
-    greatest = [max(abs(int(x.min())), abs(int(x.max()))) for x in (lhs, rhs)]
-    return greatest[0] * greatest[1] * terms < 1 << 53
+        return None
+    greatest = _greatest(lhs) * _greatest(rhs) * terms
+    return _SINGLE if greatest <= 1 << 24 else _DOUBLE if greatest <= 1 << 53 else None
+
+
+def as_integers(x: Any, dtype: np.dtype[Any]) -> Any:
+    """Whole numbers of `exact_in`, of whose digits the last ones are kept: of floats NumPy leaves that open."""
+    return x.astype(np.int32 if x.dtype == _SINGLE else np.int64).astype(dtype, copy=False)
+
+
+def _greatest(x: Any) -> int:
+    """What no element is greater than, or less than its negative."""
+    if x.itemsize == 1:
+        return 1 << (7 if x.dtype.kind == "i" else 8)
+    return max(abs(int(x.min())), abs(int(x.max())))
 
 
 _FEW = 1 << 16  # products
@@ -208,7 +224,8 @@ _FEW = 1 << 16  # products
 # What `ndarray.dot` takes a third of the time for that `np.matmul` takes. The bits are the same but where one of few
 # rows or columns is not contiguous: there the one calls BLAS for matrices, the other for vectors.
 _FAST = frozenset(map(np.dtype, "fdiIlLqQ"))
-_FLOATS = frozenset(map(np.dtype, "fd"))
+_SINGLE, _DOUBLE = map(np.dtype, "fd")
+_FLOATS = frozenset(map(np.dtype, "fdFD"))
 
 
 def _product(lhs: Any, rhs: Any) -> Any:

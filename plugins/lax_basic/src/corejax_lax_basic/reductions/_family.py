@@ -25,7 +25,7 @@ from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_axis
 from corejax_lax_basic._base.compiling import HALVES, with_dtypes
 from corejax_lax_basic._base.derivatives import Derivative, Function
-from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
+from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, narrowed, widened
 from corejax_lax_basic._base.rows import defined
 from corejax_lax_basic._base.small_ints import SMALL_INT_BYTES
 from corejax_lax_basic._base.type_rules import ORDERED, Kinds, check_kind
@@ -118,7 +118,8 @@ class Fold:
             wide = width(dtype)
             if wide is dtype:
                 return impl(x, lambda: self.neutral(dtype), **params)
-            return np.asarray(impl(x.astype(wide), lambda: self.neutral(dtype).astype(wide), **params)).astype(dtype)
+            x = widened(x) if wide == np.float32 else x.astype(wide)
+            return narrowed(np.asarray(impl(x, lambda: self.neutral(dtype).astype(wide), **params)), dtype)
 
         return on_host
 
@@ -238,11 +239,13 @@ def index_reduction(
     """The index of an element along an axis, as the NumPy function `find` gives it: a row in the table."""
 
     def impl(x: Any, *, axes: Axes, index_dtype: np.dtype[Any]) -> Any:
+        if x.dtype in NARROW_FLOATS:
+            x = widened(x)
         return np.asarray(find(x, axis=axes[0])).astype(index_dtype)
 
     def prepared(avals: Any, *, axes: Axes, index_dtype: np.dtype[Any]) -> Any:
         [x] = avals
-        if x.dtype.kind not in "biuf" or index_dtype.kind not in "iu":
+        if x.dtype.kind not in "biuf" or x.dtype in NARROW_FLOATS or index_dtype.kind not in "iu":
             return None
         text = f"{{0}}.{find.__name__}({axes[0]})"
         if x.ndim == 1:

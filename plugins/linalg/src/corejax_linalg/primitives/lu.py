@@ -130,20 +130,24 @@ batched_in_front(lu_p)
 
 
 def _permutation(pivots: Any, *, permutation_size: int) -> Any:
-    out = np.empty((*pivots.shape[:-1], permutation_size), INT32)
-    out[...] = np.arange(permutation_size, dtype=INT32)
-    if pivots.ndim == 1:
-        order = list(range(permutation_size))
-        for i, j in enumerate(pivots.tolist()):
-            order[i], order[j] = order[j], order[i]
-        return np.array(order, INT32)
     count = math.prod(pivots.shape[:-1])
-    flat, swaps = out.reshape(count, permutation_size), pivots.reshape(count, pivots.shape[-1])
-    stack = np.arange(count)
-    for i in range(pivots.shape[-1]):
-        j = swaps[:, i]
-        flat[stack, i], flat[stack, j] = flat[stack, j], flat[stack, i].copy()
-    return out
+    out = np.empty((count, permutation_size), INT32)
+    swaps = pivots.reshape(count, pivots.shape[-1])
+    if count <= _FEW:
+        for row, exchanges in zip(out, swaps.tolist(), strict=True):
+            order = list(range(permutation_size))
+            for i, j in enumerate(exchanges):
+                order[i], order[j] = order[j], order[i]
+            row[:] = order
+    else:
+        out[:] = np.arange(permutation_size, dtype=INT32)
+        stack = np.arange(count)
+        for i, j in enumerate(swaps.T):
+            out[stack, i], out[stack, j] = out[stack, j], out[stack, i].copy()
+    return out.reshape((*pivots.shape[:-1], permutation_size))
+
+
+_FEW = 32  # permutations that are made one by one, without arrays
 
 
 def _permutation_type(pivots: ShapedArray, *, permutation_size: int) -> ShapedArray:

@@ -243,14 +243,13 @@ def _sylvester(A: Any, B: Any, C: Any, method: str, tol: float) -> Any:
 
 def _triangular_sylvester(r: Any, s: Any, f: Any) -> Any:
     """The solution of `r @ y + y @ s = f`, both upper triangular: one column after the other."""
-    n = f.shape[-1]
+    one = mat.eye(r)
+    columns = (jnp.moveaxis(s, -1, 0), jnp.moveaxis(f, -1, 0), jnp.moveaxis(mat.diagonal(s), -1, 0), mat.eye(s) != 0)
 
-    def column(y: Any, j: Any) -> tuple[Any, None]:
-        here = lax.dynamic_slice_in_dim(s, j, 1, axis=s.ndim - 1)
-        rhs = lax.dynamic_slice_in_dim(f, j, 1, axis=f.ndim - 1) - mat.matmul(y, here)
-        corner = lax.dynamic_slice_in_dim(here, j, 1, axis=s.ndim - 2)
-        moved = r + corner * mat.eye(r)
-        solved = lax_linalg.triangular_solve(moved, rhs, left_side=True)
-        return lax.dynamic_update_slice_in_dim(y, solved, j, axis=f.ndim - 1), None
+    def column(y: Any, given: Any) -> tuple[Any, None]:
+        of_s, of_f, corner, here = given
+        rhs = of_f[..., None] - mat.matmul(y, of_s[..., None])
+        solved = lax_linalg.triangular_solve(r + corner[..., None, None] * one, rhs, left_side=True)
+        return jnp.where(here, solved, y), None
 
-    return lax.scan(column, jnp.zeros_like(f), jnp.arange(n))[0] if n else f
+    return lax.scan(column, jnp.zeros_like(f), columns)[0] if f.shape[-1] else f

@@ -24,6 +24,7 @@ _PADE_13 = (
     *(64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0),
     *(10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0),
 )
+_FEW = 4  # squarings
 _LARGEST = {7: 3.925724783138660, 13: 5.371920351148152}
 
 
@@ -57,19 +58,27 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
         out = lax_linalg.triangular_solve(even - odd, even + odd, left_side=True)
     else:
         out = solved_once(even - odd, even + odd)
-
-    def squared(x: Any, step: Any) -> tuple[Any, None]:
-        going = step < halvings
-
-        def again(x: Any) -> Any:
-            inner = jnp.where(going, x, 0)  # what is not needed must not overflow, for derivatives
-            return jnp.where(going, mat.matmul(inner, inner), x)
-
-        return lax.cond(jnp.any(going), again, lambda x: x, x), None
-
-    if most:
-        out = lax.scan(squared, out, jnp.arange(most, dtype=real))[0]
+    for first, end in ((0, min(most, _FEW)), (_FEW, most)):  # most matrices are small, and squared seldom
+        if first < end:
+            out = lax.cond(
+                jnp.any(halvings > first),
+                lambda x, halvings, steps: lax.scan(_squared, (x, halvings), steps)[0][0],
+                lambda x, halvings, steps: x,
+                *(out, halvings, jnp.arange(first, end, dtype=real)),
+            )
     return jnp.where(halvings > most, jnp.nan, out)
+
+
+def _squared(state: tuple[Any, Any], step: Any) -> tuple[tuple[Any, Any], None]:
+    """The square of matrices that are to be squared more often than `step` times; a function that is traced once."""
+    x, halvings = state
+    going = step < halvings
+
+    def again(x: Any, going: Any) -> Any:
+        inner = jnp.where(going, x, 0)  # what is not needed must not overflow, for derivatives
+        return jnp.where(going, mat.matmul(inner, inner), x)
+
+    return (lax.cond(jnp.any(going), again, lambda x, going: x, x, going), halvings), None
 
 
 def _pade(a: Any, coefficients: tuple[float, ...]) -> tuple[Any, Any]:
@@ -137,23 +146,31 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
     disp = flag("funm", "disp", disp)
     t, z = lax_linalg.schur(A.astype(complex_of(A.dtype)))
     values = jnp.asarray(func(mat.diagonal(t))).astype(t.dtype)
+    return _by_recurrence(t, z, values, disp)
+
+
+@remembered
+def _by_recurrence(t: Any, z: Any, values: Any, disp: bool) -> Any:
+    """The function of `z @ t @ z^H`, given that of the eigenvalues."""
     gaps = mat.diagonal(t)[None, :] - mat.diagonal(t)[:, None]
-    zero = gaps == 0
+    above, one = jnp.where(_offsets(t) > 0, t, 0), mat.eye(t)
 
-    def diagonal(p: Any, f: Any) -> Any:
-        # With zeros where f is not known yet, t f - f t has on diagonal p what the gaps multiply to.
-        found = mat.matmul(t, f) - mat.matmul(f, t)
-        return jnp.where(_offsets(t) == p, jnp.where(zero, found, found / jnp.where(zero, 1, gaps)), f)
+    def column(f: Any, given: Any) -> tuple[Any, None]:
+        # t f = f t in column j, above the diagonal, with zeros where f is not known yet.
+        wanted, value, gap, here = given
+        rest = mat.matmul(f, wanted[:, None]) - (value * wanted)[:, None]
+        found = lax_linalg.triangular_solve(above - jnp.where(gap == 0, 1, gap)[:, None] * one, rest, left_side=True)
+        return f + jnp.where(here, found, 0), None
 
-    f = lax.fori_loop(1, max(t.shape[0], 1), diagonal, jnp.diag(values))
+    f = jnp.diag(values)
+    f = lax.scan(column, f, (above.T, values, gaps.T, one != 0))[0] if t.shape[0] else f
     out = mat.matmul(mat.matmul(z, f), mat.adjoint(z))
     if disp:
         return out
     eps = float(dtypes.finfo(jnp.real(t).dtype).eps)
-    above = _offsets(t) > 0
-    least = jnp.min(jnp.where(above, jnp.abs(gaps), jnp.inf), initial=jnp.inf)
+    least = jnp.min(jnp.where(_offsets(t) > 0, jnp.abs(gaps), jnp.inf), initial=jnp.inf)
     least = jnp.where(least == 0, eps, least)
-    norm = jnp.max(jnp.sum(jnp.where(above, jnp.abs(t), 0), axis=0), initial=0)
+    norm = jnp.max(jnp.sum(jnp.abs(above), axis=0), initial=0)
     error = jnp.minimum(1, jnp.maximum(eps, eps / least * norm))
     return out, jnp.where(jnp.any(jnp.isinf(out)), jnp.inf, error)
 
@@ -184,13 +201,20 @@ def sqrtm(A: Any, blocksize: int = 1) -> Any:
         raise NotImplementedError(f"sqrtm: blocksize is 1, got {blocksize}")
     (A,) = square("sqrtm", A)
     t, z = lax_linalg.schur(A.astype(complex_of(A.dtype)))
-    root = lax.sqrt(mat.diagonal(t))
+    if not t.shape[-1]:
+        return t
+    root, one, above = lax.sqrt(mat.diagonal(t)), mat.eye(t), _offsets(t) > 0
     sums = root[..., :, None] + root[..., None, :]
+    corners = jnp.where(sums == 0, 1, sums)
 
-    def diagonal(p: Any, u: Any) -> Any:
-        # With zeros where u is not known yet, u u has on diagonal p all of the sum but what the sums multiply to.
-        rest = t - mat.matmul(u, u)
-        return jnp.where(_offsets(t) == p, jnp.where(rest == 0, 0, rest / sums), u)
+    def column(u: Any, given: Any) -> tuple[Any, None]:
+        # Above the diagonal, with zeros where u is not known yet: (u u)[:, j] = (u + u[j, j]) u[:, j].
+        wanted, corner, here = given
+        found = lax_linalg.triangular_solve(u + corner[..., None] * one, wanted[..., None], left_side=True)
+        return u + jnp.where(here, found, 0), None
 
-    u = lax.fori_loop(1, max(t.shape[-1], 1), diagonal, root[..., None, :] * mat.eye(t))
+    columns = (*(jnp.moveaxis(x, -1, 0) for x in (jnp.where(above, t, 0), corners)), one != 0)
+    u = lax.scan(column, jnp.zeros_like(t), columns)[0]
+    u = jnp.where((sums == 0) & above & (u != 0), jnp.inf, u)  # there is no root
+    u = u + root[..., None, :] * one
     return mat.matmul(mat.matmul(z, u), mat.adjoint(z))
