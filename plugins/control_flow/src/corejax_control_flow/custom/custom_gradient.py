@@ -29,6 +29,7 @@ from corejax.extend import (
     tangent_aval,
     tree,
 )
+from corejax_control_flow.custom._arguments import Parameters
 from corejax_control_flow.custom.custom_vjp import custom_vjp
 from corejax_control_flow.programs.messages import shown, typed_tree
 from corejax_control_flow.programs.tracing import trace
@@ -43,7 +44,8 @@ def custom_gradient(fun: Callable[..., Any]) -> custom_vjp:
 
     Args:
         fun: returns `(out, pull)`; `pull(ct)` takes a cotangent of the structure of `out` and returns a tuple with a
-            cotangent for each argument (or the one cotangent itself), None for zero.
+            cotangent for each argument (or the one cotangent itself), None for zero. Arguments that a call leaves to
+            their defaults may have none.
 
     Returns:
         The function of `out` alone, as `custom_vjp` makes it: reverse mode only.
@@ -58,13 +60,17 @@ def custom_gradient(fun: Callable[..., Any]) -> custom_vjp:
 
     def fwd(*args: Any) -> tuple[Any, Any]:
         out, pull = _pair(fun, fun(*args))
-        return out, _Staged.of(pull, out)
+        return out, _Staged.of(pull, out, len(args))
 
     def bwd(residuals: _Staged, ct: Any) -> Any:
         cts = residuals(ct)
-        return tuple(cts) if isinstance(cts, tuple | list) else (cts,)
+        if not isinstance(cts, tuple | list):
+            return (cts,)
+        with_defaults = residuals.given < len(cts) <= len(parameters.names)
+        return tuple(cts[: residuals.given] if with_defaults else cts)
 
     wrapped = custom_vjp(value)
+    parameters = wrapped._parameters = Parameters(value, (), defaults=False)
     fwd.__name__ = bwd.__name__ = fun_name(fun)
     wrapped.defvjp(fwd, bwd)
     return wrapped
@@ -80,15 +86,20 @@ def _pair(fun: Any, result: Any) -> Any:
 
 
 class _Staged:
-    """A backward pass as a pytree: its program, with the values that it closes over as leaves."""
+    """A backward pass as a pytree: its program, with the values that it closes over as leaves.
 
-    def __init__(self, jaxpr: Jaxpr, out_tree: Any, consts: Any) -> None:
+    Attributes:
+        given: how many arguments the call had, without defaults.
+    """
+
+    def __init__(self, jaxpr: Jaxpr, out_tree: Any, consts: Any, given: int) -> None:
         self.jaxpr = jaxpr
         self.out_tree = out_tree
         self.consts = consts
+        self.given = given
 
     @classmethod
-    def of(cls, pull: Callable[..., Any], out: Any) -> _Staged:
+    def of(cls, pull: Callable[..., Any], out: Any, given: int) -> _Staged:
         """Trace a function of one cotangent."""
         outs, treedef = tree.tree_flatten(out)
         avals = [get_aval(x) for x in outs]
@@ -105,7 +116,7 @@ class _Staged:
         jaxpr, consts = stage(
             flat, [tangent_aval(a) for a in select_list(moves, avals)], DebugInfo(pull, "custom_gradient")
         )
-        return cls(jaxpr, trees[0], consts)
+        return cls(jaxpr, trees[0], consts, given)
 
     def __call__(self, ct: Any) -> Any:
         leaves = [x for x in tree.tree_leaves(ct) if getattr(x, "dtype", None) != float0]
@@ -114,8 +125,8 @@ class _Staged:
 
 tree.register_pytree_node(
     _Staged,
-    lambda s: (tuple(s.consts), (s.jaxpr, s.out_tree)),
-    lambda aux, consts: _Staged(aux[0], aux[1], list(consts)),
+    lambda s: (tuple(s.consts), (s.jaxpr, s.out_tree, s.given)),
+    lambda aux, consts: _Staged(aux[0], aux[1], list(consts), aux[2]),
 )
 
 
