@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax import tree
+from corejax.tree._paths import leaf_names
 
 
 class DebugInfo:
@@ -48,17 +48,18 @@ class DebugInfo:
         """A name for each traced argument: `x`, `params['w']`, `args[0]`."""
         if self.in_tree is None:
             return []
-        leaves = [object() for _ in range(self.in_tree.num_leaves)]
-        args, kwargs = tree.tree_unflatten(self.in_tree, leaves)
+        args_tree, kwargs_tree = self.in_tree.children()
+        args = args_tree.children()
+        kwargs = dict(zip(kwargs_tree.node_data()[1], kwargs_tree.children(), strict=True))
         out: list[str] = []
         for arg, base in zip(args, _positional_names(self.fun, args, kwargs), strict=True):
-            out.extend(base + tree.keystr(path) for path, _ in tree.tree_leaves_with_path(arg))
+            out.extend(leaf_names(arg, base))
         for key in sorted(kwargs):
-            out.extend(key + tree.keystr(path) for path, _ in tree.tree_leaves_with_path(kwargs[key]))
+            out.extend(leaf_names(kwargs[key], key))
         return out if self.traced is None else [out[i] for i in self.traced]
 
 
-def _positional_names(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+def _positional_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
     """The parameter that takes each positional argument: `x`, `rest[0]` for what `*rest` takes."""
     unknown = [f"args[{i}]" for i in range(len(args))]
     try:

@@ -177,8 +177,9 @@ def _check_types(fun: Any, in_tree: Any, avals: list[ShapedArray], own_tree: Any
             f"the converted {fun_name(fun)} takes arguments of the structure of the examples:\n"
             f"  {typed_tree(in_tree, avals)}\ngot\n  {typed_tree(own_tree, own)}"
         )
-    for name, a, b in zip(leaf_names(in_tree, "args"), avals, own, strict=True):
+    for i, (a, b) in enumerate(zip(avals, own, strict=True)):
         if a.shape != b.shape or a.dtype != b.dtype:
+            name = leaf_names(in_tree, "args")[i]
             raise TypeError(f"the converted {fun_name(fun)}: {name} was {shown(a)} in the examples, got {shown(b)}")
 
 
