@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from corejax.tree._paths import leaf_names
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class DebugInfo:
@@ -77,16 +79,33 @@ def _positional_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict
 
 
 def _unwrapped(fun: Any) -> Any:
-    while True:
+    for _ in range(_LAYERS):
         if isinstance(fun, functools.partial):
             fun = fun.func
         elif hasattr(fun, "__wrapped__"):
             fun = fun.__wrapped__
         else:
-            return fun
+            break
+    return fun
+
+
+_LAYERS = 1000  # an object that has every attribute is wrapped forever
 
 
 def fun_name(fun: Any) -> str:
     """A function's name for messages and for `name` parameters."""
     fun = _unwrapped(fun)
-    return getattr(fun, "__name__", None) or type(fun).__name__
+    name = getattr(fun, "__name__", None)
+    return name if name and isinstance(name, str) else type(fun).__name__
+
+
+_NAMES = ("__module__", "__name__", "__qualname__")
+
+
+def named_as(fun: Any, assigned: Sequence[str] = _NAMES, updated: Sequence[str] = ("__dict__",)) -> Callable[[F], F]:
+    """A decorator that gives a function the names of another callable, as `functools.wraps` does.
+
+    An object that is called may have a `__name__` that is no string: that is left out.
+    """
+    taken = [n for n in assigned if n not in _NAMES or isinstance(getattr(fun, n, None), str)]
+    return functools.wraps(fun, assigned=taken, updated=updated)

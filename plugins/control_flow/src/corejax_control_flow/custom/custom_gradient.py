@@ -23,6 +23,7 @@ from corejax.extend import (
     get_aval,
     leaf_names,
     merge_lists,
+    named_as,
     partition_list,
     select_list,
     stage,
@@ -54,7 +55,7 @@ def custom_gradient(fun: Callable[..., Any]) -> custom_vjp:
         TypeError: `fun` does not return a pair of a result and a function.
     """
 
-    @functools.wraps(fun)
+    @named_as(fun, functools.WRAPPER_ASSIGNMENTS)
     def value(*args: Any, **kwargs: Any) -> Any:
         return _pair(fun, fun(*args, **kwargs))[0]
 
@@ -156,7 +157,7 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     kept = partition_list(hoisted, consts)[0]
     count = len(example_args)
 
-    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"), updated=())
+    @named_as(fun, updated=())
     def converted(*args_and_consts: Any) -> Any:
         args, given = args_and_consts[:count], args_and_consts[count:]
         if len(given) != sum(hoisted):
