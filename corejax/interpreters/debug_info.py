@@ -108,4 +108,4 @@ def named_as(fun: Any, assigned: Sequence[str] = _NAMES, updated: Sequence[str] 
     An object that is called may have a `__name__` that is no string: that is left out.
     """
     taken = [n for n in assigned if n not in _NAMES or isinstance(getattr(fun, n, None), str)]
-    return functools.wraps(fun, assigned=taken, updated=updated)
+    return functools.wraps(fun, assigned=taken, updated=updated)  # type: ignore[return-value]
