@@ -18,8 +18,8 @@ class Operator:
     """Like a linear operator: of a diagonal, with metadata."""
 
     def __init__(self, diag, metadata):
-        if getattr(diag, "ndim", 0) < 1:
-            raise ValueError(f"a diagonal has an axis, got {diag!r}")
+        if not isinstance(diag, corejax.Array) or diag.ndim < 1:
+            raise ValueError(f"a diagonal is an array with an axis, got {diag!r}")
         self.diag, self.metadata = diag, metadata
 
 

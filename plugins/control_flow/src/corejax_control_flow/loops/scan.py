@@ -209,10 +209,10 @@ def checked_unroll(transform: str, unroll: Any, length: int) -> int:
 
 
 def _carry_tree(f: Any, traced: Traced) -> Any:
-    out = tree.tree_unflatten(traced.out_tree, traced.jaxpr.out_avals)
-    if not isinstance(out, tuple | list) or len(out) != 2:
+    kind, parts = (traced.out_tree.node_data() or (object,))[0], traced.out_tree.children()
+    if not issubclass(kind, tuple | list) or len(parts) != 2:
         raise TypeError(
             f"scan: {place(f)} has to return a pair (carry, y), got {result_type(traced)}"
             "; where there is nothing to stack, return (carry, None)"
         )
-    return tree.tree_structure(out[0])
+    return parts[0]
