@@ -94,6 +94,7 @@ from corejax.interpreters.batching_helpers import defbroadcasting as defbroadcas
 from corejax.interpreters.batching_helpers import defvectorized as defvectorized
 from corejax.interpreters.debug_info import DebugInfo as DebugInfo
 from corejax.interpreters.debug_info import fun_name as fun_name
+from corejax.interpreters.debug_info import named_as as named_as
 from corejax.interpreters.differentiability import nondifferentiable as nondifferentiable
 from corejax.interpreters.differentiability import why_not_differentiable as why_not_differentiable
 from corejax.interpreters.evaluation_checks import EvaluationCheck as EvaluationCheck
@@ -403,6 +404,7 @@ __all__ = [  # noqa: RUF022  by section
     "frames_left_out",
     "fun_name",
     "leaf_names",
+    "named_as",
     "leaves_like",
     "locate_source",
     "register_internal",

@@ -435,8 +435,7 @@ class Tracer(ArrayMethods):
     def __format__(self, spec: str) -> str:
         return self._scalar(lambda value: format(value, spec), "format()", self.steering()) if spec else str(self)
 
-    def __hash__(self) -> int:
-        raise TypeError(f"unhashable type: {type(self).__name__}; tracers are compared elementwise")
+    __hash__ = None  # type: ignore[assignment]  # they are compared elementwise, and `Hashable` says so
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.aval.str_short(short_dtypes=False)})"

@@ -50,8 +50,9 @@ def extended_dtype(
             raise ValueError(f"extended_dtype: an element of {name} is at least one number, got shape {shape}")
         if not re.fullmatch(r"[A-Za-z]\w*<\w+>", name):
             raise ValueError(f"extended_dtype: a name is written as key<fry> is, got {name!r}")
-        scalar_type = type(name, (np.void, kind), {"__module__": __package__})
-        vars(sys.modules[__package__])[name] = scalar_type  # where pickles look it up
+        # Its name is the kind's, by which libraries that check types know it; pickles look it up by `__qualname__`.
+        scalar_type = type(kind.__name__, (np.void, kind), {"__module__": __package__, "__qualname__": name})
+        vars(sys.modules[__package__])[name] = scalar_type
         found = np.dtype((scalar_type, [field]))
         SHORT_NAMES[found], KINDS[found], FROM_SHORT_NAMES[name] = name, "x", found
         _extended[found] = numbers

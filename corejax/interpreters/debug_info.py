@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
-from corejax import tree
+from corejax.tree._paths import leaf_names
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class DebugInfo:
@@ -48,17 +50,18 @@ class DebugInfo:
         """A name for each traced argument: `x`, `params['w']`, `args[0]`."""
         if self.in_tree is None:
             return []
-        leaves = [object() for _ in range(self.in_tree.num_leaves)]
-        args, kwargs = tree.tree_unflatten(self.in_tree, leaves)
+        args_tree, kwargs_tree = self.in_tree.children()
+        args = args_tree.children()
+        kwargs = dict(zip(kwargs_tree.node_data()[1], kwargs_tree.children(), strict=True))
         out: list[str] = []
         for arg, base in zip(args, _positional_names(self.fun, args, kwargs), strict=True):
-            out.extend(base + tree.keystr(path) for path, _ in tree.tree_leaves_with_path(arg))
+            out.extend(leaf_names(arg, base))
         for key in sorted(kwargs):
-            out.extend(key + tree.keystr(path) for path, _ in tree.tree_leaves_with_path(kwargs[key]))
+            out.extend(leaf_names(kwargs[key], key))
         return out if self.traced is None else [out[i] for i in self.traced]
 
 
-def _positional_names(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+def _positional_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
     """The parameter that takes each positional argument: `x`, `rest[0]` for what `*rest` takes."""
     unknown = [f"args[{i}]" for i in range(len(args))]
     try:
@@ -76,16 +79,33 @@ def _positional_names(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: di
 
 
 def _unwrapped(fun: Any) -> Any:
-    while True:
+    for _ in range(_LAYERS):
         if isinstance(fun, functools.partial):
             fun = fun.func
         elif hasattr(fun, "__wrapped__"):
             fun = fun.__wrapped__
         else:
-            return fun
+            break
+    return fun
+
+
+_LAYERS = 1000  # an object that has every attribute is wrapped forever
 
 
 def fun_name(fun: Any) -> str:
     """A function's name for messages and for `name` parameters."""
     fun = _unwrapped(fun)
-    return getattr(fun, "__name__", None) or type(fun).__name__
+    name = getattr(fun, "__name__", None)
+    return name if name and isinstance(name, str) else type(fun).__name__
+
+
+_NAMES = ("__module__", "__name__", "__qualname__")
+
+
+def named_as(fun: Any, assigned: Sequence[str] = _NAMES, updated: Sequence[str] = ("__dict__",)) -> Callable[[F], F]:
+    """A decorator that gives a function the names of another callable, as `functools.wraps` does.
+
+    An object that is called may have a `__name__` that is no string: that is left out.
+    """
+    taken = [n for n in assigned if n not in _NAMES or isinstance(getattr(fun, n, None), str)]
+    return functools.wraps(fun, assigned=taken, updated=updated)  # type: ignore[return-value]

@@ -5,20 +5,23 @@ from __future__ import annotations
 import gc
 import sys
 from itertools import pairwise
-from types import FrameType
+from types import CellType, FrameType, FunctionType
 from typing import Any
 
 from corejax.errors import UnexpectedTracerError
+from corejax.interpreters.debug_info import DebugInfo
 from corejax.trace import Trace, Tracer
 
 _CONTAINERS = (list, tuple, dict, set)
-_DEPTH = 6  # containers in containers
+_CLOSURES = (CellType, FunctionType)  # what a function closes over is held by who holds the function
+_DEPTH = 12  # containers in containers
 
 
 def refuse_leaks(trace: Trace) -> None:
     """Look for tracers of a trace that has ended, and who holds them.
 
-    What only running frames hold, the interpreters' own among them, is no leak.
+    What only running frames hold, the interpreters' own among them, is no leak. Nor is what a function closes over that
+    messages about a program name, such as a loop's body.
 
     Raises:
         UnexpectedTracerError: names a tracer, its line, and its holder.
@@ -54,9 +57,11 @@ def _leak(tracers: list[Any]) -> list[Any] | None:
         seen.add(id(found))
         while found:
             holder = found.pop()
-            if isinstance(holder, FrameType) or id(holder) in seen:
+            if isinstance(holder, FrameType | DebugInfo) or id(holder) in seen:
                 continue
-            if _is_module(holder) or (type(holder) not in _CONTAINERS and not issubclass(type(holder), Tracer)):
+            kind = type(holder)
+            passes_on = kind in _CONTAINERS or kind in _CLOSURES or issubclass(kind, Tracer)
+            if _is_module(holder) or not passes_on:
                 return _chain(holder, levels)
             seen.add(id(holder))
             level.append(holder)

@@ -233,6 +233,9 @@ def _end(trace: StagingTrace, top: Trace, source: Any, scope: tuple[Any, ...], c
     set_contexts(contexts)
     if collecting:
         gc.enable()
+        # A collection that is due comes with this set, while the tracers live. Else it comes as one dies, when CPython
+        # 3.11 makes a tuple for its weak references: some of these are collected then, and the process crashes.
+        _ = set[Any]()
 
 
 def stage_closed(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray], debug: Any = None) -> ClosedJaxpr:

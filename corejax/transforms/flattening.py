@@ -16,6 +16,7 @@ from corejax.array import Array, as_array
 from corejax.avals import ShapedArray, conversion_hint, get_aval, is_array_like, types_of
 from corejax.interpreters.debug_info import fun_name
 from corejax.trace import Tracer, escaped
+from corejax.tree._paths import leaf_names as leaf_names
 
 float0 = dtypes.float0
 
@@ -109,20 +110,13 @@ def leaves_like(treedef: Any, value: Any, mismatch: Callable[[Any], str]) -> lis
     return list(leaves)
 
 
-def leaf_names(treedef: Any, base: str = "") -> list[str]:
-    """The key path of each leaf: `[0]['w']`."""
-    marked = tree.tree_unflatten(treedef, range(treedef.num_leaves))
-    return [base + tree.keystr(path) for path, _ in tree.tree_leaves_with_path(marked)]
-
-
 def arg_names(fun: Any, in_tree: Any, *, with_kwargs: bool = False) -> list[str]:
     """The user's names of the leaves of the arguments."""
     from corejax.interpreters.debug_info import DebugInfo
 
     if with_kwargs:
         return DebugInfo(fun, "", in_tree).arg_names()
-    args = tree.tree_unflatten(in_tree, [0] * in_tree.num_leaves)
-    return DebugInfo(fun, "", tree.tree_structure((args, {}))).arg_names()
+    return DebugInfo(fun, "", tree.treedef_tuple([in_tree, tree.tree_structure({})])).arg_names()
 
 
 class Aux:

@@ -15,7 +15,7 @@ import numpy as np
 from corejax import dtypes, tree
 from corejax.array import Array, as_array
 from corejax.avals import get_aval
-from corejax.interpreters.debug_info import DebugInfo, fun_name
+from corejax.interpreters.debug_info import DebugInfo, fun_name, named_as
 from corejax.interpreters.jvp import zeros_like
 from corejax.interpreters.linearize import linearize_flat
 from corejax.interpreters.transposition import pull
@@ -248,7 +248,7 @@ def grad(
     asked = Differentiation("grad", fun, argnums, has_aux, holomorphic, allow_int)
 
     @api_boundary
-    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"))
+    @named_as(fun)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         _, aux, out = _value_and_grad(asked, args, kwargs)
         return (out, aux) if has_aux else out
@@ -271,7 +271,7 @@ def value_and_grad(
     asked = Differentiation("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int)
 
     @api_boundary
-    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"))
+    @named_as(fun)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         value, aux, out = _value_and_grad(asked, args, kwargs)
         return ((value, aux), out) if has_aux else (value, out)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from corejax import dtypes, tree
 from corejax.array import Array
 from corejax.avals import get_aval
-from corejax.interpreters.debug_info import fun_name
+from corejax.interpreters.debug_info import fun_name, named_as
 from corejax.structural import structural
 from corejax.tracebacks import api_boundary
 from corejax.transforms.autodiff import _check_callable, jvp, vjp
@@ -41,7 +40,7 @@ def _partial(fun: Any, args: Any, kwargs: Any, positions: tuple[int, ...]) -> Ca
             full[position] = x
         return fun(*full, **kwargs)
 
-    return functools.update_wrapper(of_wanted, fun, assigned=("__module__", "__name__", "__qualname__"))
+    return named_as(fun)(of_wanted)
 
 
 def _check_inputs(asked: Differentiation, leaves: Sequence[Any], names: Callable[[], list[str]]) -> None:
@@ -99,7 +98,7 @@ def jacfwd(
     asked = Differentiation("jacfwd", fun, argnums, has_aux, holomorphic, False)
 
     @api_boundary
-    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"))
+    @named_as(fun)
     def jacobian_forward(*args: Any, **kwargs: Any) -> Any:
         positions = asked.positions(len(args))
         wanted = tuple(args[i] for i in positions)
@@ -136,7 +135,7 @@ def jacrev(
     asked = Differentiation("jacrev", fun, argnums, has_aux, holomorphic, allow_int)
 
     @api_boundary
-    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"))
+    @named_as(fun)
     def jacobian_reverse(*args: Any, **kwargs: Any) -> Any:
         positions = asked.positions(len(args))
         wanted = tuple(args[i] for i in positions)

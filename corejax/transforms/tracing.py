@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from corejax import tree
 from corejax.avals import typeof
-from corejax.interpreters.debug_info import DebugInfo
+from corejax.interpreters.debug_info import DebugInfo, named_as
 from corejax.interpreters.staging import stage
 from corejax.ir.jaxpr import ClosedJaxpr
 from corejax.named_axes import named_axes
@@ -26,7 +25,7 @@ def _split_static(
     if not static:
         return fun, args, args
 
-    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"))
+    @named_as(fun)
     def of_dynamic(*dynamic: Any, **kwargs: Any) -> Any:
         values = iter(dynamic)
         return fun(*(x if i in static else next(values) for i, x in enumerate(args)), **kwargs)
@@ -56,7 +55,7 @@ def make_jaxpr(
         raise TypeError(f"make_jaxpr transforms a function, got {fun!r} of type {type(fun).__name__}")
 
     @api_boundary
-    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"))
+    @named_as(fun)
     def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
         axes = named_axes(tuple(axis_env or ()))
         jaxpr, consts, out_tree = run_within((axes,), _trace, "make_jaxpr", fun, static_argnums, args, kwargs)
@@ -94,7 +93,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         raise TypeError(f"eval_shape takes a function, got {fun!r} of type {type(fun).__name__}")
     kept: list[Any] = []
 
-    @functools.wraps(fun, updated=())
+    @named_as(fun, updated=())
     def of_arrays(*args: Any, **kwargs: Any) -> Any:
         leaves, out_tree = tree.tree_flatten(fun(*args, **kwargs))
         kept[:] = leaves, out_tree

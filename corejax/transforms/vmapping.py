@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from corejax.array import Array, as_array
 from corejax.avals import get_aval
 from corejax.interpreters import looping as looping  # registers the vmap rule that is derived as a loop
 from corejax.interpreters.batching import batch_flat, move_batch_axis, split_axis
-from corejax.interpreters.debug_info import DebugInfo, fun_name
+from corejax.interpreters.debug_info import DebugInfo, fun_name, named_as
 from corejax.named_axes import MappedAxis
 from corejax.source_info import VMAP
 from corejax.trace import Tracer, in_scope
@@ -180,7 +179,7 @@ def vmap(
     axis_names = _axis_names(axis_name, spmd_axis_name)
 
     @api_boundary
-    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"))
+    @named_as(fun)
     def batched(*args: Any, **kwargs: Any) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(

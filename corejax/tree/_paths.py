@@ -15,6 +15,7 @@ from corejax.tree._treedef import (
     registered,
     sorted_keys,
     tree_flatten,
+    tree_unflatten,
 )
 
 
@@ -192,6 +193,12 @@ clears_cache(_paths.clear)
 
 def _paths_of(tree: Any, treedef: PyTreeDef) -> list[KeyPath]:
     """Paths of a tree's leaves, kept for its structure where that tells them."""
+    try:
+        found = _paths.get(treedef)
+    except TypeError:  # there is metadata that cannot be hashed
+        return [path for path, _ in _visit(tree, (), None, [])]
+    if found is not None:
+        return found
     paths = [path for path, _ in _visit(tree, (), None, [])]
     # Nodes that name their children may do so as they like; `1` and `True` are one key of a dict in a structure.
     if all(_is_told(key) for path in paths for key in path):
@@ -217,10 +224,7 @@ def tree_flatten_with_path(
     """
     if is_leaf is None:
         leaves, treedef = tree_flatten(tree)
-        paths = _paths.get(treedef)
-        if paths is None:
-            paths = _paths_of(tree, treedef)
-        return list(zip(paths, leaves, strict=True)), treedef
+        return list(zip(_paths_of(tree, treedef), leaves, strict=True)), treedef
     predicate = is_leaf if is_leaf_takes_path else lambda path, node: is_leaf(node)
     decisions: list[bool] = []
     pairs = list(_visit(tree, (), predicate, decisions))
@@ -234,3 +238,12 @@ def tree_leaves_with_path(
 ) -> list[tuple[KeyPath, Any]]:
     """`(path, leaf)` pairs of a tree; arguments as in `tree_flatten_with_path`."""
     return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
+
+
+def leaf_names(treedef: PyTreeDef, base: str = "") -> list[str]:
+    """The key path of each leaf, for messages: `[0]['w']`; its number where a node's class takes arrays alone."""
+    try:
+        marked = tree_unflatten(treedef, range(treedef.num_leaves))
+        return [base + keystr(path) for path, _ in tree_leaves_with_path(marked)]
+    except Exception:  # of the user's class
+        return [base + keystr((FlattenedIndexKey(i),)) for i in range(treedef.num_leaves)]

@@ -6,6 +6,7 @@ import copy
 import inspect
 import operator
 import pickle
+from collections.abc import Hashable
 
 import numpy as np
 import pytest
@@ -212,6 +213,7 @@ def test_length_and_iteration():
 def test_tracers_are_not_hashable_but_can_be_copied():
     def f(x):
         assert copy.copy(x) is x and copy.deepcopy([x])[0] is x
+        assert not isinstance(x, Hashable)  # what libraries ask before they make a key of it
         with pytest.raises(TypeError, match=r"unhashable type: .*Tracer"):
             hash(x)
         return x

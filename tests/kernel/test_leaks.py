@@ -87,3 +87,35 @@ def test_nothing_else_is_one() -> None:
             g(X)
         lax.scan(lambda c, x: (f(c), f(x)), 1.0, X)
         lax.cond(True, f, lambda x: x, 1.0)
+
+
+def test_bodies_may_close_over_traced_values() -> None:
+    """Programs keep their functions, for messages."""
+
+    def f(x: Any) -> Any:
+        y = lax.sin(x)
+        z = lax.fori_loop(0, 3, lambda i, c: lax.mul(c, y), y)
+        z = lax.scan(lambda c, _: (lax.mul(c, z), None), z, None, length=2)[0]
+        z = lax.cond(lax.gt(z, 0.0), lambda: y, lambda: z)
+        z = lax.while_loop(lambda c: lax.lt(c, z), lambda c: lax.add(c, y), z)
+        z = lax.switch(1, [lambda: y, lambda: z])
+        z = lax.map(lambda c: lax.mul(c, y), lax.broadcast(z, (2,)))[0]
+        z = corejax.checkpoint(lambda c: lax.mul(c, y))(z)
+        return jit(lambda: lax.mul(y, z))()
+
+    with corejax.checking_leaks():
+        np.testing.assert_allclose(jit(f)(0.5), f(0.5), rtol=1e-6)
+        jit(corejax.random.bits)(corejax.random.key(0))
+
+
+def test_a_function_that_is_kept_keeps_what_it_closes_over() -> None:
+    def f(x: Any) -> Any:
+        y = lax.sin(x)
+        SAVED.append(lambda: y)
+        return x
+
+    try:
+        with corejax.checking_leaks(), pytest.raises(UnexpectedTracerError, match=r"held by the module .*, as 'SAVED'"):
+            jit(f)(1.0)
+    finally:
+        SAVED.clear()

@@ -180,3 +180,8 @@ def test_rolling_by_a_traced_number() -> None:
 @pytest.mark.parametrize("i", range(0, len(ONE_ARRAY), 4))
 def test_compiled(i: int) -> None:
     check_compiled(ONE_ARRAY[i], X)
+
+
+@pytest.mark.parametrize("x", [np.array(["a", "b"]), np.array([None]), np.array(["2020"], "M8[Y]"), np.array("a")])
+def test_shapes_of_numpy_arrays_of_any_dtype(x):
+    assert (jnp.shape(x), jnp.ndim(x), jnp.size(x), jnp.isscalar(x)) == (x.shape, x.ndim, x.size, x.ndim == 0)

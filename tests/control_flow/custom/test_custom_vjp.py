@@ -479,6 +479,19 @@ def test_custom_gradient():
         corejax.custom_gradient(lambda x: x)(1.0)
 
 
+def test_custom_gradient_gives_cotangents_of_the_arguments_that_are_given():
+    @corejax.custom_gradient
+    def f(x, y=2.0, name=None):
+        return x * y, lambda ct: (ct * y, ct * x)
+
+    near(corejax.grad(f, (0, 1))(3.0, 4.0), (4.0, 3.0))
+    near(corejax.grad(lambda x: f(x, y=5.0))(3.0), 5.0)
+    near(corejax.grad(f)(3.0), 2.0)
+    near(corejax.jit(corejax.vmap(corejax.grad(f)))(XS), [2.0] * 3)
+    with pytest.raises(TypeError, match=r"for each of the 3 arguments .*, got 2 entries"):
+        corejax.grad(lambda x: f(x, 5.0, name=()))(3.0)
+
+
 # -- bad input -----------------------------------------------------------------------------------------------
 
 

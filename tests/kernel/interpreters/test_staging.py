@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import gc
 import inspect
+import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -356,3 +359,28 @@ def test_scopes_of_equations():
     closed = cj.make_jaxpr(f)(X)
     replayed = cj.make_jaxpr(in_scope("again", lambda x: cj.eval_jaxpr(closed.jaxpr, [], [x])))(X)
     assert scope_of(replayed.eqns[0].source_info) == ("again", "inner")
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="there collections never come inside of an allocation")
+def test_a_collection_that_is_due_comes_before_tracers_die():
+    """The process crashed where weak references to a tracer, in cycles that nobody holds, were collected as it died."""
+    happened, kept = [], []
+
+    def f(x):
+        kept.append(weakref.ref(x, lambda _: happened.append("tracer died")))
+        for _ in range(2):
+            cycle = [None]
+            cycle[0] = (cycle, weakref.ref(x))
+        kept.append([[] for _ in range(10_000)])
+        return sin(x)
+
+    def collected(phase, info):
+        happened.append(phase)
+
+    gc.callbacks.append(collected)
+    try:
+        with config.override(check_jaxprs=False):  # which makes containers itself
+            stage(lambda x: [f(x)], [ShapedArray((), "float32")])
+    finally:
+        gc.callbacks.remove(collected)
+    assert happened.index("stop") < happened.index("tracer died")

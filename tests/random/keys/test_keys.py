@@ -1,5 +1,7 @@
 """Keys: made, split, folded, moved about as arrays, and refused where they are none; words as jax's."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -224,3 +226,10 @@ def test_seeds_are_moved_by_a_setting(offset: int) -> None:
         random.key(3)
     with pytest.raises(ValueError, match=r"random_seed_offset is an integer, got 1\.5"):
         corejax.config.update("random_seed_offset", 1.5)
+
+
+def test_the_dtype_of_keys_is_named_as_their_kind():
+    """Libraries that check annotations (`Key[Array, ""]`) know JAX's keys by the name of their scalar type."""
+    d = random.key(0).dtype
+    assert d.type.__name__ == "prng_key" and issubclass(d.type, corejax.dtypes.prng_key)
+    assert pickle.loads(pickle.dumps(d)) == d

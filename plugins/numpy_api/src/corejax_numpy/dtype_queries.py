@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import dtypes
+from corejax.extend import dtypes, get_aval
 
 _KINDS: dict[str, Callable[[Any], bool]] = {
     "bool": dtypes.is_bool,
@@ -33,6 +33,22 @@ def iinfo(int_type: Any) -> Any:
 def issubdtype(arg1: Any, arg2: Any) -> bool:
     """Whether a dtype is another one or, as bfloat16 is of `numpy.floating`, of a kind."""
     return dtypes.issubdtype(arg1, arg2)
+
+
+def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
+    """Dtype that an operation on the arguments has.
+
+    Args:
+        *args: arrays, types of arrays, Python's numbers, which are weakly typed, dtypes and their names. NumPy's
+            arrays and numbers count as functions take them: under the setting `x64_compat` as 32 bits wide.
+        return_weak_type_flag: return `(dtype, weak_type)`.
+
+    Raises:
+        TypePromotionError: there is no implicit promotion.
+        ValueError: there are no arguments.
+    """
+    taken = [get_aval(x) if isinstance(x, np.ndarray | np.generic) else x for x in args]
+    return dtypes.result_type(*taken, return_weak_type_flag=return_weak_type_flag)
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:

@@ -22,6 +22,8 @@ from corejax_numpy.arguments import (
 
 def shape(a: Any) -> tuple[int, ...]:
     """Sizes of the axes; static, also of a traced array."""
+    if isinstance(a, np.ndarray):  # of strings, say
+        return a.shape
     if is_array_like(a):
         return get_aval(a).shape
     try:

@@ -50,6 +50,8 @@ def isscalar(element: Any) -> bool:
     """Whether the argument is a number, a string or an array of rank 0."""
     if np.isscalar(element):
         return True
+    if isinstance(element, np.ndarray):  # of strings, say
+        return element.ndim == 0
     return is_array_like(element) and get_aval(element).ndim == 0
 
 

@@ -21,6 +21,7 @@ from corejax.extend import (
     config,
     fun_name,
     get_aval,
+    named_as,
     stage,
     tree,
 )
@@ -80,7 +81,7 @@ def checkpoint(
     traces: dict[Any, _Traced] = {}
 
     @api_boundary
-    @functools.wraps(fun)
+    @named_as(fun, functools.WRAPPER_ASSIGNMENTS)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         static = _static(fun, args, numbers)
         named = _static_by_name(fun, kwargs, names)
@@ -188,7 +189,7 @@ def _trace(call: _Call, avals: Sequence[ShapedArray], traces: dict[Any, _Traced]
     except TypeError:  # a static argument, or metadata of a pytree node, cannot be hashed
         found = key = None
     if found is None:
-        fun = functools.wraps(call.fun, updated=())(lambda *args, **kwargs: call.of_traced(*args, **kwargs))
+        fun = named_as(call.fun, updated=())(lambda *args, **kwargs: call.of_traced(*args, **kwargs))
         flat = FlatFunction(fun, call.in_tree, with_kwargs=True)
         jaxpr, consts = stage(flat, avals, call.debug_info())
         found = _Traced(close_over_consts(jaxpr), consts, flat.out_tree)

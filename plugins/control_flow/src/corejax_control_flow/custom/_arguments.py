@@ -31,8 +31,11 @@ class RuleGiven:
 class Parameters:
     """A function's positional parameters, for calls by keyword and for positions given by name."""
 
-    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Any, nondiff_argnames: Any = ()) -> None:
+    def __init__(
+        self, fun: Callable[..., Any], nondiff_argnums: Any, nondiff_argnames: Any = (), defaults: bool = True
+    ) -> None:
         self.fun = fun
+        self.defaults = defaults
         try:
             self.signature: inspect.Signature | None = inspect.signature(fun)
         except (TypeError, ValueError):  # a builtin
@@ -62,7 +65,7 @@ class Parameters:
         return tuple(sorted(wrapped | {self.names.index(name) for name in names}))
 
     def positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """All arguments by position, defaults included.
+        """All arguments by position: defaults too, if the call's are to be complete or they stand between those given.
 
         Raises:
             TypeError: the arguments do not fit the signature, or one can be given by keyword only.
@@ -75,7 +78,8 @@ class Parameters:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{fun_name(self.fun)}: {error}") from None
-        bound.apply_defaults()
+        if self.defaults or bound.kwargs:
+            bound.apply_defaults()
         by_keyword = sorted(bound.kwargs.keys() & kwargs.keys())  # others are defaults, what a partial has bound say
         if by_keyword:
             raise TypeError(

@@ -23,12 +23,14 @@ from corejax.extend import (
     get_aval,
     leaf_names,
     merge_lists,
+    named_as,
     partition_list,
     select_list,
     stage,
     tangent_aval,
     tree,
 )
+from corejax_control_flow.custom._arguments import Parameters
 from corejax_control_flow.custom.custom_vjp import custom_vjp
 from corejax_control_flow.programs.messages import shown, typed_tree
 from corejax_control_flow.programs.tracing import trace
@@ -43,7 +45,8 @@ def custom_gradient(fun: Callable[..., Any]) -> custom_vjp:
 
     Args:
         fun: returns `(out, pull)`; `pull(ct)` takes a cotangent of the structure of `out` and returns a tuple with a
-            cotangent for each argument (or the one cotangent itself), None for zero.
+            cotangent for each argument (or the one cotangent itself), None for zero. Arguments that a call leaves to
+            their defaults may have none.
 
     Returns:
         The function of `out` alone, as `custom_vjp` makes it: reverse mode only.
@@ -52,19 +55,23 @@ def custom_gradient(fun: Callable[..., Any]) -> custom_vjp:
         TypeError: `fun` does not return a pair of a result and a function.
     """
 
-    @functools.wraps(fun)
+    @named_as(fun, functools.WRAPPER_ASSIGNMENTS)
     def value(*args: Any, **kwargs: Any) -> Any:
         return _pair(fun, fun(*args, **kwargs))[0]
 
     def fwd(*args: Any) -> tuple[Any, Any]:
         out, pull = _pair(fun, fun(*args))
-        return out, _Staged.of(pull, out)
+        return out, _Staged.of(pull, out, len(args))
 
     def bwd(residuals: _Staged, ct: Any) -> Any:
         cts = residuals(ct)
-        return tuple(cts) if isinstance(cts, tuple | list) else (cts,)
+        if not isinstance(cts, tuple | list):
+            return (cts,)
+        with_defaults = residuals.given < len(cts) <= len(parameters.names)
+        return tuple(cts[: residuals.given] if with_defaults else cts)
 
     wrapped = custom_vjp(value)
+    parameters = wrapped._parameters = Parameters(value, (), defaults=False)
     fwd.__name__ = bwd.__name__ = fun_name(fun)
     wrapped.defvjp(fwd, bwd)
     return wrapped
@@ -80,15 +87,20 @@ def _pair(fun: Any, result: Any) -> Any:
 
 
 class _Staged:
-    """A backward pass as a pytree: its program, with the values that it closes over as leaves."""
+    """A backward pass as a pytree: its program, with the values that it closes over as leaves.
 
-    def __init__(self, jaxpr: Jaxpr, out_tree: Any, consts: Any) -> None:
+    Attributes:
+        given: how many arguments the call had, without defaults.
+    """
+
+    def __init__(self, jaxpr: Jaxpr, out_tree: Any, consts: Any, given: int) -> None:
         self.jaxpr = jaxpr
         self.out_tree = out_tree
         self.consts = consts
+        self.given = given
 
     @classmethod
-    def of(cls, pull: Callable[..., Any], out: Any) -> _Staged:
+    def of(cls, pull: Callable[..., Any], out: Any, given: int) -> _Staged:
         """Trace a function of one cotangent."""
         outs, treedef = tree.tree_flatten(out)
         avals = [get_aval(x) for x in outs]
@@ -105,7 +117,7 @@ class _Staged:
         jaxpr, consts = stage(
             flat, [tangent_aval(a) for a in select_list(moves, avals)], DebugInfo(pull, "custom_gradient")
         )
-        return cls(jaxpr, trees[0], consts)
+        return cls(jaxpr, trees[0], consts, given)
 
     def __call__(self, ct: Any) -> Any:
         leaves = [x for x in tree.tree_leaves(ct) if getattr(x, "dtype", None) != float0]
@@ -114,8 +126,8 @@ class _Staged:
 
 tree.register_pytree_node(
     _Staged,
-    lambda s: (tuple(s.consts), (s.jaxpr, s.out_tree)),
-    lambda aux, consts: _Staged(aux[0], aux[1], list(consts)),
+    lambda s: (tuple(s.consts), (s.jaxpr, s.out_tree, s.given)),
+    lambda aux, consts: _Staged(aux[0], aux[1], list(consts), aux[2]),
 )
 
 
@@ -145,7 +157,7 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     kept = partition_list(hoisted, consts)[0]
     count = len(example_args)
 
-    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"), updated=())
+    @named_as(fun, updated=())
     def converted(*args_and_consts: Any) -> Any:
         args, given = args_and_consts[:count], args_and_consts[count:]
         if len(given) != sum(hoisted):
@@ -166,8 +178,9 @@ def _check_types(fun: Any, in_tree: Any, avals: list[ShapedArray], own_tree: Any
             f"the converted {fun_name(fun)} takes arguments of the structure of the examples:\n"
             f"  {typed_tree(in_tree, avals)}\ngot\n  {typed_tree(own_tree, own)}"
         )
-    for name, a, b in zip(leaf_names(in_tree, "args"), avals, own, strict=True):
+    for i, (a, b) in enumerate(zip(avals, own, strict=True)):
         if a.shape != b.shape or a.dtype != b.dtype:
+            name = leaf_names(in_tree, "args")[i]
             raise TypeError(f"the converted {fun_name(fun)}: {name} was {shown(a)} in the examples, got {shown(b)}")
 
 

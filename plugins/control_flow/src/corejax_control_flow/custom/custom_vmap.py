@@ -161,9 +161,10 @@ class _UserRule:
             flags = [bool(b) for b in tree.broadcast_prefix(result[1], result[0])]
         except ValueError as error:
             raise TypeError(f"{what}: out_batched has not the structure of the result: {error}") from None
-        for name, x, b, aval in zip(leaf_names(out_tree, "result"), outs, flags, self.avals_out, strict=True):
+        for i, (x, b, aval) in enumerate(zip(outs, flags, self.avals_out, strict=True)):
             expected, got = unmapped_aval(axis_size, 0 if b else None, aval), get_aval(x)
             if got.shape != expected.shape or got.dtype != expected.dtype:
+                name = leaf_names(out_tree, "result")[i]
                 kind = f"batched (axis size {axis_size})" if b else "not batched"
                 raise TypeError(f"{what} returns {name} of type {shown(got)}; {kind}, it has to be {shown(expected)}")
         return [as_array(x) for x in outs], flags

@@ -190,8 +190,9 @@ def check_primals(what: str, treedef: Any, avals: Sequence[ShapedArray], out_tre
             f"{what} returns a result of another structure than the function:\n"
             f"  rule:     {typed_tree(out_tree, got)}\n  function: {typed_tree(treedef, avals)}"
         )
-    for name, a, b in zip(leaf_names(treedef, "result"), got, avals, strict=True):
+    for i, (a, b) in enumerate(zip(got, avals, strict=True)):
         if a.shape != b.shape or a.dtype != b.dtype:
+            name = leaf_names(treedef, "result")[i]
             raise TypeError(f"{what} returns {name} of type {shown(a)}, the function of type {shown(b)}")
 
 

@@ -133,9 +133,10 @@ def _check_types(
     transform: str, fun: Any, init_tree: Any, taken: Sequence[ShapedArray], given: Sequence[ShapedArray]
 ) -> None:
     lines, whence = [], ""
-    for name, a, b in zip(leaf_names(init_tree, "carry"), taken, given, strict=True):
+    for i, (a, b) in enumerate(zip(taken, given, strict=True)):
         if same_but_weak_type(a, b):
             continue
+        name = leaf_names(init_tree, "carry")[i]
         types = f"{name} is {shown(a)} when taken and {shown(b)} when returned"
         if a.shape != b.shape:
             lines.append(f"  {types}: the shapes have to be equal{_reshaped(name, a, b)}")

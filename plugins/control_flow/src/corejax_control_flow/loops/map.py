@@ -77,8 +77,8 @@ def _in_batches(f: Callable[[Any], Any], xs: Any, batch_size: int, progress: Pro
 
 def _length(f: Any, leaves: list[Any], x_tree: Any) -> int:
     avals = [get_aval(x) for x in leaves]
-    lines = [f"  {name}: {shown(a)}" for name, a in zip(leaf_names(x_tree, "xs"), avals, strict=True)]
     if not avals or any(not a.ndim for a in avals) or len({a.shape[0] for a in avals}) > 1:
+        lines = [f"  {name}: {shown(a)}" for name, a in zip(leaf_names(x_tree, "xs"), avals, strict=True)]
         raise ValueError(
             f"map of {fun_name(f)}: xs has to be arrays that share the length of their first axis, got"
             + (":\n" + "\n".join(lines) if lines else " none")

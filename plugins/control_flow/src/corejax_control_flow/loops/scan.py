@@ -161,12 +161,11 @@ def _integer(transform: str, name: str, value: Any) -> int:
 
 
 def _checked_length(f: Any, leaves: Sequence[Any], x_tree: Any, length: Any) -> int:
-    names = leaf_names(x_tree, "xs")
     avals = [get_aval(x) for x in leaves]
-    for name, aval in zip(names, avals, strict=True):
+    for i, aval in enumerate(avals):
         if not aval.ndim:
             raise ValueError(
-                f"scan of {place(f)}: {name} is a scalar ({shown(aval)}), which has no "
+                f"scan of {place(f)}: {leaf_names(x_tree, 'xs')[i]} is a scalar ({shown(aval)}), which has no "
                 "axis to scan over; close over it, put it in the carry, or broadcast it to the length"
             )
     if length is not None:
@@ -181,6 +180,7 @@ def _checked_length(f: Any, leaves: Sequence[Any], x_tree: Any, length: Any) -> 
             f"scan of {place(f)}: there is no array in xs that gives the number of iterations; pass length"
         )
     if len(sizes) > 1:
+        names = leaf_names(x_tree, "xs")
         lines = [f"  {name}: {shown(aval)} has {aval.shape[0]!r}" for name, aval in zip(names, avals, strict=True)]
         if length is not None:
             lines.append(f"  length: {length!r}")
@@ -209,10 +209,10 @@ def checked_unroll(transform: str, unroll: Any, length: int) -> int:
 
 
 def _carry_tree(f: Any, traced: Traced) -> Any:
-    out = tree.tree_unflatten(traced.out_tree, traced.jaxpr.out_avals)
-    if not isinstance(out, tuple | list) or len(out) != 2:
+    kind, parts = (traced.out_tree.node_data() or (object,))[0], traced.out_tree.children()
+    if not issubclass(kind, tuple | list) or len(parts) != 2:
         raise TypeError(
             f"scan: {place(f)} has to return a pair (carry, y), got {result_type(traced)}"
             "; where there is nothing to stack, return (carry, None)"
         )
-    return tree.tree_structure(out[0])
+    return parts[0]

@@ -165,7 +165,10 @@ def recorded(fun: Callable[..., Any], key: tuple[Any, ...], record: Callable[[],
     if parts is None:
         return record()
     key = (getattr(fun, "__code__", None), *key, config.trace_key(), axes_in_scope())
-    found = _kept.get(key)
+    try:
+        found = _kept.get(key)
+    except TypeError:  # a structure with metadata that cannot be hashed
+        return record()
     if found is not None and _same(found, parts):
         return found[2]
     made = record()

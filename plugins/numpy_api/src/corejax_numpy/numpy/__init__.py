@@ -22,7 +22,6 @@ __array_api_version__ = "2024.12"
 
 dtype = _np.dtype
 promote_types = _dtypes.promote_types
-result_type = _dtypes.result_type
 
 generic = _np.generic
 number = _np.number
@@ -60,7 +59,7 @@ _MODULES = {
         diff ediff1d gradient trapezoid unwrap
     """,
     "dtype_queries": """
-        can_cast finfo iinfo isdtype issubdtype
+        can_cast finfo iinfo isdtype issubdtype result_type
     """,
     "editing": """
         delete insert trim_zeros

@@ -29,6 +29,7 @@ from corejax.extend import (
     impl_rules,
     jaxpr_as_fun,
     memoised,
+    named_as,
     named_axes,
     run_within,
     stage,
@@ -124,7 +125,7 @@ def pmap(
         outs = xla_pmap_p.bind(*consts, *leaves, **params)
         return tree.tree_unflatten(flat.out_tree, outs)
 
-    functools.update_wrapper(mapped, fun, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    mapped = named_as(fun, ("__module__", "__name__", "__qualname__", "__doc__"))(mapped)
     return exported("jit")(mapped, static_argnums=static, donate_argnums=donate_argnums, inline=True)
 
 
@@ -149,7 +150,7 @@ def _without_static(
     if not fixed:
         return fun, args
 
-    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"))
+    @named_as(fun)
     def of_others(*others: Any, **kwargs: Any) -> Any:
         rest = iter(others)
         return fun(*[fixed[i] if i in fixed else next(rest) for i in range(len(args))], **kwargs)

@@ -23,6 +23,7 @@ from corejax.extend import (
     fun_name,
     get_aval,
     in_context,
+    named_as,
     named_axes,
     run_within,
     stage,
@@ -81,12 +82,12 @@ def shard_map(
     compiled: list[Any] = []  # made when it is called by itself
 
     @api_boundary
-    @functools.wraps(f, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    @named_as(f, ("__module__", "__name__", "__qualname__", "__doc__"))
     def call(*args: Any) -> Any:
         if in_context() or any(_is_traced(mapped.what, x) for x in tree.tree_leaves(args)):
             return mapped(*args)
         if not compiled:
-            compiled.append(exported("jit")(functools.update_wrapper(lambda *xs: mapped(*xs), f, _NAMES)))
+            compiled.append(exported("jit")(named_as(f, _NAMES)(lambda *xs: mapped(*xs))))
         return compiled[0](*args)
 
     return call
