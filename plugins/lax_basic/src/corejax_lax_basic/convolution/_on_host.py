@@ -10,7 +10,7 @@ import numpy as np
 from corejax.extend import HostCode, ShapedArray, dtypes
 from corejax_lax_basic.convolution.dimension_numbers import ConvDimensionNumbers
 from corejax_lax_basic.convolution.shapes import unpermuted
-from corejax_lax_basic.linear.dot import as_integers, exact_in
+from corejax_lax_basic.linear._on_host import as_integers, exact_in
 from corejax_lax_basic.shape.slicing import pad_on_host
 from corejax_lax_basic.windows.geometry import Ints, Pads
 from corejax_lax_basic.windows.views import windows_view

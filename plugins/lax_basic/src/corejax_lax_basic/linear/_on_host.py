@@ -1,0 +1,166 @@
+"""`dot_general` on the host: by `ndarray.dot` and `np.matmul`, which are BLAS's where the types are."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import HostCode, dtypes
+from corejax_lax_basic._base.compiling import HALVES, LARGE
+from corejax_lax_basic._base.narrow_floats import widened
+from corejax_lax_basic.linear._axes import DimensionNumbers, axes_of
+from corejax_lax_basic.linear.precision import DotAlgorithm, DotAlgorithmPreset, Precision
+
+
+def _as_matrices(x: Any, first: tuple[int, ...], second: tuple[int, ...], batch: tuple[int, ...]) -> Any:
+    """A NumPy array as a stack of matrices: `batch`, `first` and `second` axes each made one."""
+    shape = x.shape
+    sizes = [math.prod(shape[d] for d in axes) for axes in (batch, first, second)]
+    return x.transpose((*batch, *first, *second)).reshape(sizes)
+
+
+# What NumPy multiplies by itself; narrower floats are summed in float32, as compilers do, narrower ints in int32.
+_DIRECT = frozenset(map(np.dtype, "?bBhHiIlLqQfdFD"))
+
+
+def _sum_dtype(dtype: Any, precision: Any) -> Any:
+    if isinstance(precision, DotAlgorithm | DotAlgorithmPreset) and precision.accumulation_type is not None:
+        dtype = precision.accumulation_type
+    if dtype in _DIRECT:
+        return dtype
+    return np.dtype(np.float32 if dtypes.is_float(dtype) else np.int32)
+
+
+def product(
+    lhs: Any, rhs: Any, *, dimension_numbers: DimensionNumbers, preferred_element_type: Any, precision: Any = None
+) -> Any:
+    (lhs_contract, rhs_contract), (lhs_batch, _) = dimension_numbers
+    two = lhs.ndim == rhs.ndim == 2 and len(lhs_contract) == 1 and not lhs_batch
+    plain = precision is None or type(precision) is Precision
+    if two and plain and lhs.dtype is rhs.dtype is preferred_element_type and lhs.dtype in _FLOATS:
+        # At once what is frequent: a matrix by a matrix, either of which may be transposed.
+        return _product(lhs if lhs_contract[0] else lhs.T, rhs.T if rhs_contract[0] else rhs)
+    working = _sum_dtype(preferred_element_type, precision)
+    if isinstance(precision, DotAlgorithm):
+        lhs, rhs = lhs.astype(precision.lhs_precision_type), rhs.astype(precision.rhs_precision_type)
+    exact = exact_in(lhs, rhs, math.prod(lhs.shape[a] for a in lhs_contract)) if working.kind in "iu" else None
+    lhs, rhs = [_converted(x, exact or working) for x in (lhs, rhs)]
+    if not lhs_batch and lhs.ndim and lhs_contract == (lhs.ndim - 1,) and rhs_contract == (0,) and rhs.ndim <= 2:
+        out = _product(lhs, rhs)  # the usual one
+    else:
+        out = _general_product(lhs, rhs, dimension_numbers)
+    return as_integers(out, preferred_element_type) if exact else out.astype(preferred_element_type, copy=False)
+
+
+def _converted(x: Any, dtype: np.dtype[Any]) -> Any:
+    if x.dtype == dtype:
+        return x
+    return widened(x) if dtype == np.float32 else x.astype(dtype)
+
+
+def exact_in(lhs: Any, rhs: Any, terms: int) -> np.dtype[Any] | None:
+    """A float dtype, for which there is BLAS, that holds all sums of products of integers, of which there are many."""
+    if lhs.size * rhs.size < _FEW * max(1, terms):
+        return None
+    greatest = _greatest(lhs) * _greatest(rhs) * terms
+    return _SINGLE if greatest <= 1 << 24 else _DOUBLE if greatest <= 1 << 53 else None
+
+
+def as_integers(x: Any, dtype: np.dtype[Any]) -> Any:
+    """Whole numbers of `exact_in`, of whose digits the last ones are kept: of floats NumPy leaves that open."""
+    return x.astype(np.int32 if x.dtype == _SINGLE else np.int64).astype(dtype, copy=False)
+
+
+def _greatest(x: Any) -> int:
+    """What no element is greater than, or less than its negative."""
+    if x.itemsize == 1:
+        return 1 << (7 if x.dtype.kind == "i" else 8)
+    return max(abs(int(x.min())), abs(int(x.max())))
+
+
+_FEW = 1 << 16  # products
+
+
+# What `ndarray.dot` takes a third of the time for that `np.matmul` takes. The bits are the same but where one of few
+# rows or columns is not contiguous: there the one calls BLAS for matrices, the other for vectors.
+_FAST = frozenset(map(np.dtype, "fdiIlLqQ"))
+_SINGLE, _DOUBLE = map(np.dtype, "fd")
+_FLOATS = frozenset(map(np.dtype, "fdFD"))
+
+
+def _product(lhs: Any, rhs: Any) -> Any:
+    """`np.matmul`, of arrays of which the second is a vector or a matrix."""
+    if (
+        lhs.dtype in _FAST
+        and lhs.ndim <= 2
+        and (_many(lhs, rhs) or (lhs.flags.c_contiguous and rhs.flags.c_contiguous))
+    ):
+        return lhs.dot(rhs)
+    return np.matmul(lhs, rhs)
+
+
+def _many(lhs: Any, rhs: Any) -> bool:
+    """Whether no axis of two matrices has size 0 or 1."""
+    return lhs.ndim == rhs.ndim == 2 and min(*lhs.shape, *rhs.shape) > 1
+
+
+def prepared(
+    avals: Any, *, dimension_numbers: DimensionNumbers, preferred_element_type: Any, precision: Any = None
+) -> HostCode | None:
+    lhs, rhs = avals
+    (lhs_contract, rhs_contract), (lhs_batch, _) = dimension_numbers
+    if not lhs.dtype is rhs.dtype is _sum_dtype(preferred_element_type, precision) is preferred_element_type:
+        return None
+    if (
+        lhs.dtype not in _FAST
+        or lhs_batch
+        or lhs.ndim not in (1, 2)
+        or rhs.ndim not in (1, 2)
+        or isinstance(precision, DotAlgorithm)
+    ):
+        return None
+    scalar = lhs.ndim == rhs.ndim == 1
+    if lhs_contract != (lhs.ndim - 1,) or rhs_contract != (0,):
+        text = "{0}" + ".T" * (lhs_contract == (0,)) + ".dot({1}" + ".T" * (rhs_contract == (1,)) + ")"
+        usual = len(lhs_contract) == 1 and _many(lhs, rhs)
+        return HostCode("{out} = " + text) if usual else None
+    if _many(lhs, rhs):
+        return HostCode("{out} = {0}.dot({1})")
+    text = "{out} = {0}.dot({1}) if {0}.flags.c_contiguous and {1}.flags.c_contiguous else {matmul}({0}, {1})"
+    return HostCode(text, scalar=scalar, matmul=np.matmul)
+
+
+def _general_product(lhs: Any, rhs: Any, dimension_numbers: DimensionNumbers) -> Any:
+    left, right = axes_of(dimension_numbers, lhs.ndim, rhs.ndim)
+    shape = (
+        *(lhs.shape[d] for d in left.batch),
+        *(lhs.shape[d] for d in left.free),
+        *(rhs.shape[d] for d in right.free),
+    )
+    product = np.matmul(
+        _as_matrices(lhs, left.free, left.contract, left.batch),
+        _as_matrices(rhs, right.contract, right.free, right.batch),
+    )
+    return product.reshape(shape)
+
+
+def takes_long(avals: Any, *, dimension_numbers: DimensionNumbers, **params: Any) -> bool:
+    """Whether XLA is quicker: NumPy has BLAS for float32, float64 and complex numbers only.
+
+    For large products of float32 XLA takes half of the time, but ten times as long where one operand is a few columns.
+    """
+    lhs, rhs = avals
+    if rhs.dtype in _WITHOUT_BLAS:
+        return True
+    (contract, _), (batch, _) = dimension_numbers
+    summed, batches = (math.prod(lhs.shape[a] for a in axes) for axes in (contract, batch))
+    rows, columns = (x.size // max(1, summed * batches) for x in avals)
+    large = batches * rows * columns >= LARGE or (min(rows, columns) >= _ROWS and lhs.size * columns >= _PRODUCTS)
+    return rhs.dtype == np.float32 and rhs.size >= _COLUMNS and large
+
+
+_WITHOUT_BLAS = frozenset(map(dtypes.dtype, (*HALVES, "int32", "int64", "uint32", "uint64")))
+_COLUMNS = 1 << 12  # elements of the second operand
+_ROWS, _PRODUCTS = 64, 1 << 26
