@@ -127,7 +127,7 @@ def first_results(rounds: int) -> list[timing.Result]:
         ("first call of a small function", 0.75, "s"),
         ("first call of the gradient of a network", 0.85, "s"),
         ("memory of import and a small function", 0.65, "MiB"),
-        ("the same without pages of libraries", 0.65, "MiB"),
+        ("the same memory without pages of libraries", 0.65, "MiB"),
         ("import and the first compiled function", None, "s"),
     )
     found = [

@@ -87,7 +87,10 @@ def _is_module(x: Any) -> bool:
 
 
 def _refuse(trace: Trace, chain: list[Any]) -> None:
-    """Raise for a tracer that somebody holds."""
+    """Raise for a tracer that somebody holds; of a function that closes over it, not who has the function is said."""
+    functions = [i for i, x in enumerate(chain) if type(x) is FunctionType]
+    if type(chain[0]) is not dict and functions:
+        chain = chain[functions[0] :]
     holder, tracer = chain[0], chain[-1]
     words = f"the module {holder['__name__']}" if type(holder) is dict else f"an object of type {type(holder).__name__}"
     named = chain if type(holder) is dict else chain[1:]
