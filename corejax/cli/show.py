@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import Any
 
 import click
@@ -89,9 +90,14 @@ def _rule(rule: Rule) -> dict[str, Any]:
     return {
         **_place(rule.provenance),
         "helper": getattr(rule.fn, "__helper__", None),
-        "flags": dict(rule.flags),
+        "flags": {name: _named(value) for name, value in rule.flags.items()},
         "overrides": None if rule.overridden is None else _rule(rule.overridden),
     }
+
+
+def _named(flag: Any) -> Any:
+    """A flag that is a function by its name: its address says nothing."""
+    return f"{flag.__module__}.{flag.__qualname__}" if isinstance(flag, FunctionType) else flag
 
 
 def _given(entries: Entries) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
@@ -20,7 +21,7 @@ from corejax.cli import main, output, show
 from corejax.config import config
 from corejax.plugins._plugin_manager import PluginManager
 from corejax.primitive import Primitive, primitives
-from corejax.rules import jvp_rules
+from corejax.rules import impl_rules, jvp_rules
 from tests.kernel.plugin_sites import Site
 
 Run = Callable[..., Result]
@@ -277,6 +278,15 @@ def test_show_as_json(toy: Run) -> None:
     assert Path(found["rules"]["xla_translation"]["platforms"]["cuda"]["file"]).name == "translations.py"
     assert found["rules"]["impl"]["rule"]["plugin"] == "toy_ops", "np.negative is the plugin's rule"
     assert found["multiple_results"] and found["effects"] == ["print"]
+
+
+def test_flags_that_are_functions_are_shown_by_name(run: Run) -> None:
+    p = Primitive("mine")
+    impl_rules.register(p, np.negative, prepared=lambda avals: None)
+    for arguments in (("mine",), ("mine", "--json")):
+        shown = run("show", *arguments).stdout
+        assert f"{__name__}.test_flags_that_are_functions_are_shown_by_name" in "".join(shown.split())
+        assert " at 0x" not in shown
 
 
 def test_show_an_unknown_primitive(toy: Run) -> None:
