@@ -39,7 +39,6 @@ _ndarray = np.ndarray
 keep_freed_memory()
 LARGE_OPERATION = large_operations.SIZE
 left_by, by_operands = large_operations.left_by, large_operations.by_operands
-
 _prepared = written_operations.prepared
 
 # Impl rules that take NumPy arrays, ready to run; while somebody watches they report (`reporting_table`).

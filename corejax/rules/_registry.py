@@ -92,9 +92,8 @@ class RuleRegistry(WrittenRules, Mapping["Primitive", RuleFn]):
 
     def _find(self, primitive: Primitive, platform: str | None) -> RuleFn | None:
         if platform is not None:
-            load_rules(
-                self.kind, primitive
-            )  # a platform's rule may come with the lazy ones where a general one is here
+            # A platform's rule may come with the lazy ones where a general one is here.
+            load_rules(self.kind, primitive)
             found = self._platform_table.get((primitive, platform))
             if found is not None:
                 return found

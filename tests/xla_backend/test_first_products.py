@@ -66,6 +66,17 @@ def test_it_is_made_once_by_a_thread_that_ends(monkeypatch: pytest.MonkeyPatch) 
     assert not thread.is_alive()
 
 
+def test_a_program_is_compiled_where_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    monkeypatch.setattr(first_products, "_cores", lambda: 2)
+    monkeypatch.setattr(first_products, "_begun", False)
+    first_products.prepare('"stablehlo.convolution"', cj.devices()[0])
+    assert first_products._begun
+
+
 def test_what_goes_wrong_there_is_nobody_s(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     def refused(*_: Any) -> Any:
         raise RuntimeError("no memory")

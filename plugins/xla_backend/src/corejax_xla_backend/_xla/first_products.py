@@ -11,6 +11,7 @@ import math
 import os
 import re
 import threading
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,9 @@ def prepare(text: str, device: Any) -> None:
         return
     _begun = True
     # A daemon: a process that ends waits for it no longer than for what it is just doing (see `_jaxlib._exit`).
-    threading.Thread(target=_multiply, args=(device,), name="corejax-products", daemon=True).start()
+    thread = threading.Thread(target=_multiply, args=(device,), name="corejax-products", daemon=True)
+    with suppress(RuntimeError):  # there are no more threads, or Python ends: the first product takes its time
+        thread.start()
 
 
 def needs_products(text: str) -> bool:
