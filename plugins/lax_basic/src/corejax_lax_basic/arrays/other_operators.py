@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import api_boundary, as_array, dtypes, remembered
+from corejax.extend import Array, api_boundary, as_array, dtypes, host_value, remembered
 from corejax_lax_basic._base.rows import named
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS
 from corejax_lax_basic._promotion import as_operand, broadcast_operands, promote_operands, yielding_scalar
@@ -46,7 +46,7 @@ def _needs_correction(remainder: Any, divisor: Any) -> Any:
 
 
 def remainder(x: Any, y: Any) -> Any:
-    """`x % y`, of the sign of `y`.
+    """`x % y`, of the sign of `y`; of integers 0 where `y` is.
 
     Raises:
         TypeError: the operands are complex.
@@ -56,6 +56,8 @@ def remainder(x: Any, y: Any) -> Any:
         rest, _, sign = _positive_remainder(x, y)
         return mul_p.bind(rest, sign)
     rest = rem_p.bind(x, y)
+    if not (type(y) is Array and not y.aval.shape and host_value(y)):
+        rest = select_n_p.bind(eq_p.bind(y, constant(y, 0)), rest, constant(rest, 0))  # XLA's would be x
     if dtypes.is_unsigned(rest.aval.dtype):
         return rest
     return select_n_p.bind(_needs_correction(rest, y), rest, add_p.bind(rest, y))
@@ -150,7 +152,7 @@ def _absolute(self: Any) -> Any:
 
 OPERATORS: Mapping[str, Any] = {
     **operator("floordiv", remembered(floor_divide, numbers=True)),
-    **operator("mod", remembered(remainder, ufunc=np.remainder, ufunc_of="fd", numbers=True)),
+    **operator("mod", remembered(remainder, ufunc=np.remainder, ufunc_of="fdbhilqBHILQ", numbers=True)),
     **operator("divmod", remembered(divmod_, numbers=True)),
     **{**operator("pow", power), "__pow__": _pow},
     "__abs__": _absolute,
