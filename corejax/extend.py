@@ -151,6 +151,7 @@ from corejax.ir import dce as dce
 from corejax.ir import dce_rules as dce_rules
 from corejax.ir import eval_jaxpr as eval_jaxpr
 from corejax.ir import jaxpr_as_fun as jaxpr_as_fun
+from corejax.ir import programs_of as programs_of
 from corejax.ir import register_param_type as register_param_type
 from corejax.ir import subjaxprs as subjaxprs
 from corejax.layouts import laid_out as laid_out
@@ -331,6 +332,7 @@ __all__ = [  # noqa: RUF022  by section
     "runs_large_programs",
     "stage",
     "stage_closed",
+    "programs_of",
     "subjaxprs",
     # programs to programs: rules of higher-order primitives
     "CallChange",

@@ -86,9 +86,15 @@ class Frequent:
 
 
 def _length(jaxpr: Jaxpr) -> int:
-    """Number of equations, those of programs inside of it included."""
-    found = len(jaxpr.eqns)
-    for eqn in jaxpr.eqns:
-        for inner in subjaxprs(eqn.params):
-            found += _length(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner)
-    return found
+    """Number of equations, those of programs inside of it included, as often as they are called."""
+    known: dict[int, int] = {}
+
+    def of(program: Jaxpr) -> int:
+        found = known.get(id(program))
+        if found is None:
+            inner = (inner for eqn in program.eqns for inner in subjaxprs(eqn.params))
+            found = len(program.eqns) + sum(of(x.jaxpr if isinstance(x, ClosedJaxpr) else x) for x in inner)
+            known[id(program)] = found
+        return found
+
+    return of(jaxpr)

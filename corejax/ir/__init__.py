@@ -32,6 +32,7 @@ from corejax.ir.jaxpr import Literal as Literal
 from corejax.ir.jaxpr import Var as Var
 from corejax.ir.jaxpr import bind_consts as bind_consts
 from corejax.ir.jaxpr import close_over_consts as close_over_consts
+from corejax.ir.jaxpr import programs_of as programs_of
 from corejax.ir.jaxpr import set_drawing as set_drawing
 from corejax.ir.jaxpr import set_printer
 from corejax.ir.jaxpr import subjaxprs as subjaxprs

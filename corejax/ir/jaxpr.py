@@ -306,6 +306,19 @@ def subjaxprs(params: dict[str, Any]) -> Iterator[ClosedJaxpr | Jaxpr]:
                     yield item
 
 
+def programs_of(jaxpr: Jaxpr) -> list[Jaxpr]:
+    """A program and those among the parameters of its equations, each once, however often it is called."""
+    found = {id(jaxpr): jaxpr}
+    for program in (left := [jaxpr]):
+        for eqn in program.eqns:
+            for inner in subjaxprs(eqn.params):
+                inner = inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner
+                if id(inner) not in found:
+                    found[id(inner)] = inner
+                    left.append(inner)
+    return left
+
+
 def _has_programs(eqn: JaxprEqn) -> bool:
     return "higher_order" in eqn.primitive.tags
 

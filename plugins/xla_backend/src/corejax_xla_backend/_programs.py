@@ -27,8 +27,8 @@ from corejax.extend import (
     config,
     observe,
     physical_program,
+    programs_of,
     run_by,
-    subjaxprs,
 )
 from corejax_xla_backend._live import LiveSet
 from corejax_xla_backend._log import tell, watched_by_anybody
@@ -174,11 +174,9 @@ def _check_dtypes(closed: ClosedJaxpr, name: str, backend: Backend) -> None:
 
 
 def _avals(jaxpr: Jaxpr) -> Iterator[ShapedArray]:
-    yield from (v.aval for v in (*jaxpr.constvars, *jaxpr.invars))
-    for eqn in jaxpr.eqns:
-        yield from (v.aval for v in eqn.outvars)
-        for inner in subjaxprs(eqn.params):
-            yield from _avals(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner)
+    for program in programs_of(jaxpr):
+        variables = (*program.constvars, *program.invars, *(v for eqn in program.eqns for v in eqn.outvars))
+        yield from (v.aval for v in variables)
 
 
 def report_compilation(closed: ClosedJaxpr, name: str, platform: str, ms: float, origin: str) -> None:

@@ -48,7 +48,7 @@ from corejax_xla_backend._jit.float0_results import ProgramFunction
 from corejax_xla_backend._jit.named_arguments import check_apart, named_arguments
 from corejax_xla_backend._jit.one_at_a_time import OneAtATime
 from corejax_xla_backend._jit.options import UNSPECIFIED, JitOptions
-from corejax_xla_backend._jit.shared_traces import earlier_program, forget_programs, shared_traces
+from corejax_xla_backend._jit.shared_traces import earlier_program, earlier_trace, forget_programs, shared_traces
 from corejax_xla_backend._jit.signatures import Signature, reasons, report_trace
 from corejax_xla_backend._jit.stages import Lowered, Traced, TracedProgram
 from corejax_xla_backend._jit.static_args import StaticArguments, StaticKey
@@ -186,8 +186,19 @@ class Jitted:
             return self.traces[key]
         if in_context():  # who traces waits for nobody: two functions that call each other would
             return self._trace(key, shared)
-        found = self._one_at_a_time(key, lambda: self.traces.get(key), lambda: self._trace(key, shared))
+        found = self._one_at_a_time(key, lambda: self.traces.get(key), lambda: self._trace_or_earlier(key, shared))
         return found  # type: ignore[no-any-return]
+
+    def _trace_or_earlier(self, key: Signature, shared: dict[Signature, TracedProgram]) -> TracedProgram:
+        if self.options.out_shardings is not UNSPECIFIED:
+            return self._trace(key, shared)
+        found, keep = earlier_trace(self.fun, key)
+        if found is None:
+            found = self._trace(key, shared)
+            if key in self.traces:
+                keep(found)
+            return found
+        return self.traces.setdefault(key, found)
 
     def _trace(self, key: Signature, shared: dict[Signature, TracedProgram]) -> TracedProgram:
         started = time.perf_counter()

@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from corejax.extend import Jaxpr, JaxprEqn, ShapedArray, subjaxprs
+from corejax.extend import Jaxpr, JaxprEqn, ShapedArray, programs_of
 from corejax_xla_backend import _jaxlib
 
 _SMALL = 64  # elements of a first operand up to which XLA writes loops
@@ -53,16 +52,12 @@ def prepare(jaxpr: Jaxpr, device: Any) -> None:
 
 def needs_products(jaxpr: Jaxpr) -> bool:
     """Whether a program has convolutions, or products of float32 or less whose first operand is transposed."""
-    products = []
-    turned = False
-    for eqn in _equations(jaxpr):
-        name = eqn.primitive.name
-        if name == "conv_general_dilated":
-            return True
-        turned |= name == "transpose"
-        if name == "dot_general":
-            products.append(eqn)
-    return any(_is_turned(eqn, turned) for eqn in products)
+    eqns = [eqn for program in programs_of(jaxpr) for eqn in program.eqns]
+    names = {eqn.primitive.name for eqn in eqns}
+    turned = "transpose" in names
+    return "conv_general_dilated" in names or any(
+        _is_turned(eqn, turned) for eqn in eqns if eqn.primitive.name == "dot_general"
+    )
 
 
 def _is_turned(eqn: JaxprEqn, by_transposes: bool) -> bool:
@@ -71,14 +66,6 @@ def _is_turned(eqn: JaxprEqn, by_transposes: bool) -> bool:
     if aval.dtype.name not in _NARROW or math.prod(aval.shape) < _SMALL or not summed:
         return False
     return by_transposes or aval.ndim - 1 not in summed
-
-
-def _equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
-    """Those of programs in it included."""
-    for eqn in jaxpr.eqns:
-        yield eqn
-        for program in subjaxprs(eqn.params):
-            yield from _equations(getattr(program, "jaxpr", program))
 
 
 def _cores() -> int:
