@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax import dtypes, tree
+from corejax import dtypes, source_info, tree
 from corejax.array import Array, as_array
 from corejax.avals import ShapedArray, conversion_hint, get_aval, is_array_like, types_of
 from corejax.interpreters.debug_info import fun_name
@@ -86,8 +86,9 @@ def check_argument(transform: str, fun: Any, x: Any, name: Callable[[], str]) ->
         )
     try:
         get_aval(x)
-    except (TypeError, OverflowError) as error:
-        raise type(error)(f"{transform} of function {fun_name(fun)}: argument {name()}: {error}") from None
+    except (TypeError, ValueError, OverflowError) as error:
+        what = str(error).removeprefix(source_info.by_caller())
+        raise type(error)(f"{transform} of function {fun_name(fun)}: argument {name()}: {what}") from None
 
 
 def leaves_like(treedef: Any, value: Any, mismatch: Callable[[Any], str]) -> list[Any]:
@@ -163,7 +164,7 @@ def abstractified(
     for i, x in enumerate(leaves):
         try:
             avals.append(shaped_abstractify(x))
-        except (TypeError, OverflowError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise type(error)(f"{transform} of function {fun_name(fun)}: argument {names()[i]}: {error}") from None
     return avals
 
