@@ -101,6 +101,11 @@ def by_caller() -> str:
     return f"{name}: " if name else ""
 
 
+def without_caller(error: BaseException) -> str:
+    """An error's text without the function that `by_caller` named, for who says more of it."""
+    return str(error).removeprefix(by_caller())
+
+
 def _of_kernel(frame: FrameType) -> bool:
     return frame.f_code.co_filename.startswith(_internal_prefixes[0])
 

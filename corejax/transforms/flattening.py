@@ -87,7 +87,7 @@ def check_argument(transform: str, fun: Any, x: Any, name: Callable[[], str]) ->
     try:
         get_aval(x)
     except (TypeError, ValueError, OverflowError) as error:
-        what = str(error).removeprefix(source_info.by_caller())
+        what = source_info.without_caller(error)
         raise type(error)(f"{transform} of function {fun_name(fun)}: argument {name()}: {what}") from None
 
 
@@ -165,7 +165,8 @@ def abstractified(
         try:
             avals.append(shaped_abstractify(x))
         except (TypeError, ValueError, OverflowError) as error:
-            raise type(error)(f"{transform} of function {fun_name(fun)}: argument {names()[i]}: {error}") from None
+            what = source_info.without_caller(error)
+            raise type(error)(f"{transform} of function {fun_name(fun)}: argument {names()[i]}: {what}") from None
     return avals
 
 
@@ -184,7 +185,10 @@ class ShapeDtypeStruct:
     def __init__(self, shape: Sequence[int], dtype: Any, weak_type: bool = False, *, sharding: Any = None) -> None:
         if dtype is None:  # NumPy takes it for float64
             raise ValueError("ShapeDtypeStruct: dtype is None; give the dtype")
-        aval = ShapedArray(tuple(shape), np.dtype(dtype), weak_type)
+        try:
+            aval = ShapedArray(tuple(shape), np.dtype(dtype), weak_type)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"ShapeDtypeStruct: {error}, got shape {shape!r} and dtype {dtype!r}") from None
         self.shape = aval.shape
         self.dtype = aval.dtype
         self.weak_type = aval.weak_type

@@ -182,9 +182,10 @@ class TranslationContext(Placing, InPlace, Inlining):
         elif whole and name in ("case", "if"):
             threaded = [r.seeing(self.token) for r in regions]  # type: ignore[attr-defined]
         else:
+            where = _UNORDERED.get(name, f"inside of {name}")
             raise NotImplementedError(
-                f"ordered effects, those of callbacks with ordered=True, {_UNORDERED.get(name, f'inside of {name}')}: XLA "
-                "would not keep their order; take ordered=False there, or call outside of it"
+                f"ordered effects, those of callbacks with ordered=True, {where}: XLA would not keep their order; take "
+                "ordered=False there, or call outside of it"
             )
         outs = [out] if isinstance(out, ShapedArray) else list(out)
         results = self.op(name, *operands, out=[*outs, TOKEN], attrs=attrs, regions=threaded)
