@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,15 +20,21 @@ from corejax_lax_basic.elementwise.select import select_n_p
 from corejax_lax_basic.elementwise.unary import sqrt_p
 from corejax_lax_basic.reductions import cumulative
 from corejax_lax_basic.reductions import reduce as reductions
+from corejax_lax_basic.reductions.named import elements_along, reduce_over_names, split_axes
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim, broadcast_to, expand_dims
 from corejax_lax_basic.shape.rearranging import reshape
 
-Axis = int | tuple[int, ...] | None
+Axis = int | str | tuple[int | str, ...] | None  # a string is the name of a mapped axis
 
 
 def _reduced(x: Any, primitive: Any, axis: Axis, keepdims: bool, name: str) -> Any:
+    names: tuple[str, ...] = ()
+    if axis is not None and type(axis) is not int:
+        axis, names = split_axes(axis)
     axes = tuple(sorted(method_axes(axis, x.aval.ndim, f"{name}: axis")))
     reduced = primitive.bind(x, axes=axes)
+    if names:
+        reduced = reduce_over_names(name, primitive.name, reduced, names)
     return expand_dims(reduced, axes) if keepdims and axes else reduced
 
 
@@ -135,7 +140,7 @@ def _extreme(
     if initial is None:
         if where is not None:
             raise ValueError(f"{name}: with `where` give `initial`, the result where no element counts")
-        axes = method_axes(axis, x.aval.ndim, f"{name}: axis")
+        axes = method_axes(split_axes(axis)[0], x.aval.ndim, f"{name}: axis")
         if builtins.any(x.aval.shape[a] == 0 for a in axes):
             raise ValueError(
                 f"{name}: {x.aval.str_short()} has no elements along the reduced axes {axes}; give `initial`"
@@ -214,8 +219,8 @@ def argmin(self: Any, axis: int | None = None, out: None = None, keepdims: bool 
 def _count(x: Any, axis: Axis, keepdims: bool, where: Any, dtype: Any, name: str, less: float = 0) -> Any:
     """How many elements count in each mean, less some, as a scalar or an array of a dtype."""
     if where is None:
-        axes = method_axes(axis, x.aval.ndim, f"{name}: axis")
-        count = math.prod(x.aval.shape[a] for a in axes)
+        axis, names = split_axes(axis)
+        count = elements_along(name, x.aval.shape, method_axes(axis, x.aval.ndim, f"{name}: axis"), names)
         number = builtins.max(count - less, 0)
         return make_scalar(number if isinstance(number, SymbolicDim) else float(number), dtype)
     counted = convert_element_type(_mask(x, where, name), dtype)
@@ -227,7 +232,7 @@ def _spread_back(reduced: Any, shape: tuple[int, ...], axis: Axis) -> Any:
     """The result of reducing over axes repeated over them; a scalar stays one, since it mixes with any shape."""
     if not reduced.aval.shape:
         return reduced
-    gone = method_axes(axis, len(shape), "var: axis")
+    gone = method_axes(split_axes(axis)[0], len(shape), "var: axis")
     return broadcast_in_dim(reduced, shape, tuple(d for d in range(len(shape)) if d not in gone))
 
 
@@ -265,7 +270,8 @@ def var(
     d = dtypes.inexact_dtype_of(self.aval.dtype) if dtype is None else dtypes.canonicalize_dtype(dtype)
     wide = _wide(dtypes.promote_types(dtypes.inexact_dtype_of(self.aval.dtype), dtypes.inexact_dtype_of(d)))
     x = self if self.aval.dtype == wide else convert_element_type(self, wide)
-    axis = method_axes(axis, x.aval.ndim, "axis")
+    axes, names = split_axes(axis)
+    axis = (*method_axes(axes, x.aval.ndim, "var: axis"), *names)
     centred = sub_p.bind(x, _spread_back(mean(x, axis, where=where), x.aval.shape, axis))
     if dtypes.is_complex(wide):
         squares = complex_numbers.real(centred) ** 2 + complex_numbers.imag(centred) ** 2

@@ -25,7 +25,7 @@ from corejax_numpy.creation import listed
 from corejax_numpy.elementwise import clip
 from corejax_numpy.elementwise import where as select
 from corejax_numpy.moments import mean as mean_over
-from corejax_numpy.reductions import mask_argument, spread_back
+from corejax_numpy.reductions import count_along, mask_argument, spread_back
 from corejax_numpy.reductions import max as maximum_over
 from corejax_numpy.reductions import sum as sum_over
 
@@ -104,7 +104,7 @@ def logsumexp(
     if b is not None:
         exponentials = lax.mul(*promote("logsumexp", exponentials, given[1]))
     total = sum_over(exponentials, axis, where=mask)
-    axes = tuple(sorted(canonical_axes(axis, x.ndim))) if keepdims else ()
+    axes = tuple(sorted(canonical_axes(lax.split_axes(axis)[0], x.ndim))) if keepdims else ()
     if return_sign:
         out = lax.add(lax.log(lax.abs(total)), _real(top))
         return tuple(lax.expand_dims(part, axes) if axes else part for part in (out, lax.sign(total)))
@@ -124,8 +124,7 @@ def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = Fa
     out = logsumexp(x, axis, keepdims=keepdims, where=where)
     x = array_argument("logmeanexp", x)
     if where is None:
-        count = math.prod(x.shape[i] for i in canonical_axes(axis, x.ndim))
-        return lax.sub(out, lax.log(like(out, count)))
+        return lax.sub(out, lax.log(like(out, count_along("logmeanexp", x.shape, axis))))
     ones = lax.broadcast_in_dim(like(out, 1), x.shape, ())
     return lax.sub(out, lax.log(sum_over(ones, axis, keepdims=keepdims, where=where)))
 
