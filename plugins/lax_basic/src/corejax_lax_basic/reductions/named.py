@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import axis_size_of, exported, missing_name
+from corejax.extend import axis_size_of, called_function, exported, missing_name
 from corejax_lax_basic._base.scalars import make_scalar
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise.comparison import ne_p
@@ -48,8 +48,7 @@ def reduce_over_names(name: str, fold: str, x: Any, names: tuple[str, ...]) -> A
     """
     if fold not in _COLLECTIVES:
         raise NotImplementedError(f"{name}: no collective does that over mapped axes, got the names {names}")
-    for each in names:
-        axis_size_of(each, name)
+    _sizes(name, names)
     collective = exported("lax." + _COLLECTIVES[fold])
     if collective is None:
         raise missing_name("lax." + _COLLECTIVES[fold])
@@ -64,4 +63,9 @@ def elements_along(name: str, shape: tuple[int, ...], axes: tuple[int, ...], nam
     Raises:
         NameError: no axis in force has such a name.
     """
-    return math.prod([*(shape[d] for d in axes), *(axis_size_of(each, name) for each in names)])
+    return math.prod([*(shape[d] for d in axes), *_sizes(name, names)])
+
+
+def _sizes(name: str, names: tuple[str, ...]) -> list[int]:
+    called = (called_function() or name) if names else name
+    return [axis_size_of(each, called) for each in names]
