@@ -13,6 +13,7 @@ import corejax.numpy as jnp
 import corejax.scipy.linalg
 from corejax import grad, jit, lax, random, vmap
 from corejax.errors import UnexpectedTracerError
+from corejax.example_libraries import optimizers
 
 pytest.importorskip("jaxlib")
 X = jnp.arange(3.0)
@@ -204,6 +205,10 @@ MESSAGES = {
     "int32": (lambda: jnp.int32(1, 2), TypeError, "int32 takes one value"),
     "unflatten": (lambda: corejax.tree.unflatten(3, [1]), TypeError, "tree.unflatten takes a PyTreeDef"),
     "shape": (lambda: corejax.ShapeDtypeStruct(3, "float32"), TypeError, "ShapeDtypeStruct: .* got shape 3"),
+    "picture": (lambda: corejax.debug.visualize_array_sharding([1]), TypeError, r"visualize_array_sharding: \[1\]"),
+    "axis_names": (lambda: corejax.make_mesh((1,), None), TypeError, "make_mesh: axis_names are strings in a tuple"),
+    "float32": (lambda: jnp.float32(object), TypeError, "float32: <class 'object'> of type type is not"),
+    "state": (lambda: optimizers.sgd(0.1)[1](0, X, X), TypeError, "sgd: update takes a state that init or update gave"),
     "dtype": (lambda: corejax.ShapeDtypeStruct((3,), "flot"), TypeError, "ShapeDtypeStruct: .* dtype 'flot'"),
 }
 
