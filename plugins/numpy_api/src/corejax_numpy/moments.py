@@ -136,6 +136,7 @@ def _broadcast_mean(name: str, mean: Any, x: Any) -> Any:
 
 def _variance(name: str, a: Any, axis: Axis, dtype: Any, ddof: float, keepdims: bool, where: Any, centre: Any) -> Any:
     x = array_argument(name, a)
+    where = mask_argument(name, where, x)
     working, out_dtype = variance_dtypes(name, x, dtype)
     if x.dtype != working or x.aval.weak_type:
         x = lax.convert_element_type(x, working)

@@ -308,6 +308,7 @@ def _variance(self: Any, axis: Axis, dtype: Any, less: float, keepdims: bool, wh
     x = self if self.aval.dtype == wide else convert_element_type(self, wide)
     axes, names = split_axes(axis)
     axis = (*method_axes(axes, x.aval.ndim, f"{name}: axis"), *names)
+    where = None if where is None else _mask(x, where, name)
     centred = sub_p.bind(x, _spread_back(mean(x, axis, where=where), x.aval.shape, axis))
     if dtypes.is_complex(wide):
         squares = complex_numbers.real(centred) ** 2 + complex_numbers.imag(centred) ** 2
