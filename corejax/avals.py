@@ -196,7 +196,7 @@ def python_scalar_aval(x: bool | int | float | complex) -> ShapedArray:
         aval = _scalar_avals[kind, bits] = ShapedArray((), dtypes.scalar_dtype(kind), kind is not bool)
     if kind is int and not -(1 << (bits - 1)) <= x < 1 << (bits - 1):  # type: ignore[operator]
         raise OverflowError(
-            f"Python int {x} does not fit {aval.dtype.name}, the default integer dtype; "
+            f"{source_info.by_caller()}Python int {x} does not fit {aval.dtype.name}, the default integer dtype; "
             f"give it a dtype (for example numpy.int64({x})) or set default_dtype_bits to 64"
         )
     return aval
@@ -253,8 +253,8 @@ def get_aval(x: Any) -> ShapedArray:
         kind = next(t for t in (bool, int, float, complex) if isinstance(x, t))
         return python_scalar_aval(kind(x))  # type: ignore[arg-type]
     raise TypeError(
-        f"{x!r} of type {type(x).__name__} is not an array: expected an array, a NumPy array or a Python scalar"
-        + conversion_hint(x)
+        f"{source_info.by_caller()}{x!r} of type {type(x).__name__} is not an array: expected an array, a NumPy array "
+        f"or a Python scalar{conversion_hint(x)}"
     )
 
 

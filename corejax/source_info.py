@@ -88,8 +88,9 @@ def called_function() -> str:
     if not called or frame is None or _of_kernel(called[-1]):
         return ""
     name = called[-1].f_code.co_name
-    if name == "__call__":  # of an object with a name, as ufuncs have
-        name = getattr(called[-1].f_locals.get("self"), "__name__", "")
+    if name == "__call__":  # of an object with a name, as ufuncs have, or of a class of such
+        own = called[-1].f_locals
+        name = getattr(own.get("self", own.get("cls")), "__name__", "")
     elif name in _AROUND:  # a plugin's decorator of that name
         name = getattr(called[-1].f_locals.get("fun"), "__name__", name)
     return "" if name.startswith(("_", "<")) else name
@@ -99,6 +100,11 @@ def by_caller() -> str:
     """The function that the user called, to begin a message with."""
     name = called_function()
     return f"{name}: " if name else ""
+
+
+def without_caller(error: BaseException) -> str:
+    """An error's text without the function that `by_caller` named, for who says more of it."""
+    return str(error).removeprefix(by_caller())
 
 
 def _of_kernel(frame: FrameType) -> bool:

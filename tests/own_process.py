@@ -74,6 +74,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     for report in _reports_of(item, key, following):
         item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    # What the test before left set up here for this one: directories that both are in, and the next one may not be.
+    item.session._setupstate.teardown_exact(nextitem)
     if key in _processes and (nextitem is None or (following is None and key == item.path)):
         _processes.pop(key).end()
     return True

@@ -32,7 +32,7 @@ from corejax.memory_limit import LARGE, check_memory, keep_freed_memory
 from corejax.ownership import SOLE, aligned_empty, in_own_memory, owned
 from corejax.primitive import Primitive, promised, results_of_body
 from corejax.rules import Derivation, impl_rules, reporting_table
-from corejax.source_info import describe, user_line
+from corejax.source_info import describe, user_line, without_caller
 from corejax.trace import Trace, Tracer, escaped, set_bottom, state
 
 _ndarray = np.ndarray
@@ -240,7 +240,8 @@ def _convert(primitive: Primitive, x: Any) -> tuple[ShapedArray, Any]:
     try:
         aval = get_aval(x)
     except TypeError as error:
-        raise TypeError(f"operand of primitive {primitive.name!r}: {error}") from None
+        what = without_caller(error)
+        raise TypeError(f"operand of primitive {primitive.name!r}: {what}") from None
     # Through `as_array`, for the result of a rule may be a view of its operand.
     host = as_array(x)._fetch() if isinstance(x, np.ndarray) else host_value(x)
     host.setflags(write=False)

@@ -127,7 +127,8 @@ class StagingTrace(Trace, reports=True):
         try:
             aval = get_aval(x)
         except TypeError as error:
-            raise TypeError(f"operand of primitive {primitive.name!r}: {error}" if primitive else str(error)) from None
+            what = source_info.without_caller(error)
+            raise TypeError(f"operand of primitive {primitive.name!r}: {what}" if primitive else what) from None
         if not isinstance(x, _NUMBERS):  # has a type, and perhaps no value: converting it says so
             return self.atom(as_array(x), primitive)
         if aval.ndim == 0 and not isinstance(x, np.ndarray) and aval.dtype.names is None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax import dtypes, tree
+from corejax import dtypes, source_info, tree
 from corejax.array import Array, as_array
 from corejax.avals import ShapedArray, conversion_hint, get_aval, is_array_like, types_of
 from corejax.interpreters.debug_info import fun_name
@@ -86,8 +86,9 @@ def check_argument(transform: str, fun: Any, x: Any, name: Callable[[], str]) ->
         )
     try:
         get_aval(x)
-    except (TypeError, OverflowError) as error:
-        raise type(error)(f"{transform} of function {fun_name(fun)}: argument {name()}: {error}") from None
+    except (TypeError, ValueError, OverflowError) as error:
+        what = source_info.without_caller(error)
+        raise type(error)(f"{transform} of function {fun_name(fun)}: argument {name()}: {what}") from None
 
 
 def leaves_like(treedef: Any, value: Any, mismatch: Callable[[Any], str]) -> list[Any]:
@@ -163,8 +164,9 @@ def abstractified(
     for i, x in enumerate(leaves):
         try:
             avals.append(shaped_abstractify(x))
-        except (TypeError, OverflowError) as error:
-            raise type(error)(f"{transform} of function {fun_name(fun)}: argument {names()[i]}: {error}") from None
+        except (TypeError, ValueError, OverflowError) as error:
+            what = source_info.without_caller(error)
+            raise type(error)(f"{transform} of function {fun_name(fun)}: argument {names()[i]}: {what}") from None
     return avals
 
 
@@ -183,7 +185,10 @@ class ShapeDtypeStruct:
     def __init__(self, shape: Sequence[int], dtype: Any, weak_type: bool = False, *, sharding: Any = None) -> None:
         if dtype is None:  # NumPy takes it for float64
             raise ValueError("ShapeDtypeStruct: dtype is None; give the dtype")
-        aval = ShapedArray(tuple(shape), np.dtype(dtype), weak_type)
+        try:
+            aval = ShapedArray(tuple(shape), np.dtype(dtype), weak_type)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"ShapeDtypeStruct: {error}, got shape {shape!r} and dtype {dtype!r}") from None
         self.shape = aval.shape
         self.dtype = aval.dtype
         self.weak_type = aval.weak_type

@@ -352,9 +352,16 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
     """The tree of this structure with these leaves.
 
     Raises:
+        TypeError: the structure is none.
         ValueError: the number of leaves is not the treedef's.
     """
-    return treedef.unflatten(leaves)
+    try:
+        unflatten = treedef.unflatten
+    except AttributeError:
+        raise TypeError(
+            f"tree.unflatten takes a PyTreeDef and then the leaves, got {treedef!r} of type {type(treedef).__name__}"
+        ) from None
+    return unflatten(leaves)
 
 
 def tree_leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:

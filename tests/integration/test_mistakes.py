@@ -13,6 +13,7 @@ import corejax.numpy as jnp
 import corejax.scipy.linalg
 from corejax import grad, jit, lax, random, vmap
 from corejax.errors import UnexpectedTracerError
+from corejax.example_libraries import optimizers
 
 pytest.importorskip("jaxlib")
 X = jnp.arange(3.0)
@@ -182,3 +183,38 @@ def test_which_function_of_several_layers_is_named() -> None:
     with pytest.raises(corejax.errors.ConcretizationTypeError) as caught:
         jit(lambda n: jnp.arange(n))(3)
     assert "arange: bounds and step are static" in caught.value.__notes__[0]
+
+
+MESSAGES = {
+    "lax.add": (lambda: lax.add("a", 1), TypeError, "add: 'a' of type str is not an array"),
+    "lax.select": (lambda: lax.select(True, 1, "a"), TypeError, "select: 'a' of type str"),
+    "lax.abs": (lambda: lax.abs(2**70), OverflowError, "abs: Python int 1180591620717411303424 does not fit int32"),
+    "device_put": (lambda: corejax.device_put("a"), TypeError, "device_put: 'a' of type str"),
+    "places": (
+        lambda: corejax.device_put(X, corejax.devices()),
+        ValueError,
+        "device_put: device is a place, or a pytree of places that is a prefix of x; at the root: list of",
+    ),
+    "pad": (lambda: jnp.pad(X, 1, constant_values="a"), TypeError, "pad: 'a' is not an array of numbers"),
+    "dict": (lambda: jnp.asarray({"a": 1}), TypeError, "asarray: {'a': 1} of type dict is not an array of numbers"),
+    "norm": (lambda: jnp.linalg.norm(jnp.eye(2), "bad"), ValueError, "norm: ord is 'fro', "),
+    "frombuffer": (lambda: jnp.frombuffer(b"abc", "float32"), ValueError, "frombuffer: .*3 bytes"),
+    "fromstring": (lambda: jnp.fromstring("1,a", sep=","), ValueError, "fromstring: .*'1,a' with ','"),
+    "padding": (lambda: lax.reduce_window(X, 0.0, lax.add, (2,), (1,), "FOO"), ValueError, "reduce_window: padding is"),
+    "mode": (lambda: corejax.ops.segment_sum(X, jnp.arange(3), mode="x"), ValueError, "segment_sum: unknown mode 'x'"),
+    "int32": (lambda: jnp.int32(1, 2), TypeError, "int32 takes one value"),
+    "unflatten": (lambda: corejax.tree.unflatten(3, [1]), TypeError, "tree.unflatten takes a PyTreeDef"),
+    "shape": (lambda: corejax.ShapeDtypeStruct(3, "float32"), TypeError, "ShapeDtypeStruct: .* got shape 3"),
+    "picture": (lambda: corejax.debug.visualize_array_sharding([1]), TypeError, r"visualize_array_sharding: \[1\]"),
+    "axis_names": (lambda: corejax.make_mesh((1,), None), TypeError, "make_mesh: axis_names are strings in a tuple"),
+    "float32": (lambda: jnp.float32(object), TypeError, "float32: <class 'object'> of type type is not"),
+    "state": (lambda: optimizers.sgd(0.1)[1](0, X, X), TypeError, "sgd: update takes a state that init or update gave"),
+    "dtype": (lambda: corejax.ShapeDtypeStruct((3,), "flot"), TypeError, "ShapeDtypeStruct: .* dtype 'flot'"),
+}
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_the_function_and_what_it_got_are_named(name: str) -> None:
+    function, kind, text = MESSAGES[name]
+    with pytest.raises(kind, match=f"^{text}"):
+        function()

@@ -64,7 +64,7 @@ def test_arrays_are_no_flags_and_no_words(module, name, argument):
         (lambda: jnp.linalg.matrix_rank(A, 1j), TypeError, r"matrix_rank: rtol is of real numbers, got c64\[\]"),
         (lambda: jnp.linalg.matrix_rank(A[:2], hermitian=True), ValueError, "matrix_rank: Hermitian matrices are sq"),
         (lambda: jnp.linalg.cond(A, np.ones(2)), ValueError, "cond: p is one number or word"),
-        (lambda: jnp.linalg.norm(A, np.ones(2)), ValueError, "matrix_norm: ord is one number or word"),
+        (lambda: jnp.linalg.norm(A, np.ones(2)), ValueError, "^norm: ord is one number or word"),
         (lambda: jnp.linalg.cross(V, V, axis=None), TypeError, "cross: axis is a static integer, got None"),
         (lambda: jnp.linalg.cross(V, V, axis=2), np.exceptions.AxisError, r"axis 2 is out of bounds for f32\[3\]"),
         (lambda: jnp.linalg.multi_dot(None), TypeError, "multi_dot takes arrays"),

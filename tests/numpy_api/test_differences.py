@@ -40,6 +40,7 @@ INTEGRALS = [
     lambda xp, x: (trapezoid if xp is np else xp.trapezoid)(x),
     lambda xp, x: (trapezoid if xp is np else xp.trapezoid)(x, dx=0.5, axis=0),
     lambda xp, x: (trapezoid if xp is np else xp.trapezoid)(x, T),
+    lambda xp, x: (trapezoid if xp is np else xp.trapezoid)(x[0], x * 2),
     lambda xp, x: (trapezoid if xp is np else xp.trapezoid)(x, x * 2, 1.0, 0),
 ]
 PHASES = [
@@ -105,6 +106,7 @@ def test_a_jump_of_half_a_period_keeps_its_sign() -> None:
         (lambda: jnp.gradient(X, T), ValueError, r"axis 0 of f32\[3,4\].* 3 coordinates; got f32\[4\]"),
         (lambda: jnp.gradient(X[:1]), ValueError, "2 points or more"),
         (lambda: jnp.trapezoid(X, T, axis=0), ValueError, "trapezoid: operands"),
+        (lambda: jnp.trapezoid(X, 0.5), ValueError, r"trapezoid: `x` has an axis of places.*a distance is `dx`"),
         (lambda: jnp.unwrap(X + 1j), TypeError, r"real numbers, got c64\[3,4\]"),
     ],
 )

@@ -118,3 +118,36 @@ ERRORS = [
 def test_errors(f: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         f(jnp.asarray(X))
+
+
+# -- methods that are written beside the functions ---------------------------------------------------------------------
+
+OPTIONS: dict[str, Any] = {
+    "nothing left": {"var": {"ddof": 2}, "std": {"ddof": 5, "axis": 0}},
+    "nothing left of a mask": {"var": {"ddof": 1, "where": np.array([True, False])}},
+    "both names": {name: {"ddof": 1, "correction": 1} for name in ("var", "std")},
+    "no mask": {name: {"where": np.float32(1)} for name in ("sum", "prod", "any", "all", "mean", "var")},
+    "no mask beside an initial value": {name: {"where": 1, "initial": 0} for name in ("max", "min")},
+    "real": {name: {"dtype": "float32"} for name in ("var", "std")},
+    "integers": {"std": {"dtype": "int32"}, "var": {"dtype": "int32"}},
+    "truth": {name: {"dtype": bool} for name in ("cumsum", "cumprod", "sum", "prod")},
+    "the only axis": {name: {"axis": -1} for name in ("cumsum", "cumprod")},
+    "plain": {name: {} for name in ("sum", "prod", "max", "min", "mean", "var", "std", "cumsum", "cumprod")},
+}
+ARRAYS = [jnp.asarray(2.0), jnp.arange(2), jnp.asarray([1 + 2j, 3]), jnp.zeros((2, 0)), jnp.asarray([True, False])]
+
+
+@pytest.mark.parametrize("case", OPTIONS)
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_they_give_and_refuse_what_the_functions_do(case: str) -> None:
+    def result(call: Any, x: Any, options: Any) -> Any:
+        try:
+            out = call(x, **options)
+            return out.aval, repr(np.asarray(out).tolist())
+        except Exception as error:
+            return type(error)
+
+    for name, options in OPTIONS[case].items():
+        for x in ARRAYS:
+            given = result(lambda x, **options: getattr(x, name)(**options), x, options)  # noqa: B023
+            assert given == result(getattr(jnp, name), x, options), (name, x, options)

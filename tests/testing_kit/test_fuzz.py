@@ -274,6 +274,11 @@ def test_what_is_rounded_off_beside_a_large_operand_is_no_failure(large: float) 
     assert replay(text, [np.float32([1, 2]), np.full(2, large, np.float32)], "transpose") is None
 
 
+def test_cotangents_that_are_zero_by_definition_are_no_failure() -> None:
+    text = "{ lambda ; a:f32[1,1,1] b:bool[1]. let c:f32[1,1,1] = if_taken a b d:f32[1,1,1] = add c c in (d,) }"
+    assert replay(text, [np.ones((1, 1, 1), np.float32), np.bool_([False])], "transpose") is None
+
+
 def test_an_interrupt_shows_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
     generate = session.generate
     made: list[Any] = []

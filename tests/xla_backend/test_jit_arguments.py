@@ -407,8 +407,47 @@ def test_wrong_number_of_arguments_is_pythons_own_error() -> None:
 
 
 def test_numbers_that_do_not_fit() -> None:
-    with pytest.raises(OverflowError, match=str(2**40)):
-        jit(lambda x: x)(2**40)
+    f = jit(lambda x: 0.0)
+    for fits, too_large, name in ((1, 2**40, "x"), ([1], [2**40], r"x\[0\]")):
+        f(fits)
+        with pytest.raises(OverflowError, match=rf"jit of .* argument {name}: Python int {2**40} does not fit"):
+            f(too_large)
+
+
+class Fragile:
+    """A node that cannot be taken apart once it is broken."""
+
+    broken = False
+
+
+def _children(node: Fragile) -> tuple[tuple[()], None]:
+    if node.broken:
+        raise ValueError("it is broken")
+    return (), None
+
+
+tree_util.register_pytree_node(Fragile, _children, lambda metadata, children: Fragile())
+
+
+def _levels() -> int:
+    """Calls that are left until Python says that there are too many."""
+    try:
+        return 1 + _levels()
+    except RecursionError:
+        return 1
+
+
+@pytest.mark.parametrize("kind", ["number", "node"])
+def test_arguments_that_are_refused_cost_no_levels_of_recursion(kind: str) -> None:
+    f, node = jit(lambda x: 0.0), Fragile()
+    f({"a": [1]}), f({"a": [node]})
+    node.broken = True
+    value, error = (2**40, OverflowError) if kind == "number" else (node, ValueError)
+    before = _levels()
+    for _ in range(3):
+        with pytest.raises(error):
+            f({"a": [value]})
+    assert _levels() == before
 
 
 # -- what JAX's users rely on ----------------------------------------------------------------------

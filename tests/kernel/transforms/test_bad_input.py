@@ -428,6 +428,7 @@ def test_masked_arrays():
         lambda: cj.vmap(sin)(masked),
     ):
         refused(ValueError, call, "masked arrays are not supported", "x.filled(value)")
+    refused(ValueError, lambda: cj.vmap(sin)(masked), "argument args[0]: masked arrays are not supported")
 
 
 def test_a_shape_without_a_dtype():

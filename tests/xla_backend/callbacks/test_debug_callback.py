@@ -145,6 +145,32 @@ def test_arguments_that_are_no_arrays(way: Any) -> None:
     np.testing.assert_array_equal(x, X)
 
 
+class Labelled:
+    """A node whose metadata cannot be hashed, and have no equality that is a truth value."""
+
+    def __init__(self, value: Any, labels: Any) -> None:
+        self.value, self.labels = value, labels
+
+
+cj.tree_util.register_pytree_node(
+    Labelled, lambda node: ((node.value,), node.labels), lambda labels, children: Labelled(children[0], labels)
+)
+
+
+@way
+def test_arguments_with_metadata_that_cannot_be_hashed(way: Any) -> None:
+    seen: list[Labelled] = []
+
+    def show(x: Any, labels: Any) -> Any:
+        node = Labelled(x, np.array(labels))
+        debug.callback(seen.append, node)
+        return cj.pure_callback(lambda node: node.value + len(node.labels), X, node)
+
+    one, two = way(lambda x: (show(x, ["a"]), show(x, ["b", "c"])))(X)
+    assert sorted("".join(node.labels) for node in seen) == ["a", "bc"]
+    np.testing.assert_array_equal(two - one, np.ones(3))
+
+
 # -- transformations ---------------------------------------------------------------------------------------------------
 
 

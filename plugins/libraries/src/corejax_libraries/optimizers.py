@@ -111,11 +111,19 @@ def optimizer(opt_maker: Callable[..., tuple[Callable[..., Any], Callable[..., A
     def tree_opt_maker(*args: Any, **kwargs: Any) -> Optimizer:
         init, update, get_params = opt_maker(*args, **kwargs)
 
+        def check_state(function: str, state: Any) -> None:
+            if not isinstance(state, OptimizerState):
+                raise TypeError(
+                    f"{opt_maker.__name__}: {function} takes a state that init or update gave, got {state!r} of type "
+                    f"{type(state).__name__}"
+                )
+
         def tree_init(params: Any) -> OptimizerState:
             leaves, structure = tree.tree_flatten(params)
             return _packed(map(init, leaves), structure)
 
         def tree_update(i: Any, gradients: Any, state: OptimizerState) -> OptimizerState:
+            check_state("update", state)
             leaves, structure = tree.tree_flatten(gradients)
             if structure != state.tree_def:
                 raise TypeError(
@@ -134,6 +142,7 @@ def optimizer(opt_maker: Callable[..., tuple[Callable[..., Any], Callable[..., A
             return new
 
         def tree_params(state: OptimizerState) -> Any:
+            check_state("get_params", state)
             return tree.tree_unflatten(state.tree_def, map(get_params, _states(state)))
 
         return Optimizer(tree_init, tree_update, tree_params)

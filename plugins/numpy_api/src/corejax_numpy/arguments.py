@@ -15,7 +15,7 @@ from corejax_lax_basic import lax
 
 refuse_out = lax.refuse_out
 
-Axis = int | tuple[int, ...] | list[int] | None
+Axis = int | str | tuple[int | str, ...] | list[int | str] | None  # a string is the name of a mapped axis
 
 
 def operand(name: str, x: Any, position: int | str = 0) -> Any:

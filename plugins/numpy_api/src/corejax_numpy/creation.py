@@ -125,14 +125,21 @@ def _from_object(obj: Any, dtype: Any) -> Any:
             raise TypeError(f"array: the complex number {obj} does not become {dtype.name}; take its real part")
         return as_array(obj) if dtype is None else _host_array(obj, dtype)
     if obj is None or isinstance(obj, str | bytes):
-        raise TypeError(f"array: {obj!r} is not an array of numbers")
+        raise _no_numbers(obj)
     if is_array_like(obj) and not isinstance(obj, np.ndarray | np.generic):
         x = as_array(obj)
         return x if dtype is None else lax.convert_element_type(x, dtype)
     if type(obj) is not np.ndarray and isinstance(obj, np.ndarray):
         get_aval(obj)  # refuses masked arrays, which would lose the mask
     value = np.asarray(obj)
+    if value.dtype.kind == "O" and not isinstance(obj, np.ndarray):
+        raise _no_numbers(obj)
     return _host_array(value, canonical_dtype(value.dtype) if dtype is None else dtype)
+
+
+def _no_numbers(obj: Any) -> TypeError:
+    kind = "" if obj is None or isinstance(obj, str | bytes) else f" of type {type(obj).__name__}"
+    return TypeError(f"{called_function() or 'array'}: {obj!r}{kind} is not an array of numbers")
 
 
 def _host_array(value: Any, dtype: Any) -> Array:

@@ -153,7 +153,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 
     Args:
         y: values.
-        x: where they are: a vector, or an array of the shape of `y`; by default they are `dx` apart.
+        x: where they are: a vector, or an array that broadcasts with `y`; by default they are `dx` apart.
         dx: distance of neighbours.
         axis: the axis.
 
@@ -166,11 +166,12 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
         y = moveaxis(y, canonical_axis(axis, y.ndim, name="trapezoid"), -1)
     else:
         y, x = promote_dtypes("trapezoid", y, x)
-        axis = canonical_axis(axis, y.ndim, name="trapezoid")
-        if x.ndim == 1:
-            y, dx = moveaxis(y, axis, -1), _differences(x, 0)
-        else:
-            y, dx = moveaxis(y, axis, -1), _differences(moveaxis(x, axis, -1), x.ndim - 1)
+        if not x.ndim:
+            raise ValueError(f"trapezoid: `x` has an axis of places, got {x.aval.str_short()}; a distance is `dx`")
+        y = moveaxis(y, canonical_axis(axis, y.ndim, name="trapezoid"), -1)
+        if x.ndim > 1:  # which may have more axes than y
+            x = moveaxis(x, canonical_axis(axis, x.ndim, name="trapezoid"), -1)
+        dx = _differences(x, x.ndim - 1)
     last = y.ndim - 1
     size = y.shape[last]
     sums = lax.add(_side(y, last, min(1, size), None), _side(y, last, 0, max(size - 1, 0)))

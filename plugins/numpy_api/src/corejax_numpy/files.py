@@ -27,7 +27,12 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
     """
     if isinstance(buffer, Array):
         raise TypeError("frombuffer: an Array is no buffer; use asarray, or bytes of a NumPy array")
-    return _held(np.frombuffer(buffer, _numpy_dtype(dtype), count, offset), dtype)
+    try:
+        found = np.frombuffer(buffer, _numpy_dtype(dtype), count, offset)
+    except ValueError as error:
+        size = memoryview(buffer).nbytes
+        raise ValueError(f"frombuffer: {error}; {size} bytes, offset {offset}, count {count}") from None
+    return _held(found, dtype)
 
 
 def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
@@ -46,7 +51,11 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
         raise TypeError(f"fromstring takes a text, got {type(string).__name__}; of bytes use frombuffer")
     if not sep:
         raise ValueError("fromstring: `sep` is what separates the numbers, got ''; of bytes use frombuffer")
-    return _held(np.fromstring(string, _numpy_dtype(dtype), count, sep=sep), dtype)
+    try:
+        found = np.fromstring(string, _numpy_dtype(dtype), count, sep=sep)
+    except ValueError as error:
+        raise ValueError(f"fromstring: {error}: {string[:60]!r} with {sep!r} between the numbers") from None
+    return _held(found, dtype)
 
 
 def _numpy_dtype(dtype: Any) -> Any:

@@ -18,7 +18,7 @@ from corejax_numpy.arguments import (
     promote_dtypes,
     refuse_out,
 )
-from corejax_numpy.reductions import mask_argument, spread_back, sum
+from corejax_numpy.reductions import count_along, mask_argument, spread_back, sum
 
 
 def working_dtype(dtype: Any) -> Any:
@@ -29,7 +29,7 @@ def working_dtype(dtype: Any) -> Any:
 def _count(name: str, x: Any, axis: Axis, keepdims: bool, where: Any, dtype: Any) -> Any:
     """How many elements count in each sum, as scalar or array of a dtype."""
     if where is None:
-        return lax.make_scalar(math.prod([x.shape[d] for d in canonical_axes(axis, x.ndim, name=name)]), dtype)
+        return lax.make_scalar(count_along(name, x.shape, axis), dtype)
     return sum(mask_argument(name, where, x), axis, dtype, keepdims=keepdims)
 
 
@@ -136,6 +136,7 @@ def _broadcast_mean(name: str, mean: Any, x: Any) -> Any:
 
 def _variance(name: str, a: Any, axis: Axis, dtype: Any, ddof: float, keepdims: bool, where: Any, centre: Any) -> Any:
     x = array_argument(name, a)
+    where = mask_argument(name, where, x)
     working, out_dtype = variance_dtypes(name, x, dtype)
     if x.dtype != working or x.aval.weak_type:
         x = lax.convert_element_type(x, working)
@@ -148,7 +149,7 @@ def _variance(name: str, a: Any, axis: Axis, dtype: Any, ddof: float, keepdims: 
 def _degrees_of_freedom(name: str, x: Any, axis: Axis, keepdims: bool, where: Any, dtype: Any, ddof: Any) -> Any:
     """Number of elements less `ddof`, NaN where nothing is left."""
     if where is None and lax.is_python_scalar(ddof):
-        count = math.prod([x.shape[d] for d in canonical_axes(axis, x.ndim, name=name)]) - ddof
+        count = count_along(name, x.shape, axis) - ddof
         return lax.make_scalar(count if count > 0 else math.nan, dtype)
     count = _count(name, x, axis, keepdims, where, dtype)
     count = lax.sub(count, lax.convert_element_type(ddof, dtype))

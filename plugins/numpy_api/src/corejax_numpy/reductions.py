@@ -1,4 +1,7 @@
-"""Reductions over axes, with NumPy's arguments: `axis` (None, one, several), `keepdims`, `dtype`, `where`."""
+"""Reductions over axes, with NumPy's arguments: `axis` (None, one, several), `keepdims`, `dtype`, `where`.
+
+Among several axes may be the names of mapped ones (`vmap(axis_name="i")`), over which collectives reduce.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +33,24 @@ Fold = Callable[[Any, tuple[int, ...]], Any]
 
 def _reduce(name: str, fold: Fold, x: Any, axis: Axis, keepdims: bool) -> Any:
     """Apply a reduction of the primitives over axes."""
+    names: tuple[str, ...] = ()
     if type(axis) is int and 0 <= axis < x.ndim:
         axes: tuple[int, ...] = (axis,)
     elif axis is None:
         axes = tuple(range(x.ndim))
     else:
+        axis, names = lax.split_axes(axis)
         axes = tuple(sorted(canonical_axes(axis, x.ndim, name=name)))
     out = fold(x, axes) if axes else number_argument(name, x)
+    if names:
+        out = lax.reduce_over_names(name, fold.__name__, out, names)
     return lax.expand_dims(out, axes) if keepdims and axes else out
+
+
+def count_along(name: str, shape: tuple[int, ...], axis: Axis) -> Any:
+    """How many elements are reduced to one."""
+    axes, names = lax.split_axes(axis)
+    return lax.elements_along(name, shape, canonical_axes(axes, len(shape), name=name), names)
 
 
 def mask_argument(name: str, where: Any, x: Any) -> Any:
@@ -88,7 +101,7 @@ def spread_back(reduced: Any, shape: tuple[int, ...], axis: Axis) -> Any:
     """The result of reducing over axes repeated over them; a scalar stays one, since it mixes with any shape."""
     if not reduced.shape:
         return reduced
-    gone = canonical_axes(axis, len(shape))
+    gone = canonical_axes(lax.split_axes(axis)[0], len(shape))
     return lax.broadcast_in_dim(reduced, shape, tuple(d for d in range(len(shape)) if d not in gone))
 
 
@@ -152,7 +165,7 @@ def sum(
 
     Args:
         a: the array.
-        axis: the axes; None is all of them.
+        axis: the axes; None is all of them. A string is the name of a mapped axis, as for `lax.psum`.
         dtype: dtype of the sum; by default the array's, but the default integer's for narrower ones and booleans.
         out: None; results are new arrays.
         keepdims: keep the axes, with size 1.
@@ -203,7 +216,7 @@ def _extreme(
         if where is not None:
             raise ValueError(f"{name}: with a mask give `initial`, the result where no element counts")
         if 0 in x.shape:
-            axes = canonical_axes(axis, x.ndim, name=name)
+            axes = canonical_axes(lax.split_axes(axis)[0], x.ndim, name=name)
             if 0 in [x.shape[d] for d in axes]:
                 raise ValueError(f"{name}: {x.aval.str_short()} has no elements along axes {axes}; give `initial`")
         return _reduce(name, fold, x, axis, keepdims)

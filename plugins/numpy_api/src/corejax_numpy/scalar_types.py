@@ -30,9 +30,11 @@ class ScalarType(type):
 
     __numpy_dtype__ = dtype  # what NumPy 2.4 asks for
 
-    def __call__(cls, x: Any = 0) -> Any:
+    def __call__(cls, x: Any = 0, /, *more: Any) -> Any:
         from corejax_numpy.creation import asarray
 
+        if more:
+            raise TypeError(f"{cls.__name__} takes one value, an array or a number, got {1 + len(more)}")
         return asarray(_number_written(x, cls) if isinstance(x, str) else x, cls.dtype)
 
     def __instancecheck__(cls, instance: Any) -> builtins.bool:

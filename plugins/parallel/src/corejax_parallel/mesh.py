@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import enum
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -344,6 +344,8 @@ def _sizes(what: str, given: Any) -> tuple[int, ...]:
 
 
 def _names(what: str, given: Any, count: int, sized: str) -> tuple[Any, ...]:
+    if not isinstance(given, Iterable):
+        raise TypeError(f"{what}: axis_names are strings in a tuple, got {given!r}")
     names = (given,) if isinstance(given, str) else tuple(given)
     if len(names) != count:
         raise ValueError(f"{what}: {sized} have {count} axes, and axis_names are {len(names)}: {names}")

@@ -112,7 +112,13 @@ def device_put(
     if device is None or not _is_pytree(device):
         return _all_to(x, device, bool(donate), may_alias)
     leaves, prefix = tree.tree_flatten(device, is_leaf=_is_place)
-    parts = prefix.flatten_up_to(x)
+    try:
+        parts = prefix.flatten_up_to(x)
+    except ValueError:
+        what = "; ".join(tree.prefix_errors(device, x, _is_place))
+        raise ValueError(
+            f"device_put: device is a place, or a pytree of places that is a prefix of x; {what}"
+        ) from None
     moved = [_all_to(part, place, bool(donate), may_alias) for part, place in zip(parts, leaves, strict=True)]
     return tree.tree_unflatten(prefix, moved)
 

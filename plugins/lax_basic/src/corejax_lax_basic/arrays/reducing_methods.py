@@ -21,16 +21,26 @@ from corejax_lax_basic.elementwise.select import select_n_p
 from corejax_lax_basic.elementwise.unary import sqrt_p
 from corejax_lax_basic.reductions import cumulative
 from corejax_lax_basic.reductions import reduce as reductions
+from corejax_lax_basic.reductions.named import elements_along, reduce_over_names, split_axes
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim, broadcast_to, expand_dims
 from corejax_lax_basic.shape.rearranging import reshape
 
-Axis = int | tuple[int, ...] | None
+Axis = int | str | tuple[int | str, ...] | None  # a string is the name of a mapped axis
 
 
 def _reduced(x: Any, primitive: Any, axis: Axis, keepdims: bool, name: str) -> Any:
+    names: tuple[str, ...] = ()
+    if axis is not None and type(axis) is not int:
+        axis, names = split_axes(axis)
     axes = tuple(sorted(method_axes(axis, x.aval.ndim, f"{name}: axis")))
     reduced = primitive.bind(x, axes=axes)
+    if names:
+        reduced = reduce_over_names(name, primitive.name, reduced, names)
     return expand_dims(reduced, axes) if keepdims and axes else reduced
+
+
+def _strong(x: Any) -> Any:
+    return convert_element_type(x, x.aval.dtype) if x.aval.weak_type else x
 
 
 def _as_bool(x: Any) -> Any:
@@ -39,7 +49,9 @@ def _as_bool(x: Any) -> Any:
 
 def _mask(x: Any, where: Any, name: str) -> Any:
     """Which elements count, as an array of the shape of `x`."""
-    mask = _as_bool(as_array(where))
+    mask = as_array(where)
+    if not dtypes.is_bool(mask.aval.dtype):
+        raise ValueError(f"{name}: `where` is a boolean array, got {mask.aval.str_short()}")
     try:
         return broadcast_to(mask, x.aval.shape)
     except ValueError:
@@ -67,8 +79,8 @@ def _accumulated(x: Any, dtype: Any, promote: bool = True) -> Any:
         return convert_element_type(x, dtypes.default_int_dtype())
     if dtypes.is_integer(d) and promote:
         default = dtypes.default_uint_dtype() if dtypes.is_unsigned(d) else dtypes.default_int_dtype()
-        return convert_element_type(x, default) if dtypes.iinfo(d).bits < dtypes.iinfo(default).bits else x
-    return x
+        return convert_element_type(x, default) if dtypes.iinfo(d).bits < dtypes.iinfo(default).bits else _strong(x)
+    return _strong(x)
 
 
 def _total(
@@ -132,10 +144,11 @@ def _extreme(
     x: Any, fold: Any, combine: Any, axis: Axis, keepdims: bool, initial: Any, where: Any, name: str, out: None
 ) -> Any:
     refuse_out(name, out)
+    x = _strong(x)
     if initial is None:
         if where is not None:
             raise ValueError(f"{name}: with `where` give `initial`, the result where no element counts")
-        axes = method_axes(axis, x.aval.ndim, f"{name}: axis")
+        axes = method_axes(split_axes(axis)[0], x.aval.ndim, f"{name}: axis")
         if builtins.any(x.aval.shape[a] == 0 for a in axes):
             raise ValueError(
                 f"{name}: {x.aval.str_short()} has no elements along the reduced axes {axes}; give `initial`"
@@ -212,22 +225,27 @@ def argmin(self: Any, axis: int | None = None, out: None = None, keepdims: bool 
 
 
 def _count(x: Any, axis: Axis, keepdims: bool, where: Any, dtype: Any, name: str, less: float = 0) -> Any:
-    """How many elements count in each mean, less some, as a scalar or an array of a dtype."""
+    """How many elements count in each mean, less some, as a scalar or an array of a dtype; NaN where none is left."""
     if where is None:
-        axes = method_axes(axis, x.aval.ndim, f"{name}: axis")
-        count = math.prod(x.aval.shape[a] for a in axes)
+        axis, names = split_axes(axis)
+        count = elements_along(name, x.aval.shape, method_axes(axis, x.aval.ndim, f"{name}: axis"), names)
         number = builtins.max(count - less, 0)
-        return make_scalar(number if isinstance(number, SymbolicDim) else float(number), dtype)
+        if isinstance(number, SymbolicDim):
+            return make_scalar(number, dtype)
+        return make_scalar(float(number) if number or not less else math.nan, dtype)
     counted = convert_element_type(_mask(x, where, name), dtype)
     count = _reduced(counted, reductions.reduce_sum_p, axis, keepdims, name)
-    return max_p.bind(count - less, make_scalar(0, dtype)) if less else count
+    if not less:
+        return count
+    left = count - less
+    return select_n_p.bind(left > 0, broadcast_to(make_scalar(math.nan, dtype), left.aval.shape), left)
 
 
 def _spread_back(reduced: Any, shape: tuple[int, ...], axis: Axis) -> Any:
     """The result of reducing over axes repeated over them; a scalar stays one, since it mixes with any shape."""
     if not reduced.aval.shape:
         return reduced
-    gone = method_axes(axis, len(shape), "var: axis")
+    gone = method_axes(split_axes(axis)[0], len(shape), "var: axis")
     return broadcast_in_dim(reduced, shape, tuple(d for d in range(len(shape)) if d not in gone))
 
 
@@ -260,20 +278,45 @@ def var(
     where: Any = None,
     correction: float | None = None,
 ) -> Any:
-    """Variance over axes: the mean squared distance from the mean, with divisor `count - ddof` (or `- correction`)."""
+    """Variance over axes: the mean squared distance from the mean, with divisor `count - ddof` (or `- correction`).
+
+    Raises:
+        ValueError: `ddof` and `correction` are both given; or the dtype is real, and the array is not.
+    """
     refuse_out("var", out)
+    return _variance(self, axis, dtype, _less("var", ddof, correction), keepdims, where, "var")
+
+
+def _less(name: str, ddof: float, correction: float | None) -> float:
+    if correction is None:
+        return ddof
+    if ddof != 0:
+        raise ValueError(
+            f"{name}: `ddof` and `correction` are two names of one argument, got {ddof!r} and {correction!r}"
+        )
+    return correction
+
+
+def _variance(self: Any, axis: Axis, dtype: Any, less: float, keepdims: bool, where: Any, name: str) -> Any:
+    if dtype is not None and dtypes.is_complex(self.aval.dtype) and not dtypes.is_complex(dtypes.dtype(dtype)):
+        raise ValueError(
+            f"{name}: the dtype of the computation on {self.aval.str_short()} is complex too, got "
+            f"{dtypes.dtype(dtype).name}; convert the result instead"
+        )
     d = dtypes.inexact_dtype_of(self.aval.dtype) if dtype is None else dtypes.canonicalize_dtype(dtype)
     wide = _wide(dtypes.promote_types(dtypes.inexact_dtype_of(self.aval.dtype), dtypes.inexact_dtype_of(d)))
     x = self if self.aval.dtype == wide else convert_element_type(self, wide)
-    axis = method_axes(axis, x.aval.ndim, "axis")
+    axes, names = split_axes(axis)
+    axis = (*method_axes(axes, x.aval.ndim, f"{name}: axis"), *names)
+    where = None if where is None else _mask(x, where, name)
     centred = sub_p.bind(x, _spread_back(mean(x, axis, where=where), x.aval.shape, axis))
     if dtypes.is_complex(wide):
         squares = complex_numbers.real(centred) ** 2 + complex_numbers.imag(centred) ** 2
     else:
         squares = mul_p.bind(centred, centred)
     real = squares.aval.dtype
-    total = _total(squares, reductions.reduce_sum_p, add_p, 0, axis, keepdims, None, where, "var")
-    free = _count(x, axis, keepdims, where, real, "var", ddof if correction is None else correction)
+    total = _total(squares, reductions.reduce_sum_p, add_p, 0, axis, keepdims, None, where, name)
+    free = _count(x, axis, keepdims, where, real, name, less)
     quotient = div_p.bind(total, free)
     narrow = dtypes.real_dtype_of(d) if dtype is None else d
     return quotient if narrow == real else convert_element_type(quotient, narrow)
@@ -292,7 +335,9 @@ def std(
 ) -> Any:
     """Standard deviation over axes: the square root of `var`."""
     refuse_out("std", out)
-    return sqrt_p.bind(var(self, axis, dtype, ddof=ddof, keepdims=keepdims, where=where, correction=correction))
+    if dtype is not None and not dtypes.is_inexact(dtypes.dtype(dtype)):
+        raise ValueError(f"std: the dtype is floating or complex, got {dtypes.dtype(dtype).name}")
+    return sqrt_p.bind(_variance(self, axis, dtype, _less("std", ddof, correction), keepdims, where, "std"))
 
 
 # -- running sums ------------------------------------------------------------------------------------------------
@@ -300,11 +345,16 @@ def std(
 
 def _running(x: Any, primitive: Any, axis: int | None, dtype: Any, out: None) -> Any:
     refuse_out(primitive.name, out)
-    x, axis = (reshape(x, (x.aval.size,)), 0) if axis is None else (x, axis)
-    axis = method_axis(axis, x.aval.ndim, f"{primitive.name}: axis")
-    if dtype is not None or dtypes.is_bool(x.aval.dtype):
+    if axis is None or not x.aval.ndim:
+        x = reshape(x, (x.aval.size,))
+    axis = method_axis(0 if axis is None else axis, x.aval.ndim, f"{primitive.name}: axis")
+    d = x.aval.dtype if dtype is None else dtypes.dtype(dtype)
+    if dtype is not None and dtypes.is_bool(d):  # counted, and then whether there were any, or none that were zero
+        counted = convert_element_type(_as_bool(x), dtypes.default_int_dtype())
+        return _as_bool(primitive.bind(counted, axis=axis, reverse=False))
+    if dtype is not None or dtypes.is_bool(d):
         x = convert_element_type(x, dtypes.default_int_dtype() if dtype is None else dtype)
-    return primitive.bind(x, axis=axis, reverse=False)
+    return primitive.bind(_strong(x), axis=axis, reverse=False)
 
 
 def cumsum(self: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:

@@ -9,7 +9,7 @@ import enum
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from corejax.extend import ShapedArray, dtypes, register_param_type
+from corejax.extend import ShapedArray, called_function, dtypes, register_param_type
 from corejax_lax_basic._base.axes import Ints, ints
 
 __all__ = ["GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers"]
@@ -80,7 +80,9 @@ class GatherScatterMode(enum.Enum):
             return s
         if (s is not None and not isinstance(s, str)) or s not in _MODES:
             known = ", ".join(repr(name) for name in _MODES if name)
-            raise ValueError(f"unknown mode {s!r} of a gather or scatter; there are {known}")
+            name = called_function()
+            head = f"{name}: " if name else ""
+            raise ValueError(f"{head}unknown mode {s!r} of a gather or scatter; there are {known}")
         return _MODES[s]
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import config, dtypes, register_param_type
+from corejax.extend import called_function, config, dtypes, register_param_type
 
 __all__ = ["DotAlgorithm", "DotAlgorithmPreset", "DotDimensionNumbers", "Precision", "PrecisionLike"]
 
@@ -163,8 +163,10 @@ def canonical_precision(precision: Any) -> Any:
         if None not in found:
             return tuple(found)
     names = ", ".join(repr(name) for name in _NAMES if name)
+    called = called_function()
     raise ValueError(
-        f"precision is None, one of {names}, a lax.Precision, a pair of these, a lax.DotAlgorithmPreset or its name, "
+        (f"{called}: " if called else "")
+        + f"precision is None, one of {names}, a lax.Precision, a pair of these, a lax.DotAlgorithmPreset or its name, "
         f"or a lax.DotAlgorithm; got {precision!r}"
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import ShapedArray, SymbolicDim, exported
+from corejax.extend import ShapedArray, SymbolicDim, called_function, exported
 from corejax_lax_basic._base.axes import ints
 
 __all__ = ["padtype_to_pads", "reduce_window_shape_tuple"]
@@ -114,7 +114,8 @@ def padtype_to_pads(in_shape: Any, window_shape: Any, window_strides: Any, paddi
     """
     word = padding.upper() if isinstance(padding, str) else padding
     if word not in PADDINGS:
-        raise ValueError(f"padding is one of {', '.join(map(repr, PADDINGS))}, got {padding!r}")
+        name = called_function() or "padtype_to_pads"
+        raise ValueError(f"{name}: padding is one of {', '.join(map(repr, PADDINGS))}, got {padding!r}")
     sizes, spans = ints(in_shape, "padtype_to_pads: in_shape"), ints(window_shape, "padtype_to_pads: window_shape")
     strides = integers("padtype_to_pads", "window_strides", window_strides, len(sizes), 1)
     if len(sizes) != len(spans):

@@ -8,7 +8,7 @@ import numpy as np
 
 import corejax
 import corejax.numpy as jnp
-from corejax.extend import dtypes, remembered
+from corejax.extend import called_function, dtypes, remembered
 from corejax_lax_basic import lax
 from corejax_linalg import lax_linalg
 from corejax_linalg._base import matrices as mat
@@ -212,7 +212,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     (x,) = matrices("matrix_norm", x)
     keepdims = flag("matrix_norm", "keepdims", keepdims)
     if not isinstance(ord, str | None) and np.ndim(ord):
-        raise ValueError(f"matrix_norm: ord is one number or word, got {ord!r}")
+        raise ValueError(f"{called_function() or 'matrix_norm'}: ord is one number or word, got {ord!r}")
     if ord is None or ord in ("f", "fro"):
         return _sum_of_squares(x, (-2, -1), keepdims)
     if ord in ("nuc", 2, -2):
@@ -220,7 +220,8 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     elif ord in (1, -1, np.inf, -np.inf):
         values, axis = jnp.sum(lax.abs(x), axis=-2 if abs(ord) == 1 else -1), -1
     else:
-        raise ValueError(f"matrix_norm: ord is 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}")
+        name = called_function() or "matrix_norm"
+        raise ValueError(f"{name}: ord is 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}")
     if ord == "nuc":
         out = jnp.sum(values, axis=axis)
     else:

@@ -107,7 +107,10 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
         ValueError: there are fewer than two, or shapes do not fit.
     """
     if not isinstance(arrays, tuple | list):
-        arrays = list(array("multi_dot", arrays))
+        stack = array("multi_dot", arrays)
+        if not stack.ndim:
+            raise TypeError(f"multi_dot takes a sequence of arrays, got {arrays!r} of type {type(arrays).__name__}")
+        arrays = list(stack)
     xs = [array("multi_dot", x, i) for i, x in enumerate(arrays)]
     shown = ", ".join(x.aval.str_short() for x in xs)
     if len(xs) < 2:

@@ -20,14 +20,13 @@ from corejax_numpy.arguments import (
     promote,
     promote_dtypes,
     strong,
-    to_bool,
 )
 from corejax_numpy.creation import listed
 from corejax_numpy.elementwise import clip
 from corejax_numpy.elementwise import where as select
 from corejax_numpy.moments import mean as mean_over
+from corejax_numpy.reductions import count_along, mask_argument, spread_back
 from corejax_numpy.reductions import max as maximum_over
-from corejax_numpy.reductions import spread_back
 from corejax_numpy.reductions import sum as sum_over
 
 
@@ -39,7 +38,7 @@ def _shifted(x: Any, axis: Axis, where: Any) -> Any:
 
 
 def _only(where: Any, x: Any, otherwise: float) -> Any:
-    return x if where is None else select(to_bool(array_argument("where", where)), x, like(x, otherwise))
+    return x if where is None else select(where, x, like(x, otherwise))
 
 
 def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
@@ -51,6 +50,7 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
         where: which elements are classes; the others get 0.
     """
     x = promote_dtypes("softmax", x, inexact=True)[0]
+    where = mask_argument("softmax", where, x)
     exponentials = _only(where, lax.exp(_shifted(_only(where, x, -math.inf), axis, where)), 0.0)
     return _only(where, lax.div(exponentials, spread_back(sum_over(exponentials, axis), x.shape, axis)), 0.0)
 
@@ -63,7 +63,9 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
         axis: the axis or axes of the classes.
         where: which elements are classes; the others get minus infinity.
     """
-    shifted = _shifted(_only(where, promote_dtypes("log_softmax", x, inexact=True)[0], -math.inf), axis, where)
+    x = promote_dtypes("log_softmax", x, inexact=True)[0]
+    where = mask_argument("log_softmax", where, x)
+    shifted = _shifted(_only(where, x, -math.inf), axis, where)
     total = sum_over(lax.exp(shifted), axis, where=where)
     return _only(where, lax.sub(shifted, spread_back(lax.log(total), shifted.shape, axis)), -math.inf)
 
@@ -90,9 +92,10 @@ def logsumexp(
     x = strong(given[0])
     if x.ndim < (given[1].ndim if b is not None else 0):
         x = lax.broadcast_in_dim(x, given[1].shape, ())
-    mask = where if b is None else lax.ne(given[1], like(given[1], 0))
-    if b is not None and where is not None:
-        mask = lax.bitwise_and(*promote("logsumexp", to_bool(array_argument("where", where)), mask))
+    mask = mask_argument("logsumexp", where, x)
+    if b is not None:
+        counts = lax.ne(given[1], like(given[1], 0))
+        mask = counts if mask is None else lax.bitwise_and(*promote("logsumexp", mask, counts))
     x = _only(mask, x, -math.inf)  # whose exponential does not overflow, which would make derivatives NaN
     initial = -math.inf if mask is not None or x.size == 0 else None
     top = maximum_over(_real(x), axis, initial=initial, where=mask)
@@ -101,7 +104,7 @@ def logsumexp(
     if b is not None:
         exponentials = lax.mul(*promote("logsumexp", exponentials, given[1]))
     total = sum_over(exponentials, axis, where=mask)
-    axes = tuple(sorted(canonical_axes(axis, x.ndim))) if keepdims else ()
+    axes = tuple(sorted(canonical_axes(lax.split_axes(axis)[0], x.ndim))) if keepdims else ()
     if return_sign:
         out = lax.add(lax.log(lax.abs(total)), _real(top))
         return tuple(lax.expand_dims(part, axes) if axes else part for part in (out, lax.sign(total)))
@@ -121,8 +124,7 @@ def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = Fa
     out = logsumexp(x, axis, keepdims=keepdims, where=where)
     x = array_argument("logmeanexp", x)
     if where is None:
-        count = math.prod(x.shape[i] for i in canonical_axes(axis, x.ndim))
-        return lax.sub(out, lax.log(like(out, count)))
+        return lax.sub(out, lax.log(like(out, count_along("logmeanexp", x.shape, axis))))
     ones = lax.broadcast_in_dim(like(out, 1), x.shape, ())
     return lax.sub(out, lax.log(sum_over(ones, axis, keepdims=keepdims, where=where)))
 

@@ -50,6 +50,7 @@ from ._custom_partitioner import CustomPartitioner as CustomPartitioner
 from ._dispatch import ASK_AGAIN as ASK_AGAIN
 from ._dispatch import HOST_TYPES as HOST_TYPES
 from ._dispatch import SMALL as SMALL
+from ._dispatch import UNKNOWN as UNKNOWN
 from ._dispatch import DispatchRegistry as DispatchRegistry
 from ._dispatch import fast_dispatch as fast_dispatch
 from ._dispatch import make_fastpath_data as make_fastpath_data

@@ -46,6 +46,14 @@ HOST_TYPES: tuple[type, ...] = (np.ndarray, *_SCALARS, *_NUMPY_SCALARS)
 """The host types that the dispatcher accepts as arguments; exact types, not their subclasses."""
 
 
+UNKNOWN: tuple[tuple[Any], None] = (object(),), None
+"""A node's children and metadata where it cannot be taken apart: the dispatcher does not know the child, so that the
+call takes the slow path, which says what is wrong.
+
+A node's function does not raise: jaxlib counts nested containers as levels of recursion, and does not count back then,
+so that a thousand such calls would be Python's last.
+"""
+
 ASK_AGAIN = object()
 """A result of `cache_miss`: the next call of the signature is another miss, and this one has made nobody wait."""
 
@@ -197,7 +205,7 @@ class _ScalarChildren(dict[Any, tuple[tuple[Any], None]]):
         try:
             child = make(value)
         except OverflowError:
-            return (self._to_buffer(value),), None  # which has its own words for it
+            return UNKNOWN
         children = (child,), None
         if type(child) is np.ndarray and self._kind is not complex and (self._kind is not float or 0 != value == value):
             if len(self) >= _MOST_SCALARS:

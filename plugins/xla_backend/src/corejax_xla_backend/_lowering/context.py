@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from corejax_xla_backend._lowering.module import ModuleBuilder
 
 
+# Where the order of effects would not be kept, in the user's words.
+_UNORDERED = {"while": "in the condition of a loop", "sdy.manual_computation": "in the function of a shard_map or pmap"}
 # Operations whose regions combine elements of arrays; XLA has no calls there.
 _SLICES = frozenset({"stablehlo.slice", "stablehlo.dynamic_slice"})
 _PLACING = frozenset({"sdy.sharding_constraint", "sdy.manual_computation"})
@@ -180,8 +182,11 @@ class TranslationContext(Placing, InPlace, Inlining):
         elif whole and name in ("case", "if"):
             threaded = [r.seeing(self.token) for r in regions]  # type: ignore[attr-defined]
         else:
-            where = "in the condition of while" if name == "while" else f"inside of {name}"
-            raise NotImplementedError(f"ordered effects {where}: XLA would not keep their order")
+            where = _UNORDERED.get(name, f"inside of {name}")
+            raise NotImplementedError(
+                f"ordered effects, those of callbacks with ordered=True, {where}: XLA would not keep their order; take "
+                "ordered=False there, or call outside of it"
+            )
         outs = [out] if isinstance(out, ShapedArray) else list(out)
         results = self.op(name, *operands, out=[*outs, TOKEN], attrs=attrs, regions=threaded)
         self.token = results.pop()

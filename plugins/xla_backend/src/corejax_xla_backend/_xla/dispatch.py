@@ -157,9 +157,12 @@ class _Unhashable:
         return hash(self.content)
 
 
-def _parts(node: Any) -> tuple[list[Any], Any]:
+def _parts(node: Any) -> tuple[Sequence[Any], Any]:
     """Children and metadata of a registered node, without a treedef: each argument of each call comes this way."""
-    children, metadata = tree.flatten_one_level(node)
+    try:
+        children, metadata = tree.flatten_one_level(node)
+    except Exception:
+        return _jaxlib.UNKNOWN
     try:
         hash(metadata)
     except TypeError:

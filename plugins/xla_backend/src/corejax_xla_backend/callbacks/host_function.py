@@ -69,7 +69,8 @@ class HostFunction:
     @property
     def _key(self) -> tuple[Any, ...]:
         fixed = tuple((i, _Hashable(x)) for i, x in self.fixed)
-        return (self.api, _Hashable(self.fun), self.in_tree, fixed, self.result, self.in_types)
+        structures = (self.in_tree, *(self.result or ()))  # with metadata of the user's nodes
+        return (self.api, _Hashable(self.fun), tuple(map(_Hashable, structures)), fixed, self.in_types)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, HostFunction) and (self is other or self._key == other._key)

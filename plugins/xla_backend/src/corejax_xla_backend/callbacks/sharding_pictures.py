@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from corejax.extend import get_aval
 from corejax_xla_backend.callbacks.inspect_sharding import inspect_array_sharding
 
 
@@ -59,7 +60,7 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
         arr: the array.
         kwargs: options of `visualize_sharding`.
     """
-    shown = functools.partial(visualize_sharding, tuple(arr.shape), **kwargs)
+    shown = functools.partial(visualize_sharding, get_aval(arr).shape, **kwargs)
     inspect_array_sharding(arr, callback=shown)
 
 

@@ -14,7 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import InconclusiveDimensionOperation, Primitive, ShapedArray, SymbolicDim, dtypes, xla_translations
+from corejax.extend import (
+    InconclusiveDimensionOperation,
+    Primitive,
+    ShapedArray,
+    SymbolicDim,
+    called_function,
+    dtypes,
+    xla_translations,
+)
 from corejax_xla_backend.export.bounds import OPERATIONS, Operation, range_of
 
 LARGEST = 2**31 - 1  # size that a symbol stands for
@@ -56,7 +64,8 @@ class SymbolicScope:
                 left, _, right = text.partition(word)
                 self._learn(text, sign * (parse(left, self) - parse(right, self)))
                 return
-        raise ValueError(f"a constraint compares two expressions by '>=', '<=' or '==', got {text!r}")
+        name = called_function() or "SymbolicScope"
+        raise ValueError(f"{name}: a constraint compares two expressions by '>=', '<=' or '==', got {text!r}")
 
     def _replace(self, text: str) -> None:
         left, right = (parse(side, self) for side in text.split("=="))
