@@ -98,7 +98,10 @@ class EvalTrace(Trace, reports=True):
                     check_size(primitive, aval)
         if on_device and (backend := _backend_of_spread(args)) is not None:
             return backend.evaluate(primitive, [as_array(x) for x in args], params)
-        if avals_out and (avals_out[0]._size >= LARGE_OPERATION or (primitive in by_operands and _any_large(key))):
+        if avals_out and (
+            avals_out[0]._size >= LARGE_OPERATION
+            or (primitive in by_operands and _greatest(key) >= by_operands[primitive])
+        ):
             outs = _evaluate_large(primitive, args, vals, key, params, avals_out)
             if outs is not None:
                 return outs
@@ -185,8 +188,8 @@ def _by_function(primitive: Primitive, args: Sequence[Any], params: dict[str, An
         return None
 
 
-def _any_large(avals: Sequence[ShapedArray]) -> bool:
-    return max([aval._size for aval in avals], default=0) >= LARGE_OPERATION
+def _greatest(avals: Sequence[ShapedArray]) -> int:
+    return max([aval._size for aval in avals], default=0)
 
 
 def as_ufunc(primitive: Primitive, avals: Sequence[ShapedArray], aval: ShapedArray) -> tuple[Any, ...]:

@@ -30,8 +30,8 @@ SIZE = 1 << 18  # elements of the result from which on an operation is large
 
 # Primitives whose rule in force leaves large operations to the derived one, and whether it leaves one of some types.
 left_by: dict[Primitive, Callable[[Sequence[ShapedArray], Mapping[str, Any]], bool]] = {}
-# Those whose operands may be what is large: the rule has been registered with a function.
-by_operands: set[Primitive] = set()
+# Those whose operands may be what is large, or are it from fewer elements on than `SIZE`: from how many.
+by_operands: dict[Primitive, int] = {}
 
 _derived: dict[Primitive, tuple[Rule, RuleFn]] = {}
 
@@ -118,15 +118,17 @@ def follow(primitive: Primitive) -> None:
     rule = impl_rules.rule_of(primitive)
     _derived.pop(primitive, None)
     left_by.pop(primitive, None)
-    by_operands.discard(primitive)
+    by_operands.pop(primitive, None)
     if rule is None or not rule.flags.get("large"):
         return
     large = rule.flags["large"]
     if callable(large):
         left_by[primitive] = lambda avals, params: large(avals, **params)
-        by_operands.add(primitive)
+        by_operands[primitive] = SIZE
     else:
         least = large if isinstance(large, Mapping) else dict.fromkeys(large, 0)
+        if isinstance(large, Mapping) and min(large.values()) < SIZE:
+            by_operands[primitive] = min(large.values())
         left_by[primitive] = _by_last_operand({dtypes.dtype(dtype): size for dtype, size in least.items()})
 
 
@@ -147,10 +149,11 @@ def is_left(
     if not avals_out:
         return False
     if avals_out[0].size < SIZE:  # most are small: without a call
-        if primitive not in by_operands:
+        least = by_operands.get(primitive)
+        if least is None:
             return False
         for aval in avals:
-            if aval.size >= SIZE:
+            if aval.size >= least:
                 break
         else:
             return False
