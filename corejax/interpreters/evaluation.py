@@ -39,6 +39,7 @@ _ndarray = np.ndarray
 keep_freed_memory()
 LARGE_OPERATION = large_operations.SIZE
 left_by, by_operands = large_operations.left_by, large_operations.by_operands
+left_from = large_operations.left_from
 _prepared = written_operations.prepared
 
 # Impl rules that take NumPy arrays, ready to run; while somebody watches they report (`reporting_table`).
@@ -99,8 +100,8 @@ class EvalTrace(Trace, reports=True):
         if on_device and (backend := _backend_of_spread(args)) is not None:
             return backend.evaluate(primitive, [as_array(x) for x in args], params)
         if avals_out and (
-            avals_out[0]._size >= LARGE_OPERATION
-            or (primitive in by_operands and _greatest(key) >= by_operands[primitive])
+            avals_out[0]._size >= left_from.get(primitive, LARGE_OPERATION)
+            or (primitive in by_operands and _any_large(key))
         ):
             outs = _evaluate_large(primitive, args, vals, key, params, avals_out)
             if outs is not None:
@@ -188,8 +189,8 @@ def _by_function(primitive: Primitive, args: Sequence[Any], params: dict[str, An
         return None
 
 
-def _greatest(avals: Sequence[ShapedArray]) -> int:
-    return max([aval._size for aval in avals], default=0)
+def _any_large(avals: Sequence[ShapedArray]) -> bool:
+    return max([aval._size for aval in avals], default=0) >= LARGE_OPERATION
 
 
 def as_ufunc(primitive: Primitive, avals: Sequence[ShapedArray], aval: ShapedArray) -> tuple[Any, ...]:

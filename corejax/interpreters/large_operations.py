@@ -30,8 +30,10 @@ SIZE = 1 << 18  # elements of the result from which on an operation is large
 
 # Primitives whose rule in force leaves large operations to the derived one, and whether it leaves one of some types.
 left_by: dict[Primitive, Callable[[Sequence[ShapedArray], Mapping[str, Any]], bool]] = {}
-# Those whose operands may be what is large, or are it from fewer elements on than `SIZE`: from how many.
-by_operands: dict[Primitive, int] = {}
+# Those whose operands may be what is large: the rule has been registered with a function.
+by_operands: set[Primitive] = set()
+# Those of which some are left from fewer elements on: from how many.
+left_from: dict[Primitive, int] = {}
 
 _derived: dict[Primitive, tuple[Rule, RuleFn]] = {}
 
@@ -118,23 +120,24 @@ def follow(primitive: Primitive) -> None:
     rule = impl_rules.rule_of(primitive)
     _derived.pop(primitive, None)
     left_by.pop(primitive, None)
-    by_operands.pop(primitive, None)
+    by_operands.discard(primitive)
+    left_from.pop(primitive, None)
     if rule is None or not rule.flags.get("large"):
         return
     large = rule.flags["large"]
     if callable(large):
         left_by[primitive] = lambda avals, params: large(avals, **params)
-        by_operands[primitive] = SIZE
+        by_operands.add(primitive)
     else:
         least = large if isinstance(large, Mapping) else dict.fromkeys(large, 0)
         if isinstance(large, Mapping) and min(large.values()) < SIZE:
-            by_operands[primitive] = min(large.values())
-        left_by[primitive] = _by_last_operand({dtypes.dtype(dtype): size for dtype, size in least.items()})
+            left_from[primitive] = min(large.values())
+        left_by[primitive] = _by_dtype({dtypes.dtype(dtype): size for dtype, size in least.items()})
 
 
-def _by_last_operand(least: Mapping[np.dtype[Any], int]) -> Callable[[Sequence[ShapedArray], Mapping[str, Any]], bool]:
+def _by_dtype(least: Mapping[np.dtype[Any], int]) -> Callable[[Sequence[ShapedArray], Mapping[str, Any]], bool]:
     never = 1 << 62
-    return lambda avals, params: avals[-1].size >= least.get(avals[-1].dtype, never)
+    return lambda avals, params: max([a.size for a in avals]) >= least.get(avals[-1].dtype, never)
 
 
 def is_left(
@@ -148,12 +151,11 @@ def is_left(
     """
     if not avals_out:
         return False
-    if avals_out[0].size < SIZE:  # most are small: without a call
-        least = by_operands.get(primitive)
-        if least is None:
+    if avals_out[0].size < left_from.get(primitive, SIZE):  # most are small: without a call
+        if primitive not in by_operands:
             return False
         for aval in avals:
-            if aval.size >= least:
+            if aval.size >= SIZE:
                 break
         else:
             return False

@@ -21,6 +21,19 @@ INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uin
 COMPLEX = ("complex64", "complex128")
 
 
+def many(*names: str, complexes: int = LARGE) -> dict[str, int]:
+    """From how many elements on operations with these dtypes are left, for the flag.
+
+    Those of float16 from fewer on than others, as NumPy takes longest there.
+
+    Args:
+        names: the dtypes.
+        complexes: from how many on those with complex ones are.
+    """
+    least = {"float16": 1 << 15, "complex64": complexes, "complex128": complexes}
+    return {name: least.get(name, LARGE) for name in names}
+
+
 def with_dtypes(*names: str) -> Callable[..., bool]:
     """Operations whose first operand has one of these dtypes, for the flag: reductions, which have small results."""
     found = frozenset(map(dtypes.dtype, names))

@@ -19,7 +19,7 @@ from corejax.extend import (
     transpose_rules,
 )
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.compiling import COMPLEX, HALVES, INTEGERS, REALS
+from corejax_lax_basic._base.compiling import COMPLEX, HALVES, INTEGERS, REALS, many
 from corejax_lax_basic._base.narrow_floats import many_through_float32
 from corejax_lax_basic._base.scalars import make_scalar
 from corejax_lax_basic._base.type_rules import ORDERED, check_equal_dtypes, elementwise, joint_shape
@@ -222,7 +222,8 @@ clamp_p = Primitive(
     tags=("elementwise", "cheap", "exact"),
     doc="x limited to an interval: minimum(maximum(x, low), high).",
 )
-impl_rules.register(clamp_p, many_through_float32(_clamp_impl, np.maximum), large=HALVES, prepared=_clamp_prepared)
+_on_host = many_through_float32(_clamp_impl, np.maximum)
+impl_rules.register(clamp_p, _on_host, large=many(*HALVES), prepared=_clamp_prepared)
 defbroadcasting(clamp_p)
 
 
