@@ -23,7 +23,7 @@ from corejax.extend import (
 )
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.accuracy import checked_accuracy
-from corejax_lax_basic._base.compiling import HALVES, many
+from corejax_lax_basic._base.compiling import HALVES, LARGE, MANY_HALVES, many
 from corejax_lax_basic._base.derivatives import Derivative, Function
 from corejax_lax_basic._base.narrow_floats import many_through_float32
 from corejax_lax_basic._base.prepared import prepared_flag
@@ -49,6 +49,12 @@ CHEAP = {
 EXACT = {
     *("abs", "and", "ceil", "complex", "floor", "imag", "maximum", "minimum", "negate", "not", "or", "real", "select"),
     *("shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "xor"),
+}
+
+# Those that are rounded once everywhere, if at all: so is float16, which XLA computes step by step in others.
+ROUNDED_ONCE = {
+    *("add", "ceil", "div", "eq", "floor", "ge", "gt", "le", "lt", "max", "min", "mul", "ne", "rem", "sign", "sqrt"),
+    *("square", "sub"),
 }
 
 
@@ -166,7 +172,7 @@ def _primitive(
         doc=doc,
     )
     if not isinstance(large, Mapping):
-        large = many(*large)
+        large = many(*large, halves=MANY_HALVES if name in ROUNDED_ONCE else LARGE)
     impl_rules.register(primitive, impl, large=large, **prepared_flag(impl))
     (defvectorized if operands == 1 else defbroadcasting)(primitive)
     derivative(primitive)

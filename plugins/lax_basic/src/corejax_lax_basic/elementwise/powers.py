@@ -25,7 +25,7 @@ from corejax.extend import (
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import integer
-from corejax_lax_basic._base.compiling import COMPLEX, HALVES, many
+from corejax_lax_basic._base.compiling import COMPLEX, HALVES
 from corejax_lax_basic._base.derivatives import tangents
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, through_float32
 from corejax_lax_basic._base.type_rules import NUMERIC, check_equal_dtypes, check_kind, joint_shape
@@ -96,7 +96,7 @@ def _pow_abstract_eval(x: ShapedArray, y: ShapedArray) -> ShapedArray:
 
 
 pow_p = Primitive("pow", abstract_eval=_pow_abstract_eval, tags=("elementwise",), doc=pow.__doc__)
-impl_rules.register(pow_p, _pow, large=many("float16", *COMPLEX))
+impl_rules.register(pow_p, _pow, large=("float16", *COMPLEX))
 defbroadcasting(pow_p)
 
 # The derivative of x**y by y counts as zero where x is 0, and so do all that follow from it: there the power is
@@ -192,7 +192,7 @@ integer_pow_p = Primitive(
     tags=("elementwise", "cheap"),
     doc=integer_pow.__doc__,
 )
-impl_rules.register(integer_pow_p, _integer_pow, prepared=_integer_pow_prepared, large=many(*HALVES))
+impl_rules.register(integer_pow_p, _integer_pow, prepared=_integer_pow_prepared, large=HALVES)
 defvectorized(integer_pow_p)
 
 

@@ -19,7 +19,7 @@ from corejax.extend import (
     transpose_rules,
 )
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.compiling import COMPLEX, HALVES, INTEGERS, REALS, many
+from corejax_lax_basic._base.compiling import COMPLEX, HALVES, INTEGERS, MANY_HALVES, REALS, many
 from corejax_lax_basic._base.narrow_floats import many_through_float32
 from corejax_lax_basic._base.scalars import make_scalar
 from corejax_lax_basic._base.type_rules import ORDERED, check_equal_dtypes, elementwise, joint_shape
@@ -223,7 +223,7 @@ clamp_p = Primitive(
     doc="x limited to an interval: minimum(maximum(x, low), high).",
 )
 _on_host = many_through_float32(_clamp_impl, np.maximum)
-impl_rules.register(clamp_p, _on_host, large=many(*HALVES), prepared=_clamp_prepared)
+impl_rules.register(clamp_p, _on_host, large=many(*HALVES, halves=MANY_HALVES), prepared=_clamp_prepared)
 defbroadcasting(clamp_p)
 
 
