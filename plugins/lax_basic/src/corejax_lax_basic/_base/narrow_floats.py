@@ -138,7 +138,7 @@ def many_through_float32(f: Any, ufunc: np.ufunc | None = None) -> Any:
         return narrowed(out, dtype) if out.dtype == np.float32 else out  # comparisons give booleans
 
     def prepared(avals: Any, **params: Any) -> Any:
-        if avals[0].dtype is _FLOAT16 and max([x.size for x in avals]) >= least[_FLOAT16]:
+        if max([x.size for x in avals]) >= least.get(avals[0].dtype, _NEVER):
             return None
         return ufunc if prepare is None else prepare(avals, **params)
 

@@ -20,7 +20,7 @@ from corejax.extend import (
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.compiling import COMPLEX, HALVES, INTEGERS, MANY_HALVES, REALS, many
-from corejax_lax_basic._base.narrow_floats import many_through_float32
+from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, many_through_float32
 from corejax_lax_basic._base.scalars import make_scalar
 from corejax_lax_basic._base.type_rules import ORDERED, check_equal_dtypes, elementwise, joint_shape
 from corejax_lax_basic._promotion import scalars_yield
@@ -110,7 +110,7 @@ _NUMPYS = frozenset("biufc")  # kinds of dtypes
 def _by_mask(which: Any, on_false: Any, on_true: Any) -> bool:
     """Whether elements are written over one case: of small arrays `np.where` takes three times as long."""
     shape = which.shape
-    if not shape or which.size > _SMALL or on_true.dtype.kind not in _NUMPYS:
+    if not shape or which.size > _SMALL or not (on_true.dtype.kind in _NUMPYS or on_true.dtype in NARROW_FLOATS):
         return False
     return (not on_false.shape or on_false.shape == shape) and (not on_true.shape or on_true.shape == shape)
 
