@@ -16,10 +16,11 @@ MILLION, MANY = 10**6, 10**5
 
 
 class Operands(NamedTuple):
-    """Large arrays of one side: a million float32, normal and positive; 100,000 of them, positions, a matrix."""
+    """Large arrays of one side: a million float32, normal and positive, a mask; 100,000, positions, a matrix."""
 
     x: Any
     positive: Any
+    mask: Any
     many: Any
     at: Any
     matrix: Any
@@ -31,14 +32,16 @@ def operands(convert: Callable[[Any], Any]) -> Operands:
     x = rng.standard_normal(MILLION).astype(np.float32)
     at = rng.integers(0, MANY, MANY).astype(np.int32)
     matrix = rng.standard_normal((512, 512)).astype(np.float32)
-    return Operands(*map(convert, (x, np.abs(x) + 0.1, x[:MANY].copy(), at, matrix)))
+    return Operands(*map(convert, (x, np.abs(x) + 0.1, x > 0, x[:MANY].copy(), at, matrix)))
 
 
 # The function for corejax and jax, n being the `numpy` namespace and v the operands; whether NumPy counts as well.
 ELEMENTWISE: dict[str, Callable[[Any, Operands], Any]] = {
     "add": lambda n, v: n.add(v.x, v.positive),
     "mul": lambda n, v: n.multiply(v.x, v.positive),
-    "where": lambda n, v: n.where(n.greater(v.x, 0), v.x, v.positive),
+    "greater": lambda n, v: n.greater(v.x, 0),
+    "where": lambda n, v: n.where(v.mask, v.x, v.positive),
+    "where of greater": lambda n, v: n.where(n.greater(v.x, 0), v.x, v.positive),
     "exp": lambda n, v: n.exp(v.x),
     "tanh": lambda n, v: n.tanh(v.x),
     "sin": lambda n, v: n.sin(v.x),

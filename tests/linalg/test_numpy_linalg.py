@@ -166,3 +166,11 @@ def test_roots_that_are_not_there_are_nan_and_last(p: list[int]) -> None:
     found = np.asarray(corejax.jit(lambda p: jnp.roots(p, strip_zeros=False))(np.float32(p)))
     assert found.shape == (len(p) - 1,) and np.isnan(found[len(wanted) :]).all()
     np.testing.assert_allclose(np.sort_complex(found[: len(wanted)]), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_roots_have_derivatives_where_zeros_are_left_out() -> None:
+    p, change = np.array([0, 1, -3, 2, 0], np.float32), np.array([0, 1, 0, 0, 0], np.float32)
+    found, tangent = corejax.jvp(jnp.roots, (p,), (change,))
+    order = np.argsort(found.real)
+    np.testing.assert_allclose(np.asarray(found)[order], [0, 1, 2], atol=1e-6)
+    np.testing.assert_allclose(np.asarray(tangent)[order], [0, 1, -4], atol=1e-5)  # -x**2 / (2 x - 3)

@@ -123,3 +123,11 @@ def test_compiled_and_derivatives() -> None:
 def test_bad_input(call: Any, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         call()
+
+
+def test_edges_have_derivatives_where_they_are_integers() -> None:
+    x = np.array([1, 2, 3, 0], np.float32)
+    weights = np.array([1, 2, 4, 8], np.float32)
+    for wrap in (lambda f: f, corejax.jit):
+        found = wrap(corejax.grad(lambda x: jnp.histogram(x, 3)[1] @ weights))(x)
+        np.testing.assert_allclose(found, [0, 0, 0 + 2 / 3 + 8 / 3 + 8, 1 + 4 / 3 + 4 / 3], rtol=1e-6)

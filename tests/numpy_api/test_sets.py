@@ -115,6 +115,30 @@ def test_narrow_types_and_batches() -> None:
     assert jnp.unique(X[:0], size=2, fill_value=5).tolist() == [5, 5]
 
 
+def test_derivatives_where_values_decide_about_sizes() -> None:
+    """Of the elements that are the first of their kind: the sizes are as of the values."""
+    x, y = np.array([1, 2, 2, 3, 0, 0], np.float32), np.array([5, 2, 1], np.float32)
+    change = np.arange(1, 7, dtype=np.float32)
+    pushed = lambda f: corejax.jvp(f, (x,), (change,))
+    for f, values, tangents in (
+        (jnp.unique, [0, 1, 2, 3], [5, 1, 2, 4]),
+        (jnp.unique_values, [0, 1, 2, 3], [5, 1, 2, 4]),
+        (lambda x: jnp.unique(x, return_inverse=True)[0], [0, 1, 2, 3], [5, 1, 2, 4]),
+        (lambda x: jnp.unique(x[None], axis=1), [[0, 1, 2, 3]], [[5, 1, 2, 4]]),
+        (lambda x: jnp.union1d(y, x), [0, 1, 2, 3, 5], [5, 0, 0, 4, 0]),
+        (lambda x: jnp.setdiff1d(x, y), [0, 3], [5, 4]),
+        (lambda x: jnp.setxor1d(x, y), [0, 3, 5], [5, 4, 0]),
+        (lambda x: jnp.intersect1d(x, y), [1, 2], [0, 0]),  # the second of two that are equal, as with `size`
+        (lambda x: jnp.intersect1d(y, x), [1, 2], [1, 2]),
+        (lambda x: jnp.trim_zeros(x), [1, 2, 2, 3], [1, 2, 3, 4]),
+    ):
+        found, tangent = pushed(f)
+        np.testing.assert_array_equal(found, values)
+        np.testing.assert_array_equal(tangent, tangents)
+    with pytest.raises(corejax.errors.ConcretizationTypeError, match="size=n"):
+        corejax.grad(corejax.jit(lambda x: jnp.unique(x).sum()))(x)
+
+
 def test_what_depends_on_values_says_so() -> None:
     for f in (
         jnp.unique,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -58,6 +59,19 @@ def test_complex_numbers_are_true_where_either_part_is(dtype: str) -> None:
 def test_either_part_makes_a_complex_number_infinite() -> None:
     x = np.array([complex(nan, inf), complex(-inf, nan), complex(nan, 0), complex(1, -inf), 1e38 + 1e38j], np.complex64)
     assert_values(jnp.isinf, [x], np.array([True, True, False, True, False]))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "int32", "uint32", "int64"])
+def test_the_remainder_of_integers_by_zero_is_zero(dtype: str) -> None:
+    x = np.array([0, 1, 5, -3, -128]).astype(dtype)
+    zeros = np.zeros_like(x)
+    for wrap in (lambda f: f, corejax.jit, corejax.vmap):
+        for f in (operator.mod, lambda x, y: divmod(x, y)[1], jnp.remainder, jnp.fmod):
+            for _ in range(2):  # the second call is recorded
+                np.testing.assert_array_equal(wrap(f)(jnp.asarray(x), jnp.asarray(zeros)), np.zeros(5))
+        for f in (lambda x: x % 0, lambda x: x % jnp.asarray(zeros[0]), lambda x: jnp.fmod(x, 0)):
+            np.testing.assert_array_equal(wrap(f)(jnp.asarray(x)), np.zeros(5))
+    assert str(corejax.make_jaxpr(lambda x: x % 3)(x)).count("select_n") == (dtype[0] != "u")
 
 
 def test_division_with_remainder_and_powers_of_booleans_are_strong_integers() -> None:

@@ -12,7 +12,7 @@ import pytest
 import corejax as cj
 import corejax.numpy as jnp
 from corejax import lax
-from corejax_xla_backend._xla import executable, first_products
+from corejax_xla_backend._xla import first_products
 
 
 def ones(*shape: int, dtype: str = "float32") -> cj.ShapedArray:
@@ -40,8 +40,8 @@ WITHOUT: dict[str, tuple[Callable[..., Any], tuple[cj.ShapedArray, ...]]] = {
 def test_which_programs_need_it(name: str) -> None:
     function, types = (WITH | WITHOUT)[name]
     with cj.enable_x64(True):
-        text = executable.lower(cj.make_jaxpr(function)(*types), "f", "cpu").text
-    assert first_products.needs_products(text) == (name in WITH)
+        jaxpr = cj.make_jaxpr(function)(*types).jaxpr
+    assert first_products.needs_products(jaxpr) == (name in WITH)
 
 
 def test_it_is_made_once_by_a_thread_that_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +73,8 @@ def test_a_program_is_compiled_where_no_thread_can_be_started(monkeypatch: pytes
     monkeypatch.setattr(threading.Thread, "start", refused)
     monkeypatch.setattr(first_products, "_cores", lambda: 2)
     monkeypatch.setattr(first_products, "_begun", False)
-    first_products.prepare('"stablehlo.convolution"', cj.devices()[0])
+    function, types = WITH["convolution"]
+    first_products.prepare(cj.make_jaxpr(function)(*types).jaxpr, cj.devices()[0])
     assert first_products._begun
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import dtypes, remembered
+from corejax.extend import Tracer, dtypes, remembered
 from corejax_linalg._base.arguments import array, arrays, integer
 from corejax_linalg.numpy_linalg.decompositions import eigvals
 from corejax_linalg.numpy_linalg.equations import inv, lstsq
@@ -35,7 +35,8 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     zeros = 0
     if strip_zeros:
         try:
-            there = np.flatnonzero(np.asarray(p))
+            known = p.steering() if isinstance(p, Tracer) else p
+            there = np.flatnonzero(np.asarray(p if known is None else known))
         except TypeError as error:
             error.add_note("roots: which coefficients are zero decides about the shape; pass strip_zeros=False")
             raise

@@ -288,7 +288,9 @@ def known_array(name: str, x: Any, instead: str = "") -> np.ndarray:
         ConcretizationTypeError: it is traced; says by what.
     """
     try:
-        return np.asarray(x)
+        # Of one with a tangent, too: a shape has none.
+        value = x.steering() if isinstance(x, Tracer) else x
+        return np.asarray(x if value is None else value)
     except ValueError:
         raise ValueError(f"{name}: sequences of unequal lengths are no array, got {x!r}") from None
     except TypeError as error:

@@ -170,7 +170,8 @@ def _logical(name: str, primitive: Primitive, doc: str) -> Binary:
 def _rem(x: Any, y: Any) -> Any:
     if dtypes.is_bool(x.aval.dtype):  # as of integers
         x, y = (lax.convert_element_type(v, dtypes.default_int_dtype()) for v in (x, y))
-    return lax.rem(x, y)
+    rest = lax.rem(x, y)
+    return rest if dtypes.is_inexact(x.aval.dtype) else where(lax.eq(y, like(y, 0)), like(rest, 0), rest)
 
 
 def rounding_function(name: str, apply: Unary, doc: str) -> Unary:
@@ -222,7 +223,7 @@ subtract = _operator("subtract", operator.sub, lax.sub_p, _number, "`x - y`. Rai
 multiply = _operator("multiply", operator.mul, lax.mul_p, _number, "`x * y`; of booleans, whether both are true.")
 divide = _operator("divide", operator.truediv, lax.div_p, dtypes.is_inexact, "`x / y`, floating also for integers.")
 floor_divide = _operator("floor_divide", operator.floordiv, lax.div_p, dtypes.is_unsigned, "`x // y`, rounded down.")
-remainder = _operator("remainder", operator.mod, lax.rem_p, dtypes.is_unsigned, "`x % y`, of the sign of `y`.")
+remainder = _operator("remainder", operator.mod, lax.rem_p, _nowhere, "`x % y`, of the sign of `y`; integers: 0 for 0.")
 power = _operator("power", operator.pow, lax.pow_p, _nowhere, "`x ** y`; a Python int as exponent is static.")
 bitwise_and = _operator("bitwise_and", operator.and_, lax.and_p, _discrete, "`x & y`, of integers or booleans.")
 bitwise_or = _operator("bitwise_or", operator.or_, lax.or_p, _discrete, "`x | y`, of integers or booleans.")
@@ -236,7 +237,7 @@ greater_equal = _operator("greater_equal", operator.ge, lax.ge_p, _ordered, "Whe
 
 maximum     = promoted_function("maximum",     lax.max_p, "The larger one of `x` and `y`; NaN where either is.")
 minimum     = promoted_function("minimum",     lax.min_p, "The smaller one of `x` and `y`; NaN where either is.")
-fmod = promoted_function("fmod", _rem, "Remainder of division rounded towards zero, of the sign of `x`.")
+fmod = promoted_function("fmod", _rem, "Remainder of truncated division, of the sign of `x`; integers: 0 for 0.")
 float_power = promoted_function("float_power", lax.pow_p, "`x ** y` in floating point.", inexact=True)
 
 logical_and = _logical("logical_and", lax.and_p, "Whether `x` and `y` are both nonzero.")

@@ -240,7 +240,8 @@ def _between(first: Any, last: Any, num: int, intervals: int, endpoint: bool, ex
         part = way / divisor
         if not dtypes.is_complex(first.dtype):  # XLA multiplies by a rounded reciprocal, and adds before it rounds
             whole = lax.round(part, lax.RoundingMethod.TO_NEAREST_EVEN)
-            part = lax.select(lax.eq(whole * divisor, way), whole, part)
+            change = (way - lax.stop_gradient(way)) / divisor  # zero, with the tangent that rounding has not
+            part = lax.select(lax.eq(whole * divisor, way), whole + change, part)
         out = start + part
     else:
         out = start * (like(place, 1) - place) + stop * place

@@ -24,13 +24,14 @@ _METHODS = ("auto", "compare_all", "binary_search", "sort")
 
 
 def _known(name: str, x: Any) -> Any:
-    """The NumPy array of an argument, narrow types widened.
+    """The NumPy array of an argument, narrow types widened; of one with a tangent, which a size does not have, too.
 
     Raises:
         ConcretizationTypeError: it is traced.
     """
     try:
-        value = np.asarray(x)
+        found = x.steering() if isinstance(x, Tracer) else x
+        value = np.asarray(x if found is None else found)
     except TypeError as error:
         if not isinstance(x, Tracer):
             raise
@@ -39,6 +40,11 @@ def _known(name: str, x: Any) -> Any:
             f"number given: {name}(..., size=n). Got {x!r}.\n{x.origin()}"
         ) from None
     return value.astype(np.float32) if value.dtype.kind == "V" else value
+
+
+def _is_traced(*arrays: Any) -> bool:
+    """Whether values that are known decide about a size alone: the result has tangents."""
+    return any(isinstance(x, Tracer) for x in arrays)
 
 
 def _as(dtype: Any, value: Any) -> Any:
@@ -166,6 +172,8 @@ def unique(
     x = array_argument("unique", ar)
     rows = lax.reshape(x, (x.size,)) if axis is None else x
     along = 0 if axis is None else canonical_axis(axis, x.ndim, "unique: axis")
+    if size is None and _is_traced(rows):
+        size = np.unique(_known("unique", rows), axis=along, equal_nan=equal_nan).shape[along]
     if size is None:
         values, *rest = np.unique(
             _known("unique", rows), True, return_inverse=True, return_counts=True, axis=along, equal_nan=equal_nan
@@ -256,7 +264,10 @@ def setdiff1d(
     name = "setdiff1d"
     x, y = array_arguments(name, ar1, ar2)
     if size is None:
-        return _as(x.dtype, np.setdiff1d(_known(name, x).ravel(), _known(name, y).ravel(), assume_unique))
+        values = np.setdiff1d(_known(name, x).ravel(), _known(name, y).ravel(), assume_unique)
+        if not _is_traced(x):
+            return _as(x.dtype, values)
+        size = values.size
     x = lax.reshape(x, (x.size,))
     count = _size(name, size)
     fill = array_argument(name, 0 if fill_value is None else fill_value)
@@ -317,7 +328,10 @@ def setxor1d(
     name = "setxor1d"
     x, y = _vectors(name, ar1, ar2)
     if size is None:
-        return _as(x.dtype, np.setxor1d(_known(name, x), _known(name, y), assume_unique))
+        values = np.setxor1d(_known(name, x), _known(name, y), assume_unique)
+        if not _is_traced(x, y):
+            return _as(x.dtype, values)
+        size = values.size
     count = _size(name, size)
     if not x.size + y.size:
         return lax.full((count,), 0 if fill_value is None else fill_value, x.dtype)
@@ -354,8 +368,10 @@ def intersect1d(
     x, y = _vectors(name, ar1, ar2)
     if size is None:
         values, *indices = np.intersect1d(_known(name, x), _known(name, y), assume_unique, return_indices=True)
-        values = _as(x.dtype, values)
-        return (values, *map(_indices, indices)) if return_indices else values
+        if not _is_traced(x, y):
+            values = _as(x.dtype, values)
+            return (values, *map(_indices, indices)) if return_indices else values
+        size = values.size
     count = _size(name, size)
     if not x.size + y.size:
         values = lax.full((count,), 0 if fill_value is None else fill_value, x.dtype)

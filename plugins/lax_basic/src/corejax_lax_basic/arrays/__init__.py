@@ -6,7 +6,8 @@ Python's operators, NumPy's methods and properties, indexing with brackets.
 from __future__ import annotations
 
 _BINARY = ("add", "sub", "mul", "truediv", "matmul", "and", "or", "xor")
-_RARER = ("floordiv", "mod", "divmod", "pow", "lshift", "rshift")
+_RARER = ("floordiv", "mod", "divmod", "pow")
+_SHIFTS = ("lshift", "rshift")
 _OTHERS = ("eq", "ne", "lt", "le", "gt", "ge", "neg", "pos", "invert")
 
 
@@ -26,5 +27,6 @@ PLACES = {
     "reducing_methods:METHODS": (
         *("all", "any", "argmax", "argmin", "cumprod", "cumsum", "max", "mean", "min", "prod", "std", "sum", "var"),
     ),
+    "shifts:OPERATORS": _methods(_SHIFTS),
 }
 METHODS = {name: f"{__name__}.{place}" for place, names in PLACES.items() for name in names}

@@ -248,6 +248,7 @@ def compile_program(
         there = SingleDeviceSharding(device)
         ins, outs = (there,) * (len(closed.consts) + len(closed.in_avals)), (there,) * len(closed.out_avals)
         options = options._replace(device=None, devices=(device,), in_shardings=ins, out_shardings=outs)
+    first_products.prepare(closed.jaxpr, device)
     text, kept, callbacks, unusable, partitioners, failures = lower(closed, name, device.platform, options)
     before_runs = None if partitioners else check_before_runs(text, options.devices)
     if unusable:
@@ -256,7 +257,6 @@ def compile_program(
             f"jit of {name}: donated arguments were not usable: {types}; the program has no result of that shape and "
             "dtype left to take the memory, and the arrays stay"
         )
-    first_products.prepare(text, device)
     flags, asked = flags_for(closed.jaxpr, text, device, options)
     try:
         with _jaxlib.uninterrupted():

@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from corejax.extend import ShapedArray
+from corejax.extend import Jaxpr, JaxprEqn, ShapedArray, subjaxprs
 from corejax_xla_backend import _jaxlib
 
 _SMALL = 64  # elements of a first operand up to which XLA writes loops
-_DOT = re.compile(
-    r'"stablehlo\.dot_general".*lhs_contracting_dimensions = \[([\d, ]*)\].* : \(tensor<((?:\d+x)*)(?:f32|f16|bf16)>'
-)
+_NARROW = ("float32", "float16", "bfloat16")
 _TYPE = ShapedArray((16, 16), np.dtype(np.float32))
 _PRODUCT = """\
 module @first_product {
@@ -36,15 +34,15 @@ module @first_product {
 _begun = False
 
 
-def prepare(text: str, device: Any) -> None:
+def prepare(jaxpr: Jaxpr, device: Any) -> None:
     """Have the code made, unless it has been, or the program does not need it, or there is one core.
 
     Args:
-        text: the program's StableHLO, as `hlo` writes it.
+        jaxpr: the program that is to be compiled.
         device: that it is compiled for.
     """
     global _begun
-    if _begun or device.platform != "cpu" or _jaxlib.is_absent(device) or _cores() < 2 or not needs_products(text):
+    if _begun or device.platform != "cpu" or _jaxlib.is_absent(device) or _cores() < 2 or not needs_products(jaxpr):
         return
     _begun = True
     # A daemon: a process that ends waits for it no longer than for what it is just doing (see `_jaxlib._exit`).
@@ -53,17 +51,34 @@ def prepare(text: str, device: Any) -> None:
         thread.start()
 
 
-def needs_products(text: str) -> bool:
+def needs_products(jaxpr: Jaxpr) -> bool:
     """Whether a program has convolutions, or products of float32 or less whose first operand is transposed."""
-    if '"stablehlo.convolution"' in text:
-        return True
-    turned = '"stablehlo.transpose"' in text
-    for dimensions, sizes in _DOT.findall(text):
-        shape = [int(size) for size in sizes.split("x")[:-1]]
-        summed = [int(dimension) for dimension in re.findall(r"\d+", dimensions)]
-        if math.prod(shape) >= _SMALL and summed and (turned or len(shape) - 1 not in summed):
+    products = []
+    turned = False
+    for eqn in _equations(jaxpr):
+        name = eqn.primitive.name
+        if name == "conv_general_dilated":
             return True
-    return False
+        turned |= name == "transpose"
+        if name == "dot_general":
+            products.append(eqn)
+    return any(_is_turned(eqn, turned) for eqn in products)
+
+
+def _is_turned(eqn: JaxprEqn, by_transposes: bool) -> bool:
+    aval = eqn.invars[0].aval
+    summed = eqn.params["dimension_numbers"][0][0]
+    if aval.dtype.name not in _NARROW or math.prod(aval.shape) < _SMALL or not summed:
+        return False
+    return by_transposes or aval.ndim - 1 not in summed
+
+
+def _equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
+    """Those of programs in it included."""
+    for eqn in jaxpr.eqns:
+        yield eqn
+        for program in subjaxprs(eqn.params):
+            yield from _equations(getattr(program, "jaxpr", program))
 
 
 def _cores() -> int:
