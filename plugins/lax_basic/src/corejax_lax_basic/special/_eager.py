@@ -59,8 +59,7 @@ def by_scipy(name: str, amend: Function | None = None) -> Function:
     return impl
 
 
-MANY = 1 << 14  # elements from which on a program is compiled for what SciPy takes several times as long for,
-_MANY_SLOW = 1 << 13  # and what takes it some hundred nanoseconds each
+MANY = 1 << 13  # elements from which on a program is compiled for what SciPy takes several times as long for
 
 
 def compiled_if_many(name: str, impl: Function) -> Function:
@@ -70,14 +69,14 @@ def compiled_if_many(name: str, impl: Function) -> Function:
     """
 
     def rule(*arrays: Any) -> Any:
-        if max(x.size for x in arrays) >= _MANY_SLOW and arrays[0].dtype.name in SINGLES:
+        if max(x.size for x in arrays) >= MANY and arrays[0].dtype.name in SINGLES:
             found = run_compiled(primitives[name], *[Array(x) for x in arrays])
             if found is not None:
                 return found  # whose memory is its own: an array of NumPy's would be copied
         return impl(*arrays)
 
     def prepare(avals: Any) -> Any:
-        few = all(0 < x.size < _MANY_SLOW for x in avals)
+        few = all(0 < x.size < MANY for x in avals)
         return prepared(avals) if few and prepared is not None else None
 
     prepared = getattr(impl, "prepared", None)
