@@ -39,6 +39,7 @@ _ndarray = np.ndarray
 keep_freed_memory()
 LARGE_OPERATION = large_operations.SIZE
 left_by, by_operands = large_operations.left_by, large_operations.by_operands
+left_from = large_operations.left_from
 _prepared = written_operations.prepared
 
 # Impl rules that take NumPy arrays, ready to run; while somebody watches they report (`reporting_table`).
@@ -98,7 +99,10 @@ class EvalTrace(Trace, reports=True):
                     check_size(primitive, aval)
         if on_device and (backend := _backend_of_spread(args)) is not None:
             return backend.evaluate(primitive, [as_array(x) for x in args], params)
-        if avals_out and (avals_out[0]._size >= LARGE_OPERATION or (primitive in by_operands and _any_large(key))):
+        if avals_out and (
+            avals_out[0]._size >= left_from.get(primitive, LARGE_OPERATION)
+            or (primitive in by_operands and _any_large(key))
+        ):
             outs = _evaluate_large(primitive, args, vals, key, params, avals_out)
             if outs is not None:
                 return outs

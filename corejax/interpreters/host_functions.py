@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax import tree
+from corejax import dtypes, tree
 from corejax.array import Array, is_spread
 from corejax.attribution import note_origin
 from corejax.avals import ShapedArray
@@ -29,7 +29,8 @@ from corejax.rules import impl_rules
 
 _LONGEST = 256  # equations
 _LARGEST = 4096  # elements of a result: what is larger is given up as soon as nothing reads it any more
-_KNOWN_KINDS = frozenset("biufc")  # NumPy's own; others are held in them, and have to be made what was promised
+# NumPy's own; integers of fewer bits are held in them, and have to be made what was promised.
+_KNOWN_KINDS = frozenset("biufc")
 
 # Of NumPy's scalars these are Python's operators, which take a fifth of the ufunc's time.
 _OPERATORS = {
@@ -360,7 +361,7 @@ def gives(ufunc: np.ufunc, avals: Sequence[ShapedArray], outs: Sequence[ShapedAr
     """Whether a ufunc of arrays of these types gives arrays of those, or NumPy scalars for arrays of rank 0."""
     if (len(avals), len(outs)) != (ufunc.nin, ufunc.nout):
         return False
-    if not _KNOWN_KINDS.issuperset(aval.dtype.kind for aval in (*avals, *outs)):
+    if not all(aval.dtype.kind in _KNOWN_KINDS or dtypes.is_float(aval.dtype) for aval in (*avals, *outs)):
         return False
     try:
         found = ufunc.resolve_dtypes((*(aval.dtype for aval in avals), *(None,) * ufunc.nout))[ufunc.nin :]

@@ -15,7 +15,7 @@ from corejax import observe
 from corejax.array import Array, as_array, host_value, is_spread
 from corejax.attribution import attribute_to_rule
 from corejax.avals import ShapedArray, get_aval
-from corejax.interpreters import evaluation
+from corejax.interpreters import evaluation, large_operations
 from corejax.interpreters.impl_results import as_promised, check_count
 from corejax.interpreters.written_operations import writes_programs
 from corejax.ir.interpret import host_literal, last_uses, set_concrete_runner
@@ -75,7 +75,7 @@ class _Step(NamedTuple):
         eqn: the equation.
         primitive, params: its own.
         places: of the operands.
-        out: place of the only result; None where there are several, or it or an operand is large (`large_operations`).
+        out: place of the only result; None where there are several, or `large_operations` may have it.
         aval: type of the only result.
         first: place of the first result; the others follow it.
         dead: places of what nothing after it reads.
@@ -160,7 +160,9 @@ def _plan(jaxpr: Jaxpr) -> _Plan:
             evaluation.check_size(eqn.primitive, v.aval, eqn.source_info)
             places[v] = len(places)
         alone = eqn.outvars[0] if not eqn.primitive.multiple_results else None
-        if any(v.aval.size >= evaluation.LARGE_OPERATION for v in (*eqn.invars, *eqn.outvars)):
+        if any(
+            v.aval.size >= evaluation.LARGE_OPERATION for v in (*eqn.invars, *eqn.outvars)
+        ) or large_operations.is_left_equation(eqn):
             alone = None
         out, aval = (None, None) if alone is None else (first, alone.aval)
         operands = tuple(places[v] for v in eqn.invars)

@@ -32,6 +32,8 @@ SIZE = 1 << 18  # elements of the result from which on an operation is large
 left_by: dict[Primitive, Callable[[Sequence[ShapedArray], Mapping[str, Any]], bool]] = {}
 # Those whose operands may be what is large: the rule has been registered with a function.
 by_operands: set[Primitive] = set()
+# Those of which some are left from fewer elements on: from how many.
+left_from: dict[Primitive, int] = {}
 
 _derived: dict[Primitive, tuple[Rule, RuleFn]] = {}
 
@@ -119,6 +121,7 @@ def follow(primitive: Primitive) -> None:
     _derived.pop(primitive, None)
     left_by.pop(primitive, None)
     by_operands.discard(primitive)
+    left_from.pop(primitive, None)
     if rule is None or not rule.flags.get("large"):
         return
     large = rule.flags["large"]
@@ -127,12 +130,14 @@ def follow(primitive: Primitive) -> None:
         by_operands.add(primitive)
     else:
         least = large if isinstance(large, Mapping) else dict.fromkeys(large, 0)
-        left_by[primitive] = _by_last_operand({dtypes.dtype(dtype): size for dtype, size in least.items()})
+        if isinstance(large, Mapping) and min(large.values()) < SIZE:
+            left_from[primitive] = min(large.values())
+        left_by[primitive] = _by_dtype({dtypes.dtype(dtype): size for dtype, size in least.items()})
 
 
-def _by_last_operand(least: Mapping[np.dtype[Any], int]) -> Callable[[Sequence[ShapedArray], Mapping[str, Any]], bool]:
+def _by_dtype(least: Mapping[np.dtype[Any], int]) -> Callable[[Sequence[ShapedArray], Mapping[str, Any]], bool]:
     never = 1 << 62
-    return lambda avals, params: avals[-1].size >= least.get(avals[-1].dtype, never)
+    return lambda avals, params: max([a.size for a in avals]) >= least.get(avals[-1].dtype, never)
 
 
 def is_left(
@@ -146,7 +151,7 @@ def is_left(
     """
     if not avals_out:
         return False
-    if avals_out[0].size < SIZE:  # most are small: without a call
+    if avals_out[0].size < left_from.get(primitive, SIZE):  # most are small: without a call
         if primitive not in by_operands:
             return False
         for aval in avals:

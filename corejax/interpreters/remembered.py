@@ -385,6 +385,8 @@ def _as_ufunc(ufunc: np.ufunc, codes: str, arrays: Sequence[Array], found: Any) 
     """A recorded call as a ufunc, if that gives results of the same types, and nobody looks for NaNs."""
     if codes and not (arrays and arrays[0].aval.dtype.char in codes):
         return found
+    if any(x.aval.dtype.kind == "V" and x.aval.dtype.itemsize == 1 for x in arrays):  # some have no signs of zeros
+        return found
     if type(found) is not _Program or host_programs._run_program is not _run_program:
         return found
     function = ufunc_on_arrays(ufunc, [x.aval for x in arrays], found.avals, found.tree)

@@ -10,13 +10,16 @@ import pytest
 
 import corejax
 import corejax.numpy as jnp
-from corejax.extend import config
+from corejax.extend import config, dtypes
 from corejax.interpreters import remembered as remembering
 from corejax_numpy import numpy as namespace
 from tests.signatures import names_in
 
 DTYPES = sorted(
-    names_in("float16 float32 float64 bfloat16 bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 complex64")
+    names_in(
+        "float16 float32 float64 bfloat16 float8_e4m3fn float8_e5m2fnuz bool int8 int16 int32 int64 uint8 uint16 "
+        "uint32 uint64 complex64"
+    )
 )
 
 
@@ -39,7 +42,7 @@ def values(dtype: str) -> np.ndarray:
 def bits(x: Any) -> bytes:
     """Of an array, all NaNs alike."""
     x = np.asarray(x)
-    return np.where(np.isnan(x), np.nan, x).tobytes() if x.dtype.kind == "f" else x.tobytes()
+    return np.where(np.isnan(x), x.dtype.type(np.nan), x).tobytes() if dtypes.is_float(x.dtype) else x.tobytes()
 
 
 @pytest.mark.parametrize("name", [name.partition(":")[0] for name in namespace._UFUNCS.split()])

@@ -83,7 +83,12 @@ def test_zeros() -> None:
 
 def test_long_and_several_polynomials() -> None:
     long = np.linspace(-1, 1, 20, dtype=np.float32)
-    check(lambda xp, p: xp.polyval(p, X / 4), long, rtol=1e-4)
+    for coefficients in (long, np.linspace(-1, 1, 43, dtype=np.float32)):
+        check(lambda xp, p: xp.polyval(p, X / 4), coefficients, rtol=1e-4)
+    for unroll in (1, 7, 64):
+        np.testing.assert_array_equal(jnp.polyval(coefficients, X / 4, unroll=unroll), jnp.polyval(coefficients, X / 4))
+    many = np.resize(np.linspace(-1, 1, 1001, dtype=np.float32), 1 << 18)
+    np.testing.assert_allclose(jnp.polyval(coefficients, many), np.polyval(coefficients, many), rtol=1e-4, atol=1e-4)
     check(lambda xp, p: xp.polyval(p, X), np.stack([P[:3], Q[:1] * P[:3]], 1)[:, :, None], rtol=1e-4)
     check(lambda xp, p: xp.polyval(p, 2), P)
     assert jnp.polyval(P[:0], X).tolist() == np.zeros((2, 3)).tolist()

@@ -62,6 +62,18 @@ def test_size_and_dtype_decide(derived: Any) -> None:
     assert derived()(LARGE) == 2.0
 
 
+def test_sizes_by_dtype_may_be_smaller(derived: Any) -> None:
+    f = derived(large={"float32": 100, "int8": 2 * SIZE})
+    few, many = np.ones(99, np.float32), np.ones(100, np.float32)
+    assert [f(few), f(many), f(many, n=1), f(LARGE)] == [2.0, 3.0, 3.0, 3.0]
+    assert [f(many.astype(np.int8)), f(LARGE.astype(np.int8)), f(many.astype(np.float64))] == [2.0, 2.0, 2.0]
+    program = cj.make_jaxpr(lambda x: f.p.bind(f.p.bind(x)))(many)
+    for _ in range(5):  # step by step, and written out
+        assert float(eval_jaxpr(program.jaxpr, program.consts, [cj.extend.as_array(many)])[0][0]) == 5.0
+    together = cj.extend.remembered(lambda x: f.p.bind(x))
+    assert [float(together(cj.extend.as_array(many))[0]) for _ in range(6)] == [3.0] * 6
+
+
 def test_a_function_is_asked_of_large_operands_too(derived: Any) -> None:
     asked = []
 

@@ -56,6 +56,22 @@ def test_numbers_narrowed_to_float16_are_rounded_to_the_nearest(infinite):
         assert _same(narrowed(x, np.dtype(np.float16)), x.astype(np.float16))
 
 
+@pytest.mark.parametrize("dtype", [d for d in FLOATS if d.itemsize == 1], ids=str)
+def test_numbers_narrowed_to_bytes_are_rounded_to_the_nearest(dtype):
+    numbers = _all_numbers(dtype)[:256].astype(np.float32)
+    numbers = np.unique(numbers[np.isfinite(numbers)])
+    ties = (numbers[1:] + numbers[:-1]) / 2
+    around = [np.nextafter(ties, np.float32(end)) for end in (-np.inf, np.inf)]
+    random = np.random.default_rng(0).integers(0, 1 << 32, 1 << 14, np.uint32).view(np.float32)
+    nans = np.array([0x7F800001, 0xFF800001, 0x7FC00000, 0xFFC00000], np.uint32).view(np.float32)
+    x = np.concatenate([numbers, ties, *around, random, nans, np.float32([np.inf, -np.inf, 0.0, -0.0, 1e-40])])
+    with np.errstate(over="ignore"):
+        assert _same(narrowed(x, dtype), x.astype(dtype))
+        for wide in (np.dtype(np.float16), np.dtype(dtypes.bfloat16)):
+            numbers = _all_numbers(wide)
+            assert _same(narrowed(numbers[::-1], dtype), numbers[::-1].astype(np.float32).astype(dtype))
+
+
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_many_are_rounded_as_few_are(dtype):
     x = _all_numbers(dtype)

@@ -6,12 +6,13 @@ numbers makes integers and booleans floating first.
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import Primitive, as_array, dtypes, get_aval, quick_bind, remembered
+from corejax.extend import Array, Primitive, as_array, dtypes, get_aval, quick_bind, remembered
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     array_argument,
@@ -59,6 +60,8 @@ def _nowhere(dtype: Any) -> bool:
 
 
 _INEXACT = _dtypes_that(dtypes.is_inexact)
+_FEW = 4096  # integers
+_remembered = functools.cache(remembered)  # when it is needed
 
 
 def inexact_function(name: str, apply: Unary | Primitive, doc: str) -> Unary:
@@ -71,12 +74,17 @@ def inexact_function(name: str, apply: Unary | Primitive, doc: str) -> Unary:
     """
     apply = quick_bind(apply, 1) if isinstance(apply, Primitive) else apply
 
+    def general(x: Any) -> Any:
+        return apply(promote_dtypes(name, x, inexact=True)[0])
+
     @documented(name, doc)
     def function(x: Any, /) -> Any:
         aval = getattr(x, "aval", None)
         if aval is not None and aval.dtype in _INEXACT:
             return apply(x)
-        return apply(promote_dtypes(name, x, inexact=True)[0])
+        if type(x) is Array and aval.size <= _FEW:  # of more, converting them is what takes long
+            return _remembered(general)(x)
+        return general(x)
 
     return function
 

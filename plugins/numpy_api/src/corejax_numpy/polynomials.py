@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,8 @@ from corejax_numpy.creation import asarray
 from corejax_numpy.editing import trim_zeros
 from corejax_numpy.elementwise import absolute, power
 
-_WRITTEN_OUT = 8  # coefficients up to which `polyval` is no loop
+_FEW, _WRITTEN_OUT = 8, 32  # coefficients up to which `polyval` begins with the first one, and is no loop
+_MANY, _WRITTEN_OUT_FOR_MANY = 1 << 18, 128  # values from which on more are no loop: one pass over them when compiled
 
 
 def _coefficients(name: str, *polynomials: Any, inexact: bool = False) -> list[Any]:
@@ -121,7 +124,8 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     Args:
         p: coefficients; further axes are those of polynomials at once, which broadcast with `x`.
         x: where.
-        unroll: how many steps of the loop (`lax.scan`) are written out at once; up to eight coefficients all are.
+        unroll: how many steps of the loop (`lax.scan`) are written out at once; up to 32 coefficients all are, for many
+            values up to 128.
 
     Raises:
         ValueError: `p` is a scalar, or shapes do not broadcast.
@@ -130,12 +134,24 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     if not p.ndim:
         raise ValueError("polyval: coefficients are a vector, got a scalar")
     shape = lax.broadcast_shapes(p.shape[1:], x.shape)
-    if p.shape[0] > _WRITTEN_OUT or not p.shape[0]:
-        x = lax.broadcast_to(x, shape)
-        return lax.scan(lambda y, c: (y * x + c, None), lax.full(shape, 0, p.dtype), p, unroll=unroll)[0]
-    first, *rest = lax.unstack(p)
-    y = lax.broadcast_to(first, shape)
-    for c in rest:
+    x = lax.broadcast_to(x, shape)
+    if 0 < p.shape[0] <= _FEW:
+        first, *rest = lax.unstack(p)
+        return _horner(lax.broadcast_to(first, shape), x, rest)
+    y = lax.full(shape, 0, p.dtype)
+    size = math.prod(shape)
+    if type(size) is int and size >= _MANY and p.shape[0] <= _WRITTEN_OUT_FOR_MANY and p.dtype.itemsize > 2:
+        return _horner(y, x, [lax.index_in_dim(p, i, 0, keepdims=False) for i in range(p.shape[0])])
+    if p.shape[0] <= _WRITTEN_OUT:
+        return _horner(y, x, lax.unstack(p))
+    steps, rest = divmod(p.shape[0], unroll)  # written out in the body: run, each step of a loop takes as long as ten
+    y = _horner(y, x, lax.unstack(p[:rest]))
+    blocks = lax.reshape(p[rest:], (steps, unroll, *p.shape[1:]))
+    return lax.scan(lambda y, block: (_horner(y, x, lax.unstack(block)), None), y, blocks)[0]
+
+
+def _horner(y: Any, x: Any, coefficients: Sequence[Any]) -> Any:
+    for c in coefficients:
         y = y * x + c
     return y
 

@@ -55,13 +55,18 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
     dtype = dtypes.default_int_dtype() if a.size < 1 << 31 else np.dtype(np.int64)
     if not a.size:
         return lax.full(v.shape, 0, dtype)
-    if recording_trace() is None and not any(isinstance(x, Tracer) or is_spread(x) for x in (a, v)):
+    if _evaluated(a, v):
         return _on_host(a, v, side, dtype)
     if method == "sort":
         return _by_sorting(a, v, side, dtype)
     if method == "compare_all":
         return _by_comparing(a, v, side, dtype)
     return _by_bisection(a, v, side, dtype, method == "scan_unrolled")
+
+
+def _evaluated(*arrays: Any) -> bool:
+    """Whether these are all values, on one device, of which nothing is recorded."""
+    return recording_trace() is None and not any(isinstance(x, Tracer) or is_spread(x) for x in arrays)
 
 
 _MANY = 1 << 13  # elements from which on they are looked up by a compiled program, when they come again
@@ -97,7 +102,7 @@ def _as_integers(dtype: Any) -> Callable[[Any], Any] | None:
     """How numbers become integers of the same order, zeros equal and NaN behind all; None where they do not."""
     if dtypes.is_integer(dtype) or dtype == np.bool_:
         return lambda x: x
-    if dtype not in (np.float16, np.float32, np.float64):
+    if not dtypes.is_float(dtype) or dtype.itemsize == 1:
         return None
     bits = np.dtype(f"i{dtype.itemsize}")
     most = np.iinfo(bits).max
@@ -202,6 +207,12 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
         return lax.full(x.shape, 0, dtypes.default_int_dtype())
     side = "left" if right else "right"
     how = "scan" if method is None else method
+    if _evaluated(x, edges):
+        values = host_value(edges)
+        if values[-1] >= values[0]:
+            return searchsorted(edges, x, side, method=how)
+        number = host_value(searchsorted(as_array(values[::-1]), x, side, method=how))
+        return as_array(number.dtype.type(edges.size) - number)
     first, last = lax.index_in_dim(edges, 0, keepdims=False), lax.index_in_dim(edges, -1, keepdims=False)
     rising = lax.ge(last, first)
     edges = lax.select(lax.broadcast(rising, edges.shape), edges, lax.rev(edges, (0,)))

@@ -21,6 +21,21 @@ INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uin
 COMPLEX = ("complex64", "complex128")
 
 
+MANY_HALVES = 1 << 15  # elements from which on it pays to compile what NumPy does in float16 for each by itself
+
+
+def many(*names: str, halves: int = LARGE, complexes: int = LARGE) -> dict[str, int]:
+    """From how many elements on operations with these dtypes are left, for the flag.
+
+    Args:
+        names: the dtypes.
+        halves: from how many on those with float16 are,
+        complexes: and those with complex dtypes.
+    """
+    least = {"float16": halves, "complex64": complexes, "complex128": complexes}
+    return {name: least.get(name, LARGE) for name in names}
+
+
 def with_dtypes(*names: str) -> Callable[..., bool]:
     """Operations whose first operand has one of these dtypes, for the flag: reductions, which have small results."""
     found = frozenset(map(dtypes.dtype, names))

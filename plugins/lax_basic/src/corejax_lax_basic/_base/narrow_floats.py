@@ -14,8 +14,9 @@ from corejax_lax_basic._base.compiling import has_vectors
 # Done in float32 for what takes several steps.
 NARROW_FLOATS = frozenset(d for d in dtypes.LONG_NAMES.values() if dtypes.is_float(d) and d.itemsize < 4)
 
-_FLOAT16 = np.dtype(np.float16)
-_MANY, _MANY_HALVES = 1 << 10, 1 << 13  # elements, from which on it pays to work around NumPy's conversions
+_BFLOAT16, _FLOAT16 = np.dtype(dtypes.bfloat16), np.dtype(np.float16)
+# Elements from which on it pays to work around NumPy's conversions.
+_MANY, _MANY_BYTES, _MANY_HALVES = 1 << 10, 1 << 12, 1 << 13
 _ABOVE_HALVES = 65536.0
 _NEVER = 1 << 62  # elements
 
@@ -52,9 +53,34 @@ def _widened_halves(x: Any) -> Any:
 
 def narrowed(x: Any, dtype: np.dtype[Any]) -> Any:
     """An array of float32, or another one, rounded to a dtype as NumPy does it."""
+    if dtype.itemsize == 1 and x.size >= _MANY_BYTES and dtype in NARROW_FLOATS:
+        if x.dtype in NARROW_FLOATS:
+            return _by_bits(x.dtype, dtype).take(x.view(f"u{x.dtype.itemsize}"), mode="wrap").view(dtype)
+        if x.dtype == np.float32:
+            return _narrowed_to_bytes(x, dtype)
     if dtype is _FLOAT16 and x.dtype == np.float32 and x.size >= 2 * _MANY_HALVES:
         return _narrowed_to_halves(x)
     return x.astype(dtype)
+
+
+def _narrowed_to_bytes(x: Any, dtype: np.dtype[Any]) -> Any:
+    """By the first 16 bits, those of a bfloat16, the last of which is set where one that is cut off is.
+
+    That makes no number a tie, nor moves it over one: the dtype has fewer digits by two at least.
+    """
+    bits = x.view(np.uint32)
+    rest = np.bitwise_and(bits, np.uint32(0xFFFF))
+    np.add(rest, np.uint32(0xFFFF), rest)
+    np.bitwise_or(rest, bits, rest)
+    np.right_shift(rest, 16, rest)
+    return _by_bits(_BFLOAT16, dtype).take(rest.astype(np.uint16), mode="wrap").view(dtype)
+
+
+@functools.cache
+def _by_bits(dtype: np.dtype[Any], narrower: np.dtype[Any]) -> Any:
+    """The bits in one dtype of all numbers of another one, by theirs."""
+    numbers = np.arange(1 << dtypes.finfo(dtype).bits, dtype=f"u{dtype.itemsize}").view(dtype)
+    return numbers.astype(np.float32).astype(narrower).view(np.uint8)
 
 
 def _narrowed_to_halves(x: Any) -> Any:
@@ -112,7 +138,7 @@ def many_through_float32(f: Any, ufunc: np.ufunc | None = None) -> Any:
         return narrowed(out, dtype) if out.dtype == np.float32 else out  # comparisons give booleans
 
     def prepared(avals: Any, **params: Any) -> Any:
-        if avals[0].dtype is _FLOAT16 and max([x.size for x in avals]) >= least[_FLOAT16]:
+        if max([x.size for x in avals]) >= least.get(avals[0].dtype, _NEVER):
             return None
         return ufunc if prepare is None else prepare(avals, **params)
 

@@ -8,15 +8,20 @@ from typing import Any, TypeVar
 import numpy as np
 
 from corejax.extend import HostCode, ShapedArray
+from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def is_ufunc(ufunc: np.ufunc, kinds: str = "f") -> Callable[[F], F]:
-    """Mark an impl rule that is a ufunc for operands of some kinds of dtypes, whatever its params are."""
+    """Mark an impl rule that is a ufunc for operands of some kinds of dtypes, whatever its params are.
+
+    Narrow floats that NumPy does not have are of kind "f", too.
+    """
 
     def prepare(avals: Any, **params: Any) -> np.ufunc | None:
-        return ufunc if avals[0].dtype.kind in kinds else None
+        dtype = avals[0].dtype
+        return ufunc if dtype.kind in kinds or ("f" in kinds and dtype in NARROW_FLOATS) else None
 
     def mark(impl: F) -> F:
         impl.prepared, impl.ufunc = prepare, ufunc  # type: ignore[attr-defined]

@@ -34,6 +34,7 @@ __all__ = ["convert_element_type", "convert_element_type_p", "in_dtype", "stop_g
 
 
 _NUMPYS = frozenset("biufc")  # kinds of dtypes
+_FLOATS = frozenset(map(np.dtype, (dtypes.bfloat16, np.float16, np.float32, np.float64)))
 _SMALL = 4096  # elements, of which NumPy's comparisons take less time than its reductions
 
 
@@ -86,6 +87,8 @@ def convert(x: np.ndarray[Any, Any], *, new_dtype: np.dtype[Any], weak_type: boo
 
 def _prepared(avals: Any, *, new_dtype: np.dtype[Any], weak_type: bool = False) -> Any:
     [x] = avals
+    if x.size <= _SMALL and {x.dtype, new_dtype} <= _FLOATS:
+        return HostCode("{out} = {0}.astype({dtype})", dtype=new_dtype)
     if not _NUMPYS.issuperset((x.dtype.kind, new_dtype.kind)):
         return None
     if dtypes.is_bool(new_dtype):

@@ -8,7 +8,7 @@ A row gives the public function and the primitive, with all of its rules. `trans
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from corejax.extend import (
 )
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.accuracy import checked_accuracy
-from corejax_lax_basic._base.compiling import HALVES
+from corejax_lax_basic._base.compiling import HALVES, LARGE, MANY_HALVES, many
 from corejax_lax_basic._base.derivatives import Derivative, Function
 from corejax_lax_basic._base.narrow_floats import many_through_float32
 from corejax_lax_basic._base.prepared import prepared_flag
@@ -49,6 +49,12 @@ CHEAP = {
 EXACT = {
     *("abs", "and", "ceil", "complex", "floor", "imag", "maximum", "minimum", "negate", "not", "or", "real", "select"),
     *("shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "xor"),
+}
+
+# Those that are rounded once everywhere, if at all: so is float16, which XLA computes step by step in others.
+ROUNDED_ONCE = {
+    *("add", "ceil", "div", "eq", "floor", "ge", "gt", "le", "lt", "max", "min", "mul", "ne", "rem", "sign", "sqrt"),
+    *("square", "sub"),
 }
 
 
@@ -146,7 +152,8 @@ def _primitive(
         abstract_eval: the type rule, where it is not the common one.
         linear_in: positions of the operands in which it is linear, the others held.
         transpose: the transpose rule, where `derivative` does not have it.
-        large: dtypes with which a compiled program is faster than `impl`, see `_base.compiling`.
+        large: dtypes with which a compiled program is faster than `impl`, or from how many elements on by these; see
+            `_base.compiling`.
         cheap: whether it takes less time than reading its result; many an operation of StableHLO is known to.
         exact: whether nothing is rounded, so that everybody gives the same bits; of some of StableHLO it is known.
     """
@@ -164,6 +171,8 @@ def _primitive(
         tags=tags,
         doc=doc,
     )
+    if not isinstance(large, Mapping):
+        large = many(*large, halves=MANY_HALVES if name in ROUNDED_ONCE else LARGE)
     impl_rules.register(primitive, impl, large=large, **prepared_flag(impl))
     (defvectorized if operands == 1 else defbroadcasting)(primitive)
     derivative(primitive)

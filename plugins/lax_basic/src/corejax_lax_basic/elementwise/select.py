@@ -19,8 +19,8 @@ from corejax.extend import (
     transpose_rules,
 )
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.compiling import COMPLEX, HALVES, INTEGERS, REALS
-from corejax_lax_basic._base.narrow_floats import many_through_float32
+from corejax_lax_basic._base.compiling import COMPLEX, HALVES, INTEGERS, MANY_HALVES, REALS, many
+from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, many_through_float32
 from corejax_lax_basic._base.scalars import make_scalar
 from corejax_lax_basic._base.type_rules import ORDERED, check_equal_dtypes, elementwise, joint_shape
 from corejax_lax_basic._promotion import scalars_yield
@@ -110,7 +110,7 @@ _NUMPYS = frozenset("biufc")  # kinds of dtypes
 def _by_mask(which: Any, on_false: Any, on_true: Any) -> bool:
     """Whether elements are written over one case: of small arrays `np.where` takes three times as long."""
     shape = which.shape
-    if not shape or which.size > _SMALL or on_true.dtype.kind not in _NUMPYS:
+    if not shape or which.size > _SMALL or not (on_true.dtype.kind in _NUMPYS or on_true.dtype in NARROW_FLOATS):
         return False
     return (not on_false.shape or on_false.shape == shape) and (not on_true.shape or on_true.shape == shape)
 
@@ -222,7 +222,8 @@ clamp_p = Primitive(
     tags=("elementwise", "cheap", "exact"),
     doc="x limited to an interval: minimum(maximum(x, low), high).",
 )
-impl_rules.register(clamp_p, many_through_float32(_clamp_impl, np.maximum), large=HALVES, prepared=_clamp_prepared)
+_on_host = many_through_float32(_clamp_impl, np.maximum)
+impl_rules.register(clamp_p, _on_host, large=many(*HALVES, halves=MANY_HALVES), prepared=_clamp_prepared)
 defbroadcasting(clamp_p)
 
 

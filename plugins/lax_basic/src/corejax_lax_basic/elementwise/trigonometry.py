@@ -14,7 +14,7 @@ import numpy as np
 
 from corejax.extend import dtypes, get_aval
 from corejax_lax_basic._base.accuracy import is_highest
-from corejax_lax_basic._base.compiling import COMPLEX, HALVES, REALS, SINGLES, unless_vectorized
+from corejax_lax_basic._base.compiling import COMPLEX, HALVES, REALS, SINGLES, many, unless_vectorized
 from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
 from corejax_lax_basic._base.type_rules import INEXACT
 from corejax_lax_basic.elementwise import _complex_values
@@ -90,6 +90,8 @@ cosh, cosh_p = unary(
 
 # -- inverse functions ---------------------------------------------------------------------------------------------
 
+_MANY_COMPLEX = 1 << 12  # elements from which on programs are compiled for complex ones that NumPy takes 100 ns for
+
 
 def _by_unit_circle(x: Any) -> Any:
     """`1 / sqrt(1 - x^2)`: in two factors for complex numbers, whose square may overflow."""
@@ -103,14 +105,14 @@ asin, asin_p = unary(
     "asin", _complex_values.asin, INEXACT, "chlo.asin",
     tangents(lambda t, x: mul(_by_unit_circle(x), t)),
     "Arc sine, between -pi/2 and pi/2; floating-point or complex.",
-    large=COMPLEX,
+    large=many(*COMPLEX, complexes=_MANY_COMPLEX),
 )  # fmt: skip
 
 acos, acos_p = unary(
     "acos", _complex_values.acos, INEXACT, "chlo.acos",
     tangents(lambda t, x: mul(neg(_by_unit_circle(x)), t)),
     "Arc cosine, between 0 and pi; floating-point or complex.",
-    large=COMPLEX,
+    large=many(*COMPLEX, complexes=_MANY_COMPLEX),
 )  # fmt: skip
 
 atan, atan_p = unary(
@@ -124,7 +126,9 @@ asinh, asinh_p = unary(
     "asinh", _complex_values.asinh, INEXACT, "chlo.asinh",
     tangents(lambda t, x: mul(rsqrt(add(square(x), _one(x))), t)),
     "Inverse hyperbolic sine; floating-point or complex.",
-    large=(*HALVES, *unless_vectorized(np.arcsinh, "float32", "float64"), *COMPLEX),
+    large=many(
+        *HALVES, *unless_vectorized(np.arcsinh, "float32", "float64"), *COMPLEX, complexes=_MANY_COMPLEX
+    ),
 )  # fmt: skip
 
 acosh, acosh_p = unary(
@@ -132,14 +136,14 @@ acosh, acosh_p = unary(
     # Not 1/sqrt(x^2 - 1), which is on another branch where the real part is negative.
     tangents(lambda t, x: mul(mul(rsqrt(sub(x, _one(x))), rsqrt(add(x, _one(x)))), t)),
     "Inverse hyperbolic cosine, not negative; floating-point or complex.",
-    large=(*SINGLES, *COMPLEX),
+    large=many(*SINGLES, *COMPLEX, complexes=_MANY_COMPLEX),
 )  # fmt: skip
 
 atanh, atanh_p = unary(
     "atanh", _complex_values.atanh, INEXACT, "chlo.atanh",
     tangents(lambda t, x: div(t, mul(sub(_one(x), x), add(_one(x), x)))),
     "Inverse hyperbolic tangent; floating-point or complex.",
-    large=(*HALVES, *unless_vectorized(np.arctanh, "float32"), *COMPLEX),
+    large=(*SINGLES, *COMPLEX),
 )  # fmt: skip
 
 

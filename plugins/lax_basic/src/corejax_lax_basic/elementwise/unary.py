@@ -14,7 +14,7 @@ import numpy as np
 
 from corejax.extend import HostCode, defzero, dtypes, get_aval
 from corejax_lax_basic._base.accuracy import is_highest
-from corejax_lax_basic._base.compiling import COMPLEX, HALVES, LARGE, REALS, unless_vectorized
+from corejax_lax_basic._base.compiling import COMPLEX, HALVES, LARGE, REALS, many, unless_vectorized
 from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
 from corejax_lax_basic._base.narrow_floats import through_float32
 from corejax_lax_basic._base.prepared import prepared_by
@@ -152,8 +152,7 @@ log, log_p = unary(
     tangents(lambda t, x, **how: div(t, x)),
     "Natural logarithm, NaN below 0; floating-point or complex, principal branch (StableHLO `log`).",
     accuracy=True,
-    large={"float32": 2 * LARGE}
-    | dict.fromkeys((*HALVES, *unless_vectorized(np.log, "float32", "float64"), *COMPLEX), 0),
+    large={"float32": 2 * LARGE} | many(*HALVES, *unless_vectorized(np.log, "float32", "float64"), *COMPLEX),
 )  # fmt: skip
 
 log1p, log1p_p = unary(

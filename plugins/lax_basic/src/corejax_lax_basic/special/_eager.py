@@ -46,6 +46,8 @@ def by_scipy(name: str, amend: Function | None = None) -> Function:
         return out if dtype in _NATIVE else np.asarray(out).astype(dtype)
 
     def prepare(avals: Any) -> Any:
+        if any(x.dtype not in _NATIVE for x in avals):
+            return None
         if amend is None:
             return scipy_special(name)
         if amend is not zero_at_zero:
@@ -57,24 +59,24 @@ def by_scipy(name: str, amend: Function | None = None) -> Function:
     return impl
 
 
-_MANY = 1 << 16  # elements from which on a program is compiled for what SciPy takes several times as long for
+MANY = 1 << 13  # elements from which on a program is compiled for what SciPy takes several times as long for
 
 
-def compiled_if_many(name: str, impl: Function, dtypes: Sequence[str] = SINGLES) -> Function:
-    """The impl rule of the primitive of that name: `impl`, or for many numbers of some dtypes its program.
+def compiled_if_many(name: str, impl: Function) -> Function:
+    """The impl rule of the primitive of that name: `impl`, or for many numbers its program.
 
-    Rows leave even more to `large`, by which operands are not copied.
+    Of several operands, which take long each; those of one leave them by `large`, which does not copy it.
     """
 
     def rule(*arrays: Any) -> Any:
-        if max(x.size for x in arrays) >= _MANY and arrays[0].dtype.name in dtypes:
+        if max(x.size for x in arrays) >= MANY and arrays[0].dtype.name in SINGLES:
             found = run_compiled(primitives[name], *[Array(x) for x in arrays])
             if found is not None:
                 return found  # whose memory is its own: an array of NumPy's would be copied
         return impl(*arrays)
 
     def prepare(avals: Any) -> Any:
-        few = all(x.dtype in _NATIVE and 0 < x.size < _MANY for x in avals)
+        few = all(0 < x.size < MANY for x in avals)
         return prepared(avals) if few and prepared is not None else None
 
     prepared = getattr(impl, "prepared", None)

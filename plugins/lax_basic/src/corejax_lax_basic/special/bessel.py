@@ -18,7 +18,7 @@ from corejax_lax_basic.elementwise.arithmetic import add, div, mul, neg, sub
 from corejax_lax_basic.elementwise.comparison import le
 from corejax_lax_basic.elementwise.select import select_n
 from corejax_lax_basic.elementwise.unary import abs, exp, sign
-from corejax_lax_basic.special._eager import by_scipy, compiled_if_many, zero_at_zero
+from corejax_lax_basic.special._eager import MANY, by_scipy, zero_at_zero
 
 __all__: list[str] = []  # rows bring their own names
 
@@ -29,10 +29,10 @@ def _i0e_jvp(t: Any, out: Any, x: Any) -> Any:
 
 
 bessel_i0e, bessel_i0e_p = unary(
-    "bessel_i0e", compiled_if_many("bessel_i0e", by_scipy("i0e")), FLOAT, None,
+    "bessel_i0e", by_scipy("i0e"), FLOAT, None,
     tangents_with_result(_i0e_jvp),
     "`exp(-|x|) I0(x)`, the scaled modified Bessel function of order 0; floating-point.",
-    large=SINGLES,
+    large=dict.fromkeys(SINGLES, MANY),
 )  # fmt: skip
 
 
@@ -58,8 +58,8 @@ def _i1e_jvp(t: Any, out: Any, x: Any) -> Any:
 
 
 bessel_i1e, bessel_i1e_p = unary(
-    "bessel_i1e", compiled_if_many("bessel_i1e", by_scipy("i1e", zero_at_zero), REALS), FLOAT, None,
+    "bessel_i1e", by_scipy("i1e", zero_at_zero), FLOAT, None,
     tangents_with_result(_i1e_jvp),
     "`exp(-|x|) I1(x)`, the scaled modified Bessel function of order 1; floating-point.",
-    large=REALS,
+    large=dict.fromkeys(REALS, MANY),
 )  # fmt: skip

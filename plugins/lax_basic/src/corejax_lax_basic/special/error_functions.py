@@ -17,7 +17,7 @@ from corejax_lax_basic.elementwise._family import constant, unary
 from corejax_lax_basic.elementwise.arithmetic import mul, neg
 from corejax_lax_basic.elementwise.powers import square
 from corejax_lax_basic.elementwise.unary import exp
-from corejax_lax_basic.special._eager import by_scipy, compiled_if_many, zero_at_zero
+from corejax_lax_basic.special._eager import MANY, by_scipy, zero_at_zero
 
 __all__: list[str] = []  # rows bring their own names
 
@@ -27,22 +27,22 @@ def _density(x: Any, factor: float) -> Any:
 
 
 erf, erf_p = unary(
-    "erf", compiled_if_many("erf", by_scipy("erf"), REALS), FLOAT, None,
+    "erf", by_scipy("erf"), FLOAT, None,
     tangents(lambda t, x: mul(_density(x, 2 / math.sqrt(math.pi)), t)),
     "The error function, `2/sqrt(pi)` times the integral of `exp(-t**2)` from 0 to `x`; floating-point.",
-    large=REALS,
+    large=dict.fromkeys(REALS, MANY),
 )  # fmt: skip
 
 erfc, erfc_p = unary(
-    "erfc", compiled_if_many("erfc", by_scipy("erfc"), REALS), FLOAT, None,
+    "erfc", by_scipy("erfc"), FLOAT, None,
     tangents(lambda t, x: mul(_density(x, -2 / math.sqrt(math.pi)), t)),
     "`1 - erf(x)`, accurate also where that is small; floating-point.",
-    large=REALS,
+    large=dict.fromkeys(REALS, MANY),
 )  # fmt: skip
 
 erf_inv, erf_inv_p = unary(
-    "erf_inv", compiled_if_many("erf_inv", by_scipy("erfinv", zero_at_zero), REALS), FLOAT, None,
+    "erf_inv", by_scipy("erfinv", zero_at_zero), FLOAT, None,
     tangents_with_result(lambda t, out, x: mul(mul(constant(x, math.sqrt(math.pi) / 2), exp(square(out))), t)),
     "The inverse of `erf`: infinite at -1 and 1, NaN beyond; floating-point.",
-    large=REALS,
+    large=dict.fromkeys(REALS, MANY),
 )  # fmt: skip

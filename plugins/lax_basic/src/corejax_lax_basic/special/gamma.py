@@ -15,23 +15,31 @@ from corejax_lax_basic._base.type_rules import FLOAT
 from corejax_lax_basic.elementwise._family import binary, constant, unary
 from corejax_lax_basic.elementwise.arithmetic import add, mul, neg
 from corejax_lax_basic.special import _series
-from corejax_lax_basic.special._eager import ARRAYS, by_scipy, compiled_if_many, gammaln_as_xla, in_float64, psi_as_xla
+from corejax_lax_basic.special._eager import (
+    ARRAYS,
+    MANY,
+    by_scipy,
+    compiled_if_many,
+    gammaln_as_xla,
+    in_float64,
+    psi_as_xla,
+)
 
 __all__: list[str] = []  # rows bring their own names
 
 
 lgamma, lgamma_p = unary(
-    "lgamma", compiled_if_many("lgamma", by_scipy("gammaln", gammaln_as_xla)), FLOAT, None,
+    "lgamma", by_scipy("gammaln", gammaln_as_xla), FLOAT, None,
     tangents(lambda t, x: mul(digamma(x), t)),
     "Logarithm of the absolute value of the gamma function; infinite at its poles; floating-point.",
-    large=SINGLES,
+    large=dict.fromkeys(SINGLES, MANY),
 )  # fmt: skip
 
 digamma, digamma_p = unary(
-    "digamma", compiled_if_many("digamma", by_scipy("psi", psi_as_xla)), FLOAT, None,
+    "digamma", by_scipy("psi", psi_as_xla), FLOAT, None,
     tangents(lambda t, x: mul(polygamma(constant(x, 1), x), t)),
     "Derivative of `lgamma`; NaN at its poles 0, -1, -2, ...; floating-point.",
-    large=SINGLES,
+    large=dict.fromkeys(SINGLES, MANY),
 )  # fmt: skip
 
 polygamma, polygamma_p = binary(

@@ -76,7 +76,9 @@ def _score(a: Any, x: Any) -> Any:
 
 
 igamma_grad_a, igamma_grad_a_p = binary(
-    "igamma_grad_a", in_float64(lambda a, x: _incomplete_gamma.derivative_by_a(ARRAYS, a, x)), FLOAT, None,
+    "igamma_grad_a",
+    compiled_if_many("igamma_grad_a", in_float64(lambda a, x: _incomplete_gamma.derivative_by_a(ARRAYS, a, x))),
+    FLOAT, None,
     tangents(_BY_A, lambda t, a, x: mul(mul(gamma_density(a, x), _score(a, x)), t)),
     "Derivative of `igamma(a, x)` by `a`; NaN where `a` is not positive or `x` is negative; floating-point.",
     "a x",
@@ -91,7 +93,9 @@ def _sample_slope(t: Any, out: Any, a: Any, x: Any) -> Any:
 
 
 random_gamma_grad, random_gamma_grad_p = binary(
-    "random_gamma_grad", in_float64(lambda a, x: _incomplete_gamma.sample_derivative(ARRAYS, a, x)), FLOAT, None,
+    "random_gamma_grad",
+    compiled_if_many("random_gamma_grad", in_float64(lambda a, x: _incomplete_gamma.sample_derivative(ARRAYS, a, x))),
+    FLOAT, None,
     tangents_with_result(_BY_A, _sample_slope),
     """How a sample `x` of the distribution Gamma(a, 1) moves with `a` while its quantile stays; floating-point.
 

@@ -200,7 +200,7 @@ _COMPOSITE = """
     cumulative_prod cumulative_sum deg2rad degrees diag diag_indices diag_indices_from diagflat diagonal diff
     divmod dot dsplit dstack ediff1d einsum empty empty_like expand_dims eye fabs fix flip fliplr flipud
     float_power floor_divide fmax fmin fmod frexp full_like gcd geomspace gradient hamming hanning heaviside
-    hsplit hstack hypot i0 identity imag indices inner isclose iscomplex isin isinf isneginf isposinf isreal ix_
+    hsplit hstack hypot i0 identity imag indices inner isclose iscomplex isinf isneginf isposinf isreal ix_
     kaiser kron lcm ldexp left_shift lexsort linspace log10 log2 logspace matmul matrix_transpose matvec max
     mean median meshgrid min mod modf moveaxis nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax
     nanmean nanmedian nanmin nanprod nanstd nansum nanvar nextafter ones ones_like outer packbits pad partition

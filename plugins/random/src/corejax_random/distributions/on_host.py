@@ -63,9 +63,12 @@ def scipy_erfinv() -> Any:
 def _two_bits(key: Any, width: int, size: int) -> Any:
     """uint[size] of each of the two keys that a key is split into."""
     source = _source(key)
-    if type(source) is np.ndarray and 0 < size <= FEW and config.threefry_partitionable:
-        return Lanes(size).bits_of_counters(width, *split_on_host(source, (2,)).tolist())
-    return [_bits(half, width, size) for half in _halves(source)]
+    if type(source) is not np.ndarray:
+        return [_bits(half, width, size) for half in two_keys(source)]
+    halves = split_on_host(source, (2,))
+    if 0 < size <= FEW and config.threefry_partitionable:
+        return Lanes(size).bits_of_counters(width, *halves.tolist())
+    return random_bits_on_host(halves, width, (size,))
 
 
 # -- uniform numbers ----------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 UINT32 = np.dtype(np.uint32)
 MASK = 0xFFFFFFFF
 _LANES = np.dtype("<u8")
-PACKED = 400  # up to so many words, integers of Python are faster than arrays
+PACKED = 160  # up to so many words, integers of Python are faster than arrays
 
 threefry2x32_p = Primitive(
     "threefry2x32",
@@ -53,28 +53,45 @@ def hash_words(k1: Any, k2: Any, x1: Any, x2: Any) -> list[Any]:
     both = np.broadcast(k1, k2, x1, x2)
     size, shape = both.size, both.shape
     if not 0 < size <= PACKED:
-        return hash_arrays(*np.broadcast_arrays(k1, k2, x1, x2))
+        return hash_arrays(k1, k2, x1, x2)
     found = hash_packed(size, *(_packed(x, shape) for x in (k1, k2, x1, x2)))
     return [unpacked(size, lanes, UINT32).reshape(shape) for lanes in found]
 
 
-def hash_arrays(k1: Any, k2: Any, x1: Any, x2: Any) -> list[Any]:
-    """In place, with one temporary array."""
-    keys = (k1, k2, k1 ^ k2 ^ np.uint32(PARITY))
-    x, y = x1 + k1, x2 + k2
-    spare = np.empty_like(y)
+# Amounts as arrays: NumPy takes twice as long for its scalars, and three times for those made of an integer before.
+_TURNS = [[(np.array(r, UINT32), np.array(32 - r, UINT32)) for r in four] for four in ROTATIONS]
+_NUMBERS = [np.array(i, UINT32) for i in range(1, 6)]
 
-    for i in range(5):
-        for rotation in ROTATIONS[i % 2]:
-            np.add(x, y, x)
-            np.left_shift(y, np.uint32(rotation), spare)
-            np.right_shift(y, np.uint32(32 - rotation), y)
-            np.bitwise_or(y, spare, y)
-            np.bitwise_xor(y, x, y)
-        np.add(x, keys[(i + 1) % 3], x)
-        np.add(keys[(i + 2) % 3], np.uint32(i + 1), spare)
-        np.add(y, spare, y)
+
+def hash_arrays(k1: Any, k2: Any, x1: Any, x2: Any) -> list[Any]:
+    """In place, with one temporary array; words broadcast."""
+    shape = np.broadcast(k1, k2, x1, x2).shape
+    x, y, spare = (np.empty(shape, UINT32) for _ in range(3))
+    (first, second), *added = _added(k1, k2)
+    add, xor, either, left, right = np.add, np.bitwise_xor, np.bitwise_or, np.left_shift, np.right_shift
+    add(x1, first, x)
+    add(x2, second, y)
+    for i, (first, second) in enumerate(added):
+        for up, down in _TURNS[i % 2]:
+            add(x, y, x)
+            left(y, up, spare)
+            right(y, down, y)
+            either(y, spare, y)
+            xor(y, x, y)
+        add(x, first, x)
+        add(y, second, y)
     return [x, y]
+
+
+def _added(k1: Any, k2: Any) -> list[tuple[Any, Any]]:
+    """What is added to both words before the rounds and after each four; of one key arrays without axes."""
+    if k1.size == k2.size == 1:
+        one, two = k1.item(), k2.item()
+        words = (one, two, one ^ two ^ PARITY)
+        found = np.array([n & MASK for i in range(6) for n in (words[i % 3], words[(i + 1) % 3] + i)], UINT32)
+        return [(found[i, ...], found[i + 1, ...]) for i in range(0, 12, 2)]
+    keys = (k1, k2, k1 ^ k2 ^ UINT32.type(PARITY))
+    return [(k1, k2), *((keys[i % 3], keys[(i + 1) % 3] + n) for i, n in enumerate(_NUMBERS, 1))]
 
 
 # -- few words: one Python integer holds all of them, 64 bits for each, so that carries have room -----------------

@@ -10,12 +10,21 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import config
-from corejax_random.generators.hashing import hash_packed, lane_constants, unpacked, unpacked_pairs
-from corejax_random.generators.table import UINTS
-from corejax_random.generators.threefry import random_bits_on_host, split_on_host
+import numpy as np
 
-Keys = Any  # of all elements: a pair of integers, or an array of words
+from corejax.extend import config
+from corejax_random.generators.hashing import (
+    UINT32,
+    hash_arrays,
+    hash_packed,
+    lane_constants,
+    unpacked,
+    unpacked_pairs,
+)
+from corejax_random.generators.table import UINTS
+from corejax_random.generators.threefry import bits_of_words, random_bits_on_host, split_on_host
+
+Keys = Any  # of all elements: a pair of integers, or of arrays
 Pair = tuple[int, int]
 FEW = 128  # elements whose hashes integers hold
 
@@ -78,24 +87,35 @@ class Lanes:
 
 
 class Words:
-    """As `Lanes`, of any number of elements, with words `u32[n,2]`."""
+    """As `Lanes`, of any number of elements, with pairs of arrays `u32[n]`: the keys of one call are hashed at once."""
 
     def of(self, words: Any) -> Any:
-        return words
+        return words[:, 0], words[:, 1]
 
-    words = of
+    def words(self, pair: Any) -> Any:
+        return np.stack(pair, axis=-1)
 
     def split(self, count: int, numbers: tuple[int, ...], *keys: Any) -> list[Any]:
-        found: dict[int, Any] = {}
-        for key in keys:
-            if id(key) not in found:
-                found[id(key)] = split_on_host(key, (count,))
-        return [found[id(key)][:, i] for key, i in zip(keys, numbers, strict=True)]
+        if not config.threefry_partitionable:
+            parts = (split_on_host(self.words(key), (count,))[:, i] for key, i in zip(keys, numbers, strict=True))
+            return [self.of(part) for part in parts]
+        first, second = self._hashed(np.array(numbers, UINT32)[:, None], keys)
+        return [*zip(first, second, strict=True)]
 
     def bits(self, bit_width: int, *keys: Any) -> list[Any]:
-        return [random_bits_on_host(key, bit_width, ()) for key in keys]
+        if not config.threefry_partitionable:
+            return [random_bits_on_host(self.words(key), bit_width, ()) for key in keys]
+        return [*bits_of_words(np, *self._hashed(_ZERO, keys), bit_width)]
+
+    def _hashed(self, count: Any, keys: Sequence[Any]) -> list[Any]:
+        """The hashes, each `u32[m,n]` of m keys."""
+        first, second = keys[0]
+        if any(key is not keys[0] for key in keys):
+            first, second = (np.concatenate(words).reshape(len(keys), -1) for words in zip(*keys, strict=True))
+        return hash_arrays(first, second, _ZERO, count)
 
 
+_ZERO = np.zeros((1, 1), UINT32)
 _WORDS = Words()
 _lanes = functools.lru_cache(maxsize=FEW)(Lanes)
 

@@ -70,11 +70,14 @@ def _random_bits(way: Any, key: Any, bit_width: int, shape: tuple[int, ...]) -> 
 
 def _bits(xp: Any, hashed: Any, key: Any, bit_width: int, size: Any) -> Any:
     """uint[*batch,size]: each element has a counter of its own."""
-    first, second = hashed(*first_and_second(key), *counters(xp, size))
-    dtype = UINTS[bit_width]
-    if bit_width < 64:
-        return (first ^ second).astype(dtype)
-    return _joined(xp, first, second)
+    return bits_of_words(xp, *hashed(*first_and_second(key), *counters(xp, size)), bit_width)
+
+
+def bits_of_words(xp: Any, first: Any, second: Any, bit_width: int) -> Any:
+    """Unsigned integers of the two words of hashes."""
+    if bit_width == 64:
+        return _joined(xp, first, second)
+    return (first ^ second).astype(UINTS[bit_width])
 
 
 def _joined(xp: Any, high: Any, low: Any) -> Any:

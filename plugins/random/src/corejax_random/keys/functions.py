@@ -30,7 +30,7 @@ from corejax.extend import (
     observe,
 )
 from corejax_lax_basic import lax
-from corejax_random.generators.hashing import PACKED, UINT32
+from corejax_random.generators.hashing import UINT32
 from corejax_random.generators.lookup import resolve
 from corejax_random.generators.table import PRNGImpl, PRNGSpec, dtype_of, generator_of, known_generators
 from corejax_random.generators.threefry import THREEFRY, few_keys
@@ -141,7 +141,7 @@ def split(key: Any, num: Any = 2) -> Any:
         if keys is not None:
             keys = keys if len(shape) == 1 else keys.reshape(shape)
             return as_given(Array(keys, ShapedArray(shape, key.dtype)), raw)
-        keys = _by_program(key, shape) if size > PACKED else None
+        keys = _by_program(key, shape) if size > _MANY else None
         if keys is not None:
             return as_given(keys, raw)
     return as_given(random_split_p.bind(key, shape=shape), raw)
@@ -149,6 +149,7 @@ def split(key: Any, num: Any = 2) -> Any:
 
 _many: dict[Any, Any] = {}  # shapes of many keys -> how often they were split off, or the program
 clears_cache(_many.clear)
+_MANY = 400  # keys from which on a program is much faster
 _OFTEN = 16  # times that NumPy does it: compiling takes as long as a thousand
 
 

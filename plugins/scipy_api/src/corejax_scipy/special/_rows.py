@@ -64,7 +64,7 @@ def by_scipy(function: str | Function) -> Function:
     return impl
 
 
-_MANY = 1 << 16  # elements from which on a program is compiled for what SciPy takes several times as long for
+_MANY = 1 << 13  # elements from which on a program is compiled for what SciPy takes several times as long for
 
 
 @functools.cache

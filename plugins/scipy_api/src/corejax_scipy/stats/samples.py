@@ -6,7 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 import corejax.numpy as jnp
-from corejax.extend import dtypes
+from corejax.extend import dtypes, remembered
 from corejax_lax_basic import lax
 from corejax_scipy._arguments import array, axis_of, flag, inexact, one_of, static_int
 
@@ -24,6 +24,7 @@ def _policy(name: str, nan_policy: str) -> None:
         raise NotImplementedError(f"{name}: nan_policy {nan_policy!r} needs values; 'propagate' is what there is")
 
 
+@remembered
 def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
     """The commonest element along an axis, the least of several.
 
@@ -72,6 +73,7 @@ def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: 
 _METHODS = ("average", "min", "max", "dense", "ordinal")
 
 
+@remembered
 def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Any:
     """The ranks of elements, from 1, in the default float.
 
@@ -126,6 +128,7 @@ def _ranks(x: Any, method: str) -> Any:
     return jnp.where(jnp.any(jnp.isnan(x), axis=-1, keepdims=True), math.nan, ranks)
 
 
+@remembered
 def sem(a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False) -> Any:
     """The standard error of the mean: the standard deviation over the root of the number of elements.
 
