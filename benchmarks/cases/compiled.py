@@ -54,3 +54,25 @@ def train_step() -> Sides:
         lambda: corejax.block_until_ready(ours(a, *ca)),
         lambda: jax.block_until_ready(theirs(b, *cb)),
     )
+
+
+def _jitted_again(lib: Any, numpy: Any, transform: Callable[..., Any]) -> Callable[[], Any]:
+    """`jit` of a function of 20 layers, and a call, as libraries have them in loops."""
+    weights, x = [numpy.eye(64) * 0.1] * 20, numpy.ones((8, 64))
+
+    def network(x: Any) -> Any:
+        for w in weights:
+            x = numpy.tanh(x @ w)
+        return numpy.sum(x**2)
+
+    return lambda: lib.block_until_ready(lib.jit(transform(network))(x))
+
+
+@case("jit again of a network, and a call", 2.0)
+def jitted_again() -> Sides:
+    return _jitted_again(corejax, cnp, lambda f: f), _jitted_again(jax, jnp, lambda f: f)
+
+
+@case("jit again of a gradient, and a call", 0.05, short=True)
+def gradient_jitted_again() -> Sides:
+    return _jitted_again(corejax, cnp, corejax.grad), _jitted_again(jax, jnp, jax.grad)

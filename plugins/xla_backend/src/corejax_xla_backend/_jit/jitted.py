@@ -44,11 +44,12 @@ from corejax.extend import (
 )
 from corejax_xla_backend._jit.callables import let_others_in
 from corejax_xla_backend._jit.donation import donated_leaves
+from corejax_xla_backend._jit.earlier_traces import earlier_trace
 from corejax_xla_backend._jit.float0_results import ProgramFunction
 from corejax_xla_backend._jit.named_arguments import check_apart, named_arguments
 from corejax_xla_backend._jit.one_at_a_time import OneAtATime
 from corejax_xla_backend._jit.options import UNSPECIFIED, JitOptions
-from corejax_xla_backend._jit.shared_traces import earlier_program, earlier_trace, forget_programs, shared_traces
+from corejax_xla_backend._jit.shared_traces import earlier_program, forget_programs, shared_traces
 from corejax_xla_backend._jit.signatures import Signature, reasons, report_trace
 from corejax_xla_backend._jit.stages import Lowered, Traced, TracedProgram
 from corejax_xla_backend._jit.static_args import StaticArguments, StaticKey

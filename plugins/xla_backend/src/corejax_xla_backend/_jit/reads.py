@@ -22,7 +22,7 @@ from corejax.extend import Array
 State = list[Any]
 
 _MOST = 4000  # entries of a state
-_MOST_BYTES = 1 << 20  # of arrays, which a state keeps
+MOST_BYTES = 1 << 20  # of arrays, which a state keeps
 _COPIED = 4096  # bytes of a NumPy array, whose content is compared
 _ABSENT = object()
 
@@ -42,7 +42,7 @@ _EFFECTS = frozenset(
     }
 )
 _NO_COMPUTATION = frozenset({"__repr__", "__del__", "_abc_impl"})
-_BY_VALUE = frozenset({str, bytes, int, bool, type(None), type(...), type(NotImplemented), range, slice})
+_BY_VALUE = frozenset({str, bytes, int, bool, type(None), type(...), type(NotImplemented), range})
 _DESCRIPTORS = (
     types.MemberDescriptorType,
     types.GetSetDescriptorType,
@@ -63,7 +63,7 @@ def state_of(fun: Callable[..., Any]) -> State | None:
     found = _Reading()
     try:
         found.value(fun)
-    except _Unknown:
+    except Exception:  # `_Unknown`, or what attributes of modules and objects raise
         return None
     return found.state
 
@@ -167,7 +167,7 @@ class _Reading:
 
     def _array(self, x: Array) -> None:
         self._bytes += x.nbytes
-        if self._bytes > _MOST_BYTES:
+        if self._bytes > MOST_BYTES:
             raise _Unknown
         self._add(x)
 
@@ -176,6 +176,9 @@ class _Reading:
             raise _Unknown
         self._add(x, x.dtype, x.tobytes())
         self._elements(x.shape)
+
+    def _slice(self, x: slice) -> None:
+        self._elements((x.start, x.stop, x.step))
 
     def _partial(self, x: functools.partial[Any]) -> None:
         self.value(x.func)
@@ -281,6 +284,7 @@ class _Reading:
 _WRITERS: dict[type, Callable[[_Reading, Any], None]] = {
     float: _Reading._float,
     complex: _Reading._complex,
+    slice: _Reading._slice,
     tuple: _Reading._elements,
     list: _Reading._list,
     dict: _Reading._dict,
@@ -323,7 +327,7 @@ def _globals_of(code: types.CodeType) -> Iterator[tuple[str, ...]]:
         if chain:
             yield chain
             chain = ()
-        if name in ("LOAD_GLOBAL", "LOAD_NAME"):
+        if name in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
             chain = (instruction.argval,)
         elif name == "IMPORT_NAME":
             yield "import", instruction.argval
