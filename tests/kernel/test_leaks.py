@@ -87,6 +87,7 @@ def test_nothing_else_is_one() -> None:
             g(X)
         lax.scan(lambda c, x: (f(c), f(x)), 1.0, X)
         lax.cond(True, f, lambda x: x, 1.0)
+        assert corejax.eval_shape(f, X).shape == (3,)
 
 
 def test_bodies_may_close_over_traced_values() -> None:
@@ -106,6 +107,17 @@ def test_bodies_may_close_over_traced_values() -> None:
     with corejax.checking_leaks():
         np.testing.assert_allclose(jit(f)(0.5), f(0.5), rtol=1e-6)
         jit(corejax.random.bits)(corejax.random.key(0))
+
+
+def test_a_program_that_has_ended_holds_its_constants_for_who_holds_it() -> None:
+    kept: list[Any] = []
+
+    def f(x: Any) -> Any:
+        make_jaxpr(lambda: kept.append(lax.mul(x, x)))()
+        return x
+
+    with corejax.checking_leaks():
+        jit(f)(X)  # a running frame has what is kept
 
 
 def test_a_function_that_is_kept_keeps_what_it_closes_over() -> None:
