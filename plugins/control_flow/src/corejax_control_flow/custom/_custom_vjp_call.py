@@ -195,11 +195,12 @@ def _leaves_alone(treedef: Any, ct: Any) -> list[Any] | None:
     if tree.tree_structure(ct) == treedef:
         return None
     leaves, structure = tree.tree_flatten(ct, is_leaf=is_zero)
-    numbers = list(range(len(leaves)))
     try:
-        given = tree.broadcast_prefix(
-            tree.tree_unflatten(structure, numbers), tree.tree_unflatten(treedef, range(treedef.num_leaves))
+        numbers = tree.broadcast_prefix(
+            tree.tree_unflatten(structure, range(len(leaves))), tree.tree_unflatten(treedef, range(treedef.num_leaves))
         )
     except ValueError:
         return None
-    return [None if is_zero(x) else x for x in leaves] if given == numbers else None
+    given = [i for i, x in enumerate(leaves) if not is_zero(x)]  # zeros may stand for any part
+    alone = given == [i for i in numbers if not is_zero(leaves[i])]
+    return [None if is_zero(leaves[i]) else leaves[i] for i in numbers] if alone else None
