@@ -381,6 +381,29 @@ class Config:
     def __setattr__(self, name: str, value: Any) -> None:
         self.update(name, value)
 
+    def config_with_absl(self) -> None:
+        """Have `absl.app.run` read settings from the command line: `--corejax_debug_nans`, `--corejax_backend=cpu`.
+
+        Raises:
+            ImportError: absl-py is not installed.
+        """
+        from corejax.absl_flags import define  # absl is no dependency
+
+        define(self._flags(), {name: getattr(self, name) for name in self._flags()}, self.update)
+
+    def parse_flags_with_absl(self) -> None:
+        """The same for a program that does not call `absl.app.run`: flags of settings are read now, others left."""
+        from corejax.absl_flags import parse
+
+        self.config_with_absl()
+        parse(self._flags(), self.update)
+
+    def _flags(self) -> dict[str, bool]:
+        """Names of settings, those of JAX's among them that differ, and whether each is on or off."""
+        self.load_plugins()
+        names = {name: isinstance(s.initial, bool) and s.parser is not _overrides for name, s in self._settings.items()}
+        return names | {"enable_x64": True, "enable_checks": True, "platforms": False}
+
     def override(self, **settings: Any) -> Override:
         """Settings for the length of a `with` block (process-wide, like `update`)."""
         return Override(self, dict(_own_name(name, value) for name, value in settings.items()))

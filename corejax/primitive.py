@@ -154,9 +154,14 @@ class Primitive:
         try:
             out = state.trace.process_primitive(self, args, params)
         except Exception as error:
-            attribute_to_rule(error, self)
-            raise
-        return out if self.multiple_results else out[0]
+            if not any(hasattr(type(x), "__corejax_array__") for x in args):
+                attribute_to_rule(error, self)
+                raise
+        else:
+            return out if self.multiple_results else out[0]
+        # Interpreters look for their own tracers, not for what stands for one.
+        values = [x.__corejax_array__() if hasattr(type(x), "__corejax_array__") else x for x in args]
+        return self.bind(*values, **params)
 
     def abstract(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> tuple[ShapedArray, ...]:
         """Avals of the outputs, memoised on (avals, params).

@@ -60,7 +60,7 @@ def _leak(tracers: list[Any]) -> list[Any] | None:
             if isinstance(holder, FrameType | DebugInfo) or id(holder) in seen:
                 continue
             kind = type(holder)
-            passes_on = kind in _CONTAINERS or kind in _CLOSURES or issubclass(kind, Tracer)
+            passes_on = kind in _CONTAINERS or kind in _CLOSURES or issubclass(kind, Tracer | Trace)
             if _is_module(holder) or not passes_on:
                 return _chain(holder, levels)
             seen.add(id(holder))

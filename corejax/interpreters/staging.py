@@ -116,7 +116,7 @@ class StagingTrace(Trace, reports=True):
         if isinstance(x, Tracer):
             if x._trace is self:
                 return x._var  # type: ignore[no-any-return]
-            if not x._trace.alive:
+            if not x._trace.alive or _inside(x._trace, self):
                 raise escaped(x, f"primitive {primitive.name!r}" if primitive else "the result of a traced function")
             return self._constant(x, x.aval)
         kind = type(x)
@@ -189,6 +189,13 @@ class StagingTrace(Trace, reports=True):
                 made.append(eqn)
                 wanted.update(v for v in eqn.invars if type(v) is Var)
         return [i for i, v in enumerate(self.invars) if v in wanted], made
+
+
+def _inside(trace: Trace | None, outer: Trace) -> bool:
+    """Whether a trace computes by another one, at any distance."""
+    while trace is not None and trace is not outer:
+        trace = trace.parent
+    return trace is outer
 
 
 def stage(

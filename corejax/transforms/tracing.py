@@ -96,10 +96,10 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     @named_as(fun, updated=())
     def of_arrays(*args: Any, **kwargs: Any) -> Any:
         leaves, out_tree = tree.tree_flatten(fun(*args, **kwargs))
-        kept[:] = leaves, out_tree
+        kept[:] = [x if type(x) is ShapeDtypeStruct else None for x in leaves], out_tree  # traced values end here
         return tree.tree_unflatten(out_tree, [None if type(x) is ShapeDtypeStruct else x for x in leaves])
 
     jaxpr, _, _ = _trace("eval_shape", of_arrays, (), args, kwargs)
     (leaves, out_tree), avals = kept, iter(jaxpr.out_avals)
-    found = [typeof(x) if type(x) is ShapeDtypeStruct else next(avals) for x in leaves]
+    found = [next(avals) if x is None else typeof(x) for x in leaves]
     return tree.tree_unflatten(out_tree, [type_without_value(a) for a in found])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -87,6 +89,7 @@ def test_nothing_else_is_one() -> None:
             g(X)
         lax.scan(lambda c, x: (f(c), f(x)), 1.0, X)
         lax.cond(True, f, lambda x: x, 1.0)
+        assert corejax.eval_shape(f, X).shape == (3,)
 
 
 def test_bodies_may_close_over_traced_values() -> None:
@@ -106,6 +109,19 @@ def test_bodies_may_close_over_traced_values() -> None:
     with corejax.checking_leaks():
         np.testing.assert_allclose(jit(f)(0.5), f(0.5), rtol=1e-6)
         jit(corejax.random.bits)(corejax.random.key(0))
+
+
+@pytest.mark.slow
+def test_what_a_program_holds_that_has_ended_is_no_leak() -> None:
+    """Said by a process of its own: frames of a test runner have held its traces, which is no leak either."""
+    program = """
+import corejax, corejax.numpy as jnp
+solved = lambda x: corejax.scipy.sparse.linalg.cg(lambda v: v * 2.0, x)[0].sum()
+with corejax.checking_leaks():
+    print(corejax.jit(corejax.grad(solved))(jnp.arange(1.0, 4.0)))
+"""
+    words = [sys.executable, "-c", program]
+    assert subprocess.run(words, capture_output=True, text=True, timeout=60).stdout == "[0.5 0.5 0.5]\n"
 
 
 def test_a_function_that_is_kept_keeps_what_it_closes_over() -> None:

@@ -571,3 +571,18 @@ def test_bad_forward_rules():
     f.defvjp(lambda x: (x[:1], None), lambda r, ct: (ct,))
     with pytest.raises(TypeError, match=r"returns result of type float32\[1\], the function of type float32\[3\]"):
         corejax.vjp(corejax.jit(f), XS)
+
+
+@pytest.mark.parametrize("ct", [{"a": XS, "b": 2 * XS}, {"a": (XS,), "b": 2 * XS}, {"a": XS, "b": [{"x": 2 * XS}]}])
+def test_a_cotangent_may_be_a_leaf_for_a_part_that_has_one(ct):
+    f = corejax.custom_vjp(lambda p: jnp.sum(p["a"][0]) + jnp.sum(p["b"][0]["x"]))
+    f.defvjp(lambda p: (f(p), None), lambda _, g: (ct | {"none": None},))
+    grads = corejax.grad(f)({"a": (XS,), "b": [{"x": XS}], "none": None})
+    corejax.tree.map(np.testing.assert_array_equal, grads, {"a": (XS,), "b": [{"x": 2 * XS}], "none": None})
+
+
+def test_a_leaf_of_a_cotangent_is_not_for_several():
+    f = corejax.custom_vjp(lambda p: jnp.sum(p["a"][0]))
+    f.defvjp(lambda p: (f(p), None), lambda _, g: ({"a": XS, "b": XS},))
+    with pytest.raises(TypeError, match="has the structure"):
+        corejax.grad(f)({"a": (XS, XS), "b": ()})

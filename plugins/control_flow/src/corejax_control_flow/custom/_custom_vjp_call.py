@@ -185,4 +185,22 @@ def _like(what: str, i: int, treedef: Any, ct: Any, avals: Sequence[ShapedArray]
         own = typed_tree(treedef, avals)
         return f"{what}: the cotangent of args[{i}] has the structure\n  {typed_value(ct)}\nthe argument has\n  {own}"
 
+    if (alone := _leaves_alone(treedef, ct)) is not None:
+        return alone
     return leaves_like(treedef, ct, mismatch)
+
+
+def _leaves_alone(treedef: Any, ct: Any) -> list[Any] | None:
+    """Leaves of a cotangent in which a leaf may stand for a part with one leaf; None where it is no such."""
+    if tree.tree_structure(ct) == treedef:
+        return None
+    leaves, structure = tree.tree_flatten(ct, is_leaf=is_zero)
+    try:
+        numbers = tree.broadcast_prefix(
+            tree.tree_unflatten(structure, range(len(leaves))), tree.tree_unflatten(treedef, range(treedef.num_leaves))
+        )
+    except ValueError:
+        return None
+    given = [i for i, x in enumerate(leaves) if not is_zero(x)]  # zeros may stand for any part
+    alone = given == [i for i in numbers if not is_zero(leaves[i])]
+    return [None if is_zero(leaves[i]) else leaves[i] for i in numbers] if alone else None
