@@ -18,6 +18,7 @@ from corejax_xla_backend._jit.shared_traces import TRACES, memo_of, wrapped_func
 from corejax_xla_backend._jit.signatures import Signature
 
 _MAX_SIGNATURES, _MAX_STATES = 32, 4  # of one function, and what was read of each; the oldest are dropped
+_UNKNOWN = "what it reads can change unseen"
 
 
 def earlier_trace(fun: Callable[..., Any], key: Signature) -> tuple[Any, Callable[[Any], None]]:
@@ -39,8 +40,9 @@ def earlier_trace(fun: Callable[..., Any], key: Signature) -> tuple[Any, Callabl
         drop_oldest(traces, _MAX_SIGNATURES)
         return None, _forget
     traces[key] = known  # the latest
-    before = state_of(fun)
+    before = None if known is _UNKNOWN else state_of(fun)
     if before is None:
+        traces[key] = _UNKNOWN
         return None, _forget
     for state, found in known:
         if same_state(state, before):
