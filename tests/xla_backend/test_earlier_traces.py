@@ -16,7 +16,7 @@ import pytest
 import corejax as cj
 import corejax.numpy as jnp
 from corejax import lax
-from corejax_xla_backend._jit.reads import same_state, state_of
+from corejax.extend import same_state, state_of
 
 X = np.arange(3, dtype=np.float32)
 FACTOR = 2.0

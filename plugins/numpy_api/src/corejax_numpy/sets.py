@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import Tracer, as_array, dtypes
+from corejax.extend import Array, Tracer, as_array, dtypes, remembered
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, array_arguments, canonical_axis, promote_dtypes, static_int
 from corejax_numpy.manipulation import moveaxis
 from corejax_numpy.nonzero import first_true
 from corejax_numpy.searching import searchsorted
 
+_FEW = 16  # elements that each is compared with
 _METHODS = ("auto", "compare_all", "binary_search", "sort")
 
 
@@ -406,11 +407,16 @@ def isin(
     """
     if method not in _METHODS:
         raise ValueError(f"isin: method is one of {', '.join(map(repr, _METHODS))}; got {method!r}")
+    few = type(element) is type(test_elements) is Array and test_elements.size <= _FEW
+    return (_remembered_isin if few else _isin)(element, test_elements, bool(invert), method)
+
+
+def _isin(element: Any, test_elements: Any, invert: bool, method: str) -> Any:
     x, table = promote_dtypes("isin", *array_arguments("isin", element, test_elements))
     table = lax.reshape(table, (table.size,))
     if not x.size or not table.size:
-        return lax.full(x.shape, bool(invert), dtypes.bool_)
-    if method == "compare_all" or (method == "auto" and table.size <= 16):
+        return lax.full(x.shape, invert, dtypes.bool_)
+    if method == "compare_all" or (method == "auto" and table.size <= _FEW):
         shape = (*x.shape, table.size)
         each = lax.broadcast_in_dim(x, shape, tuple(range(x.ndim)))
         found = lax.reduce_or(lax.eq(each, lax.broadcast_in_dim(table, shape, (x.ndim,))), (x.ndim,))
@@ -420,3 +426,6 @@ def isin(
         last = lax.full_like(places, table.size - 1)
         found = lax.eq(table[lax.min(places, last)], x)
     return lax.bitwise_not(found) if invert else found
+
+
+_remembered_isin = remembered(_isin)

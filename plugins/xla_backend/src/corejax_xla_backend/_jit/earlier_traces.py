@@ -1,7 +1,7 @@
 """Traces of functions that are jitted again, outside of transformations: `jit(step)(x)` or `jit(grad(f))(x)` in a loop.
 
 The first two calls with a signature trace. From then on one is looked for whose function read what this one reads now
-(`reads`). They are the function's, and freed with it.
+(`corejax.function_state`). They are the function's, and freed with it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, drop_oldest, programs_of
-from corejax_xla_backend._jit.reads import MOST_BYTES, same_state, state_of
+from corejax.extend import Array, drop_oldest, programs_of, same_state, state_of
 from corejax_xla_backend._jit.shared_traces import TRACES, memo_of, wrapped_function
 from corejax_xla_backend._jit.signatures import Signature
 
 _MAX_SIGNATURES, _MAX_STATES = 32, 4  # of one function, and what was read of each; the oldest are dropped
+_MOST_BYTES = 1 << 20  # of constants
 _UNKNOWN = "what it reads can change unseen"
 
 
@@ -65,7 +65,7 @@ def _is_kept(traced: Any) -> bool:
 
     That is what calls Python, and rules.
     """
-    if sum(x.nbytes for x in traced.consts if isinstance(x, Array | np.ndarray)) > MOST_BYTES:
+    if sum(x.nbytes for x in traced.consts if isinstance(x, Array | np.ndarray)) > _MOST_BYTES:
         return False
     programs = programs_of(traced.closed.jaxpr)
     return not any(callable(x) for program in programs for eqn in program.eqns for x in eqn.params.values())

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import Array
+from corejax.array import Array
 
 State = list[Any]
 
 _MOST = 4000  # entries of a state
-MOST_BYTES = 1 << 20  # of arrays, which a state keeps
+MOST_BYTES = 1 << 20  # of arrays, which a state keeps, unless said otherwise
 _COPIED = 4096  # bytes of a NumPy array, whose content is compared
 _ABSENT = object()
 
@@ -43,7 +43,9 @@ _EFFECTS = frozenset(
 )
 _NO_COMPUTATION = frozenset({"__repr__", "__del__", "_abc_impl"})
 _BY_VALUE = frozenset({str, bytes, int, bool, type(None), type(...), type(NotImplemented), range})
-_DESCRIPTORS = (
+_CONSTANTS: tuple[type, ...] = (
+    enum.Enum,
+    np.dtype,
     types.MemberDescriptorType,
     types.GetSetDescriptorType,
     types.WrapperDescriptorType,
@@ -58,9 +60,21 @@ class _Unknown(Exception):
     """Something that can change unseen."""
 
 
-def state_of(fun: Callable[..., Any]) -> State | None:
-    """What a function reads now; None where that is not known."""
-    found = _Reading()
+def state_of(
+    fun: Callable[..., Any], *, most_bytes: int = MOST_BYTES, objects: bool = True, constants: tuple[type, ...] = ()
+) -> State | None:
+    """What a function reads now.
+
+    Args:
+        fun: the function.
+        most_bytes: how large arrays are together that the state may keep.
+        objects: whether it may read lists, dictionaries and objects of the user's, which the state keeps.
+        constants: types of objects that are taken to be what they were.
+
+    Returns:
+        The state, for `same_state`; None where it is not known whether it changes.
+    """
+    found = _Reading(most_bytes, objects, (*_CONSTANTS, *constants))
     try:
         found.value(fun)
     except Exception:  # `_Unknown`, or what attributes of modules and objects raise
@@ -94,8 +108,9 @@ def _is_of_its_module(f: Any) -> bool:
 class _Reading:
     """A state that is being written down."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int, objects: bool, constants: tuple[type, ...]) -> None:
         self.state: State = []
+        self._most_bytes, self._objects, self._constants = most_bytes, objects, constants
         self._places: dict[int, int] = {}  # of what is in it
         self._kept: list[Any] = []  # so that no id is that of another object
         self._bytes = 0
@@ -127,7 +142,7 @@ class _Reading:
         elif write is not None:
             if self._is_new(x):
                 write(self, x)
-        elif isinstance(x, (enum.Enum, np.dtype, *_DESCRIPTORS)):
+        elif isinstance(x, self._constants):
             self._add(x)
         elif isinstance(x, np.generic):
             self._add(kind, x.tobytes())
@@ -151,12 +166,17 @@ class _Reading:
     def _complex(self, x: complex) -> None:
         self._add(complex, x.real.hex(), x.imag.hex())
 
-    def _list(self, x: list[Any]) -> None:
+    def _add_object(self, x: Any) -> None:
+        if not self._objects:
+            raise _Unknown
         self._add(x)
+
+    def _list(self, x: list[Any]) -> None:
+        self._add_object(x)
         self._elements(x)
 
     def _dict(self, x: dict[Any, Any]) -> None:
-        self._add(x)
+        self._add_object(x)
         self._items(x)
 
     def _items(self, x: Any) -> None:
@@ -167,14 +187,15 @@ class _Reading:
 
     def _array(self, x: Array) -> None:
         self._bytes += x.nbytes
-        if self._bytes > MOST_BYTES:
+        if self._bytes > self._most_bytes:
             raise _Unknown
         self._add(x)
 
     def _numpy_array(self, x: np.ndarray[Any, Any]) -> None:
         if x.nbytes > _COPIED or x.dtype.hasobject:
             raise _Unknown
-        self._add(x, x.dtype, x.tobytes())
+        self._add_object(x)
+        self._add(x.dtype, x.tobytes())
         self._elements(x.shape)
 
     def _slice(self, x: slice) -> None:
@@ -276,7 +297,7 @@ class _Reading:
         fields = getattr(x, "__dict__", None)
         if kind.__basicsize__ > object.__basicsize__ + 16 or type(fields) is not dict or _is_pure(kind.__module__):
             raise _Unknown
-        self._add(x)
+        self._add_object(x)
         self.value(kind)
         self._items(fields)
 
@@ -315,23 +336,42 @@ def _names_read(code: types.CodeType) -> list[tuple[str, ...]]:
     return found
 
 
+_EXTENDED, _GLOBAL, _ATTRIBUTE, _IMPORT = (
+    dis.opmap[name] for name in ("EXTENDED_ARG", "LOAD_GLOBAL", "LOAD_ATTR", "IMPORT_NAME")
+)
+_METHOD = dis.opmap.get("LOAD_METHOD", -1)  # until Python 3.11
+_NOTHING, _BY_NAME, _STORES = (
+    frozenset(dis.opmap[name] for name in names if name in dis.opmap)
+    for names in (
+        ("CACHE", "PUSH_NULL", "NOP"),
+        ("LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"),
+        ("STORE_GLOBAL", "DELETE_GLOBAL"),
+    )
+)
+_FLAG_OF_ATTRIBUTES = int(sys.version_info >= (3, 12))  # the lowest bit of their index says that a method is called
+
+
 def _globals_of(code: types.CodeType) -> Iterator[tuple[str, ...]]:
     chain: tuple[str, ...] = ()
-    for instruction in dis.get_instructions(code):
-        name = instruction.opname
-        if chain and name in ("LOAD_ATTR", "LOAD_METHOD"):
-            chain += (instruction.argval,)
+    names, raw, extended = code.co_names, code.co_code, 0
+    for at in range(0, len(raw), 2):
+        operation, argument = raw[at], raw[at + 1] | extended
+        extended = argument << 8 if operation == _EXTENDED else 0
+        if operation == _EXTENDED or operation in _NOTHING:
             continue
-        if name in ("CACHE", "PUSH_NULL", "NOP", "EXTENDED_ARG"):
+        if chain and operation in (_ATTRIBUTE, _METHOD):
+            chain += (names[argument >> _FLAG_OF_ATTRIBUTES],)
             continue
         if chain:
             yield chain
             chain = ()
-        if name in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
-            chain = (instruction.argval,)
-        elif name == "IMPORT_NAME":
-            yield "import", instruction.argval
-        elif name in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+        if operation == _GLOBAL:
+            chain = (names[argument >> 1],)
+        elif operation in _BY_NAME:
+            chain = (names[argument],)
+        elif operation == _IMPORT:
+            yield "import", names[argument]
+        elif operation in _STORES:
             yield ("global",)
     if chain:
         yield chain
