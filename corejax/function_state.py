@@ -6,6 +6,7 @@ unseen (a generator, a file, a stream of random numbers, an object of C code) ma
 
 from __future__ import annotations
 
+import builtins
 import dis
 import enum
 import functools
@@ -253,7 +254,7 @@ class _Reading:
         if x is _ABSENT:
             if first in _EFFECTS:
                 raise _Unknown
-            self._add(f.__builtins__.get(first, _ABSENT))  # type: ignore[attr-defined]
+            self._add(vars(builtins).get(first, _ABSENT))
             return
         pure = False
         while isinstance(x, types.ModuleType) and rest:

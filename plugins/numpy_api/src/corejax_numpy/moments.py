@@ -91,17 +91,7 @@ def var(
         NotImplementedError: `out` is given.
     """
     refuse_out("var", out)
-    return _variance("var", a, axis, dtype, _correction("var", ddof, correction), keepdims, where, mean)
-
-
-def _correction(name: str, ddof: float, correction: float | None) -> float:
-    if correction is None:
-        return ddof
-    if ddof != 0:
-        raise ValueError(
-            f"{name}: `ddof` and `correction` are two names of one argument, got {ddof!r} and {correction!r}"
-        )
-    return correction
+    return _variance("var", a, axis, dtype, lax.ddof_of("var", ddof, correction), keepdims, where, mean)
 
 
 def variance_dtypes(name: str, x: Any, dtype: Any) -> tuple[Any, Any]:
@@ -181,7 +171,7 @@ def std(
     """
     refuse_out("std", out)
     inexact_dtype("std", dtype)
-    return lax.sqrt(_variance("std", a, axis, dtype, _correction("std", ddof, correction), keepdims, where, mean))
+    return lax.sqrt(_variance("std", a, axis, dtype, lax.ddof_of("std", ddof, correction), keepdims, where, mean))
 
 
 def inexact_dtype(name: str, dtype: Any) -> None:

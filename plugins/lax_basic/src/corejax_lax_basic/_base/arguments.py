@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["refuse_out"]
+__all__ = ["ddof_of", "refuse_out"]
 
 
 def refuse_out(name: str, out: Any) -> None:
@@ -15,3 +15,18 @@ def refuse_out(name: str, out: Any) -> None:
     """
     if out is not None:
         raise NotImplementedError(f"{name}: `out` has to be None, results are new arrays; take the result instead")
+
+
+def ddof_of(name: str, ddof: float, correction: float | None) -> float:
+    """What a variance subtracts from the number of elements, an argument of two names.
+
+    Raises:
+        ValueError: both are given.
+    """
+    if correction is None:
+        return ddof
+    if ddof != 0:
+        raise ValueError(
+            f"{name}: `ddof` and `correction` are two names of one argument, got {ddof!r} and {correction!r}"
+        )
+    return correction

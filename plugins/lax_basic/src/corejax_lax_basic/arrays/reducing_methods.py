@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import SymbolicDim, as_array, dtypes, remembered
-from corejax_lax_basic._base.arguments import refuse_out
+from corejax_lax_basic._base.arguments import ddof_of, refuse_out
 from corejax_lax_basic._base.axes import method_axes, method_axis
 from corejax_lax_basic._base.scalars import make_scalar
 from corejax_lax_basic.conversion.convert import convert_element_type
@@ -284,17 +284,7 @@ def var(
         ValueError: `ddof` and `correction` are both given; or the dtype is real, and the array is not.
     """
     refuse_out("var", out)
-    return _variance(self, axis, dtype, _less("var", ddof, correction), keepdims, where, "var")
-
-
-def _less(name: str, ddof: float, correction: float | None) -> float:
-    if correction is None:
-        return ddof
-    if ddof != 0:
-        raise ValueError(
-            f"{name}: `ddof` and `correction` are two names of one argument, got {ddof!r} and {correction!r}"
-        )
-    return correction
+    return _variance(self, axis, dtype, ddof_of("var", ddof, correction), keepdims, where, "var")
 
 
 def _variance(self: Any, axis: Axis, dtype: Any, less: float, keepdims: bool, where: Any, name: str) -> Any:
@@ -337,7 +327,7 @@ def std(
     refuse_out("std", out)
     if dtype is not None and not dtypes.is_inexact(dtypes.dtype(dtype)):
         raise ValueError(f"std: the dtype is floating or complex, got {dtypes.dtype(dtype).name}")
-    return sqrt_p.bind(_variance(self, axis, dtype, _less("std", ddof, correction), keepdims, where, "std"))
+    return sqrt_p.bind(_variance(self, axis, dtype, ddof_of("std", ddof, correction), keepdims, where, "std"))
 
 
 # -- running sums ------------------------------------------------------------------------------------------------
