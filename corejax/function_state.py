@@ -212,7 +212,7 @@ class _Reading:
         self.value(x.__self__)
 
     def _module(self, x: types.ModuleType) -> None:
-        if not _is_pure(x.__name__):
+        if not _is_pure(x.__name__) or x is np:  # as a value, of which `random` may be asked for
             raise _Unknown
         self._add(x)
 
@@ -246,10 +246,8 @@ class _Reading:
     def _named(self, f: types.FunctionType, names: tuple[str, ...]) -> None:
         """What a global is, or, where it is a module, what is in that under the names that follow."""
         first, *rest = names
-        if first == "import":
-            if not _is_pure(rest[0]):
-                raise _Unknown
-            return
+        if first == "import":  # which names of it follow is not looked at
+            raise _Unknown
         x = f.__globals__.get(first, _ABSENT)
         if x is _ABSENT:
             if first in _EFFECTS:

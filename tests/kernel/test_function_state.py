@@ -79,3 +79,22 @@ def test_what_a_state_may_keep() -> None:
     assert state_of(of_primitive) is None and state_of(of_primitive, constants=(Primitive,)) is not None
     held = corejax.jit(lambda x: x * COUNT)
     assert state_of(lambda x: held(x)) is not None
+
+
+def test_random_numbers_under_other_names() -> None:
+    def imported() -> Any:
+        from numpy import random
+
+        return random.normal()
+
+    def renamed() -> Any:
+        m = np
+        return m.random.normal()
+
+    def closed_over(xp: Any) -> Any:
+        return lambda: xp.random.normal()
+
+    for f in (imported, renamed, closed_over(np), lambda: np.random.normal(), np.random.normal):
+        assert state_of(f) is None
+    for f in (lambda: np.sin(COUNT), closed_over(corejax)):
+        assert state_of(f) is not None
