@@ -26,6 +26,7 @@ from corejax_xla_backend._lowering.placing import Placing
 from corejax_xla_backend._lowering.regions import TOKEN, Region
 from corejax_xla_backend._lowering.two_bits import check_divided
 from corejax_xla_backend._lowering.types import (
+    KNOWN_NAN,
     SlicedValue,
     Value,
     check_operands,
@@ -39,9 +40,11 @@ if TYPE_CHECKING:
 
 # Where the order of effects would not be kept, in the user's words.
 _UNORDERED = {"while": "in the condition of a loop", "sdy.manual_computation": "in the function of a shard_map or pmap"}
-# Operations whose regions combine elements of arrays; XLA has no calls there.
 _SLICES = frozenset({"stablehlo.slice", "stablehlo.dynamic_slice"})
 _PLACING = frozenset({"sdy.sharding_constraint", "sdy.manual_computation"})
+# Operations of one operand that XLA's CPU compiler computes as exponentials.
+_EXPONENTIALS = frozenset({"stablehlo.exponential", "stablehlo.exponential_minus_one"})
+# Operations whose regions combine elements of arrays; XLA has no calls there.
 _COMBINING = frozenset({"reduce", "reduce_window", "scatter", "select_and_scatter", "sort", "all_reduce", "map"})
 
 
@@ -76,7 +79,7 @@ class TranslationContext(Placing, InPlace, Inlining):
         counter: list[int] | None = None,
         mark: str = "",
         scope: tuple[str, ...] = (),
-        origin_bits: int = 1,
+        origin_bits: int = 2,
     ) -> None:
         self.module = module
         self.platform = module.platform
@@ -164,7 +167,8 @@ class TranslationContext(Placing, InPlace, Inlining):
             middle += f" {{{attrs}}}"
         if type(out) is ShapedArray:
             self.lines.append(f'%{number} = "{name}"({names}){middle} : ({types}) -> {tensor_type(out)}{self.mark}')
-            return (SlicedValue if name in _SLICES else Value)(f"%{number}", out, origins)
+            result = (SlicedValue if name in _SLICES else Value)(f"%{number}", out, origins)
+            return self._keep_nan(name, operands, result) if origins & KNOWN_NAN else result
         result = ", ".join([tensor_type(a) for a in out])  # type: ignore[union-attr]
         count = len(out)  # type: ignore[arg-type]
         bound = f"%{number}:{count} = " if count > 1 else f"%{number} = " if count else ""
@@ -172,6 +176,19 @@ class TranslationContext(Placing, InPlace, Inlining):
         if count == 1:
             return [Value(f"%{number}", out[0], origins)]  # type: ignore[index]
         return [Value(f"%{number}#{i}", a, origins) for i, a in enumerate(out)]  # type: ignore[arg-type]
+
+    def _keep_nan(self, name: str, operands: Sequence[Value], result: Value) -> Value:
+        """Select the operand of an exponential function where the operand is NaN.
+
+        On CPUs, XLA computes exponentials with a conversion to integers, which LLVM leaves undefined for NaN. If LLVM
+        can derive at compile time that the operand is NaN (`exp(x * nan)`), it removes the computation, and the result
+        is whatever the memory holds. The selection costs up to half of the time of an exponential that is fused with
+        others, so that only operands that depend on a constant NaN get it.
+        """
+        if self.platform != "cpu" or name not in _EXPONENTIALS or dtypes.is_complex(result.aval.dtype):
+            return result
+        [x] = operands
+        return self.op("select", self.compare("NE", x, x), x, result, out=result.aval)  # type: ignore[no-any-return]
 
     def _ordered_op(self, name: str, operands: Sequence[Value], out: Any, attrs: str, regions: Sequence[str]) -> Any:
         """The operation with the token handed through its regions."""
@@ -277,8 +294,10 @@ class TranslationContext(Placing, InPlace, Inlining):
         if key is not None and key in self._constants:
             return self._constants[key]
         made = self._write_constant(array, splat)
-        if key is not None:
+        if key is not None:  # LLVM sees no elements of larger ones
             self._constants[key] = made
+            if np.any(array_key != array_key):
+                made.origins |= KNOWN_NAN
         return made
 
     def _write_constant(self, array: np.ndarray[Any, Any], splat: bool) -> Value:
@@ -312,6 +331,8 @@ class TranslationContext(Placing, InPlace, Inlining):
         found = self._constants.get(key)
         if found is None:
             found = self._constants[key] = self._dense("" if aval.size == 0 else element_text(scalar[()]), aval)
+            if scalar != scalar:
+                found.origins |= KNOWN_NAN
         return found
 
     def broadcast_in_dim(self, x: Value, shape: Sequence[int], dims: Sequence[int]) -> Value:
@@ -383,11 +404,14 @@ class TranslationContext(Placing, InPlace, Inlining):
 
     def call(self, closed: ClosedJaxpr, vals: Sequence[Value], name: str = "f") -> list[Value]:
         """Call a program as a private function, written once for each program object."""
-        symbol, ordered = self.module.private_function(closed, name, self.scope)
-        if not ordered:
-            return self.call_symbol(symbol, vals, closed.out_avals)
-        outs = self.call_symbol(symbol, [*vals, self.token], [*closed.out_avals, TOKEN])
-        self.token = outs.pop()
+        known_nan = any(v.origins & KNOWN_NAN for v in vals)
+        symbol, ordered, origins = self.module.private_function(closed, name, self.scope, known_nan=known_nan)
+        more = ([self.token], [TOKEN]) if ordered else ([], [])
+        outs = self.call_symbol(symbol, [*vals, *more[0]], [*closed.out_avals, *more[1]])
+        if ordered:
+            self.token = outs.pop()
+        for out in outs:
+            out.origins |= origins & KNOWN_NAN
         return outs
 
     def call_symbol(
@@ -412,7 +436,7 @@ class TranslationContext(Placing, InPlace, Inlining):
         Raises:
             NotImplementedError: the program has ordered effects, for which it has to be called (`call`).
         """
-        symbol, ordered = self.module.private_function(closed, name, self.scope)
+        symbol, ordered, _ = self.module.private_function(closed, name, self.scope)
         if ordered:
             raise NotImplementedError("ordered effects in a function that is an attribute of an operation")
         return symbol

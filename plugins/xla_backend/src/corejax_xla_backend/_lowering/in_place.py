@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from corejax.extend import ShapedArray
 from corejax_xla_backend._lowering.regions import Region
-from corejax_xla_backend._lowering.types import OWN, Value
+from corejax_xla_backend._lowering.types import KNOWN_NAN, OWN, Value
 
 if TYPE_CHECKING:
     from corejax_xla_backend._lowering.module import ModuleBuilder
@@ -37,7 +37,8 @@ class InPlace:
         it does not see that the update is computed from the operand, too, and reads what it has just written:
         `x.at[1:].set(x[:-1])[:, None]`. Such an update is stored before. Of a single element all is read before.
         """
-        return self.materialized(update) if update.aval.size != 1 and operand.origins & update.origins else update
+        shared = operand.origins & update.origins & ~KNOWN_NAN
+        return self.materialized(update) if update.aval.size != 1 and shared else update
 
     def materialized(self, x: Value) -> Value:
         """The same value, stored before it is used: XLA does not compute it in the loop of what takes it.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from corejax.extend import (
     ClosedJaxpr,
     Jaxpr,
@@ -15,6 +17,7 @@ from corejax.extend import (
     attribute_to_rule,
     bottom_trace,
     describe_source,
+    dtypes,
     host_value,
     set_current_trace,
     xla_translations,
@@ -22,7 +25,7 @@ from corejax.extend import (
 from corejax_xla_backend._lowering.explicit_axes import constrained
 from corejax_xla_backend._lowering.partitioned_calls import equation_in_parts, is_split
 from corejax_xla_backend._lowering.results import results_of_rule
-from corejax_xla_backend._lowering.types import KnownValue, Value
+from corejax_xla_backend._lowering.types import KNOWN_NAN, KnownValue, Value
 
 if TYPE_CHECKING:
     from corejax_xla_backend._lowering.module import ModuleBuilder
@@ -68,6 +71,7 @@ class Inlining:
         scope = self.scope
         ready: dict[Any, Any] = {}
         known = KnownValue in map(type, vals)
+        scalars: dict[Var, Any] = {}
         located: dict[Any, tuple[str, tuple[str, ...]]] = {}
 
         def read(atom: Any) -> Value:
@@ -98,6 +102,8 @@ class Inlining:
                 outs = self._in_parts(eqn, rule, operands, outs, (opaque, line, constant))
             if known and KnownValue in map(type, operands):
                 outs = _known_results(eqn, operands, outs)
+            elif scalars or (Var not in map(type, invars) and invars):
+                _mark_nan(eqn, scalars, outs)
             for v, x in zip(eqn.outvars, outs, strict=True):
                 if v.aval.sharding is not None:
                     env.update(zip(eqn.outvars, constrained(self, eqn, outs), strict=True))
@@ -128,14 +134,45 @@ class Inlining:
 
 def _known_results(eqn: JaxprEqn, operands: Sequence[Value], outs: Sequence[Value]) -> Sequence[Value]:
     """The results, known where the operands are: what is computed of an index, to choose a branch by it."""
-    vals = [
-        atom.aval.dtype.type(atom.val) if type(atom) is Literal else v.known
-        for atom, v in zip(eqn.invars, operands, strict=True)
-    ]
-    if None in vals or eqn.effects or eqn.primitive.multiple_results or eqn.outvars[0].aval.shape:
+    vals = [_scalar(atom) if type(atom) is Literal else v.known for atom, v in zip(eqn.invars, operands, strict=True)]
+    if not _is_scalar_function(eqn, vals):
         return outs
+    return [KnownValue(outs[0], _evaluate(eqn, vals))]
+
+
+def _mark_nan(eqn: JaxprEqn, scalars: dict[Var, Any], outs: Sequence[Value]) -> None:
+    """Mark a result as a known NaN if it is one and the compiler can compute it: `log(-1)`, `0 / 0`.
+
+    Args:
+        eqn: the equation.
+        scalars: the floating-point scalars of the program computed from literals alone; this one is added.
+        outs: the results of the equation in the module.
+    """
+    vals = [_scalar(atom) if type(atom) is Literal else scalars.get(atom) for atom in eqn.invars]
+    if not (dtypes.is_inexact(eqn.outvars[0].aval.dtype) and _is_scalar_function(eqn, vals)):
+        return
+    try:
+        value = _evaluate(eqn, vals)
+    except FloatingPointError:  # `debug_nans` is on
+        value = np.nan
+    scalars[eqn.outvars[0]] = value
+    if value != value:
+        outs[0].origins |= KNOWN_NAN
+
+
+def _scalar(literal: Literal) -> Any:
+    return literal.aval.dtype.type(literal.val)
+
+
+def _is_scalar_function(eqn: JaxprEqn, vals: Sequence[Any]) -> bool:
+    """Return whether the equation computes one scalar, without effects, from operands that are all known."""
+    several = eqn.primitive.multiple_results
+    return None not in vals and not (eqn.effects or several or eqn.outvars[0].aval.shape)
+
+
+def _evaluate(eqn: JaxprEqn, vals: Sequence[Any]) -> Any:
     with set_current_trace(bottom_trace()):
-        return [KnownValue(outs[0], host_value(eqn.primitive.bind(*vals, **eqn.params))[()])]
+        return host_value(eqn.primitive.bind(*vals, **eqn.params))[()]
 
 
 def _translation(eqn: JaxprEqn, platform: str) -> Callable[..., Any]:

@@ -15,7 +15,7 @@ from corejax_xla_backend._lowering.context import TranslationContext
 from corejax_xla_backend._lowering.locations import Locations, without_locations
 from corejax_xla_backend._lowering.meshes import SYMBOL, Meshes
 from corejax_xla_backend._lowering.regions import TOKEN
-from corejax_xla_backend._lowering.types import OWN, Value, tensor_type
+from corejax_xla_backend._lowering.types import KNOWN_NAN, OWN, Value, tensor_type
 
 _MAIN = "main"
 _NONE: Mapping[Any, Any] = MappingProxyType({})
@@ -54,7 +54,7 @@ class ModuleBuilder:
         self.elementwise = 0
         self.opaque = 0
         self._callback_indices: dict[Any, int] = {}
-        self._private: dict[Any, tuple[str, bool, ClosedJaxpr]] = {}
+        self._private: dict[Any, tuple[str, bool, int, ClosedJaxpr]] = {}
         self._spliced: dict[int, tuple[str, Any]] = {}
         self._identities: dict[ShapedArray, str] = {}
         self._names = {_MAIN: 1, SYMBOL: 1}  # whatever else is called so: XLA starts there
@@ -109,27 +109,38 @@ class ModuleBuilder:
         self._write("public", _MAIN, args, ctx, outs)
         return [x.aval for x in outs]
 
-    def private_function(self, closed: ClosedJaxpr, name: str, scope: tuple[str, ...] = ()) -> tuple[str, bool]:
+    def private_function(
+        self, closed: ClosedJaxpr, name: str, scope: tuple[str, ...] = (), *, known_nan: bool = False
+    ) -> tuple[str, bool, int]:
         """The function for a program; written once for each program, with the first call's scope.
 
+        Args:
+            closed: the program.
+            name: the name that the function gets if it is not taken.
+            scope: the names of the functions around.
+            known_nan: whether arguments depend on a constant NaN; such calls have a function of their own.
+
         Returns:
-            Its name, and whether it has ordered effects: it then takes the token as its last argument, and gives it
-            as its last result.
+            Its name; whether it has ordered effects: it then takes the token as its last argument, and returns it
+            as its last result; and the origins of its results.
         """
-        key = (id(closed), self.manual)
+        key = (id(closed), self.manual, known_nan)
         found = self._private.get(key)
         if found is None:
             symbol = self.fresh_name(name)
             ctx = TranslationContext(self, scope=scope)
             # Its arguments may all be given one value.
-            args = [Value(f"%arg{i}", v.aval, OWN) for i, v in enumerate(closed.jaxpr.invars)]
+            origins = OWN | KNOWN_NAN if known_nan else OWN
+            args = [Value(f"%arg{i}", v.aval, origins) for i, v in enumerate(closed.jaxpr.invars)]
             ctx.token = before = self.new_token()
             outs = ctx.inline(closed, args)
             ordered = ctx.token is not before
-            found = self._private[key] = (symbol, ordered, closed)
+            for out in outs:
+                origins |= out.origins
+            found = self._private[key] = (symbol, ordered, origins, closed)
             more = ([before], [ctx.token]) if ordered else ([], [])
             self._write("private", symbol, [*args, *more[0]], ctx, [*outs, *more[1]])
-        return found[:2]
+        return found[:3]
 
     def identity(self, aval: ShapedArray) -> str:
         """Name of the function that gives its argument back."""

@@ -62,7 +62,9 @@ def tensor_type(aval: ShapedArray) -> str:
     return text
 
 
+# Bits of `Value.origins` beside those of arguments.
 OWN = 1
+KNOWN_NAN = 2
 
 
 class Value:
@@ -71,8 +73,8 @@ class Value:
     Attributes:
         name: its SSA name, `%12`.
         aval: its type; the weak type has no meaning here.
-        origins: what it is computed from: a bit for each argument of the function and of the regions around, and one,
-            `OWN`, for what is made without any.
+        origins: what it is computed from: a bit for each argument of the function and of the regions around, one,
+            `OWN`, for what is made without any, and one, `KNOWN_NAN`, for constants that are NaN.
     """
 
     __slots__ = ("aval", "name", "origins")
