@@ -27,7 +27,6 @@ from corejax_xla_backend._lowering.locations import without_locations
 from corejax_xla_backend._lowering.module import ModuleBuilder
 from corejax_xla_backend._lowering.two_bits import check_collectives
 from corejax_xla_backend._several_devices import concrete, like_of, names_shardings
-from corejax_xla_backend._xla import first_products
 from corejax_xla_backend._xla.agreement import check_before_runs
 from corejax_xla_backend._xla.buffers import LARGE
 from corejax_xla_backend._xla.compile_errors import compile_failure
@@ -248,7 +247,6 @@ def compile_program(
         there = SingleDeviceSharding(device)
         ins, outs = (there,) * (len(closed.consts) + len(closed.in_avals)), (there,) * len(closed.out_avals)
         options = options._replace(device=None, devices=(device,), in_shardings=ins, out_shardings=outs)
-    first_products.prepare(closed.jaxpr, device)
     text, kept, callbacks, unusable, partitioners, failures = lower(closed, name, device.platform, options)
     before_runs = None if partitioners else check_before_runs(text, options.devices)
     if unusable:
