@@ -94,7 +94,6 @@ _SETTINGS: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
     "check_jaxprs": (False, _flag, "run the jaxpr type checker after every transformation"),
     "check_tracer_leaks": (False, _flag, "look for traced values that outlive their transformation, and raise"),
     "disable_jit": (False, _flag, "run jitted functions, and control flow, in Python, operation by operation"),
-    "compile_frequent": (False, _flag, "compile eager functions in the background that come often and take NumPy long"),
     "debug_nans": (False, _flag, "raise FloatingPointError where an operation or a compiled function makes a NaN"),
     "debug_infs": (
         False,

@@ -100,7 +100,6 @@ from corejax.interpreters.differentiability import why_not_differentiable as why
 from corejax.interpreters.evaluation_checks import EvaluationCheck as EvaluationCheck
 from corejax.interpreters.evaluation_checks import checks_calls as checks_calls
 from corejax.interpreters.evaluation_checks import evaluation_checks as evaluation_checks
-from corejax.interpreters.frequent_programs import compiles_frequent_programs as compiles_frequent_programs
 from corejax.interpreters.host_code import HostCode as HostCode
 from corejax.interpreters.host_programs import eval_jaxpr_on_host as eval_jaxpr_on_host
 from corejax.interpreters.jvp import JVPTrace as JVPTrace
@@ -455,7 +454,6 @@ __all__ = [  # noqa: RUF022  by section
     "check_memory",
     "clears_cache",
     "drop_oldest",
-    "compiles_frequent_programs",
     "config",
     "donating",
     "observe",

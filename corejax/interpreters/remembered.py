@@ -13,7 +13,6 @@ import functools
 import weakref
 from collections.abc import Callable, Sequence
 from enum import Enum
-from time import perf_counter
 from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
@@ -23,7 +22,6 @@ from corejax.array import Array, as_array, host_value, is_spread
 from corejax.caches import clears_cache
 from corejax.config import config
 from corejax.interpreters import evaluation, host_programs, large_operations
-from corejax.interpreters.frequent_programs import Frequent
 from corejax.interpreters.host_functions import ufunc_on_arrays
 from corejax.interpreters.whole_programs import (
     ARRAYS,
@@ -69,27 +67,22 @@ class _Program:
     """A recorded call, run by NumPy.
 
     Attributes:
-        program, name: what was recorded, of which function; no program once it is known that compiling does not pay.
         jaxpr: the program without what depends on no argument.
         known: NumPy arrays, its constants and then its first arguments.
         given: which results no equation makes.
         avals: types of the results.
         tree: how they are put together; None for one array.
-        cost: what its runs take, as long as it may be compiled.
         runs: how often it was run, until it is written out.
     """
 
-    __slots__ = ("avals", "cost", "given", "jaxpr", "known", "name", "program", "runs", "tree")
+    __slots__ = ("avals", "given", "jaxpr", "known", "runs", "tree")
 
-    def __init__(self, closed: ClosedJaxpr, structure: Any, name: str) -> None:
+    def __init__(self, closed: ClosedJaxpr, structure: Any) -> None:
         self.avals = closed.out_avals
         self.tree = structure
-        self.name = name
-        self.program: ClosedJaxpr | None = closed
         self.jaxpr, self.known = _with_known_values(closed)
         made = {v for eqn in self.jaxpr.eqns for v in eqn.outvars}
         self.given = [i for i, v in enumerate(self.jaxpr.outvars) if v not in made]
-        self.cost: Frequent | None = Frequent() if config.compile_frequent else None
         self.runs = 0
 
     def run(self, arrays: Sequence[Array]) -> Any:
@@ -98,21 +91,6 @@ class _Program:
         Raises:
             ValueError: an operand's parts are on several devices, where the results are to be.
         """
-        cost, program = self.cost, self.program
-        if cost is None or program is None:
-            return self.run_on_host(arrays)
-        started = perf_counter()
-        outs = None if cost.compiled is None else cost.compiled([*arrays])
-        if outs is None:
-            out = self.run_on_host(arrays)
-        else:
-            out = outs[0] if self.tree is None else tree.unflatten(self.tree, outs)
-        if not cost.count(perf_counter() - started, outs is not None, program, self.name):
-            self.cost = self.program = None
-        return out
-
-    def run_on_host(self, arrays: Sequence[Array]) -> Any:
-        """The same, by NumPy."""
         self.runs += 1
         values = _host_values(self.known.copy(), arrays)
         run = evaluation._quiet.run or evaluation._new_context()
@@ -124,7 +102,7 @@ class _Program:
 
     def written(self) -> Callable[..., Any] | None:
         """A function of the operands that does the same, once the program has been run a few times; None before."""
-        if self.cost is not None or self.runs < host_programs.RUNS - 1:
+        if self.runs < host_programs.RUNS - 1:
             return None
         self.runs = 0
         if host_programs._run_program is not _run_program:
@@ -359,9 +337,9 @@ def _compare(
     if common.program is None:
         leaves, structure = tree.flatten((args, kwargs))
         recorded = staged(fun, leaves, structure, ARRAYS_AND_NUMBERS)
-        common.program = recorded is not None and _Program(*recorded, getattr(fun, "__name__", "remembered"))
+        common.program = recorded is not None and _Program(*recorded)
     try:
-        same = common.program is not False and _same_bits(common.program.run_on_host(operands), out)
+        same = common.program is not False and _same_bits(common.program.run(operands), out)
     except Exception:
         same = False
     if not same or _is_large(common.program):
@@ -442,7 +420,7 @@ def _recorded(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     recorded = staged(fun, *tree.flatten((args, kwargs)), ARRAYS)
     if recorded is None:
         return False
-    found = _Program(*recorded, getattr(fun, "__name__", "remembered"))
+    found = _Program(*recorded)
     # What is given as it is would be copied: nobody minds where that is small.
     large = any(found.avals[i].nbytes > _LARGEST_COPIED for i in found.given)
     return False if large else found

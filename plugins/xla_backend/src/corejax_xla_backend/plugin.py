@@ -67,8 +67,7 @@ def corejax_register_rules(kind: str) -> None:
         import corejax_xla_backend.callbacks.inspect_sharding_translation
         import corejax_xla_backend.export.translation
     elif kind == "impl":
-        import corejax_xla_backend._compiled_impl
-        import corejax_xla_backend._frequent  # noqa: F401
+        import corejax_xla_backend._compiled_impl  # noqa: F401
 
 
 @hookimpl

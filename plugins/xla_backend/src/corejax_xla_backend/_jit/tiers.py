@@ -47,11 +47,6 @@ def _work() -> None:
         _waiting.get().run()
 
 
-def enqueue(action: Callable[[], None]) -> None:
-    """Have the background thread do something; what goes wrong there is nobody's."""
-    _enqueue(_Compilation(action))
-
-
 def _enqueue(compilation: _Compilation) -> None:
     global _thread
     _waiting.put(compilation)
