@@ -332,8 +332,6 @@ __all__ = [  # noqa: RUF022  by section
     "stage",
     "stage_closed",
     "programs_of",
-    "same_state",
-    "state_of",
     "subjaxprs",
     # programs to programs: rules of higher-order primitives
     "CallChange",
@@ -486,8 +484,6 @@ __all__ = [  # noqa: RUF022  by section
 ]
 
 if _TYPE_CHECKING:
-    from corejax.function_state import same_state as same_state
-    from corejax.function_state import state_of as state_of
     from corejax.interpreters.call import CallChange as CallChange
     from corejax.interpreters.call import defcall as defcall
     from corejax.interpreters.call import defrecompute as defrecompute
@@ -529,7 +525,6 @@ if _TYPE_CHECKING:
 else:  # a type checker would take it for every name that there is not
     # In no first operation: imported when they are used.
     _HOMES = {
-        "corejax.function_state": "same_state state_of",
         "corejax.ir": "Graph parse_jaxpr program_graph same_jaxpr",
         "corejax.interpreters.call": "CallChange defcall defrecompute inlining",
         "corejax.interpreters.jaxpr_transforms": (

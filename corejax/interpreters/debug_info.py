@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -29,6 +30,22 @@ class DebugInfo:
         self.transform = transform
         self.in_tree = in_tree
         self.traced = traced
+
+    def without_function(self) -> DebugInfo:
+        """Return a copy with a stand-in of the function: its name, line and parameters, but nothing it closes over.
+
+        A program that outlives its trace keeps its debug info, and would keep the function's arrays.
+        """
+        fun = self.fun
+        if type(fun) is not types.FunctionType:
+            return self
+        cells = tuple(types.CellType() for _ in fun.__code__.co_freevars)
+        stand_in = types.FunctionType(fun.__code__, {}, fun.__name__, fun.__defaults__, cells)
+        stand_in.__kwdefaults__, stand_in.__module__ = fun.__kwdefaults__, fun.__module__
+        stand_in.__qualname__ = fun.__qualname__
+        shown = ("__signature__", "__wrapped__")
+        stand_in.__dict__.update((name, x) for name, x in vars(fun).items() if name in shown)
+        return DebugInfo(stand_in, self.transform, self.in_tree, self.traced)
 
     @property
     def name(self) -> str:

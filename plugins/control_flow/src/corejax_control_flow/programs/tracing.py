@@ -22,7 +22,7 @@ from corejax.extend import (
     stage,
     tree,
 )
-from corejax_control_flow.programs._trace_cache import recorded
+from corejax_control_flow.programs._known_programs import known_program
 from corejax_control_flow.programs.messages import place, typed_tree
 
 
@@ -36,18 +36,14 @@ class Traced(NamedTuple):
 
 def trace(transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray]) -> Traced:
     """Trace a function on arguments of these types; `in_tree` is the structure of the tuple of its arguments."""
-
-    def record() -> Traced:
-        flat = FlatFunction(fun, in_tree)
-        debug = DebugInfo(fun, transform, tree.treedef_tuple([in_tree, tree.tree_structure({})]))
-        try:
-            jaxpr, consts = stage(flat, avals, debug)
-        except TypeError as error:
-            _explain_arity(error, transform, fun, in_tree)
-            raise
-        return Traced(jaxpr, consts, flat.out_tree)
-
-    return recorded(fun, (transform, in_tree, tuple(avals)), record)  # type: ignore[no-any-return]
+    flat = FlatFunction(fun, in_tree)
+    debug = DebugInfo(fun, transform, tree.treedef_tuple([in_tree, tree.tree_structure({})]))
+    try:
+        jaxpr, consts = stage(flat, avals, debug)
+    except TypeError as error:
+        _explain_arity(error, transform, fun, in_tree)
+        raise
+    return Traced(known_program(transform, fun, jaxpr), consts, flat.out_tree)
 
 
 def trace_where(

@@ -44,7 +44,6 @@ from corejax.extend import (
 )
 from corejax_xla_backend._jit.callables import let_others_in
 from corejax_xla_backend._jit.donation import donated_leaves
-from corejax_xla_backend._jit.earlier_traces import earlier_trace
 from corejax_xla_backend._jit.float0_results import ProgramFunction
 from corejax_xla_backend._jit.named_arguments import check_apart, named_arguments
 from corejax_xla_backend._jit.one_at_a_time import OneAtATime
@@ -187,19 +186,8 @@ class Jitted:
             return self.traces[key]
         if in_context():  # who traces waits for nobody: two functions that call each other would
             return self._trace(key, shared)
-        found = self._one_at_a_time(key, lambda: self.traces.get(key), lambda: self._trace_or_earlier(key, shared))
+        found = self._one_at_a_time(key, lambda: self.traces.get(key), lambda: self._trace(key, shared))
         return found  # type: ignore[no-any-return]
-
-    def _trace_or_earlier(self, key: Signature, shared: dict[Signature, TracedProgram]) -> TracedProgram:
-        if self.options.out_shardings is not UNSPECIFIED:
-            return self._trace(key, shared)
-        found, keep = earlier_trace(self.fun, key)
-        if found is None:
-            found = self._trace(key, shared)
-            if key in self.traces:
-                keep(found)
-            return found
-        return self.traces.setdefault(key, found)
 
     def _trace(self, key: Signature, shared: dict[Signature, TracedProgram]) -> TracedProgram:
         started = time.perf_counter()

@@ -1,9 +1,9 @@
 """Traces that several `jit` of one function share: inside a transformation it is traced once for each signature.
 
-They belong to the outermost transformation that is running and are freed with it. Outside of all, calling `jit` again
-sees what has changed since: a function is traced anew, unless all that it reads is known to be as it was
-(`earlier_traces`). Of a trace that gives the same program, that is the earlier one, with what was compiled of it. A
-program that differs in rules of derivatives alone, made anew by each trace, is another one and has what was compiled.
+They belong to the outermost transformation that is running and are freed with it. Outside of all transformations, a new
+`jit` of a function traces it, so that it sees what has changed since. If the trace has the same program as an earlier
+one, the earlier program is used, with the executables compiled for it. A program that differs only in derivative rules,
+which each trace makes anew, keeps its own rules and shares the executables.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 
 from corejax.extend import (
     ClosedJaxpr,
-    DebugInfo,
     bottom_trace,
     clears_cache,
     current_trace,
@@ -59,14 +58,14 @@ class FunctionMemo(dict[Any, Any]):
 
 
 _live: LiveSet[FunctionMemo] = LiveSet()
-PROGRAMS, TRACES = "__corejax_programs__", "__corejax_traces__"
+_PROGRAMS = "__corejax_programs__"
 
 
-def memo_of(fun: types.FunctionType, name: str) -> FunctionMemo:
-    """What is known of a function under a name."""
-    memo: FunctionMemo | None = fun.__dict__.get(name)
+def _programs_of(fun: types.FunctionType) -> FunctionMemo:
+    """Return the programs that were traced of a function, by signature."""
+    memo: FunctionMemo | None = fun.__dict__.get(_PROGRAMS)
     if memo is None or not memo.is_of(fun):
-        memo = fun.__dict__[name] = FunctionMemo(fun)
+        memo = fun.__dict__[_PROGRAMS] = FunctionMemo(fun)
         _live.add(memo)
     return memo
 
@@ -84,7 +83,7 @@ def earlier_program(fun: Callable[..., Any], key: Signature, closed: ClosedJaxpr
     """The program that an earlier `jit` of the function traced for a signature, if it is the same; else this one."""
     if type(fun) is not types.FunctionType:  # a bound method, say, is another object each time
         return closed
-    programs = memo_of(fun, PROGRAMS)
+    programs = _programs_of(fun)
     found = programs.pop(key, None)
     if found is not None and same_jaxpr(found, closed, scopes=True):  # compiled programs tell scopes
         closed = found
@@ -92,33 +91,13 @@ def earlier_program(fun: Callable[..., Any], key: Signature, closed: ClosedJaxpr
         if found is not None and same_jaxpr(found, closed, scopes=True, derivatives=False):
             share_compiled(found, closed)
         if closed.jaxpr.debug_info is not None:
-            info = closed.jaxpr.debug_info
-            closed.jaxpr.debug_info = DebugInfo(_described(fun), info.transform, info.in_tree, info.traced)
+            closed.jaxpr.debug_info = closed.jaxpr.debug_info.without_function()
     programs[key] = closed
     drop_oldest(programs, _MAX_PROGRAMS)
     return closed
 
 
-def _described(fun: types.FunctionType) -> types.FunctionType:
-    """A function with the name, line and parameters of another one, which it does not keep: programs that it has do."""
-    empty = tuple(types.CellType() for _ in fun.__code__.co_freevars)
-    found = types.FunctionType(fun.__code__, {}, fun.__name__, fun.__defaults__, empty)
-    found.__kwdefaults__, found.__module__, found.__qualname__ = fun.__kwdefaults__, fun.__module__, fun.__qualname__
-    found.__dict__.update((name, x) for name, x in vars(fun).items() if name in ("__signature__", "__wrapped__"))
-    return found
-
-
 def forget_programs(fun: Callable[..., Any]) -> None:
     """Have the next `jit` of a function trace and compile its own program."""
     if type(fun) is types.FunctionType:
-        fun.__dict__.pop(PROGRAMS, None)
-        wrapped_function(fun).__dict__.pop(TRACES, None)
-
-
-def wrapped_function(fun: types.FunctionType) -> types.FunctionType:
-    """The function that transformations wrap, the innermost one."""
-    seen = {id(fun)}
-    while type(inner := getattr(fun, "__wrapped__", None)) is types.FunctionType and id(inner) not in seen:
-        seen.add(id(inner))
-        fun = inner
-    return fun
+        fun.__dict__.pop(_PROGRAMS, None)
