@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from corejax.provenance import Provenance
 from corejax.restoring import Restoring
+from corejax.seams import Signal
 from corejax.selection import Selection
 from corejax.tables import Entry, Table, when_dropped
 
@@ -213,11 +214,11 @@ class Config:
     numpy_dtype_promotion: str
     numpy_rank_promotion: str
     _settings: Table[str, Setting]
-    on_change: list[Callable[[], None]]  # called after any setting changes
+    changed: Signal  # sent after any setting changes
     _followers: dict[str, list[Callable[[], None]]]  # called after one of these changes
 
     def __init__(self) -> None:
-        self.__dict__["on_change"] = []
+        self.__dict__["changed"] = Signal("settings")
         self.__dict__["_followers"] = {}
         self.__dict__["load_plugins"] = lambda: None
         own = {name: self._setting(name, default, parser) for name, (default, parser, _) in _SETTINGS.items()}
@@ -372,8 +373,7 @@ class Config:
         hook()
 
     def _changed(self, names: Iterable[str]) -> None:
-        for hook in self.on_change:
-            hook()
+        self.changed.send()
         for hook in {hook: None for name in names for hook in self._followers.get(name, ())}:
             hook()
 

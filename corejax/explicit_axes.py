@@ -19,6 +19,7 @@ from corejax import source_info
 from corejax.avals import ShapedArray, get_aval
 from corejax.errors import ShardingTypeError
 from corejax.rules import OptionalRules
+from corejax.seams import Slot
 
 if TYPE_CHECKING:
     from corejax.primitive import Primitive
@@ -35,16 +36,18 @@ split_rules = OptionalRules("split", _forget_types)
 """`rule(*avals, **params) -> axes of each dimension of the result`, or a list of these where there are several results.
 Those of an operand are `split_axes(aval)`. A name that is there twice stays where it is first."""
 
-_derived: list[Derived] = []
+_derived: Slot[Derived] = Slot("the rule for how results are split")
 
 
 def derives_splits(rule: Derived) -> Derived:
     """Have the axes of results found by a function where a primitive has no split rule: `(primitive, avals, params)`.
 
-    It gives axes as a rule for several results does, or None where it knows nothing. The last one to register is asked.
+    It gives axes as a rule for several results does, or None if it knows nothing.
+
+    Raises:
+        DuplicateRegistrationError: another function is registered.
     """
-    _derived[:] = [rule]
-    return rule
+    return _derived.provide(rule)
 
 
 def split_axes(aval: ShapedArray) -> tuple[Axes | None, ...]:
@@ -92,7 +95,7 @@ def results_laid_out(
         given = rule(*avals, **params)
         found = given if primitive.multiple_results else [given]
     else:
-        found = _derived[0](primitive, avals, params) if _derived else None
+        found = _derived.value(primitive, avals, params) if _derived.value is not None else None
     axes = found or [((),) * out.ndim for out in outs]
     if [len(each) for each in axes] != [out.ndim for out in outs]:
         raise TypeError(

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from corejax.restoring import Restoring
+from corejax.seams import Signal
 
 _R = TypeVar("_R")
 
@@ -109,8 +110,8 @@ watched = False
 # Whether a check of evaluation is on (`evaluation_checks`): `watched` is True then, too, and NumPy takes no elements.
 checking = False
 
-# Called after `watched` was set, changed or not.
-on_watched: list[Callable[[], None]] = []
+# Sent after `watched` was set, changed or not.
+watched_changed = Signal("watchers")
 
 _watching: set[int] = set()  # the blocks that watch, by identity
 _changing = threading.Lock()
@@ -172,8 +173,7 @@ class _Watching(Restoring):
 def _tell() -> None:
     global watched
     watched = bool(_watching) or checking
-    for function in on_watched:
-        function()
+    watched_changed.send()
 
 
 def set_checking(on: bool) -> None:

@@ -27,6 +27,7 @@ from corejax.rules import (
     whose_primitive,
 )
 from corejax.run_rule import mismatch
+from corejax.seams import Signal
 from corejax.tables import Entry, Table
 from corejax.trace import state
 
@@ -377,16 +378,15 @@ def results_of_body(primitive: Primitive, out: Any) -> list[Any]:
     return list(out) if sequence else [out]
 
 
-on_types: list[Callable[[], None]] = []  # called when an abstract-eval rule has changed
+types_changed = Signal("abstract-eval rules")
 
 
 def _forget_avals(primitive: Primitive) -> None:
     primitive._memo.clear()
-    for follow in on_types:
-        follow()
+    types_changed.send()
 
 
-abstract_eval_rules.on_change = _forget_avals
+abstract_eval_rules.changed.connect(_forget_avals)
 
 
 @clears_cache

@@ -32,6 +32,7 @@ from corejax.memory_limit import LARGE, check_memory, keep_freed_memory
 from corejax.ownership import SOLE, aligned_empty, in_own_memory, owned
 from corejax.primitive import Primitive, promised, results_of_body
 from corejax.rules import Derivation, impl_rules, reporting_table
+from corejax.seams import Signal
 from corejax.source_info import describe, user_line, without_caller
 from corejax.trace import Trace, Tracer, escaped, set_bottom, state
 
@@ -49,7 +50,7 @@ _ufuncs: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 clears_cache(_ufuncs.clear)
 _LIMIT = 4096
 rules_version = 0  # grows with each change of an impl rule
-on_rules: list[Callable[[], None]] = []  # called then
+rules_changed = Signal("impl rules")  # sent then
 
 
 class EvalTrace(Trace, reports=True):
@@ -421,8 +422,7 @@ def _file(primitive: Any) -> None:
         _written_for_host.pop(primitive, None)
     else:
         _written_for_host[primitive] = rule
-    for follow in on_rules:
-        follow()
+    rules_changed.send()
 
 
 def _follow_watchers() -> None:
@@ -433,8 +433,8 @@ def _follow_watchers() -> None:
 
 
 impl_rules.adapt = _as_declared
-impl_rules.on_change = _file
-observe.on_watched.append(_follow_watchers)
+impl_rules.changed.connect(_file)
+observe.watched_changed.connect(_follow_watchers)
 
 
 def _impl_from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:

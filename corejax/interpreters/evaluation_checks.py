@@ -92,4 +92,4 @@ def _follow_settings() -> None:
 evaluation_checks: Table[str, EvaluationCheck] = Table(
     "evaluation check", changed=lambda setting, check: _follow_settings()
 )
-config.on_change.append(_follow_settings)
+config.changed.connect(_follow_settings)

@@ -18,7 +18,7 @@ from corejax.avals import ShapedArray, get_aval
 from corejax.interpreters import evaluation, large_operations
 from corejax.interpreters.impl_results import as_promised, check_count
 from corejax.interpreters.written_operations import writes_programs
-from corejax.ir.interpret import host_literal, last_uses, set_concrete_runner
+from corejax.ir.interpret import concrete_runner, host_literal, last_uses
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from corejax.ownership import SOLE, in_own_memory, owned
 from corejax.trace import Tracer, state
@@ -247,4 +247,4 @@ def _run_concrete(jaxpr: Jaxpr, values: list[Any]) -> list[Any] | None:
     return [Array(o, v.aval) for o, v in zip(outs, jaxpr.outvars, strict=True)]
 
 
-set_concrete_runner(_run_concrete)
+concrete_runner.provide(_run_concrete)

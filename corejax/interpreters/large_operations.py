@@ -25,6 +25,7 @@ from corejax.errors import BackendError, MissingRuleError
 from corejax.ir.jaxpr import ClosedJaxpr, JaxprEqn
 from corejax.primitive import Primitive
 from corejax.rules import Rule, RuleFn, impl_rules, load_rules, reporting
+from corejax.seams import Slot
 
 SIZE = 1 << 18  # elements of the result from which on an operation is large
 
@@ -40,23 +41,26 @@ _derived: dict[Primitive, tuple[Rule, RuleFn]] = {}
 
 _RunsPrograms = Callable[[ClosedJaxpr, Sequence[Array], str], "list[Array] | None"]
 F = TypeVar("F", bound=_RunsPrograms)
-_runs_programs: list[_RunsPrograms] = []
+_runs_programs: Slot[_RunsPrograms] = Slot("what runs large programs")
 
 
 def runs_large_programs(run: F) -> F:
     """Have large programs run by a function: `(program, arrays, name) -> arrays`, or None where it does not.
 
     Programs of several elementwise primitives, which eager calls of `remembered` functions are on large arrays. The
-    name is the function's. The last one to register is asked.
+    name is the function's.
+
+    Raises:
+        DuplicateRegistrationError: another function is registered.
     """
-    _runs_programs[:] = [run]
+    _runs_programs.provide(run)
     return run
 
 
 def run_whole(program: ClosedJaxpr, arrays: Sequence[Array], name: str) -> list[Array] | None:
     """Results of a program, compiled; None where nothing compiles."""
     load_rules("impl")  # what compiles comes with the lazy ones
-    return _runs_programs[0](program, arrays, name) if _runs_programs else None
+    return _runs_programs.value(program, arrays, name) if _runs_programs.value is not None else None
 
 
 def pays_whole(program: ClosedJaxpr) -> bool:

@@ -109,6 +109,6 @@ def _follow_settings() -> None:
         _forget()
 
 
-observe.on_watched.append(_forget)
-evaluation.on_rules.append(_forget)
-config.on_change.append(_follow_settings)
+observe.watched_changed.connect(_forget)
+evaluation.rules_changed.connect(_forget)
+config.changed.connect(_follow_settings)

@@ -467,5 +467,5 @@ def _follow_settings() -> None:
 _settings: int | None = None
 _rules = evaluation.rules_version  # that functions are written with
 _settings_met: dict[tuple[Any, ...], int] = {}
-config.on_change.append(_follow_settings)
-evaluation.on_rules.append(_follow_settings)
+config.changed.connect(_follow_settings)
+evaluation.rules_changed.connect(_follow_settings)

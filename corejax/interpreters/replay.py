@@ -26,7 +26,7 @@ from corejax.config import config
 from corejax.interpreters.partial_eval import PartialEvalTrace, PartialEvalTracer
 from corejax.interpreters.staging import JitTracer, StagingTrace
 from corejax.ir.jaxpr import JaxprEqn, Literal, Var
-from corejax.primitive import Primitive, on_types
+from corejax.primitive import Primitive, types_changed
 from corejax.rules import jvp_rules, partial_eval_rules, transpose_rules, vmap_rules
 from corejax.trace import Trace, state
 
@@ -53,11 +53,11 @@ def _forget(*_: Any) -> None:
     _remembered.clear()
 
 
-config.on_change.append(_forget)
+config.changed.connect(_forget)
 config.follow(_follow_setting, "remember_rules")
-on_types.append(_forget)
+types_changed.connect(_forget)
 for _registry in (jvp_rules, vmap_rules, transpose_rules, partial_eval_rules):  # rules run others, of any primitive
-    _registry.on_change = _forget
+    _registry.changed.connect(_forget)
 
 
 class _Recorded:

@@ -176,5 +176,5 @@ def follow_settings() -> None:
     host_programs._run_program = _run_and_check if on else _run_program
 
 
-config.on_change.append(follow_settings)
+config.changed.connect(follow_settings)
 follow_settings()

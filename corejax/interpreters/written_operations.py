@@ -18,6 +18,7 @@ from corejax.caches import clears_cache
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
 from corejax.primitive import Primitive
 from corejax.rules import impl_rules
+from corejax.seams import Slot
 
 RUNS = 4  # runs after which an operation is written out
 _LIMIT = 4096
@@ -46,7 +47,7 @@ clears_cache(_operations.clear)
 
 _Writer = Callable[[Jaxpr, Sequence[Any], Sequence[ShapedArray], Any], "Callable[..., Any] | None"]
 F = TypeVar("F", bound=_Writer)
-_writers: list[_Writer] = []
+_writer: Slot[_Writer] = Slot("what writes programs out")
 
 
 def writes_programs(write: F) -> F:
@@ -54,7 +55,7 @@ def writes_programs(write: F) -> F:
 
     It runs rules as `evaluation` does, which imports this module.
     """
-    _writers[:] = [write]
+    _writer.provide(write)
     return write
 
 
@@ -119,7 +120,7 @@ def _written_out(
         return None
     operands, out = [Var(a) for a in avals], Var(aval)
     program = Jaxpr((), operands, [JaxprEqn(primitive, operands, [out], params)], [out])
-    function = _writers[0](program, (), [aval], None)
+    function = _writer.value(program, (), [aval], None) if _writer.value is not None else None
     numbers = tuple((name, type(value)) for name, value in params.items() if _is_number(value))
     return None if function is None else _Written(function, numbers)
 

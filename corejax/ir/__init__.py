@@ -32,9 +32,9 @@ from corejax.ir.jaxpr import Literal as Literal
 from corejax.ir.jaxpr import Var as Var
 from corejax.ir.jaxpr import bind_consts as bind_consts
 from corejax.ir.jaxpr import close_over_consts as close_over_consts
+from corejax.ir.jaxpr import drawing as drawing
+from corejax.ir.jaxpr import printer
 from corejax.ir.jaxpr import programs_of as programs_of
-from corejax.ir.jaxpr import set_drawing as set_drawing
-from corejax.ir.jaxpr import set_printer
 from corejax.ir.jaxpr import subjaxprs as subjaxprs
 from corejax.ir.values import register_param_type as register_param_type
 
@@ -67,4 +67,4 @@ def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module(f"corejax.ir.{_LAZY[name]}"), name)
 
 
-set_printer(__getattr__)
+printer.provide(__getattr__)

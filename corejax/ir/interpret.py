@@ -10,17 +10,12 @@ import numpy as np
 from corejax.attribution import attribute_to_rule
 from corejax.config import config
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
+from corejax.seams import Slot
 from corejax.source_info import inside, scope_of
 from corejax.trace import state
 
-# Set by interpreters.host_programs: runs a program on concrete values, on NumPy from end to end; None: not concrete.
-_concrete_runner: Callable[[Jaxpr, list[Any]], list[Any] | None] | None = None
-
-
-def set_concrete_runner(runner: Callable[[Jaxpr, list[Any]], list[Any] | None]) -> None:
-    """Install the interpreter for concrete values."""
-    global _concrete_runner
-    _concrete_runner = runner
+# Runs a program on concrete values, on NumPy from end to end; returns None if some values are not concrete.
+concrete_runner: Slot[Callable[[Jaxpr, list[Any]], list[Any] | None]] = Slot("the interpreter of concrete values")
 
 
 def last_uses(jaxpr: Jaxpr) -> list[list[Var]]:
@@ -61,8 +56,8 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list
             f"{len(consts)} constants and {len(args)} arguments"
         )
     values = [*consts, *args]
-    if _concrete_runner is not None:
-        outs = _concrete_runner(jaxpr, values)
+    if concrete_runner.value is not None:
+        outs = concrete_runner.value(jaxpr, values)
         if outs is not None:
             return outs
     env: dict[Var, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), values, strict=True))

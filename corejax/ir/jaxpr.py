@@ -7,24 +7,13 @@ from typing import Any, TypeVar
 
 from corejax.avals import ShapedArray, get_aval
 from corejax.errors import CorejaxError
+from corejax.seams import Slot
 from corejax.source_info import Source
 
-# Set by corejax.ir: functions that make texts of programs, by name, imported when something is first printed.
-_printer: Callable[[str], Callable[..., Any]]
-# Set by corejax.plugins: what draws programs, or an error that says what to install.
-_drawing: Callable[[], Callable[[Any], Any]]
-
-
-def set_printer(printer: Callable[[str], Callable[..., Any]]) -> None:
-    """Install what gives the printer's functions."""
-    global _printer
-    _printer = printer
-
-
-def set_drawing(drawing: Callable[[], Callable[[Any], Any]]) -> None:
-    """Install what gives a plugin's function that draws programs; it raises where there is none."""
-    global _drawing
-    _drawing = drawing
+# Provided by `corejax.ir`: the printer's functions by name, imported when something is first printed.
+printer: Slot[Callable[[str], Callable[..., Any]]] = Slot("the printer of programs")
+# Provided by `corejax.plugins`: returns a plugin's function that draws programs, or raises an error that names it.
+drawing: Slot[Callable[[], Callable[[Any], Any]]] = Slot("the drawing of programs")
 
 
 class Shown:
@@ -34,11 +23,11 @@ class Shown:
 
     def pretty(self, **options: Any) -> str:
         """The program as text; see `corejax.ir.printer.jaxpr_text` for the options."""
-        return _printer("jaxpr_text")(self, **options)  # type: ignore[no-any-return]
+        return printer.get()("jaxpr_text")(self, **options)  # type: ignore[no-any-return]
 
     def to_dot(self) -> str:
         """The program as a graph in Graphviz' language, types on the edges, programs inside equations as clusters."""
-        return _printer("dot_text")(self)  # type: ignore[no-any-return]
+        return printer.get()("dot_text")(self)  # type: ignore[no-any-return]
 
     def to_svg(self) -> str:
         """The program as a picture, an SVG document; needs nothing but the plugin that draws.
@@ -46,18 +35,18 @@ class Shown:
         Raises:
             PluginMissingError: no plugin that draws is installed (corejax-explain).
         """
-        return _drawing()(self).svg  # type: ignore[no-any-return]
+        return drawing.get()()(self).svg  # type: ignore[no-any-return]
 
     def _repr_html_(self) -> str | None:
         """Picture and text for notebooks; None, for the text alone, where the program is large or nothing draws."""
         try:
-            draw = _drawing()
-        except (AttributeError, CorejaxError):
+            draw = drawing.get()()
+        except (LookupError, CorejaxError):
             return None
         return draw(self)._repr_html_()  # type: ignore[no-any-return]
 
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        printer.text(self.pretty())
+    def _repr_pretty_(self, output: Any, cycle: bool) -> None:
+        output.text(self.pretty())
 
     def __repr__(self) -> str:
         return self.pretty()
@@ -150,7 +139,7 @@ class JaxprEqn:
         return _with_fields(self, ("primitive", "invars", "outvars", "params", "source_info"), fields)
 
     def __repr__(self) -> str:
-        return _printer("eqn_text")(self)  # type: ignore[no-any-return]
+        return printer.get()("eqn_text")(self)  # type: ignore[no-any-return]
 
 
 class Jaxpr(Shown):

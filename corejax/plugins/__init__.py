@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from corejax import array_methods, provenance, rules
 from corejax.backends import backends
 from corejax.config import config
-from corejax.ir import set_drawing
+from corejax.ir import drawing
 from corejax.plugins._finder import is_import_from as is_import_from
 from corejax.structural import structural
 
@@ -126,7 +126,7 @@ def wire(kernel_directory: str, later: Iterable[str]) -> None:
     _reserved.update(kernel_modules, facade, later)
     array_methods.set_loader(lambda: manager().load())
     structural.loader = lambda: manager().load()
-    set_drawing(_drawing)
+    drawing.provide(_drawing)
     backends.load_plugins = vars(config)["load_plugins"] = lambda: manager().load()
     backends.import_object = lambda name: manager().import_backend(name)
     rules.set_rule_loader(_load_for, _problems, _whose)

@@ -37,7 +37,7 @@ class RuleRegistry(WrittenRules, Mapping["Primitive", RuleFn]):
         flags: declarations that `register` takes for rules of the kind.
         adapt: `(primitive, rule, flags)` to the callable ready to run; by default the rule itself.
         derivations: ways to make missing rules, tried in order.
-        on_change: called with a primitive whose rule has changed.
+        changed: signal sent with a primitive whose rule has changed.
         provenance: who made the registry.
 
     Raises:

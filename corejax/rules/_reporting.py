@@ -60,4 +60,4 @@ def follow_watchers(registries: Mapping[str, WrittenRules]) -> None:
         for registry in list(registries.values()):
             registry.report()
 
-    observe.on_watched.append(follow)
+    observe.watched_changed.connect(follow)

@@ -10,6 +10,7 @@ from corejax.provenance import Provenance
 from corejax.rules._messages import second
 from corejax.rules._reporting import reporting_table
 from corejax.rules._rule import Rule, RuleFn, chain, in_force
+from corejax.seams import Signal
 from corejax.tables import Entry, Table
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class WrittenRules:
         self._ready: dict[Primitive, RuleFn] = {}
         self.table = reporting_table(self, self._ready)
         self.adapt: Callable[[Any, RuleFn, Mapping[str, Any]], RuleFn] = lambda primitive, fn, flags: fn
-        self.on_change: Callable[[Any], None] = lambda primitive: None
+        self.changed = Signal(f"{title}s")
         self._written: Table[Key, Rule] = Table(title, changed=self._follow, refusal=self._second)
         self._platform_table: dict[tuple[Primitive, str], RuleFn] = {}
         self._derived: dict[Primitive, Rule] = {}
@@ -124,7 +125,7 @@ class WrittenRules:
             table.pop(key, None)
         else:
             table[key] = ready
-        self.on_change(primitive)
+        self.changed.send(primitive)
 
     def report(self) -> None:
         """Have `table` report runs of rules, or no longer, as `observe.watched` says."""
@@ -182,4 +183,4 @@ def follow_settings(registries: Mapping[str, WrittenRules]) -> None:
                 registry.follow_overrides()
         followed = config.rule_overrides
 
-    config.on_change.append(follow)
+    config.changed.connect(follow)

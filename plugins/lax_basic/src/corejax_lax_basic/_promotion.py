@@ -49,7 +49,7 @@ def _promotion_changes() -> None:
         _decisions.clear()
 
 
-config.on_change.append(_promotion_changes)
+config.changed.connect(_promotion_changes)
 
 
 def as_operand(x: Any) -> Any:

@@ -193,4 +193,4 @@ def _follow_settings() -> None:
     _calls = None
 
 
-config.on_change.append(_follow_settings)
+config.changed.connect(_follow_settings)

@@ -342,7 +342,7 @@ def _follow_context() -> None:
         else:
             context.reset()
 
-    config.on_change.append(settings_changed)
+    config.changed.connect(settings_changed)
     settings_changed()
     on_context(inside)
 

@@ -1,0 +1,53 @@
+"""Slots and signals."""
+
+from __future__ import annotations
+
+import pytest
+
+from corejax.errors import DuplicateRegistrationError
+from corejax.seams import Signal, Slot
+from corejax.tables import Owner, drop
+
+
+def test_a_slot_refuses_a_second_provider() -> None:
+    slot: Slot[object] = Slot("the answer")
+    with pytest.raises(LookupError, match="nothing provides the answer"):
+        slot.get()
+    assert slot.value is None
+
+    def first() -> None:
+        pass
+
+    def second() -> None:
+        pass
+
+    assert slot.provide(first) is first
+    assert slot.provide(first) is first  # a reloaded module
+    with pytest.raises(DuplicateRegistrationError, match=r"the answer is provided by .*; .* provides a second one"):
+        slot.provide(second)
+    assert slot.get() is first
+
+
+def test_what_a_failed_plugin_provided_is_taken_back() -> None:
+    slot: Slot[object] = Slot("the answer")
+    signal = Signal("the question")
+    calls: list[str] = []
+    signal.connect(lambda: calls.append("kernel"))
+    with Owner("failing") as owner:
+        slot.provide(lambda: None)
+        signal.connect(lambda: calls.append("plugin"))
+    drop(owner)
+    signal.send()
+    assert slot.value is None and calls == ["kernel"]
+    slot.provide(lambda: 1)
+
+
+def test_a_signal_is_sent_stage_by_stage() -> None:
+    signal = Signal("settings", "checks", "caches")
+    calls: list[object] = []
+    for name, stage in (("a", "caches"), ("b", "checks"), ("c", "caches"), ("d", "checks")):
+        signal.connect(lambda *args, name=name: calls.append((name, *args)), stage)
+    signal.send(1)
+    assert calls == [("b", 1), ("d", 1), ("a", 1), ("c", 1)]
+    with pytest.raises(ValueError, match=r"settings: no stage 'other'; stages are 'checks', 'caches'"):
+        signal.connect(print, "other")
