@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import Primitive, ShapedArray, defjvp, dtypes, xla_translations
+from corejax.extend import Array, Primitive, ShapedArray, defjvp, dtypes, xla_translations
 from corejax_lax_basic import lax
 from corejax_scipy._arguments import array, reals, static_int
 from corejax_scipy.special._chebyshev import Piece, in_pieces
@@ -77,8 +77,11 @@ def _impl(z: Any, *, v: int, n_iter: int) -> Any:
     orders = np.arange(v + 1).reshape(-1, *[1] * z.ndim)
     with np.errstate(all="ignore"):
         out = scipy_special("jn")(orders, z.astype(np.float64))
-    limit = np.where((z < 0) & (orders % 2 == 1), -0.0, 0.0)
-    return np.where(np.isinf(z), limit, out).astype(z.dtype)
+    large = np.abs(z) > 1e8  # where SciPy rounds the angle
+    if large.any():
+        x = Array(z[large].astype(np.float64))
+        out[:, large] = np.asarray(_of_any_size(lax.abs(x), x, v))
+    return out.astype(z.dtype)
 
 
 def _hankel(order: int) -> tuple[Any, Any]:
