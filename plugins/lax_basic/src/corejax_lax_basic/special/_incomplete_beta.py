@@ -57,7 +57,9 @@ def _from_mean(ops: Any, a: Any, b: Any, x: Any) -> Any:
 
 def by_stirling(ops: Any, a: Any, b: Any, x: Any, y: Any, moved: Any) -> Any:
     """Return `x**a y**b / (a B(a, b))` for `a, b >= 10`, by `moved = x b - y a`, so that no large logarithms cancel."""
-    exponent = a * log1p_less(ops, moved / a, x * (1.0 + b / a)) + b * log1p_less(ops, 0.0 - moved / b, y * (1.0 + a / b))
+    exponent = a * log1p_less(ops, moved / a, x * (1.0 + b / a)) + b * log1p_less(
+        ops, 0.0 - moved / b, y * (1.0 + a / b)
+    )
     exponent = exponent + stirling_rest(a + b) - stirling_rest(a) - stirling_rest(b)
     return ops.exp(exponent) * ops.sqrt(b / (a + b) / (2.0 * math.pi * a))
 

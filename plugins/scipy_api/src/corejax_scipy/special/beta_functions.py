@@ -76,52 +76,54 @@ def _beta(a: Any, b: Any) -> Any:
 # -- derivatives at poles and by reflection ---------------------------------------------------------------------
 
 
-def _digamma_difference(x: Any, y: Any, gap: Any) -> Any:
-    """Return `digamma(x) - digamma(y)` for `y = x + gap`, by reflection (DLMF 5.5.4) where both are negative.
+def _reflected(x: Any, y: Any, gap: Any) -> tuple[Any, Any, Any]:
+    """Return `u`, `v` and a rest: `digamma(x) - digamma(y) = digamma(u) - digamma(v) - rest` for `y = x + gap`.
 
-    Poles of both cancel if the gap is a whole number.
+    By reflection (DLMF 5.5.4) where both are negative: poles of both cancel if the gap is a whole number.
     """
     both = (x <= 0.0) & (y <= 0.0)
-    p, q = where(both, x, -0.5), where(both, y, -0.5)
-    product, turned = sin_pi(p) * sin_pi(q), sin_pi(where(both, gap, 0.0))
-    cotangents = where(turned == 0.0, 0.0, math.pi * turned / where(turned == 0.0, 1.0, product))
-    reflected = lax.digamma(1.0 - p) - lax.digamma(1.0 - q) - cotangents
-    return where(both, reflected, lax.digamma(where(both, 1.0, x)) - lax.digamma(where(both, 1.0, y)))
+    turned = sin_pi(where(both, gap, 0.0))
+    product = sin_pi(where(both, x, -0.5)) * sin_pi(where(both, y, -0.5))
+    rest = where(turned == 0.0, 0.0, math.pi * turned / where(turned == 0.0, 1.0, product))
+    return where(both, 1.0 - x, x), where(both, 1.0 - y, y), rest
 
 
-def _times_slope_of_inverse(factors: tuple[Any, ...], x: Any) -> Any:
-    """Return the product of the gamma functions of `factors` and the derivative of `1 / gamma` at `x` (DLMF 5.5.3)."""
-    logarithm, sign = lax.lgamma(1.0 - x), 1.0
-    for v in factors:
-        logarithm, sign = logarithm + lax.lgamma(v), gammasgn_formula(v) * sign
-    turns = x - 2.0 * lax.round(0.5 * x, lax.RoundingMethod.TO_NEAREST_EVEN)
-    return sign * lax.exp(logarithm) * (lax.cos(math.pi * turns) - sin_pi(x) * lax.digamma(1.0 - x) / math.pi)
+def _digamma_difference(x: Any, gap: Any) -> Any:
+    """Return `digamma(x) - digamma(x + gap)`."""
+    u, v, rest = _reflected(x, x + gap, gap)
+    return lax.digamma(u) - lax.digamma(v) - rest
 
 
-def _is_near_pole(x: Any, *others: Any) -> Any:
-    """Return where `x` is at most 0 and near a whole number, and no one of the others is at a pole."""
-    near = (x < 0.25) & (lax.abs(x - lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)) < 0.25)
-    for v in others:
+def _slope_of_quotient(out: Any, pole: Any, other: Any, gap: Any, sizes: tuple[Any, ...]) -> Any:
+    """Return the derivative of a product of gamma functions over `gamma(pole)`, by what moves `pole` and `other`.
+
+    That is `out (digamma(other) - digamma(pole))`. Next to a pole, where `out` is 0, the quotient's derivative is that
+    of `sin(pi pole) gamma(1 - pole) / pi` (DLMF 5.5.3) instead.
+
+    Args:
+        out: the quotient.
+        pole, other: operands of the gamma functions that move.
+        gap: `pole - other`.
+        sizes: operands of all gamma functions of the numerator.
+    """
+    near = (pole < 0.25) & (lax.abs(pole - lax.round(pole, lax.RoundingMethod.TO_NEAREST_EVEN)) < 0.25)
+    for v in sizes:
         near = near & ((v > 0.0) | (lax.floor(v) != v))
-    return near
+    s = where(near, pole, 0.0)
+    u, v, rest = _reflected(where(near, 1.0, other), where(near, 2.0, pole), gap)
+    first, second = lax.digamma(where(near, other, u)), lax.digamma(where(near, 1.0 - s, v))
+    logarithm, sign = lax.lgamma(1.0 - s), 1.0
+    for x in sizes:
+        sane = where(near, x, 1.5)
+        logarithm, sign = logarithm + lax.lgamma(sane), gammasgn_formula(sane) * sign
+    turns = s - 2.0 * lax.round(0.5 * s, lax.RoundingMethod.TO_NEAREST_EVEN)
+    slope = sign * lax.exp(logarithm) * (lax.cos(math.pi * turns) - sin_pi(s) * second / math.pi)
+    return where(near, out * first + slope, out * (first - second - rest))
 
 
 def _beta_slope(out: Any, a: Any, b: Any) -> Any:
-    """Return the derivative by `a`; next to a pole of `gamma(a + b)`, where `out` is 0, without a quotient by that."""
-    total = a + b
-    near = _is_near_pole(total, a, b)
-    p, q, s = where(near, a, 0.5), where(near, b, -0.5), where(near, total, 0.0)
-    by_pole = out * lax.digamma(p) + _times_slope_of_inverse((p, q), s)
-    return where(near, by_pole, out * _digamma_difference(where(near, 1.0, a), where(near, 2.0, total), b))
-
-
-def _poch_slope(out: Any, z: Any, m: Any) -> Any:
-    """Return the derivative by `z`; see `_beta_slope`."""
-    total = z + m
-    near = _is_near_pole(z, total)
-    s, x = where(near, total, 1.0), where(near, z, 0.0)
-    by_pole = out * lax.digamma(s) + _times_slope_of_inverse((s,), x)
-    return where(near, by_pole, -out * _digamma_difference(where(near, 1.0, z), where(near, 2.0, total), m))
+    """Return the derivative by `a`."""
+    return _slope_of_quotient(out, a + b, a, b, (a, b))
 
 
 def _whole(x: Any) -> Any:
@@ -159,8 +161,8 @@ betaln, betaln_p = row(
     "betaln",
     betaln_formula,
     [
-        widely(lambda out, a, b: _digamma_difference(a, a + b, b)),
-        widely(lambda out, a, b: _digamma_difference(b, a + b, a)),
+        widely(lambda out, a, b: _digamma_difference(a, b)),
+        widely(lambda out, a, b: _digamma_difference(b, a)),
     ],
     "Logarithm of the absolute value of the beta function.",
     impl=scipys_or(
@@ -300,7 +302,7 @@ poch, poch_p = row(
     "poch",
     _poch,
     [
-        widely(_poch_slope),
+        widely(lambda out, z, m: _slope_of_quotient(out, z, z + m, -m, (z + m,))),
         widely(lambda out, z, m: out * lax.digamma(z + m)),
     ],
     "Pochhammer's symbol, the rising factorial `gamma(z + m) / gamma(z)`.",
