@@ -113,7 +113,7 @@ TABLE: dict[str, Row] = {
     **_rows("hyp2f1", *[Domain(0.0, 6.0)] * 3, Domain(-20.0, 0.9), float64=1e-10, why="digits are lost beyond"),
     **_rows("t.logpdf", _REAL, Domain(1e-30, math.inf), floor=1.0, why=_LOG),
     **_rows("gennorm.logpdf", _REAL, _POSITIVE, floor=1.0, why=_LOG),
-    **_rows("gennorm.cdf", _REAL, _POSITIVE),
+    **_rows("gennorm.cdf", Domain(-30.0, 30.0), Domain(0.1, 20.0)),
     **_rows("vonmises.logpdf", _CIRCLE, _POSITIVE, floor=1.0, why=_LOG),
     **_rows("wrapcauchy.logpdf", Domain(0.0, 6.28), _UNIT, floor=1.0, why=_LOG),
     **_rows("pareto.cdf pareto.logcdf pareto.logsf pareto.sf", Domain(1.0, math.inf), _POSITIVE),
