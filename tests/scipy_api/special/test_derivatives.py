@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.special
 
 import corejax
 import corejax.scipy.special as special
+import corejax.scipy.stats as stats
 
 # Functions, operands, and both derivatives: mpmath's, in 50 digits.
 ROWS = [
@@ -46,6 +48,9 @@ ROWS = [
     ("betaln", (0.5, 2.5), -2.886294361119891, 4.539868133696453),
     ("betaln", (1048576.0, 2.5), -2.3841840857152276e-06, 2.273733501832007e-12),
     ("poch", (0.5, 2.5), 3.2568344271929366, 4.27749021888424),
+    ("beta", (0.5, -0.5), -6.283185307179586, 17.420688722428817), ("beta", (-5.0, 2.0), 0.0225, 0.01525),
+    ("beta", (-1.5, 0.5), -4.188790204786391, -2.3488415343354254), ("betaln", (-5.0, 2.0), 0.45, 0.1025),
+    ("poch", (-3.0, 5.0), -6.0, 10.0), ("poch", (-3.0, 2.0), -5.0, 2.0), ("poch", (0.0, 1.0), 1.0, 0.0),
     ("poch", (10000.0, 2.5), 2500281.252539099, 375.0140623730414),
     ("rel_entr", (0.5, 2.5), -0.6094379124341004, 2.0), ("rel_entr", (2.5, 2.5), 1.0, 0.4),
     ("rel_entr", (10000.0, 2.5), 9.294049640102028, 0.0001), ("kl_div", (0.5, 2.5), -1.6094379124341003, 2.0),
@@ -92,6 +97,30 @@ def test_integrands_of_large_numbers():
         slope = corejax.vmap(corejax.grad(lambda x, i=i: special.fresnel(x)[i]))(x)
         turns = np.remainder(x.astype(np.float64) ** 2, 4.0)
         np.testing.assert_allclose(slope, f(np.pi / 2 * turns), atol=1e-6)
+
+
+@pytest.mark.parametrize("part", ["real", "imag"])
+def test_spherical_harmonics(part):
+    """Of both orders by both angles, at the poles too, as SciPy has them."""
+    n, m = (np.array(x) for x in zip(*[(n, m) for n in range(4) for m in range(-n, n + 1)], strict=True))
+    for polar in (0.0, 0.75, np.pi):
+        theta, phi = np.full(n.shape, polar), np.full(n.shape, 0.25)
+        _, first, second = scipy.special.sph_harm_y(n, m, theta, phi, diff_n=2)
+
+        def total(theta, phi):
+            return getattr(special.sph_harm_y(n, m, theta, phi, n_max=3), part).sum()
+
+        for i in (0, 1):
+            slope = corejax.grad(total, i)
+            np.testing.assert_allclose(slope(theta, phi), getattr(first[..., i], part), atol=1e-14)
+            for j in (0, 1):
+                curvature = corejax.grad(lambda *x, f=slope: f(*x).sum(), j)(theta, phi)
+                np.testing.assert_allclose(curvature, getattr(second[..., i, j], part), atol=1e-14)
+
+
+def test_gennorm_far_out():
+    """Where a power overflows."""
+    assert corejax.grad(stats.gennorm.cdf)(40.0, 300.0) == 0.0
 
 
 def test_weak_types_stay():

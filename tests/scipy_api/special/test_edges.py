@@ -33,6 +33,15 @@ CASES = [
     ("poch", (-3.0, 2.0), 6.0), ("poch", (-3.0, 5.0), 0.0), ("poch", (1.7e308, 0.5), math.sqrt(1.7e308)),
     ("kl_div", (1.0, 1 - 2.0**-53), 2.0**-107), ("kl_div", (7.0, 2.3e-308), 4965.16446767804),
     ("owens_t", (7.0, 2.0**-52), 8.091807647364562e-28), ("owens_t", (-30.0, -1e-8), -5.87899749553196e-205),
+    # Products that underflow, squares whose parts overflow, sums rounded next to a pole, far tails (mpmath).
+    ("gamma", (-1e-155,), -1e155), ("owens_t", (2.0, 4776862.9972428605), 0.011375065974089604),
+    ("gammainc", (13.81226072814719, 2.4921042960399954e-11), 6.6026791459422465e-158),
+    ("betainc", (48.5780485319188, 1.1212182681237294e-20, 0.9999999999931501), 2.383343891280316e-19),
+    ("beta", (1e30, -1e30), 1e-30),
+    ("beta", (1e-12, -11.00000011), 999990909087.9075), ("poch", (-1e300, 1e300), INF),
+    ("betaln", (1e100, 1e158), -1.3454993539365465e102),
+    ("comb", (915747.0, 54.0), 3.731475192102286e250), ("expn", (164.0, 82.0), 9.956179590295653e-39),
+    ("i0", (712.0,), 2.4684110577627523e307), ("i1", (-712.0,), -2.4666770135246153e307),
 ]  # fmt: skip
 
 
@@ -99,3 +108,10 @@ def test_derivatives_of_choices_that_there_are_not():
             assert corejax.grad(by_one, argnums=1)(*x) == 0.0
     assert np.isnan(corejax.grad(special.comb)(NAN, 2.0))
     np.testing.assert_allclose(corejax.grad(special.comb)(5.0, 2.0), 4.5, rtol=1e-6)  # of n (n - 1) / 2
+
+
+def test_subnormal_numbers():
+    """Run, they are not zero."""
+    assert float(special.gammaln(np.float64(1e-310))) == pytest.approx(310 * math.log(10), rel=1e-14)
+    assert float(special.betainc(*np.float64([1e-320, 1e-320, 0.75]))) == pytest.approx(0.5, rel=1e-12)
+    assert float(special.hyp1f1(*np.float64([0.01, 18.5, -1e-320]))) == 1.0

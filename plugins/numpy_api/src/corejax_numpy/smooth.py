@@ -95,7 +95,9 @@ def i0(x: Any) -> Any:
     if dtypes.is_complex(x.dtype):
         raise ValueError(f"i0 is of real numbers, got {x.aval.str_short()}")
     size = lax.mul(x, lax.sign(x))  # with derivative 0 at 0, where that of `i0e(x) = exp(-size) * i0(x)` has it 0
-    return lax.mul(lax.exp(size), lax.bessel_i0e(x))
+    first = lax.min(size, lax.full_like(size, 0.98 * math.log(float(dtypes.finfo(size.dtype).max))))
+    # In two steps, for the exponential overflows before the product does.
+    return lax.mul(lax.mul(lax.exp(first), lax.bessel_i0e(x)), lax.exp(lax.sub(size, first)))
 
 
 def angle(z: Any, deg: bool = False) -> Any:

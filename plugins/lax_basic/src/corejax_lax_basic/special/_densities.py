@@ -69,7 +69,7 @@ def gamma_density(a: Any, x: Any) -> Any:
     where = _OPS.where
     large = (a >= 10.0) & (a < math.inf) & (x > 0.0) & (x < math.inf)
     far, at = where(large, a, 10.0), where(large, x, 10.0)
-    exponent = far * _series.log1p_less(_OPS, (at - far) / far) - _series.stirling_rest(far)
+    exponent = far * _series.log1p_less(_OPS, (at - far) / far, at / far) - _series.stirling_rest(far)
     by_stirling = unary.exp(exponent) * unary.sqrt(far / (2.0 * math.pi)) / at
     near, size = where(large, 1.0, a), lgamma(where(large, 1.0, a))
     inside = where(large | (x == 0.0), 1.0, x)
@@ -95,4 +95,4 @@ def beta_density(a: Any, b: Any, x: Any) -> Any:
     outer = where(end, x, 0.5)
     at_end = pow(outer, direct_a - 1.0) * pow(1.0 - outer, direct_b - 1.0) * unary.exp(-size)
     direct = where(end, at_end, direct) * where(direct_a < direct_b, direct_a, direct_b)
-    return where(large, by_stirling(_OPS, far, other, moved) * far / (at * (1.0 - at)), direct)
+    return where(large, by_stirling(_OPS, far, other, at, 1.0 - at, moved) * far / (at * (1.0 - at)), direct)

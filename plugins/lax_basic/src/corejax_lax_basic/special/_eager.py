@@ -111,7 +111,7 @@ class Arrays:
 
     def lgamma(self, x: Any) -> Any:
         """`log|gamma(x)|`."""
-        return scipy_special("gammaln")(x)
+        return _infinite_at_poles(scipy_special("gammaln")(x), x)
 
     lgamma_positive = lgamma
 
@@ -123,7 +123,11 @@ class Arrays:
         """The Hurwitz zeta function; SciPy's adds up a term for each unit by which `q` is negative."""
         if unit is not None and (unit == 1.0).all():
             unit = None
-        return scipy_special("zeta")(s, q) if unit is None and (q > 0).all() else _series.zeta(self, s, q, unit)
+        if unit is None and (q > 0).all():
+            out = scipy_special("zeta")(s, q)
+            if not np.isnan(out).any():  # of exponents of 1e29, say
+                return out
+        return _series.zeta(self, s, q, unit)
 
     def erfc(self, x: Any) -> Any:
         """`1 - erf(x)`."""
@@ -177,7 +181,15 @@ def gammaln_as_xla(out: Any, x: Any) -> Any:
     """`lgamma`, infinite at minus infinity, as C's and XLA's; -inf in SciPy, which loses digits about 1 and 2."""
     if x.dtype == _WIDE:
         out = _series.log_gamma(ARRAYS, x, out)
-    return np.where(x == -np.inf, x.dtype.type(np.inf), out) if np.isneginf(out).any() else out
+    return _infinite_at_poles(out, x)
+
+
+def _infinite_at_poles(out: Any, x: Any) -> Any:
+    """Return SciPy's `gammaln(x)` without its infinities at subnormal numbers, and positive at minus infinity."""
+    if not np.isinf(out).any():
+        return out
+    tiny = (x != 0) & (np.abs(x) < 1e-300)
+    return np.where(tiny, -np.log(np.where(tiny, np.abs(x), 1)), np.where(np.isinf(out), np.abs(out), out))
 
 
 def psi_as_xla(out: Any, x: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from corejax_lax_basic.special._series import DOUBLE, expm1_less, log1p_less, stirling_rest
+from corejax_lax_basic.special._series import DOUBLE, expm1_less, log1p_less, log_gamma_1p, stirling_rest
 
 _LIMIT = 1000
 _LARGE, _FEW = 1e4, 100.0  # the fraction is long where `max(a, b)` is larger, and `a`
@@ -55,9 +55,11 @@ def _from_mean(ops: Any, a: Any, b: Any, x: Any) -> Any:
     return total + (lost + lost_then)
 
 
-def by_stirling(ops: Any, a: Any, b: Any, moved: Any) -> Any:
-    """`x**a y**b / (a B(a, b))` for `a, b >= 10`, by `moved = x b - y a`, of which no large logarithms cancel."""
-    exponent = a * log1p_less(ops, moved / a) + b * log1p_less(ops, 0.0 - moved / b)
+def by_stirling(ops: Any, a: Any, b: Any, x: Any, y: Any, moved: Any) -> Any:
+    """Return `x**a y**b / (a B(a, b))` for `a, b >= 10`, by `moved = x b - y a`, so that no large logarithms cancel."""
+    exponent = a * log1p_less(ops, moved / a, x * (1.0 + b / a)) + b * log1p_less(
+        ops, 0.0 - moved / b, y * (1.0 + a / b)
+    )
     exponent = exponent + stirling_rest(a + b) - stirling_rest(a) - stirling_rest(b)
     return ops.exp(exponent) * ops.sqrt(b / (a + b) / (2.0 * math.pi * a))
 
@@ -71,10 +73,11 @@ def log_size(ops: Any, a: Any, b: Any) -> Any:
     return ops.where(most >= 10.0, ratio, ops.lgamma(most) - ops.lgamma(low + most)) + ops.lgamma(low + 1.0)
 
 
-def _factor(ops: Any, a: Any, b: Any, moved: Any, log_x: Any, log_y: Any) -> Any:
+def _factor(ops: Any, a: Any, b: Any, x: Any, y: Any, moved: Any, log_x: Any, log_y: Any) -> Any:
     """`x**a y**b / (a B(a, b))` with `y = 1 - x` and `moved = x b - y a`."""
     both = (a >= 10.0) & (b >= 10.0)
-    far = by_stirling(ops, ops.where(both, a, 10.0), ops.where(both, b, 10.0), ops.where(both, moved, 0.0))
+    operands = (ops.where(both, v, other) for v, other in ((a, 10.0), (b, 10.0), (x, 0.5), (y, 0.5), (moved, 0.0)))
+    far = by_stirling(ops, *operands)
     size = log_size(ops, ops.where(both, 1.0, a), ops.where(both, 1.0, b))
     direct = ops.exp(a * log_x + b * log_y - size) * ops.where(a < b, 1.0, b / a)
     return ops.where(both, far, direct)
@@ -94,7 +97,7 @@ def _node(ops: Any, n: Any, given: Any, state: Any) -> Any:
     scale = ops.abs(slope) + ops.sqrt(ops.abs(count) * odds) * ops.sqrt(1.0 + odds)
     u = v / scale
     w = 0.0 - odds * ops.expm1(0.0 - u)
-    exponent = count * (log1p_less(ops, w) - odds * expm1_less(ops, 0.0 - u)) - slope * u
+    exponent = count * (log1p_less(ops, w, 1.0 + w) - odds * expm1_less(ops, 0.0 - u)) - slope * u
     size = (slope + count * odds) * (step * u) * (1.0 + odds)  # a / y, of which either may be huge
     return w == w, (total + size * (1.0 + fall) * ops.exp(exponent),)
 
@@ -110,6 +113,37 @@ def _integral(ops: Any, a: Any, b: Any, x: Any, y: Any, moved: Any, out: Any, wh
     slope = (x - ops.where(where, moved, 0.0)) / y
     limit = _NODES[ops.epsilon == DOUBLE][-1]
     return ops.iterate(_node, (slope, count, odds), (ops.where(where, 0.0, out),), limit, where)[0]
+
+
+_SLIGHT = 1e-3  # a `b` of which the function is as small
+
+
+def _slight_step(ops: Any, n: Any, given: Any, state: Any) -> Any:
+    """A term of `sum((1-a) ... (n-a) y**n / (n! (b+n)))` over n >= 1."""
+    (a, b, y), (term, total) = given, state
+    term = term * ((n - a) * y / n)
+    added = term / (b + n)
+    return ops.abs(added) > ops.epsilon * ops.abs(total + added), (term, total + added)
+
+
+def _or_of_slight(ops: Any, out: Any, slight: Any, a: Any, b: Any, y: Any) -> Any:
+    """Where it is `slight`, `I_x(a, b) = 1 - y**b / (b B(a, b)) (1 + b sum)` with `y = 1 - x` (DLMF 8.17.7).
+
+    The factor's logarithm is as small as `b`: the difference of two logarithms of gamma functions is their derivative
+    midway, times `b`, and that of third order.
+    """
+    a, b, y = (ops.where(slight, v, other) for v, other in ((a, 2.0), (b, 1e-5), (y, 0.1)))
+    zero = y * 0.0
+    _, total = ops.iterate(_slight_step, (a, b, y), (zero + 1.0, zero), _LIMIT, slight)
+    middle = a + 0.5 * b + 1.0
+    third, far = zero, middle
+    for _ in range(3):
+        third, far = third - 2.0 / (far * far * far), far + 1.0
+    inverse = 1.0 / far
+    third = third - inverse * inverse * (1.0 + inverse * (1.0 + inverse * (0.5 - inverse * inverse / 6.0)))
+    rise = b * (ops.digamma(middle) + b * b * third * (1.0 / 24.0)) - ops.log1p(b / a)
+    power = b * ops.log(y) + (rise - log_gamma_1p(ops, b))
+    return ops.where(slight, 0.0 - ops.expm1(power) - ops.exp(power) * b * total, out)
 
 
 def betainc(ops: Any, a: Any, b: Any, x: Any) -> Any:
@@ -128,8 +162,8 @@ def _inside(ops: Any, a: Any, b: Any, x: Any, inside: Any) -> Any:
     a, b = ops.where(huge, 0.25 * a, a), ops.where(huge, 0.25 * b, b)
     moved = _from_mean(ops, a, b, x)
     y, log_x, log_y = 1.0 - x, ops.log(x), ops.log1p(0.0 - x)
-    # Of tiny b the result is as small: not the rest of something that is nearly 1.
-    direct = (x < (a + 1.0) / (a + b + 2.0)) | ((b < 1e-4) & (y > 1e-4))
+    direct = x < (a + 1.0) / (a + b + 2.0)
+    slight, given = inside & ~direct & (b < _SLIGHT), (a, b, y)
     large = inside & ((a > _LARGE) | (b > _LARGE))
     a, b = ops.where(direct, a, b), ops.where(direct, b, a)
     x, y = ops.where(direct, x, y), ops.where(direct, y, x)
@@ -137,5 +171,5 @@ def _inside(ops: Any, a: Any, b: Any, x: Any, inside: Any) -> Any:
     moved = ops.where(direct, moved, 0.0 - moved)
     large = large & (a > _FEW)
     out = _integral(ops, a, b, x, y, moved, _fraction(ops, a, b, x, inside & ~large), large)
-    out = out * _factor(ops, a, b, moved, log_x, log_y)
-    return ops.where(direct, out, 1.0 - out)
+    out = out * _factor(ops, a, b, x, y, moved, log_x, log_y)
+    return ops.if_any(slight, _or_of_slight, ops.where(direct, out, 1.0 - out), slight, *given)

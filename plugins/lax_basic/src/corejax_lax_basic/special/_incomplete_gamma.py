@@ -30,7 +30,7 @@ def _factor(ops: Any, a: Any, x: Any, log_power: Any) -> Any:
     """`E`, without the cancellation of large logarithms."""
     large = ops.where(a < 10.0, 10.0, a)
     mu = (x - large) / large
-    by_stirling = large * log1p_less(ops, mu) - stirling_rest(large) - 0.5 * ops.log(2.0 * math.pi * large)
+    by_stirling = large * log1p_less(ops, mu, x / large) - stirling_rest(large) - 0.5 * ops.log(2.0 * math.pi * large)
     return ops.exp(ops.where(a < 10.0, log_power - x, by_stirling))
 
 

@@ -79,14 +79,17 @@ def stirling_rest(x: Any) -> Any:
     return inverse * polynomial(inverse * inverse, coefficients)
 
 
-def log1p_less(ops: Any, t: Any) -> Any:
-    """`log(1 + t) - t`, accurate also near 0: `log1p(t) = 2 atanh(r)` with `r = t / (2 + t)`."""
+def log1p_less(ops: Any, t: Any, total: Any) -> Any:
+    """Return `log(total) - t` for `total = 1 + t`, accurate also near 0: `log1p(t) = 2 atanh(r)`, `r = t / (2 + t)`.
+
+    The caller gives the sum, which has no digits of a `t` near -1.
+    """
     near = ops.abs(t) < 0.35
     small = ops.where(near, t, 0.0)
     r = small / (small + 2.0)
     y = r * r
     series = r * (2.0 * y * polynomial(y, [1 / (2 * k + 3) for k in range(13 if ops.epsilon == DOUBLE else 7)]) - small)
-    return ops.where(near, series, ops.log1p(t) - t)
+    return ops.where(near, series, ops.log(ops.where(near, 1.0, total)) - t)
 
 
 def expm1_less(ops: Any, t: Any) -> Any:

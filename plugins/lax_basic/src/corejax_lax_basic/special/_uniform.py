@@ -58,7 +58,7 @@ def _that_count(row: list[float], least: float) -> list[float]:
 
 def _eta(ops: Any, a: Any, x: Any) -> tuple[Any, Any]:
     mu = (x - a) / a
-    eta = ops.sqrt(-2.0 * log1p_less(ops, mu))
+    eta = ops.sqrt(-2.0 * log1p_less(ops, mu, x / a))
     return mu, ops.where(mu < 0.0, 0.0 - eta, eta)
 
 

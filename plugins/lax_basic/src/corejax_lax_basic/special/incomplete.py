@@ -122,7 +122,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 def _amended_betainc(out: Any, a: Any, b: Any, x: Any) -> Any:
     """By a formula where SciPy's powers of small parameters underflow, or large ones cancel."""
     least = np.minimum(a, b)
-    lost = ((least < 1e-290) & (least > 0)) | (least > 1e9)
+    lost = ((least < 1e-100) & (least > 0)) | (least > 1e9)
     return np.where(lost, _incomplete_beta.betainc(ARRAYS, a, b, x), out) if lost.any() else out
 
 

@@ -47,8 +47,9 @@ def halves(x: Any) -> tuple[Any, Any]:
 
 
 def exp_of_square(x: Any, factor: float) -> Any:
-    """`exp(factor * x**2)`, whose exponent is large and not rounded; `|x|` is less than 1e9 or the result 0."""
-    sane = lax.clamp(number(-1e9), x, number(1e9))
+    """Return `exp(factor * x**2)`, whose exponent is large and not rounded."""
+    most = 60.0 / math.sqrt(abs(factor))  # beyond, the result is 0 or infinite, and the product of both is NaN
+    sane = lax.clamp(number(-most), x, number(most))
     high, rest = halves(sane)
     return lax.exp(factor * (high * high)) * lax.exp(factor * rest)
 

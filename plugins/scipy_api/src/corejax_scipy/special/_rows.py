@@ -88,6 +88,22 @@ def compiled_if_many(primitive: Callable[[], Primitive], impl: Function) -> Func
     return rule
 
 
+def scipys_or(scipys: Function, formula: Function, is_lost: Function) -> Function:
+    """Return the impl rule that calls `scipys`, and `formula` for the elements where `is_lost(out, *operands)`."""
+    own = in_float64(formula)
+
+    def impl(*arrays: Any) -> Any:
+        xs = np.broadcast_arrays(*[x.astype(np.float64) for x in arrays])
+        with np.errstate(all="ignore"):
+            out = np.array(scipys(*xs))
+            lost = is_lost(out, *xs)
+        if lost.any():
+            out[lost] = np.asarray(own(*[Array(x[lost]) for x in xs]))
+        return out
+
+    return impl
+
+
 def _type_rule(name: str, operands: int, complexes: bool) -> Function:
     def rule(*avals: ShapedArray) -> ShapedArray:
         if len(avals) != operands:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import Primitive, ShapedArray, defjvp, dtypes, xla_translations
+from corejax.extend import Array, Primitive, ShapedArray, defjvp, dtypes, xla_translations
 from corejax_lax_basic import lax
 from corejax_scipy._arguments import array, reals, static_int
 from corejax_scipy.special._chebyshev import Piece, in_pieces
@@ -41,7 +41,9 @@ def i1e(x: Any) -> Any:
 def i1(x: Any) -> Any:
     """The modified Bessel function of the first kind, of order 1."""
     (x,) = reals("i1", x)
-    return lax.exp(x * lax.sign(x)) * lax.bessel_i1e(x)
+    size = x * lax.sign(x)
+    first = lax.min(size, lax.full_like(size, 0.98 * math.log(float(dtypes.finfo(size.dtype).max))))
+    return lax.exp(first) * lax.bessel_i1e(x) * lax.exp(size - first)  # in two steps, for `exp` overflows before `i1`
 
 
 # -- Bessel functions of the first kind --------------------------------------------------------------------------
@@ -77,8 +79,11 @@ def _impl(z: Any, *, v: int, n_iter: int) -> Any:
     orders = np.arange(v + 1).reshape(-1, *[1] * z.ndim)
     with np.errstate(all="ignore"):
         out = scipy_special("jn")(orders, z.astype(np.float64))
-    limit = np.where((z < 0) & (orders % 2 == 1), -0.0, 0.0)
-    return np.where(np.isinf(z), limit, out).astype(z.dtype)
+    large = np.abs(z) > 1e8  # where SciPy rounds the angle
+    if large.any():
+        x = Array(z[large].astype(np.float64))
+        out[:, large] = np.asarray(_of_any_size(lax.abs(x), x, v))
+    return out.astype(z.dtype)
 
 
 def _hankel(order: int) -> tuple[Any, Any]:
@@ -332,7 +337,7 @@ def _legendre(n: Any, m: Any, theta: Any, n_max: int) -> Any:
             diagonal = diagonal * y * -math.sqrt((2 * degree + 1) / (2 * degree))
         above = degree > m
         gap = jnp.where(above, degree**2 - order**2, 1.0)
-        a = jnp.sqrt((4.0 * degree**2 - 1.0) / gap)
+        a = jnp.sqrt(jnp.where(above, 4.0 * degree**2 - 1.0, 0.0) / gap)
         lower = jnp.where(above, (degree - 1.0) ** 2 - order**2, 0.0)
         b = jnp.sqrt(lower / max(4.0 * (degree - 1.0) ** 2 - 1.0, 1.0))
         step = a * (x * here - b * last)

@@ -14,8 +14,8 @@ import numpy as np
 import corejax.numpy as jnp
 from corejax_lax_basic import lax
 from corejax_scipy._arguments import flag, together
-from corejax_scipy.special._formulas import where
-from corejax_scipy.special._rows import in_float64, row, scipy_special, widely
+from corejax_scipy.special._formulas import sin_pi, where
+from corejax_scipy.special._rows import row, scipy_special, scipys_or, widely
 from corejax_scipy.special.gamma_functions import HALF_LOG_2PI, gammasgn_formula, stirling_rest
 
 __all__ = ["betainc", "comb"]
@@ -23,7 +23,7 @@ __all__ = ["betainc", "comb"]
 
 def _without_pole(low: Any, high: Any) -> tuple[Any, Any]:
     """At poles of two factors `gamma(1 - a - b) gamma(b) / gamma(1 - a)` has the same size."""
-    other = 1.0 - low - high
+    other = 1.0 - (low + high)
     both = (low <= 0.0) & (lax.floor(low) == low) & (lax.floor(high) == high) & (high > 0.0) & (other > 0.0)
     both = both & (low > -math.inf)
     low = where(both, other, low)
@@ -43,7 +43,13 @@ def betaln_formula(a: Any, b: Any) -> Any:
     low, high = _without_pole(lax.min(a, b), lax.max(a, b))
     far = (high > 10.0) & (low + high > 10.0)
     big, small = where(far, high, 11.0), where(far, low, 1.0)
-    usual = lax.lgamma(low) + lax.lgamma(high) - lax.lgamma(low + high)
+    total = low + high
+    usual = lax.lgamma(low) + lax.lgamma(high) - lax.lgamma(total)
+    # What the sum is rounded by counts next to a pole.
+    part = total - low
+    rest = (low - (total - part)) + (high - part)
+    beyond = total - lax.round(total, lax.RoundingMethod.TO_NEAREST_EVEN)
+    usual = usual + where((total < 0.0) & (beyond != 0.0), lax.log1p(rest / where(beyond == 0.0, 1.0, beyond)), 0.0)
     ratio = small / big
     both = small > 10.0
     large = where(both, small, 11.0)
@@ -67,6 +73,59 @@ def _beta(a: Any, b: Any) -> Any:
     return where(logarithm == math.inf, math.inf, where(size == 0.0, 0.0, _beta_sign(a, b) * size))
 
 
+# -- derivatives at poles and by reflection ---------------------------------------------------------------------
+
+
+def _reflected(x: Any, y: Any, gap: Any) -> tuple[Any, Any, Any]:
+    """Return `u`, `v` and a rest: `digamma(x) - digamma(y) = digamma(u) - digamma(v) - rest` for `y = x + gap`.
+
+    By reflection (DLMF 5.5.4) where both are negative: poles of both cancel if the gap is a whole number.
+    """
+    both = (x <= 0.0) & (y <= 0.0)
+    turned = sin_pi(where(both, gap, 0.0))
+    product = sin_pi(where(both, x, -0.5)) * sin_pi(where(both, y, -0.5))
+    rest = where(turned == 0.0, 0.0, math.pi * turned / where(turned == 0.0, 1.0, product))
+    return where(both, 1.0 - x, x), where(both, 1.0 - y, y), rest
+
+
+def _digamma_difference(x: Any, gap: Any) -> Any:
+    """Return `digamma(x) - digamma(x + gap)`."""
+    u, v, rest = _reflected(x, x + gap, gap)
+    return lax.digamma(u) - lax.digamma(v) - rest
+
+
+def _slope_of_quotient(out: Any, pole: Any, other: Any, gap: Any, sizes: tuple[Any, ...]) -> Any:
+    """Return the derivative of a product of gamma functions over `gamma(pole)`, by what moves `pole` and `other`.
+
+    That is `out (digamma(other) - digamma(pole))`. Next to a pole, where `out` is 0, the quotient's derivative is that
+    of `sin(pi pole) gamma(1 - pole) / pi` (DLMF 5.5.3) instead.
+
+    Args:
+        out: the quotient.
+        pole, other: operands of the gamma functions that move.
+        gap: `pole - other`.
+        sizes: operands of all gamma functions of the numerator.
+    """
+    near = (pole < 0.25) & (lax.abs(pole - lax.round(pole, lax.RoundingMethod.TO_NEAREST_EVEN)) < 0.25)
+    for v in sizes:
+        near = near & ((v > 0.0) | (lax.floor(v) != v))
+    s = where(near, pole, 0.0)
+    u, v, rest = _reflected(where(near, 1.0, other), where(near, 2.0, pole), gap)
+    first, second = lax.digamma(where(near, other, u)), lax.digamma(where(near, 1.0 - s, v))
+    logarithm, sign = lax.lgamma(1.0 - s), 1.0
+    for x in sizes:
+        sane = where(near, x, 1.5)
+        logarithm, sign = logarithm + lax.lgamma(sane), gammasgn_formula(sane) * sign
+    turns = s - 2.0 * lax.round(0.5 * s, lax.RoundingMethod.TO_NEAREST_EVEN)
+    slope = sign * lax.exp(logarithm) * (lax.cos(math.pi * turns) - sin_pi(s) * second / math.pi)
+    return where(near, out * first + slope, out * (first - second - rest))
+
+
+def _beta_slope(out: Any, a: Any, b: Any) -> Any:
+    """Return the derivative by `a`."""
+    return _slope_of_quotient(out, a + b, a, b, (a, b))
+
+
 def _whole(x: Any) -> Any:
     return np.floor(x) == x
 
@@ -78,8 +137,8 @@ def _on_host(name: str, sign: Any, of_infinite: Any) -> Any:
         a, b = a.astype(np.float64), b.astype(np.float64)
         low, high = np.minimum(a, b), np.maximum(a, b)
         pole = (low <= 0) & _whole(low)
-        removable = pole & _whole(high) & (high > 0) & (1 - low - high > 0) & np.isfinite(low)
-        first = np.where(removable, 1 - low - high, low)
+        removable = pole & _whole(high) & (high > 0) & (1 - (low + high) > 0) & np.isfinite(low)
+        first = np.where(removable, 1 - (low + high), low)
         out = scipy_special(name)(first, high) * np.where(removable, sign(high), 1)
         out = np.where((pole & ~removable) | ((high <= 0) & _whole(high)), math.inf, out)
         out = np.where(np.isnan(out), of_infinite(first, high), out)  # whose sum is infinite
@@ -93,30 +152,24 @@ def _betaln_of_infinite(a: Any, b: Any) -> Any:
     return np.where((np.minimum(a, b) > 0), -math.inf, math.inf)
 
 
-_betaln_in_scipy = _on_host("betaln", np.ones_like, _betaln_of_infinite)
-
-
-def _betaln_impl(a: Any, b: Any) -> Any:
-    """SciPy's, and the formula where its difference of logarithms cancels or overflows."""
-    out = np.asarray(_betaln_in_scipy(a, b))
-    near = (np.abs(out) < 1e-3) | (np.maximum(a, b) > 1e300)
-    if near.any():
-        a, b = np.broadcast_arrays(a, b)
-        found = in_float64(betaln_formula)(*[jnp.asarray(x[near].astype(np.float64)) for x in (a, b)])
-        out = np.array(out)
-        out[near] = np.asarray(found)
-    return out
+def _is_large(out: Any, a: Any, b: Any) -> Any:
+    """Return where SciPy subtracts large logarithms, or rounds a sum that is near a pole."""
+    return (np.maximum(np.abs(a), np.abs(b)) > 1e2) | (a + b < 0)
 
 
 betaln, betaln_p = row(
     "betaln",
     betaln_formula,
     [
-        widely(lambda out, a, b: lax.digamma(a) - lax.digamma(a + b)),
-        widely(lambda out, a, b: lax.digamma(b) - lax.digamma(a + b)),
+        widely(lambda out, a, b: _digamma_difference(a, b)),
+        widely(lambda out, a, b: _digamma_difference(b, a)),
     ],
     "Logarithm of the absolute value of the beta function.",
-    impl=_betaln_impl,
+    impl=scipys_or(
+        _on_host("betaln", np.ones_like, _betaln_of_infinite),
+        betaln_formula,
+        lambda out, a, b: (np.abs(out) < 1e-3) | ~np.isfinite(out) | _is_large(out, a, b),
+    ),
     arguments="a b",
 )
 
@@ -124,11 +177,13 @@ beta, beta_p = row(
     "beta",
     _beta,
     [
-        widely(lambda out, a, b: out * (lax.digamma(a) - lax.digamma(a + b))),
-        widely(lambda out, a, b: out * (lax.digamma(b) - lax.digamma(a + b))),
+        widely(_beta_slope),
+        widely(lambda out, a, b: _beta_slope(out, b, a)),
     ],
     "The beta function `gamma(a) gamma(b) / gamma(a + b)`.",
-    impl=_on_host("beta", lambda n: 1 - 2 * (n % 2), lambda a, b: np.exp(_betaln_of_infinite(a, b))),
+    impl=scipys_or(
+        _on_host("beta", lambda n: 1 - 2 * (n % 2), lambda a, b: np.exp(_betaln_of_infinite(a, b))), _beta, _is_large
+    ),
     arguments="a b",
 )
 
@@ -153,7 +208,7 @@ def _binomial(n: Any, k: Any) -> Any:
     return where(inside, where(n == math.inf, endless, out), 0.0)
 
 
-def _binomial_impl(n: Any, k: Any) -> Any:
+def _scipys_binomial(n: Any, k: Any) -> Any:
     endless = np.where(k == 0, 1.0, np.where((np.floor(k) == k) & (k < math.inf), math.inf, math.nan))
     out = scipy_special("binom")(n, k)
     out = np.where(np.isinf(n), endless, np.where(np.isnan(out), math.inf, out))  # its intermediate results overflow
@@ -178,7 +233,7 @@ binomial, binomial_p = row(
         widely(_binomial_slope(lambda n, k: lax.digamma(n - k + 1.0) - lax.digamma(k + 1.0))),
     ],
     "Binomial coefficients, 0 outside of `0 <= k <= n`.",
-    impl=_binomial_impl,
+    impl=scipys_or(_scipys_binomial, _binomial, lambda out, n, k: n > 1e2),
     arguments="n k",
 )
 
@@ -221,7 +276,7 @@ def _poch(z: Any, m: Any) -> Any:
     # Where the sum is negative it loses digits of a tiny z, and may be rounded to a pole.
     both = whole & (z + m < 0.5) & (pole | (lax.floor(z) != z))
     # gamma(z + m) / gamma(z) = (-1)**m gamma(1 - z) / gamma(1 - z - m)
-    upper, lower = where(both, 1.0 - z, z + m), where(both, 1.0 - z - m, z)
+    upper, lower = where(both, 1.0 - z, z + m), where(both, 1.0 - (z + m), z)
     turned = where(both & (lax.floor(0.5 * m) * 2.0 != m), -1.0, 1.0)
     sign = turned * gammasgn_formula(upper) * gammasgn_formula(lower)
     large = (upper > 10.0) & (lower > 10.0)
@@ -238,27 +293,19 @@ def _poch(z: Any, m: Any) -> Any:
     return where(m == 0.0, 1.0, where(out == 0.0, 0.0, out))
 
 
-def _poch_impl(z: Any, m: Any) -> Any:
-    """SciPy's, which is NaN for some huge and tiny operands, and wrong beyond what it multiplies."""
-    z, m = z.astype(np.float64), m.astype(np.float64)
-    with np.errstate(all="ignore"):
-        out = np.array(scipy_special("poch")(z, m))
-    odd = (np.abs(z) > 1e4) | (np.abs(m) > 1e4) | ~np.isfinite(out)
-    odd |= (np.floor(z) == z) & (z <= 0)
-    if odd.any():
-        z, m = np.broadcast_arrays(z, m)
-        out[odd] = np.asarray(in_float64(_poch)(*[jnp.asarray(x[odd]) for x in (z, m)]))
-    return np.where(out == 0, 0.0, out)
+def _is_odd(out: Any, z: Any, m: Any) -> Any:
+    """Return where SciPy has NaN, of some huge and tiny operands, or is wrong, beyond what it multiplies."""
+    return (np.maximum(np.abs(z), np.abs(m)) > 1e2) | ~np.isfinite(out) | ((np.floor(z) == z) & (z <= 0))
 
 
 poch, poch_p = row(
     "poch",
     _poch,
     [
-        widely(lambda out, z, m: out * (lax.digamma(z + m) - lax.digamma(z))),
+        widely(lambda out, z, m: _slope_of_quotient(out, z, z + m, -m, (z + m,))),
         widely(lambda out, z, m: out * lax.digamma(z + m)),
     ],
     "Pochhammer's symbol, the rising factorial `gamma(z + m) / gamma(z)`.",
-    impl=_poch_impl,
+    impl=scipys_or(lambda z, m: scipy_special("poch")(z, m) + 0.0, _poch, _is_odd),  # no -0.0
     arguments="z m",
 )

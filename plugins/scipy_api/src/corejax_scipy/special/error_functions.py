@@ -29,7 +29,7 @@ from corejax_scipy.special._formulas import (
     where,
     widened,
 )
-from corejax_scipy.special._rows import row, scipy_special
+from corejax_scipy.special._rows import row, scipy_special, scipys_or
 
 _ROOT_2 = math.sqrt(2)
 _ROOT_2PI = math.sqrt(2 * math.pi)
@@ -355,6 +355,11 @@ def _fresnel(which: str) -> Any:
     return formula
 
 
+def _is_turned(out: Any, x: Any) -> Any:
+    """Return where SciPy rounds the square, of which many whole turns are taken."""
+    return np.abs(x) > 1e3
+
+
 def _of_phase(f: Any) -> Any:
     """The integrand `f(pi x**2 / 2)`; beyond 1e9 it means nothing."""
     return lambda out, x: lax.in_dtype(f(phase(widened(x))), x.dtype)
@@ -363,13 +368,13 @@ def _of_phase(f: Any) -> Any:
 _s, fresnel_s_p = row(
     "fresnel_s", _fresnel("s"), [_of_phase(lax.sin)],
     "Fresnel's sine integral.",
-    impl=lambda x: scipy_special("fresnel")(np.where(np.abs(x) > 1e17, np.copysign(np.inf, x), x))[0],
+    impl=scipys_or(lambda x: scipy_special("fresnel")(x)[0], _fresnel("s"), _is_turned),
 )  # fmt: skip
 
 _c, fresnel_c_p = row(
     "fresnel_c", _fresnel("c"), [_of_phase(lax.cos)],
     "Fresnel's cosine integral.",
-    impl=lambda x: scipy_special("fresnel")(np.where(np.abs(x) > 1e17, np.copysign(np.inf, x), x))[1],
+    impl=scipys_or(lambda x: scipy_special("fresnel")(x)[1], _fresnel("c"), _is_turned),
 )  # fmt: skip
 
 
@@ -423,7 +428,8 @@ def _upper(z: Any) -> Any:
 def _wofz(z: Any) -> Any:
     lower = lax.imag(z) < 0.0
     out = _upper(lax.select(lower, -z, z))
-    return lax.select(lower, 2.0 * lax.exp(-z * z) - out, out)
+    growth = lax.exp(-z * z)
+    return lax.select(lower, growth + growth - out, out)  # not twice: 0 times infinity is NaN
 
 
 wofz, wofz_p = row(

@@ -57,7 +57,7 @@ def gamma_formula(x: Any) -> Any:
     sine = sin_pi(where(negative, size, 0.5))
     reflected = (-math.pi) / (sine * size * _positive_gamma(where(negative, size, 1.0)))
     out = where(negative, reflected, _positive_gamma(where(x > 0.0, x, 1.0)))
-    out = where(size < 1e-300, 1.0 / x, out)
+    out = where(size < 1e-17, 1.0 / x, out)  # beyond, the product of the sine and `size` may underflow
     return where(x == x, where(negative & (lax.floor(x) == x), math.nan, out), x)
 
 

@@ -17,7 +17,7 @@ from corejax_lax_basic import lax
 from corejax_scipy._arguments import together
 from corejax_scipy.special._chebyshev import Piece, in_pieces
 from corejax_scipy.special._formulas import EULER, log1p, polynomial, where
-from corejax_scipy.special._rows import row, scipy_special
+from corejax_scipy.special._rows import row, scipy_special, scipys_or
 
 # -- exponential integrals ---------------------------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ def _expn(n: Any, x: Any) -> Any:
     return where((n < 0.0) | ~(x >= 0.0) | (lax.floor(n) != n) | (n == math.inf), math.nan, out)
 
 
-def _expn_impl(n: Any, x: Any) -> Any:
+def _scipys_expn(n: Any, x: Any) -> Any:
     """SciPy's, which knows no limits of large operands, and no orders beyond 32 bits."""
     valid = (np.floor(n) == n) & (n >= 0) & (n < math.inf) & (x >= 0)
     many, total = n > 2e9, x + n
@@ -128,6 +128,9 @@ def _expn_impl(n: Any, x: Any) -> Any:
     out = np.where((x == math.inf) | many, large, scipy_special("expn")(np.where(valid & ~many, n, 1), x))
     at_zero = np.where(n > 1, 1 / np.where(n > 1, n - 1, 1), math.inf)
     return np.where(valid, np.where(x == 0, at_zero, out), math.nan)
+
+
+_expn_impl = scipys_or(_scipys_expn, _expn, lambda out, n, x: (n > 50) & (n < 2e9))  # where SciPy has 8 digits
 
 
 def _expn_slope(out: Any, n: Any, x: Any) -> Any:
@@ -181,7 +184,7 @@ def _sici(which: str) -> Any:
     def formula(x: Any) -> Any:
         size = lax.abs(x)
         near, small = size < 4.0, where((size > 0.0) & (size < 4.0), size, 1.0)
-        large = where(near, 4.0, where(size > 1e100, 1e100, size))
+        large = where(near, 4.0, where(size == math.inf, 1e100, size))
         f, g = in_pieces(large, *_F) / large, in_pieces(large, *_G) / (large * large)
         sine, cosine = lax.sin(large), lax.cos(large)
         if which == "si":
@@ -190,7 +193,7 @@ def _sici(which: str) -> Any:
             return where(x == x, where(x < 0.0, -out, out), x)
         inner = EULER + lax.log(small) + small * small * polynomial(small * small, _CIN)
         out = where(near, where(size == 0.0, -math.inf, inner), f * sine - g * cosine)
-        out = where(size > 1e100, 0.0, out)
+        out = where(size == math.inf, 0.0, out)
         return where(x == -math.inf, math.nan, where(x == x, out, x))
 
     return formula
@@ -205,7 +208,7 @@ _si, sine_integral_p = row(
 _ci, cosine_integral_p = row(
     "cosine_integral", _sici("ci"), [lambda out, x: jnp.cos(x) / x],
     "The cosine integral.",
-    impl=lambda x: np.where(x > 1e100, 0.0, scipy_special("sici")(x)[1]),
+    impl=scipys_or(lambda x: scipy_special("sici")(x)[1], _sici("ci"), lambda out, x: np.abs(x) > 1e9),
 )  # fmt: skip
 
 

@@ -325,10 +325,12 @@ def _gennorm(x: Any, beta: Any) -> Any:
 
 def _gennorm_cdf(x: Any, beta: Any) -> Any:
     size = jnp.abs(x)
-    power = size**beta
+    far = size**beta == math.inf
+    power = jnp.where(far, 1.0, size) ** beta
     near = power < float(dtypes.finfo(power.dtype).eps)  # of which the mass to 0 is linear in x, or it underflows
     tail = 0.5 * special.gammaincc(1.0 / beta, jnp.where(near, 1.0, power))
     tail = jnp.where(near, 0.5 - 0.5 * size * jnp.exp(-special.gammaln(1.0 + 1.0 / beta)), tail)
+    tail = jnp.where(far, 0.0, tail)
     return jnp.where(beta > 0, jnp.where(x > 0, 1.0 - tail, tail), math.nan)
 
 
