@@ -161,8 +161,8 @@ def unique(
         axis: the parts along it are the elements; None is the flattened array.
         equal_nan: whether NaNs are one element.
         size: how many, where values are traced.
-        fill_value: what they are filled up with, a scalar, or with an axis an array of the other axes' shape; by default
-            the least element.
+        fill_value: what they are filled up with, a scalar, or with an axis an array of the other axes' shape; by
+            default the least element.
         sorted: they always are.
 
     Returns:

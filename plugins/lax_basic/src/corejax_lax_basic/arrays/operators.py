@@ -17,8 +17,8 @@ from corejax_lax_basic._promotion import broadcast_operands, promote_operands
 from corejax_lax_basic.arrays._operator import Binary, constant, operator
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise.arithmetic import add_p, div_p, mul_p, neg_p, sub_p
-from corejax_lax_basic.elementwise.complex_numbers import imag_p, real_p
 from corejax_lax_basic.elementwise.comparison import eq_p, ge_p, gt_p, le_p, lt_p, ne_p
+from corejax_lax_basic.elementwise.complex_numbers import imag_p, real_p
 from corejax_lax_basic.elementwise.logical import and_p, not_p, or_p, xor_p
 
 _bool = np.dtype(np.bool_)
