@@ -75,8 +75,8 @@ def _overrides(value: Any) -> bool | str:
 
 def _filtering(value: Any) -> str:
     mode = str(value).strip().lower()
-    if mode not in ("auto", "off", "remove_frames"):
-        raise ValueError(f"traceback_filtering must be auto, off or remove_frames, got {value!r}")
+    if mode not in ("auto", "off", "remove_frames", "quiet_remove_frames"):
+        raise ValueError(f"traceback_filtering must be auto, off, remove_frames or quiet_remove_frames, got {value!r}")
     return mode
 
 
@@ -107,7 +107,11 @@ _SETTINGS: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
     "rule_overrides": (True, _overrides, "rules that replace another plugin's: all, none, a,b only, -c all but"),
     "memory_limit": (0, _bytes, "bytes that one value or program may take; 0: what the machine has"),
     "backend": ("", _name, "name of the backend, or the platform, that programs are compiled for; empty: the first"),
-    "traceback_filtering": ("auto", _filtering, "the library's frames in tracebacks: auto, off, remove_frames"),
+    "traceback_filtering": (
+        "auto",
+        _filtering,
+        "the library's frames in tracebacks: auto, off, remove_frames, quiet_remove_frames",
+    ),
     "default_matmul_precision": (None, _precision, "precision of products for which none is given, by name"),
     "x64_compat": (False, _flag, "as JAX with x64 off: explicit 64-bit types, and NumPy's arrays, become 32 bits wide"),
     "numpy_dtype_promotion": (
@@ -172,7 +176,8 @@ class Config:
         backend: name of the backend that programs are compiled by, or of a platform; empty (default): the first
             backend there is; `COREJAX_BACKEND`.
         traceback_filtering: "off" shows the library's own frames in tracebacks; "remove_frames" and "auto" (now the
-            same) show the user's and plugin authors' only; `COREJAX_TRACEBACK_FILTERING`.
+            same) show the user's and plugin authors' only; "quiet_remove_frames" also leaves out the line that says
+            so; `COREJAX_TRACEBACK_FILTERING`.
         default_matmul_precision: precision of products for which none is given, "highest" say; None (default) leaves it
             to the backend; `COREJAX_DEFAULT_MATMUL_PRECISION`.
         x64_compat: JAX's own x64-off behaviour: what is made with an explicit 64-bit type, and NumPy's arrays and

@@ -21,8 +21,11 @@ class MissingRuleError(CorejaxError, NotImplementedError):
         self.kind = kind
 
 
-class NotDifferentiableError(CorejaxError, TypeError):
-    """Something was differentiated that its author declared not to be differentiable; the message has the reason."""
+class NotDifferentiableError(CorejaxError, TypeError, ValueError):
+    """Something was differentiated that its author declared not to be differentiable; the message has the reason.
+
+    It is a `ValueError` too, which JAX raises for callbacks.
+    """
 
 
 class NotLinearError(CorejaxError, TypeError):

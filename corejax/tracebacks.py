@@ -63,7 +63,9 @@ def frames_left_out() -> tuple[()]:
 def _filter(error: Exception) -> None:
     for each in _chain(error):
         entries, dropped, earlier = _split(each.__traceback__)
-        if dropped:
+        if dropped and config.traceback_filtering == "quiet_remove_frames":
+            each.__traceback__ = _joined(entries)
+        elif dropped:
             each.__traceback__ = _joined([_marker(dropped + earlier), *entries])
 
 

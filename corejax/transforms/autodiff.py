@@ -25,6 +25,7 @@ from corejax.transforms.flattening import (
     abstractified,
     arg_names,
     check_arguments,
+    check_function,
     check_outputs,
     leaf_names,
     leaves_like,
@@ -38,11 +39,6 @@ from corejax.transforms.linear_functions import (
     only_cotangent,
     user_tangent,
 )
-
-
-def _check_callable(transform: str, fun: Any) -> None:
-    if not callable(fun):
-        raise TypeError(f"{transform} transforms a function, got {fun!r} of type {type(fun).__name__}")
 
 
 @api_boundary
@@ -61,7 +57,7 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     Raises:
         TypeError: primals and tangents differ in structure, shape or dtype.
     """
-    _check_callable("jvp", fun)
+    check_function("jvp", fun)
     for name, value in (("primals", primals), ("tangents", tangents)):
         if not isinstance(value, tuple | list):
             raise TypeError(f"jvp: {name} are a tuple or list, one for each argument of the function, got {value!r}")
@@ -154,7 +150,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
 def _linear_at(transform: str, kind: Any, fun: Any, primals: tuple[Any, ...], has_aux: bool) -> Any:
     """`f(x)`, its derivative at `x` as a linear function of one kind, and the auxiliary results if there are any."""
-    _check_callable(transform, fun)
+    check_function(transform, fun)
     leaves, in_tree = tree.tree_flatten(primals)
     check_arguments(transform, fun, leaves, lambda: arg_names(fun, in_tree))
     avals_in = tuple(get_aval(x) for x in leaves)
@@ -185,7 +181,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
         TypeError: arguments and results are neither all floating-point or complex nor all integers, or `fun` is found
             not to be linear.
     """
-    _check_callable("linear_transpose", fun)
+    check_function("linear_transpose", fun)
     leaves, in_tree = tree.tree_flatten(primals)
     avals = abstractified("linear_transpose", fun, leaves, lambda: arg_names(fun, in_tree))
     flat = FlatFunction(fun, in_tree)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -170,6 +171,20 @@ def abstractified(
     return avals
 
 
+def check_function(transform: str, fun: Any) -> None:
+    """Check that a transformation gets a function whose value it can use.
+
+    Raises:
+        TypeError: it is not a function, or a call of it gives a generator or a coroutine.
+    """
+    if not callable(fun):
+        raise TypeError(f"{transform} transforms a function, got {fun!r} of type {type(fun).__name__}")
+    if inspect.isgeneratorfunction(fun) or inspect.isasyncgenfunction(fun) or inspect.iscoroutinefunction(fun):
+        raise TypeError(
+            f"{transform} transforms a function that returns its value, got the generator or coroutine function {fun!r}"
+        )
+
+
 class ShapeDtypeStruct:
     """A shape and a dtype without a value: what `eval_shape` gives and tracing functions take.
 
@@ -193,6 +208,13 @@ class ShapeDtypeStruct:
         self.dtype = aval.dtype
         self.weak_type = aval.weak_type
         self.sharding = sharding
+
+    @classmethod
+    def like(cls, x: Any) -> ShapeDtypeStruct:
+        """Describe an array, or what has a shape and a dtype; the sharding is that of a committed array."""
+        aval = shaped_abstractify(x)
+        committed = getattr(x, "committed", True)
+        return cls(aval.shape, aval.dtype, aval.weak_type, sharding=getattr(x, "sharding", None) if committed else None)
 
     @property
     def ndim(self) -> int:

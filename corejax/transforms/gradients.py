@@ -14,7 +14,7 @@ import numpy as np
 
 from corejax import dtypes, tree
 from corejax.array import Array, as_array
-from corejax.avals import get_aval
+from corejax.avals import get_aval, is_array_like
 from corejax.interpreters.debug_info import DebugInfo, fun_name, named_as
 from corejax.interpreters.jvp import zeros_like
 from corejax.interpreters.linearize import linearize_flat
@@ -22,8 +22,7 @@ from corejax.interpreters.transposition import pull
 from corejax.source_info import JVP
 from corejax.trace import Tracer, escaped, in_scope
 from corejax.tracebacks import api_boundary
-from corejax.transforms.autodiff import _check_callable
-from corejax.transforms.flattening import Aux, arg_names, check_argument, float0
+from corejax.transforms.flattening import Aux, arg_names, check_argument, check_function, float0
 
 Argnums = int | Sequence[int]
 
@@ -105,7 +104,7 @@ class Differentiation:
             except TypeError:
                 raise TypeError(
                     f"{self.transform} is only defined for functions with one scalar output, but {self.fun_name} "
-                    f"returns {y!r}"
+                    f"returns {tree.tree_map(_type_of, y)!r}"
                     + (" (for a pair (out, aux) pass has_aux=True)" if isinstance(y, tuple) else "")
                     + (": is its return statement missing?" if y is None else "")
                 ) from None
@@ -244,7 +243,7 @@ def grad(
             argument of a wanted position.
         ValueError: `argnums` names an argument twice.
     """
-    _check_callable("grad", fun)
+    check_function("grad", fun)
     asked = Differentiation("grad", fun, argnums, has_aux, holomorphic, allow_int)
 
     @api_boundary
@@ -267,7 +266,7 @@ def value_and_grad(
     allow_int: bool = False,
 ) -> Callable[..., Any]:
     """As `grad`; the result is `(value, gradient)`, or `((value, aux), gradient)` with `has_aux`."""
-    _check_callable("value_and_grad", fun)
+    check_function("value_and_grad", fun)
     asked = Differentiation("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int)
 
     @api_boundary
@@ -280,3 +279,8 @@ def value_and_grad(
         f"Value and gradient of {fun_name(fun)} by positional argument(s) {argnums}.\n\n{fun.__doc__ or ''}"
     )
     return value_and_gradient
+
+
+def _type_of(x: Any) -> Any:
+    """The type of an array, which an error shows in place of the value; other leaves as they are."""
+    return get_aval(x) if is_array_like(x) else x

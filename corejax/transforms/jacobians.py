@@ -13,8 +13,8 @@ from corejax.avals import get_aval
 from corejax.interpreters.debug_info import fun_name, named_as
 from corejax.structural import structural
 from corejax.tracebacks import api_boundary
-from corejax.transforms.autodiff import _check_callable, jvp, vjp
-from corejax.transforms.flattening import float0
+from corejax.transforms.autodiff import jvp, vjp
+from corejax.transforms.flattening import check_function, float0
 from corejax.transforms.gradients import Argnums, Differentiation, leaf_names_at
 from corejax.transforms.vmapping import vmap
 
@@ -94,7 +94,7 @@ def jacfwd(
     Raises:
         TypeError: an input is not real floating-point (complex with `holomorphic`).
     """
-    _check_callable("jacfwd", fun)
+    check_function("jacfwd", fun)
     asked = Differentiation("jacfwd", fun, argnums, has_aux, holomorphic, False)
 
     @api_boundary
@@ -131,7 +131,7 @@ def jacrev(
 
     Arguments, result and errors as `jacfwd`.
     """
-    _check_callable("jacrev", fun)
+    check_function("jacrev", fun)
     asked = Differentiation("jacrev", fun, argnums, has_aux, holomorphic, allow_int)
 
     @api_boundary

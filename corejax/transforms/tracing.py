@@ -13,7 +13,13 @@ from corejax.ir.jaxpr import ClosedJaxpr
 from corejax.named_axes import named_axes
 from corejax.restoring import run_within
 from corejax.tracebacks import api_boundary
-from corejax.transforms.flattening import FlatFunction, ShapeDtypeStruct, abstractified, type_without_value
+from corejax.transforms.flattening import (
+    FlatFunction,
+    ShapeDtypeStruct,
+    abstractified,
+    check_function,
+    type_without_value,
+)
 
 
 def _split_static(
@@ -51,8 +57,7 @@ def make_jaxpr(
     Raises:
         TypeError: an argument or an output is not an array.
     """
-    if not callable(fun):
-        raise TypeError(f"make_jaxpr transforms a function, got {fun!r} of type {type(fun).__name__}")
+    check_function("make_jaxpr", fun)
 
     @api_boundary
     @named_as(fun)

@@ -17,7 +17,7 @@ from corejax.named_axes import MappedAxis
 from corejax.source_info import VMAP
 from corejax.trace import Tracer, in_scope
 from corejax.tracebacks import api_boundary
-from corejax.transforms.flattening import FlatFunction, arg_names, check_argument, float0, leaf_names
+from corejax.transforms.flattening import FlatFunction, arg_names, check_argument, check_function, float0, leaf_names
 
 
 def _is_axis(x: Any) -> bool:
@@ -172,8 +172,7 @@ def vmap(
             hashable.
         ValueError: mapped axes have unequal sizes (each is listed with its path), do not exist, or none is given.
     """
-    if not callable(fun):
-        raise TypeError(f"vmap transforms a function, got {fun!r} of type {type(fun).__name__}")
+    check_function("vmap", fun)
     in_axes = _checked_in_axes(in_axes)
     _check_axes("out_axes", out_axes)
     axis_names = _axis_names(axis_name, spmd_axis_name)

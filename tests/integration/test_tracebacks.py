@@ -118,9 +118,9 @@ def test_modes(mode):
     with config.override(traceback_filtering=mode):
         error = raised(NESTS["vmap"])
     assert ("batching.py" in files(error)) == (mode == "off")
-    with pytest.raises(ValueError, match="auto, off or remove_frames"):
+    with pytest.raises(ValueError, match="auto, off, remove_frames or quiet"):
         config.update("traceback_filtering", "tidy")
-    with pytest.raises(ValueError, match="auto, off or remove_frames"):
+    with pytest.raises(ValueError, match="auto, off, remove_frames or quiet"):
         config.update("traceback_filtering", False)
 
 
@@ -206,3 +206,10 @@ def test_an_error_in_a_user_function_does_not_break_what_follows():
     for _ in range(3):
         raised(NESTS["jit of vmap of grad"])
     np.testing.assert_allclose(cj.jit(cj.vmap(cj.grad(lambda x: jnp.sum(x * x))))(X), 2 * X)
+
+
+def test_quiet_tracebacks_do_not_say_that_frames_are_left_out():
+    with config.override(traceback_filtering="quiet_remove_frames"):
+        error = raised(layer, X)
+    assert "left out" not in "".join(traceback.format_exception(error))
+    assert functions(error) == ["raised", "call", "layer"]

@@ -141,6 +141,14 @@ def test_a_real_schur_form_made_complex() -> None:
     np.testing.assert_allclose(np.tril(t, -1), 0, atol=1e-12)
 
 
+def test_schur_forms_made_complex_in_batches_that_broadcast() -> None:
+    forms = [scipy.linalg.schur(x) for x in np.random.default_rng(0).standard_normal((3, 5, 5))]
+    t, z = (np.stack(x) for x in zip(*forms, strict=True))
+    for operands in ((t, z), (t, z[0]), (t[1], z[:, None])):
+        for got, want in zip(linalg.rsf2csf(*operands), scipy.linalg.rsf2csf(*operands), strict=True):
+            np.testing.assert_allclose(got, want, atol=1e-9)
+
+
 def test_eigenvectors_of_tridiagonal_matrices() -> None:
     w, v = (np.asarray(x) for x in linalg.eigh_tridiagonal(D, E))
     matrix = np.diag(D) + np.diag(E, 1) + np.diag(E, -1)

@@ -387,3 +387,17 @@ def test_lists_of_objects_that_stand_for_arrays():
     held = Held(jnp.arange(2))
     np.testing.assert_array_equal(jnp.array([[held, held], [held, [1.5, 2]]]), [[[0, 1], [0, 1]], [[0, 1], [1.5, 2]]])
     np.testing.assert_array_equal(corejax.jit(lambda x: jnp.array([Held(x), held]))(jnp.ones(2)), [[1, 1], [0, 1]])
+
+
+@pytest.mark.parametrize("k", [-7, -1, 0, 2, 9])
+@pytest.mark.parametrize("f", [lambda x, k: x.eye(3, 4, k), lambda x, k: x.tri(3, 4, k)])
+def test_diagonals_that_are_traced(f: Callable[..., Any], k: int) -> None:
+    for wanted in (k, np.int8(k)):
+        np.testing.assert_array_equal(corejax.jit(lambda k: f(jnp, k))(wanted), f(np, k))
+
+
+@pytest.mark.parametrize("f", [np.tril, np.triu])
+def test_triangles_whose_diagonal_is_traced(f: Callable[..., Any]) -> None:
+    x = np.arange(12).reshape(3, 4)
+    for k in (-2, 0, 1):
+        np.testing.assert_array_equal(corejax.jit(lambda k: getattr(jnp, f.__name__)(x, k))(k), f(x, k))

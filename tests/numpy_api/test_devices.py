@@ -10,6 +10,7 @@ import pytest
 import corejax
 import corejax.dlpack
 import corejax.numpy as jnp
+from corejax import lax
 
 
 class Elsewhere:
@@ -85,3 +86,13 @@ def test_the_namespace_dlpack_takes_arguments_as_jax_does() -> None:
     owner = np.arange(3, dtype=np.float32)
     np.testing.assert_array_equal(corejax.dlpack.from_dlpack(external_array=owner), owner)
     assert not np.shares_memory(np.asarray(corejax.dlpack.from_dlpack(owner, None, True)), owner)
+
+
+def test_arrays_like_one_that_is_bound_to_a_device_are_there() -> None:
+    device = corejax.devices()[-1]
+    x = corejax.device_put(jnp.arange(3.0), device)
+    made = [jnp.full_like(x, 2), jnp.zeros_like(x), jnp.ones_like(x, int), jnp.empty_like(x, shape=(2, 2))]
+    made += [lax.full_like(x, 1), lax.full_like(x, 1, int), jnp.asarray(x, int), jnp.array(x, int), jnp.astype(x, int)]
+    for out in made:
+        assert out.committed and out.devices() == {device}
+    assert not jnp.full_like(jnp.arange(3.0), 2).committed

@@ -58,7 +58,7 @@ def test_images_are_moved_as_in_jax_by_known_and_traced_numbers() -> None:
 def test_derivatives_by_image_scale_and_translation() -> None:
     def loss(library: Any) -> Any:
         def f(x: Any, scale: Any, translation: Any) -> Any:
-            out = library.image.scale_and_translate(x, (6, 11, 2), (0, 1), scale, translation, "cubic")
+            out = library.image.scale_and_translate(x, (6, 11, 2), range(2), scale, translation, "cubic")
             return (out**2).sum() + (library.image.resize(x, (4, 4, 2), "lanczos3") ** 2).sum()
 
         return library.grad(f, (0, 1, 2))

@@ -187,3 +187,12 @@ def test_known_indices_are_asked_for() -> None:
         with pytest.raises(TypeError) as caught:
             corejax.jit(f)(I)
         assert any(": mode 'raise' looks at the indices" in note for note in caught.value.__notes__)
+
+
+@pytest.mark.parametrize("i", [[5, 0, 11], [-1, -12]])
+def test_unravel_index_with_a_traced_shape(i: Any) -> None:
+    sizes = np.array([3, 4])
+    want = np.unravel_index(np.array(i) % 12, (3, 4))
+    for shape in ((3, 4), sizes, (3, np.int8(4))):
+        got = corejax.jit(lambda i, shape: cnp.unravel_index(i, shape))(np.array(i), shape)
+        np.testing.assert_array_equal(np.array(got), np.array(want))

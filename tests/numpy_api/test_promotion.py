@@ -161,3 +161,9 @@ def test_context_managers_are_decorators() -> None:
 def test_small_types_yield_to_nothing() -> None:
     with pytest.raises(TypePromotionError, match="so narrow a type"):
         jnp.ones(2, ml_dtypes.float8_e5m2) + jnp.ones(2)
+
+
+def test_none_is_the_default_floating_dtype() -> None:
+    assert jnp.result_type(None) == jnp.result_type(None, np.int8) == np.float32
+    with config.override(enable_x64=True):
+        assert jnp.result_type(None) == np.float64

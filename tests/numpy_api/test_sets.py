@@ -56,6 +56,8 @@ SIZED = [
     lambda m, x, y, n: m.unique(x, True, True, True, size=n),
     lambda m, x, y, n: m.unique(x, True, True, True, size=n, fill_value=-7),
     lambda m, x, y, n: m.unique(m.reshape(x, (-1, 2)), True, True, True, axis=0, size=n, fill_value=-7),
+    lambda m, x, y, n: m.unique(m.reshape(x, (-1, 2)), axis=0, size=n, fill_value=np.array([-7, 9], np.int8)),
+    lambda m, x, y, n: m.unique(m.reshape(x, (2, -1)), axis=1, size=n, fill_value=np.array([-7, 9], np.int8)),
     lambda m, x, y, n: m.union1d(x, y, size=n),
     lambda m, x, y, n: m.setdiff1d(x, y, size=n),
     lambda m, x, y, n: m.setdiff1d(y, x, size=n, fill_value=4),

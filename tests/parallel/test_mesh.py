@@ -10,7 +10,16 @@ import numpy as np
 import pytest
 
 import corejax
-from corejax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec, get_abstract_mesh, get_mesh
+from corejax.sharding import (
+    AbstractDevice,
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    NamedSharding,
+    PartitionSpec,
+    get_abstract_mesh,
+    get_mesh,
+)
 
 P = PartitionSpec
 
@@ -218,3 +227,31 @@ def test_attributes_are_jaxs() -> None:
 
 def sharding_of_two() -> NamedSharding:
     return NamedSharding(corejax.make_mesh((4, 2), ("a", "b")), P("a", None))
+
+
+def test_specs_with_axes_to_sum_over() -> None:
+    spec = P("a", unreduced={"b"}, reduced={"c"})
+    assert (spec.unreduced, spec.reduced) == ({"b"}, {"c"}) and repr(spec) == "P('a', unreduced={'b'}, reduced={'c'})"
+    assert spec == P("a", reduced={"c"}, unreduced=frozenset("b")) != P("a") and spec != ("a",)
+    assert len({spec, P("a"), pickle.loads(pickle.dumps(spec)), copy.deepcopy(spec)}) == 2
+    assert spec.update("x", unreduced=set()) == P("x", reduced={"c"}) and spec.update(reduced={"d"}).unreduced == {"b"}
+    for axes, error in (("b", TypeError), ({None}, ValueError), ({"a"}, ValueError)):
+        with pytest.raises(error, match="PartitionSpec"):
+            P("a", unreduced=axes)
+    mesh = corejax.make_mesh((2, 2), ("a", "b"))
+    with pytest.raises(NotImplementedError, match="arrays have their sums"):
+        NamedSharding(mesh, P("a", unreduced={"b"}))
+    with pytest.raises(NotImplementedError, match="arrays have their sums"):
+        corejax.shard_map(lambda x: x, mesh=mesh, in_specs=P("a", reduced={"b"}), out_specs=P("a"))(np.ones(2))
+
+
+def test_the_kind_of_devices_of_an_abstract_mesh() -> None:
+    device = corejax.devices()[0]
+    mesh = corejax.make_mesh((2,), ("a",)).abstract_mesh
+    kind = mesh.abstract_device
+    assert (kind.device_kind, kind.platform) == (device.device_kind, device.platform)
+    assert AbstractMesh((2,), ("a",)).abstract_device is None
+    given = AbstractMesh((2,), ("a",), abstract_device=AbstractDevice("acme", 2, "tpu"))
+    assert given.update(axis_sizes=(4,)).abstract_device == AbstractDevice("acme", 2, "tpu")
+    with pytest.raises(TypeError, match="abstract_device is an AbstractDevice or None"):
+        AbstractMesh((2,), ("a",), abstract_device="tpu")

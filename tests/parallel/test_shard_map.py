@@ -11,6 +11,7 @@ import pytest
 import corejax
 import corejax.numpy as cjnp
 from corejax import P, lax
+from corejax.sharding import AxisType
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((8, 16)).astype(np.float32)
@@ -434,3 +435,16 @@ def test_what_is_the_same_everywhere_is_known() -> None:
             else:
                 with pytest.raises(ValueError, match="may differ along axis 'x'"):
                     corejax.make_jaxpr(call)(X)
+
+
+def test_types_of_arguments_say_specs_that_are_left_out() -> None:
+    mesh = corejax.make_mesh((4, 2), ("i", "j"), axis_types=(AxisType.Explicit,) * 2)
+    with corejax.set_mesh(mesh):
+        x = corejax.device_put(X, P("i", "j"))
+        f = corejax.shard_map(lambda x: x - lax.psum(x, "i"), out_specs=P("i", "j"))
+        g = corejax.smap(lambda x: x - lax.psum(x, "i"), out_axes=0, axis_name="i")
+        want = X - np.tile(X.reshape(4, 2, 16).sum(0), (4, 1))
+        for h in (f, corejax.jit(f), g, corejax.jit(g)):
+            np.testing.assert_allclose(h(x), want, rtol=1e-4, atol=1e-5)
+        with pytest.raises(TypeError, match=r"in_specs may be left out if all axes are of type Explicit.*'k'"):
+            corejax.shard_map(lambda x: x, mesh=corejax.make_mesh((8,), ("k",)), out_specs=P("k"))(X)

@@ -92,3 +92,10 @@ def test_bad_arguments() -> None:
         check_grads(jnp.sin, (X,), 1, "forward")
     with pytest.raises(ValueError, match="order is a number of derivatives, 1 or more, got 0"):
         check_grads(jnp.sin, (X,), 0)
+
+
+def test_tolerances_by_dtype():
+    x = np.linspace(0.5, 1, 3, dtype=np.float32)
+    check_grads(jnp.sin, (x,), 1, atol={np.float32: 1e-2, "float64": 0.0}, rtol={np.dtype("float32"): 1e-2})
+    with pytest.raises(AssertionError, match="differs"):
+        check_grads(jnp.sin, (x,), 1, atol={np.float32: 1e-12}, rtol={"float32": 1e-12})

@@ -184,3 +184,11 @@ def test_waiting_for_a_pytree() -> None:
     for deleted in (two, two[1], [two[1]], mixed, (corejax.numpy.ones(2), two[1])):
         with pytest.raises(RuntimeError, match=r"deleted at .*test_devices_and_stages.py"):
             corejax.block_until_ready(deleted)
+
+
+def test_structures_like_arrays() -> None:
+    x = corejax.device_put(np.ones((2, 3), np.int8), corejax.devices()[0])
+    assert corejax.ShapeDtypeStruct.like(x) == corejax.ShapeDtypeStruct((2, 3), np.int8, sharding=x.sharding)
+    free = corejax.ShapeDtypeStruct((), np.float32, weak_type=True)
+    for y in (2.0, corejax.numpy.asarray(2.0), corejax.typeof(2.0), free):
+        assert corejax.ShapeDtypeStruct.like(y) == free

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from corejax import Array, config, grad, hessian, jit, jvp, lax, make_jaxpr, value_and_grad, vmap
+from corejax import Array, clear_caches, config, grad, hessian, jit, jvp, lax, make_jaxpr, value_and_grad, vmap
 from corejax.errors import UnexpectedTracerError
 from corejax.extend import trace_stack
 from corejax.trace import state as trace_state
@@ -107,6 +107,11 @@ def test_clear_cache() -> None:
     f.clear_cache()
     f(1.0)
     assert counted.calls == 2
+    assert f._cache_size() == 1
+    f(1)
+    assert f._cache_size() == 2
+    clear_caches()
+    assert f._cache_size() == 0
 
 
 def test_inner_jitted_function_is_traced_once_for_each_signature() -> None:

@@ -421,6 +421,12 @@ def test_decorator_keeps_the_name():
     assert (eqn.params["policy"], eqn.params["prevent_cse"]) == (policies.dots_saveable, False)
 
 
+@pytest.mark.parametrize("flags, fence", [((False, False), False), (({"a": False, "b": True},), True), ((), False)])
+def test_flags_of_arguments_are_read_as_a_whole(flags, fence):
+    (eqn,) = jaxpr(corejax.checkpoint(jnp.sin, prevent_cse=flags), X).eqns
+    assert eqn.params["prevent_cse"] is fence
+
+
 def test_integer_and_empty_arguments():
     f = corejax.checkpoint(lambda n, x, e: jnp.sum(jnp.sin(x) * n) + jnp.sum(e))
     g = corejax.grad(f, argnums=(1, 2))

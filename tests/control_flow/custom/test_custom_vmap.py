@@ -225,3 +225,24 @@ def test_sequential_vmap() -> None:
     np.testing.assert_allclose(both["product"], np.stack([np.sin(x) @ y, np.sin(x) @ (2 * y)]), rtol=1e-5)
     with pytest.raises(TypeError, match="takes a function, got 3"):
         corejax.custom_batching.sequential_vmap(3)
+
+
+def test_a_batch_of_tangents_alone_is_not_a_batch_of_values():
+    told = []
+
+    @custom_vmap
+    def f(x, y):
+        return jnp.sin(x) * y
+
+    @f.def_vmap
+    def f_vmap(axis_size, in_batched, x, y):
+        told.append(list(in_batched))
+        return jnp.cos(x) * y, in_batched[0] or in_batched[1]
+
+    x = F(0.7)
+    near(corejax.jacfwd(f)(XS, XS), np.diag(-np.sin(XS) * XS))
+    tangents = corejax.vmap(lambda t: corejax.jvp(f, (x, x), (t, F(0)))[1])(XS)
+    near(tangents, -np.sin(x) * x * XS)
+    assert told == [[False, False]] * 2
+    near(corejax.vmap(lambda x, t: corejax.jvp(f, (x, x), (t, t))[1])(XS, XS), (np.cos(XS) - np.sin(XS) * XS) * XS)
+    assert told[2:] and all(flags == [True, True] for flags in told[2:])

@@ -13,6 +13,7 @@ from corejax import lax
 from corejax.extend import (
     Primitive,
     ShapedArray,
+    as_array,
     check_jaxpr,
     dce,
     jaxpr_as_fun,
@@ -96,7 +97,7 @@ def test_scan_of_the_seeds():
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("wrap, unroll", [(lambda f: f, 1), *((corejax.jit, n) for n in (1, 2, 3, 8, True))])
+@pytest.mark.parametrize("wrap, unroll", [(lambda f: f, 1), *((corejax.jit, n) for n in (0, 1, 2, 3, 8, True))])
 @pytest.mark.parametrize("length", [0, 1, 4, 5])
 def test_against_a_python_loop(wrap, reverse, unroll, length):
     def f(c, x):
@@ -437,7 +438,9 @@ def test_lengths():
     assert "pass length" in message(ValueError, lambda: lax.scan(lambda c, x: (c, x), 0.0))
     assert "got 2.5" in message(TypeError, lambda: lax.scan(lambda c, x: (c, x), 0.0, length=2.5))
     assert "xs['k'] is a scalar" in message(ValueError, lambda: lax.scan(lambda c, x: (c, x), 0.0, {"k": 1.0}))
-    assert "unroll is at least 1" in message(ValueError, lambda: lax.scan(lambda c, x: (c, x), 0.0, XS, unroll=0))
+    assert "or 0 for all of them; got -1" in message(
+        ValueError, lambda: lax.scan(lambda c, x: (c, x), 0.0, XS, unroll=-1)
+    )
     text = message(TypeError, lambda: corejax.jit(lambda n: lax.scan(lambda c, x: (c, x), 0.0, length=n))(3))
     assert "length has to be an integer known while tracing" in text and "the argument n" in text
 
@@ -530,3 +533,9 @@ def test_all_carries_unchanged():
     check(ys, 2 * XS[:, 0])
     assert lax.scan(lambda c, a: (c, None), F(3), None, length=0)[0] == 3.0
     assert corejax.grad(lambda x: lax.scan(lambda c, a: (c, c * a), x, XS[:, 0])[0])(F(2)) == 1.0
+
+
+def test_the_pullback_keeps_xs_themselves():
+    xs = as_array(XS[:, 0])
+    _, pullback = corejax.vjp(lambda xs: lax.scan(lambda c, x: (c * x, c), F(1), xs), xs)
+    assert any(leaf is xs for leaf in tree_leaves(pullback))

@@ -433,3 +433,34 @@ def test_masked_arrays():
 
 def test_a_shape_without_a_dtype():
     refused(ValueError, lambda: cj.ShapeDtypeStruct((2,), None), "dtype is None")
+
+
+def _generator(x):
+    yield x
+
+
+async def _coroutine(x):
+    return x
+
+
+@pytest.mark.parametrize("fun", [_generator, _coroutine])
+@pytest.mark.parametrize(
+    "transform", [cj.jit, cj.grad, cj.vmap, cj.make_jaxpr, cj.jacfwd, cj.jacrev, cj.value_and_grad]
+)
+def test_functions_that_do_not_run_when_called(transform, fun):
+    with pytest.raises(TypeError, match="generator or coroutine function <function _"):
+        transform(fun)
+
+
+@pytest.mark.parametrize(
+    "result, text",
+    [
+        (lambda x: (x, mul(x, x)), "returns (ShapedArray(float32[]), ShapedArray(float32[])) (for a pair"),
+        (lambda x: {"a": x, "b": None}, "returns {'a': ShapedArray(float32[]), 'b': None}"),
+        (lambda x: [x, "b"], "returns [ShapedArray(float32[]), 'b']"),
+    ],
+)
+def test_an_output_that_is_no_scalar_is_told_with_its_types(result, text):
+    for transform in (cj.grad, cj.value_and_grad):
+        with pytest.raises(TypeError, match=re.escape(text)):
+            transform(result)(X[0])

@@ -433,3 +433,13 @@ def test_python_numbers_to_the_power_of_integers_are_as_compiled_in_jax(base: An
     half = as_array(np.ones(2, BF16))
     assert (half / (1 - 0.9 ** as_array(np.int32(3)))).dtype == np.float32
     assert (half / (1 - 0.9**3)).dtype == BF16
+
+
+@pytest.mark.parametrize("compare", [operator.lt, operator.le, operator.gt, operator.ge])
+def test_complex_numbers_are_ordered_by_their_parts(compare: Any) -> None:
+    parts = [-1.0, -0.0, 0.0, 2.0, np.inf]
+    x = np.array([complex(a, b) for a in parts for b in parts], np.complex64)
+    for y in (x[:, None], np.float32(2), 2, 1j):
+        want = compare(x, y)
+        for f in (compare, corejax.jit(compare)):
+            np.testing.assert_array_equal(f(as_array(x), y), want)

@@ -103,3 +103,9 @@ def test_many_are_converted_as_few_are(dtype, new):
     x = _all_numbers(dtype)
     convert = lambda x: lax.convert_element_type(x, new)
     assert _same(np.asarray(convert(jnp.asarray(x))), _few_by_few(convert, x))
+
+
+@pytest.mark.parametrize("shape, to", [((2048,), (4, 2048)), ((2048, 1), (2048, 4)), ((1, 2048, 1), (3, 2048, 2))])
+def test_many_numbers_that_are_repeated(shape, to):
+    x = np.linspace(-2, 2, 2048).astype(dtypes.bfloat16).reshape(shape)
+    np.testing.assert_array_equal(jnp.sin(jnp.broadcast_to(x, to)), np.broadcast_to(jnp.sin(x), to))

@@ -293,3 +293,12 @@ def test_the_same_callback_is_traced_once() -> None:
     assert make(u) == make(u) and hash(make(u)) == hash(make(u))
     assert make(u.method) == make(u.method) != make(Unhashable().method)
     assert make(np.sin) != make(np.cos)
+
+
+def test_results_of_64_bits_are_refused_where_there_are_none() -> None:
+    for api in (pure_callback, cj.io_callback):
+        with (
+            cj.config.override(x64_compat=True),
+            pytest.raises(ValueError, match="result_shape_dtypes cannot specify 64-bit types under x64_compat"),
+        ):
+            api(lambda: 1.0, ShapeDtypeStruct((), "float64"))

@@ -143,7 +143,18 @@ def test_a_platform_that_it_was_not_exported_for() -> None:
     np.testing.assert_array_equal(export.deserialize(anywhere.serialize()).call(X), corejax.jit(jnp.sin)(X))
 
 
-@pytest.mark.parametrize("platforms", [["tpu"], "cpu", []])
+def test_a_platform_that_is_only_lowered_for() -> None:
+    ragged = corejax.jit(lambda a, b, sizes: lax.ragged_dot(jnp.sin(a), b, sizes))
+    operands = np.ones((4, 3), np.float32), np.ones((2, 3, 5), np.float32), np.array([1, 3], np.int32)
+    found = export.deserialize(export.export(ragged, platforms=["tpu", "cpu"])(*operands).serialize())
+    assert found.platforms == ("tpu", "cpu")
+    np.testing.assert_allclose(found.call(*operands), ragged(*operands), rtol=1e-5)
+    assert "stablehlo" in export.export(ragged, platforms=["tpu"])(*operands).mlir_module()
+    with pytest.raises(NotImplementedError, match="calls Python back on the host"):
+        export.export(corejax.jit(lambda x: corejax.pure_callback(np.sin, x, x)), platforms=["tpu"])(X)
+
+
+@pytest.mark.parametrize("platforms", [["acme"], "cpu", []])
 def test_unknown_platforms(platforms: Any) -> None:
     with pytest.raises(ValueError, match="platforms"):
         export.export(corejax.jit(jnp.sin), platforms=platforms)

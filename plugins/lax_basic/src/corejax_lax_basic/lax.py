@@ -39,7 +39,7 @@ _MODULES = {
         convert_element_type convert_element_type_p in_dtype stop_gradient stop_gradient_p
     """,
     "conversion.identity": """
-        copy_p stage stage_p
+        beside copy_p stage stage_p
     """,
     "conversion.precision": """
         reduce_precision reduce_precision_p
@@ -211,9 +211,10 @@ _MODULES = {
 
 # What functions of other plugins do as those here: they find it by name, users are not shown it.
 _SHARED = """
-    as_operand asarray beyond broadcast_operands broadcast_to canonical_numbers canonical_shape check_rank_promotion
-    convert_operand ddof_of elements_along fill_scalar from_sequence in_dtype is_python_scalar is_several make_scalar
-    promote_dtypes promote_operands reduce_over_names refuse_out split_axes yielding_scalar zeros_like_array
+    as_operand asarray beside beyond broadcast_operands broadcast_to canonical_numbers canonical_shape
+    check_rank_promotion convert_operand ddof_of elements_along fill_scalar from_sequence in_dtype is_python_scalar
+    is_several make_scalar promote_dtypes promote_operands reduce_over_names refuse_out split_axes yielding_scalar
+    zeros_like_array
 """
 
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}

@@ -117,7 +117,7 @@ def _needs_copy(obj: Any, dtype: Any) -> bool:
 
 def _from_object(obj: Any, dtype: Any) -> Any:
     if type(obj) is Array or isinstance(obj, Tracer):
-        return obj if dtype is None else lax.convert_element_type(obj, dtype)
+        return obj if dtype is None else lax.beside(lax.convert_element_type(obj, dtype), obj)
     if isinstance(obj, list | tuple | range):
         return lax.from_sequence(obj, dtype)
     if lax.is_python_scalar(obj):
@@ -225,7 +225,7 @@ def full_like(
 ) -> Any:
     """An array of one value, of the shape and dtype of another (weakly typed if that is), unless given others.
 
-    It is in parts on several devices if the other one is.
+    It is where the other one is, if that is bound to a device or in parts on several.
 
     Args:
         a: the other array, or anything with `shape` and `dtype`.
@@ -247,9 +247,11 @@ def full_like(
     weak = dtype is None and aval.weak_type
     dtype = aval.dtype if dtype is None else canonical_dtype(dtype)
     if lax.is_python_scalar(fill_value):
-        return _filled(shape, lax.fill_scalar(fill_value, dtype, weak), device)
-    value = lax.convert_element_type(_from_object(fill_value, None), dtype)
-    return on_device(lax.broadcast_to(value, shape), device)
+        out = _filled(shape, lax.fill_scalar(fill_value, dtype, weak), device)
+    else:
+        value = lax.convert_element_type(_from_object(fill_value, None), dtype)
+        out = on_device(lax.broadcast_to(value, shape), device)
+    return lax.beside(out, a) if device is None else out
 
 
 def _aval_of(a: Any) -> ShapedArray:
@@ -293,4 +295,6 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     Warns:
         ComplexWarning: complex numbers become real ones, as in NumPy.
     """
-    return on_device(as_array(operand("astype", x)).astype(dtype), device)
+    x = as_array(operand("astype", x))
+    out = x.astype(dtype)
+    return lax.beside(out, x) if device is None else on_device(out, device)

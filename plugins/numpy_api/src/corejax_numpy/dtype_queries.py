@@ -47,6 +47,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
         TypePromotionError: there is no implicit promotion.
         ValueError: there are no arguments.
     """
+    args = tuple(dtypes.default_float_dtype() if x is None else x for x in args)
     taken = [get_aval(x) if isinstance(x, np.ndarray | np.generic) else x for x in args]
     return dtypes.result_type(*taken, return_weak_type_flag=return_weak_type_flag)
 

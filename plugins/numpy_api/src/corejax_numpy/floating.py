@@ -22,7 +22,7 @@ from corejax_numpy.arguments import (
     promote_dtypes,
     static_int,
 )
-from corejax_numpy.elementwise import isnan, trunc, where
+from corejax_numpy.elementwise import greater, isnan, less, trunc, where
 
 _INTEGERS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 
@@ -308,9 +308,9 @@ def _nan_yields(name: str, x1: Any, x2: Any, beyond: Any) -> Any:
 
 def fmax(x1: Any, x2: Any) -> Any:
     """The larger one of `x1` and `x2`; a number where only one is NaN."""
-    return _nan_yields("fmax", x1, x2, lax.gt)
+    return _nan_yields("fmax", x1, x2, greater)
 
 
 def fmin(x1: Any, x2: Any) -> Any:
     """The smaller one of `x1` and `x2`; a number where only one is NaN."""
-    return _nan_yields("fmin", x1, x2, lax.lt)
+    return _nan_yields("fmin", x1, x2, less)

@@ -248,7 +248,7 @@ def scale_and_translate(
     way = _method("scale_and_translate", method, antialias)
     if way is ResizeMethod.NEAREST:
         raise ValueError("scale_and_translate: the method 'nearest' is resize's only")
-    if not isinstance(spatial_dims, tuple | list):
+    if not isinstance(spatial_dims, tuple | list | range):
         raise TypeError(f"scale_and_translate: spatial_dims is a sequence of axes, got {spatial_dims!r}")
     axes = canonical_axes(tuple(spatial_dims), image.ndim, "scale_and_translate: spatial_dims")
     for i, (m, n) in enumerate(zip(image.shape, sizes, strict=True)):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import as_array, dtypes
+from corejax.extend import Tracer, as_array, dtypes
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     array_argument,
@@ -175,7 +175,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
 
     Args:
         indices: integers.
-        shape: the array's shape.
+        shape: the array's shape; its sizes may be traced.
 
     Raises:
         TypeError: the indices are not integers.
@@ -183,16 +183,22 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     rest = array_argument("unravel_index", indices)
     if not dtypes.is_integer(rest.dtype):
         raise TypeError(f"unravel_index: indices are integers, got {rest.aval.str_short()}")
-    sizes = canonical_shape(shape)
+    traced = isinstance(shape, Tracer) or (
+        isinstance(shape, tuple | list) and any(isinstance(d, Tracer) for d in shape)
+    )
+    sizes = [
+        lax.convert_element_type(size, rest.dtype) if isinstance(size, Tracer) else like(rest, size)
+        for size in (shape if traced else canonical_shape(shape))
+    ]
     out = []
     for size in reversed(sizes):
-        rest, i = divmod(rest, like(rest, size))
+        rest, i = divmod(rest, size)
         out.append(i)
     if not sizes:
         return ()
     # What is left is 0, or -1 of negative indices; more is outside.
     above = lax.gt(rest, like(rest, 0))
-    found = [where(above, like(rest, size - 1), i) for size, i in zip(sizes, reversed(out), strict=True)]
+    found = [where(above, size - like(rest, 1), i) for size, i in zip(sizes, reversed(out), strict=True)]
     if dtypes.is_unsigned(rest.dtype):
         return tuple(found)
     below = lax.lt(rest, like(rest, -1))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, SymbolicDim, as_dim, dtypes, laid_out
+from corejax.extend import Array, SymbolicDim, Tracer, as_dim, dtypes, laid_out
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, canonical_axis, canonical_dtype, concrete, like, operand, static_int
 from corejax_numpy.devices import on_device
@@ -259,17 +259,23 @@ def _move_first(name: str, x: Any, axis: int) -> Any:
 # -- matrices ----------------------------------------------------------------------------------------------------
 
 
-def _indices(shape: tuple[int, ...], axis: int, offset: int = 0) -> Any:
+def _indices(shape: tuple[int, ...], axis: int, offset: Any = 0) -> Any:
     out = lax.broadcasted_iota(np.int32, shape, axis)
+    if isinstance(offset, Tracer):
+        return lax.add(out, offset)
     return lax.add(out, lax.make_scalar(offset, out.dtype)) if offset else out
 
 
 def _diagonal(name: str, k: Any, rows: Any, columns: Any) -> Any:
     """Which diagonal; one far outside of a matrix is the next one to it, whose number an index can count."""
-    k = static_int(name, k, "k")
+    traced = isinstance(k, Tracer) and k.ndim == 0 and dtypes.is_integer(k.dtype)
+    k = k if traced else static_int(name, k, "k")
     if isinstance(k, SymbolicDim):
         return k
     rows, columns = (2**30 if isinstance(n, SymbolicDim) else n for n in (rows, columns))
+    if traced:
+        low = 0 if dtypes.is_unsigned(k.dtype) else -rows
+        return lax.convert_element_type(lax.clamp(like(k, low), k, like(k, columns)), np.int32)
     return min(max(k, -rows), columns)
 
 
@@ -326,7 +332,7 @@ def triu(m: Any, k: int = 0) -> Any:
     Raises:
         ValueError: the array has fewer than two axes.
     """
-    m, mask = _masked("triu", m, static_int("triu", k, "k") - 1)
+    m, mask = _masked("triu", m, k - 1 if isinstance(k, Tracer) else static_int("triu", k, "k") - 1)
     return lax.select(mask, like(m, 0), m)
 
 

@@ -74,10 +74,10 @@ def _true_places(mask: Any, size: int, otherwise: int) -> tuple[Any, Any, Any]:
 
 
 def _chosen(there: Any, values: Any, fill: Any) -> Any:
-    """`values` where they are there, a scalar elsewhere."""
+    """`values` where they are there, a scalar or one row elsewhere."""
     there = lax.broadcast_in_dim(there, values.shape, (0,))
     fill = lax.convert_element_type(fill, values.dtype)
-    return lax.select(there, values, lax.broadcast(fill, values.shape))
+    return lax.select(there, values, lax.broadcast_to(fill, values.shape))
 
 
 def _differ(x: Any, y: Any, equal_nan: bool) -> Any:
@@ -114,7 +114,8 @@ def _sized_unique(name: str, rows: Any, size: int, fill_value: Any, equal_nan: b
         if size and fill_value is None:
             raise ValueError(f"{name}: of no elements {size} can only be made with a fill_value")
         none = lax.full((size,), 0, dtypes.default_int_dtype())
-        empty = lax.full((size, *rows.shape[1:]), 0 if fill_value is None else fill_value, rows.dtype)
+        fill = lax.convert_element_type(array_argument(name, 0 if fill_value is None else fill_value), rows.dtype)
+        empty = lax.broadcast_to(fill, (size, *rows.shape[1:]))
         return _Sized(empty, none, lax.slice_in_dim(none, 0, 0), none, lax.full((), 0, none.dtype))
     keys = lax.unstack(lax.reshape(rows, (length, columns)), 1)
     *ordered, order = lax.sort((*keys, _numbers(length)), num_keys=columns) if columns else (_numbers(length),)
@@ -160,7 +161,8 @@ def unique(
         axis: the parts along it are the elements; None is the flattened array.
         equal_nan: whether NaNs are one element.
         size: how many, where values are traced.
-        fill_value: what they are filled up with; by default the least element.
+        fill_value: what they are filled up with, a scalar, or with an axis an array of the other axes' shape; by
+            default the least element.
         sorted: they always are.
 
     Returns:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import enum
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -111,6 +112,21 @@ class _Axes:
         return f"{type(self).__name__}({axes}, axis_types={self.axis_types!r})"
 
 
+@dataclasses.dataclass(frozen=True)
+class AbstractDevice:
+    """The kind of the devices of a mesh without devices.
+
+    Attributes:
+        device_kind: the name of the kind.
+        num_cores: cores of a device, None if it does not say.
+        platform: the platform.
+    """
+
+    device_kind: str
+    num_cores: int | None
+    platform: str
+
+
 @register_param_type
 class AbstractMesh(_Axes):
     """Axes with sizes, and no devices: programs over it run on any that many.
@@ -119,17 +135,24 @@ class AbstractMesh(_Axes):
         axis_sizes: sizes of the axes.
         axis_names: their names.
         axis_types: their types; Auto unless given.
+        abstract_device: an `AbstractDevice`, or None: the kind of devices that it is of. Meshes that differ in nothing
+            else are equal.
 
     Raises:
         ValueError: names are not as many as sizes, or one is there twice.
         TypeError: a size is no integer, or a type no `AxisType`.
     """
 
-    __slots__ = ("axis_names", "axis_sizes", "axis_types")
+    __slots__ = ("abstract_device", "axis_names", "axis_sizes", "axis_types")
 
     device_tuple = ()
 
-    def __init__(self, axis_sizes: Sequence[int], axis_names: Any, axis_types: Any = None) -> None:
+    def __init__(
+        self, axis_sizes: Sequence[int], axis_names: Any, axis_types: Any = None, *, abstract_device: Any = None
+    ) -> None:
+        if not isinstance(abstract_device, AbstractDevice | None):
+            raise TypeError(f"AbstractMesh: abstract_device is an AbstractDevice or None, got {abstract_device!r}")
+        self.abstract_device = abstract_device
         self.axis_sizes = _sizes("AbstractMesh", axis_sizes)
         self.axis_names = _names("AbstractMesh", axis_names, len(self.axis_sizes), f"axis_sizes {self.axis_sizes}")
         self.axis_types = _types("AbstractMesh", axis_types, self.axis_names)
@@ -142,11 +165,11 @@ class AbstractMesh(_Axes):
     def update(self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None) -> AbstractMesh:
         """With other sizes, names or types of axes."""
         given = (axis_sizes, self.axis_sizes), (axis_names, self.axis_names), (axis_types, self.axis_types)
-        return AbstractMesh(*[own if new is None else new for new, own in given])
+        return AbstractMesh(*[own if new is None else new for new, own in given], abstract_device=self.abstract_device)
 
     def update_axis_types(self, name_to_type: Mapping[Any, AxisType]) -> AbstractMesh:
         """The same axes, some of another type."""
-        return AbstractMesh(self.axis_sizes, self.axis_names, self._types_with(name_to_type))
+        return self.update(axis_types=self._types_with(name_to_type))
 
     @property
     def devices(self) -> Any:
@@ -218,7 +241,10 @@ class Mesh(_Axes):
     @property
     def abstract_mesh(self) -> AbstractMesh:
         """The same axes without the devices."""
-        return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types)
+        device = None
+        for d in self.device_tuple[:1]:  # devices of a mesh are of one kind
+            device = AbstractDevice(d.device_kind, getattr(d, "num_cores", None), d.platform)
+        return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types, abstract_device=device)
 
     @property
     def device_ids(self) -> np.ndarray[Any, Any]:

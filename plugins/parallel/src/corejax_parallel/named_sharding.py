@@ -38,6 +38,8 @@ class NamedSharding(Sharding):
             raise TypeError(
                 f"NamedSharding: spec is a PartitionSpec, P('x', None) say, got {spec!r} of type {type(spec).__name__}"
             )
+        if spec.unreduced or spec.reduced:
+            raise NotImplementedError(f"NamedSharding: arrays have their sums here, got {spec}; sum with lax.psum")
         for axes in spec.axes():
             for name in axes or ():
                 if name not in mesh.axis_names:

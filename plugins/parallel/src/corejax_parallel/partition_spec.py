@@ -37,27 +37,31 @@ class PartitionSpec:
     A sequence; equal to a tuple of the same entries. Also `corejax.P`.
 
     Args:
+        unreduced: axes over which the array would still have to be summed. No array is like that here: such a spec is
+            data, and a `NamedSharding` refuses it.
+        reduced: axes over which cotangents would still have to be summed; as `unreduced`.
         partitions: of each dimension None (whole), a name, a tuple of names (the first is the major one), or
             `PartitionSpec.UNCONSTRAINED` (the compiler may choose). A tuple of one name is the name, an empty one None.
 
     Raises:
-        TypeError: an entry is none of these.
+        TypeError: an entry is none of these, or `unreduced` or `reduced` is no set.
         ValueError: a name is there twice.
     """
 
-    __slots__ = ("_hash", "_partitions")
+    __slots__ = ("_hash", "_partitions", "_sums")
 
     UNCONSTRAINED = UNCONSTRAINED
 
-    def __init__(self, *partitions: Any) -> None:
+    def __init__(self, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()) -> None:
         self._partitions = tuple(_entry(x, partitions) for x in partitions)
-        names = [name for x in self.axes() for name in x or ()]
+        self._sums = (_names("unreduced", unreduced), _names("reduced", reduced))
+        names = [name for x in (*self.axes(), *self._sums) for name in x or ()]
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(
                     f"PartitionSpec: {self} has axis {name!r} twice; an axis of a mesh splits one dimension at most"
                 )
-        self._hash = hash(self._partitions)
+        self._hash = hash((self._partitions, *self._sums) if any(self._sums) else self._partitions)
 
     def axes(self) -> tuple[tuple[Any, ...] | None, ...]:
         """The entries, each a tuple of names; None for UNCONSTRAINED."""
@@ -73,17 +77,19 @@ class PartitionSpec:
 
     @property
     def unreduced(self) -> frozenset[Any]:
-        """Axes over which the array is still to be summed: none, arrays have their sums."""
-        return frozenset()
+        """Axes over which the array is still to be summed."""
+        return self._sums[0]
 
     @property
     def reduced(self) -> frozenset[Any]:
-        """Axes over which cotangents are still to be summed: none."""
-        return frozenset()
+        """Axes over which cotangents are still to be summed."""
+        return self._sums[1]
 
-    def update(self, partitions: Any = None) -> PartitionSpec:
-        """With other entries."""
-        return self if partitions is None else PartitionSpec(*partitions)
+    def update(self, partitions: Any = None, unreduced: Any = None, reduced: Any = None) -> PartitionSpec:
+        """With other entries, or sets of axes."""
+        given = self._sums if unreduced is None else (unreduced, self._sums[1])
+        given = given if reduced is None else (given[0], reduced)
+        return PartitionSpec(*(self if partitions is None else partitions), unreduced=given[0], reduced=given[1])
 
     def index(self, value: Any) -> int:
         """Position of the first entry that equals a value."""
@@ -114,24 +120,40 @@ class PartitionSpec:
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, PartitionSpec):
-            return self._partitions == other._partitions
-        return isinstance(other, tuple) and self._partitions == other
+            return self._partitions == other._partitions and self._sums == other._sums
+        return isinstance(other, tuple) and self._partitions == other and not any(self._sums)
 
     def __hash__(self) -> int:
         return self._hash
 
     def __repr__(self) -> str:
-        listed = ", ".join(map(repr, self._partitions))
-        return f"P({listed})" if len(self._partitions) != 1 else f"P({listed},)"
+        listed = [repr(x) for x in self._partitions]
+        for name, axes in zip(("unreduced", "reduced"), self._sums, strict=True):
+            listed += [f"{name}={{{', '.join(sorted(map(repr, axes)))}}}"] if axes else []
+        return f"P({listed[0]},)" if len(self._partitions) == len(listed) == 1 else f"P({', '.join(listed)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (PartitionSpec, self._partitions)
+        return (_made, (self._partitions, *self._sums)) if any(self._sums) else (PartitionSpec, self._partitions)
 
     def __param_text__(self) -> tuple[Any, ...]:
         return PartitionSpec, self._partitions
 
 
 P = PartitionSpec
+
+
+def _made(partitions: tuple[Any, ...], unreduced: Any, reduced: Any) -> PartitionSpec:
+    return PartitionSpec(*partitions, unreduced=unreduced, reduced=reduced)
+
+
+def _names(what: str, given: Any) -> frozenset[Any]:
+    if not isinstance(given, set | frozenset):
+        raise TypeError(
+            f"PartitionSpec: {what} is a set of names of axes, got {given!r} of type {type(given).__name__}"
+        )
+    if None in given:
+        raise ValueError(f"PartitionSpec: {what} is a set of names of axes, got None in {set(given)}")
+    return frozenset(given)
 
 
 def _entry(given: Any, partitions: tuple[Any, ...]) -> Any:

@@ -25,7 +25,7 @@ _NAMES = {
     """,
     "mapping.pmap": "pmap",
     "mapping.shard_map": "shard_map smap",
-    "mesh": "make_mesh sharding.AbstractMesh sharding.AxisType sharding.Mesh",
+    "mesh": "make_mesh sharding.AbstractDevice sharding.AbstractMesh sharding.AxisType sharding.Mesh",
     "named_sharding": "NamedSharding sharding.NamedSharding",
     "partition_spec": "P sharding.PartitionSpec",
 }

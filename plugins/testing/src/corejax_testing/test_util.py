@@ -6,7 +6,7 @@ A direction and its cotangent are enough: a derivative that is wrong is right al
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,8 @@ import corejax
 from corejax.extend import as_array, dtypes, fun_name, tree
 
 __all__ = ["check_grads", "check_jvp", "check_vjp"]
+
+Tolerance = float | Mapping[Any, float] | None
 
 _SEED = 0
 _MODES = ("fwd", "rev")
@@ -28,8 +30,8 @@ def check_grads(
     args: Sequence[Any],
     order: int,
     modes: str | Sequence[str] = _MODES,
-    atol: float | None = None,
-    rtol: float | None = None,
+    atol: Tolerance = None,
+    rtol: Tolerance = None,
     eps: float | None = None,
 ) -> None:
     """Hold derivatives of a function against central differences.
@@ -39,7 +41,8 @@ def check_grads(
         args: where; what is neither floating-point nor complex is not changed.
         order: how often derivatives are taken, 1 or more.
         modes: "fwd", "rev" or both: in each order forward mode, reverse mode, and one of the other.
-        atol, rtol: tolerances, by default as the coarsest dtype of arguments and results allows.
+        atol, rtol: tolerances, by default as the coarsest dtype of arguments and results allows; or a dict of dtypes,
+            whose largest tolerance for a dtype of arguments and results counts.
         eps: step of the differences, likewise.
 
     Raises:
@@ -81,8 +84,8 @@ def check_jvp(
     f: Callable[..., Any],
     f_jvp: Callable[..., Any],
     args: Sequence[Any],
-    atol: float | None = None,
-    rtol: float | None = None,
+    atol: Tolerance = None,
+    rtol: Tolerance = None,
     eps: float = 1e-4,
     err_msg: str = "",
 ) -> None:
@@ -112,8 +115,8 @@ def check_vjp(
     f: Callable[..., Any],
     f_vjp: Callable[..., Any],
     args: Sequence[Any],
-    atol: float | None = None,
-    rtol: float | None = None,
+    atol: Tolerance = None,
+    rtol: Tolerance = None,
     eps: float = 1e-4,
     err_msg: str = "",
 ) -> None:
@@ -201,9 +204,16 @@ def _of_bits(table: dict[int, float], values: Any) -> float:
     return table[min(found, default=64)]
 
 
-def _tolerances(atol: float | None, rtol: float | None, values: Any) -> tuple[float, float]:
+def _tolerances(atol: Tolerance, rtol: Tolerance, values: Any) -> tuple[float, float]:
     default = _of_bits(_TOLERANCES, values)
-    return default if atol is None else atol, default if rtol is None else rtol
+    there = {as_array(x).dtype for x in tree.leaves(values) if _is_inexact(x)}
+
+    def one(given: Tolerance) -> float:
+        if isinstance(given, Mapping):
+            return max((tol for dtype, tol in given.items() if np.dtype(dtype) in there), default=default)
+        return default if given is None else given
+
+    return one(atol), one(rtol)
 
 
 def _compare(got: Any, wanted: Any, tolerances: tuple[float, float], what: str) -> None:

@@ -33,7 +33,7 @@ _STATIC = object()
 def checkpoint(
     fun: Callable[..., Any] | None = None,
     *,
-    prevent_cse: bool = True,
+    prevent_cse: Any = True,
     policy: Policy | None = None,
     static_argnums: int | Iterable[int] = (),
     static_argnames: str | Iterable[str] = (),
@@ -47,7 +47,8 @@ def checkpoint(
     Args:
         fun: function of arrays (in pytrees), positional or by keyword; without it, a decorator.
         prevent_cse: keep the compiler from seeing that the computation is repeated, for it would undo that. Inside
-            the body of a `scan` it cannot see that, and False lets it optimise more.
+            the body of a `scan` it cannot see that, and False lets it optimise more. A pytree of flags, one for each
+            argument, is read as a whole: if one of them is True.
         policy: which values are kept besides, `policy(primitive, *avals, **params) -> bool`; see
             `corejax.checkpoint_policies`. None keeps nothing.
         static_argnums: positional arguments that are passed on as they are. Where all of them can be hashed, calls
@@ -100,7 +101,7 @@ def checkpoint(
             differentiated=False,
             jaxpr=traced.closed,
             policy=policy,
-            prevent_cse=bool(prevent_cse),
+            prevent_cse=any(tree.tree_leaves(prevent_cse)),
         )
         return tree.tree_unflatten(traced.out_tree, outs)
 

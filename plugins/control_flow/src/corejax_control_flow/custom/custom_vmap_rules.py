@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from corejax.extend import (
     ClosedJaxpr,
     Primitive,
+    batch_flat,
     defcall,
     inlining,
     instantiate,
@@ -96,7 +97,10 @@ def custom_vmap_call_jvp(
 
 
 class _PushedRule:
-    """The derivative of a rule; a value and its tangent are batched together."""
+    """The derivative of a rule; a value and its tangent are batched together.
+
+    If only tangents are batched, the rule sees values that are not, and its derivative is batched over the tangents.
+    """
 
     def __init__(
         self, rule: VmapRule, name: str, num_consts: int, nonzeros: Sequence[bool], nonzeros_out: Sequence[bool]
@@ -117,21 +121,50 @@ class _PushedRule:
         if any(either[:consts]) or any(self.nonzeros[:consts]):
             raise _closed_over(self.name, "a value that is batched or differentiated")
 
+        if not any(batched[:count]):
+            found = self._over_tangents(axis_size, args[consts:count], tangents[consts:], of_tangents[consts:])
+            if found is not None:
+                return found
+
         def full(x: Any, is_batched: bool, wanted: bool) -> Any:
             return move_batch_axis(axis_size, None, 0, x) if wanted and not is_batched and x is not None else x
 
         primals = [full(x, b, w) for x, b, w in zip(args[:count], batched[:count], either, strict=True)]
         tangents = [full(t, b, w) for t, b, w in zip(tangents, of_tangents, either, strict=True)]
+        return self._pushed(axis_size, either[consts:], primals[consts:], tangents[consts:])
+
+    def _pushed(
+        self, axis_size: int, batched: Sequence[bool], primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[bool]]:
         flags: list[bool] = []
 
         def flat(*values: Any) -> list[Any]:
-            outs, out_batched = self.rule.vmap(axis_size, either[consts:], values)
+            outs, out_batched = self.rule.vmap(axis_size, batched, values)
             flags.extend(out_batched)
             return outs
 
-        outs, tangents_out = jvp_flat(flat, primals[consts:], tangents[consts:])
+        outs, tangents_out = jvp_flat(flat, primals, tangents)
         real = [instantiate(t, x) for t, x in zip(tangents_out, outs, strict=True)]
         return select_list(self.nonzeros_out, real), select_list(self.nonzeros_out, flags)
+
+    def _over_tangents(
+        self, axis_size: int, primals: Sequence[Any], tangents: Sequence[Any], batched: Sequence[bool]
+    ) -> tuple[list[Any], list[bool]] | None:
+        """Results for values that are not batched; None if the rule batches results all the same."""
+        nonzeros = [t is not None for t in tangents]
+        flags: list[bool] = []
+
+        def flat(*given: Any) -> list[Any]:
+            outs, out_batched = self._pushed(axis_size, [False] * len(primals), primals, spread_list(nonzeros, given))
+            flags.extend(out_batched)
+            return outs
+
+        dims = [0 if b else None for b in select_list(nonzeros, batched)]
+        outs, dims_out = batch_flat(flat, axis_size, select_list(nonzeros, tangents), dims)
+        if any(flags):
+            return None
+        moved = [x if d is None else move_batch_axis(axis_size, d, 0, x) for x, d in zip(outs, dims_out, strict=True)]
+        return moved, [d is not None for d in dims_out]
 
 
 __all__ = ["custom_vmap_call_p"]

@@ -57,21 +57,21 @@ def fori_loop(
     (also batched) bounds it is a `while_loop`, which has not.
 
     Args:
-        lower: the first index, an integer scalar.
-        upper: the end of the range, an integer scalar of the same dtype; there is no iteration if it is not greater.
-        body_fun: function `(i, val) -> val` of an integer scalar (of the bounds' dtype; weakly typed if both are Python
-            integers) and a pytree of arrays, whose structure, shapes and dtypes it keeps.
+        lower: the first index, an integer scalar, or a float of integral value.
+        upper: the end of the range, a scalar of the same dtype; there is no iteration if it is not greater.
+        body_fun: function `(i, val) -> val` of a scalar (of the bounds' dtype; weakly typed if both are Python
+            numbers) and a pytree of arrays, whose structure, shapes and dtypes it keeps.
         init_val: the first value. Python scalars in it take the dtype that `body_fun` gives them.
-        unroll: iterations of the compiled loop's body in one go, True for all; only with static bounds.
+        unroll: iterations of the compiled loop's body in one go, 0 or True for all; only with static bounds.
         progress: show a progress bar: True, its label, or a `ProgressBar`.
 
     Returns:
         The last value.
 
     Raises:
-        TypeError: a bound is not an integer scalar or their dtypes differ, `body_fun` changes the value's structure
-            or types (says which leaf) or is not a function, or a leaf of `init_val` is not an array.
-        ValueError: `unroll` is given with bounds that are not static, or is less than 1.
+        TypeError: a bound is not an integer or float scalar or their dtypes differ, `body_fun` changes the value's
+            structure or types (says which leaf) or is not a function, or a leaf of `init_val` is not an array.
+        ValueError: `unroll` is given with bounds that are not static, or is negative; a bound has a fraction.
         OverflowError: a bound does not fit into the other bound's dtype, which is the index's.
     """
     function_or_raise("fori_loop", "body_fun is a function (i, val) -> val", body_fun)
@@ -131,11 +131,14 @@ def _bounds(body_fun: Any, lower: Any, upper: Any) -> tuple[Any, Any, ShapedArra
             aval = get_aval(bound)
         except TypeError:
             aval = None
-        if aval is None or aval.shape != () or not dtypes.is_integer(aval.dtype):
+        if aval is None or aval.shape != () or not (dtypes.is_integer(aval.dtype) or dtypes.is_float(aval.dtype)):
             got = f"{bound!r} of type {type(bound).__name__}" if aval is None else shown(aval)
             raise TypeError(f"fori_loop of {fun_name(body_fun)}: {name} has to be an integer scalar, got {got}")
+        if dtypes.is_float(aval.dtype) and not isinstance(bound, Tracer) and not float(host_value(bound)).is_integer():
+            raise ValueError(f"fori_loop of {fun_name(body_fun)}: {name} has to be an integral number, got {bound!r}")
         avals.append(aval)
-    if avals[0].dtype != avals[1].dtype and not any(a.weak_type for a in avals):
+    kinds = {dtypes.is_float(a.dtype) for a in avals}
+    if len(kinds) > 1 or (avals[0].dtype != avals[1].dtype and not any(a.weak_type for a in avals)):
         raise TypeError(
             f"fori_loop of {fun_name(body_fun)}: lower and upper have to be of one dtype, got {shown(avals[0])} and "
             f"{shown(avals[1])}: cast one of them, for example upper.astype('{avals[0].dtype.name}')"
@@ -152,7 +155,7 @@ def _as_index(bound: Any, index: ShapedArray) -> Any:
     if isinstance(bound, Tracer):
         return convert(bound, index.dtype)
     value = host_value(bound)
-    info = dtypes.iinfo(index.dtype)
+    info = dtypes.finfo(index.dtype) if dtypes.is_float(index.dtype) else dtypes.iinfo(index.dtype)
     if not info.min <= int(value) <= info.max:
         raise OverflowError(f"fori_loop: the bound {int(value)} does not fit into the other bound's {index.dtype.name}")
     return as_array(np.asarray(value, index.dtype))

@@ -24,7 +24,8 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None, prog
             tracers.
         xs: pytree of arrays that share the length of their first axis, which may be 0.
         batch_size: number of elements that are mapped over at once, with `vmap`; what is left when the length is
-            not a multiple is mapped over after the others. None: one element at a time, without `vmap`.
+            not a multiple is mapped over after the others. 0: all at once. None: one element at a
+            time, without `vmap`.
         progress: show a progress bar: True, its label, or a `ProgressBar`.
 
     Returns:
@@ -32,7 +33,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None, prog
 
     Raises:
         TypeError: `f` is not a function, an argument is not an array, or `batch_size` is not an integer.
-        ValueError: the arrays' lengths differ, there is none, or `batch_size` is less than 1.
+        ValueError: the arrays' lengths differ, there is none, or `batch_size` is negative.
     """
     function_or_raise("map", "f is a function of one element", f)
     if batch_size is None:
@@ -41,8 +42,8 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None, prog
         batch_size = operator.index(batch_size)
     except TypeError:
         raise TypeError(f"map: batch_size is an integer or None, got {batch_size!r}") from None
-    if batch_size < 1:
-        raise ValueError(f"map: batch_size is at least 1, got {batch_size}")
+    if batch_size < 0:
+        raise ValueError(f"map: batch_size is a number of elements, or 0 for all of them; got {batch_size}")
     return _in_batches(f, xs, batch_size, progress)
 
 
@@ -59,7 +60,7 @@ def _in_batches(f: Callable[[Any], Any], xs: Any, batch_size: int, progress: Pro
 
     leaves, x_tree = check_leaves("map", f, xs, "xs")
     length = _length(f, leaves, x_tree)
-    count = length // batch_size
+    count = length // batch_size if batch_size else 0
     whole = count * batch_size
     if not count:
         return _batched(f, x_tree, length)(xs)

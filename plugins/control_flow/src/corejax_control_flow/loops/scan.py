@@ -65,7 +65,7 @@ def scan(
             None.
         length: number of iterations, needed where there is no array in `xs`.
         reverse: start from the end; `ys` are in the order of `xs` all the same.
-        unroll: iterations of the compiled loop's body in one go; True for all.
+        unroll: iterations of the compiled loop's body in one go; 0 or True for all.
         progress: show a progress bar: True, its label, or a `ProgressBar`.
 
     Returns:
@@ -75,7 +75,7 @@ def scan(
         TypeError: `f` is not a function, does not return a pair or changes the carry's structure or types (says which
             leaf, both types and the cast); an argument is not an array; `length` or `unroll` is not an integer.
         ValueError: the arrays' lengths differ (lists them); `length` is missing, negative or not theirs; `xs` has a
-            scalar; `unroll` is less than 1.
+            scalar; `unroll` is negative.
     """
     if not callable(f):
         raise TypeError(f"scan applies a function (carry, x) -> (carry, y), got {f!r} of type {type(f).__name__}")
@@ -193,16 +193,16 @@ def checked_unroll(transform: str, unroll: Any, length: int) -> int:
 
     Raises:
         TypeError: it is not an integer.
-        ValueError: it is less than 1.
+        ValueError: it is negative.
     """
     if isinstance(length, SymbolicDim):  # of which nobody knows how often a number goes into it
         return 1
     if unroll is True or unroll is False:
         return max(length, 1) if unroll else 1
     unroll = _integer(transform, "unroll", unroll)
-    if unroll < 1:
-        raise ValueError(f"{transform}: unroll is at least 1, got {unroll}")
-    return min(unroll, max(length, 1))
+    if unroll < 0:
+        raise ValueError(f"{transform}: unroll is a number of iterations, or 0 for all of them; got {unroll}")
+    return max(min(unroll or length, length), 1)
 
 
 # -- the body ------------------------------------------------------------------------------------------------

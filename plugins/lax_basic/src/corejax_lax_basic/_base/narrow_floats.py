@@ -24,8 +24,9 @@ _NEVER = 1 << 62  # elements
 def widened(x: Any) -> Any:
     """An array of narrow floats in float32; one of another dtype converted as NumPy does it."""
     dtype = x.dtype
-    if 0 in x.strides and x.size >= _MANY:  # each element that is repeated once
-        ones = x[tuple([slice(0, 1) if stride == 0 else slice(None) for stride in x.strides])]
+    repeated = [stride == 0 and size > 1 for stride, size in zip(x.strides, x.shape, strict=True)]
+    if True in repeated and x.size >= _MANY:  # each element that is repeated once
+        ones = x[tuple([slice(0, 1) if of_one else slice(None) for of_one in repeated])]
         return np.broadcast_to(widened(ones), x.shape)
     if dtype.itemsize == 1 and dtype in NARROW_FLOATS and x.size >= _MANY:
         return _in_float32(dtype).take(x.view(np.uint8), mode="wrap")

@@ -18,6 +18,7 @@ from corejax_lax_basic.arrays._operator import Binary, constant, operator
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise.arithmetic import add_p, div_p, mul_p, neg_p, sub_p
 from corejax_lax_basic.elementwise.comparison import eq_p, ge_p, gt_p, le_p, lt_p, ne_p
+from corejax_lax_basic.elementwise.complex_numbers import imag_p, real_p
 from corejax_lax_basic.elementwise.logical import and_p, not_p, or_p, xor_p
 
 _bool = np.dtype(np.bool_)
@@ -51,9 +52,18 @@ def _compare(primitive: Primitive) -> Binary:
                 raise
             holds = primitive is ne_p or primitive in ((lt_p, le_p) if side > 0 else (gt_p, ge_p))
             return (ge_p if holds else lt_p).bind(x, constant(x, int(dtypes.iinfo(x.aval.dtype).min)))
+        if dtypes.is_complex(x.aval.dtype) and primitive not in (eq_p, ne_p):
+            return _compare_parts(primitive, *broadcast_operands(x, y, name=primitive.name))
         return primitive.bind(x, y)
 
     return apply
+
+
+def _compare_parts(primitive: Primitive, x: Any, y: Any) -> Any:
+    """A comparison of complex numbers as NumPy's: real parts decide, and imaginary parts if those are equal."""
+    of_real, of_imag = (primitive.bind(part.bind(x), part.bind(y)) for part in (real_p, imag_p))
+    tie = eq_p.bind(real_p.bind(x), real_p.bind(y))
+    return or_p.bind(and_p.bind(tie, of_imag), and_p.bind(not_p.bind(tie), of_real))
 
 
 _LONGEST = {np.dtype(np.int64), np.dtype(np.uint64)}  # what they promote to does not hold all of them
@@ -121,6 +131,10 @@ def _any(dtype: Any) -> bool:
     return True
 
 
+def _ordered(dtype: Any) -> bool:
+    return not dtypes.is_complex(dtype)
+
+
 def _negative(self: Any) -> Any:
     if self.aval.dtype == _bool:
         raise TypeError("operator - is not defined for booleans; use ~x, or convert to an integer dtype first")
@@ -138,7 +152,7 @@ def _invert(self: Any) -> Any:
 
 
 def _comparison(name: str, primitive: Primitive) -> dict[str, Any]:
-    both = operator(name, _compare(primitive), primitive, _any)
+    both = operator(name, _compare(primitive), primitive, _any if primitive in (eq_p, ne_p) else _ordered)
     return {f"__{name}__": both[f"__{name}__"]}
 
 

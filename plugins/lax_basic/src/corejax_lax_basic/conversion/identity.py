@@ -53,11 +53,17 @@ def copied(x: Any) -> Any:
         return x
     if is_spread(x):
         return copy_p.bind(x)
-    copy = Array(x._fetch(), x.aval)
+    return beside(Array(x._fetch(), x.aval), x)
+
+
+def beside(out: Any, x: Any) -> Any:
+    """Return an array on the device that another one is bound to; as it is if that one is bound to none."""
+    if type(out) is not Array or type(x) is not Array or is_spread(x):
+        return out
     buffer = device_buffer(x)
     backend = None if buffer is None else backends.of_buffer(buffer)
     place = None if backend is None else bound_device(x, backend)
-    return copy if place is None else placed(copy, backend, place)
+    return out if place is None else placed(out, backend, place)
 
 
 def _identity(x: Any) -> Any:

@@ -9,6 +9,7 @@ from corejax.extend import Array, as_array, dtypes, get_aval, is_spread, laid_ou
 from corejax_lax_basic._base.axes import canonical_shape
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS, fill_scalar
 from corejax_lax_basic.conversion.convert import convert_element_type, in_dtype
+from corejax_lax_basic.conversion.identity import beside
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p
 
 __all__ = ["full", "full_like", "zeros_like_array"]
@@ -54,10 +55,10 @@ def full_like(
         return laid_out("full_like", full_like(x, fill_value, dtype, aval.shape if shape is None else shape), sharding)
     shape = aval.shape if shape is None else canonical_shape(shape)
     if dtype is not None:
-        return full(shape, fill_value, dtype)
+        return beside(full(shape, fill_value, dtype), x)
     known = type(fill_value) in PYTHON_SCALARS
     value = fill_scalar(fill_value, aval.dtype, aval.weak_type) if known else in_dtype(fill_value, aval.dtype)
-    return full(shape, value)
+    return beside(full(shape, value), x)
 
 
 def zeros_like_array(x: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import corejax.numpy as jnp
-from corejax.extend import remembered
+from corejax.extend import dtypes, remembered
 from corejax_lax_basic import lax
 from corejax_linalg import lax_linalg
 from corejax_linalg._base import matrices as mat
@@ -321,20 +321,39 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
 
     Args:
         T: triangular in blocks of one and two rows, `[..., n, n]`.
-        Z: orthogonal matrices, `[..., n, n]`.
+        Z: orthogonal matrices, `[..., n, n]`; batches broadcast with those of `T`.
         check_finite: ignored.
 
     Returns:
         `(T, Z)`, complex: triangular, and unitary. Not differentiable.
 
     Raises:
-        ValueError: the matrices are not square, or differ in shape.
+        ValueError: the matrices are not square, or differ in size, or their batches do not broadcast.
     """
     T, Z = square("rsf2csf", T, Z)
-    if T.shape != Z.shape:
-        raise ValueError(f"rsf2csf: T and Z have one shape, got {T.aval.str_short()} and {Z.aval.str_short()}")
-    t, q = lax_linalg.schur(T.astype(complex_of(T.dtype)))
-    return t, mat.matmul(Z.astype(t.dtype), q)
+    if T.shape[-1] != Z.shape[-1]:
+        raise ValueError(f"rsf2csf: T and Z have one size, got {T.aval.str_short()} and {Z.aval.str_short()}")
+    shape = lax.broadcast_shapes(T.shape, Z.shape)
+    t, z = (lax.broadcast_to(x.astype(complex_of(x.dtype)), shape) for x in (T, Z))
+    eps = float(dtypes.finfo(t.dtype).eps)
+    for m in range(shape[-1] - 1, 0, -1):  # a rotation of two rows and columns for each block of two rows, as SciPy's
+        below, last = t[..., m, m - 1], t[..., m, m]
+        shift = lax_linalg.eig(t[..., m - 1 : m + 1, m - 1 : m + 1])[0][..., 0] - last
+        length = lax.sqrt(abs(shift) ** 2 + abs(below) ** 2)
+        turns = abs(below) > eps * (abs(t[..., m - 1, m - 1]) + abs(last))
+        length = lax.select(turns, length, lax.full_like(length, 1))
+        c = lax.select(turns, shift / length, lax.full_like(shift, 1))
+        s = lax.select(turns, below / length, lax.full_like(below, 0))
+        rows = [
+            lax.concatenate([x[..., None, None], y[..., None, None]], c.ndim + 1) for x, y in ((c.conj(), s), (-s, c))
+        ]
+        rotation = lax.concatenate(rows, c.ndim)
+        back = rotation.conj().mT
+        t = t.at[..., m - 1 : m + 1, m - 1 :].set(mat.matmul(rotation, t[..., m - 1 : m + 1, m - 1 :]))
+        t = t.at[..., : m + 1, m - 1 : m + 1].set(mat.matmul(t[..., : m + 1, m - 1 : m + 1], back))
+        z = z.at[..., m - 1 : m + 1].set(mat.matmul(z[..., m - 1 : m + 1], back))
+        t = t.at[..., m, m - 1].set(0)
+    return t, z
 
 
 def schur(a: Any, output: str = "real") -> tuple[Any, Any]:

@@ -45,7 +45,7 @@ def shard_map(
     /,
     *,
     out_specs: Any,
-    in_specs: Any,
+    in_specs: Any = None,
     mesh: Any = None,
     axis_names: Iterable[Any] = frozenset(),
     check_vma: bool = True,
@@ -61,6 +61,7 @@ def shard_map(
         out_specs: how blocks make up the results: a pytree of `PartitionSpec`s that is a prefix of the result. Along an
             axis that a spec does not name, all blocks are the same.
         in_specs: how arguments are cut into blocks: a pytree that is a prefix of the tuple of arguments, or one spec.
+            By default as the arguments' types say, if all axes that it is mapped over are of type Explicit.
         mesh: a `Mesh` or `AbstractMesh`; by default that of the context (`set_mesh`, or another `shard_map` around).
         axis_names: the axes that it is mapped over; by default all. Over the others the compiler splits as it likes.
         check_vma: whether a result that differs along an axis that its spec does not name is an error.
@@ -150,7 +151,10 @@ class _Mapped:
 
     def _trace(self, mesh: Any, manual: tuple[Any, ...], in_tree: Any, avals: Sequence[ShapedArray]) -> _Traced:
         what, sizes = self.what, sizes_of(mesh, manual)
-        specs = _specs(what, "in_specs", self.in_specs, in_tree)
+        if self.in_specs is None:
+            specs = _specs_of_types(what, mesh, manual, avals)
+        else:
+            specs = _specs(what, "in_specs", self.in_specs, in_tree)
         blocks = [_block(what, i, aval, spec, sizes) for i, (aval, spec) in enumerate(zip(avals, specs, strict=True))]
         flat = FlatFunction(self.fun, in_tree)
         told = ()
@@ -168,12 +172,13 @@ class _Mapped:
         return _Traced(closed, consts, tuple(specs), tuple(out), flat.out_tree)
 
 
-def smap(f: Callable[..., Any] | None = None, /, *, in_axes: Any, out_axes: Any, axis_name: Any) -> Any:
+def smap(f: Callable[..., Any] | None = None, /, *, in_axes: Any = ..., out_axes: Any, axis_name: Any) -> Any:
     """`shard_map` along one axis of the context's mesh: the axis is where `in_axes` and `out_axes` say.
 
     Args:
         f: function of blocks; without it, the result is a decorator with these options.
-        in_axes: for each argument the dimension that is split, or None; a prefix of the tuple of arguments.
+        in_axes: for each argument the dimension that is split, or None; a prefix of the tuple of arguments. By default
+            as the arguments' types say, if the axis is of type Explicit.
         out_axes: the same of the results.
         axis_name: the axis of the mesh.
 
@@ -192,7 +197,7 @@ def smap(f: Callable[..., Any] | None = None, /, *, in_axes: Any, out_axes: Any,
 
     return shard_map(
         f,
-        in_specs=tree.tree_map(spec, in_axes, is_leaf=is_axis),
+        in_specs=None if in_axes is ... else tree.tree_map(spec, in_axes, is_leaf=is_axis),
         out_specs=tree.tree_map(spec, out_axes, is_leaf=is_axis),
         axis_names={axis_name},
     )
@@ -277,6 +282,22 @@ def _is_traced(what: str, x: Any) -> bool:
     return type(x) is not Array and isinstance(_value(what, x), Tracer)
 
 
+def _specs_of_types(what: str, mesh: Any, manual: tuple[Any, ...], avals: Sequence[ShapedArray]) -> list[PartitionSpec]:
+    """The specs that types of arguments say, over the axes that are mapped over."""
+    others = [name for name in manual if name not in mesh.explicit_axes]
+    if others:
+        raise TypeError(
+            f"{what}: in_specs may be left out if all axes are of type Explicit, so that types of arrays say how they "
+            f"are split; {', '.join(map(repr, others))} of {mesh} {'is' if len(others) == 1 else 'are'} not"
+        )
+    return [
+        PartitionSpec(*([n for n in axes or () if n in manual] for axes in a.sharding.spec.axes()))
+        if a.sharding is not None
+        else PartitionSpec()
+        for a in avals
+    ]
+
+
 def _is_spec(x: Any) -> bool:
     return x is None or isinstance(x, PartitionSpec)
 
@@ -295,6 +316,8 @@ def _specs(what: str, argument: str, given: Any, treedef: Any) -> list[Partition
                 f"{what}: {argument} is a pytree of PartitionSpecs (corejax.P), got {spec!r} of type "
                 f"{type(spec).__name__}"
             )
+        if spec.unreduced or spec.reduced:
+            raise NotImplementedError(f"{what}: {argument} has {spec}, and arrays have their sums here: use lax.psum")
     return specs
 
 

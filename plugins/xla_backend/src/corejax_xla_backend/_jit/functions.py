@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -84,6 +85,10 @@ def _again(fun: Callable[..., Any], options: JitOptions) -> Any:
         raise TypeError(f"jit compiles a function, got a {kind}; put @{kind} before @jit")
     if not callable(fun):
         raise TypeError(f"jit compiles a function, got {fun!r} of type {type(fun).__name__}")
+    if inspect.isgeneratorfunction(fun) or inspect.isasyncgenfunction(fun) or inspect.iscoroutinefunction(fun):
+        raise TypeError(
+            f"jit compiles a function that returns its value, got the generator or coroutine function {fun!r}"
+        )
     return _wrapped(Jitted(fun, options), options)
 
 
@@ -100,6 +105,7 @@ def _wrapped(jitted: Jitted, options: JitOptions) -> Any:
         "lower": jitted.lower,
         "eval_shape": jitted.eval_shape,
         "clear_cache": jitted.clear_cache,
+        "_cache_size": lambda: len(jitted.traces),  # jaxlib's own counts what it need not ask for again
     }
     return completed(call, jitted.fun, options, _again, **methods)
 

@@ -70,8 +70,11 @@ def from_impl(primitive: Primitive) -> Any:
         in_parts = params.get("partitioned", False) and not ordered
         failures = ctx.module.failures
         index = ctx.module.callback(key, lambda: _callback(primitive, avals, params, source, failures))
+        targets = _PARTITIONED if in_parts else _TARGETS
         outs = ctx.custom_call(
-            (_PARTITIONED if in_parts else _TARGETS)[ctx.platform],
+            targets.get(
+                ctx.platform, targets["cpu"]
+            ),  # a platform that is only lowered for: `export` refuses callbacks
             *in_vals,
             *([ctx.token] if ordered else []),
             out=[*avals_out, *([TOKEN] if ordered else [])],

@@ -219,7 +219,12 @@ def _promised(api: str, result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ..
                 f"ShapeDtypeStruct((3,), 'float32'), or None where there is no result; got {leaf!r} of type "
                 f"{type(leaf).__name__}"
             )
-    avals = tuple(ShapedArray(tuple(x.shape), dtypes.canonicalize_dtype(x.dtype)) for x in leaves)
+        if dtypes.canonicalize_dtype(leaf.dtype) != leaf.dtype:
+            raise ValueError(
+                f"{api}: result_shape_dtypes cannot specify 64-bit types under x64_compat, got {leaf.dtype}; cast the "
+                "result in the callback"
+            )
+    avals = tuple(ShapedArray(tuple(x.shape), x.dtype) for x in leaves)
     return avals, Structure(out_tree, tree.tree_structure(_with_tuples(result_shape_dtypes)))
 
 

@@ -89,7 +89,7 @@ def _type(*avals: ShapedArray, callback: HostFunction, out_types: Types) -> Type
 
 
 _NO_DERIVATIVE = (
-    "nobody knows the derivative of a callback. Give one with custom_jvp or custom_vjp around io_callback, or call "
+    "IO callbacks do not support JVP. Give one with custom_jvp or custom_vjp around io_callback, or call "
     "debug.callback, which gives nothing back"
 )
 

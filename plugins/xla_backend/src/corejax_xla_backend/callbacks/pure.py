@@ -131,9 +131,7 @@ def pure_callback_numbers(avals: Any, *numbers: Any, callback: HostFunction, **p
     return pure_callback_p.bind(*numbers, callback=of_numbers(callback, avals), **params)
 
 
-_NO_DERIVATIVE = (
-    "nobody knows the derivative of a callback. Give one with custom_jvp or custom_vjp around pure_callback"
-)
+_NO_DERIVATIVE = "Pure callbacks do not support JVP. Give one with custom_jvp or custom_vjp around pure_callback"
 jvp_rules.register(pure_callback_p, nondifferentiable(_NO_DERIVATIVE))
 transpose_rules.register(pure_callback_p, nondifferentiable(_NO_DERIVATIVE))
 xla_translations.register(pure_callback_p, by="host callback")

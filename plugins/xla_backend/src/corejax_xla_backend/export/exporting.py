@@ -43,7 +43,7 @@ from corejax_xla_backend.export.exported import (
 from corejax_xla_backend.export.several_devices import Layout, constrained, layout_of
 from corejax_xla_backend.export.shapes import aval_at, scope_of_avals
 
-_PLATFORMS = ("cpu", "cuda")
+_PLATFORMS = ("cpu", "cuda", "tpu")
 _ALIASES = {"gpu": "cuda", "host": "cpu"}
 
 
@@ -62,8 +62,8 @@ def export(
 
     Args:
         fun_jit: what `corejax.jit` gave.
-        platforms: that it is to run on, of `"cpu"` and `"cuda"`; by default `default_export_platform()`. None of them
-            has to be there.
+        platforms: that it is to run on, of `"cpu"`, `"cuda"` and `"tpu"`; by default `default_export_platform()`.
+            None of them has to be there.
         disabled_checks: checks to leave out.
 
     Returns:
