@@ -201,6 +201,7 @@ from corejax.source_info import called_function as called_function
 from corejax.source_info import capture as capture_source
 from corejax.source_info import describe as describe_source
 from corejax.source_info import locate as locate_source
+from corejax.source_info import is_called as is_called
 from corejax.source_info import register_internal as register_internal
 from corejax.source_info import scope_of as scope_of
 from corejax.source_info import scope_text as scope_text
@@ -407,6 +408,7 @@ __all__ = [  # noqa: RUF022  by section
     "describe_source",
     "frames_left_out",
     "fun_name",
+    "is_called",
     "leaf_names",
     "named_as",
     "leaves_like",
