@@ -197,11 +197,11 @@ from corejax.rules import transpose_rules as transpose_rules
 from corejax.rules import vmap_rules as vmap_rules
 from corejax.rules import xla_translations as xla_translations
 from corejax.run_rule import mismatch as mismatch
+from corejax.source_info import called_as as called_as
 from corejax.source_info import called_function as called_function
 from corejax.source_info import capture as capture_source
 from corejax.source_info import describe as describe_source
 from corejax.source_info import locate as locate_source
-from corejax.source_info import is_called as is_called
 from corejax.source_info import register_internal as register_internal
 from corejax.source_info import scope_of as scope_of
 from corejax.source_info import scope_text as scope_text
@@ -401,6 +401,7 @@ __all__ = [  # noqa: RUF022  by section
     "FlatFunction",
     "api_boundary",
     "arg_names",
+    "called_as",
     "called_function",
     "capture_source",
     "check_arguments",
@@ -408,7 +409,6 @@ __all__ = [  # noqa: RUF022  by section
     "describe_source",
     "frames_left_out",
     "fun_name",
-    "is_called",
     "leaf_names",
     "named_as",
     "leaves_like",

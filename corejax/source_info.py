@@ -94,27 +94,30 @@ def called_function() -> str:
     return "" if name.startswith(("_", "<")) else name
 
 
-def is_called(*names: str) -> bool:
-    """Whether the library's function that runs now was called from outside of the library, under one of these names.
+def called_as(*names: str) -> str:
+    """The name by which the library's function that runs now was called from outside of the library; "" otherwise.
 
     The user's code calls it, or a transformation that has got it: `vmap(jnp.dot)`. Where a setting asks for checks of
     operands, a function makes them only if it is called so. What library code calls is its own matter.
 
     Args:
-        names: of the function; `mul` is also the name of `__mul__` and `__rmul__`.
+        names: of the function; the first one is the name of operators too, `mul` of `__mul__` and `__rmul__`.
     """
     frame: FrameType | None = sys._getframe(1)
     called, in_plugin = "", False
     while frame is not None and _is_internal(frame.f_code.co_filename):
         if not _is_around(frame):
-            if in_plugin and _of_kernel(frame):
+            name, in_kernel = _name_of(frame), _of_kernel(frame)
+            if in_plugin and in_kernel and not name.startswith("__"):  # but for a decorated operator
                 break
-            called, in_plugin = _name_of(frame), not _of_kernel(frame)
+            called, in_plugin = name, in_plugin or not in_kernel
         frame = frame.f_back
-    if called in names or called in (f"__{side}{name}__" for name in names for side in ("", "r")):
-        return True
-    warnings_given[0] += 1  # called otherwise the function would be refused its operands: not to be remembered
-    return False
+    if called in names:
+        return called
+    if called in (f"__{side}{name}__" for name in names for side in ("", "r")):
+        return names[0]
+    warnings_given[0] += 1  # the user's call would be checked: this one must not be remembered for it
+    return ""
 
 
 def _is_around(frame: FrameType) -> bool:
@@ -232,7 +235,7 @@ def needed(words: str, source: Source | None = None) -> str:
     return f"{words} {location}" if location else ""
 
 
-warnings_given = [0]  # by `warn_user`, shown or not, and left out by `is_called`
+warnings_given = [0]  # by `warn_user`, shown or not, and checks left out by `called_as`
 _warned: dict[str, dict[Any, Any]] = {}  # for each file of users' what warnings have been shown
 
 

@@ -175,7 +175,7 @@ def check_strict_promotion(names: Sequence[str], pairs: Sequence[tuple[DType, bo
     does not depend on the setting: what the library computes with is its own matter.
 
     Args:
-        names: of the function that checks its operands; the first one is shown.
+        names: of the function that checks its operands; see `called_as`.
         pairs: `(dtype, weak_type)` of each operand.
 
     Raises:
@@ -183,9 +183,11 @@ def check_strict_promotion(names: Sequence[str], pairs: Sequence[tuple[DType, bo
     """
     if config.numpy_dtype_promotion != "strict" or len({d for d, _ in pairs}) == 1:
         return
-    if _least_upper_bound({_node(d, weak) for d, weak in pairs}, strict=True) is None and source_info.is_called(*names):
+    if _least_upper_bound({_node(d, weak) for d, weak in pairs}, strict=True) is not None:
+        return
+    if called := source_info.called_as(*names):
         raise TypePromotionError(
-            f"{names[0]}: no implicit promotion of {_shown(tuple(pairs))} under numpy_dtype_promotion='strict', "
+            f"{called}: no implicit promotion of {_shown(tuple(pairs))} under numpy_dtype_promotion='strict', "
             "where only Python's numbers yield. Cast explicitly with x.astype(...), "
             "or set numpy_dtype_promotion to 'standard'",
             tuple(d for d, _ in pairs),

@@ -17,11 +17,11 @@ from corejax.extend import (
     ShapedArray,
     Tracer,
     as_array,
+    called_as,
     clears_cache,
     config,
     dtypes,
     get_aval,
-    is_called,
     warn_user,
 )
 from corejax_lax_basic._base.constants import asarray
@@ -32,6 +32,7 @@ from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p, broadcast_s
 __all__ = [
     "as_operand",
     "broadcast_operands",
+    "check_dtype_promotion",
     "check_rank_promotion",
     "convert_operand",
     "promote_dtypes",
@@ -237,8 +238,7 @@ def promote_dtypes(*operands: Any, inexact: bool = False, name: str = "") -> lis
         found = _of_one_dtype(first, operands)
         if found is not None:
             return found
-    if name and config.numpy_dtype_promotion == "strict":
-        dtypes.check_strict_promotion(_names_of(name), [dtypes.dtype_and_weak_type(x) for x in operands])
+    check_dtype_promotion(name, operands)
     dtype, weak = dtypes.result_type(*operands, return_weak_type_flag=True)
     if inexact:
         dtype = dtypes.inexact_dtype_of(dtype)
@@ -310,6 +310,20 @@ def _spread(shapes: Sequence[tuple[int, ...]], operands: Sequence[Any], name: st
     ]
 
 
+def check_dtype_promotion(name: str, operands: Iterable[Any]) -> None:
+    """Do what `config.numpy_dtype_promotion` says of operands of several dtypes.
+
+    Args:
+        name: the function whose operands these are; nothing is done if library code calls it.
+        operands: what `as_operand` gives.
+
+    Raises:
+        TypePromotionError: the dtypes differ, and the setting is "strict".
+    """
+    if name and config.numpy_dtype_promotion == "strict":
+        dtypes.check_strict_promotion(_names_of(name), [dtypes.dtype_and_weak_type(x) for x in operands])
+
+
 def check_rank_promotion(name: str, shapes: Iterable[Sequence[int]]) -> None:
     """Do what `config.numpy_rank_promotion` says of shapes that are to broadcast together; scalars always may.
 
@@ -321,10 +335,13 @@ def check_rank_promotion(name: str, shapes: Iterable[Sequence[int]]) -> None:
         ValueError: the ranks differ, and the setting is "raise".
     """
     mode = config.numpy_rank_promotion
-    if mode == "allow" or len({len(shape) for shape in shapes if len(shape)}) < 2 or not is_called(*_names_of(name)):
+    if mode == "allow" or len({len(shape) for shape in shapes if len(shape)}) < 2:
+        return
+    called = called_as(*_names_of(name))
+    if not called:
         return
     shown = " and ".join(str(tuple(shape)) for shape in sorted(map(tuple, shapes), key=len))
-    text = f"{name}: shapes {shown} differ in rank, and numpy_rank_promotion is {mode!r}; "
+    text = f"{called}: shapes {shown} differ in rank, and numpy_rank_promotion is {mode!r}; "
     text += "add the axes with x[None, :] or corejax.numpy.expand_dims"
     if mode == "raise":
         raise ValueError(text)
@@ -346,7 +363,8 @@ def promote_operands(*operands: Any, inexact: bool = False, name: str = "") -> l
     return broadcast_operands(*promote_dtypes(*operands, inexact=inexact, name=name), name=name)
 
 
-# Users call operations, which check operands in the name of their primitive or sign, by these names too.
+# By these names, too, users call what checks operands: operations by a primitive or sign, functions by another one that
+# hands on its operands.
 _OTHER_NAMES = {
     **{
         "sub": "subtract",
@@ -357,9 +375,11 @@ _OTHER_NAMES = {
     },
     **{"vectorize": "vectorized", "%": "mod remainder divmod", "<<": "lshift", ">>": "rshift"},
     **{"and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "eq": "equal", "ne": "not_equal"},
+    **{"isclose": "allclose", "searchsorted": "digitize", "maximum": "clip", "minimum": "clip"},
     **{"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"},
 }
 
 
 def _names_of(operation: str) -> tuple[str, ...]:
-    return (operation, *_OTHER_NAMES.get(operation, "").split())
+    density = operation.replace(".log", ".")  # `norm.pdf` has its operands checked by `norm.logpdf`
+    return (operation, density, *_OTHER_NAMES.get(operation, "").split())

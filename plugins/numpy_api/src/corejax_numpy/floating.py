@@ -186,7 +186,7 @@ def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
 
 def nextafter(x: Any, y: Any, /) -> Any:
     """The number next to `x` in the direction of `y`."""
-    return lax.nextafter(*lax.broadcast_operands(*_real_floating("nextafter", x, y)))
+    return lax.nextafter(*lax.broadcast_operands(*_real_floating("nextafter", x, y), name="nextafter"))
 
 
 def spacing(x: Any, /) -> Any:
