@@ -96,6 +96,7 @@ WIDER: dict[str, dict[str, Any]] = {
     "64 bits": {"default_dtype_bits": 64},
     "32 bits": {"x64_compat": True},
 }
+WIDE_DTYPES = (np.dtype(np.float64), np.dtype(np.complex128))
 PRIMITIVES = [name for plugin in ("lax_basic", "linalg", "fft") for name in names_of(plugin)]
 
 
@@ -144,6 +145,8 @@ def test_primitives_and_their_derivatives_are_the_same(name: str) -> None:
             continue
         finite = all(np.isfinite(np.asarray(x)).all() for x in tree.leaves(out) if x.dtype.kind in "fc")
         for setting, values in (SETTINGS | WIDER).items():
+            if setting == "32 bits" and any(x.dtype in WIDE_DTYPES for x in call.values):
+                continue  # arrays that there are no more under this setting
             if finite or setting not in ("nans", "infs"):
                 with config.override(**values):
                     assert shown(run()) == shown(out), (way, setting)
@@ -223,7 +226,7 @@ def test_an_operation_of_a_function_and_of_a_user_are_remembered_apart() -> None
     with config.override(numpy_rank_promotion="raise"):
         for _ in range(4):
             corejax.scipy.stats.mode(jnp.zeros((3, 3)))  # subtracts arrays of two ranks
-            with pytest.raises(ValueError, match="^sub: shapes"):
+            with pytest.raises(ValueError, match=r"^sub: shapes"):
                 jnp.zeros((3, 3)) - scales
 
 

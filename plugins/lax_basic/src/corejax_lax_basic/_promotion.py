@@ -375,7 +375,7 @@ _OTHER_NAMES = {
     },
     **{"vectorize": "vectorized", "%": "mod remainder divmod", "<<": "lshift", ">>": "rshift"},
     **{"and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "eq": "equal", "ne": "not_equal"},
-    **{"isclose": "allclose", "searchsorted": "digitize", "maximum": "clip", "minimum": "clip"},
+    **{"isclose": "allclose", "searchsorted": "digitize", "where": "select", "maximum": "clip", "minimum": "clip"},
     **{"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"},
 }
 
