@@ -163,8 +163,14 @@ def lattice_result_type(*pairs: tuple[DType, bool]) -> tuple[DType, bool]:
     """
     if not pairs:
         raise ValueError("lattice_result_type needs at least one (dtype, weak_type) pair")
+    return _promoted("lattice_result_type", pairs)
+
+
+def _promoted(name: str, pairs: tuple[tuple[DType, bool], ...]) -> tuple[DType, bool]:
+    """The result of `lattice_result_type` for operands of a public function of that name."""
+    if config.numpy_dtype_promotion == "strict":
+        check_strict_promotion((name,), pairs)
     bits = config.default_dtype_bits
-    check_strict_promotion(("lattice_result_type",), pairs)
     return _promote(bits, config.x64_compat and bits == 32, pairs)
 
 
@@ -204,9 +210,7 @@ def promote_types(a: Any, b: Any) -> DType:
     Raises:
         TypePromotionError: there is no implicit promotion.
     """
-    pairs = (dtype(a), _is_weak_scalar(a)), (dtype(b), _is_weak_scalar(b))
-    check_strict_promotion(("promote_types",), pairs)
-    return lattice_result_type(*pairs)[0]
+    return _promoted("promote_types", ((dtype(a), _is_weak_scalar(a)), (dtype(b), _is_weak_scalar(b))))[0]
 
 
 def _is_weak_scalar(x: Any) -> bool:
@@ -253,9 +257,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     """
     if not args:
         raise ValueError("result_type needs at least one array or dtype")
-    pairs = tuple(map(dtype_and_weak_type, args))
-    check_strict_promotion(("result_type",), pairs)
-    out, weak = lattice_result_type(*pairs)
+    out, weak = _promoted("result_type", tuple(map(dtype_and_weak_type, args)))
     if weak:
         out = DEFAULTS[KINDS[out]][64 if out in WIDE else config.default_dtype_bits]
     return (out, weak) if return_weak_type_flag else out

@@ -53,12 +53,11 @@ _promotion = config.numpy_dtype_promotion
 
 
 def _promotion_changes() -> None:
-    """Forget what the other lattice decided."""
+    """Forget which scalars yield: booleans do not under the strict setting."""
     global _promotion
     if _promotion != config.numpy_dtype_promotion:
         _promotion = config.numpy_dtype_promotion
         _makers.clear()
-        _decisions.clear()
 
 
 config.on_change.append(_promotion_changes)
