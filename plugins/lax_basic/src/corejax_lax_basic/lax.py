@@ -213,7 +213,8 @@ _MODULES = {
 _SHARED = """
     as_operand asarray beyond broadcast_operands broadcast_to canonical_numbers canonical_shape check_dtype_promotion
     check_rank_promotion convert_operand ddof_of elements_along fill_scalar from_sequence in_dtype is_python_scalar
-    is_several make_scalar promote_dtypes promote_operands reduce_over_names refuse_out split_axes yielding_scalar zeros_like_array
+    is_several make_scalar promote_dtypes promote_operands reduce_over_names refuse_out split_axes
+    yielding_scalar zeros_like_array
 """
 
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
