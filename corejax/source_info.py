@@ -76,24 +76,63 @@ def user_frames(*, filtered: bool = True) -> list[FrameType]:
 _AROUND = frozenset({"call", "call_anew"})  # frames of `remembered`
 
 
+def called_frame() -> FrameType | None:
+    """The frame of the library's function that the user's line calls; None where no user code is running."""
+    frame: FrameType | None = sys._getframe(1)
+    called: FrameType | None = None
+    while frame is not None and _is_internal(frame.f_code.co_filename):
+        if called is None or not _is_around(frame):
+            called = frame
+        frame = frame.f_back
+    return None if frame is None else called
+
+
 def called_function() -> str:
     """The name of the plugin's function that the user's line calls, for messages; "" where there is none to name."""
-    frame: FrameType | None = sys._getframe(1)
-    called: list[FrameType] = []
-    while frame is not None and _is_internal(frame.f_code.co_filename):
-        called.append(frame)
-        frame = frame.f_back
-    while called and called[-1].f_code.co_name in _AROUND and _of_kernel(called[-1]):
-        called.pop()  # what a decorator has put around the function
-    if not called or frame is None or _of_kernel(called[-1]):
-        return ""
-    name = called[-1].f_code.co_name
-    if name == "__call__":  # of an object with a name, as ufuncs have, or of a class of such
-        own = called[-1].f_locals
-        name = getattr(own.get("self", own.get("cls")), "__name__", "")
-    elif name in _AROUND:  # a plugin's decorator of that name
-        name = getattr(called[-1].f_locals.get("fun"), "__name__", name)
+    called = called_frame()
+    name = "" if called is None or _of_kernel(called) else _name_of(called)
     return "" if name.startswith(("_", "<")) else name
+
+
+def called_as(*names: str) -> str:
+    """The name by which the library's function that runs now was called from outside of the library; "" otherwise.
+
+    The user's code calls it, or a transformation that has got it: `vmap(jnp.dot)`. Where a setting asks for checks of
+    operands, a function makes them only if it is called so. What library code calls is its own matter.
+
+    Args:
+        names: of the function; the first one is the name of operators too, `mul` of `__mul__` and `__rmul__`.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    called, in_plugin = "", False
+    while frame is not None and _is_internal(frame.f_code.co_filename):
+        if not _is_around(frame):
+            name, in_kernel = _name_of(frame), _of_kernel(frame)
+            if in_plugin and in_kernel and not name.startswith("__"):  # but for a decorated operator
+                break
+            called, in_plugin = name, in_plugin or not in_kernel
+        frame = frame.f_back
+    if called in names:
+        return called
+    if called in (f"__{side}{name}__" for name in names for side in ("", "r")):
+        return names[0]
+    warnings_given[0] += 1  # the user's call would be checked: this one must not be remembered for it
+    return ""
+
+
+def _is_around(frame: FrameType) -> bool:
+    """Whether a frame belongs to a decorator around the function."""
+    return frame.f_code.co_name in _AROUND and _of_kernel(frame)
+
+
+def _name_of(frame: FrameType) -> str:
+    name = frame.f_code.co_name
+    if name == "__call__":  # of an object with a name, as ufuncs have, or of a class of such
+        own = frame.f_locals
+        return str(getattr(own.get("self", own.get("cls")), "__name__", ""))
+    if name in _AROUND:  # a plugin's decorator of that name
+        return str(getattr(frame.f_locals.get("fun"), "__name__", name))
+    return name
 
 
 def by_caller() -> str:
@@ -196,7 +235,7 @@ def needed(words: str, source: Source | None = None) -> str:
     return f"{words} {location}" if location else ""
 
 
-warnings_given = [0]  # by `warn_user`, shown or not
+warnings_given = [0]  # by `warn_user`, shown or not, and checks left out by `called_as`
 _warned: dict[str, dict[Any, Any]] = {}  # for each file of users' what warnings have been shown
 
 

@@ -52,6 +52,7 @@ from corejax.dtypes._names import (
 from corejax.dtypes._names import float0 as float0
 from corejax.dtypes._promotion import (
     TypePromotionError,
+    check_strict_promotion,
     dtype_and_weak_type,
     lattice_result_type,
     promote_types,
@@ -61,6 +62,7 @@ from corejax.dtypes._promotion import (
 __all__ = [
     "TypePromotionError",
     "canonicalize_dtype",
+    "check_strict_promotion",
     "complex_dtype_of",
     "default_complex_dtype",
     "default_float_dtype",

@@ -6,11 +6,14 @@ to any dtype of it.
 
 One difference from JAX: 64-bit types need no switch. An explicit dtype is kept, and where a promotion ends at
 a weak node it takes the default width (`config.default_dtype_bits`), or 64 bits if an operand has them.
+
+`config.numpy_dtype_promotion` has no part in this: it is a check of the operands that users give.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -99,16 +102,16 @@ def _node(d: DType, weak: bool) -> str:
 
 
 @functools.lru_cache(maxsize=4096)
-def _promote(bits: int, narrow: bool, strict: bool, pairs: tuple[tuple[DType, bool], ...]) -> tuple[DType, bool]:
+def _promote(bits: int, narrow: bool, pairs: tuple[tuple[DType, bool], ...]) -> tuple[DType, bool]:
     """The least upper bound; `narrow` makes 64-bit types that no operand has 32 bits wide."""
     dtypes = [d for d, _ in pairs]
     all_weak = all(weak for _, weak in pairs)
     if len(set(dtypes)) == 1:
         out, weak = dtypes[0], all_weak
     else:
-        bound = _least_upper_bound({_node(d, weak and (strict or not all_weak)) for d, weak in pairs}, strict)
+        bound = _least_upper_bound({_node(d, weak and not all_weak) for d, weak in pairs}, strict=False)
         if bound is None:
-            raise _no_strict_promotion(pairs) if strict else _no_promotion(pairs)
+            raise _no_promotion(pairs)
         weak = all_weak or bound.endswith("*")
         if bound.endswith("*"):
             # Eight bytes in, eight bytes out: int64 with uint64, or int64 with a Python float, is float64.
@@ -124,15 +127,6 @@ def _shown(pairs: tuple[tuple[DType, bool], ...]) -> str:
     names = (SHORT_NAMES[d] if is_extended(d) else d.name for d, _ in dict.fromkeys(pairs))
     weak = ("a weakly typed " if weak else "" for _, weak in dict.fromkeys(pairs))
     return " and ".join(map("".join, zip(weak, names, strict=True)))
-
-
-def _no_strict_promotion(pairs: tuple[tuple[DType, bool], ...]) -> TypePromotionError:
-    return TypePromotionError(
-        f"{source_info.by_caller()}no implicit promotion of {_shown(pairs)} under numpy_dtype_promotion='strict', "
-        "where only Python's numbers yield. Cast explicitly with x.astype(...), "
-        "or set numpy_dtype_promotion to 'standard'",
-        tuple(d for d, _ in pairs),
-    )
 
 
 def _no_promotion(pairs: tuple[tuple[DType, bool], ...]) -> TypePromotionError:
@@ -169,8 +163,41 @@ def lattice_result_type(*pairs: tuple[DType, bool]) -> tuple[DType, bool]:
     """
     if not pairs:
         raise ValueError("lattice_result_type needs at least one (dtype, weak_type) pair")
+    return _promoted("lattice_result_type", pairs)
+
+
+def _promoted(name: str, pairs: tuple[tuple[DType, bool], ...]) -> tuple[DType, bool]:
+    """The result of `lattice_result_type` for operands of a public function of that name."""
+    if config.numpy_dtype_promotion == "strict":
+        check_strict_promotion((name,), pairs)
     bits = config.default_dtype_bits
-    return _promote(bits, config.x64_compat and bits == 32, config.numpy_dtype_promotion == "strict", pairs)
+    return _promote(bits, config.x64_compat and bits == 32, pairs)
+
+
+def check_strict_promotion(names: Sequence[str], pairs: Sequence[tuple[DType, bool]]) -> None:
+    """Refuse operands of several dtypes under `config.numpy_dtype_promotion = "strict"`, if they are the user's.
+
+    Functions that promote the operands that they are called with check them so, under their own name. Promotion itself
+    does not depend on the setting: what the library computes with is its own matter.
+
+    Args:
+        names: of the function that checks its operands; see `called_as`.
+        pairs: `(dtype, weak_type)` of each operand.
+
+    Raises:
+        TypePromotionError: the dtypes differ, and the function was called from outside of the library.
+    """
+    if config.numpy_dtype_promotion != "strict" or len({d for d, _ in pairs}) == 1:
+        return
+    if _least_upper_bound({_node(d, weak) for d, weak in pairs}, strict=True) is not None:
+        return
+    if called := source_info.called_as(*names):
+        raise TypePromotionError(
+            f"{called}: no implicit promotion of {_shown(tuple(pairs))} under numpy_dtype_promotion='strict', "
+            "where only Python's numbers yield. Cast explicitly with x.astype(...), "
+            "or set numpy_dtype_promotion to 'standard'",
+            tuple(d for d, _ in pairs),
+        )
 
 
 def promote_types(a: Any, b: Any) -> DType:
@@ -183,7 +210,7 @@ def promote_types(a: Any, b: Any) -> DType:
     Raises:
         TypePromotionError: there is no implicit promotion.
     """
-    return lattice_result_type((dtype(a), _is_weak_scalar(a)), (dtype(b), _is_weak_scalar(b)))[0]
+    return _promoted("promote_types", ((dtype(a), _is_weak_scalar(a)), (dtype(b), _is_weak_scalar(b))))[0]
 
 
 def _is_weak_scalar(x: Any) -> bool:
@@ -230,7 +257,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     """
     if not args:
         raise ValueError("result_type needs at least one array or dtype")
-    out, weak = lattice_result_type(*map(dtype_and_weak_type, args))
+    out, weak = _promoted("result_type", tuple(map(dtype_and_weak_type, args)))
     if weak:
         out = DEFAULTS[KINDS[out]][64 if out in WIDE else config.default_dtype_bits]
     return (out, weak) if return_weak_type_flag else out

@@ -1,20 +1,23 @@
 """`config.debug_nans` and `config.debug_infs`: evaluation that looks at each result, while one of them is on.
 
-Eager operations are looked at one by one, those of eager loops and branches too. Of a compiled program the results are,
-and if one has a NaN, its equations are evaluated again to find out which of them makes it first. While both settings
-are off, evaluation is what it is without this module: they exchange the functions that run.
+What is looked at are results of the functions that user code calls, and of compiled programs. If one has a NaN, the
+error names the operation that made it: each eager operation with one is noted until the function returns, and the
+equations of a compiled program are evaluated again. While both settings are off, evaluation is what it is without this
+module: they exchange the functions that run.
 """
 
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
 from typing import Any
 
 import numpy as np
 
-from corejax import dtypes
+from corejax import dtypes, tree
 from corejax.array import Array, host_value
 from corejax.attribution import mark
 from corejax.avals import get_aval
@@ -24,7 +27,7 @@ from corejax.ir.interpret import literal_value
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Var, subjaxprs
 from corejax.primitive import Primitive
 from corejax.restoring import Restoring, run_within
-from corejax.source_info import capture, describe
+from corejax.source_info import called_frame, capture, describe
 from corejax.trace import Tracer, replaying, set_current_trace, state
 
 _process = evaluation.EvalTrace.process_primitive
@@ -37,18 +40,89 @@ def checks_values() -> bool:
     return config.debug_nans or config.debug_infs
 
 
+class _State(threading.local):
+    """What the thread has met.
+
+    Attributes:
+        calls: by frame of a function that user code has called and that has not returned: its suspects.
+        finding: the suspects of a program that is evaluated again; what has effects and no results is left out then.
+    """
+
+    finding: _Suspects | None = None
+
+    def __init__(self) -> None:
+        self.calls: dict[FrameType, _Suspects] = {}
+
+
+class _Suspects(dict[int, tuple[Array, FloatingPointError]]):
+    """Results of operations with a NaN, by id, and the error of the operation that made it."""
+
+    def note(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], out: Array, kind: str) -> None:
+        """Note a result; an operand's NaN was noted before, and a NaN of an eager loop when its body ran."""
+        known = next((self[id(x)][1] for x in args if id(x) in self), None)
+        if known is None and self and "higher_order" in primitive.tags:
+            known = self._first()
+        self[id(out)] = out, known or _error(primitive, args, params, out, kind)
+
+    def error_of(self, value: Any) -> FloatingPointError | None:
+        """The error of the operation that made a NaN in a result; None if there is no NaN in it."""
+        for x in _arrays_in(value):
+            if _found_in(x) is not None:
+                return self[id(x)][1] if id(x) in self else self._first()
+        return None
+
+    def _first(self) -> FloatingPointError:
+        return next(iter(self.values()))[1]
+
+
+_state = _State()
+
+
 def check_values(primitive: Primitive, args: Sequence[Any], params: dict[str, Any], outs: Sequence[Array]) -> None:
-    """Look at the results of an application, if a setting asks for it.
+    """Look at the results of an operation, if a setting asks for it.
+
+    A NaN matters if it is in the result of the function that user code has called, and not if the library leaves it out
+    on the way. The result is seen when the function's frame returns, by a profile function: functions need no wrappers
+    then, which would cost time while the settings are off. While another profiler runs, each operation is looked at.
 
     Raises:
-        FloatingPointError: a result has a NaN or an infinity. It names the primitive and the user's line: of a program,
-            those of its equation that makes it.
+        FloatingPointError: a result has a NaN or an infinity, and no function is known that leaves it out. The error
+            names the primitive and the user's line: of a program, those of its equation that makes it.
     """
     for out in outs:
         kind = _found_in(out)
-        if kind is not None:
-            why = _find_inside(primitive, args, params)
-            raise _error(primitive, args, params, out, kind, why)
+        if kind is None:
+            continue
+        if _state.finding is not None:
+            _state.finding.note(primitive, args, params, out, kind)
+            continue
+        frame = called_frame()
+        if frame in (None, sys._getframe()) or sys.getprofile() not in (None, _look_at_result):
+            raise _error(primitive, args, params, out, kind)
+        _state.calls.setdefault(frame, _Suspects()).note(primitive, args, params, out, kind)
+        sys.setprofile(_look_at_result)
+
+
+def _look_at_result(frame: FrameType, event: str, value: Any) -> None:
+    """Raise the error of a NaN in what a function returns; the thread's profile function while there are suspects."""
+    if event != "return" or frame not in _state.calls:
+        return
+    suspects = _state.calls.pop(frame)
+    if not _state.calls:
+        sys.setprofile(None)
+    error = suspects.error_of(value)
+    if error is not None:
+        raise error
+
+
+def _arrays_in(value: Any) -> Iterator[Any]:
+    """The arrays that a result consists of; of a tracer those that are known."""
+    for leaf in tree.leaves(value):
+        if isinstance(leaf, Tracer):
+            for part in ("primal", "tangent", "val"):
+                yield from _arrays_in(getattr(leaf, part, None))
+        elif isinstance(leaf, Array | np.ndarray | np.generic):
+            yield leaf
 
 
 def _found_in(x: Any) -> str | None:
@@ -61,15 +135,6 @@ def _found_in(x: Any) -> str | None:
     return "inf" if config.debug_infs and np.isinf(value).any() else None
 
 
-class _State(threading.local):
-    """Whether the thread evaluates a program again: what has effects and no results is left out then."""
-
-    finding = False
-
-
-_state = _State()
-
-
 class _Finding(Restoring):
     __slots__ = ("earlier",)
 
@@ -77,7 +142,7 @@ class _Finding(Restoring):
         self.earlier = _state.finding
 
     def __enter__(self) -> None:
-        _state.finding = True
+        _state.finding = _Suspects()
 
     def restore(self) -> None:
         """As it was before."""
@@ -92,33 +157,37 @@ def _repeatable(program: ClosedJaxpr | Jaxpr) -> bool:
     )
 
 
-def _find_inside(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> str:
-    """Evaluate the equations of a call's program again, which raises where one of them makes a NaN.
+def _find_inside(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> FloatingPointError | str:
+    """Evaluate the equations of a call's program again, to find the one that made a NaN of its results.
 
     Nothing is evaluated twice that has effects.
 
     Returns:
-        Why nothing was found: a sentence, or nothing where there is no program.
-
-    Raises:
-        FloatingPointError: something was.
+        The equation's error; or why nothing was found: a sentence, or nothing if there is no program.
     """
     if "higher_order" not in primitive.tags or primitive.decomposition is None:
         return ""
     if not all(map(_repeatable, subjaxprs(params))):
         return ". Its program has effects, and is not evaluated again to find out which operation that was"
+
+    def evaluate() -> FloatingPointError | None:
+        outs = primitive.decomposition(*args, **params)  # type: ignore[misc]
+        return _state.finding.error_of(outs) if _state.finding else None
+
     try:
-        run_within([_Finding(), set_current_trace(_bottom)], primitive.decomposition, *args, **params)
-    except FloatingPointError:
-        raise
+        found = run_within([_Finding(), set_current_trace(_bottom)], evaluate)
     except Exception as error:  # its arguments are gone, say
         return f". To find out which operation that was it was evaluated again, and failed: {error}"
-    return ". Its operations, evaluated one by one, make none: the compiler has rewritten them"
+    return found or ". Its operations, evaluated one by one, make none: the compiler has rewritten them"
 
 
 def _error(
-    primitive: Primitive, args: Sequence[Any], params: dict[str, Any], out: Array, kind: str, why: str
+    primitive: Primitive, args: Sequence[Any], params: dict[str, Any], out: Array, kind: str
 ) -> FloatingPointError:
+    """The error of the operation that made a NaN, in a program of its equation."""
+    why = _find_inside(primitive, args, params)
+    if isinstance(why, FloatingPointError):
+        return why
     value = out._fetch()
     bad = np.isnan(value) if kind == "nan" else np.isinf(value)
     where = "" if not value.ndim else f", {int(bad.sum())} of its elements, the first at {np.argwhere(bad)[0].tolist()}"
@@ -160,12 +229,12 @@ def _run_and_check(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
     for v, value in zip((*jaxpr.constvars, *jaxpr.invars), values, strict=True):
         env[v] = Array(value, v.aval)
     for eqn in jaxpr.eqns:
-        if _state.finding and eqn.primitive.effects and not eqn.outvars:
+        if _state.finding is not None and eqn.primitive.effects and not eqn.outvars:
             continue
         operands = [read(v) for v in eqn.invars]
         outs = run_within([replaying(eqn.source_info)], _bottom.process_primitive, eqn.primitive, operands, eqn.params)
         env.update(zip(eqn.outvars, outs, strict=True))
-    return [read(v)._fetch() for v in jaxpr.outvars]
+    return [host_value(read(v)) for v in jaxpr.outvars]
 
 
 def follow_settings() -> None:

@@ -12,7 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, ShapedArray, Tracer, as_array, clears_cache, config, dtypes, get_aval, warn_user
+from corejax.extend import (
+    Array,
+    ShapedArray,
+    Tracer,
+    as_array,
+    called_as,
+    clears_cache,
+    config,
+    dtypes,
+    get_aval,
+    warn_user,
+)
 from corejax_lax_basic._base.constants import asarray
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS, scalar_maker
 from corejax_lax_basic.conversion.convert import convert_element_type_p
@@ -21,6 +32,7 @@ from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p, broadcast_s
 __all__ = [
     "as_operand",
     "broadcast_operands",
+    "check_dtype_promotion",
     "check_rank_promotion",
     "convert_operand",
     "promote_dtypes",
@@ -41,12 +53,11 @@ _promotion = config.numpy_dtype_promotion
 
 
 def _promotion_changes() -> None:
-    """Forget what the other lattice decided."""
+    """Forget which scalars yield: booleans do not under the strict setting."""
     global _promotion
     if _promotion != config.numpy_dtype_promotion:
         _promotion = config.numpy_dtype_promotion
         _makers.clear()
-        _decisions.clear()
 
 
 config.changed.connect(_promotion_changes)
@@ -83,6 +94,8 @@ def yielding_scalar(aval: Any, kind: type) -> _Maker | None:
     if len(_makers) >= _MEMO_LIMIT:
         _makers.clear()
     dtype, weak = dtypes.result_type(aval, kind, return_weak_type_flag=True)
+    if kind is bool and dtype != dtypes.bool_ and config.numpy_dtype_promotion == "strict":
+        return None  # booleans are no weak numbers: where users give them, they are refused
     yields = dtype == aval.dtype and weak == aval.weak_type
     maker = _makers[key] = _remembering(scalar_maker(dtype, weak)) if yields else None
     return maker
@@ -208,12 +221,13 @@ def convert_operand(x: Any, dtype: np.dtype[Any], weak: bool = False) -> Any:
     return _converted(x, dtype, weak)
 
 
-def promote_dtypes(*operands: Any, inexact: bool = False) -> list[Any]:
+def promote_dtypes(*operands: Any, inexact: bool = False, name: str = "") -> list[Any]:
     """Operands in the dtype that the promotion lattice gives them; Python scalars become arrays.
 
     Args:
         operands: what `as_operand` gives.
         inexact: whether integers and booleans become floating.
+        name: the function whose own operands these are, for `config.numpy_dtype_promotion`.
 
     Raises:
         TypePromotionError: there is no implicit promotion.
@@ -223,6 +237,7 @@ def promote_dtypes(*operands: Any, inexact: bool = False) -> list[Any]:
         found = _of_one_dtype(first, operands)
         if found is not None:
             return found
+    check_dtype_promotion(name, operands)
     dtype, weak = dtypes.result_type(*operands, return_weak_type_flag=True)
     if inexact:
         dtype = dtypes.inexact_dtype_of(dtype)
@@ -294,8 +309,26 @@ def _spread(shapes: Sequence[tuple[int, ...]], operands: Sequence[Any], name: st
     ]
 
 
+def check_dtype_promotion(name: str, operands: Iterable[Any]) -> None:
+    """Do what `config.numpy_dtype_promotion` says of operands of several dtypes.
+
+    Args:
+        name: the function whose operands these are; nothing is done if library code calls it.
+        operands: what `as_operand` gives.
+
+    Raises:
+        TypePromotionError: the dtypes differ, and the setting is "strict".
+    """
+    if name and config.numpy_dtype_promotion == "strict":
+        dtypes.check_strict_promotion(_names_of(name), [dtypes.dtype_and_weak_type(x) for x in operands])
+
+
 def check_rank_promotion(name: str, shapes: Iterable[Sequence[int]]) -> None:
     """Do what `config.numpy_rank_promotion` says of shapes that are to broadcast together; scalars always may.
+
+    Args:
+        name: the function whose operands have these shapes; nothing is done if library code calls it.
+        shapes: the shapes.
 
     Raises:
         ValueError: the ranks differ, and the setting is "raise".
@@ -303,8 +336,11 @@ def check_rank_promotion(name: str, shapes: Iterable[Sequence[int]]) -> None:
     mode = config.numpy_rank_promotion
     if mode == "allow" or len({len(shape) for shape in shapes if len(shape)}) < 2:
         return
+    called = called_as(*_names_of(name))
+    if not called:
+        return
     shown = " and ".join(str(tuple(shape)) for shape in sorted(map(tuple, shapes), key=len))
-    text = f"{name or 'an operation'}: shapes {shown} differ in rank, and numpy_rank_promotion is {mode!r}; "
+    text = f"{called}: shapes {shown} differ in rank, and numpy_rank_promotion is {mode!r}; "
     text += "add the axes with x[None, :] or corejax.numpy.expand_dims"
     if mode == "raise":
         raise ValueError(text)
@@ -323,4 +359,26 @@ def promote_operands(*operands: Any, inexact: bool = False, name: str = "") -> l
         TypePromotionError: there is no implicit promotion.
         ValueError: the shapes do not broadcast together.
     """
-    return broadcast_operands(*promote_dtypes(*operands, inexact=inexact), name=name)
+    return broadcast_operands(*promote_dtypes(*operands, inexact=inexact, name=name), name=name)
+
+
+# By these names, too, users call what checks operands: operations by a primitive or sign, functions by another one that
+# hands on its operands.
+_OTHER_NAMES = {
+    **{
+        "sub": "subtract",
+        "mul": "multiply",
+        "div": "truediv divide",
+        "pow": "power",
+        "//": "floordiv floor_divide divmod",
+    },
+    **{"vectorize": "vectorized", "%": "mod remainder divmod", "<<": "lshift", ">>": "rshift"},
+    **{"and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "eq": "equal", "ne": "not_equal"},
+    **{"isclose": "allclose", "searchsorted": "digitize", "where": "select", "maximum": "clip", "minimum": "clip"},
+    **{"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"},
+}
+
+
+def _names_of(operation: str) -> tuple[str, ...]:
+    density = operation.replace(".log", ".")  # `norm.pdf` has its operands checked by `norm.logpdf`
+    return (operation, density, *_OTHER_NAMES.get(operation, "").split())

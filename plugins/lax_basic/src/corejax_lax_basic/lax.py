@@ -29,8 +29,8 @@ _MODULES = {
         beyond fill_scalar is_python_scalar make_scalar
     """,
     "_promotion": """
-        as_operand broadcast_operands check_rank_promotion convert_operand promote_dtypes promote_operands
-        yielding_scalar
+        as_operand broadcast_operands check_dtype_promotion check_rank_promotion convert_operand promote_dtypes
+        promote_operands yielding_scalar
     """,
     "conversion.bitcast": """
         bitcast_convert_type bitcast_convert_type_p
@@ -212,9 +212,9 @@ _MODULES = {
 # What functions of other plugins do as those here: they find it by name, users are not shown it.
 _SHARED = """
     as_operand asarray beside beyond broadcast_operands broadcast_to canonical_numbers canonical_shape
-    check_rank_promotion convert_operand ddof_of elements_along fill_scalar from_sequence in_dtype is_python_scalar
-    is_several make_scalar promote_dtypes promote_operands reduce_over_names refuse_out split_axes yielding_scalar
-    zeros_like_array
+    check_dtype_promotion check_rank_promotion convert_operand ddof_of elements_along fill_scalar from_sequence in_dtype
+    is_python_scalar is_several make_scalar promote_dtypes promote_operands reduce_over_names refuse_out split_axes
+    yielding_scalar zeros_like_array
 """
 
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}

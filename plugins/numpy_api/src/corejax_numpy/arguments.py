@@ -113,7 +113,7 @@ def promote_dtypes(name: str, *xs: Any, inexact: bool = False) -> list[Any]:
         aval = getattr(xs[0], "aval", None)
         if aval is not None and (not inexact or dtypes.is_inexact(aval.dtype)):
             return list(xs)
-    return lax.promote_dtypes(*operands(name, xs), inexact=inexact)
+    return lax.promote_dtypes(*operands(name, xs), inexact=inexact, name=name)
 
 
 def promote(name: str, *xs: Any, inexact: bool = False) -> list[Any]:

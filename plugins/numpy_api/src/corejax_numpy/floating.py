@@ -167,7 +167,9 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
     if x2.dtype.itemsize >= 4:
         low = 0 if dtypes.is_unsigned(x2.dtype) else -3 * limit
         x2 = lax.clamp(like(x2, low), x2, like(x2, 3 * limit))
-    mantissa, exponent, x2 = lax.broadcast_operands(mantissa, exponent, lax.convert_element_type(x2, np.int32))
+    mantissa, exponent, x2 = lax.broadcast_operands(
+        mantissa, exponent, lax.convert_element_type(x2, np.int32), name="ldexp"
+    )
     total = lax.clamp(np.int32(-limit), lax.add(exponent, x2), np.int32(limit))
     out = _scaled(mantissa, total)
     return out if out.dtype == x1.dtype else lax.convert_element_type(out, x1.dtype)
@@ -186,7 +188,7 @@ def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
 
 def nextafter(x: Any, y: Any, /) -> Any:
     """The number next to `x` in the direction of `y`."""
-    return lax.nextafter(*lax.broadcast_operands(*_real_floating("nextafter", x, y)))
+    return lax.nextafter(*lax.broadcast_operands(*_real_floating("nextafter", x, y), name="nextafter"))
 
 
 def spacing(x: Any, /) -> Any:

@@ -305,6 +305,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
         raise ValueError(f"put: mode is None, 'clip' or 'wrap', got {mode!r}")
     x, indices = array_argument("put", a), _indices_argument("put", ind)
     values = array_argument("put", v, 2)
+    lax.check_dtype_promotion("put", (x, values))
     if not (x.size and indices.size and values.size):
         return x
     indices = lax.reshape(indices, (indices.size,))

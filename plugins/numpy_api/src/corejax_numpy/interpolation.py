@@ -8,7 +8,7 @@ import numpy as np
 
 from corejax.extend import dtypes, remembered
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, like, promote_dtypes
+from corejax_numpy.arguments import array_argument, array_arguments, like, promote_dtypes
 from corejax_numpy.elementwise import remainder, where
 from corejax_numpy.searching import searchsorted
 
@@ -28,8 +28,10 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         ValueError: `xp` and `fp` are not vectors of one size, or have no elements; coordinates are complex; `left` or
             `right` is another text.
     """
-    x, xp = promote_dtypes("interp", array_argument("interp", x), array_argument("interp", xp, 1), inexact=True)
-    (fp,) = promote_dtypes("interp", array_argument("interp", fp, 2), inexact=True)
+    x, xp, fp = array_arguments("interp", x, xp, fp)
+    lax.check_dtype_promotion("interp", (x, xp, fp))
+    x, xp = promote_dtypes("interp", x, xp, inexact=True)
+    (fp,) = promote_dtypes("interp", fp, inexact=True)
     if xp.ndim != 1 or xp.shape != fp.shape or not xp.shape[0]:
         raise ValueError(
             f"interp: points are vectors of one size, 1 or more, got {xp.aval.str_short()} and {fp.aval.str_short()}"

@@ -153,6 +153,7 @@ def _bounds(name: str, start: Any, stop: Any, dtype: Any) -> tuple[list[Any], An
     16-bit floats and narrower ones count in float32: a rounded exponent is a wrong power.
     """
     bounds = [operand(name, start), operand(name, stop, 1)]
+    lax.check_dtype_promotion(name, bounds)
     inexact = dtypes.inexact_dtype_of(dtypes.result_type(*bounds))
     dtype = inexact if dtype is None else canonical_dtype(dtype)
     inexact = dtypes.promote_types(dtypes.promote_types(inexact, dtypes.inexact_dtype_of(dtype)), np.dtype(np.float32))

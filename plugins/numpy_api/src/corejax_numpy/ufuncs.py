@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from corejax.extend import dtypes
+from corejax_lax_basic import lax
 from corejax_numpy._one_by_one import accumulate_one_by_one, at_one_by_one, reduce_one_by_one, reduceat_one_by_one
 from corejax_numpy.arguments import array_argument, canonical_axis, no_out_or_where, static_int
 from corejax_numpy.manipulation import expand_dims, moveaxis
@@ -220,6 +221,7 @@ class ufunc:
         """The function of all pairs of elements: an array with the axes of both."""
         name = self._binary("outer")
         A, B = array_argument(name, A), array_argument(name, B, 1)
+        lax.check_dtype_promotion("outer", (A, B))
         return self(
             expand_dims(A, tuple(range(A.ndim, A.ndim + B.ndim))) if B.ndim else A, _of_rank(B, A.ndim + B.ndim)
         )

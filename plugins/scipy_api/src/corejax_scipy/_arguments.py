@@ -44,7 +44,7 @@ def inexact(name: str, *xs: Any) -> list[Any]:
     Raises:
         TypeError: one is no array; names the function and its position.
     """
-    return lax.promote_dtypes(*[operand(name, x, i) for i, x in enumerate(xs)], inexact=True)  # type: ignore[no-any-return]
+    return lax.promote_dtypes(*[operand(name, x, i) for i, x in enumerate(xs)], inexact=True, name=name)  # type: ignore[no-any-return]
 
 
 def reals(name: str, *xs: Any) -> list[Any]:

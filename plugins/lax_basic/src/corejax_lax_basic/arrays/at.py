@@ -15,7 +15,7 @@ import numpy as np
 from corejax.extend import dtypes, get_aval, laid_out, remembered, warn_user
 from corejax_lax_basic._base.rows import named
 from corejax_lax_basic._base.scalars import is_array, make_scalar
-from corejax_lax_basic._promotion import as_operand, convert_operand
+from corejax_lax_basic._promotion import as_operand, check_dtype_promotion, convert_operand
 from corejax_lax_basic.arrays._basic_indexing import basic_index, complete
 from corejax_lax_basic.arrays._indexing_by_arrays import gather_places, without_masks
 from corejax_lax_basic.arrays._places import places_of
@@ -208,6 +208,7 @@ def _value(name: str, x: Any, values: Any) -> tuple[Any, np.dtype[Any]]:
     dtype = x.aval.dtype
     if type(found) is int and dtypes.is_integer(dtype):
         return make_scalar(found, dtype), dtype
+    check_dtype_promotion(name, (x, found))
     joint = dtypes.result_type(x, found)
     if joint != dtype:
         warn_user(

@@ -13,7 +13,7 @@ import numpy as np
 from corejax.extend import Primitive, dtypes, remembered
 from corejax_lax_basic._base.rows import named
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS, beyond
-from corejax_lax_basic._promotion import broadcast_operands, promote_operands
+from corejax_lax_basic._promotion import broadcast_operands, promote_dtypes, promote_operands
 from corejax_lax_basic.arrays._operator import Binary, constant, operator
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise.arithmetic import add_p, div_p, mul_p, neg_p, sub_p
@@ -42,7 +42,9 @@ def _compare(primitive: Primitive) -> Binary:
     """A comparison; with a Python integer that the dtype does not hold, all elements are on one side of it."""
 
     def apply(x: Any, y: Any) -> Any:
-        if {_dtype_of(x), _dtype_of(y)} == _LONGEST and dtypes.is_inexact(dtypes.result_type(x, y)):
+        if {_dtype_of(x), _dtype_of(y)} == _LONGEST and dtypes.is_inexact(
+            promote_dtypes(x, y, name=primitive.name)[0].aval.dtype
+        ):
             return _compare_exactly(primitive, *broadcast_operands(x, y, name=primitive.name))
         try:
             x, y = promote_operands(x, y, name=primitive.name)

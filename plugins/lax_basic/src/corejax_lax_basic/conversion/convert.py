@@ -156,11 +156,11 @@ def _jvp(primals: Any, tangents: Any, *, new_dtype: np.dtype[Any], weak_type: bo
     (tangent,) = tangents
     if tangent is None or not dtypes.is_inexact(new_dtype):
         return out, None
-    return out, convert_element_type(tangent, new_dtype)
+    return out, in_dtype(tangent, new_dtype)
 
 
 def _transpose(ct: Any, x: Any, *, new_dtype: np.dtype[Any], weak_type: bool) -> list[Any]:
-    return [convert_element_type(ct, x.aval.dtype)]
+    return [in_dtype(ct, x.aval.dtype)]
 
 
 jvp_rules.register(convert_element_type_p, _jvp, symbolic_zeros=True)

@@ -369,7 +369,7 @@ def numpy_dot(x: Any, y: Any, precision: Any = None, preferred_element_type: Any
     Raises:
         TypeError: the sizes of these axes differ.
     """
-    x, y = promote_dtypes(x, y)
+    x, y = promote_dtypes(x, y, name="dot")
     if not x.ndim or not y.ndim:
         return x * y
     contract = ((x.ndim - 1,), (max(y.ndim - 2, 0),))
@@ -394,7 +394,7 @@ def matmul(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = 
     """
     if type(x) in PYTHON_SCALARS or type(y) in PYTHON_SCALARS or not x.ndim or not y.ndim:
         raise ValueError("matmul: operands have at least one axis; use * to multiply by a scalar")
-    x, y = promote_dtypes(x, y)
+    x, y = promote_dtypes(x, y, name="matmul")
     _check_contraction("matmul", x.aval, y.aval, max(y.ndim - 2, 0))
     dtype = x.aval.dtype if preferred_element_type is None else dtypes.dtype(preferred_element_type)
     precision = canonical_precision(precision)

@@ -23,7 +23,7 @@ def arrays(name: str, *xs: Any, inexact: bool = True) -> list[Any]:
     Raises:
         TypeError: an argument is not an array; names function, position and what was given.
     """
-    return list(lax.promote_dtypes(*(_operand(name, x, i) for i, x in enumerate(xs)), inexact=inexact))
+    return list(lax.promote_dtypes(*(_operand(name, x, i) for i, x in enumerate(xs)), inexact=inexact, name=name))
 
 
 def array(name: str, x: Any, position: int | str = 0) -> Any:

@@ -87,6 +87,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
 def celu(x: Any, alpha: Any = 1.0) -> Any:
     """`x` where it is positive, else `alpha * expm1(x / alpha)`: as `elu`, with derivative 1 at 0 for every `alpha`."""
     x, alpha = promote_dtypes("celu", x, alpha, inexact=True)
+    lax.check_rank_promotion("celu", (x.shape, alpha.shape))
     positive = lax.gt(x, like(x, 0))
     return select(positive, x, alpha * lax.expm1(lax.select(positive, like(x, 0), x) / alpha))
 
@@ -119,6 +120,7 @@ def squareplus(x: Any, b: Any = 4) -> Any:
         b: how far it is from `relu`; not negative.
     """
     x, b = promote_dtypes("squareplus", x, b, inexact=True)
+    lax.check_rank_promotion("squareplus", (x.shape, b.shape))
     return (x + lax.sqrt(lax.square(x) + b)) * like(x, 0.5)
 
 

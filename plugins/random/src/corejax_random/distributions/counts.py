@@ -293,7 +293,9 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
         ValueError: `p` is a scalar, or the parameters do not broadcast to the shape.
     """
     key = single_key("multinomial", key)
-    n, p = lax.promote_dtypes(number("multinomial", "n", n), number("multinomial", "p", p), inexact=True)
+    n, p = lax.promote_dtypes(
+        number("multinomial", "n", n), number("multinomial", "p", p), inexact=True, name="multinomial"
+    )
     if p.ndim < 1:
         raise ValueError(f"multinomial: p has an axis of outcomes at least, got shape {p.shape}")
     dtype = dtypes.default_float_dtype() if dtype is None else dtypes.canonicalize_dtype(dtype)

@@ -216,7 +216,7 @@ def multivariate_normal(
     """
     name = "multivariate_normal"
     key = single_key(name, key)
-    mean, cov = lax.promote_dtypes(number(name, "mean", mean), number(name, "cov", cov), inexact=True)
+    mean, cov = lax.promote_dtypes(number(name, "mean", mean), number(name, "cov", cov), inexact=True, name=name)
     one_of(name, "method", method, ("cholesky", "eigh", "svd"))
     dtype = float_dtype(name, mean.dtype if dtype is None else dtype)
     if mean.ndim < 1 or cov.ndim < 2 or cov.shape[-2:] != (mean.shape[-1],) * 2:
