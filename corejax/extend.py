@@ -64,6 +64,8 @@ from corejax.deprecations import retired as _retired
 from corejax.derivation import Derivation as Derivation
 from corejax.dims import SymbolicDim as SymbolicDim
 from corejax.dims import as_dim as as_dim
+from corejax.dims import max_dim as max_dim
+from corejax.dims import min_dim as min_dim
 from corejax.donation import donating as donating
 from corejax.errors import BackendError as BackendError
 from corejax.errors import CorejaxDeprecationWarning as CorejaxDeprecationWarning
@@ -257,6 +259,8 @@ __all__ = [  # noqa: RUF022  by section
     "SymbolicDim",
     "as_array",
     "as_dim",
+    "max_dim",
+    "min_dim",
     "dtypes",
     "get_aval",
     "host_value",

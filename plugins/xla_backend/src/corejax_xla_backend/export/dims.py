@@ -21,9 +21,11 @@ from corejax.extend import (
     SymbolicDim,
     called_function,
     dtypes,
+    max_dim,
+    min_dim,
     xla_translations,
 )
-from corejax_xla_backend.export.bounds import OPERATIONS, Operation, range_of
+from corejax_xla_backend.export.bounds import Operation, range_of
 
 LARGEST = 2**31 - 1  # size that a symbol stands for
 
@@ -300,8 +302,11 @@ class DimExpr(SymbolicDim):
         return any(isinstance(x, DimExpr) and variable in x.variables() for each in found for x in each[1:])
 
     def extreme(self, kind: str, other: Any) -> Any:
-        """The greater one ("max") of this and another size, or the smaller one ("min")."""
-        return _extreme(kind, self, other)
+        """Return the greater ("max") or the smaller ("min") of this and another size, as a size."""
+        least, most = range_of(self - other)
+        if least >= 0 or most <= 0:
+            return self if (least >= 0) == (kind == "max") else other
+        return self.scope.apply(kind, self, other)
 
     def without(self, names: tuple[str, ...]) -> Any:
         """The sum of the other terms."""
@@ -365,26 +370,6 @@ def _divided(x: Any, y: Any) -> tuple[Any, Any]:
                 return quotient - factor * (operation.left // y), 0
     scope = next(size.scope for size in (x, y) if isinstance(size, DimExpr))
     return scope.apply("floordiv", x, y), scope.apply("mod", x, y)
-
-
-def max_dim(d1: Any, d2: Any) -> Any:
-    """The greater one of two sizes, of which symbols may be part."""
-    return _extreme("max", d1, d2)
-
-
-def min_dim(d1: Any, d2: Any) -> Any:
-    """The smaller one of two sizes, of which symbols may be part."""
-    return _extreme("min", d1, d2)
-
-
-def _extreme(kind: str, x: Any, y: Any) -> Any:
-    scope = next((size.scope for size in (x, y) if isinstance(size, DimExpr)), None)
-    if scope is None:
-        return OPERATIONS[kind](x, y)
-    least, most = range_of(x - y)
-    if least >= 0 or most <= 0:
-        return x if (least >= 0) == (kind == "max") else y
-    return scope.apply(kind, x, y)
 
 
 def made(terms: Mapping[tuple[str, ...], int], scope: SymbolicScope) -> Any:
@@ -499,7 +484,7 @@ dim_as_value_p = Primitive(
 def _translation(
     ctx: Any, in_avals: Sequence[ShapedArray], in_vals: Sequence[Any], *, dim: DimExpr, dtype: np.dtype[Any]
 ) -> Any:
-    return ctx.op("constant", out=ShapedArray((), dtype), attrs=f"value = dense<{dim}> : tensor<i{8 * dtype.itemsize}>")
+    return ctx.full(ShapedArray((), dtype), dim)
 
 
 xla_translations.register(dim_as_value_p, _translation)
