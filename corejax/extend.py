@@ -199,6 +199,7 @@ from corejax.rules import transpose_rules as transpose_rules
 from corejax.rules import vmap_rules as vmap_rules
 from corejax.rules import xla_translations as xla_translations
 from corejax.run_rule import mismatch as mismatch
+from corejax.source_info import called_frame as called_frame
 from corejax.source_info import called_function as called_function
 from corejax.source_info import capture as capture_source
 from corejax.source_info import describe as describe_source
@@ -404,6 +405,7 @@ __all__ = [  # noqa: RUF022  by section
     "FlatFunction",
     "api_boundary",
     "arg_names",
+    "called_frame",
     "called_function",
     "capture_source",
     "check_arguments",

@@ -78,6 +78,11 @@ _AROUND = frozenset({"call", "call_anew"})  # frames of `remembered`
 
 def called_function() -> str:
     """The name of the plugin's function that the user's line calls, for messages; "" where there is none to name."""
+    return called_frame()[0]
+
+
+def called_frame() -> tuple[str, FrameType | None]:
+    """Return name and frame of the plugin's function that the user's line calls; ("", None) if none is to be named."""
     frame: FrameType | None = sys._getframe(1)
     called: list[FrameType] = []
     while frame is not None and _is_internal(frame.f_code.co_filename):
@@ -86,14 +91,15 @@ def called_function() -> str:
     while called and called[-1].f_code.co_name in _AROUND and _of_kernel(called[-1]):
         called.pop()  # what a decorator has put around the function
     if not called or frame is None or _of_kernel(called[-1]):
-        return ""
+        return "", None
     name = called[-1].f_code.co_name
     if name == "__call__":  # of an object with a name, as ufuncs have, or of a class of such
         own = called[-1].f_locals
         name = getattr(own.get("self", own.get("cls")), "__name__", "")
     elif name in _AROUND:  # a plugin's decorator of that name
         name = getattr(called[-1].f_locals.get("fun"), "__name__", name)
-    return "" if name.startswith(("_", "<")) else name
+        called = [frame for frame in called if frame.f_code.co_name not in _AROUND] or called
+    return ("", None) if name.startswith(("_", "<")) else (name, called[-1])
 
 
 def by_caller() -> str:

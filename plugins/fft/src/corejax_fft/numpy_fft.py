@@ -16,6 +16,7 @@ import numpy as _np
 import corejax.numpy as _jnp
 from corejax.extend import as_dim as _as_dim
 from corejax.extend import dtypes as _dtypes
+from corejax.extend import min_dim as _min_dim
 from corejax.extend import remembered as _remembered
 from corejax_fft.fft import FftType as _FftType
 from corejax_fft.fft import fft as _fft
@@ -89,12 +90,12 @@ def _axes_and_lengths(name: str, x: _Any, s: _Any, axes: _Any) -> tuple[list[int
 def _resized(x: _Any, axes: list[int], lengths: list[_Any]) -> _Any:
     """Axes cropped, or filled up with zeros behind."""
     for axis, length in zip(axes, lengths, strict=True):
-        if x.shape[axis] > length:
-            x = _lax.slice_in_dim(x, 0, length, axis=axis)
+        if (kept := _min_dim(x.shape[axis], length)) != x.shape[axis]:
+            x = _lax.slice_in_dim(x, 0, kept, axis=axis)
     missing = [(0, 0, 0)] * x.ndim
     for axis, length in zip(axes, lengths, strict=True):
         missing[axis] = (0, length - x.shape[axis], 0)
-    return _lax.pad(x, _lax.make_scalar(0, x.dtype, False), missing) if any(high for _, high, _ in missing) else x
+    return _lax.pad(x, _lax.make_scalar(0, x.dtype, False), missing) if any(high != 0 for _, high, _ in missing) else x
 
 
 def _scaled(x: _Any, kind: _FftType, lengths: _Sequence[_Any], norm: str | None) -> _Any:

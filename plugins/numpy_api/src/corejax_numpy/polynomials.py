@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import dtypes
+from corejax.extend import SymbolicDim, dtypes
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, like, promote_dtypes, static_int
 from corejax_numpy.creation import asarray
 from corejax_numpy.editing import trim_zeros
 from corejax_numpy.elementwise import absolute, power
+from corejax_numpy.ranges import arange
 
 _FEW, _WRITTEN_OUT = 8, 32  # coefficients up to which `polyval` begins with the first one, and is no loop
 _MANY, _WRITTEN_OUT_FOR_MANY = 1 << 18, 128  # values from which on more are no loop: one pass over them when compiled
@@ -254,5 +255,6 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     columns = x.shape[0] if N is None else static_int("vander", N, "N", least=0)
     if columns < 0:
         raise ValueError(f"vander: the number of columns is not negative, got {columns}")
-    powers = np.arange(columns) if increasing else np.arange(columns)[::-1]
-    return power(lax.expand_dims(x, (1,)), lax.expand_dims(asarray(powers, x.dtype), (0,)))
+    powers = (arange if isinstance(columns, SymbolicDim) else np.arange)(columns)
+    powers = asarray(powers if increasing else powers[::-1], x.dtype)
+    return power(lax.expand_dims(x, (1,)), lax.expand_dims(powers, (0,)))

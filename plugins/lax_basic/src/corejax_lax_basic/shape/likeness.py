@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from corejax.extend import as_array, dtypes, get_aval
+from corejax.extend import dtypes, get_aval
 from corejax_lax_basic._base.axes import canonical_shape, integer
+from corejax_lax_basic.creation.sequences import from_sequence
 from corejax_lax_basic.shape.broadcasting import broadcast, broadcast_to
 
 __all__ = ["broadcast_like", "broadcast_to_rank", "dtype", "shape_as_value"]
@@ -39,4 +38,4 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
 
 def shape_as_value(shape: Sequence[int]) -> Any:
     """A shape as a vector of integers."""
-    return as_array(np.array(canonical_shape(shape), dtypes.default_int_dtype()))
+    return from_sequence(canonical_shape(shape), dtypes.default_int_dtype())

@@ -6,6 +6,7 @@ What is no polynomial, quotients and remainders, maxima and minima, is a name in
 from __future__ import annotations
 
 import ast
+import inspect
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -19,10 +20,12 @@ from corejax.extend import (
     Primitive,
     ShapedArray,
     SymbolicDim,
+    called_frame,
     called_function,
     dtypes,
     max_dim,
     min_dim,
+    tree,
     xla_translations,
 )
 from corejax_xla_backend.export.bounds import Operation, range_of
@@ -243,10 +246,7 @@ class DimExpr(SymbolicDim):
         least, most = range_of(self - other)
         if least >= 0 or most < 0:
             return least >= 0
-        raise InconclusiveDimensionOperation(
-            f"whether {self!r} >= {other!r} is not the same for all sizes: export the function for integer sizes, or "
-            f'say more of them, as in symbolic_shape("...", constraints=["{self!r} >= {other!r}"])'
-        )
+        raise _undecided(f"{self!r} >= {other!r}", f"{self!r} >= {other!r}", self - other)
 
     def __lt__(self, other: Any) -> bool:
         return not self >= other
@@ -261,15 +261,13 @@ class DimExpr(SymbolicDim):
         least, most = range_of(self)
         if least > 0 or most < 0:
             return True
-        raise InconclusiveDimensionOperation(
-            f"whether {self!r} is 0 is not the same for all sizes: export the function for integer sizes, or say more "
-            f'of them, as in symbolic_shape("...", constraints=["{self!r} == 0"])'
-        )
+        raise _undecided(f"{self!r} is 0", f"{self!r} == 0", self)
 
     def __index__(self) -> int:
+        asked = f"the size {self!r} is needed as an integer, and is not known while the function is exported"
         raise InconclusiveDimensionOperation(
-            f"the size {self!r} is needed as an integer, and is not known while the function is exported: export the "
-            "function for integer sizes, or write what needs it with shapes and arrays"
+            f"{_asking(self, asked)}: export the function for integer sizes, or write what needs it with shapes and "
+            "arrays"
         )
 
     __int__ = __index__
@@ -331,6 +329,30 @@ class DimExpr(SymbolicDim):
             texts.append((" - " if factor < 0 else " + ") + "*".join([*parts, *names]))
         text = "".join(texts)
         return text[3:] if text.startswith(" + ") else text.strip().replace("- ", "-", 1)
+
+
+def _undecided(question: str, constraint: str, size: DimExpr) -> InconclusiveDimensionOperation:
+    asked = _asking(size, f"whether {question} is not the same for all sizes")
+    return InconclusiveDimensionOperation(
+        f"{asked}: export the function for integer sizes, or say more of them, as in "
+        f'symbolic_shape("...", constraints=["{constraint}"])'
+    )
+
+
+def _asking(size: DimExpr, text: str) -> str:
+    """Say which function asks, and which of its arguments has the size's symbols."""
+    name, frame = called_frame()
+    if frame is None:
+        return text
+    code = frame.f_code
+    count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
+    for parameter in code.co_varnames[:count]:
+        for value in tree.tree_leaves(frame.f_locals.get(parameter)):
+            sizes = value.aval.shape if hasattr(value, "aval") else (value,)
+            if any(isinstance(d, DimExpr) and d.variables() & size.variables() for d in sizes):
+                shown = value.aval.str_short() if hasattr(value, "aval") else repr(value)
+                return f"{name}: {text} (its argument {parameter} is {shown})"
+    return text
 
 
 def _is_size(x: Any) -> bool:
