@@ -14,6 +14,7 @@ from typing import Any as _Any
 import numpy as _np
 
 import corejax.numpy as _jnp
+from corejax.extend import SymbolicDim as _SymbolicDim
 from corejax.extend import as_dim as _as_dim
 from corejax.extend import dtypes as _dtypes
 from corejax.extend import min_dim as _min_dim
@@ -103,12 +104,13 @@ def _scaled(x: _Any, kind: _FftType, lengths: _Sequence[_Any], norm: str | None)
     size = _math.prod(lengths)
     inverse = kind in _INVERSE
     if norm == "ortho":
-        factor = _math.sqrt(size) if inverse else 1 / _math.sqrt(size)
+        root = size**0.5 if isinstance(size, _SymbolicDim) else _math.sqrt(size)
+        factor = root if inverse else 1 / root
     elif norm == "forward":
-        factor = float(size) if inverse else 1 / size
+        factor = 1.0 * size if inverse else 1 / size
     else:
         return x
-    return _lax.mul(x, _lax.make_scalar(factor, x.dtype, False))
+    return _lax.mul(x, _lax.convert_element_type(factor, x.dtype))
 
 
 def _checked_norm(name: str, norm: _Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import SymbolicDim, dtypes
+from corejax.extend import SymbolicDim, dtypes, max_dim
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, like, promote_dtypes, static_int
 from corejax_numpy.creation import asarray
@@ -167,7 +167,7 @@ def polyder(p: Any, m: int = 1) -> Any:
     order = _order("polyder", m)
     if not order:
         return x
-    kept = max(x.shape[0] - order, 0)
+    kept = max_dim(x.shape[0] - order, 0)
     return lax.mul(lax.slice_in_dim(x, 0, kept), _falling(kept, order, x.dtype))
 
 
@@ -190,8 +190,8 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
         return x
     x = lax.concatenate([x, lax.broadcast_to(k, (order,))], 0)
     # The constant of integration `i` is integrated `order - 1 - i` times more.
-    powers = np.arange(x.shape[0])[::-1]
-    divisors = np.prod([np.maximum(1, powers - i) for i in range(order)], axis=0, dtype=float)
+    powers = _powers(0, x.shape[0], x.dtype)
+    divisors = math.prod((powers - i).clip(1) for i in range(order))
     return lax.div(x, asarray(divisors, x.dtype))
 
 
@@ -204,8 +204,15 @@ def _order(name: str, m: Any) -> int:
 
 def _falling(size: int, order: int, dtype: Any) -> Any:
     """`n (n - 1) ... (n - order + 1)` of the powers `n` that remain, the highest first."""
-    powers = np.arange(order, order + size)[::-1]
-    return asarray(np.prod([powers - i for i in range(order)], axis=0, dtype=float), dtype)
+    powers = _powers(order, size, dtype)
+    return asarray(math.prod(powers - i for i in range(order)), dtype)
+
+
+def _powers(first: int, size: Any, dtype: Any) -> Any:
+    """`first + size - 1` down to `first`: doubles of NumPy, or an array of the dtype if the size is a symbol."""
+    if isinstance(size, SymbolicDim):
+        return arange(first, first + size, dtype=dtype)[::-1]
+    return np.arange(first, first + size, dtype=float)[::-1]
 
 
 def poly(seq_of_zeros: Any) -> Any:

@@ -167,6 +167,8 @@ class DimExpr(SymbolicDim):
         return made(terms, self.scope)
 
     def __mul__(self, other: Any) -> Any:
+        if isinstance(other, list | tuple):  # a sequence that is repeated
+            return other * operator.index(self)
         if not _is_size(other):
             return self._as_value(other, operator.mul)
         terms: dict[tuple[str, ...], int] = {}
@@ -190,6 +192,9 @@ class DimExpr(SymbolicDim):
     def __pow__(self, power: Any) -> Any:
         whole = type(power) is int and power >= 0
         return math.prod([self] * power) if whole else self._as_value(power, operator.pow)
+
+    def __rpow__(self, other: Any) -> Any:
+        return self._as_value(other, lambda a, b: b**a)
 
     def __floordiv__(self, other: Any) -> Any:
         return divmod(self, other)[0]
@@ -242,20 +247,22 @@ class DimExpr(SymbolicDim):
     def __hash__(self) -> int:
         return self._hash
 
-    def __ge__(self, other: Any) -> bool:
+    def __ge__(self, other: Any) -> Any:
+        if not _is_size(other):
+            return self._as_value(other, operator.ge)
         least, most = range_of(self - other)
         if least >= 0 or most < 0:
             return least >= 0
         raise _undecided(f"{self!r} >= {other!r}", f"{self!r} >= {other!r}", self - other)
 
-    def __lt__(self, other: Any) -> bool:
-        return not self >= other
+    def __lt__(self, other: Any) -> Any:
+        return not self >= other if _is_size(other) else self._as_value(other, operator.lt)
 
-    def __gt__(self, other: Any) -> bool:
-        return self >= other + 1
+    def __gt__(self, other: Any) -> Any:
+        return self >= other + 1 if _is_size(other) else self._as_value(other, operator.gt)
 
-    def __le__(self, other: Any) -> bool:
-        return not self >= other + 1
+    def __le__(self, other: Any) -> Any:
+        return not self >= other + 1 if _is_size(other) else self._as_value(other, operator.le)
 
     def __bool__(self) -> bool:
         least, most = range_of(self)
