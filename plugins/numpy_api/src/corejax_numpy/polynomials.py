@@ -136,6 +136,8 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
         raise ValueError("polyval: coefficients are a vector, got a scalar")
     shape = lax.broadcast_shapes(p.shape[1:], x.shape)
     x = lax.broadcast_to(x, shape)
+    if isinstance(p.shape[0], SymbolicDim):
+        return lax.scan(lambda y, c: (_horner(y, x, [c]), None), lax.full(shape, 0, p.dtype), p)[0]
     if 0 < p.shape[0] <= _FEW:
         first, *rest = lax.unstack(p)
         return _horner(lax.broadcast_to(first, shape), x, rest)
