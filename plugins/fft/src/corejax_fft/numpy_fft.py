@@ -110,7 +110,9 @@ def _scaled(x: _Any, kind: _FftType, lengths: _Sequence[_Any], norm: str | None)
         factor = 1.0 * size if inverse else 1 / size
     else:
         return x
-    return _lax.mul(x, _lax.convert_element_type(factor, x.dtype))
+    if isinstance(size, _SymbolicDim):
+        return _lax.mul(x, _lax.convert_element_type(factor, x.dtype))
+    return _lax.mul(x, _lax.make_scalar(factor, x.dtype, False))
 
 
 def _checked_norm(name: str, norm: _Any) -> None:
