@@ -21,6 +21,10 @@ class SymbolicDim:
 
     memo: dict[Any, Any]
 
+    def extreme(self, kind: str, other: Any) -> Any:
+        """Return the greater ("max") or the smaller ("min") of this and another size, as a size."""
+        raise NotImplementedError
+
 
 def as_dim(size: Any) -> Any:
     """A size as an `int`, or as the symbol that it is.
@@ -29,3 +33,19 @@ def as_dim(size: Any) -> Any:
         TypeError: it is neither.
     """
     return size if isinstance(size, SymbolicDim) else operator.index(size)
+
+
+def max_dim(d1: Any, d2: Any) -> Any:
+    """Return the greater of two sizes, of which symbols may be part."""
+    return _extreme("max", d1, d2)
+
+
+def min_dim(d1: Any, d2: Any) -> Any:
+    """Return the smaller of two sizes, of which symbols may be part."""
+    return _extreme("min", d1, d2)
+
+
+def _extreme(kind: str, x: Any, y: Any) -> Any:
+    if isinstance(x, SymbolicDim):
+        return x.extreme(kind, y)
+    return y.extreme(kind, x) if isinstance(y, SymbolicDim) else (max if kind == "max" else min)(x, y)

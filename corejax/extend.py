@@ -64,6 +64,8 @@ from corejax.deprecations import retired as _retired
 from corejax.derivation import Derivation as Derivation
 from corejax.dims import SymbolicDim as SymbolicDim
 from corejax.dims import as_dim as as_dim
+from corejax.dims import max_dim as max_dim
+from corejax.dims import min_dim as min_dim
 from corejax.donation import donating as donating
 from corejax.errors import BackendError as BackendError
 from corejax.errors import CorejaxDeprecationWarning as CorejaxDeprecationWarning
@@ -197,6 +199,7 @@ from corejax.rules import vmap_rules as vmap_rules
 from corejax.rules import xla_translations as xla_translations
 from corejax.run_rule import mismatch as mismatch
 from corejax.source_info import called_as as called_as
+from corejax.source_info import called_frame as called_frame
 from corejax.source_info import called_function as called_function
 from corejax.source_info import capture as capture_source
 from corejax.source_info import describe as describe_source
@@ -257,6 +260,8 @@ __all__ = [  # noqa: RUF022  by section
     "SymbolicDim",
     "as_array",
     "as_dim",
+    "max_dim",
+    "min_dim",
     "dtypes",
     "get_aval",
     "host_value",
@@ -399,6 +404,7 @@ __all__ = [  # noqa: RUF022  by section
     "api_boundary",
     "arg_names",
     "called_as",
+    "called_frame",
     "called_function",
     "capture_source",
     "check_arguments",

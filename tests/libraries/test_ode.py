@@ -89,3 +89,9 @@ def test_bad_arguments(call, error, said):
 def test_no_function():
     with pytest.raises(TypeError, match="odeint: func is a function of y, t and args, got 3 of type int"):
         odeint(3, Y0, TIMES)
+
+
+def test_a_function_that_was_solved_before_is_neither_traced_nor_compiled():
+    slope = corejax.grad(lambda a: odeint(forced, Y0, TIMES, a, 0.7)[-1].sum())
+    slope(jnp.float32(0.5))
+    assert not corejax.explain(slope)(jnp.float32(0.75)).jit

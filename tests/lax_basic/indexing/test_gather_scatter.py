@@ -226,8 +226,8 @@ def test_errors_of_scatters_and_modes() -> None:
         lax.scatter(x, i, updates, numbers, mode="wrap")
     with pytest.raises(ValueError, match="'one_hot' is not one of gathers"):
         lax.gather(x, i, lax.GatherDimensionNumbers(*numbers), (1, 4), mode="one_hot")
-    with pytest.raises(NotImplementedError, match="promise it with unique_indices=True"):
-        corejax.grad(lambda u: lax.scatter_mul(x, i, u, numbers).sum())(updates)
+    with pytest.raises(NotImplementedError, match="promise that none do with unique_indices=True"):
+        corejax.linear_transpose(lambda u: lax.scatter_mul(x, i, u, numbers), updates)(x)
 
 
 def test_index_take() -> None:
@@ -235,6 +235,29 @@ def test_index_take() -> None:
     np.testing.assert_array_equal(lax.index_take(x, (i, j), (0, 2)), jax_lax.index_take(x, (i, j), (0, 2)))
     with pytest.raises(TypeError, match="a vector of integers for each axis"):
         lax.index_take(x, (i,), (0, 2))
+
+
+@pytest.mark.parametrize("mode", ["fill", "clip"])
+@pytest.mark.parametrize("width", [None, 2])
+def test_derivatives_of_products_of_several_updates(mode: str, width: int | None) -> None:
+    """Of all orders, where updates are 0 as well: what one update after the other has."""
+    places = np.array([1, 7, 1, -1, 1, 3, 7])
+    shape = (len(places),) if width is None else (len(places), width)
+    updates = as_array(np.resize([2.0, 3.0, 0.0, 4.0, 5.0, 0.0, 6.0], shape).astype(np.float32))
+    x = as_array(np.arange(1.0, 1 + 4 * (width or 1), dtype=np.float32).reshape(4, *shape[1:]))
+
+    def at_once(x: Any, u: Any) -> Any:
+        return x.at[places].multiply(u, mode=mode)
+
+    def in_turn(x: Any, u: Any) -> Any:
+        for i, place in enumerate(places):
+            x = x.at[place].multiply(u[i], mode=mode)
+        return x
+
+    for derivative in (corejax.jacfwd, corejax.jacrev, corejax.hessian):
+        got, wanted = (derivative(f, (0, 1))(x, updates) for f in (at_once, in_turn))
+        for a, b in zip(corejax.tree.leaves(got), corejax.tree.leaves(wanted), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
 @pytest.mark.parametrize("mode", ["clip", "fill", "promise_in_bounds"])
@@ -250,7 +273,7 @@ def test_nothing_is_written_to_an_axis_without_elements(mode: str) -> None:
         assert (out.shape, out.dtype) == ((2, 0), np.float32)
 
 
-@pytest.mark.parametrize("name", [name for name in SCATTERS if name != "scatter_mul"])
+@pytest.mark.parametrize("name", SCATTERS)
 @pytest.mark.parametrize("jitted", [False, True])
 def test_derivatives_where_there_is_no_place(name: str, jitted: bool) -> None:
     numbers = lax.ScatterDimensionNumbers((1,), (0,), (0,))

@@ -14,8 +14,10 @@ from typing import Any as _Any
 import numpy as _np
 
 import corejax.numpy as _jnp
+from corejax.extend import SymbolicDim as _SymbolicDim
 from corejax.extend import as_dim as _as_dim
 from corejax.extend import dtypes as _dtypes
+from corejax.extend import min_dim as _min_dim
 from corejax.extend import remembered as _remembered
 from corejax_fft.fft import FftType as _FftType
 from corejax_fft.fft import fft as _fft
@@ -89,12 +91,12 @@ def _axes_and_lengths(name: str, x: _Any, s: _Any, axes: _Any) -> tuple[list[int
 def _resized(x: _Any, axes: list[int], lengths: list[_Any]) -> _Any:
     """Axes cropped, or filled up with zeros behind."""
     for axis, length in zip(axes, lengths, strict=True):
-        if x.shape[axis] > length:
-            x = _lax.slice_in_dim(x, 0, length, axis=axis)
+        if (kept := _min_dim(x.shape[axis], length)) != x.shape[axis]:
+            x = _lax.slice_in_dim(x, 0, kept, axis=axis)
     missing = [(0, 0, 0)] * x.ndim
     for axis, length in zip(axes, lengths, strict=True):
         missing[axis] = (0, length - x.shape[axis], 0)
-    return _lax.pad(x, _lax.make_scalar(0, x.dtype, False), missing) if any(high for _, high, _ in missing) else x
+    return _lax.pad(x, _lax.make_scalar(0, x.dtype, False), missing) if any(high != 0 for _, high, _ in missing) else x
 
 
 def _scaled(x: _Any, kind: _FftType, lengths: _Sequence[_Any], norm: str | None) -> _Any:
@@ -102,11 +104,14 @@ def _scaled(x: _Any, kind: _FftType, lengths: _Sequence[_Any], norm: str | None)
     size = _math.prod(lengths)
     inverse = kind in _INVERSE
     if norm == "ortho":
-        factor = _math.sqrt(size) if inverse else 1 / _math.sqrt(size)
+        root = size**0.5 if isinstance(size, _SymbolicDim) else _math.sqrt(size)
+        factor = root if inverse else 1 / root
     elif norm == "forward":
-        factor = float(size) if inverse else 1 / size
+        factor = 1.0 * size if inverse else 1 / size
     else:
         return x
+    if isinstance(size, _SymbolicDim):
+        return _lax.mul(x, _lax.convert_element_type(factor, x.dtype))
     return _lax.mul(x, _lax.make_scalar(factor, x.dtype, False))
 
 

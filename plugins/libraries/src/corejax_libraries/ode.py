@@ -89,16 +89,32 @@ def odeint(
     _check(name, y0, t, {"rtol": rtol, "atol": atol, "hmax": hmax, "mxstep": mxstep})
     y0 = tree.tree_map(jnp.asarray, y0)
     t = jnp.asarray(t)
-    flat0, unravel = corejax.flatten_util.ravel_pytree(y0)
     converted, consts = corejax.closure_convert(func, y0, t[0], *args)
+    return _solver(converted, name, (float(rtol), float(atol), mxstep, hmax))(y0, t, (*args, *consts))
 
-    def flat_func(y: Any, t: Any, args: Any) -> Any:
-        slope = converted(unravel(y), t, *args)
-        _check_slope(name, slope, unravel(y))
-        return corejax.flatten_util.ravel_pytree(slope)[0].astype(y.dtype)
 
-    options = (flat_func, float(rtol), float(atol), mxstep, hmax)
-    return corejax.vmap(unravel)(_solved(options, flat0, t, (*args, *consts)))
+def _solver(func: Callable[..., Any], name: str, options: tuple[Any, ...]) -> Callable[..., Any]:
+    """Return the jitted solver for a converted function, whose attribute it is.
+
+    `closure_convert` returns the same function for the same program, so that a call with a function that was solved
+    before neither traces nor compiles.
+    """
+    solvers = vars(func).setdefault("solvers", {})
+    if options in solvers:
+        return solvers[options]  # type: ignore[no-any-return]
+
+    @corejax.jit
+    def odeint(y0: Any, t: Any, args: Any) -> Any:
+        flat0, unravel = corejax.flatten_util.ravel_pytree(y0)
+
+        def flat_func(y: Any, t: Any, args: Any) -> Any:
+            slope = func(unravel(y), t, *args)
+            _check_slope(name, slope, unravel(y))
+            return corejax.flatten_util.ravel_pytree(slope)[0].astype(y.dtype)
+
+        return corejax.vmap(unravel)(_solved((flat_func, *options), flat0, t, args))
+
+    return solvers.setdefault(options, odeint)  # type: ignore[no-any-return]
 
 
 def _check(name: str, y0: Any, t: Any, numbers: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from corejax.extend import max_dim, min_dim
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, canonical_axis, refuse_out, static_int, strong
 from corejax_numpy.manipulation import ravel
@@ -42,10 +43,10 @@ def _diagonal(name: str, a: Any, offset: int, axis1: int, axis2: int) -> Any:
     offset = static_int(name, offset, "offset")
     row, column = max(-offset, 0), max(offset, 0)
     lead, (rows, columns) = x.shape[:-2], x.shape[-2:]
-    size = max(0, min(rows - row, columns - column))
-    if not size:
+    size = max_dim(0, min_dim(rows - row, columns - column))
+    if size == 0:
         return lax.full((*lead, 0), 0, x.dtype)
-    if size < max(rows, columns):
+    if size != rows or size != columns:
         zeros = (0,) * len(lead)
         x = lax.slice(x, (*zeros, row, column), (*lead, row + size, column + size))
     return lax.slice_in_dim(lax.reshape(x, (*lead, size * size)), 0, None, size + 1, axis=-1)

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, Tracer, dtypes
+from corejax.extend import Array, SymbolicDim, Tracer, dtypes, max_dim
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, canonical_axes, canonical_axis, is_known, known_array, like
 from corejax_numpy.creation import asarray
 from corejax_numpy.manipulation import moveaxis, ravel
+from corejax_numpy.ranges import arange
 
 
 def _along(x: Any, axis: int, indices: Any) -> Any:
@@ -40,6 +41,9 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
         x, axis = ravel(x), 0
     axis = canonical_axis(axis, x.ndim, name="delete")
     size = x.shape[axis]
+    if isinstance(size, SymbolicDim):
+        obj = arange(size)[obj] if isinstance(obj, slice) else _distinct("delete", obj)
+        return _delete_by_data(x, obj, axis)
     if isinstance(obj, slice):
         obj = np.arange(size)[obj]
     if isinstance(obj, Tracer) and obj.aval.ndim <= 1 and assume_unique_indices and dtypes.is_integer(obj.dtype):
@@ -74,6 +78,21 @@ def _kept(x: Any, axis: int, indices: np.ndarray) -> Any:
     return lax.concatenate(parts, axis) if len(parts) > 1 else parts[0]
 
 
+def _distinct(name: str, indices: Any) -> Any:
+    """Indices along an axis whose size is a symbol, each of them once.
+
+    Raises:
+        ValueError: they are no integers; or two of them may be one element, which depends on the size.
+    """
+    known = known_array(name, indices)
+    if known.dtype.kind not in "iu" or (known.size and known.min() < 0 <= known.max()):
+        raise ValueError(
+            f"{name}: along an axis whose size is not known yet, indices are integers, which all count from the front "
+            f"or all from the end, got {indices!r}"
+        )
+    return asarray(np.unique(known).astype(dtypes.default_int_dtype()))
+
+
 def _delete_by_data(x: Any, obj: Any, axis: int) -> Any:
     """Index `i` of the result is `i` plus the number of those deleted before it."""
     size, obj = x.shape[axis], lax.reshape(obj, (obj.size,))
@@ -81,7 +100,7 @@ def _delete_by_data(x: Any, obj: Any, axis: int) -> Any:
     obj = lax.select(lax.lt(obj, like(obj, 0)), lax.add(obj, like(obj, size)), obj)
     gone = lax.sort(lax.clamp(0, obj, size))
     gone = lax.sub(gone, lax.iota(gone.dtype, gone.shape[0]))
-    shape = (gone.shape[0], max(size - gone.shape[0], 0))
+    shape = (gone.shape[0], max_dim(size - gone.shape[0], 0))
     places = lax.iota(gone.dtype, shape[1])
     before = lax.ge(lax.broadcast_in_dim(places, shape, (1,)), lax.broadcast_in_dim(gone, shape, (0,)))
     shifts = lax.reduce_sum(lax.convert_element_type(before, gone.dtype), (0,))
@@ -106,10 +125,13 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         x, axis = ravel(x), 0
     axis = canonical_axis(axis, x.ndim, name="insert")
     size = x.shape[axis]
-    indices = np.arange(size)[obj] if isinstance(obj, slice) else obj
+    symbolic = isinstance(size, SymbolicDim)
+    indices = (arange if symbolic else np.arange)(size)[obj] if isinstance(obj, slice) else obj
     indices = known_array("insert", indices) if is_known(indices) else array_argument("insert", indices, 1)
-    if not indices.size and not isinstance(obj, Array):
+    if indices.size == 0 and not isinstance(obj, Array):
         indices = indices.astype(int)
+    if symbolic:
+        indices = asarray(indices)
     if indices.ndim > 1 or not dtypes.is_integer(indices.dtype):
         raise ValueError(f"insert: indices are an integer, a slice or a vector of integers, got {obj!r}")
     new = lax.convert_element_type(asarray(values), x.dtype)

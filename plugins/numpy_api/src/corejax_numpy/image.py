@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Tracer, as_array, host_value, remembered
+from corejax.extend import SymbolicDim, Tracer, as_array, dtypes, host_value, remembered
 from corejax_lax_basic import lax
 from corejax_numpy import numpy as jnp
 from corejax_numpy.arguments import array_argument, canonical_axes, canonical_shape, promote_dtypes
@@ -150,7 +150,12 @@ def _weights(
 def _resampled(x: Any, shape: Sequence[int], axes: Sequence[int], weights: Sequence[Any], precision: Any) -> Any:
     """The product with a matrix for each of some axes; those that shrink most go first."""
     labels = list(range(x.ndim))
-    for i in sorted(range(len(axes)), key=lambda i: shape[axes[i]] / max(1, x.shape[axes[i]])):
+    sizes = [(shape[axis], x.shape[axis]) for axis in axes]
+    if any(isinstance(size, SymbolicDim) for pair in sizes for size in pair):
+        order = range(len(axes))
+    else:
+        order = sorted(range(len(axes)), key=lambda i: sizes[i][0] / max(1, sizes[i][1]))
+    for i in order:
         at = labels.index(axes[i])
         x = lax.dot_general(x, weights[i], (((at,), (0,)), ((), ())), precision)
         labels = [*labels[:at], *labels[at + 1 :], axes[i]]
@@ -195,23 +200,28 @@ def resize(image: Any, shape: Any, method: Any, antialias: bool = True, precisio
     image, sizes = _image_and_shape("resize", image, shape)
     way = _method("resize", method, antialias)
     axes = [i for i, (m, n) in enumerate(zip(image.shape, sizes, strict=True)) if m != n]
-    if any(not image.shape[i] for i in axes):
+    if any(image.shape[i] == 0 for i in axes):
         raise ValueError(f"resize: an axis of image {image.aval.str_short()} has no pixels to make {sizes} of")
     if way is ResizeMethod.NEAREST:
         return _nearest(image, sizes, axes)
     (image,) = promote_dtypes("resize", image, inexact=True)
     weights = []
     for i in axes:
-        scale = sizes[i] / image.shape[i] if sizes[i] else 1.0
-        made = _weights(np, image.shape[i], sizes[i], scale, 0.0, np.float64, way, antialias)
-        weights.append(as_array(np.asarray(made).astype(image.dtype)))
+        m, n = image.shape[i], sizes[i]
+        symbolic = isinstance(m, SymbolicDim) or isinstance(n, SymbolicDim)
+        xp, dtype = (jnp, dtypes.default_float_dtype()) if symbolic else (np, np.float64)
+        made = _weights(xp, m, n, 1.0 if n == 0 else n / m, 0.0, dtype, way, antialias)
+        weights.append(as_array((made if symbolic else np.asarray(made)).astype(image.dtype)))
     return _resampled(image, sizes, axes, weights, precision)
 
 
 def _nearest(image: Any, shape: tuple[int, ...], axes: Sequence[int]) -> Any:
     for i in axes:
         m, n = image.shape[i], shape[i]
-        places = np.floor((np.arange(n, dtype=np.float32) + np.float32(0.5)) * np.float32(m) / np.float32(n))
+        symbolic = isinstance(m, SymbolicDim) or isinstance(n, SymbolicDim)
+        xp: Any = jnp if symbolic else np
+        old, new = (lax.make_scalar(size, np.float32) if symbolic else np.float32(size) for size in (m, n))
+        places = xp.floor((xp.arange(n, dtype=np.float32) + np.float32(0.5)) * old / new)
         image = image[(slice(None),) * i + (places.astype(np.int32),)]
     return image
 

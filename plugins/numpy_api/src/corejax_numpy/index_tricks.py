@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Tracer, as_array, dtypes
+from corejax.extend import InconclusiveDimensionOperation, SymbolicDim, Tracer, as_array, dtypes
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     array_argument,
@@ -290,6 +290,11 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
 def _triangle(name: str, n: Any, k: Any, m: Any, upper: bool) -> tuple[Any, Any]:
     n, k = (static_int(name, v, what) for v, what in ((n, "n"), (k, "k")))
     m = n if m is None else static_int(name, m, "m")
+    if isinstance(n, SymbolicDim) or isinstance(m, SymbolicDim):
+        raise InconclusiveDimensionOperation(
+            f"{name}: how many indices there are is no polynomial of the sizes n = {n!r} and m = {m!r}; use a mask, "
+            "corejax.numpy.tri"
+        )
     i, j = (np.triu_indices if upper else np.tril_indices)(n, k, m)
     dtype = dtypes.default_int_dtype()
     return as_array(i.astype(dtype)), as_array(j.astype(dtype))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -40,7 +41,7 @@ def ndim(a: Any) -> int:
 def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
     """Number of elements, or of those along some axes."""
     sizes = shape(a)
-    return int(np.prod([sizes[d] for d in canonical_axes(axis, len(sizes))], dtype=int))
+    return math.prod(sizes[d] for d in canonical_axes(axis, len(sizes)))
 
 
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Any:

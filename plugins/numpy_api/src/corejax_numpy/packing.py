@@ -46,7 +46,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
         raise TypeError(f"packbits takes booleans or integers, got {x.aval.str_short()}")
     bits = _bits("packbits", bitorder)
     x, axis = _axis_last("packbits", lax.convert_element_type(to_bool(x), np.uint8), axis)
-    if rest := -x.shape[-1] % 8:
+    if (rest := -x.shape[-1] % 8) != 0:
         x = lax.pad(x, like(x, 0), [(0, 0, 0)] * (x.ndim - 1) + [(0, rest, 0)])
     x = lax.reshape(x, (*x.shape[:-1], x.shape[-1] // 8, 8))
     x = lax.mul(x, lax.broadcast_in_dim(bits, x.shape, (x.ndim - 1,)))

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import dtypes
+from corejax.extend import SymbolicDim, dtypes, max_dim
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, like, promote_dtypes, static_int
 from corejax_numpy.creation import asarray
 from corejax_numpy.editing import trim_zeros
 from corejax_numpy.elementwise import absolute, power
+from corejax_numpy.ranges import arange
 
 _FEW, _WRITTEN_OUT = 8, 32  # coefficients up to which `polyval` begins with the first one, and is no loop
 _MANY, _WRITTEN_OUT_FOR_MANY = 1 << 18, 128  # values from which on more are no loop: one pass over them when compiled
@@ -135,6 +136,8 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
         raise ValueError("polyval: coefficients are a vector, got a scalar")
     shape = lax.broadcast_shapes(p.shape[1:], x.shape)
     x = lax.broadcast_to(x, shape)
+    if isinstance(p.shape[0], SymbolicDim):
+        return lax.scan(lambda y, c: (_horner(y, x, [c]), None), lax.full(shape, 0, p.dtype), p)[0]
     if 0 < p.shape[0] <= _FEW:
         first, *rest = lax.unstack(p)
         return _horner(lax.broadcast_to(first, shape), x, rest)
@@ -166,7 +169,7 @@ def polyder(p: Any, m: int = 1) -> Any:
     order = _order("polyder", m)
     if not order:
         return x
-    kept = max(x.shape[0] - order, 0)
+    kept = max_dim(x.shape[0] - order, 0)
     return lax.mul(lax.slice_in_dim(x, 0, kept), _falling(kept, order, x.dtype))
 
 
@@ -189,8 +192,8 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
         return x
     x = lax.concatenate([x, lax.broadcast_to(k, (order,))], 0)
     # The constant of integration `i` is integrated `order - 1 - i` times more.
-    powers = np.arange(x.shape[0])[::-1]
-    divisors = np.prod([np.maximum(1, powers - i) for i in range(order)], axis=0, dtype=float)
+    powers = _powers(0, x.shape[0], x.dtype)
+    divisors = math.prod((powers - i).clip(1) for i in range(order))
     return lax.div(x, asarray(divisors, x.dtype))
 
 
@@ -203,8 +206,15 @@ def _order(name: str, m: Any) -> int:
 
 def _falling(size: int, order: int, dtype: Any) -> Any:
     """`n (n - 1) ... (n - order + 1)` of the powers `n` that remain, the highest first."""
-    powers = np.arange(order, order + size)[::-1]
-    return asarray(np.prod([powers - i for i in range(order)], axis=0, dtype=float), dtype)
+    powers = _powers(order, size, dtype)
+    return asarray(math.prod(powers - i for i in range(order)), dtype)
+
+
+def _powers(first: int, size: Any, dtype: Any) -> Any:
+    """`first + size - 1` down to `first`: doubles of NumPy, or an array of the dtype if the size is a symbol."""
+    if isinstance(size, SymbolicDim):
+        return arange(first, first + size, dtype=dtype)[::-1]
+    return np.arange(first, first + size, dtype=float)[::-1]
 
 
 def poly(seq_of_zeros: Any) -> Any:
@@ -254,5 +264,6 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     columns = x.shape[0] if N is None else static_int("vander", N, "N", least=0)
     if columns < 0:
         raise ValueError(f"vander: the number of columns is not negative, got {columns}")
-    powers = np.arange(columns) if increasing else np.arange(columns)[::-1]
-    return power(lax.expand_dims(x, (1,)), lax.expand_dims(asarray(powers, x.dtype), (0,)))
+    powers = (arange if isinstance(columns, SymbolicDim) else np.arange)(columns)
+    powers = asarray(powers if increasing else powers[::-1], x.dtype)
+    return power(lax.expand_dims(x, (1,)), lax.expand_dims(powers, (0,)))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, SymbolicDim, Tracer, as_dim, dtypes, laid_out
+from corejax.extend import Array, SymbolicDim, Tracer, as_dim, dtypes, laid_out, max_dim
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, canonical_axis, canonical_dtype, concrete, like, operand, static_int
 from corejax_numpy.devices import on_device
@@ -71,7 +71,7 @@ def _of_sizes(first: Any, bound: Any, distance: Any, dtype: Any) -> Any:
     if isinstance(distance, SymbolicDim) or distance < 1:
         raise ValueError(f"arange: with bounds that are symbols the step is a positive integer, got {distance!r}")
     dtype = dtypes.default_int_dtype() if dtype is None else canonical_dtype(dtype)
-    size = (bound - first + distance - 1) // distance if bound >= first else 0
+    size = max_dim((bound - first + distance - 1) // distance, 0)
     out = lax.iota(dtype, size)
     out = out if distance == 1 else lax.mul(out, lax.make_scalar(distance, dtype))
     whole = isinstance(first, int) and first == 0

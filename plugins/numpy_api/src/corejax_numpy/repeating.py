@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, Tracer, laid_out, remembered
+from corejax.extend import Array, SymbolicDim, Tracer, dtypes, laid_out, remembered
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     array_argument,
@@ -68,6 +68,8 @@ def repeat(
         length = static_int("repeat", length, "total_repeat_length", least=0)
     if isinstance(repeats, Tracer) and length is not None:
         return _repeated_by_data(x, repeats, axis, length)
+    if isinstance(repeats, SymbolicDim) and length is None:
+        return _repeated_evenly(x, repeats, axis)
     counts = known_array("repeat", repeats, "with `total_repeat_length` they may be traced")
     if counts.size == 0 and not isinstance(repeats, Array | np.ndarray):
         counts = counts.astype(int)
@@ -121,8 +123,11 @@ def resize(a: Any, new_shape: Any) -> Any:
     if any(n < 0 for n in shape):
         raise ValueError(f"resize: sizes are not negative, got {shape}")
     size = math.prod(shape)
-    if not x.size:
+    if x.size == 0:
         return lax.full(shape, 0, x.dtype)
+    if isinstance(size, SymbolicDim) or isinstance(x.size, SymbolicDim):
+        places = lax.iota(dtypes.default_int_dtype(), size)
+        return lax.reshape(x[lax.rem(places, lax.full_like(places, x.size))], shape)
     if size > x.size:
         x = tile(x, -(-size // x.size))
     return lax.reshape(lax.slice_in_dim(x, 0, size) if size < x.size else x, shape)

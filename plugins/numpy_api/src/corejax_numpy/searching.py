@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import (
+    SymbolicDim,
     Tracer,
     as_array,
     clears_cache,
@@ -149,7 +150,7 @@ def _by_bisection(a: Any, v: Any, side: str, dtype: Any, unrolled: bool) -> Any:
         return lax.select(left, low, middle), lax.select(left, middle, high)
 
     bounds = lax.full(v.shape, 0, dtype), lax.full(v.shape, a.size, dtype)
-    levels = math.ceil(math.log2(a.size + 1))
+    levels = 31 if isinstance(a.size, SymbolicDim) else math.ceil(math.log2(a.size + 1))
     if not unrolled and hasattr(lax, "fori_loop"):
         return lax.fori_loop(0, levels, step, bounds)[1]
     for level in range(levels):

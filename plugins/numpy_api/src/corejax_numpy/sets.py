@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import Array, Tracer, as_array, dtypes, remembered
+from corejax.extend import Array, SymbolicDim, Tracer, as_array, dtypes, remembered
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, array_arguments, canonical_axis, promote_dtypes, static_int
 from corejax_numpy.manipulation import moveaxis
@@ -416,9 +416,10 @@ def isin(
 def _isin(element: Any, test_elements: Any, invert: bool, method: str) -> Any:
     x, table = promote_dtypes("isin", *array_arguments("isin", element, test_elements))
     table = lax.reshape(table, (table.size,))
-    if not x.size or not table.size:
+    if x.size == 0 or table.size == 0:
         return lax.full(x.shape, invert, dtypes.bool_)
-    if method == "compare_all" or (method == "auto" and table.size <= _FEW):
+    few = not isinstance(table.size, SymbolicDim) and table.size <= _FEW
+    if method == "compare_all" or (method == "auto" and few):
         shape = (*x.shape, table.size)
         each = lax.broadcast_in_dim(x, shape, tuple(range(x.ndim)))
         found = lax.reduce_or(lax.eq(each, lax.broadcast_in_dim(table, shape, (x.ndim,))), (x.ndim,))

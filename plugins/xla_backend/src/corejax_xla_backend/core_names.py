@@ -1,6 +1,5 @@
 """`corejax.core`: names that JAX's users know from `jax.core`."""
 
-from corejax.extend import ShapedArray, Tracer
-from corejax_xla_backend.export.dims import max_dim, min_dim
+from corejax.extend import ShapedArray, Tracer, max_dim, min_dim
 
 __all__ = ["ShapedArray", "Tracer", "max_dim", "min_dim"]

@@ -156,6 +156,8 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     hoisted = [isinstance(c, Tracer) and dtypes.is_inexact(get_aval(c).dtype) for c in consts]
     kept = partition_list(hoisted, consts)[0]
     count = len(example_args)
+    if not consts and "converted" in jaxpr.memo:  # the program is kept, so that the function is the same one each time
+        return jaxpr.memo["converted"], []
 
     @named_as(fun, updated=())
     def converted(*args_and_consts: Any) -> Any:
@@ -169,6 +171,8 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
         _check_types(fun, in_tree, avals, own_tree, [get_aval(x) for x in own])
         return tree.tree_unflatten(out_tree, eval_jaxpr(jaxpr, merge_lists(hoisted, kept, given), own))
 
+    if not consts:
+        jaxpr.memo["converted"] = converted
     return converted, select_list(hoisted, consts)
 
 

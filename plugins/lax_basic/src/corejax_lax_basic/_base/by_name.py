@@ -33,6 +33,11 @@ def select_n(which: Any, *cases: Any) -> Any:
     return _found("select_n", "elementwise.select").bind(which, *cases)
 
 
+def sort(*operands: Any) -> list[Any]:
+    """Vectors sorted by the first of them."""
+    return _found("sort", "sorting.sort").bind(*operands, dimension=0, is_stable=True, num_keys=1)  # type: ignore[no-any-return]
+
+
 def scatter_add(x: Any, indices: Any, updates: Any, dimension_numbers: Any, **params: Any) -> Any:
     """Updates added to windows of an array."""
     scatter = _found("scatter-add", "indexing.scatter_combining")

@@ -11,7 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import SymbolicDim, Tracer, as_array, as_dim, dtypes
+from corejax.extend import (
+    InconclusiveDimensionOperation,
+    SymbolicDim,
+    Tracer,
+    as_array,
+    as_dim,
+    dtypes,
+    max_dim,
+    min_dim,
+)
 from corejax_lax_basic._base.scalars import is_array, make_scalar
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise.arithmetic import add_p
@@ -109,8 +118,12 @@ def _listed(entry: list[Any] | tuple[Any, ...]) -> Any:
 def basic_index(x: Any, entries: list[Any]) -> Any:
     """An index without arrays, applied."""
     entries = [e for e in entries if e is not Ellipsis]
-    x = _static_part(x, [e for e in entries if e is not None])
-    dynamic = {axis: e for axis, e in enumerate(e for e in entries if e is not None) if is_array(e)}
+    of_axes = [e for e in entries if e is not None]
+    for axis, size in enumerate(x.aval.shape):
+        if isinstance(size, SymbolicDim) and type(of_axes[axis]) is int:
+            of_axes[axis] = position_in_symbol(of_axes[axis], axis, size)
+    x = _static_part(x, of_axes)
+    dynamic = {axis: e for axis, e in enumerate(of_axes) if is_array(e)}
     if dynamic:
         x = _dynamic_part(x, dynamic)
     dropped = tuple(i for i, e in enumerate(e for e in entries if e is not None) if not isinstance(e, slice))
@@ -126,7 +139,7 @@ def _static_part(x: Any, entries: list[Any]) -> Any:
     shape = x.aval.shape
     starts, limits, strides, reversed_axes = [], [], [], []
     for axis, (entry, size) in enumerate(zip(entries, shape, strict=True)):
-        if type(entry) is int:
+        if type(entry) is int or isinstance(entry, SymbolicDim):
             start = canonical_index(entry, axis, size)
             start, limit, step = start, start + 1, 1
         elif isinstance(entry, slice):
@@ -167,22 +180,39 @@ def forward(entry: slice, size: int) -> tuple[int, int, int]:
 
 
 def _forward_in_symbol(entry: slice, size: Any) -> tuple[Any, Any, int]:
-    """As `forward`, along an axis whose size is a symbol; comparisons that it does not decide raise."""
-    if entry.step == -1 and entry.start is None and entry.stop is None:
-        return 0, size, -1
+    """As `forward`, along an axis whose size is a symbol."""
     step = 1 if entry.step is None else as_dim(entry.step)
-    if isinstance(step, SymbolicDim) or step < 1:
+    if isinstance(step, SymbolicDim) or not step:
         raise IndexError(
-            f"along an axis of size {size!r}, which is not known yet, steps are positive integers: got {entry}"
+            f"along an axis of size {size!r}, which is not known yet, a step is an integer other than 0: got {entry}"
         )
+    # As Python has them, forward from 0 to `size`, backward from `size - 1` to -1.
+    least, most = (0, size) if step > 0 else (-1, size - 1)
 
-    def within(bound: Any) -> Any:
-        bound = size + bound if bound < 0 else bound
-        return (bound if size >= bound else size) if bound >= 0 else 0
+    def within(bound: Any, default: Any) -> Any:
+        if bound is None:
+            return default
+        bound = as_dim(bound)
+        return max_dim(size + bound, least) if bound < 0 else min_dim(bound, most)
 
-    start = 0 if entry.start is None else within(as_dim(entry.start))
-    stop = size if entry.stop is None else within(as_dim(entry.stop))
-    return (start, stop, step) if stop >= start else (0, 0, 1)
+    first, last = (least, most) if step > 0 else (most, least)
+    start, stop = within(entry.start, first), within(entry.stop, last)
+    if step > 0:
+        return start, max_dim(stop, start), step
+    count = max_dim(-((start - stop) // step), 0)
+    return start + 1 - max_dim((count - 1) * -step + 1, 0), start + 1, step
+
+
+def position_in_symbol(index: int, axis: int, size: Any) -> Any:
+    """Count an index along an axis whose size is a symbol from the front, if the index is within bounds for all sizes.
+
+    Returns:
+        The position, a size; an index that depends on the size is an array, clamped like an index that is data.
+    """
+    try:
+        return canonical_index(index, axis, size)
+    except InconclusiveDimensionOperation:
+        return as_array(np.asarray(index, np.int32))
 
 
 def _dynamic_part(x: Any, indices: Mapping[int, Any]) -> Any:
@@ -209,7 +239,7 @@ def common_index_dtype(indices: list[Any], shape: tuple[int, ...]) -> np.dtype[A
     if wide:
         return wide[0]
     unsigned = any(dtypes.is_unsigned(i.aval.dtype) and i.aval.dtype.itemsize == 4 for i in indices)
-    return np.dtype(np.int64 if unsigned or any(d > 2**31 - 1 for d in shape) else np.int32)
+    return np.dtype(np.int64 if unsigned or any(type(d) is int and d > 2**31 - 1 for d in shape) else np.int32)
 
 
 def from_front(index: Any, size: int) -> Any:

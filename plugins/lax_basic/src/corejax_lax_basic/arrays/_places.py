@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import Tracer, as_array, dtypes, host_value
+from corejax.extend import SymbolicDim, Tracer, as_array, dtypes, host_value
 from corejax_lax_basic._base.axes import Ints
 from corejax_lax_basic._base.scalars import is_array
-from corejax_lax_basic.arrays._basic_indexing import common_index_dtype, forward, from_front
+from corejax_lax_basic.arrays._basic_indexing import common_index_dtype, forward, from_front, position_in_symbol
 from corejax_lax_basic.conversion.convert import convert_element_type
+from corejax_lax_basic.creation.iota import iota_p
 from corejax_lax_basic.indexing.dimension_numbers import GatherDimensionNumbers
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p, broadcast_shapes
 from corejax_lax_basic.shape.joining import concatenate
@@ -126,13 +127,13 @@ class _Building:
         place = len(self.shape) - len(self.new_axes)
         if step < 0:
             self.reverse.append(place)
-        if abs(step) == 1 or count <= 1:
+        if abs(step) == 1 or (not isinstance(count, SymbolicDim) and count <= 1):
             self.offsets.append(place)
             self.sizes.append(count)
             if count != size:
-                self._component(axis, np.asarray(start, _INDEX), 0)
+                self._component(axis, _constant(start), 0)
         else:
-            self._component(axis, np.arange(start, limit, abs(step)).astype(_INDEX), len(self.outer))
+            self._component(axis, _every(start, limit, abs(step)), len(self.outer))
             self.outer.append(count)
             self._collapse(axis)
         self.shape.append(count)
@@ -140,15 +141,19 @@ class _Building:
     def position(self, entry: Any, strict: bool, wrap: bool) -> None:
         axis = len(self.sizes)
         size = self.aval.shape[axis]
+        if type(entry) is int and isinstance(size, SymbolicDim):
+            entry = as_array(np.asarray(entry, _INDEX)) if not strict else position_in_symbol(entry, axis, size)
         if type(entry) is int:
             entry = canonical_index(entry, axis, size) if strict else entry + size * (wrap and entry < 0)
             value: Any = np.asarray(min(max(entry, -1), size), _index_dtype(self.aval.shape))
+        elif isinstance(entry, SymbolicDim):
+            value = _constant(entry)
         else:
             if not dtypes.is_integer(entry.aval.dtype):
                 raise TypeError(
                     f"arrays are indexed by integer and boolean arrays, got one of type {entry.aval.str_short()}"
                 )
-            if strict and not size and entry.aval.size:
+            if strict and type(size) is int and not size and entry.aval.size:
                 raise IndexError(f"axis {axis} of {self.aval.str_short()} has size 0: it has no element to index")
             value = _positions(entry, self.aval.shape, size, wrap)
         self._component(axis, value, None)
@@ -182,13 +187,27 @@ class _Building:
         )
 
 
+def _constant(position: Any) -> Any:
+    """A position that is static: NumPy's array, or one in the program if the position is a symbol."""
+    return as_array(position) if isinstance(position, SymbolicDim) else np.asarray(position, _INDEX)
+
+
+def _every(start: Any, limit: Any, step: int) -> Any:
+    """Positions from `start` up to `limit`, every `step`-th."""
+    if type(start) is int and type(limit) is int:
+        return np.arange(start, limit, step).astype(_INDEX)
+    count = -((start - limit) // step)
+    steps = iota_p.bind(dtype=_INDEX, shape=(count,), dimension=0)
+    return steps * step + as_array(start)
+
+
 def _index_dtype(shape: Ints) -> np.dtype[Any]:
     return common_index_dtype([], shape)
 
 
 def _positions(entry: Any, shape: Ints, size: int, wrap: bool) -> Any:
     """An index array with positions counted from the front: NumPy's where it is known, a tracer else."""
-    if isinstance(entry, Tracer):
+    if isinstance(entry, Tracer) or isinstance(size, SymbolicDim):
         entry = entry if entry.aval.dtype.itemsize >= 4 else convert_element_type(entry, _index_dtype(shape))
         return from_front(entry, size) if wrap else entry
     known = host_value(entry)
@@ -203,15 +222,16 @@ def _positions(entry: Any, shape: Ints, size: int, wrap: bool) -> Any:
 
 def _stacked(values: list[Any], firsts: list[int], outer: Ints, shape: Ints) -> Any:
     """Components as the last axis of one array: a constant where all are known."""
-    if all(type(v) is np.ndarray for v in values):
+    if all(type(v) is np.ndarray for v in values) and all(type(n) is int for n in outer):
         out = np.empty((*outer, len(values)), _index_dtype(shape))
         for k, (value, first) in enumerate(zip(values, firsts, strict=True)):
             behind = len(outer) - first - value.ndim
             out[..., k] = value.reshape(value.shape + (1,) * behind)
         return as_array(out)
+    values = [as_array(v) for v in values]
     traced = [v for v in values if isinstance(v, Tracer)]
-    dtype = traced[0].aval.dtype if len(values) == 1 else common_index_dtype(traced, shape)
-    arrays = [as_array(v.astype(dtype)) if type(v) is np.ndarray else convert_element_type(v, dtype) for v in values]
+    dtype = values[0].aval.dtype if len(values) == 1 else common_index_dtype(traced, shape)
+    arrays = [convert_element_type(v, dtype) for v in values]
     parts = [
         broadcast_in_dim_p.bind(
             v,

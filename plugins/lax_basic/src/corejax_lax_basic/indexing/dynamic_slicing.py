@@ -13,12 +13,14 @@ import numpy as np
 from corejax.extend import (
     Primitive,
     ShapedArray,
+    SymbolicDim,
     Tracer,
     as_array,
     dtypes,
     get_aval,
     is_undef_primal,
     jvp_rules,
+    min_dim,
     move_batch_axis,
     split_axes,
     split_rules,
@@ -27,6 +29,7 @@ from corejax.extend import (
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import Ints, canonical_axis, canonical_shape
+from corejax_lax_basic._base.scalars import make_scalar
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise.arithmetic import add_p
 from corejax_lax_basic.elementwise.comparison import lt_p
@@ -72,14 +75,12 @@ def _start_operands(name: str, operand: Any, start_indices: Any, negative: bool 
 
 def _from_front(index: Any, size: int, negative: bool) -> Any:
     """A start that counts from the end when negative, if it may; narrow integers become int32, which counts enough."""
+    symbolic = isinstance(size, SymbolicDim)
     if isinstance(index, int | np.integer) and not isinstance(index, bool):
-        value = int(index)
-        if value < 0 and not negative:
-            raise ValueError(
-                f"start {value} of an axis of size {size} is negative, and allow_negative_indices is False"
-            )
-        value += size if value < 0 else 0
-        return as_array(np.asarray(min(max(value, 0), size), dtypes.default_int_dtype()))
+        if symbolic and negative:
+            index = np.asarray(index, dtypes.default_int_dtype())  # whether it is out of bounds depends on the size
+        else:
+            return _known_start(int(index), size, negative)
     index = as_array(index)
     dtype = index.aval.dtype
     if not dtypes.is_integer(dtype) or index.aval.ndim:
@@ -88,11 +89,18 @@ def _from_front(index: Any, size: int, negative: bool) -> Any:
         index, dtype = convert_element_type(index, np.int32), np.dtype(np.int32)
     if dtypes.is_unsigned(dtype) or not negative:
         return index
-    if not isinstance(index, Tracer):
+    if not isinstance(index, Tracer) and not symbolic:
         value = int(np.asarray(index))
         return index if value >= 0 else as_array(np.asarray(value + size, dtype))
-    zero, length = as_array(np.zeros((), dtype)), as_array(np.asarray(size, dtype))
+    zero, length = as_array(np.zeros((), dtype)), make_scalar(size, dtype)
     return select_n_p.bind(lt_p.bind(index, zero), index, add_p.bind(index, length))
+
+
+def _known_start(value: int, size: int, negative: bool) -> Any:
+    if value < 0 and not negative:
+        raise ValueError(f"start {value} of an axis of size {size} is negative, and allow_negative_indices is False")
+    value += size if value < 0 else 0
+    return as_array(np.asarray(min_dim(max(value, 0), size), dtypes.default_int_dtype()))
 
 
 def dynamic_slice(

@@ -7,19 +7,25 @@ Windows may overlap, and are combined one after another.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from corejax.extend import get_aval, is_undef_primal, jvp_rules, transpose_rules, zero_cotangent
+from corejax_lax_basic._base import by_name
+from corejax_lax_basic._base.axes import Ints
 from corejax_lax_basic._base.scalars import make_scalar
 from corejax_lax_basic._base.type_rules import NUMERIC, ORDERED
 from corejax_lax_basic.conversion.convert import convert_element_type
+from corejax_lax_basic.creation.iota import broadcasted_iota
 from corejax_lax_basic.elementwise.arithmetic import add_p, div_p, mul_p, neg_p
-from corejax_lax_basic.elementwise.comparison import gt_p, lt_p
+from corejax_lax_basic.elementwise.comparison import eq_p, gt_p, lt_p
 from corejax_lax_basic.elementwise.logical import not_p
 from corejax_lax_basic.elementwise.select import select_n_p
 from corejax_lax_basic.indexing._scatter_family import gathered, scatter_primitive, shape_of
+from corejax_lax_basic.shape.rearranging import reshape
+from corejax_lax_basic.shape.slicing import pad_p
 
 __all__ = [
     *("scatter_add", "scatter_add_p", "scatter_max", "scatter_max_p", "scatter_min", "scatter_min_p"),
@@ -75,10 +81,36 @@ _sum_rules(scatter_sub_p, negative=True)
 
 # -- products ----------------------------------------------------------------------------------------------------
 
-_NOT_UNIQUE = (
-    "the derivative of scatter_mul by its updates needs windows that do not overlap: promise it with "
-    "unique_indices=True"
-)
+
+def _others(shape: Ints, indices: Any, updates: Any, **params: Any) -> Any:
+    """For each update the product of all others that are written to the same element.
+
+    Updates are sorted by the element that they are written to. The others of an element are then those before and
+    those behind, whose products are made in steps of 1, 2, 4, ...: without a division, so that updates may be 0.
+    """
+    sizes, count = get_aval(updates).shape, get_aval(updates).size
+    dtype, width = get_aval(updates).dtype, np.dtype(np.int32 if count < 2**31 - 1 else np.int64)
+    elements = reshape(broadcasted_iota(width, (math.prod(shape),), 0), shape)
+    places = gathered(add_p.bind(elements, make_scalar(1, width)), indices, sizes, **params)
+    numbers = broadcasted_iota(width, (count,), 0)
+    places, flat, numbers = by_name.sort(reshape(places, (count,)), reshape(updates, (count,)), numbers)
+    one = make_scalar(1, dtype)
+
+    def moved(x: Any, by: int, fill: Any) -> Any:
+        return pad_p.bind(x, fill, padding_config=((by, -by, 0),))
+
+    def exclusive(sign: int) -> Any:
+        together, step = flat, 1
+        nowhere = make_scalar(-1, width)
+        while step < count:
+            same = eq_p.bind(places, moved(places, sign * step, nowhere))
+            together = mul_p.bind(together, select_n_p.bind(same, one, moved(together, sign * step, one)))
+            step *= 2
+        same = eq_p.bind(places, moved(places, sign, nowhere))
+        return select_n_p.bind(same, one, moved(together, sign, one))
+
+    products = mul_p.bind(exclusive(1), exclusive(-1))
+    return reshape(by_name.sort(numbers, products)[1], sizes)
 
 
 def _mul_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
@@ -87,8 +119,9 @@ def _mul_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     out = scatter_mul_p.bind(x, indices, updates, **params)
     tangent = None if x_dot is None else scatter_mul_p.bind(x_dot, indices, updates, **params)
     if updates_dot is not None:
-        if not params["unique_indices"]:
-            raise NotImplementedError(_NOT_UNIQUE)
+        if not params["unique_indices"] and get_aval(updates).size != 0:
+            others = _others(get_aval(x).shape, indices, updates, **params)
+            updates_dot = mul_p.bind(others, updates_dot)
         spread = scatter_add_p.bind(zero_cotangent(get_aval(x)), indices, updates_dot, **params)
         other = mul_p.bind(x, spread)
         tangent = other if tangent is None else add_p.bind(tangent, other)
@@ -99,7 +132,9 @@ def _mul_transpose(ct: Any, x: Any, indices: Any, updates: Any, **params: Any) -
     if not is_undef_primal(updates):
         return [scatter_mul_p.bind(ct, indices, updates, **params), None, None]
     if not params["unique_indices"]:
-        raise NotImplementedError(_NOT_UNIQUE)
+        raise NotImplementedError(
+            "scatter_mul is not linear in updates whose windows overlap: promise that none do with unique_indices=True"
+        )
     return [None, None, gathered(mul_p.bind(ct, x), indices, shape_of(updates), **params)]
 
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import as_array, dtypes, get_aval
+from corejax.extend import SymbolicDim, as_array, dtypes, get_aval
 from corejax_lax_basic._base.axes import canonical_shape, integer
+from corejax_lax_basic._base.scalars import make_scalar
 from corejax_lax_basic.shape.broadcasting import broadcast, broadcast_to
+from corejax_lax_basic.shape.joining import concatenate
 
 __all__ = ["broadcast_like", "broadcast_to_rank", "dtype", "shape_as_value"]
 
@@ -39,4 +41,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
 
 def shape_as_value(shape: Sequence[int]) -> Any:
     """A shape as a vector of integers."""
-    return as_array(np.array(canonical_shape(shape), dtypes.default_int_dtype()))
+    sizes, dtype = canonical_shape(shape), dtypes.default_int_dtype()
+    if any(isinstance(n, SymbolicDim) for n in sizes):
+        return concatenate([broadcast_to(make_scalar(n, dtype), (1,)) for n in sizes], 0)
+    return as_array(np.array(sizes, dtype))

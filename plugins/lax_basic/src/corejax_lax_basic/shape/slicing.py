@@ -18,6 +18,7 @@ from corejax.extend import (
     impl_rules,
     is_undef_primal,
     jvp_rules,
+    max_dim,
     move_batch_axis,
     split_axes,
     split_rules,
@@ -92,8 +93,7 @@ def _transpose(ct: Any, x: UndefPrimal, *, start_indices: Ints, limit_indices: I
     steps = strides or (1,) * len(shape)
     config = []
     for n, start, count, step in zip(shape, start_indices, sizes, steps, strict=True):
-        covered = count if step == 1 else (count - 1) * step + 1 if count else 0
-        config.append((start, n - start - covered, step - 1))
+        config.append((start, n - start - _padded_size(count, 0, 0, step - 1), step - 1))
     zero = np.zeros((), get_aval(ct).dtype)[()]
     return [pad_p.bind(ct, zero, padding_config=tuple(config))]
 
@@ -147,7 +147,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
 
 
 def _padded_size(size: int, low: int, high: int, interior: int) -> int:
-    return low + size + (max(size - 1, 0) * interior if interior else 0) + high
+    return low + size + (max_dim(size - 1, 0) * interior if interior else 0) + high
 
 
 def pad_on_host(x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, get_aval, impl_rules, jvp_rules, split_axes, split_rules
+from corejax.extend import Primitive, ShapedArray, SymbolicDim, get_aval, impl_rules, jvp_rules, split_axes, split_rules
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axis, integer
 from corejax_lax_basic._base.type_rules import FLOAT, ORDERED, check_kind
@@ -62,7 +62,7 @@ def _check(name: str, x: ShapedArray, k: int, axis: int) -> None:
         raise ValueError(f"{name}: axis {axis} is not an axis of {x.str_short()}")
     if not 0 <= k <= x.shape[axis]:
         raise ValueError(f"{name}: k is between 0 and the size of axis {axis} of {x.str_short()}; got k={k}")
-    if x.shape[axis] > 1 << 31:
+    if not isinstance(x.shape[axis], SymbolicDim) and x.shape[axis] > 1 << 31:
         raise ValueError(f"{name}: axis {axis} of {x.str_short()} is too long for int32 indices")
 
 

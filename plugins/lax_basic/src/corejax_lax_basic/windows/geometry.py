@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import ShapedArray, SymbolicDim, called_function, exported
+from corejax.extend import ShapedArray, SymbolicDim, called_function, max_dim
 from corejax_lax_basic._base.axes import ints
 
 __all__ = ["padtype_to_pads", "reduce_window_shape_tuple"]
@@ -20,15 +20,10 @@ Pads = tuple[tuple[int, int], ...]
 PADDINGS = ("SAME", "SAME_LOWER", "VALID")
 
 
-def not_negative(size: int) -> int:
-    """A size, 0 where it is negative; it may be a symbol."""
-    return exported("core").max_dim(size, 0) if isinstance(size, SymbolicDim) else max(size, 0)
-
-
 def dilated(size: int, dilation: int) -> int:
     """The span of `size` elements `dilation` apart; 0 for none."""
     if isinstance(size, SymbolicDim):
-        return not_negative((size - 1) * dilation + 1)
+        return max_dim((size - 1) * dilation + 1, 0)
     return (size - 1) * dilation + 1 if size else 0
 
 
@@ -39,7 +34,7 @@ def dilated_shape(shape: Sequence[int], dilation: Sequence[int]) -> Ints:
 
 def count_windows(size: int, span: int, stride: int) -> int:
     """How many windows of a span fit in `size` elements, `stride` apart."""
-    return not_negative((size - span) // stride + 1)
+    return max_dim((size - span) // stride + 1, 0)
 
 
 def integers(name: str, argument: str, values: Any, count: int, least: int) -> Ints:
@@ -124,7 +119,7 @@ def padtype_to_pads(in_shape: Any, window_shape: Any, window_strides: Any, paddi
         return [(0, 0)] * len(sizes)
     out = []
     for size, span, stride in zip(sizes, spans, strides, strict=True):
-        total = not_negative((-(-size // stride) - 1) * stride + span - size)
+        total = max_dim((-(-size // stride) - 1) * stride + span - size, 0)
         low = total // 2 if word == "SAME" else total - total // 2
         out.append((low, total - low))
     return out

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Tracer, as_array, dtypes, get_aval, is_array_like
+from corejax.extend import SymbolicDim, Tracer, as_array, dtypes, get_aval, is_array_like
 from corejax_lax_basic import lax
 
 
@@ -93,6 +93,16 @@ def enumerated(name: str, what: str, value: Any, members: type[enum.Enum]) -> An
     if value is None or isinstance(value, members):
         return value
     return members(choice(name, what, value, tuple(m.value for m in members)))
+
+
+def size(name: str, what: str, value: Any, least: int = 0) -> Any:
+    """Return a size: a static integer, or a symbol.
+
+    Raises:
+        TypeError: it is neither.
+        ValueError: it is less than `least`.
+    """
+    return value if isinstance(value, SymbolicDim) else integer(name, what, value, least)
 
 
 def integer(name: str, what: str, value: Any, least: int | None = None) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import dtypes
+from corejax.extend import dtypes, min_dim
 from corejax_lax_basic import lax
 
 
@@ -83,7 +83,7 @@ def diagonal(x: Any) -> Any:
     """The main diagonals, `f[*batch, min(m, n)]`."""
     *batch, m, n = x.shape
     flat = lax.reshape(x, (*batch, m * n))
-    stop = (min(m, n) - 1) * (n + 1) + 1 if m and n else 0
+    stop = 0 if m == 0 or n == 0 else (min_dim(m, n) - 1) * (n + 1) + 1
     return lax.slice_in_dim(flat, 0, stop, n + 1, axis=len(batch))
 
 

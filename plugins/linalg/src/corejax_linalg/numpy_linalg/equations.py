@@ -8,7 +8,7 @@ from typing import Any
 
 import corejax
 import corejax.numpy as jnp
-from corejax.extend import dtypes, remembered
+from corejax.extend import dtypes, max_dim, remembered
 from corejax_lax_basic import lax
 from corejax_linalg._base import matrices as mat
 from corejax_linalg._base import on_host
@@ -190,7 +190,7 @@ def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
     columns = b[:, None] if b.ndim == 1 else b
     u, s, vh = svd(a, full_matrices=False)
     eps = dtypes.finfo(s.dtype).eps
-    cutoff = float(eps) * max(a.shape) if rcond is None else jnp.where(rcond < 0, eps, rcond)
+    cutoff = float(eps) * max_dim(*a.shape) if rcond is None else jnp.where(rcond < 0, eps, rcond)
     kept = (s > 0) & (s >= jnp.asarray(cutoff, s.dtype) * s[:1])
     inverse = jnp.where(kept, 1 / jnp.where(kept, s, 1), 0).astype(a.dtype)
     x = mat.matmul(mat.adjoint(vh), inverse[:, None] * mat.matmul(mat.adjoint(u), columns))
@@ -223,7 +223,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     hermitian = flag("pinv", "hermitian", hermitian)
     rtol = rtol if rcond is None else rcond
     if rtol is None:
-        rtol = 10.0 * max(a.shape[-2:]) * float(dtypes.finfo(a.dtype).eps)
+        rtol = 10.0 * max_dim(*a.shape[-2:]) * float(dtypes.finfo(a.dtype).eps)
     return _pseudo_inverse(hermitian)(a, number("pinv", "rtol", rtol, dtypes.real_dtype_of(a.dtype)))
 
 
@@ -232,7 +232,7 @@ def _pseudo_inverse(hermitian: bool) -> Any:
     """`f(a, rtol)` with its own derivative: that of singular vectors is infinite where singular values are equal."""
 
     def pinv(a: Any, rtol: Any) -> Any:
-        if not a.size:
+        if a.size == 0:
             return jnp.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
         u, s, vh = svd(a, full_matrices=False, hermitian=hermitian)
         cutoff = rtol[..., None] * s[..., :1]

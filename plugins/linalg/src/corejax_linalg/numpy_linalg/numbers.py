@@ -8,7 +8,7 @@ import numpy as np
 
 import corejax
 import corejax.numpy as jnp
-from corejax.extend import called_function, dtypes, remembered
+from corejax.extend import called_function, dtypes, max_dim, remembered
 from corejax_lax_basic import lax
 from corejax_linalg import lax_linalg
 from corejax_linalg._base import matrices as mat
@@ -103,7 +103,7 @@ def _determinant(a: Any) -> Any:
         return a[..., 0, 0] * a[..., 1, 1] - a[..., 0, 1] * a[..., 1, 0]
     if n == 3:
         return jnp.sum(a[..., 0, :] * jnp.cross(a[..., 1, :], a[..., 2, :]), axis=-1)
-    return _det(a) if n else jnp.ones(a.shape[:-2], a.dtype)
+    return jnp.ones(a.shape[:-2], a.dtype) if n == 0 else _det(a)
 
 
 def _det_by_lu(a: Any) -> Any:
@@ -288,7 +288,7 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
     s = svd(x, full_matrices=False, compute_uv=False, hermitian=hermitian)
     limit = rtol if tol is None else tol
     if limit is None:
-        limit = jnp.max(s, axis=-1, initial=0) * (max(x.shape[-2:]) * float(dtypes.finfo(s.dtype).eps))
+        limit = jnp.max(s, axis=-1, initial=0) * (max_dim(*x.shape[-2:]) * float(dtypes.finfo(s.dtype).eps))
     return jnp.sum(s > number("matrix_rank", "rtol", limit, s.dtype)[..., None], axis=-1)
 
 
@@ -308,7 +308,7 @@ def cond(x: Any, p: Any = None) -> Any:
             these.
     """
     (x,) = matrices("cond", x)
-    if not x.shape[-1] or not x.shape[-2]:
+    if 0 in x.shape[-2:]:
         raise ValueError(f"cond takes matrices with elements, got {x.aval.str_short()}")
     if not isinstance(p, str | None) and np.ndim(p):
         raise ValueError(f"cond: p is one number or word, got {p!r}")

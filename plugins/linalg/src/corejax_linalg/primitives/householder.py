@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from corejax.extend import Primitive, ShapedArray, jvp_rules, nondifferentiable
+from corejax.extend import Primitive, ShapedArray, jvp_rules, min_dim, nondifferentiable
 from corejax_linalg._base.arguments import flag
 from corejax_linalg._base.batching import batched_in_front
 from corejax_linalg._base.eager import routine, stacked
@@ -64,7 +64,7 @@ def _product_type(a: ShapedArray, taus: ShapedArray) -> ShapedArray:
     _, (m, n) = stack_type(name, "a", a)
     _, (k,) = stack_type(name, "taus", taus, 1)
     check_alike(name, [("a", a, 2), ("taus", taus, 1)])
-    if not k <= n <= m:
+    if min_dim(k, n) != k or min_dim(n, m) != n:
         raise ValueError(
             f"{name}: a has shape [..., m, n] with m >= n, and taus [..., k] with k <= n; "
             f"got a {a.str_short()} and taus {taus.str_short()}"

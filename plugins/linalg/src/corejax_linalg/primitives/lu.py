@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, dtypes, jvp_rules
+from corejax.extend import Primitive, ShapedArray, dtypes, jvp_rules, max_dim, min_dim
 from corejax_lax_basic import lax
 from corejax_linalg._base import matrices as mat
-from corejax_linalg._base.arguments import integer
+from corejax_linalg._base.arguments import size
 from corejax_linalg._base.batching import batched_in_front
 from corejax_linalg._base.eager import routine, stacked
 from corejax_linalg._base.types import INT32, stack_type
@@ -56,8 +56,8 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
         TypeError: `pivots` is a scalar, or does not hold integers.
         ValueError: there are more pivots than rows.
     """
-    size = integer("lu_pivots_to_permutation", "permutation_size", permutation_size, 0)
-    return lu_pivots_to_permutation_p.bind(pivots, permutation_size=size)
+    rows = size("lu_pivots_to_permutation", "permutation_size", permutation_size)
+    return lu_pivots_to_permutation_p.bind(pivots, permutation_size=rows)
 
 
 # -- rules of lu -------------------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
 
 def _abstract_eval(x: ShapedArray) -> list[ShapedArray]:
     batch, (m, n) = stack_type("lu", "x", x)
-    return [x, ShapedArray((*batch, min(m, n)), INT32), ShapedArray((*batch, m), INT32)]
+    return [x, ShapedArray((*batch, min_dim(m, n)), INT32), ShapedArray((*batch, m), INT32)]
 
 
 def _impl(x: Any) -> Any:
@@ -83,13 +83,13 @@ def _jvp(primals: Any, tangents: Any) -> Any:
     (x,), (dx,) = primals, tangents
     factors, pivots, permutation = lu_p.bind(x)
     m, n = x.shape[-2:]
-    k = min(m, n)
+    k = min_dim(m, n)
     # L and U made square by the identity, so that both have inverses.
     left = mat.columns_of(factors, 0, k)
     right = mat.rows_of(factors, 0, k)
-    if m > k:
+    if m != k:
         left = _padded(left, 0, m - k)
-    if n > k:
+    if n != k:
         right = lax.add(mat.upper(_padded(right, n - k, 0)), lax.broadcast_to(_eye_below(factors, n, k), _square(x, n)))
     solved = triangular_solve(left, mat.take_rows(dx, permutation), left_side=True, lower=True, unit_diagonal=True)
     solved = triangular_solve(right, solved)
@@ -111,7 +111,7 @@ def _padded(x: Any, rows: int, columns: int) -> Any:
 def _eye_below(x: Any, n: int, k: int) -> Any:
     """The identity of size `n` without its first `k` ones."""
     rows, columns = (lax.broadcasted_iota(np.int32, (n, n), axis) for axis in (0, 1))
-    there = lax.bitwise_and(lax.eq(rows, columns), lax.ge(rows, np.int32(k)))
+    there = lax.bitwise_and(lax.eq(rows, columns), lax.ge(rows, k))
     return lax.convert_element_type(there, x.dtype)
 
 
@@ -154,7 +154,7 @@ def _permutation_type(pivots: ShapedArray, *, permutation_size: int) -> ShapedAr
     name = "lu_pivots_to_permutation"
     if pivots.ndim < 1 or not dtypes.is_integer(pivots.dtype):
         raise TypeError(f"{name}: pivots are integers of shape [..., k], got {pivots.str_short()}")
-    if pivots.shape[-1] > permutation_size:
+    if max_dim(pivots.shape[-1], permutation_size) != permutation_size:
         raise ValueError(
             f"{name}: permutation_size is at least the number of pivots, got {permutation_size} "
             f"for {pivots.str_short()}"
@@ -167,7 +167,7 @@ def _in_a_loop(pivots: Any, *, permutation_size: int) -> Any:
     *batch, k = pivots.shape
     pivots = lax.convert_element_type(pivots, INT32)
     start = lax.broadcasted_iota(INT32, (*batch, permutation_size), len(batch))
-    if not k or not permutation_size:
+    if k == 0 or permutation_size == 0:
         return start
 
     if not batch:

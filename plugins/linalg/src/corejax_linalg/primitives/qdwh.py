@@ -58,7 +58,7 @@ def qdwh(
     limit = 10 if max_iterations is None else integer("qdwh", "max_iterations", max_iterations, 0)
     real = dtypes.real_dtype_of(x.dtype)
     eps = float(dtypes.finfo(real).eps) if eps is None else real_number("qdwh", "eps", eps)
-    scaled = _divided(x, lax.reduce_max(lax.abs(x), (0, 1)) if x.size else _number(real, 1))
+    scaled = _divided(x, lax.reduce_max(lax.abs(x), (0, 1)) if x.size != 0 else _number(real, 1))
     start = _divided(scaled, _norm(scaled))  # in two steps: squares of huge elements overflow, of tiny ones are zero
     u, _, steps, change = lax.while_loop(
         lambda state: lax.bitwise_and(lax.gt(state[3], _number(real, 0)), lax.lt(state[2], np.int32(limit))),

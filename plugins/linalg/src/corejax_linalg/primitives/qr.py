@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, dtypes, jvp_rules, nondifferentiable, warn_user
+from corejax.extend import Primitive, ShapedArray, dtypes, jvp_rules, min_dim, nondifferentiable, warn_user
 from corejax_lax_basic import lax
 from corejax_linalg._base import matrices as mat
 from corejax_linalg._base.arguments import flag
@@ -78,12 +78,12 @@ def geqp3(a: Any) -> tuple[Any, Any, Any]:
 
 def _geqrf_type(a: ShapedArray) -> list[ShapedArray]:
     batch, (m, n) = stack_type("geqrf", "a", a)
-    return [a, like((*batch, min(m, n)), a.dtype, a)]
+    return [a, like((*batch, min_dim(m, n)), a.dtype, a)]
 
 
 def _geqp3_type(a: ShapedArray) -> list[ShapedArray]:
     batch, (m, n) = stack_type("geqp3", "a", a)
-    return [a, ShapedArray((*batch, n), INT32), like((*batch, min(m, n)), a.dtype, a)]
+    return [a, ShapedArray((*batch, n), INT32), like((*batch, min_dim(m, n)), a.dtype, a)]
 
 
 @stacked("geqrf", (2,), _geqrf_type)
@@ -116,7 +116,7 @@ geqp3_p = _packed_primitive("geqp3", _geqp3, _geqp3_type, "As geqrf, of exchange
 
 def _abstract_eval(x: ShapedArray, *, pivoting: bool, full_matrices: bool) -> list[ShapedArray]:
     batch, (m, n) = stack_type("qr", "x", x)
-    k = m if full_matrices else min(m, n)
+    k = m if full_matrices else min_dim(m, n)
     pair = [like((*batch, m, k), x.dtype, x), like((*batch, k, n), x.dtype, x)]
     return [*pair, ShapedArray((*batch, n), INT32)] if pivoting else pair
 
@@ -124,8 +124,9 @@ def _abstract_eval(x: ShapedArray, *, pivoting: bool, full_matrices: bool) -> li
 def _decomposition(x: Any, *, pivoting: bool, full_matrices: bool) -> list[Any]:
     *batch, m, n = x.shape
     order = []
-    if not m or not n:
-        k = m if full_matrices else min(m, n)
+    k = min_dim(m, n)
+    if m == 0 or n == 0:
+        k = m if full_matrices else k
         rows, columns = (lax.broadcasted_iota(INT32, (*batch, m, k), len(batch) + axis) for axis in (0, 1))
         pair = [lax.convert_element_type(lax.eq(rows, columns), x.dtype), lax.full((*batch, k, n), 0, x.dtype)]
         return [*pair, lax.broadcasted_iota(INT32, (*batch, n), len(batch))] if pivoting else pair
@@ -134,12 +135,12 @@ def _decomposition(x: Any, *, pivoting: bool, full_matrices: bool) -> list[Any]:
     else:
         packed, taus = geqrf_p.bind(x)
     reflectors, triangle = packed, mat.upper(packed)
-    if m < n:
-        reflectors = mat.columns_of(packed, 0, m)
-    elif full_matrices and m > n:
-        reflectors = lax.pad(packed, mat.constant(packed, 0), [(0, 0, 0)] * (x.ndim - 1) + [(0, m - n, 0)])
-    elif m > n:
-        triangle = mat.rows_of(triangle, 0, n)
+    if k != n:
+        reflectors = mat.columns_of(packed, 0, k)
+    if full_matrices and k != m:
+        reflectors = lax.pad(reflectors, mat.constant(packed, 0), [(0, 0, 0)] * (x.ndim - 1) + [(0, m - k, 0)])
+    elif k != m:
+        triangle = mat.rows_of(triangle, 0, k)
     return [householder_product(reflectors, taus), triangle, *order]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, dtypes, jvp_rules
+from corejax.extend import Primitive, ShapedArray, dtypes, jvp_rules, min_dim
 from corejax_lax_basic import lax
 from corejax_linalg._base import matrices as mat
 from corejax_linalg._base.arguments import array, enumerated, flag
@@ -64,7 +64,7 @@ def svd(
     """
     aval = array("svd", x).aval
     stack_type("svd", "x", aval)  # the derivative's rule does not look
-    k = min(aval.shape[-2:]) if aval.ndim >= 2 else 0
+    k = min_dim(*aval.shape[-2:])
     start, stop = (0, k) if subset_by_index is None else subset("svd", subset_by_index, k)
     some = (start, stop) != (0, k)
     if some and full_matrices and compute_uv:
@@ -88,7 +88,7 @@ def svd(
 
 def _abstract_eval(x: ShapedArray, *, full_matrices: bool, compute_uv: bool, **params: Any) -> list[ShapedArray]:
     batch, (m, n) = stack_type("svd", "x", x)
-    k = min(m, n)
+    k = min_dim(m, n)
     s = like((*batch, k), real_of(x.dtype), x)
     if not compute_uv:
         return [s]
@@ -147,10 +147,10 @@ def _jvp(primals: Any, tangents: Any, *, full_matrices: bool, compute_uv: bool, 
     du, dv = _vector_tangents(s, moved, is_complex)
     du, dv = mat.matmul(u, du), mat.matmul(v, dv)
     scale = lax.convert_element_type(lax.reciprocal(s), x.dtype)
-    if m > n:
+    if min_dim(m, n) != m:
         beyond = mat.matmul(dx, v)
         du = lax.add(du, mat.times_columns(lax.sub(beyond, mat.matmul(u, mat.matmul(uh, beyond))), scale))
-    if n > m:
+    if min_dim(m, n) != n:
         beyond = mat.matmul(mat.adjoint(dx), u)
         dv = lax.add(dv, mat.times_columns(lax.sub(beyond, mat.matmul(v, mat.matmul(vh, beyond))), scale))
     return [s, u, vh], [ds, du, mat.adjoint(dv)]

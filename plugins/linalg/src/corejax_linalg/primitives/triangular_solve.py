@@ -18,6 +18,7 @@ from corejax.extend import (
     config,
     dtypes,
     jvp_rules,
+    max_dim,
     move_batch_axis,
     transpose_rules,
     vmap_rules,
@@ -144,8 +145,8 @@ def _jvp_matrix(da: Any, x: Any, a: Any, *, left_side: bool, **params: Any) -> A
 
     rows, columns = x.shape[-2:]
     if left_side:
-        return solved(mat.matmul(da, x)) if rows > columns else mat.matmul(solved(da), x)
-    return solved(mat.matmul(x, da)) if rows < columns else mat.matmul(x, solved(da))
+        return solved(mat.matmul(da, x)) if max_dim(rows, columns) != columns else mat.matmul(solved(da), x)
+    return solved(mat.matmul(x, da)) if max_dim(rows, columns) != rows else mat.matmul(x, solved(da))
 
 
 def _transpose(ct: Any, a: Any, b: Any, *, transpose_a: bool, **params: Any) -> list[Any]:

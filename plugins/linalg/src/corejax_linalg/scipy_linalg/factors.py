@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import corejax.numpy as jnp
-from corejax.extend import dtypes, remembered
+from corejax.extend import dtypes, max_dim, min_dim, remembered
 from corejax_lax_basic import lax
 from corejax_linalg import lax_linalg
 from corejax_linalg._base import matrices as mat
@@ -139,7 +139,7 @@ def eigh_tridiagonal(
     d, e = (arrays("eigh_tridiagonal", x)[0] for x in (d, e))
     if d.dtype != e.dtype:
         raise TypeError(f"eigh_tridiagonal: d and e have one dtype, got {d.aval.str_short()} and {e.aval.str_short()}")
-    if d.ndim != 1 or e.ndim != 1 or e.shape[0] != max(d.shape[0] - 1, 0):
+    if d.ndim != 1 or e.ndim != 1 or e.shape[0] != max_dim(d.shape[0] - 1, 0):
         raise ValueError(
             f"eigh_tridiagonal takes d [n] and e [n - 1], got {d.aval.str_short()} and {e.aval.str_short()}"
         )
@@ -213,7 +213,7 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite:
     (a,) = matrices("lu", a)
     factors, _, permutation = lax_linalg.lu(a)
     m, n = a.shape[-2:]
-    k = min(m, n)
+    k = min_dim(m, n)
     left = mat.columns_of(factors, 0, k)
     left = mat.lower(left, -1) + mat.eye(left)
     right = mat.rows_of(mat.upper(factors), 0, k)
@@ -295,7 +295,7 @@ def qr_multiply(
     a, c = arrays("qr_multiply", a, c)
     alone = c.ndim == 1
     columns = (c[:, None] if mode == "left" else c[None, :]) if alone else c
-    m, k = a.shape[-2] if a.ndim > 1 else 0, min(a.shape[-2:]) if a.ndim > 1 else 0
+    m, k = a.shape[-2] if a.ndim > 1 else 0, min_dim(*a.shape[-2:]) if a.ndim > 1 else 0
     if a.ndim < 2 or not c.ndim or columns.shape[-2 if mode == "left" else -1] != (k if mode == "left" else m):
         wanted = "[..., k, j] with k = min(m, n)" if mode == "left" else "[..., j, m]"
         raise ValueError(
@@ -307,7 +307,7 @@ def qr_multiply(
     columns = jnp.broadcast_to(columns, (*batch, *columns.shape[-2:]))
     packed, *order, taus = geqp3(a) if flag("qr_multiply", "pivoting", pivoting) else geqrf(a)
     reflectors = mat.columns_of(packed, 0, k)
-    if mode == "left" and m > k:
+    if mode == "left" and m != k:
         columns = jnp.concatenate([columns, jnp.zeros((*batch, m - k, columns.shape[-1]), a.dtype)], axis=-2)
     columns = mat.conj(columns) if conjugate else columns
     out = lax_linalg.ormqr(reflectors, taus, columns, left=mode == "left")

@@ -201,7 +201,7 @@ def sqrtm(A: Any, blocksize: int = 1) -> Any:
         raise NotImplementedError(f"sqrtm: blocksize is 1, got {blocksize}")
     (A,) = square("sqrtm", A)
     t, z = lax_linalg.schur(A.astype(complex_of(A.dtype)))
-    if not t.shape[-1]:
+    if t.shape[-1] == 0:
         return t
     root, one, above = lax.sqrt(mat.diagonal(t)), mat.eye(t), _offsets(t) > 0
     sums = root[..., :, None] + root[..., None, :]

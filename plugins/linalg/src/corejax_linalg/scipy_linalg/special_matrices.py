@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import check_memory, dtypes, remembered
+from corejax.extend import SymbolicDim, check_memory, dtypes, max_dim, min_dim, remembered
 from corejax_lax_basic import lax
-from corejax_linalg._base.arguments import array, arrays, choice, flag, integer
+from corejax_linalg._base.arguments import array, arrays, choice, flag, integer, size
 
 # -- of vectors ----------------------------------------------------------------------------------------------------
 
@@ -22,18 +22,19 @@ def _vectors(name: str, x: Any, least: int = 0) -> Any:
         ValueError: they have fewer elements than `least`.
     """
     x = jnp.atleast_1d(array(name, x))
-    if x.shape[-1] < least:
+    if least and x.shape[-1] < least:
         raise ValueError(f"{name} takes vectors of {least} elements or more, got {x.aval.str_short()}")
     return x
 
 
 def _picked(values: Any, places: Any) -> Any:
     """Elements of vectors by a matrix of places."""
-    return values[..., places] if places.size else jnp.zeros((*values.shape[:-1], *places.shape), values.dtype)
+    return jnp.zeros((*values.shape[:-1], *places.shape), values.dtype) if places.size == 0 else values[..., places]
 
 
-def _range(n: int) -> tuple[np.ndarray, np.ndarray]:
-    return np.arange(n)[:, None], np.arange(n)[None, :]
+def _range(m: Any, n: Any) -> tuple[Any, Any]:
+    rows, columns = (jnp.arange(k) if isinstance(k, SymbolicDim) else np.arange(k) for k in (m, n))
+    return rows[:, None], columns[None, :]
 
 
 @remembered
@@ -74,7 +75,8 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     c, r = _one_batch(c, r)
     m, n = c.shape[-1], r.shape[-1]
     values = jnp.concatenate([jnp.flip(c, -1), r[..., 1:]], axis=-1)
-    return _picked(values, (m - 1) - np.arange(m)[:, None] + np.arange(n)[None, :])
+    rows, columns = _range(m, n)
+    return _picked(values, (m - 1) - rows + columns)
 
 
 @remembered
@@ -97,7 +99,8 @@ def hankel(c: Any, r: Any = None) -> Any:
         raise ValueError(f"hankel takes vectors, got {c.aval.str_short()} and {r.aval.str_short()}")
     c, r = _one_batch(c, r)
     values = jnp.concatenate([c, r[..., 1:]], axis=-1)
-    return _picked(values, np.arange(c.shape[-1])[:, None] + np.arange(r.shape[-1])[None, :])
+    rows, columns = _range(c.shape[-1], r.shape[-1])
+    return _picked(values, rows + columns)
 
 
 def _one_batch(c: Any, r: Any) -> list[Any]:
@@ -110,8 +113,9 @@ def _one_batch(c: Any, r: Any) -> list[Any]:
 def circulant(c: Any) -> Any:
     """Matrices whose columns are the first one, `[..., n]`, turned by one place each."""
     c = _vectors("circulant", c)
-    rows, columns = _range(c.shape[-1])
-    return _picked(c, (rows - columns) % max(c.shape[-1], 1))
+    n = c.shape[-1]
+    rows, columns = _range(n, n)
+    return _picked(c, (rows - columns) % max_dim(n, 1))
 
 
 @remembered
@@ -203,18 +207,19 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
         TypeError: `n` is not an integer.
         ValueError: `n` is not positive, `a` is a number or has no elements, or `mode` is another word.
     """
-    n = integer("convolution_matrix", "n", n, 1)
+    n = size("convolution_matrix", "n", n, 1)
     choice("convolution_matrix", "mode", mode, ("full", "valid", "same"))
     a = array("convolution_matrix", a)
-    if not a.ndim or not a.shape[-1]:
+    if not a.ndim or a.shape[-1] == 0:
         raise ValueError(f"convolution_matrix takes vectors with elements, got {a.aval.str_short()}")
     m = a.shape[-1]
-    overlap = min(m, n) - 1
+    overlap = min_dim(m, n) - 1
     first = {"full": 0, "valid": overlap, "same": overlap // 2}[mode]
     last = m + n - 1 - {"full": 0, "valid": overlap, "same": overlap - overlap // 2}[mode]
-    places = np.arange(first, last)[:, None] - np.arange(n)[None, :]
+    rows, columns = _range(last - first, n)
+    places = rows + first - columns
     inside = (places >= 0) & (places < m)
-    return jnp.where(inside, _picked(a, np.clip(places, 0, m - 1)), jnp.zeros((), a.dtype))
+    return jnp.where(inside, _picked(a, places.clip(0, m - 1)), jnp.zeros((), a.dtype))
 
 
 # -- of a size -----------------------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ def on_cpu(primitive: Primitive) -> Callable[[Callable[..., Any]], Callable[...,
     def decorate(rule: Callable[..., Any]) -> Callable[..., Any]:
         def translation(ctx: Any, in_avals: Any, in_vals: Any, **params: Any) -> Any:
             types = abstract_eval_rules.lookup(primitive)(*in_avals, **params)
-            if all(a.size for a in in_avals):
+            if all(a.size != 0 for a in in_avals):
                 return rule(ctx, types, *in_vals, **params)
             zeros = [ctx.full(a, 0) for a in (types if primitive.multiple_results else [types])]
             return zeros if primitive.multiple_results else zeros[0]

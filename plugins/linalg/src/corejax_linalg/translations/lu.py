@@ -16,7 +16,7 @@ def _by_lapack(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
     (x,) = in_vals
     factors, pivots, _ = abstract_eval_rules.lookup(lu_p)(x.aval)
     rows = x.aval.shape[-2]
-    if x.aval.size:  # of singular matrices U has a zero on its diagonal
+    if x.aval.size != 0:  # of singular matrices U has a zero on its diagonal
         out, counted, _ = kernel(ctx, "getrf", x, out=[factors, pivots, info_of(x.aval)], in_place=[(0, 0)])
         swaps = ctx.op("subtract", counted, ctx.full(pivots, np.int32(1)), out=pivots)  # LAPACK counts from 1
     else:

@@ -17,7 +17,7 @@ def _by_lapack(
 ) -> Any:
     (x,) = in_vals
     types = abstract_eval_rules.lookup(svd_p)(*in_avals, full_matrices=full_matrices, compute_uv=True)
-    if not x.aval.size:
+    if x.aval.size == 0:
         return _bases(ctx, types[: 3 if compute_uv else 1])
     mode = ("A" if full_matrices else "S") if compute_uv else "N"
     out = [x.aval, *types, info_of(x.aval)]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import dtypes, laid_out
+from corejax.extend import SymbolicDim, dtypes, laid_out
 from corejax_lax_basic import lax
 from corejax_random.distributions import on_host
 from corejax_random.distributions.arguments import (
@@ -39,6 +39,8 @@ def _axis(name: str, axis: Any, ndim: int) -> int:
 
 def _count(name: str, argument: str, value: Any) -> int:
     """An integer in place of an array."""
+    if isinstance(value, SymbolicDim):
+        return value  # type: ignore[return-value]
     return known_integer(name, argument, value, "an array, or an integer that is known now")
 
 
@@ -82,14 +84,24 @@ def _permuted(key: Any, x: Any, *, axis: int, independent: bool) -> Any:
 
 def _shuffle(key: Any, x: Any, axis: int) -> Any:
     """Sorted by random words, as often as makes it unlikely that two elements had equal words each time."""
+    if isinstance(x.size, SymbolicDim):
+        size, least = lax.make_scalar(x.size, np.dtype(np.int32)), (1, 1625, 2642245)
+        return lax.fori_loop(0, sum((size > n).astype(np.int32) for n in least), _shuffled_once(axis), (key, x))[1]
     rounds = int(np.ceil(3 * np.log(max(1, x.size)) / np.log(2**32 - 1)))
     if evaluating(x) and on_host.on_host(key, x.shape):
         return on_host.shuffled(key, x, axis, rounds)
-    for _ in range(rounds):
-        both = keys(key)
-        key = both[0]
-        x = lax.sort_key_val(bits(both[1], 32, x.shape), x, axis)[1]
+    for i in range(rounds):
+        key, x = _shuffled_once(axis)(i, (key, x))
     return x
+
+
+def _shuffled_once(axis: int) -> Any:
+    def shuffle(_: Any, state: Any) -> Any:
+        key, x = state
+        both = keys(key)
+        return both[0], lax.sort_key_val(bits(both[1], 32, x.shape), x, axis)[1]
+
+    return shuffle
 
 
 @as_draw

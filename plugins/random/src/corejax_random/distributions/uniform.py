@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import as_array, clears_cache, dtypes, laid_out
+from corejax.extend import SymbolicDim, as_array, clears_cache, dtypes, laid_out
 from corejax_lax_basic import lax
 from corejax_random.distributions import on_host
 from corejax_random.distributions.arguments import (
@@ -138,7 +138,9 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
 
 
 def integers_between(key: Any, minval: int, maxval: int, shape: Any, dtype: Any) -> Any:
-    """Integers in [minval, maxval), of bounds that are known."""
+    """Integers in [minval, maxval), of bounds that are known, or sizes that are symbols."""
+    if isinstance(maxval, SymbolicDim):
+        return randint(key, shape, minval, as_array(maxval), dtype)
     if on_host.on_host(key, shape):
         out = on_host.integers(key, int(_of_64_bits(minval)), int(_of_64_bits(maxval)), shape, dtype)
         return note(out, lambda key: integers_between(key, minval, maxval, shape, dtype), (), as_it_is=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import corejax.numpy as jnp
-from corejax.extend import dtypes, remembered
+from corejax.extend import SymbolicDim, dtypes, remembered
 from corejax_lax_basic import lax
 from corejax_scipy._arguments import axis_of, inexact, one_of
 
@@ -127,8 +127,8 @@ def correlate2d(
 
 
 def _fast_length(n: int) -> int:
-    """The next number without prime factors above 5."""
-    while True:
+    """Return the next number without prime factors above 5; a size that is a symbol stays."""
+    while not isinstance(n, SymbolicDim):
         rest = n
         for prime in (2, 3, 5):
             while rest % prime == 0:
@@ -136,6 +136,7 @@ def _fast_length(n: int) -> int:
         if rest == 1:
             return n
         n += 1
+    return n
 
 
 @remembered

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwr
     at = axis_of("detrend", axis, x.ndim)
     if type in ("constant", "c"):
         return x - jnp.mean(x, at, keepdims=True)
-    size = x.shape[at]
+    size = operator.index(x.shape[at])
     breaks = np.unique(np.r_[0, np.asarray(bp).reshape(-1).astype(int), size])
     if breaks[0] < 0 or breaks[-1] > size:
         raise ValueError(f"detrend: each of bp is from 0 to the length {size} of the axis, got {bp!r}")

@@ -15,9 +15,11 @@ import numpy as np
 from corejax.extend import (
     ClosedJaxpr,
     ShapedArray,
+    SymbolicDim,
     as_dim,
     dtypes,
     host_value,
+    max_dim,
 )
 from corejax_xla_backend._lowering.custom_calls import attributes_of, check_batch, is_partitioned
 from corejax_xla_backend._lowering.in_place import InPlace
@@ -325,7 +327,9 @@ class TranslationContext(Placing, InPlace, Inlining):
         return made
 
     def full(self, aval: ShapedArray, value: Any) -> Value:
-        """A constant with the same value everywhere."""
+        """A constant with the same value everywhere, which may be a symbol if its dtype is one of integers."""
+        if isinstance(value, SymbolicDim):
+            return self._dense(str(value), aval)
         scalar = np.asarray(value).astype(aval.dtype)
         key = (scalar.tobytes(), aval.dtype, aval.shape)
         found = self._constants.get(key)
@@ -375,7 +379,7 @@ class TranslationContext(Placing, InPlace, Inlining):
         """
         low, high, interior = zip(*config, strict=True) if config else ((), (), ())
         sizes = zip(x.aval.shape, low, high, interior, strict=True)
-        shape = tuple(a + size + b + (gap * max(size - 1, 0) if gap else 0) for size, a, b, gap in sizes)
+        shape = tuple(a + size + b + (gap * max_dim(size - 1, 0) if gap else 0) for size, a, b, gap in sizes)
         if value is None:
             value = self.full(ShapedArray((), x.aval.dtype), 0)
         attrs = (
@@ -383,7 +387,8 @@ class TranslationContext(Placing, InPlace, Inlining):
             f"interior_padding = {self.i64(interior)}"
         )
         # XLA's partitioner ends the process where it splits what is both cut and spread out.
-        together = [i for i, (a, b, gap) in enumerate(config) if gap and min(a, b) < 0]
+        divided = self.module.meshes.divides
+        together = [i for i, (a, b, gap) in enumerate(config) if divided and gap and min(a, b) < 0]
         out = self.op("pad", self.undivided(x, together), value, out=x.aval.update(shape=shape), attrs=attrs)
         return self.undivided(out, together)
 

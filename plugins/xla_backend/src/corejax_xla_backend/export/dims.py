@@ -6,6 +6,7 @@ What is no polynomial, quotients and remainders, maxima and minima, is a name in
 from __future__ import annotations
 
 import ast
+import inspect
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -19,11 +20,16 @@ from corejax.extend import (
     Primitive,
     ShapedArray,
     SymbolicDim,
+    called_frame,
+    called_function,
     called_function,
     dtypes,
+    max_dim,
+    min_dim,
+    tree,
     xla_translations,
 )
-from corejax_xla_backend.export.bounds import OPERATIONS, Operation, range_of
+from corejax_xla_backend.export.bounds import Operation, range_of
 
 LARGEST = 2**31 - 1  # size that a symbol stands for
 
@@ -162,6 +168,8 @@ class DimExpr(SymbolicDim):
         return made(terms, self.scope)
 
     def __mul__(self, other: Any) -> Any:
+        if isinstance(other, list | tuple):  # a sequence that is repeated
+            return other * operator.index(self)
         if not _is_size(other):
             return self._as_value(other, operator.mul)
         terms: dict[tuple[str, ...], int] = {}
@@ -185,6 +193,9 @@ class DimExpr(SymbolicDim):
     def __pow__(self, power: Any) -> Any:
         whole = type(power) is int and power >= 0
         return math.prod([self] * power) if whole else self._as_value(power, operator.pow)
+
+    def __rpow__(self, other: Any) -> Any:
+        return self._as_value(other, lambda a, b: b**a)
 
     def __floordiv__(self, other: Any) -> Any:
         return divmod(self, other)[0]
@@ -237,37 +248,34 @@ class DimExpr(SymbolicDim):
     def __hash__(self) -> int:
         return self._hash
 
-    def __ge__(self, other: Any) -> bool:
+    def __ge__(self, other: Any) -> Any:
+        if not _is_size(other):
+            return self._as_value(other, operator.ge)
         least, most = range_of(self - other)
         if least >= 0 or most < 0:
             return least >= 0
-        raise InconclusiveDimensionOperation(
-            f"whether {self!r} >= {other!r} is not the same for all sizes: export the function for integer sizes, or "
-            f'say more of them, as in symbolic_shape("...", constraints=["{self!r} >= {other!r}"])'
-        )
+        raise _undecided(f"{self!r} >= {other!r}", f"{self!r} >= {other!r}", self - other)
 
-    def __lt__(self, other: Any) -> bool:
-        return not self >= other
+    def __lt__(self, other: Any) -> Any:
+        return not self >= other if _is_size(other) else self._as_value(other, operator.lt)
 
-    def __gt__(self, other: Any) -> bool:
-        return self >= other + 1
+    def __gt__(self, other: Any) -> Any:
+        return self >= other + 1 if _is_size(other) else self._as_value(other, operator.gt)
 
-    def __le__(self, other: Any) -> bool:
-        return not self >= other + 1
+    def __le__(self, other: Any) -> Any:
+        return not self >= other + 1 if _is_size(other) else self._as_value(other, operator.le)
 
     def __bool__(self) -> bool:
         least, most = range_of(self)
         if least > 0 or most < 0:
             return True
-        raise InconclusiveDimensionOperation(
-            f"whether {self!r} is 0 is not the same for all sizes: export the function for integer sizes, or say more "
-            f'of them, as in symbolic_shape("...", constraints=["{self!r} == 0"])'
-        )
+        raise _undecided(f"{self!r} is 0", f"{self!r} == 0", self)
 
     def __index__(self) -> int:
+        asked = f"the size {self!r} is needed as an integer, and is not known while the function is exported"
         raise InconclusiveDimensionOperation(
-            f"the size {self!r} is needed as an integer, and is not known while the function is exported: export the "
-            "function for integer sizes, or write what needs it with shapes and arrays"
+            f"{_asking(self, asked)}: export the function for integer sizes, or write what needs it with shapes and "
+            "arrays"
         )
 
     __int__ = __index__
@@ -300,8 +308,11 @@ class DimExpr(SymbolicDim):
         return any(isinstance(x, DimExpr) and variable in x.variables() for each in found for x in each[1:])
 
     def extreme(self, kind: str, other: Any) -> Any:
-        """The greater one ("max") of this and another size, or the smaller one ("min")."""
-        return _extreme(kind, self, other)
+        """Return the greater ("max") or the smaller ("min") of this and another size, as a size."""
+        least, most = range_of(self - other)
+        if least >= 0 or most <= 0:
+            return self if (least >= 0) == (kind == "max") else other
+        return self.scope.apply(kind, self, other)
 
     def without(self, names: tuple[str, ...]) -> Any:
         """The sum of the other terms."""
@@ -326,6 +337,31 @@ class DimExpr(SymbolicDim):
             texts.append((" - " if factor < 0 else " + ") + "*".join([*parts, *names]))
         text = "".join(texts)
         return text[3:] if text.startswith(" + ") else text.strip().replace("- ", "-", 1)
+
+
+def _undecided(question: str, constraint: str, size: DimExpr) -> InconclusiveDimensionOperation:
+    asked = _asking(size, f"whether {question} is not the same for all sizes")
+    return InconclusiveDimensionOperation(
+        f"{asked}: export the function for integer sizes, or say more of them, as in "
+        f'symbolic_shape("...", constraints=["{constraint}"])'
+    )
+
+
+def _asking(size: DimExpr, text: str) -> str:
+    """Say which function asks, and which of its arguments has the size's symbols."""
+    name = called_function()
+    frame = called_frame() if name else None
+    if frame is None:
+        return text
+    code = frame.f_code
+    count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
+    for parameter in code.co_varnames[:count]:
+        for value in tree.tree_leaves(frame.f_locals.get(parameter)):
+            sizes = value.aval.shape if hasattr(value, "aval") else (value,)
+            if any(isinstance(d, DimExpr) and d.variables() & size.variables() for d in sizes):
+                shown = value.aval.str_short() if hasattr(value, "aval") else repr(value)
+                return f"{name}: {text} (its argument {parameter} is {shown})"
+    return text
 
 
 def _is_size(x: Any) -> bool:
@@ -365,26 +401,6 @@ def _divided(x: Any, y: Any) -> tuple[Any, Any]:
                 return quotient - factor * (operation.left // y), 0
     scope = next(size.scope for size in (x, y) if isinstance(size, DimExpr))
     return scope.apply("floordiv", x, y), scope.apply("mod", x, y)
-
-
-def max_dim(d1: Any, d2: Any) -> Any:
-    """The greater one of two sizes, of which symbols may be part."""
-    return _extreme("max", d1, d2)
-
-
-def min_dim(d1: Any, d2: Any) -> Any:
-    """The smaller one of two sizes, of which symbols may be part."""
-    return _extreme("min", d1, d2)
-
-
-def _extreme(kind: str, x: Any, y: Any) -> Any:
-    scope = next((size.scope for size in (x, y) if isinstance(size, DimExpr)), None)
-    if scope is None:
-        return OPERATIONS[kind](x, y)
-    least, most = range_of(x - y)
-    if least >= 0 or most <= 0:
-        return x if (least >= 0) == (kind == "max") else y
-    return scope.apply(kind, x, y)
 
 
 def made(terms: Mapping[tuple[str, ...], int], scope: SymbolicScope) -> Any:
@@ -499,7 +515,7 @@ dim_as_value_p = Primitive(
 def _translation(
     ctx: Any, in_avals: Sequence[ShapedArray], in_vals: Sequence[Any], *, dim: DimExpr, dtype: np.dtype[Any]
 ) -> Any:
-    return ctx.op("constant", out=ShapedArray((), dtype), attrs=f"value = dense<{dim}> : tensor<i{8 * dtype.itemsize}>")
+    return ctx.full(ShapedArray((), dtype), dim)
 
 
 xla_translations.register(dim_as_value_p, _translation)

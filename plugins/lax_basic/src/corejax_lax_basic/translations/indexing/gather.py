@@ -78,7 +78,7 @@ def gather(
     """`gather`; filled windows are selected afterwards."""
     x, indices = in_vals
     aval = ShapedArray(check_gather(x.aval, indices.aval, dimension_numbers, slice_sizes), x.aval.dtype)
-    if not aval.size:
+    if aval.size == 0:
         return ctx.full(aval, 0)
     offsets, collapsed, index_map, batching, indices_batching = dimension_numbers
     indices = signed_indices(ctx, indices, x.aval.shape)

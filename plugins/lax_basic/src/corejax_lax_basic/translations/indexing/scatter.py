@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import Primitive, ShapedArray, xla_translations
+from corejax.extend import Primitive, ShapedArray, max_dim, xla_translations
 from corejax_lax_basic.indexing.dimension_numbers import CLIP, FILL, slice_sizes_of
 from corejax_lax_basic.indexing.scatter import scatter_p
 from corejax_lax_basic.indexing.scatter_apply import scatter_apply_p
@@ -26,14 +27,14 @@ def scatter_op(
 ) -> Any:
     """A scatter; `combine(ctx, x, update)` gives the new element."""
     x, indices, updates = in_vals
-    if not updates.aval.size:
+    if updates.aval.size == 0:
         return x
     windows, inserted, index_map, batching, indices_batching = dimension_numbers
     indices = signed_indices(ctx, indices, x.aval.shape)
     sizes = slice_sizes_of(x.aval.shape, updates.aval.shape, dimension_numbers)
     if mode is CLIP and index_map:
         indices = clamped(ctx, indices, last_starts(ctx, indices, x.aval.shape, sizes, index_map))
-    elif mode is FILL and any(sizes[d] > 1 for d in index_map):
+    elif mode is FILL and any(sizes[d] != 1 for d in index_map):
         indices = _whole_windows(ctx, indices, last_starts(ctx, indices, x.aval.shape, sizes, index_map), x.aval.shape)
         promises["indices_are_sorted"] = False
     if math.prod(indices.aval.shape[:-1]) == 1:
@@ -85,7 +86,8 @@ def _whole_windows(ctx: Any, indices: Any, last: Any, shape: Any) -> Any:
     The specification drops elements one by one, XLA whole windows; so does the mode.
     """
     mask = ctx.broadcast_in_dim(inside(ctx, indices, last), indices.aval.shape, tuple(range(indices.aval.ndim - 1)))
-    return ctx.op("select", mask, indices, ctx.full(indices.aval, max(shape)), out=indices.aval)
+    outside = ctx.full(indices.aval, functools.reduce(max_dim, shape))
+    return ctx.op("select", mask, indices, outside, out=indices.aval)
 
 
 def _register(primitive: Primitive, combine: Callable[..., Any]) -> None:

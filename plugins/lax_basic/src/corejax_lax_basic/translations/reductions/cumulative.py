@@ -30,7 +30,7 @@ def _prefixes(fold: Fold, combine: Callable[..., Any]) -> Callable[..., Any]:
     def rule(ctx: Any, in_avals: Any, in_vals: Any, *, axis: int, reverse: bool) -> Any:
         (x,) = in_vals
         dtype, shape = x.aval.dtype, x.aval.shape
-        if not x.aval.size:
+        if x.aval.size == 0:
             return x
         if fold.wide and dtype in NARROW_FLOATS:
             x = ctx.convert(x, np.dtype(np.float32))
@@ -66,7 +66,7 @@ def _cumlogsumexp(ctx: Any, in_avals: Any, in_vals: Any, *, axis: int, reverse: 
     """By pairs, whole arrays at a time: XLA calculates windows of exponentials and logarithms number by number."""
     (x,) = in_vals
     dtype = x.aval.dtype
-    if any(isinstance(size, SymbolicDim) for size in x.aval.shape) or not x.aval.size:
+    if any(isinstance(size, SymbolicDim) for size in x.aval.shape) or x.aval.size == 0:
         return _logarithms(ctx, in_avals, in_vals, axis=axis, reverse=reverse)
     if dtype in NARROW_FLOATS:
         x = ctx.convert(x, np.dtype(np.float32))

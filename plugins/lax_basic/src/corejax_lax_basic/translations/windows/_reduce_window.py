@@ -55,7 +55,7 @@ def reduce_window(
     outs = [ShapedArray(shape, x.aval.dtype) for x in operands]
     if 0 in shape:
         return [ctx.full(out, 0) for out in outs]
-    if not operands[0].aval.size:  # windows of padding only
+    if operands[0].aval.size == 0:  # windows of padding only
         return [ctx.broadcast_in_dim(v, shape, ()) for v in initial]
     attrs = (
         f"base_dilations = {ctx.i64(base_dilation)}, padding = {padding_text(padding)}, "

@@ -16,7 +16,7 @@ def select_and_scatter(
     """`select_and_scatter`, whose regions are the programs."""
     operand, source, initial = in_vals
     out = ShapedArray(operand.aval.shape, operand.aval.dtype)
-    if not operand.aval.size or not source.aval.size:
+    if operand.aval.size == 0 or source.aval.size == 0:
         return ctx.broadcast_in_dim(initial, out.shape, ())
     attrs = (
         f"padding = {padding_text(params['padding'])}, window_dimensions = {ctx.i64(params['window_dimensions'])}, "

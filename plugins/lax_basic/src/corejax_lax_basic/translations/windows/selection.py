@@ -57,7 +57,7 @@ def select_and_scatter_add(
     """`select_and_scatter`; 16-bit floats are accumulated in float32. Padding is made real: XLA has refused it."""
     source, keys = in_vals
     dtype, shape = source.aval.dtype, keys.aval.shape
-    if not source.aval.size or not keys.aval.size:
+    if source.aval.size == 0 or keys.aval.size == 0:
         return ctx.full(ShapedArray(shape, dtype), 0)
     if dtype in NARROW_FLOATS:
         source, keys = (ctx.convert(x, np.dtype(np.float32)) for x in in_vals)
