@@ -148,7 +148,11 @@ def _check_weak_structural(call: Call) -> None:
         weak = [*flags, *[False] * (len(call.values) - len(flags))]
         avals = tuple(a.update(weak_type=w) for a, w in zip(call.avals, weak, strict=True))
         for out, found in zip(call.types(avals), sources, strict=True):
-            if found and out.weak_type != all(weak[k] for k in found):
+            alike = [w for a, w in zip(avals, weak, strict=True) if a.dtype == out.dtype]
+            updated = bool(found) and weak[found[0]] and avals[found[0]].shape == out.shape  # the operand's own type
+            lost = not out.weak_type and all(alike)
+            gained = out.weak_type and not updated and not all(weak[k] for k in found)
+            if found and (lost or gained):
                 shown = ", ".join(a.str_short() for a in avals)
                 raise CheckFailure(
                     f"abstract eval of ({shown}) gives {out.str_short()}, with elements of operands {found}",

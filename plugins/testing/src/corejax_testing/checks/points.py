@@ -135,14 +135,14 @@ def require_between(
         CheckFailure: an element is not.
     """
     low, high = np.minimum(*slopes), np.maximum(*slopes)
-    _, relative, noise, least = _PRECISION[value.dtype.name]
+    step, relative, noise, least = _PRECISION[value.dtype.name]
     with np.errstate(all="ignore"):
         top = float(np.finfo(value.dtype).max) ** 0.25  # what is larger diverges
         ok = (np.abs(low) < top) & (np.abs(high) < top) & (np.abs(value) < top)
         size = np.maximum(np.abs(low), np.abs(high))
         slack = (relative * size + noise * np.abs(value) + least) * call.example.tolerance
         left = functools.reduce(np.maximum, [np.abs(slope - again) for slope, again in zip(slopes, finer, strict=True)])
-        ok &= left <= 0.1 * size + slack
+        ok &= left <= 0.1 * size + slack + step
         slack = slack + 4 * left
         off = ok & ~((tangent >= low - slack) & (tangent <= high + slack))
     if not off.any():
